@@ -67,7 +67,7 @@ class Planner:
         corpora: name of a corpus ("arxiv") to its prepared folder, or to documents that are prepared under ``out``;
             a corpus that is missing or None is fetched from the hub.
         metrics: of the scores, ROUGE among them.
-        seed: of the trainings, each of which then has a folder of its own; None for the config's.
+        seed: of the trainings, which then have a folder each; None for the config's.
         files: holds what ``configs`` would while nothing is written there; None for ``configs``.
     """
 

@@ -119,7 +119,7 @@ class Generation(_Part):
 
 
 class Best(_Part):
-    """The best value of the metric by which a training chose its checkpoint."""
+    """The best value of the metric that chose a training's checkpoint."""
 
     metric: str
     value: Annotated[float, Field(allow_inf_nan=True)]

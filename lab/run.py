@@ -1,4 +1,4 @@
-"""Runs a step of a row here: locks its folder, says where it is, notes that it is done, where and by which code."""
+"""Runs a step of a row here: locks its folder, says where it is, and records what it ran on when it is done."""
 
 import fcntl
 import json
@@ -146,7 +146,7 @@ def run_here(
 
 
 def _provenance(step: RowStep) -> dict[str, Any]:
-    """Return by which code a step ran, and where."""
+    """Return the code that a step ran with, and the machine."""
     # Imports torch, which a job that fails can do without.
     from pyramidions.base.environment import commit, versions
 

@@ -100,7 +100,7 @@ class Way:
     Args:
         training: what trains.
         batches: numbers of the documents of each batch.
-        pad_to: tokens that each batch is padded to, every position of which is computed; None for neither.
+        pad_to: tokens that each batch is padded to; every position is then computed. None for neither.
     """
 
     def __init__(

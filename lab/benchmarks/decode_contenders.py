@@ -127,7 +127,7 @@ class Outputs:
     """Output layers of one kind, one after the other.
 
     Args:
-        layers: as many as no cache holds.
+        layers: more than any cache holds.
         width: of a decoder's features.
     """
 

@@ -126,7 +126,7 @@ def alternatives(each: Planned) -> list[Planned]:
 
 
 def moment(each: Planned, seed: int, began: float, took: float) -> float:
-    """Return a random moment at which a command works, in seconds from its start or from the line by which it begins.
+    """Return a random moment while a command works, in seconds from its start or from its first line.
 
     Args:
         each: the try.

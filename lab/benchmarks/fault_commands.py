@@ -129,7 +129,7 @@ def _training(
     """Return a training.
 
     Args:
-        name: by which it is chosen.
+        name: chooses it.
         family: its group.
         materials: what it reads.
         data: the data folder: one of DATA, "characters", "imported" (which also starts from the imported model), or

@@ -130,7 +130,7 @@ class Subject:
     """A command that is harmed, and what it makes.
 
     Attributes:
-        name: by which it is chosen.
+        name: chooses it.
         group: `commands`, or the family of a training.
         command: its words for a folder in which it is to work.
         made: the names, in this folder, of what it makes.
@@ -138,8 +138,8 @@ class Subject:
         whole: says what is damaged in what a harmed run left (the first path), or None; an undisturbed run made the
             second. What is not there is not damaged.
         calls: fault, audit event, pattern of a path and number of each call at which it is harmed.
-        drawn: calls of the same kind of which half of the repeats take one by chance, in place of a moment.
-        begins: part of the line by which it shows that it has begun to work; without one, its first file does.
+        drawn: calls of the same kind; half of the repeats pick one at random instead of a moment.
+        begins: part of the line that shows that it has begun to work; without one, its first file does.
         twice: whether it is started twice at once.
     """
 
@@ -175,7 +175,7 @@ def absent_or_like(first: Path, second: Path) -> str | None:
 
 
 def at_ends(*names: str) -> tuple[Call, ...]:
-    """Return the calls by which files of these names are written: kills before the first byte and the last, no room."""
+    """Return the calls that write files of these names: kills before the first byte and the last, and a full disk."""
     ways = (("kill", "os.rename"), ("kill", "open"), ("full", "open"))
     return tuple((fault, event, f"*{name}*", 1) for name in names for fault, event in ways)
 

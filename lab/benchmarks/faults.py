@@ -7,8 +7,8 @@
 Every try harms a command of ours or a training of fairseq's, runs the same command again without harm, and compares
 what stands there at last with what an undisturbed run left: weights, optimizer and place in the data bit for bit, data
 folders, summaries, pages and exports byte for byte. In between, no name that a user asked for may hold a part of a
-file, and at last nothing else may be left but what was put aside as damaged. A try that does not hold is told in a
-sentence. Trained are all presets, in a tiny size.
+file, and at last nothing else may be left but what was put aside as damaged. A try that fails is reported in a
+sentence. All presets are trained, in a tiny size.
 
 `--repeats` says how often each command is killed by chance: at a random moment, a training after its first update; and
 of a training every second time in the middle of a save. A command that has ended before is killed again, earlier.

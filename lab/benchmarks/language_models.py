@@ -94,7 +94,7 @@ def expected(factor: float, args: argparse.Namespace) -> dict[str, float]:
 
 
 def timed_steps(args: argparse.Namespace) -> tuple[list[Figure], dict[str, Timed], dict[str, float]]:
-    """Time the steps of all models in turns, of which the first does not count; return shortening factors, too."""
+    """Time the steps of all models in turns, the first as a warm-up; return shortening factors, too."""
     steps = {name: Step(name, args) for name in MODELS}
     turns = []
     for turn in range(1 + args.repeats):

@@ -2,7 +2,7 @@
 
     python lab/benchmarks/lecture_memory.py --out lab/benchmarks/results/lecture-memory-cpu.json
 
-Three tables, of which the lecture has the same in megabytes of a graphics card: what the layers of an encoder keep for
+Three tables, which the lecture has in megabytes of a graphics card: what the layers of an encoder keep for
 the backward pass by length, full attention beside windows that alternate with LSH; the peak of a feed-forward part in
 chunks; and training with 4, 8 and 12 layers, plain, checkpointed and reversible. Kept bytes are counted, each storage
 once; by layers it is what the process holds more. Peaks are measured, each in a process of its own. Steps are timed in

@@ -121,7 +121,7 @@ class Experiment:
         """Return the loss on validation documents by updates, and updates per second."""
         lines = logged(self.work / f"{contender.name}-done.log")
         valid = {int(each["valid_num_updates"]): float(each["valid_loss"]) for each in lines if "valid_loss" in each}
-        # Whole seconds, of which few updates take none
+        # Whole seconds: a few updates may take 0.
         seconds = max(1.0, float(lines[-1]["train_train_wall"]))
         return {"valid_loss": valid, "updates_per_second": self.args.updates / seconds}
 

@@ -45,7 +45,7 @@ def encoder(stack: str, layers: int, args: argparse.Namespace) -> tuple[nn.Modul
 
 
 def in_turns(args: argparse.Namespace) -> tuple[list[Figure], dict[str, Timed]]:
-    """Time a step of each stack in turns, of which the first does not count."""
+    """Time a step of each stack in turns, the first as a warm-up."""
     forwards = {stack: encoder(stack, args.timed_layers, args)[1] for stack in STACKS}
 
     def step(stack: str) -> None:
@@ -139,7 +139,7 @@ def main() -> None:
     """Run the benchmark."""
     made = parser(__doc__, "reversible-memory", devices=False)
     made.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="some of the measurements")
-    made.add_argument("--layers", type=int, nargs="+", default=[2, 4, 8, 16], help="of which memory is measured")
+    made.add_argument("--layers", type=int, nargs="+", default=[2, 4, 8, 16], help="of models in the memory table")
     made.add_argument("--timed-layers", type=int, default=2, help="of the steps that are timed (default: 2)")
     made.add_argument("--length", type=int, default=8192, help="of the document by layers (default: 8192)")
     made.add_argument("--lengths", type=int, nargs="+", default=[2**p for p in range(11, 15)], help="2k to 16k")

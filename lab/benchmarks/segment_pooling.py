@@ -6,7 +6,7 @@
 Models of one shape learn to write summaries from nothing: `transpooler`, whose soft top-k selects by a learned score;
 `transpooler_mean`, the mean of each window; and `transpooler_segments`, the mean of each segment, whose ends are
 learned (Nawrot et al. 2023, in an encoder). All hand on the same number of vectors (`--pooled`), segments at most so
-many. Equal updates, rate and order of the documents, each of which is read once, so without dropout; several seeds.
+many. Equal updates, rate and order of the documents; each is read once, so there is no dropout; several seeds.
 
 Reported are the loss on the summaries of validation documents in nats a token, and its difference to that of the top-k
 of the same seed, with 95% bootstrap intervals over seeds and documents; and how many vectors a document is pooled to.

@@ -110,7 +110,7 @@ class MatrixProducts:
     Args:
         device: cpu or cuda.
         dtype: of the matrices.
-        multiplications: about how many a turn makes; None for as many as the device needs to be measured.
+        multiplications: about how many a turn makes; None for enough to measure the device.
     """
 
     def __init__(

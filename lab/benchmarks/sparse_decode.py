@@ -5,9 +5,9 @@
     python lab/benchmarks/sparse_decode.py --widths 64 --layers 2 --repeats 2 --steps 2 \\
         --rows dense "sparse feed-forward"
 
-Such a step is bound by the weights that it reads. So there are as many layers as make the dense weights several times
-the processor's cache, and every row is told beside the bytes that its step reads, and how near it comes to the rate at
-which this machine multiplies matrices with a vector. Seconds are those that the processor worked for this program, in
+Such a step is bound by the weights that it reads. So there are enough layers to make the dense weights several times
+the processor's cache, and every row states the bytes that its step reads, and how near it comes to the rate at which
+this machine multiplies matrices with a vector. Seconds are those that the processor worked for this program, in
 turns of all rows. The memory is short, as in the paper (16 vectors), and so is the vocabulary: the output layer has
 figures of its own. The parts of all layers are timed alone as well, and so is a training step of a feed-forward part.
 

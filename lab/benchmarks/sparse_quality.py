@@ -6,10 +6,10 @@
 Models of one shape are trained on summaries from nothing: with dense parts, and with the sparse feed-forward part of
 Jaszczur et al. (2021). Others can be asked for (`--models`): sparse projections in the decoder as well, with half as
 many hidden units again, as in the paper; experts; other options of the sparse part; and a dense model with as few
-hidden units as the sparse one uses for a token. Equal updates, rate and order of the documents, each of which is read
-once, so without dropout; several seeds. The program reports the loss on the summaries of validation documents in nats a
-token, and its difference to the loss of the dense model of the same seed, with 95% bootstrap intervals over seeds and
-documents.
+hidden units as the sparse one uses for a token. Equal updates, rate and order of the documents; each is read
+once, so there is no dropout; several seeds. The program reports the loss on the summaries of validation documents in
+nats a token, and its difference to the loss of the dense model of the same seed, with 95% bootstrap intervals over
+seeds and documents.
 
 In evaluation a sparse part chooses one unit of each block. The loss is also reported for choices with the noise of
 training, and for weighting all units, as most calls do in training.

@@ -6,7 +6,7 @@ Figures that OUT.csv has already are not taken again: an interrupted run goes on
 
 One document and 256 tokens of its summary, dropout of 0.1 everywhere, forward and backward, each in a process of its
 own: the peak of its memory less what it held before the step (weights and the program), gradients included. The C
-library is told to give freed tensors back (MALLOC_MMAP_THRESHOLD_): on its own it keeps those of up to 32 MB, and the
+library is set to give freed tensors back (MALLOC_MMAP_THRESHOLD_): by default it keeps those of up to 32 MB, and the
 peak is then partly its own. On a GPU it is the peak of what tensors take, less the weights.
 """
 

@@ -105,7 +105,7 @@ class Past:
     Args:
         decoder: ours.
         given: the memory, and what is written.
-        width: hypotheses of a document, each of which wrote it.
+        width: hypotheses of a document; each wrote it.
         kind: of cache.
     """
 
@@ -122,7 +122,7 @@ class Past:
 
     @staticmethod
     def _copy(cache: DecoderCache, projected: DecoderCache) -> DecoderCache:
-        # What the copier is told that it has copied, it leaves alone.
+        # deepcopy leaves alone what its memo says is copied already.
         copied = copy.deepcopy(cache, {id(memory.keys_values): None for memory in _memories(cache)})
         for memory, other in zip(_memories(copied), _memories(projected), strict=True):
             memory.keys_values = other.keys_values
@@ -150,7 +150,7 @@ class CopyingCache(DecoderCache):
 
 
 class _Begun:
-    """A model as our search sees it, of which documents are read and some of their summaries written.
+    """A model as our search sees it, with documents read and the beginnings of their summaries written.
 
     Args:
         transformer: in evaluation mode.
@@ -180,7 +180,7 @@ class _Begun:
         return self._cache
 
     def __call__(self, tokens: Tensor, memories: tuple[Memory], cache: DecoderCache) -> Tensor:
-        # The cache holds the memory, of which none is padding, so that only the rows count here: (B or BW, K, D)
+        # The cache holds the memory, without padding, so that only the number of rows matters here: (B or BW, K, D)
         rows = cache.documents or len(tokens)
         x, padding_mask = self._given.memory[:1], self._given.padding_mask[:1]
         return self._forward(tokens, (Memory(x.expand(rows, -1, -1), padding_mask.expand(rows, -1)),), cache)

@@ -58,7 +58,7 @@ character_options = option_group(
     click.option("--train-characters", type=int, help=_LIMIT.format("train", "400 million")),
     click.option("--valid-characters", type=int, help=_LIMIT.format("valid", "2 million; 5 million of text8")),
     click.option(
-        "--test-characters", type=int, help=_LIMIT.format("test", "all; where one text is cut, as many as valid")
+        "--test-characters", type=int, help=_LIMIT.format("test", "all; where one text is cut, the size of valid")
     ),
     click.option(
         "--pieces", type=int, help="Train this many Unigram pieces on the train split, and mark where they end."
@@ -109,7 +109,7 @@ def prepare_characters(
                 f"--{split}": file for split, file in files.items()
             }
             if excluded := next((each for each, value in given.items() if value is not None), None):
-                raise UserError(f"{excluded} is not an option of {name}, of which all is known.")
+                raise UserError(f"{excluded} is not an option of {name}: its files and fields are known.")
             for line in text.facts(str(name)):
                 note(line)
             settings = CharacterSettings(**{**text.settings, **options.given})

@@ -12,7 +12,7 @@ def option_group(*options: Callable[[Any], Any], name: str = "", kind: Any = Non
 
     Args:
         options: of click.
-        name: the argument by which the command gets them together; "" to get each by its own.
+        name: the argument that passes them all to the command; "" to pass each by its own name.
         kind: the named tuple of that argument, whose fields are the names of the options.
     """
 

@@ -124,8 +124,8 @@ def prepare(
 
     With --characters, the text becomes a stream of lower-case letters and single spaces for a language model of
     characters; digits are spelled out. INPUT is a plain text, or a file of records with the field `text` (else
-    --source-field), whose end becomes valid and test; a dataset; or a known text: text8, wiki40b or cc100, of which no
-    more is read than is needed.
+    --source-field), whose end becomes valid and test; a dataset; or a known text: text8, wiki40b or cc100, read
+    only as far as needed.
 
     \b
     Examples:

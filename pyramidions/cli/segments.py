@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 _RENAMED = {"page": "explain"}
 _MARK = "|"
 _TOGETHER = 16  # texts whose segments are written at once
-#: the most frequent segments that are told
+#: how many of the most frequent segments the report lists
 _TOLD = 10
-#: characters outside the alphabet that are told by name
+#: how many characters outside the alphabet it names
 _NAMED = 8
 _VISIBLE = str.maketrans(" \n", "␣␤")
 

@@ -129,5 +129,5 @@ class Worker(ABC):
 
         Args:
             documents: are read one by one.
-            report: is told of those without a result.
+            report: receives those without a result.
         """

@@ -39,7 +39,7 @@ class CharacterSettings:
     Args:
         characters: the language, whose alphabet is used.
         train_characters, valid_characters: most characters of these splits.
-        test_characters: of the test split; None for all, or for as many as of the valid split where one stream is cut.
+        test_characters: of the test split; None for all, or where one stream is cut, for the size of the valid split.
         pieces: size of the Unigram model, or None for no such model.
 
     Raises:

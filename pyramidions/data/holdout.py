@@ -18,7 +18,7 @@ from pyramidions.data.readers import Corpus
 from pyramidions.files.atomic import atomic_folder, sync
 from pyramidions.files.progress import progress_bar
 
-#: Fewest documents of which some can be held out.
+#: The smallest corpus that documents can be held out of.
 FEWEST = 10
 _SHARES = {"test": (0.1, 1000), "valid": (0.05, 500)}  # of the documents, and at most so many
 

@@ -96,7 +96,7 @@ class SelectByOracle(SelectSentences):
 def select_tokens(
     found: Outline, scores: np.ndarray, tokenizer: Tokenizer, budget: int, stops: bool = False
 ) -> list[int]:
-    """Select sentences by their scores, of those that `fit_for_summary` lets pass; as many as a model reads.
+    """Select sentences by score, up to a budget of tokens, among those that `fit_for_summary` accepts.
 
     Args:
         found: the outline of a document.

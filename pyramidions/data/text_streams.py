@@ -1,4 +1,4 @@
-"""Streams of text, of which the boundaries between documents are no part: files as they stand, and texts of records."""
+"""Streams of text without document boundaries: files as they stand, and texts of records."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial

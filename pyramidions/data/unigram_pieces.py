@@ -27,7 +27,7 @@ def check_pieces(pieces: int) -> None:
 
 
 def count_words(texts: Iterable[str]) -> Counter[str]:
-    """Return how often each word comes in a text that is given in parts, at any of which a word may be cut."""
+    """Count the words of a text that comes in parts; a word may be cut between two of them."""
     words: Counter[str] = Counter()
     cut = ""
     for text in texts:
@@ -77,7 +77,7 @@ def piece_boundaries(texts: Iterable[str], model: bytes) -> Iterator[np.ndarray]
     al. 2023, section 3.1.2). The end of the text is one as well.
 
     Args:
-        texts: the text in parts, at any of which a word may be cut.
+        texts: the text in parts; a word may be cut between two of them.
         model: what `train_pieces` returned.
 
     Yields:

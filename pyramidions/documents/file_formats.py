@@ -84,7 +84,7 @@ def file_text(path: Path) -> str:
 
 
 def text_lines(file: BinaryIO, name: str) -> Iterator[str]:
-    """Yield the lines of a plain text, of which none but the last is held; then close it.
+    """Yield the lines of a plain text, holding one at a time; then close it.
 
     Args:
         file: in UTF-8.

@@ -170,7 +170,7 @@ def list_inputs(paths: Iterable[Path], fields: Fields) -> Iterator[Input]:
 
 
 def read_inputs(inputs: Iterable[Input], fields: Fields, refuse: Refuse) -> Iterator[InputText]:
-    """Yield the documents of inputs, of which some may not be readable; none is held.
+    """Yield the documents of inputs; some may not be readable, and none is held.
 
     Args:
         inputs: of `list_inputs`.

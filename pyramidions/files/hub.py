@@ -238,7 +238,7 @@ def _as_sentences(name: str, doing: str = "read") -> Iterator[None]:
     except errors.LocalEntryNotFoundError:
         raise _UnreachableError("the download was interrupted") from None
     except errors.HfHubHTTPError.__bases__ as error:
-        # Its base is the class of all errors of the network, of whichever library of HTTP it uses.
+        # Its base class covers all network errors of the HTTP library, whichever that is.
         if isinstance(error, OSError) and not isinstance(error, ConnectionError | TimeoutError):
             raise
         raise _UnreachableError(" ".join(str(error).split()) or type(error).__name__) from None

@@ -61,7 +61,7 @@ def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], worke
     try:
         pending: deque[Future[Result]] = deque()
         for item in islice(source, 1):
-            # The first item starts the workers. One that is told to stop before it is set up would take a lock of the
+            # The first item starts the workers. One that receives a signal before it is set up would take a lock of the
             # pool with it, for which the others wait forever; a parent that stops between starting them and the thread
             # that feeds them would wait for them forever.
             with _signals_deferred():

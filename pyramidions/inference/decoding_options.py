@@ -39,7 +39,7 @@ class DecodingOptions(TypedDict, total=False):
 
     beam: Count | None  #: hypotheses of a document
     min_len: CountOrZero | None  #: fewest tokens of a summary, without its end
-    max_len: Count | None  #: most tokens of a summary, without its end; at most as many as the model writes
+    max_len: Count | None  #: most tokens of a summary, without its end, up to the model's own limit
     length_penalty: Annotated[float, Range(-_PENALTIES, _PENALTIES)] | None  #: above 1 favours long summaries
     no_repeat_ngram: CountOrZero | None  #: a summary holds each n-gram of this n at most once; 0 allows all
     sampling: SamplingOptions | None  #: sample summaries instead of searching for the most probable ones

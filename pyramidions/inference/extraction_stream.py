@@ -57,7 +57,7 @@ class _Half:
 
 
 class _Read(NamedTuple):
-    """A document, of which only the outline is kept."""
+    """The outline of a document, kept without its text."""
 
     origin: Origin
     reference: str | None
@@ -78,7 +78,7 @@ def extract_documents(
     Args:
         documents: any number of them.
         extractor: rates sentences.
-        rules: by which they are selected.
+        rules: select them.
         on_progress: progress callback.
         refuse: told of each document without a sentence, or without the reference that the oracle needs.
 

@@ -82,7 +82,7 @@ class Extractor:
 
         Args:
             text: the document, with its line breaks; markdown headings and headings of plain text begin sections.
-            words: most words of all sentences. If neither this nor ``sentences`` is given, as many as a trained
+            words: most words of all sentences. If neither this nor ``sentences`` is given, the number that a trained
                 extractor learned to extract, else `WORDS`.
             sentences: most sentences.
             redundancy: "none", "trigrams" or "mmr", see `pyramidions.extract.SelectionRules`; if None, that of a

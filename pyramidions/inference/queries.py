@@ -1,4 +1,4 @@
-"""What is asked of documents, and of which models."""
+"""Pairs documents with queries, and refuses queries that a model cannot answer."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat

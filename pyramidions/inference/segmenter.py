@@ -130,9 +130,9 @@ class Segmenter:
     ) -> SegmentedText:
         """Find the segments of a text.
 
-        The text is cleaned as `pyramidions prepare --characters` does. Long texts are read in windows as long as those
-        of training, of which the last quarter counts. Boundaries that a model draws at random are the same in each
-        call.
+        The text is cleaned as `pyramidions prepare --characters` does. Long texts are read in overlapping windows as
+        long as those of training, and the last quarter of each counts. Boundaries that a model draws at random are the
+        same in each call.
 
         Args:
             text: any string.

@@ -20,7 +20,7 @@ class PoolingWarmup(nn.Module):
 
     Args:
         model: with an encoder, whose poolings shrink.
-        longest: tokens of the longest document, all of which are handed on at first.
+        longest: tokens of the longest document; all are handed on at first.
         updates: of the warm-up, at least 1.
 
     Raises:

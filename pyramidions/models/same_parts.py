@@ -14,7 +14,7 @@ _NAMES = (*part_fields(PyramidionConfig), "pooling_lengths", "memories")
 
 
 def changed_part(before: Mapping[str, Any], now: Any) -> str | None:
-    """Return the first field by which a config has other kinds of parts than an earlier one, or None.
+    """Return the first field that names other kinds of parts than an earlier config did, or None.
 
     The layers of one model may be composed in another way, as memory allows, but not with another number of streams.
 

@@ -23,8 +23,8 @@ class Sampling(Writer):
         min_len, max_len, length_penalty, no_repeat_ngram, eos, prefix: as in `Writer`.
         seeds: one for each document of a batch; None numbers them from 0.
         temperature: divides logits, above 0; below 1 the probable tokens become more so.
-        top_k: tokens of which one is sampled; 0 for all. Tokens as probable as the last of them stay, too.
-        top_p: probability, above 0 and at most 1, of the tokens of which one is sampled.
+        top_k: sample among this many tokens; 0 for all. Tokens as probable as the last of them stay, too.
+        top_p: sample among the most probable tokens that have this probability together, above 0 and at most 1.
 
     Raises:
         ValueError: an argument that breaks a rule.
@@ -124,7 +124,7 @@ class Sampling(Writer):
         return found.clamp(max=log_probs.size(1) - 1)
 
     def _kept(self, log_probs: Tensor) -> Tensor:
-        """Return logits of the tokens of which one is sampled, -inf for others: (B, V) -> (B, V)."""
+        """Return the logits of the tokens to sample from, -inf for others: (B, V) -> (B, V)."""
         logits = (log_probs - log_probs.amax(dim=-1, keepdim=True)) / self.temperature
         if 0 < self.top_k < logits.size(1):
             least = logits.topk(self.top_k, dim=-1).values[:, -1:]

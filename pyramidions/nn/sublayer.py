@@ -130,7 +130,7 @@ class Carried(State):
 
 
 class Pair(State):
-    """The states of two functions of a sublayer, either of which may need none."""
+    """The states of two functions of a sublayer; either may be None."""
 
     def __init__(self, first: State | None, second: State | None) -> None:
         self.first = first

@@ -31,7 +31,7 @@ function makeUpHalf(both, key) {
   }
   return found;
 }
-// The sentences of which one query keeps most more than the other.
+// The sentences with the largest differences between what is left for the two queries.
 function drawPassages(both) {
   const sentences = [];
   both.forEach(({at, a, b}, i) => {

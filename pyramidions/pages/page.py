@@ -25,7 +25,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class Kind(TypedDict):
     """What a page shows of its documents, and what it calls things."""
 
-    layout: str  #: "words", "sentences" or "segments", of which the items consist
+    layout: str  #: what the items consist of: "words", "sentences" or "segments"
     title: str  #: of the page until it shows a document
     unit: str  #: what a segment of the document is called
     heading: str  #: of the items

@@ -6,7 +6,7 @@ const {systems, figures} = all, SHAPES = [
   (x, y, r) => `M${x} ${y - 1.4 * r}l${1.4 * r} ${1.4 * r}l${-1.4 * r} ${1.4 * r}l${-1.4 * r} ${-1.4 * r}z`,
 ];
 const colourOf = system => `var(--s${system % 6})`, shapeOf = system => SHAPES[system % SHAPES.length];
-// The figure that charts and documents show; the points of the scatter plot, and which of them is told.
+// The figure that charts and documents show; the points of the scatter plot, and the one described below it.
 let chosen = 0, points = [], told = null;
 
 // Figures that reach 10 have two digits behind the point, smaller ones three.

@@ -99,7 +99,7 @@ def end_workers_with_their_epoch(batches: Any, dataset: Any) -> None:
     """Have the processes that load ``dataset`` end with the epoch, and not when the run is interrupted.
 
     Each epoch has a loader of its own. Workers that wait for another one would be ended by the garbage collector,
-    which closes their queues before they are told to stop: each would take five seconds to time out.
+    which closes their queues before it asks them to stop: each would take five seconds to time out.
     """
     batches.persistent_workers = False
     dataset.worker_init_fn = _leave_group

@@ -15,7 +15,7 @@ from pyramidions.nn.scorer.core import LogitScorer
 from pyramidions.pretrained.likelihood import truncated
 from pyramidions.text.tokenizer import PAD
 
-#: Variance of the logits of a fresh scorer: as many as from scratch, so that most pairs of a tournament are decided.
+#: Variance of the logits of a fresh scorer, as from scratch, so that most pairs of a tournament are decided.
 VARIANCE = 2.0
 
 
@@ -108,7 +108,7 @@ def spread_scores(encoder: Encoder, new: set[str]) -> list[str]:
     A post-norm layer ends in a norm with gains g and biases b, whose output has about the mean b and the variance g
     squared in each of its dimensions. With weights w the logits then have the variance of the sum of (w g) squared, and
     the mean of the sum of w b, which the scorer's bias takes away. No document is needed. A pre-norm layer ends in a
-    sum, of which nothing is known without documents: its scorers stay as they are, and `calibrate` scales them. A
+    sum, whose statistics only documents tell: its scorers stay as they are, and `calibrate` scales them. A
     scorer with a norm of its own reads the output of that one, whatever the layer.
 
     Args:

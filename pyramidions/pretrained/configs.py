@@ -79,7 +79,7 @@ def family_of(config: PyramidionConfig) -> Family:
 
 
 def lengths_of(model: SavedModel, family: Family) -> tuple[int, int]:
-    """Return how many positions encoder and decoder have; where tables are learned, at least as many as these."""
+    """Return how many positions encoder and decoder have: the rows of learned tables, else the longest texts."""
     found = [model.max_source_positions, model.max_target_positions]
     coders: tuple[Any, ...] = (model.transformer.encoder, model.transformer.decoder)
     for number, coder in enumerate(coders):

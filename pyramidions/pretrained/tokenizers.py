@@ -318,7 +318,7 @@ def _order(found: Mapping[str, int], said: SpecialIds, vocab_size: int, spare: i
             raise UserError(f"The tokenizer has no {name}.")
         first.append(i)
     if SPECIALS[0] not in found and said.start == first[1]:
-        # PEGASUS starts from its padding, of which ours has no gradient: the start is `<s>`, and what stood in for it
-        # is the padding, which is never read.
+        # PEGASUS starts from its padding, but our padding has no gradient. So the start becomes `<s>`, and the piece
+        # that stood for `<s>` becomes the padding, which is never read.
         first[:2] = first[1], first[0]
     return [*first, *(i for i in range(vocab_size) if i not in first)]

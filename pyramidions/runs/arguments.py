@@ -20,7 +20,7 @@ class Arguments:
     Args:
         documents: a folder or a file, absolute, or the name of a Hugging Face dataset.
         kind: "auto", or a name in `KINDS`.
-        hours: most hours of training; None for as many as the recipe takes.
+        hours: most hours of training; None for those of the recipe.
         gpus: that train; 0 for the CPU, None for all that there are.
         source_field, target_field, id_field, config, skip_empty, number_repeated_ids, query_field: as for
             `pyramidions prepare`.

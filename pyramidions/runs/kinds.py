@@ -45,7 +45,7 @@ class Machine(NamedTuple):
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """How fairseq is told."""
+        """The flags for fairseq."""
         return ("--distributed-world-size", str(self.gpus)) if self.gpus else ("--cpu",)
 
     def __str__(self) -> str:
@@ -145,7 +145,7 @@ class Kind(NamedTuple):
         task: fairseq's --task.
         labels: its data says which sentences a summary would take; documents are read by their sections.
         vocab_size: pieces that suit a number of documents, on a number of GPUs.
-        schedule: how it is trained on a corpus, by a machine, in so many hours; None for as many as it takes.
+        schedule: how it is trained on a corpus, by a machine, in so many hours; None for no limit.
         next_command: what one does with the model.
     """
 

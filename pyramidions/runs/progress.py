@@ -108,7 +108,7 @@ class TrainingBar:
         log: that grows; what it holds already is passed over.
         progress: from where it goes on.
         updates: at most.
-        hours: at most, from now on; None for as many as it takes.
+        hours: at most, from now on; None for no limit.
     """
 
     def __init__(self, log: Path, progress: Progress, updates: int, hours: float | None) -> None:

@@ -8,7 +8,7 @@ from pyramidions.scoring.metric import Example
 
 
 class Texts(Protocol):
-    """Texts by position, of which not all need be in memory."""
+    """Texts by position; not all need be in memory."""
 
     def __len__(self) -> int: ...
 

@@ -1,4 +1,4 @@
-"""How words and sentences of a language are told apart and stemmed."""
+"""Splits text of a language into sentences and words, and stems words."""
 
 from collections.abc import Callable
 from functools import cache, lru_cache

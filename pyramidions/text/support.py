@@ -58,7 +58,7 @@ class SupportIndex:
                 self._places.setdefault(pair, {})[index] = count
 
     def support(self, words: Sequence[str]) -> Support | None:
-        """Return what supports a sentence; None for one of fewer than two words, of which nothing can be said.
+        """Return what supports a sentence; None if it has fewer than two words, since nothing can be said of those.
 
         Source sentences are chosen greedily by ROUGE-2 recall (Lin, 2004); of equal ones the first.
 

@@ -109,7 +109,7 @@ def test_wiki40b_has_a_configuration_for_each_language() -> None:
             "none.",
         ),
         ("text8", "--characters must be en for text8, but is 'fi'."),
-        ("cc100 --config fi", "--config is not an option of cc100, of which all is known."),
+        ("cc100 --config fi", "--config is not an option of cc100: its files and fields are known."),
         ("TEXT --labels", "--labels is an option of preparing documents; --characters excludes it."),
         ("TEXT --budget 9", "--budget is an option of preparing documents; --characters excludes it."),
         ("TEXT --test TEXT", "The file TEXT becomes all splits, so that --test excludes it."),

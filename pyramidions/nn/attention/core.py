@@ -40,7 +40,7 @@ class CoreAttention(nn.Module, ABC):
     confined_to: int | None = None
     #: the most positions that its weights are made for; None for any number
     longest: int | None = None
-    #: options by which it sees all of a short sequence, and by which it cuts one
+    #: options with which it sees all of a short sequence (wide), or only parts of it (narrow)
     wide: ClassVar[Mapping[str, int]] = {}
     narrow: ClassVar[Mapping[str, int]] = {}
     #: whether it is full attention where it sees everything
@@ -122,8 +122,8 @@ class CoreAttention(nn.Module, ABC):
             q: (B, H, WT, E), of the T new positions of each of the W hypotheses of a document.
             k: (B, H, WT, E).
             v: (B, H, WT, E).
-            blocked: (B, 1, WT, S), the `as_bias` of which of all written positions, the new ones among them, each query
-                must not see: those of other hypotheses, and later ones; None where nothing is blocked.
+            blocked: (B, 1, WT, S), the `as_bias` of the written positions, new ones included, that each query must not
+                see: those of other hypotheses, and later ones; None where nothing is blocked.
             state: from `new_state`.
 
         Returns:
@@ -132,7 +132,7 @@ class CoreAttention(nn.Module, ABC):
         raise self.cannot(Feature.STEPS)
 
     def across(self) -> "CoreAttention":
-        """Return the attention by which other queries read the same keys, of one block if there are blocks."""
+        """Return the attention of other queries to the same keys, within one block if there are blocks."""
         raise self.cannot(Feature.ACROSS)
 
     def received(self, q: Tensor, k: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:

@@ -19,7 +19,7 @@ class GlobalRows(nn.Module):
         dropout: probability of dropping an attention weight while training.
 
     Raises:
-        ValueError: projections of their own that read earlier positions, of which marked ones have none.
+        ValueError: projections of their own that read earlier positions; marked positions have none.
     """
 
     def __init__(self, projections: Projections | None = None, dropout: float = 0.0) -> None:

@@ -26,11 +26,11 @@ class HeposAttention(CoreAttention):
 
     Args:
         num_heads: H.
-        stride: s, by which ``num_heads`` must be divisible.
+        stride: s, a divisor of ``num_heads``.
         dropout: probability of dropping an attention weight while training.
 
     Raises:
-        ValueError: a stride by which ``num_heads`` is not divisible.
+        ValueError: ``stride`` does not divide ``num_heads``.
     """
 
     supports = frozenset({Feature.OTHERS, Feature.WEIGHTS})

@@ -50,7 +50,7 @@ class LSHAttention(CoreAttention):
         num_hashes: hash rounds.
         local_heads: heads that attend within a window.
         local_window: positions on both sides together that those see, half of them on each.
-        num_buckets: buckets of a round, an even number; None for as many as follow from the length.
+        num_buckets: buckets of a round, an even number; None to derive it from the length.
         chunk_buckets: buckets per chunk where they follow from the length; releases up to 0.2.0 had 1.
         chunks_after: chunks after its own that a chunk attends to, 0 or 1; 1 in the encoder of the Terraformer.
         hash_factors: 1, or 2 for two smaller hashes, whose numbers of buckets are even and multiply to that many or a

@@ -23,7 +23,7 @@ class SelfAttention(SublayerFunction):
 
     Raises:
         ValueError: a kind that only reads a memory, causal attention of one that has no steps, or projections that
-            read beyond the units of the text inside of which the kind stays.
+            read beyond the units of the text, where the kind stays inside.
     """
 
     def __init__(

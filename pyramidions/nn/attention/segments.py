@@ -15,7 +15,7 @@ from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
 class SegmentsAttention(CoreAttention):
     """Full attention inside each unit of the text (Zhu et al. 2020, section 3.2).
 
-    Units of more than ``segment_length`` positions are cut into segments of that length. Where no units are told, a
+    Units of more than ``segment_length`` positions are cut into segments of that length. Without units, a
     document is one. No matrix is larger than a segment's, and units of like length share a batch.
 
     Args:

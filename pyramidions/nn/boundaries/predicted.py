@@ -155,7 +155,7 @@ class EntropyBoundaries(SupervisedBoundaries):
     Args:
         embed_dim: D.
         ffn_embed_dim: width of the predictor.
-        window: predictions before, each of which must have been more certain.
+        window: predictions before it that must all have been more certain.
         loss: as in `SupervisedBoundaries`.
         threshold: as there.
     """

@@ -8,7 +8,7 @@ from pyramidions.nn.sublayer import Memory, State, staying
 
 
 class Lineage:
-    """Which of a document's written tokens belong to the past of which hypothesis.
+    """Tracks which of a document's written tokens belong to the past of each hypothesis.
 
     The W hypotheses of a document are consecutive rows. The S tokens that any of them ever wrote are kept once, in the
     order in which they were written. When descendants of other hypotheses replace some, no token moves. A memory that a

@@ -32,7 +32,7 @@ class ConcatenatedDecoder(Decoder):
 
     Args:
         attention_layers: self-attentions of a layer.
-        longest_memory: the most vectors of a document that the encoder may hand on, all of which attend to each other.
+        longest_memory: the most vectors of a document that the encoder hands on. They all attend to each other.
         reads_streams: the memory is both streams of a reversible encoder without a norm, side by side, (B, K, 2D), and
             those of the decoder go on from them, as in the Terraformer's public code. Without, it is their mean,
             normalised, with which both streams of the decoder begin; so it is where the stack has one stream.

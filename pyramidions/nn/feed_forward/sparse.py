@@ -114,9 +114,9 @@ class SparseFeedForward(FeedForward):
     Args:
         embed_dim: D.
         ffn_embed_dim: F, hidden units.
-        block_size: N, consecutive hidden units of which one is chosen.
+        block_size: N, consecutive hidden units; one of them is chosen.
         rank: of the controller; None for F / N.
-        temperature: factor of the Gumbel noise by which training chooses.
+        temperature: factor of the Gumbel noise that training adds before it chooses.
         quantized: share of calls in training that choose; the others weight all units of a block.
         activation_dropout: probability of dropping a value after ReLU while training.
 
@@ -191,7 +191,7 @@ class ExpertsFeedForward(FeedForward):
         embed_dim: D.
         ffn_embed_dim: F, hidden units of all experts.
         experts: how many there are.
-        temperature: factor of the Gumbel noise by which training chooses.
+        temperature: factor of the Gumbel noise that training adds before it chooses.
         quantized: share of calls in training that choose; the others weight all experts.
         activation_dropout: probability of dropping a value after ReLU while training.
 

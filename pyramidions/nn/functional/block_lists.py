@@ -44,7 +44,7 @@ class BlockLists(NamedTuple):
 
         Args:
             count: (B,), blocks of each document.
-            heads: H, each of which has random blocks of its own.
+            heads: H; each has random blocks of its own.
             rows: (N,), blocks of queries.
 
         Returns:

@@ -113,7 +113,7 @@ def attend(
 
     Args:
         q: (..., Lq, E).
-        k: (..., Lk, E), of which products with queries are the scores.
+        k: (..., Lk, E); its products with queries are the scores.
         v: (..., Lk, E).
         own: broadcastable to (..., Lq, Lk), True where the key is the query's own.
         blocked: broadcastable to (..., Lq, Lk), True at keys that a query must not see.

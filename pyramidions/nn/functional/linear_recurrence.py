@@ -10,7 +10,7 @@ from torch.autograd.function import once_differentiable
 def linear_recurrence(decay: Tensor, new: Tensor, before: Tensor | None = None) -> Tensor:
     """Return c, where c_t = decay_t * c_(t-1) + new_t (Blelloch 1990, section 1.4).
 
-    Pairs of neighbours are joined in rounds, each of which doubles how far a position sees (Hillis and Steele 1986).
+    Pairs of neighbours are joined in rounds. Each round doubles how far a position sees (Hillis and Steele 1986).
     Only products of decays are formed, no quotients: what decays from 0 to 1 neither overflows nor loses digits.
 
     Args:

@@ -90,7 +90,7 @@ def means_of_segments(x: Tensor, boundaries: Tensor, most: int | None = None) ->
     """Return the mean of each segment's vectors: (B, L, D), (B, L) -> (B, K, D), zeros after a row's last segment.
 
     K is the most segments of a row, or ``most``, as in `segment_sums`. Boundaries may have gradients: those of the
-    matrices (B, L, K) by which Nawrot et al. 2023 pool (section 3.2), whose column for a segment is the share of each
+    pooling matrices (B, L, K) of Nawrot et al. 2023 (section 3.2), whose column for a segment is the share of each
     position. With n positions in segment k, G its gradient, and m its mean, position i has g = G (x_i - m) / n, and the
     gradient of a boundary is the sum of all g after it.
     """

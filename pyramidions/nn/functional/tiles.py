@@ -311,7 +311,7 @@ class Relative(NamedTuple):
     def prepared(self, rows: int) -> tuple[Tensor, ...]:
         distances = self.distances
         if distances.size(1) == self.length:
-            # Rows of a causal tile have keys in common, some of which come after the first of them.
+            # Rows of a causal tile share their keys, and some keys come after the first row.
             distances = F.pad(distances, (0, 0, 0, rows - 1))
         return distances, self.content_bias[:, None], self.position_bias[:, None]
 

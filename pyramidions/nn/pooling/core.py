@@ -98,7 +98,7 @@ class Pooler(nn.Module, ABC):
     biases_keys: ClassVar[bool] = False
     #: whether a vector of the query is still one afterwards: noise, or a softmax over all vectors, leaves little of it
     keeps_queries: ClassVar[bool] = True
-    #: options by which a text becomes as many vectors as it can
+    #: options that pool a text to the most vectors
     most: ClassVar[Mapping[str, float]] = {}
     #: whether it reads `Sequence.unit`
     reads_units: ClassVar[bool] = False

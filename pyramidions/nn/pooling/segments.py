@@ -21,11 +21,11 @@ class SegmentsPooler(Pooler, Regularised):
     """Hands on the mean of each segment; where segments end is learned.
 
     This is the dynamic pooling of a language model (Nawrot et al. 2023, sections 3.1.1 and 3.2) in an encoder. A
-    predictor gives each position the probability that a segment ends there. Training draws from it. Evaluation takes
-    the most probable positions, as many as the probabilities sum to: rounded ones would leave next to nothing while a
-    prior keeps all of them small. The end of the text always ends a segment, so no position is lost. Of more than k
-    segments, the most probable boundaries stay. The binomial prior is added to the loss of training, in nats for each
-    position.
+    predictor gives each position the probability that a segment ends there. Training samples boundaries. Evaluation
+    takes the n most probable positions, where n is the sum of the probabilities: rounding would leave next to none
+    while a prior keeps them all small. The end of the text always ends a segment, so no position is lost. If there are
+    more than k segments, only the most probable boundaries are kept. Training adds the binomial prior to the loss, in
+    nats per position.
 
     The text decides how many vectors there are, so that the host waits for a GPU once. Padding must come after the
     text.
@@ -36,7 +36,7 @@ class SegmentsPooler(Pooler, Regularised):
         embed_dim: D.
         ffn_embed_dim: width of the predictor.
         prior: share of positions that end a segment; None for one in ``window``.
-        temperature: of the sigmoid by which boundaries learn.
+        temperature: of the sigmoid that gives boundaries a gradient.
     """
 
     takes_window = True
@@ -97,7 +97,7 @@ class SegmentsPooler(Pooler, Regularised):
     def _known(self, sizes: Tensor) -> list[int]:
         """Return how many segments each document has, and the size of the longest: (B, K) -> B + 1 integers."""
         if not has_values(sizes):
-            # as many as there may be, and alike
+            # the most there may be, all of one size
             return [sizes.size(1)] * len(sizes) + [self.window]
         known: list[int] = torch.cat([(sizes > 0).sum(dim=1), sizes.amax()[None]]).tolist()
         return known

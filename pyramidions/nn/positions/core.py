@@ -67,7 +67,7 @@ class LearnedPositions(Positions):
     Args:
         embed_dim: D.
         max_length: N, positions of the longest text.
-        length: rows of the table; None for as many as the longest text has. A model that states it can read other
+        length: rows of the table; None for ``max_length``. A model that states it can read other
             lengths, up to this one, with the same weights.
 
     Raises:

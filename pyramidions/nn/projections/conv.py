@@ -151,7 +151,7 @@ def conv_projections(
     Args:
         embed_dim: D, divisible by ``num_heads`` and by ``modules``.
         num_heads: H.
-        modules: S, or None for as many as heads.
+        modules: S; None for the number of heads.
         kernel: modules that a filter sees, its own in the middle.
         length_kernel: tokens that it sees, its own last; that of the output sees its own alone.
         value_kernel: modules that a filter of values sees.
@@ -192,7 +192,7 @@ def multiplicative_conv_projections(
     Args:
         embed_dim: D, divisible by ``num_heads`` and by ``modules``.
         num_heads: H.
-        modules: S, or None for as many as heads.
+        modules: S; None for the number of heads.
         kernel: modules that a filter sees, its own in the middle.
         length_kernel: tokens that it sees, its own last.
         value_kernel: modules that a filter of values sees.

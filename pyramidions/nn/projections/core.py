@@ -53,7 +53,7 @@ class Projections(nn.Module, ABC):
 
         Args:
             x: (B, Lk, D).
-            stride: s, by which H is divisible.
+            stride: s, a divisor of H.
 
         Returns:
             (B, H, ceil(Lk/s), E) twice; what stands for a position beyond the last means nothing.

@@ -10,7 +10,7 @@ from pyramidions.nn.projections.core import PROJECTIONS, Projections, check_head
 
 
 class HeadsLinear(nn.Linear):
-    """A linear layer to several heads, each of which may read rows of its own."""
+    """A linear layer to several heads; each may read rows of its own."""
 
     def forward(self, x: Tensor, num_heads: int | None = None) -> Tensor:
         """Transform rows.

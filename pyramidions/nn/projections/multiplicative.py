@@ -16,7 +16,7 @@ class MultiplicativeProjections(Projections):
     Args:
         embed_dim: D, divisible by ``num_heads`` and by ``modules``.
         num_heads: H.
-        modules: S, or None for as many as heads.
+        modules: S; None for the number of heads.
         shares_query_key: keys are projected as queries are.
         joins_heads: it has an output; without, `output` is an error.
 

@@ -20,8 +20,8 @@ class Recurrence(SublayerFunction):
     is passed over, wherever it stands.
 
     Args:
-        confined_to: the blocks within which the attention of the layer stays, at each of which the recurrence begins
-            anew; None for no blocks.
+        confined_to: size of the blocks that the layer's attention stays within; the recurrence begins anew at each.
+            None for no blocks.
     """
 
     def __init__(self, confined_to: int | None = None) -> None:

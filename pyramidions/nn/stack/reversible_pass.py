@@ -25,7 +25,7 @@ _PIECE = 2**15  # numbers that a CPU adds at a time, so that they stay in its ca
 def reversible_pass(
     sublayers: Sequence[Sublayer], context: LayerContext, first: Tensor, second: Tensor, merges: bool = True
 ) -> Tensor:
-    """Return the mean of two streams that sublayers add to in turn, of which only the last values are kept.
+    """Return the mean of two streams that sublayers add to in turn; only the last values are kept.
 
     Streams are sums in float64, of numbers that are multiples of 2 ** -32: exact up to 2 ** 21, so that the backward
     pass reads the very values that the forward pass did. (Sums of a model in float64 are its own, and come back to

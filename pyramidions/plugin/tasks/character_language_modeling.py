@@ -93,8 +93,8 @@ class CharacterLanguageModelingTask(TrainingTask):
     """Language modeling on a folder made by `pyramidions prepare --characters` (Nawrot et al. 2023, section 4).
 
     `fairseq-eval-lm` scores each character of a split once, in windows that overlap by --context-window: its loss in
-    base 2 is the bits per character. `fairseq-interactive` continues lines of text, and `fairseq-generate` windows of a
-    split, of which --prefix-size limits what is shown.
+    base 2 is the bits per character. `fairseq-interactive` continues lines of text, and `fairseq-generate` the
+    first --prefix-size characters of each window of a split.
 
     Args:
         cfg: what the user said.

@@ -162,7 +162,7 @@ class _DrawnTexts(SizedTexts):
 
 
 class DrawnPairs(PairDataset):
-    """Pairs of which training draws new ones in each epoch; validation has the same in all.
+    """Pairs that training draws anew in each epoch; validation always has the same.
 
     Args:
         drawing: of the pairs.

@@ -62,7 +62,7 @@ class Schedule(NamedTuple):
 
 
 def schedule_of(cfg: Any, batches: int) -> Optional[Schedule]:
-    """Return the schedule of the run of which ``cfg`` is the task's part; None where there is no run.
+    """Return the schedule of the run that the task of ``cfg`` belongs to; None where there is no run.
 
     Args:
         cfg: the task's config.

@@ -21,7 +21,7 @@ from pyramidions.scoring.scores import check_names, metrics_of
 from pyramidions.text.tokenizer import Tokenizer
 
 _COUNT = "_scored_documents"
-#: What fairseq logs of speed and size, by which nobody chooses a checkpoint.
+#: Figures of speed and size that fairseq logs; nobody chooses a checkpoint by them.
 _COUNTED = {"wps", "wpb", "bsz", "num_updates"}
 
 
@@ -157,7 +157,7 @@ def _mean(meters: Any, name: str) -> float:
 
 
 def check_best(cfg: Any) -> None:
-    """Check the score that chooses the best checkpoint of the run of which ``cfg`` is the task's part.
+    """Check the score that chooses the best checkpoint of the run that the task of ``cfg`` belongs to.
 
     Raises:
         UserError: no validation computes it, or the worst checkpoint would be chosen.

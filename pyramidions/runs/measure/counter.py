@@ -15,7 +15,7 @@ from pyramidions.nn.scorer import Scorer
 from pyramidions.runs.measure.parts import CostPart, part_of
 
 _ATEN = torch.ops.aten
-#: products with a vector, which torch does not count: the argument of which each number is multiplied once
+#: products with a vector, which torch does not count: the argument whose numbers are each multiplied once
 _WITH_A_VECTOR = {_ATEN.mv: 0, _ATEN.addmv: 1, _ATEN.dot: 0, _ATEN.vdot: 0}
 
 

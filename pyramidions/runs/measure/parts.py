@@ -1,4 +1,4 @@
-"""The parts of a model that cost is told by, and which of them a module belongs to."""
+"""The parts of a model in reports of cost, and which of them a module belongs to."""
 
 from enum import StrEnum
 

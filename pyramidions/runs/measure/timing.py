@@ -335,7 +335,7 @@ def time_models(
     Args:
         experiments: the models.
         plan: what is timed.
-        watch: is told of progress.
+        watch: receives progress.
         forecast: takes an estimate of the seconds that all turns will take, before the first; None for no estimate.
             Small turns on the CPU give it.
 

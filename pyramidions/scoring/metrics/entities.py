@@ -22,7 +22,7 @@ _WORD = re.compile(rf"\d+(?:[.,:/]\d+)+|{WORD}")
 class EntityMetric(Metric):
     """Precision of the names in a summary by its document, and recall of those in the reference; 0 to 100.
 
-    Figures, in this order: the share of the summary's names of which some word, "of" and the like aside, is in the
+    Figures, in this order: the share of the summary's names with a word, "of" and the like aside, that is in the
     document (Nan et al. 2021, precision-source: "Obama" for "Barack Obama"); the share of those that are in the
     document as they are, word by word; and the share of the reference's names that are in the summary in the first
     way (recall-target), of several references the highest. Case makes no difference; each mention counts.
@@ -161,7 +161,7 @@ class Capitalized(EntityMetric):
 
 
 def name_words(text: str) -> list[str]:
-    """Return the words and numbers of a text in lower case, in any script, by which names and answers are compared."""
+    """Return the words and numbers of a text in lower case, in any script, to compare names and answers by."""
     return _WORD.findall(text.lower())
 
 

@@ -111,7 +111,7 @@ def _softmax(logits: Tensor, temperature: float) -> Tensor:
 
 
 def _mix(x: Tensor, scores: Tensor, padding_mask: Tensor, best: Tensor, weights: Tensor) -> TopK:
-    """Apply weight rows (B, K, L), of which row i chose ``best[:, i]``, in the order of the document."""
+    """Apply weight rows (B, K, L), where row i chose ``best[:, i]``, in the order of the document."""
     length = scores.size(1)
     # A document of at most K tokens hands them on as they are, whatever it is batched with.
     one_hot = torch.zeros_like(weights).scatter(2, best[..., None], 1.0)
