@@ -11,7 +11,7 @@ MAY_IMPORT = {
     "pyramidions": ("base",),
     "pyramidions.__main__": ("cli",),
     "pyramidions.base": ("base",),
-    "pyramidions.nn.functional": ("nn.functional",),
+    "pyramidions.nn.functional": ("base", "nn.functional"),
     # Parts.
     "pyramidions.nn.block_layout": ("nn.functional",),
     "pyramidions.nn.ngram": (),

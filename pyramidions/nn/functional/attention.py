@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.utils.flop_counter import register_flop_formula
 
+from pyramidions.base.device import has_values
 from pyramidions.nn.functional.dropout import bernoulli_samples, drawn_from, draws_bernoulli, new_seed
 from pyramidions.nn.functional.fused import Attend, fused_pieces
 from pyramidions.nn.functional.tiles import Dense, Index, Plan, ScoreMod, Tile, computes_in_tiles, full_precision
@@ -184,7 +185,7 @@ def _attended(
     q: Tensor, k: Tensor, v: Tensor, plan: Plan, score_mod: ScoreMod | None, dropout: float, totals: bool
 ) -> Attended:
     # A seed, instead of a mask that is as large as the matrix of weights.
-    seed = new_seed() if dropout and not q.is_meta else 0
+    seed = new_seed() if dropout and has_values(q) else 0
     work, tensors = _Work(plan, score_mod, dropout, seed, totals).emptied()
     return Attended(*_Tiled.apply(work, q, k, v, *tensors))
 
