@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "pyramidions.nn.regularised": (),
     "pyramidions.nn.origins": ("base",),
     "pyramidions.nn.units": ("base", "nn.functional"),
+    "pyramidions.nn.structure": ("base", "nn.marks"),
     "pyramidions.nn.roles": (),
     "pyramidions.nn.sequence": ("nn.marks", "nn.origins", "nn.roles"),
     "pyramidions.nn.sublayer": ("nn.marks", "nn.origins", "nn.units"),
@@ -72,8 +73,8 @@ MAY_IMPORT = {
         *("nn.units", "nn.upsampling", "nn.stack"),
     ),
     "pyramidions.nn.encoder": (
-        *("nn.attention", "nn.block_layout", "nn.sequence", "nn.embedding", "nn.layer", "nn.marks", "nn.pooling"),
-        *("nn.sublayer", "nn.origins", "nn.roles", "nn.stack", "nn.stage", "nn.units"),
+        *("nn.attention", "nn.block_layout", "nn.sequence", "nn.embedding", "nn.layer", "nn.pooling"),
+        *("nn.sublayer", "nn.origins", "nn.roles", "nn.stack", "nn.stage", "nn.structure", "nn.units"),
     ),
     "pyramidions.nn.sentence_ranker": ("nn.encoder", "nn.scorer"),
     "pyramidions.nn.hourglass_state": ("nn.functional", "nn.sublayer"),

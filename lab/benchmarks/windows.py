@@ -41,8 +41,8 @@ from pyramidions.models import PyramidionConfig, preset
 from pyramidions.models.config import MAX_TARGET_POSITIONS
 from pyramidions.nn import BeamSearch, Transformer
 from pyramidions.nn.attention import SelfAttention, SlidingWindowAttention
-from pyramidions.nn.marks import Marking
 from pyramidions.nn.projections import DenseProjections
+from pyramidions.nn.structure import StructureOf
 from pyramidions.nn.sublayer import LayerContext
 from pyramidions.pretrained.families import shape_of
 from pyramidions.pretrained.source import Source
@@ -245,7 +245,7 @@ def attention_at(length: int, args: argparse.Namespace) -> Callable[[], None]:
     attention = SelfAttention(projections, kind).to(args.device).train()
     x = torch.randn(1, length, size["embed_dim"], device=args.device, requires_grad=True)
     tokens = torch.zeros(1, length, dtype=torch.long, device=args.device)
-    context = LayerContext(None, marks=Marking(first=1)(tokens, tokens.bool()))
+    context = LayerContext(None, marks=StructureOf(global_tokens=1)(tokens, tokens.bool()).marks)
 
     def run() -> None:
         attention(x, context).sum().backward()

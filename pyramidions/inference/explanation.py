@@ -239,9 +239,9 @@ def trace(transformer: Transformer, document: Tensor, summary: Tensor, eos: int)
     ]
     (output,) = (memory for memory in memories if memory.layer is None)
     further = tuple(memory for memory in memories if memory.layer is not None)
-    marked = encoder.seen_by_all(tokens, padding_mask)
+    marks = encoder.structure_of(tokens, padding_mask).marks
     copied = _copied(transformer, encoded.memories, memories[0].provenance, document, summary, eos)
-    return Trace(layers, *output[1:], further, None if marked is None else marked[0].cpu(), copied)
+    return Trace(layers, *output[1:], further, None if marks is None else marks.marked[0].cpu(), copied)
 
 
 def _copied(

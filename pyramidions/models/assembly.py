@@ -13,7 +13,6 @@ from pyramidions.models.config import STARTS, PyramidionConfig
 from pyramidions.models.fields import FieldReader
 from pyramidions.models.older_fields import NONE
 from pyramidions.models.parse import stack_of
-from pyramidions.models.rules import NEEDS_MARKERS, reads_query
 from pyramidions.models.spec import EncoderSpec, HourglassSpec, LayerSpec, ModelSpec, Part, PoolingSpec, StageSpec
 from pyramidions.nn import Decoder, Encoder, LanguageModel
 from pyramidions.nn.attention import (
@@ -31,7 +30,6 @@ from pyramidions.nn.embedding import Embedder, TagEmbeddings
 from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.hourglass import Hourglass, Shortened
 from pyramidions.nn.layer import Layer, Sublayer
-from pyramidions.nn.marks import Marking
 from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.pooling import POOLING, Pooler
 from pyramidions.nn.positions import POSITIONS
@@ -41,6 +39,7 @@ from pyramidions.nn.scorer import SCORER
 from pyramidions.nn.segments import SEGMENT_UPSAMPLING, SEGMENTS
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.stage import Stage
+from pyramidions.nn.structure import StructureOf
 from pyramidions.nn.sublayer import SublayerFunction
 from pyramidions.nn.upsampling import UPSAMPLING
 
@@ -76,23 +75,14 @@ class Assembly:
         return registry.build(part.kind, part.options, **self.setting, **given)
 
     def encoder(
-        self,
-        spec: EncoderSpec,
-        embedding: nn.Embedding,
-        marker_idx: int | None,
-        known_marker: int | None,
-        separator_idx: int | None = None,
-        name_end_idx: int | None = None,
-        merges: bool = True,
+        self, spec: EncoderSpec, embedding: nn.Embedding, structure_of: StructureOf, merges: bool = True
     ) -> Encoder:
         """Make an encoder.
 
         Args:
             spec: of the encoder.
             embedding: of tokens.
-            marker_idx: the marker, if units are asked for.
-            known_marker: that of the vocabulary, or None.
-            separator_idx, name_end_idx: as in `build`.
+            structure_of: finds the structure of texts.
             merges: the streams of the stack are merged and normalised at the end; without, they are handed on. One
                 stream is always normalised.
         """
@@ -100,8 +90,6 @@ class Assembly:
         merges = merges or STACK[stack.kind].streams == 1
         if not merges and spec.stages[-1].pooling is not None:
             raise UserError("`reads_streams` of the decoder needs layers after the last pooling of the encoder.")
-        if config.global_markers and known_marker is None:
-            raise UserError(f"`global_markers` {NEEDS_MARKERS}")
         # All layers before any pooler: a seed gives the same weights wherever poolings stand.
         built = iter([[self.layer(layer, of.longest) for layer in of.layers] for of in spec.all_stages()])
 
@@ -120,14 +108,9 @@ class Assembly:
             self.embedder("encoder_positions", embedding, spec.longest, config.tag_dim),
             [stage(of) for of in spec.stages],
             self.made(STACK, stack, opened=False, merges=True),
+            structure_of,
             self.norm() if merges else None,
-            marker_idx,
-            Marking(config.global_tokens, known_marker if config.global_markers else None),
-            separator_idx,
-            config.global_query,
-            reads_query(spec),
             spec.memories,
-            name_end_idx,
             None if merges else self.made(STACK, stack, opened=False, merges=False),
         )
 

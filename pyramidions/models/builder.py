@@ -9,8 +9,10 @@ from pyramidions.base.errors import UserError
 from pyramidions.models.assembly import Assembly
 from pyramidions.models.config import MAX_TARGET_POSITIONS, ExtractorConfig, LanguageModelConfig, PyramidionConfig
 from pyramidions.models.parse import extractor_spec_of, hourglass_spec_of, spec_of
-from pyramidions.models.rules import marker_of_units
+from pyramidions.models.rules import NEEDS_MARKERS, marker_of_units, reads_query
+from pyramidions.models.spec import EncoderSpec
 from pyramidions.nn import LanguageModel, SentenceRanker, Transformer
+from pyramidions.nn.structure import StructureOf
 
 
 def build(
@@ -40,9 +42,9 @@ def build(
     embedding = _embedding(config.embed_dim, vocab_size, padding_idx)
     builder = Assembly(config, vocab_size)
     with _rules_of_parts():
-        unit_marker = marker_of_units(spec.encoder, marker_idx)
-        merges = not spec.reads_streams
-        encoder = builder.encoder(spec.encoder, embedding, unit_marker, marker_idx, separator_idx, name_end_idx, merges)
+        tokens = StructureOf(marker_of_units(spec.encoder, marker_idx), separator_idx, name_end_idx)
+        structure_of = _completed(tokens, config, spec.encoder, marker_idx)
+        encoder = builder.encoder(spec.encoder, embedding, structure_of, merges=not spec.reads_streams)
         decoder = builder.decoder(spec, embedding, max_target_positions)
         encoder.tells_origins = decoder.output.points
         return Transformer(encoder, decoder, padding_idx)
@@ -63,7 +65,8 @@ def build_extractor(
     spec = extractor_spec_of(config)
     embedding = _embedding(config.embed_dim, vocab_size, padding_idx)
     with _rules_of_parts():
-        encoder = Assembly(config, vocab_size).encoder(spec.encoder, embedding, marker_idx, marker_idx)
+        structure_of = _completed(StructureOf(marker_idx), config, spec.encoder, marker_idx)
+        encoder = Assembly(config, vocab_size).encoder(spec.encoder, embedding, structure_of)
         return SentenceRanker(encoder, nn.Linear(config.embed_dim, 1), padding_idx)
 
 
@@ -85,6 +88,20 @@ def build_language_model(
     embedding = _embedding(config.embed_dim, vocab_size, padding_idx)
     with _rules_of_parts():
         return Assembly(config, vocab_size).language_model(spec, embedding, padding_idx, space_idx)
+
+
+def _completed(
+    tokens: StructureOf, config: PyramidionConfig | ExtractorConfig, spec: EncoderSpec, marker_idx: int | None
+) -> StructureOf:
+    """Add what a config says of global tokens, and whether a part reads the query."""
+    if config.global_markers and marker_idx is None:
+        raise UserError(f"`global_markers` {NEEDS_MARKERS}")
+    return tokens._replace(
+        global_tokens=config.global_tokens,
+        global_marker=marker_idx if config.global_markers else None,
+        global_query=config.global_query,
+        reads_query=reads_query(spec),
+    )
 
 
 def _embedding(embed_dim: int, vocab_size: int, padding_idx: int) -> nn.Embedding:

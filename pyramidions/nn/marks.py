@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -82,35 +81,3 @@ def query_marks(tokens: Tensor, padding_mask: Tensor, separator: int) -> Marks:
     document = real & (separators.cumsum(dim=1) > separators.long())
     marked = real & ~document & document.any(dim=1, keepdim=True)
     return Marks(marked, int(marked.sum(dim=1).max()) if has_values(marked) else 0)
-
-
-class Marking(NamedTuple):
-    """Which tokens of a text are marked.
-
-    Attributes:
-        first: so many at its beginning.
-        token: each of this number, or None.
-    """
-
-    first: int = 0
-    token: int | None = None
-
-    def __call__(self, tokens: Tensor, padding_mask: Tensor, further: Tensor | None = None) -> Marks | None:
-        """Mark tokens of a batch; None if no text can have any.
-
-        Unless only the first are marked, the host waits for a GPU to learn how many there are.
-
-        Args:
-            tokens: (B, L).
-            padding_mask: (B, L), True at padding.
-            further: (B, L), True at others to mark, or None.
-        """
-        real = ~padding_mask
-        marked = real & (real.cumsum(dim=1) <= self.first)
-        if self.token is None and further is None:
-            return Marks(marked, self.first) if self.first else None
-        if self.token is not None:
-            marked = marked | (tokens.eq(self.token) & real)
-        if further is not None:
-            marked = marked | (further & real)
-        return Marks(marked, int(marked.sum(dim=1).max()) if has_values(marked) else marked.size(1))

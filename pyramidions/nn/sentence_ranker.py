@@ -23,7 +23,7 @@ class SentenceRanker(nn.Module):
 
     def __init__(self, encoder: Encoder, output: nn.Linear, padding_idx: int) -> None:
         super().__init__()
-        if encoder.marker_idx is None:
+        if encoder.structure_of.marker is None:
             raise ValueError("A model that rates sentences needs a vocabulary with a sentence marker.")
         self.encoder = encoder
         self.output = output
@@ -45,7 +45,7 @@ class SentenceRanker(nn.Module):
         """
         padding_mask = source.eq(self.padding_idx)
         encoded = self.encoder(source, padding_mask, lengths)
-        units, unit = self.encoder.units(source, padding_mask), encoded.sequence.unit
+        units, unit = self.encoder.structure_of.units(source, padding_mask), encoded.sequence.unit
         if units is None or unit is None:
             raise ValueError("A model that rates sentences needs poolings that tell what their vectors are made of.")
         # (B, K, D) -> (B, K)

@@ -81,7 +81,7 @@ def test_a_global_query_sees_and_is_seen_everywhere() -> None:
 def test_a_query_is_a_unit_of_its_own() -> None:
     of, tokens = model(pooling="markers", pooling_lengths="16,16"), asked(7, 8)
     tokens[0, 10] = MARKER
-    units = of.encoder.units(tokens, tokens.eq(PAD))
+    units = of.encoder.structure_of.units(tokens, tokens.eq(PAD))
     assert units is not None and units[0].tolist() == [0] * 3 + [1] * 7 + [2] * 94
 
 

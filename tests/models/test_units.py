@@ -44,7 +44,7 @@ def text(*turns: list[int]) -> Tensor:
 def of_turns(of: Transformer, tokens: Tensor) -> list[Tensor]:
     """Return the vectors of each turn (L, D)."""
     padding_mask = tokens.eq(PAD)
-    x, units = of.encoder(tokens, padding_mask).memories[0].x, of.encoder.units(tokens, padding_mask)
+    x, units = of.encoder(tokens, padding_mask).memories[0].x, of.encoder.structure_of.units(tokens, padding_mask)
     assert units is not None
     return [x[units == number] for number in range(int(units.max()) + 1)]
 

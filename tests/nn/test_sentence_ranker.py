@@ -14,6 +14,7 @@ from pyramidions.models import build_extractor, extractor_preset
 from pyramidions.nn import Encoded, Encoder, SentenceRanker
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.sequence import Sequence
+from pyramidions.nn.structure import StructureOf
 from pyramidions.nn.upsampling import UPSAMPLING
 
 TINY = {
@@ -97,9 +98,7 @@ def test_of_a_unit_that_a_pooling_tore_apart_the_highest_score_counts_and_gradie
     class Doubling(nn.Module):
         """Hands on all vectors twice, one after the other."""
 
-        marker_idx = MARKER
-        separator_idx = None
-        units = Encoder.units
+        structure_of = StructureOf(MARKER)
 
         def __init__(self, encoder: Encoder) -> None:
             super().__init__()
@@ -160,7 +159,7 @@ def test_a_vocabulary_without_a_marker_is_refused() -> None:
     with pytest.raises(UserError, match="^An extractor needs a vocabulary with sentence markers: .*"):
         build_extractor(extractor_preset("extractor"), VOCABULARY, None)
     encoder = ranker().encoder
-    encoder.marker_idx = None
+    encoder.structure_of = StructureOf()
     with pytest.raises(ValueError, match="needs a vocabulary with a sentence marker"):
         SentenceRanker(encoder, nn.Linear(8, 1), PAD)
 

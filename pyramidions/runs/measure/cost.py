@@ -123,11 +123,11 @@ def cost_of_run(model: Transformer, lengths: Lengths) -> Cost:
         model: in training mode.
         lengths: of the batch.
     """
-    first = 1 + max(_MARKER, model.padding_idx, model.encoder.separator_idx or 0)
+    first = 1 + max(_MARKER, model.padding_idx, model.encoder.structure_of.separator or 0)
     # Of a model that copies it is the most that a text may cost: its tokens differ.
     source = (torch.arange(lengths.source) % (lengths.vocab_size - first) + first).repeat(lengths.batch, 1)
     prefix, target = (torch.randint(first, lengths.vocab_size, (lengths.batch, lengths.target)) for _ in range(2))
-    if model.encoder.marker_idx is not None:
+    if model.encoder.structure_of.marker is not None:
         source[:, :: _longest_segment(model)] = _MARKER
     counter = PartCounter(model)
     with counter.counting():

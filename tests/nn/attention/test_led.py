@@ -7,8 +7,9 @@ from tables import for_each
 from torch import Tensor, nn
 
 from pyramidions.nn.attention import GlobalRows, SelfAttention, SlidingWindowAttention
-from pyramidions.nn.marks import Marking, Marks
+from pyramidions.nn.marks import Marks
 from pyramidions.nn.projections import DenseProjections
+from pyramidions.nn.structure import StructureOf
 from pyramidions.nn.sublayer import LayerContext
 
 DIM, HEADS, WINDOW = 48, 3, 8
@@ -61,7 +62,7 @@ def test_outputs_are_those_of_led(length: int, first: int) -> None:
     theirs = released()
     ours, x = ours_of(theirs), torch.randn(3, length, DIM)
     padding_mask = torch.arange(length) >= torch.tensor([[length], [max(1, length - 5)], [(length + 1) // 2]])
-    marks = Marking(first)(padding_mask.long(), padding_mask)
+    marks = StructureOf(global_tokens=first)(padding_mask.long(), padding_mask).marks
     assert marks is not None
     found = ours(x, LayerContext(padding_mask, marks=marks))
     expected = run(theirs, x, padding_mask, marks)
@@ -88,7 +89,7 @@ def test_gradients_are_those_of_led() -> None:
     padding_mask = torch.zeros(2, 70, dtype=torch.bool)
     x = torch.randn(2, 70, DIM, requires_grad=True)
     weight = torch.randn(2, 70, DIM)
-    marks = Marking(2)(padding_mask.long(), padding_mask)
+    marks = StructureOf(global_tokens=2)(padding_mask.long(), padding_mask).marks
     assert marks is not None
     found = torch.autograd.grad((ours(x, LayerContext(marks=marks)) * weight).sum(), x)[0]
     expected = torch.autograd.grad((run(theirs, x, padding_mask, marks) * weight).sum(), x)[0]
