@@ -97,7 +97,7 @@ def locked(folder: Path, wait: Say | None = None) -> Iterator[None]:
 
     Args:
         folder: the folder.
-        wait: told that we wait for the lock; None does not wait.
+        wait: called with a message before waiting for the lock; None does not wait.
 
     Raises:
         StepError: another process holds the lock.

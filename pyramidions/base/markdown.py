@@ -5,7 +5,7 @@ from shlex import quote
 
 
 def plain(text: str) -> str:
-    """Return a text on one line such that Markdown and HTML show it as it stands."""
+    """Escape a text, on one line, so that Markdown and HTML show it unchanged."""
     # A name of a file may hold bytes that are no UTF-8, and line breaks.
     line = " ".join(text.encode("utf-8", "replace").decode().split())
     # An underscore inside a word is one.
@@ -17,7 +17,7 @@ def plain(text: str) -> str:
 
 
 def shell_word(text: str) -> str:
-    """Quote a text for a shell on one line, such that it ends no block of code."""
+    """Quote a text for a shell, on one line, so that it cannot end a block of code."""
     if text.isprintable():
         return quote(text)
     # Python and bash escape alike; with both kinds of quotes inside, Python chooses single ones.

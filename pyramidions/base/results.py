@@ -6,7 +6,7 @@ from typing import Any
 
 
 def brief(result: Any, of: str) -> str:
-    """Return a short repr of a result: what it is of, and how its `text` begins."""
+    """Return a short repr of a result: its type, and the beginning of its `text`."""
     text = result.text if len(result.text) <= 80 else f"{result.text[:80]}…"
     return f"<{type(result).__name__} of {of}: {text!r}>"
 

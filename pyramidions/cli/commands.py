@@ -47,7 +47,7 @@ _UNNAMED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class _Terminated(BaseException):
-    """The process was told to stop, by SIGTERM."""
+    """The process received SIGTERM."""
 
 
 @contextmanager

@@ -42,12 +42,12 @@ def _is_checkpoint(begin: bytes) -> bool:
 
 
 def _json_from(*keys: str) -> Callable[[bytes], object]:
-    """Return whether a file begins like an object of ours, whose first key is one of these."""
+    """Return whether a file begins like one of our JSON objects, with one of these as its first key."""
     return re.compile(rb'\s*\{\s*"(?:' + "|".join(keys).encode() + rb')":').match
 
 
 # Recognises a kind of file by its beginning: an output replaces only an older file of its kind.
-# Any text file counts as a text: a summary cannot be told from notes.
+# Any text file counts as a text: summaries look like notes.
 _KINDS: dict[str, Callable[[bytes], object]] = {
     "a text": _is_text,
     "an older file of scores": _json_from("signature"),

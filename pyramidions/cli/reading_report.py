@@ -69,7 +69,7 @@ class ReadingReport:
             self._bar.refresh()
 
     def bar_aside(self) -> AbstractContextManager[Any]:
-        """Clear the bar of a terminal while something else is written; in a file it would be drawn anew each time."""
+        """Clear a terminal's progress bar while something else is written; a file would get the bar each time."""
         drawn = self._bar is not None and sys.stderr.isatty()
         return self._bar.external_write_mode() if drawn else nullcontext()
 

@@ -45,7 +45,7 @@ class ScoreInputs:
         return ReferenceFile(path)
 
     def sources(self, metrics: Mapping[str, Metric], *, shown: bool) -> Texts | None:
-        """Return the documents, or None where nobody reads them or has them.
+        """Return the documents, or None if no metric reads them or there are none.
 
         Args:
             metrics: by name.

@@ -280,7 +280,7 @@ class Summarizing(Worker):
 
 
 def _notes(summaries: list["Summary"]) -> list[str]:
-    """Return what a reader of a summary should know of how it was made."""
+    """Return notes on how a summary was made, for its reader."""
     first = summaries[0].coverage
     read = sum(summary.read_tokens for summary in summaries)
     whole = sum(summary.document_tokens for summary in summaries)

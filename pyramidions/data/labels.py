@@ -1,4 +1,4 @@
-"""Labels of sentences: which of a document's summarize it, as the greedy oracle chooses them."""
+"""Labels of sentences: those that the greedy oracle chooses to summarize their document."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""The role of what makes training pairs of a document."""
+"""The role of a pairing, which makes training pairs of a document."""
 
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple

@@ -24,7 +24,7 @@ from pyramidions.text.normalization import normalize
 
 
 class Document(NamedTuple):
-    """A document and its summary, and what is asked of the document where its corpus has queries; all unchanged."""
+    """A document, its summary, and its query if the corpus has queries; all unchanged."""
 
     id: str
     source: str
@@ -138,7 +138,7 @@ class Corpus:
         return records.size, records.unit
 
     def shown(self, work: str) -> Iterator[Document]:
-        """Yield the documents under a progress bar, which says what is done to them."""
+        """Yield the documents under a progress bar that names the ``work``."""
         done = 0
         with progress_bar(f"{work} {Path(self.name).name}", *self.size()) as bar:
             for document, record in self.with_records():

@@ -48,7 +48,7 @@ class SectionTypes(NamedTuple):
     write: tuple[str, ...]
 
     def of(self, heading: str) -> str | None:
-        """Return the type of a section: that of the first keyword in its heading, of several there the longest."""
+        """Return the type of a section: that of its heading's first keyword, the longest if several begin there."""
         words = _WORD.findall(normalize(heading).lower())
         table = _by_words(tuple(self.keywords.items()))
         longest = max(map(len, table), default=0)

@@ -32,7 +32,7 @@ def markdown_pages(text: str) -> Iterator[str]:
 
 
 def _bounded(paragraph: str) -> str:
-    """Return a paragraph in which brackets that nothing closes are escaped, as they are no links, if they are many."""
+    """Escape a paragraph's unclosed brackets if there are many; they are no links."""
     if paragraph.count("[") <= _MOST:
         return paragraph
     open_: list[list[int]] = []  # place and levels inside of each bracket

@@ -49,7 +49,7 @@ def id_of(record: Record, field: str | None = None) -> str | None:
 
 
 def id_field(record: dict[Any, Any], named: str | None = None) -> str:
-    """Return the field of a record's id: the one that is named, else that of its shape."""
+    """Return the field of a record's id: the ``named`` one, else the usual one of its shape."""
     return named or str(shape(record).id)
 
 

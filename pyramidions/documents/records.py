@@ -283,7 +283,7 @@ def _rows_at_once(file: Any, group: int, path: Path) -> int:
 
 
 def hugging_face_splits(name: str, config: str | None = None) -> list[str]:
-    """Return which of `train`, `valid` and `test` a Hugging Face dataset has; all of them where it does not say.
+    """Return which of `train`, `valid` and `test` a Hugging Face dataset has; all if it does not list its splits.
 
     Raises:
         UserError: this is no name of a dataset.
@@ -315,7 +315,7 @@ def load_dataset(name: str, config: str | None, split: str, **options: Any) -> A
 
 
 def reason_of(error: Exception) -> str:
-    """Return on one line what `datasets` says, which raises a dozen kinds, those of its network library among them."""
+    """Return an error of `datasets` on one line. It raises a dozen kinds, including those of its network library."""
     return " ".join(str(error).split()) or type(error).__name__
 
 

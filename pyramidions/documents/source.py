@@ -26,7 +26,7 @@ STANDARD_INPUT = Path("-")
 #: Fields that hold the text of a record, in the order in which they are looked for; the latter two as in `prepare`.
 TEXT_FIELDS = ("text", PLAIN.source, RELEASE.source)
 
-#: Told of each file, document and line that cannot be read; the others are.
+#: Receives an error for each file, document and line that cannot be read; the others are read.
 Refuse = Callable[[UserError], object]
 
 #: Progress callback: bytes done since the last call. Each byte of a file counts twice: when its text is read and when
@@ -175,7 +175,7 @@ def read_inputs(inputs: Iterable[Input], fields: Fields, refuse: Refuse) -> Iter
     Args:
         inputs: of `list_inputs`.
         fields: as there.
-        refuse: told of each input that cannot be read, or holds no text.
+        refuse: receives an error for each input that cannot be read or holds no text.
     """
     # Nothing here holds a document that the caller is done with.
     return filter(None, map(partial(_read, fields=fields, refuse=refuse), inputs))

@@ -32,7 +32,7 @@ class Extraction(NamedTuple):
     """The extractive summary of a document.
 
     Attributes:
-        sentences: that were extracted, in reading order.
+        sentences: those extracted, in reading order.
         outline: of the whole document.
         scores: (sentences,), of all sentences of the document.
 
@@ -85,7 +85,7 @@ class Extraction(NamedTuple):
 
 
 def extract(outline: Outline, scores: np.ndarray, rules: SelectionRules) -> Extraction:
-    """Extract sentences of a document, of those that `fit_for_summary` lets pass.
+    """Extract sentences of a document that `fit_for_summary` accepts.
 
     Args:
         outline: of the document.

@@ -114,7 +114,7 @@ class HipoRank(Ranker):
         return scores
 
     def _weighted(self, not_closer: np.ndarray, every: np.ndarray) -> np.ndarray:
-        """Return weighted sums of similarities, from those to what is not closer to a boundary and those to all.
+        """Return weighted sums of similarities: to all others, and to those that are no closer to a boundary.
 
         Both arrays are overwritten, for the sake of memory.
         """

@@ -119,7 +119,7 @@ class _Overlap:
         self._size = 0
 
     def f1_with(self, candidates: np.ndarray) -> np.ndarray:
-        """Return the F1 of what is chosen and one more sentence, for each of several."""
+        """Return the F1 of the chosen sentences with one more, for each candidate."""
         if not self._total:
             return np.zeros(len(candidates))
         hits = np.minimum(self._chosen, self._expected).sum() + self.gained_with(candidates)

@@ -185,7 +185,7 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def hold_folder(folder: Path) -> None:
-    """Lock a folder for the life of this process, whose children do not hold it.
+    """Lock a folder for the life of this process; child processes do not hold the lock.
 
     A folder that is missing, or on a network disk without locks, stays unlocked.
 

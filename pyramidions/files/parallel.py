@@ -141,8 +141,8 @@ def in_process(
 
     Args:
         work: returns something picklable.
-        seconds: of processor time that it may take; None for any number.
-        memory: that it may take beside what this process has, in bytes; likewise.
+        seconds: most processor time; None for no limit.
+        memory: most bytes beyond those of this process; None for no limit.
         waiting: called every ``interval`` seconds.
         interval: None for never.
 
@@ -206,7 +206,7 @@ def _work_and_send(
 
 
 def _answer(work: Callable[[], object]) -> bytes:
-    """Return a pickle of what a function returns, and of what it or pickling raises."""
+    """Pickle what a function returns, or the error that it or pickling raises."""
     try:
         return pickle.dumps((work(), None))
     except Exception as error:

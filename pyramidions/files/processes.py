@@ -20,7 +20,7 @@ _SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux
 
 
 def program(name: str, *arguments: object) -> tuple[str, ...]:
-    """Return a command whose program lies beside the Python that runs this."""
+    """Return a command with the path of its program, beside the running Python."""
     beside = Path(sys.executable).with_name(name)
     return (str(beside) if beside.is_file() else name, *map(str, arguments))
 
@@ -53,8 +53,8 @@ def start_process(
         output: gets what it prints.
         environment: all of its variables.
         errors: gets its standard error; None for `output`.
-        folder: that it runs in.
-        descriptors: that it inherits.
+        folder: where it runs.
+        descriptors: open files that it inherits.
         ends_with_us: Linux stops the program when this process is gone, even when it was killed.
 
     Raises:

@@ -32,7 +32,7 @@ class ResumableFile:
         file.seek(found["bytes"])
 
     def objects(self) -> Iterator[dict[str, Any]]:
-        """Yield what the lines so far hold in JSON.
+        """Yield the JSON values of the lines so far.
 
         Raises:
             UserError: one is no object.

@@ -9,7 +9,7 @@ import torch
 
 
 def start_of(path: Path) -> tuple[dict[str, str] | None, Mapping[str, Any]]:
-    """Return what a checkpoint says about the pretrained model that it started from, and the config of its model.
+    """Return a checkpoint's facts about the pretrained model that it started from, and its model's config.
 
     None, and no fields, where it says nothing.
     """

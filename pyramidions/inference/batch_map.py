@@ -1,4 +1,4 @@
-"""What adds a column to batches by a model, in workers that read it themselves."""
+"""Adds a column to batches with a model that each worker loads itself."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""What a user chooses of decoding; it needs no torch."""
+"""The decoding options that a user chooses; they need no torch."""
 
 from dataclasses import dataclass
 from hashlib import blake2b

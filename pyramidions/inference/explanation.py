@@ -77,7 +77,7 @@ class MemoryTrace(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """The way from tokens to what the decoder looked at.
+    """How tokens became the vectors that the decoder looked at.
 
     Attributes:
         layers: one entry per encoder layer; a layer owned by a pooler (funnel) is reported with that pooler.
@@ -134,7 +134,7 @@ class Explanation:
         return f"<Explanation of {self.summary}>"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the summary; `html_page` makes a page of it all."""
+        """Return the summary, for notebooks; `html_page` shows everything."""
         return self.summary._repr_html_()
 
     def to_dict(self) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def require(folder: Path, *names: str) -> None:
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Refuse to replace what is no export.
+    """Refuse to replace anything but an export.
 
     Raises:
         UserError: there is a file, or a folder that holds anything else.
@@ -142,13 +142,13 @@ def check_export(folder: Path) -> None:
 
 
 def check_hashes(folder: Path, hashes: Mapping[str, str]) -> None:
-    """Refuse damaged files of an export, whose hashes its config.json has."""
+    """Refuse damaged files of an export: its config.json has their hashes."""
     if changed := _changed(folder, hashes):
         raise UserError(f"{folder / changed} is damaged: its SHA-256 is not the one in {CONFIG}.")
 
 
 def hashes_for_transformers(config: Path) -> dict[str, str] | None:
-    """Return what the config.json of an export for transformers says of its files; None for any other."""
+    """Return the hashes of files in the config.json of an export for transformers; None for any other."""
     try:
         about = parse_json(read_regular(config))
     except (OSError, ValueError):

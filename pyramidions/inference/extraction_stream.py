@@ -80,7 +80,7 @@ def extract_documents(
         extractor: rates sentences.
         rules: select them.
         on_progress: progress callback.
-        refuse: told of each document without a sentence, or without the reference that the oracle needs.
+        refuse: receives an error for each document without a sentence or without the oracle's reference.
 
     Yields:
         The other documents with their extracts, in order.

@@ -32,7 +32,7 @@ class LineBreaks:
         r"""Return tokens with "\n" in place of the space before them where a line begins, "\n\n" for a paragraph.
 
         Args:
-            tokens: that follow those of the last call. Empty ones stay empty.
+            tokens: the next ones after the last call. Empty ones stay empty.
         """
         return [self._restored(token) if token else "" for token in tokens]
 

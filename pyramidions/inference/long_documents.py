@@ -37,7 +37,7 @@ class Part(NamedTuple):
         return self._replace(tokenized=self.tokenized._replace(number=number))
 
     def about(self, summary: Summary) -> Summary:
-        """Say in a summary what it covers, and what it answers."""
+        """Add to a summary what it covers, and the query that it answers."""
         return summary._replace(coverage=self.coverage, query=self.query)
 
 
@@ -128,7 +128,7 @@ def merge(
         documents: the summaries of the pieces of each document; a single one stays as it is.
         reader: of the model.
         write: summarizes.
-        queries: that of each document; None for a model that answers none.
+        queries: one for each document; None for a model without queries.
 
     Returns:
         A single summary for each document, in their order, with those of its pieces.

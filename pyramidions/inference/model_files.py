@@ -138,7 +138,7 @@ def _from_checkpoint(path: Path, wanted: tuple[ModelKind, ...]) -> FoundFile:
 
 
 def _own_name(name: str, kind: ModelKind) -> str:
-    """Return what a model itself calls a weight: encoder.x is encoder.core.x of fairseq's face.
+    """Return the model's own name of a weight: fairseq's encoder.core.x is encoder.x.
 
     Of an extractor, x is core.x; of a language model, decoder.core.x.
     """

@@ -12,7 +12,7 @@ class ModelKind(NamedTuple):
 
     Attributes:
         name: as config.json of an export says.
-        task: of fairseq, that trains it.
+        task: fairseq's name of the task that trains it.
         config: has its fields.
         vocabulary: the key of what a checkpoint's task says about its tokens.
         purpose: what it does, and how to use it, as an error says of the model ``path``.

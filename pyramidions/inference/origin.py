@@ -11,7 +11,7 @@ class Origin(NamedTuple):
 
     Attributes:
         source: its name on the Hugging Face hub, or that of a folder.
-        family: of models that it belongs to.
+        family: its family of models.
         revision: its commit on the hub; None for a folder.
         licence: of its weights, as its card says; None if it does not.
     """
@@ -22,7 +22,7 @@ class Origin(NamedTuple):
     licence: str | None = None
 
     def known(self) -> dict[str, str]:
-        """Return what is known, in plain values."""
+        """Return the known facts as plain values."""
         return {name: value for name, value in self._asdict().items() if value is not None}
 
     @property

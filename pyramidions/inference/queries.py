@@ -46,7 +46,7 @@ def answerable(documents: Iterable[InputText], reader: Reader, refuse: Refuse) -
     Args:
         documents: each with its query.
         reader: of the model.
-        refuse: told of the others.
+        refuse: receives an error for each of the others.
     """
     for document in documents:
         try:

@@ -101,7 +101,7 @@ class Segmenter:
 
     Args:
         model: the model.
-        device: that it runs on; None for a GPU if there is one.
+        device: where it computes; None for a GPU if there is one.
 
     Raises:
         UserError: the model has no boundaries, or there is no such device.

@@ -54,7 +54,7 @@ class Assembly:
     """Makes modules of a config.
 
     Args:
-        config: whose fields are in their ranges.
+        config: with all fields in their ranges.
         vocab_size: V.
     """
 
@@ -262,7 +262,7 @@ class Assembly:
         )
 
     def hourglass(self, spec: HourglassSpec, space_idx: int | None) -> Hourglass:
-        """Make layers, and what is shortened between them."""
+        """Make the layers before and after the shortened part, and that part."""
         before, shortened = [self.layer(layer, names=_CAUSAL) for layer in spec.before], None
         if spec.shortened is not None:
             shortened = Shortened(

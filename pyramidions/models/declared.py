@@ -25,7 +25,7 @@ def parts_field(
     Args:
         default: if the field is not given.
         registry: of the axis.
-        text: that explains the field.
+        text: explains the field.
         kinds: those that the field may name; None for all.
         optional: there need not be such a part.
     """

@@ -143,7 +143,7 @@ def check_numbers(config: EncoderConfig | LanguageModelConfig) -> None:
 
 
 def parse_memories(text: str, layers: int) -> tuple[int | None, ...]:
-    """Return what a decoder reads: the numbers of encoder layers (from 0), and None for the encoder's output.
+    """Return the memories of a decoder: numbers of encoder layers (from 0), and None for the encoder's output.
 
     Args:
         text: the field ``memories``.

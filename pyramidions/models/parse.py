@@ -121,7 +121,7 @@ def _check_marks(reader: FieldReader, attention: list[Part]) -> bool:
 
 
 def _refuse_cross_attention(config: EncoderConfig, decoder: Part) -> None:
-    """Refuse what a decoder without cross-attention would not read.
+    """Refuse settings that a decoder without cross-attention ignores.
 
     Raises:
         UserError: there is something.

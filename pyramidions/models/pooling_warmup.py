@@ -1,4 +1,4 @@
-"""Lets a model get used to pooling: what poolings hand on shrinks while it trains."""
+"""Lets a model get used to pooling: poolings hand on fewer and fewer vectors while it trains."""
 
 import math
 

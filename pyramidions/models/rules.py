@@ -1,4 +1,4 @@
-"""What the parts of a model ask of each other, and what they ask of the text."""
+"""What the parts of a model need from each other, and from the text."""
 
 from collections.abc import Iterator, Sequence
 
@@ -47,7 +47,7 @@ def _readers_of_units(spec: EncoderSpec) -> Iterator[str]:
 
 
 def check_stages(stages: Sequence[StageSpec], has_marks: bool) -> None:
-    """Refuse parts that ask for what a pooling before them loses, or what the layer before them cannot tell.
+    """Refuse parts that need what an earlier pooling loses, or what the layer before them cannot provide.
 
     Args:
         stages: of an encoder.

@@ -1,4 +1,4 @@
-"""Divides the lengths and the widths of a model; which options are lengths, their parts say."""
+"""Divides the lengths and the widths of a model; each part declares which of its options are lengths."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def scaled_field(kind: type[Any], name: str, value: Any, lengths: int, widths: i
     """Return a field of a config, of the model or of the task, with its lengths and widths divided.
 
     Args:
-        kind: of config, which says what its fields are.
+        kind: the class of the config, which declares the field.
         name: of the field.
         value: of the field.
         lengths, widths: the divisors; rounded down.

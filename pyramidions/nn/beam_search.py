@@ -14,7 +14,7 @@ from pyramidions.nn.writer import Hypothesis, Writer, given_scores
 
 
 class _Rows(NamedTuple):
-    """What is written so far, a row per hypothesis; W of them belong to each document that is still in the batch."""
+    """The hypotheses so far, one row each; each document that is still in the batch has W of them."""
 
     tokens: Tensor  # (BW, 1 + T), the start included
     token_scores: Tensor  # (BW, T)
@@ -160,7 +160,7 @@ class BeamSearch(Writer):
         documents: list[int],
         finished: list[list[Hypothesis]],
     ) -> None:
-        """Add to ``finished`` what is ``over`` of the best candidates, rows (BC) of C a document."""
+        """Add to ``finished`` the best candidates that are ``over``, rows (BC) of C a document."""
         columns = candidates.totals.size(1)
         for document, column, total in over:
             hypotheses = finished[documents[document]]

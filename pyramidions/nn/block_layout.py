@@ -1,4 +1,4 @@
-"""Cutting a padded batch into blocks, and computing on the real ones only."""
+"""Cuts a padded batch into blocks, and computes on the real ones only."""
 
 from collections.abc import Sequence
 from functools import cached_property

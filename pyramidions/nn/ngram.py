@@ -1,4 +1,4 @@
-"""Keeping a decoder from repeating itself."""
+"""Keeps a decoder from repeating itself."""
 
 import math
 

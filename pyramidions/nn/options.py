@@ -1,4 +1,4 @@
-"""Types of the options of parts. A registered part is made of none that breaks a rule, so it checks none again."""
+"""Types of the options of parts. Registries check options before they make a part, so no part checks them again."""
 
 from enum import Enum
 from typing import Annotated, Any, get_args, get_origin

@@ -81,7 +81,7 @@ class Int8HeadsLinear(Int8Linear):
 
 
 class Int8TiedOutput(Output):
-    """The token embeddings as an output layer of 8 bits; a copy of them."""
+    """An 8-bit copy of the token embeddings as an output layer."""
 
     def __init__(self, embedding: Tensor, largest: int) -> None:
         super().__init__()

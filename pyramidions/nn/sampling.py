@@ -13,7 +13,7 @@ from pyramidions.nn.writer import Hypothesis, Writer, given_scores
 
 
 class Sampling(Writer):
-    """Samples a summary of each document, token by token, from what is probable enough.
+    """Samples a summary of each document, token by token, among the tokens that are probable enough.
 
     Of the tokens that the rules allow, the ``top_k`` most probable ones stay (Fan et al. 2018, section 5.3), and of
     those the fewest whose probabilities sum to ``top_p`` (the nucleus, Holtzman et al. 2020, section 3.1). A document's

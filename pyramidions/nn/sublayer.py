@@ -57,7 +57,7 @@ class Memories(NamedTuple):
 
 
 def staying(order: Tensor, width: int, documents: int, before: int) -> Tensor | None:
-    """Return the documents (B',) that a search goes on with, or None if all stay as they are.
+    """Return the documents (B',) that a search keeps, or None if all stay in place.
 
     That is read off the number of hypotheses, so that the host waits for no GPU and most steps copy no memory.
 

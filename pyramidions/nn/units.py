@@ -1,4 +1,4 @@
-"""Which vectors of a batch stand in one unit of the text, and computing inside units only."""
+"""The units of the text: which vectors stand in which, and how to compute inside units only."""
 
 from collections import defaultdict
 from typing import NamedTuple
@@ -95,7 +95,7 @@ class Units:
         self._segments: dict[int, Segments] = {}
 
     def segments(self, length: int) -> Segments:
-        """Return the units cut to at most ``length`` positions; for each length anew the host waits for a GPU."""
+        """Return the units cut to at most ``length`` positions; the host waits for a GPU once per length."""
         if length not in self._segments:
             batch = (self.unit.size(0), self.unit.size(1))
             pieces = [

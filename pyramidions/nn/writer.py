@@ -1,4 +1,4 @@
-"""The role of what writes summaries with a `Transformer`, and the rules that all kinds keep."""
+"""The role of a writer of summaries with a `Transformer`, and the rules that all kinds keep."""
 
 import math
 from abc import ABC, abstractmethod

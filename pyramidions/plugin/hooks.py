@@ -30,7 +30,7 @@ from pyramidions.scoring.summaries import ends_early
 logger = logging.getLogger(__name__)
 
 #: Marks a flag that was not given. fairseq requires numbers, so that None is refused, and fills in its own default for
-#: an argument that is missing, so that a default cannot be told from a wish. No setting has this value.
+#: an argument that is missing, so that the default looks like a user's choice. No setting has this value.
 NOT_GIVEN = -(2**31)
 
 

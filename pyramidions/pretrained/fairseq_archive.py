@@ -69,7 +69,7 @@ class Archive(NamedTuple):
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a path is that of an archive, packed or not, as far as names say it."""
+    """Return whether a path looks like an archive, packed or not, by its names alone."""
     if path.is_dir():
         return all((path / name).is_file() for name in (MODEL, DICTIONARY))
     return path.is_file() and path.name.endswith(_SUFFIXES)
@@ -101,7 +101,7 @@ def read_archive(path: Path) -> Archive:
 
 @contextmanager
 def _unpacked(path: Path) -> Iterator[Path]:
-    """Yield a folder with the files of an archive that are read; that of a packed one is removed afterwards."""
+    """Yield a folder with the archive's files that are read; the folder of a packed archive is removed afterwards."""
     if path.is_dir():
         yield path
         return
@@ -167,7 +167,7 @@ def _config(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 
 def _renamed(weights: dict[str, Tensor], name: Path) -> dict[str, Tensor]:
-    """Return weights as transformers has them, without what is there twice."""
+    """Return weights as transformers has them, each once."""
     found = {key: value for key, value in weights.items() if key not in _COUNTERS and ".in_proj_" not in key}
     for key, value in weights.items():
         head, is_stacked, kind = key.partition("in_proj_")

@@ -145,7 +145,7 @@ def renamed(card: str, name: str) -> str:
 
 
 def _of_summaries(model: SavedModel | SavedExtractor, name: str, for_transformers: bool) -> dict[str, str]:
-    """Return what a model does, how to use it, and what to beware of."""
+    """Describe what a model does, how to use it, and its limits."""
     if isinstance(model, SavedExtractor):
         purpose = "Extracts sentences from long documents"
         use = f"```bash\npyramidions extract paper.txt --method {shell_word(name)}\n```"
@@ -292,7 +292,7 @@ def _corpus(data: DataFolder | CharacterFolder | None) -> dict[str, str]:
 
 
 def _how_to_read(pairs: Mapping[str, Any]) -> list[str]:
-    """Return how to read long documents with a model whose training documents were made of others.
+    """Describe how to read long documents with a model that was trained on sections or selected sentences.
 
     Args:
         pairs: the manifest's entry for train.

@@ -232,7 +232,7 @@ def from_vocabulary(vocabulary: Vocabulary, vocab_size: int, said: SpecialIds) -
 
 
 def _of_bpe(make: Callable[[Any], Any], vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
-    """Make BART's tokenizer of what a function makes of the library's class."""
+    """Make BART's tokenizer, which a function builds with the library's class."""
     tokenizers = library()
     try:
         model = make(tokenizers.models.BPE)

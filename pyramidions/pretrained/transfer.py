@@ -192,7 +192,7 @@ def renamed(weights: dict[str, Tensor], final_norm: str = "layer_norm") -> dict[
 
 
 def names_of(encoder_layers: int, decoder_layers: int, windowed: bool) -> dict[str, str]:
-    """Return their names by ours, but for the embedding; a model need not have all of them.
+    """Map our names to theirs, except the embedding; a model need not have all of them.
 
     Args:
         encoder_layers, decoder_layers: of the model.

@@ -95,7 +95,7 @@ class Sources(NamedTuple):
 
 
 def near(name: str) -> str:
-    """Return a path below the working folder as one that begins there, which users know; others as they are."""
+    """Return a path inside the working folder relative to it, as users know it; others unchanged."""
     path, here = Path(name), Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) and path != here else name
 

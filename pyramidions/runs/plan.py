@@ -104,7 +104,7 @@ def _sizes(found: Survey, sources: Sources) -> dict[str, int]:
 
 
 def _check_others(arguments: Arguments, sources: Sources, kind: Kind) -> None:
-    """Read the given splits but `train` once: what is wrong with them shows before anything is written."""
+    """Read the given splits except `train` once, so that errors show before anything is written."""
     for split, name in sources.given.items():
         if split != "train":
             # HipoRank reads the sections of the test split for every kind of model.

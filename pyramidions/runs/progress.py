@@ -129,7 +129,7 @@ class TrainingBar:
         self._log.close()
 
     def show(self) -> None:
-        """Read what is new in the log."""
+        """Read the new part of the log."""
         lines = self._log.read()
         for line in lines:
             self.progress.read(line)

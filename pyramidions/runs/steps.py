@@ -138,7 +138,7 @@ class State:
         self._write()
 
     def is_done(self, step: Step) -> bool:
-        """Return whether a step ran to its end and what it made is there.
+        """Return whether a step ran to its end and its outputs exist.
 
         Raises:
             StepError: it was made from something else.

@@ -194,7 +194,7 @@ class Training:
             self.say(f"It ended after {progress.updates:,} of {schedule.updates:,} updates: {reason}.")
 
     def kept(self) -> str:
-        """Return what is saved of a training that is not over, in words."""
+        """Describe the saved state of an unfinished training."""
         if "training" in self.state.facts["done"] or not self.places.train_log.exists():
             return ""
         facts = RunFacts.of(self.places.last) if self.places.last.is_file() else None

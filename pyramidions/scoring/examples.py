@@ -24,7 +24,7 @@ class References(Protocol):
 
 
 class Examples:
-    """The examples of one system, which are read anew whenever they are iterated.
+    """The examples of one system; each iteration reads them again.
 
     Args:
         predictions: one text a document.

@@ -25,7 +25,7 @@ _Places = list[tuple[str, int, int]]  # words, and where each begins and ends
 
 
 def number(value: float) -> float | None:
-    """Round to what a page shows; None for what is no number."""
+    """Round a figure for the page; None if it is not a number."""
     return float(f"{value:.6g}") if np.isfinite(value) else None
 
 

@@ -208,7 +208,7 @@ def pooled(values: np.ndarray) -> Estimate:
 
 
 def pooled_difference(values: np.ndarray, others: np.ndarray) -> Estimate:
-    """Return by how much the mean is above that of another system, as `pooled` does.
+    """Return the difference of the mean to that of another system, as `pooled` does.
 
     Both systems get the same documents in each draw, so that they are paired by document; the seeds of each are drawn
     apart, for equal numbers do not make two systems alike.

@@ -37,7 +37,7 @@ class Units(Sequence[Unit]):
     """Units in little more memory than their UTF-8: they are made when they are asked for.
 
     Attributes:
-        on_read: told of the characters of each text that `Texts` reads, or None.
+        on_read: called with the number of characters of each text that `Texts` reads; or None.
     """
 
     def __init__(self, units: Iterable[Unit]) -> None:
@@ -144,7 +144,7 @@ def outline(text: str | Lines, on_read: Callable[[int], object] = lambda _: None
 
     Args:
         text: any string, or what gives its lines; headings are found as `headed_lines` does.
-        on_read: told of the characters of each line.
+        on_read: called with the number of characters of each line.
     """
     levels: Counter[int] = Counter()
     units = Units(_units(headed_lines(text), levels, on_read))

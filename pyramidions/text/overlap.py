@@ -16,7 +16,7 @@ class Recall:
     """ROUGE-L recall of one sentence by others (Lin 2004, section 3.1).
 
     Args:
-        sentence: whose words are to be found, in order.
+        sentence: its words are looked for, in order.
     """
 
     def __init__(self, sentence: str) -> None:

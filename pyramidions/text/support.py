@@ -78,7 +78,7 @@ class SupportIndex:
         return Support(tuple(chosen), tuple(chosen.values()), total)
 
     def _gains(self, missing: Counter[tuple[str, ...]], chosen: Collection[int]) -> Counter[int]:
-        """Return how many missing pairs each source sentence has, of those that have any and are not chosen."""
+        """Count the missing pairs of each source sentence that is not chosen yet, leaving out sentences with none."""
         gains: Counter[int] = Counter()
         for pair, count in missing.items():
             for index, there in self._places.get(pair, {}).items():

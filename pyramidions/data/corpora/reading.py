@@ -47,7 +47,7 @@ class Reading(NamedTuple):
         )
 
     def about(self) -> dict[str, str | None]:
-        """Return where the documents come from, for the manifest; a form of its own is not what is on the hub."""
+        """Return where the documents come from, for the manifest; a form of its own differs from the hub's files."""
         corpus = self.corpus
         hub = corpus.hub if self.form.example == corpus.forms[0].example else None
         return {"name": corpus.name, "config": self.config or None, "hub": hub, "licence": corpus.licence}

@@ -35,7 +35,7 @@ class KnownText:
     settings: Mapping[str, int] = field(default_factory=dict)
 
     def facts(self, name: str) -> list[str]:
-        """Return what a user reads before anything is fetched."""
+        """Return the lines to print before anything is downloaded."""
         return [f"{name} ({self.paper}): from {self.place}", f"  licence: {self.licence}"]
 
 

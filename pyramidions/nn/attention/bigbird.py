@@ -130,7 +130,7 @@ class BigBirdAttention(CoreAttention):
         return Marks(marked, 2 * self.lists.ends)
 
     def _seen(self, hidden: Tensor, heads: int) -> Iterator[tuple[slice, Blocks]]:
-        """Yield what the first blocks see, which may be all of a short document, and what the others see."""
+        """Yield which keys the first blocks see, perhaps all of a short document, then which the others see."""
         count, blocks, first = _blocks_of(hidden), hidden.size(1), self.lists.full
         others = torch.arange(first, blocks, device=hidden.device)
         yield slice(0, first), _seen(self.lists.of_first(count, heads), hidden)

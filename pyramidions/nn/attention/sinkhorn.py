@@ -65,7 +65,7 @@ class SinkhornAttention(CoreAttention):
         return out.flatten(1, 2).unflatten(0, (batch, heads))[:, :, :length]
 
     def received(self, q: Tensor, k: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
-        """Return what `CoreAttention.received` does, sorting without noise; a mixed key passes on what it receives.
+        """As `CoreAttention.received`, sorting without noise; a mixed key passes on the attention that it receives.
 
         A position's share in it is its weight in the mixture.
         """

@@ -85,7 +85,7 @@ class StridedAttention(CoreAttention):
         return Band(hidden, min(self.side, k.size(2) - 1))
 
     def _beyond(self, k: Tensor, hidden: Tensor) -> tuple[Band, ByDistance]:
-        """Return what is seen among positions of one residue: not those within the window, which are seen there."""
+        """Return which positions of one residue a query sees here: not those inside the window, which it sees there."""
         reach = k.size(2) - 1
         distance = torch.arange(-reach, reach + 1, device=k.device)[None]
         near = distance.abs() * self.stride <= self.side

@@ -1,4 +1,4 @@
-"""The role of what marks where segments end, and the registry of kinds."""
+"""The role of boundaries, which mark where segments end, and the registry of kinds."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple

@@ -173,6 +173,6 @@ class EntropyBoundaries(SupervisedBoundaries):
 
     @torch.no_grad()
     def targets(self, logits: Tensor, marked: Tensor | None = None) -> Tensor:
-        """Return where the entropy of a prediction is above that of those before: (B, L, V) -> (B, L)."""
+        """Return where the entropy of a prediction exceeds that of the earlier ones: (B, L, V) -> (B, L)."""
         shares = logits.float().log_softmax(dim=-1)
         return spikes(-(shares.exp() * shares).sum(dim=-1), self.window)

@@ -22,7 +22,7 @@ class Lineage:
         self._own = torch.zeros(0, 0, dtype=torch.bool)  # (W, W), as it was used last
 
     def begin(self, memory: Memory, width: int) -> None:
-        """Let a memory stand before the first token of ``width`` hypotheses of a document, but for its padding."""
+        """Put a memory, without its padding, before the first token of ``width`` hypotheses of a document."""
         x, padding_mask = memory.x, memory.padding_mask
         real = torch.ones_like(x[..., 0], dtype=torch.bool) if padding_mask is None else ~padding_mask
         self.belongs = real[:, None].expand(-1, width, -1)

@@ -97,7 +97,7 @@ class ConcatenatedDecoder(Decoder):
         return Joined.of(memory, self._opened(self.embedder(self.begun(tokens))))
 
     def _opened(self, x: Tensor) -> Tensor:
-        """Return what the stack reads of embedded tokens, with which each of its streams begins."""
+        """Return the stack's input for embedded tokens; each of its streams begins with them."""
         return x.repeat(1, 1, self.stack.streams) if self.reads_streams else x
 
     def _step(self, tokens: Tensor, memory: Memory, documents: int, width: int, cache: DecoderCache) -> Tensor:

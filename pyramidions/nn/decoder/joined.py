@@ -50,7 +50,7 @@ class Joined(NamedTuple):
 
 
 def padded_in_front(memory: Memory) -> Memory:
-    """Return a memory whose padding stands before all that is real, the order kept."""
+    """Move the padding of a memory to the front; the rest keeps its order."""
     if memory.padding_mask is None:
         return memory
     order = (~memory.padding_mask).byte().argsort(dim=1, stable=True)

@@ -1,4 +1,4 @@
-"""Feed-forward parts of whose hidden units each position uses a few, chosen by a controller."""
+"""Feed-forward parts where a controller chooses a few hidden units for each position."""
 
 from typing import Annotated, ClassVar
 
@@ -16,7 +16,7 @@ from pyramidions.nn.sublayer import LayerContext
 
 
 class ChosenUnits(nn.Module):
-    """Two layers with ReLU between them, of whose hidden units a few are chosen for each position.
+    """Two layers with ReLU between them; each position uses a few chosen hidden units.
 
     Hidden units are blocks of N choices, each of them M consecutive units. The controller gives every choice a logit.
 

@@ -1,4 +1,4 @@
-"""Attention in tiles: one loop for all kinds, which holds few weights at a time, not even with dropout all of them."""
+"""Attention in tiles: one loop for all kinds. It holds few weights at a time, with dropout as well."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -86,7 +86,7 @@ def attended(
 
 
 def joined(first: Attended, second: Attended) -> Attended:
-    """Join what the same queries read of two disjoint sets of keys, by the log-sum-exp of their scores."""
+    """Join the results of the same queries over two disjoint sets of keys, by the log-sum-exp of their scores."""
     total = torch.logaddexp(first.total, second.total)
     mixed = (first.total - total).exp() * first.mixed + (second.total - total).exp() * second.mixed
     return Attended(mixed.to(first.mixed.dtype), total)
@@ -156,11 +156,11 @@ class _Work(NamedTuple):
         return [x] if more is None or not more.size(2) else [x, more]
 
     def prepared(self, q: Tensor) -> Sequence[Tensor]:
-        """Return what the tiles of a score mod read parts of."""
+        """Return the tensors that the tiles of a score mod read parts of."""
         return self.score_mod.prepared(self.plan.rows(q.shape, not computes_in_tiles(q))) if self.score_mod else ()
 
     def pieces(self, q: Tensor) -> Iterator[tuple[Tile, Attend]] | None:
-        """Return what the fused kernels of a GPU compute, or None."""
+        """Return the pieces that fused kernels of a GPU compute, or None."""
         return None if computes_in_tiles(q) or self.score_mod or self.totals else fused_pieces(self.plan, q)
 
     def operations(self, q: Tensor, v: Tensor) -> int:

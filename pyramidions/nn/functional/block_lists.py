@@ -28,7 +28,7 @@ class BlockLists(NamedTuple):
 
     @property
     def full(self) -> int:
-        """The most blocks of a document whose blocks see all others."""
+        """The most blocks of a document whose blocks all see each other."""
         return self.window + 2 * self.ends + 2 * self.random
 
     def of_first(self, count: Tensor, heads: int) -> Tensor:

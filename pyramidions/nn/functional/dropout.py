@@ -84,7 +84,7 @@ class _BernoulliDropout(torch.autograd.Function):
 
 
 def relu_dropped(x: Tensor, probability: float) -> tuple[Tensor, float]:
-    """Return ``drop(relu(x), probability)`` without a gradient, and the factor of what is not dropped."""
+    """Return ``drop(relu(x), probability)`` without a gradient, and the factor that scales kept values."""
     if probability == 0.0:
         return x.relu(), 1.0
     if draws_bernoulli(x):

@@ -19,7 +19,7 @@ def on_device(numbers: Sequence[int], device: torch.device) -> Tensor:
 
 @contextmanager
 def without_cudnn_attention() -> Iterator[None]:
-    """Keep attention from cuDNN, whose kernels are planned anew for each number of keys.
+    """Keep attention from cuDNN, which plans its kernels again for each number of keys.
 
     A plan takes tens of milliseconds on the host, and a decoder has one more key at each step. The switch belongs to
     the process: the last of several threads to leave restores it.

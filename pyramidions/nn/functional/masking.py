@@ -56,7 +56,7 @@ def as_bias(blocked_mask: Tensor, like: Tensor) -> Tensor:
 
 
 def padding_of(k: Tensor, padding_mask: Tensor | None) -> Tensor:
-    """Return where keys (B, H, L, E) are padding: what is known of it, nowhere for None. (B, L)."""
+    """Return the padding mask of keys (B, H, L, E): the given one, or for None no padding. (B, L)."""
     if padding_mask is None:
         return torch.zeros(k.size(0), k.size(2), dtype=torch.bool, device=k.device)
     return padding_mask

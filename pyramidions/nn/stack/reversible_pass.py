@@ -58,7 +58,7 @@ def reversible_pass(
 
 
 class _Streams:
-    """The values of both streams: those of the end are kept, and computed back in the backward pass.
+    """The values of both streams: only the last are kept; the backward pass recovers those before.
 
     Args:
         first: (B, L, D), the beginning of one.

@@ -22,7 +22,7 @@ class CollapseWatch:
         self._told: set[str] = set()
 
     def look(self, logging_outputs: list[dict[str, Any]]) -> None:
-        """Look at what a criterion logged of an update, or of a validation, over all workers."""
+        """Check what a criterion logged for an update, or for a validation, over all workers."""
         for name, spread, _ in means(logging_outputs, SPREAD):
             if spread < COLLAPSED and name not in self._told:
                 self._told.add(name)

@@ -1,4 +1,4 @@
-"""What criterions of ours share: they log sums, of one batch, which workers add up."""
+"""What our criterions share: they log the sums of a batch, which are added up over workers."""
 
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -10,7 +10,7 @@ Logs = list[dict[str, Any]]
 
 
 class SummedCriterion(FairseqCriterion):
-    """A criterion whose logs, of several batches or workers, are added up."""
+    """A criterion that adds up the logs of several batches or workers."""
 
     #: Beginnings of the names of metrics that are logged only where a batch has what they count.
     conditional_metrics: ClassVar[tuple[str, ...]] = ()

@@ -55,7 +55,7 @@ class RecordedConfig(_OlderFields):
 
 
 def config_from(kind: type[Config], cfg: Any) -> Config:
-    """Return what a model is built from, given the config by fairseq, which may lack fields that are newer than it.
+    """Return the config that a model is built from; fairseq's may lack newer fields.
 
     Raises:
         UserError: as `config_as_written`.

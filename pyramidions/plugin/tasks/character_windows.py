@@ -12,7 +12,7 @@ from pyramidions.text.tokenizer import EOS, PAD
 
 
 class CharacterWindows(FairseqDataset):
-    """Consecutive windows of a stream, each of whose characters is to be predicted from those before it.
+    """Consecutive windows of a stream; each character is predicted from those before it.
 
     The end of a text, ``</s>``, stands in front of the stream's first character. Training rolls the stream by a random
     number of characters in each epoch, shuffles the windows and leaves out what is shorter than a window (Nawrot et al.

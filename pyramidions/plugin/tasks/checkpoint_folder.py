@@ -190,7 +190,7 @@ def _set_aside(file: Path) -> Path:
 
 
 def _is_cut_whole(file: Path) -> bool:
-    """Cut off what a full disk left before a checkpoint; return whether it is whole then."""
+    """Remove the leftovers of a full disk in front of a checkpoint; return whether the rest is whole."""
     with suppress(OSError):
         if cut_leftover(file):
             logger.warning("%s was written while the disk was full, and has been repaired.", file)

@@ -136,7 +136,7 @@ class Drawing(Protocol):
     """What draws pairs anew in each epoch.
 
     Attributes:
-        epoch: which is read.
+        epoch: the one being read.
         sizes: most tokens of each source and of each target.
     """
 

@@ -72,7 +72,7 @@ def fill_in(args: Any, models: list[Any]) -> None:
 
 
 def refuse(args: Any, task: str) -> None:
-    """Refuse flags of beam search, for a task that searches nothing; set, in place, what fairseq prints of them.
+    """Refuse flags of beam search for a task without a search; set, in place, those that fairseq prints.
 
     Raises:
         UserError: one is given; those of `FIELDS` with any value, others with one that is not their default.

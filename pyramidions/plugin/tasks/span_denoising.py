@@ -124,7 +124,7 @@ class Corruption:
         return len(self.texts)
 
     def pair(self, index: int) -> tuple[list[int], list[int]]:
-        """Return what is left of the passage of a text, and the missing spans, with the prefix and the end."""
+        """Return the rest of a passage, and its missing spans, with the prefix and the end."""
         random = np.random.default_rng([self.seed, self.epoch, index])
         text: np.ndarray = self.texts[index][:-1].numpy()
         length = min(len(text), self.longest)

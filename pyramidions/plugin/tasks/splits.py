@@ -104,7 +104,7 @@ def _report(split: str, name: str, texts: HeadDataset, warn: bool) -> None:
 
 
 def examples_of(folder: DataFolder, split: str, documents: int, reads_source: bool) -> Examples:
-    """Return what the summaries of a split are scored against; the first reference stands for a prediction.
+    """Return the references of a split, with the first one in place of a prediction.
 
     Args:
         folder: made by `pyramidions prepare`.

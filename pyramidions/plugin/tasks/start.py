@@ -112,7 +112,7 @@ class Start:
             )
 
     def _keep_preset(self, model: Any) -> None:
-        """Take from the checkpoint what a preset of today says otherwise; what the user said stays."""
+        """Take from the checkpoint what today's preset has changed; the user's own choices stay."""
         today = Namespace()
         ARCH_CONFIG_REGISTRY[model._name](today)
         parts = part_fields(MODEL_DATACLASS_REGISTRY[model_name(model)])

@@ -97,7 +97,7 @@ class TimelySaves:
                 self._run[group][name] = value
 
     def before_saving(self) -> None:
-        """Have fairseq record the config of the run, not what is changed for this save."""
+        """Have fairseq record the run's config, without the changes for this save."""
         self._saves_since = time.monotonic()
         if self._given:
             # fairseq still reads the old group: it deletes nothing older.

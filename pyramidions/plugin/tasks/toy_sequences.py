@@ -152,7 +152,7 @@ class ToySequencesTask(TrainingTask):
         self.datasets[split] = DrawnPairs(examples, self.dictionary, is_training=split == "train")
 
     def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
-        """Compute the loss of a batch, and count what is right."""
+        """Compute the loss of a batch, and count correct symbols and sequences."""
         loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
         if sample:
             with torch.no_grad():
@@ -165,11 +165,11 @@ class ToySequencesTask(TrainingTask):
         return loss, sample_size, logging_output
 
     def validation_only_metrics(self) -> list[str]:
-        """Return the shares of what is right."""
+        """Return the shares of correct symbols and sequences."""
         return ["symbols_right", "sequences_right"]
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
-        """Log the criterion's metrics and, at validation, the shares of what is right, in percent."""
+        """Log the criterion's metrics and, at validation, the shares of correct symbols and sequences in percent."""
         super().reduce_metrics(logging_outputs, criterion)
         symbols, symbols_right, sequences, sequences_right = (
             sum(output.get(name, 0) for output in logging_outputs) for name in _COUNTS

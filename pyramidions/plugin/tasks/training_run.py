@@ -72,7 +72,7 @@ class StoppingRule:
 
 
 class TrainingRun:
-    """A run of fairseq-train, told at fairseq's hooks what is about to happen or has happened.
+    """A run of fairseq-train; fairseq's hooks call it before and after each event.
 
     Args:
         run: the config of the whole run.

@@ -102,7 +102,7 @@ class TrainingTask(FairseqTask, ABC):
         return []
 
     def get_checkpoint_dict(self) -> dict[str, Any]:
-        """Return what a resumed run needs to know beside: how long it has been without progress."""
+        """Return what a resumed run needs besides: how long it has made no progress."""
         if self._training is None:
             return {}
         # Asked for by the process that saves, right before it does.

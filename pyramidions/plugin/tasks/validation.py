@@ -66,7 +66,7 @@ class WithExamples(BaseWrapperDataset):
     Args:
         dataset: batches have ``id``, indices of documents.
         examples: by index; their predictions are not used.
-        split: that they are of; batches hold it, too.
+        split: theirs; batches hold it, too.
     """
 
     def __init__(self, dataset: Any, examples: Examples, split: str) -> None:

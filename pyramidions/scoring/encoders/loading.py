@@ -250,7 +250,7 @@ def _check_kind(config: Any, place: str, head: Head, library: Any) -> None:
 
 
 def _keep_layers(config: Any, layers: int, place: str) -> None:
-    """Make a config, in place, that of the first layers only: what is above them need not be computed."""
+    """Shorten a config, in place, to the first layers: those above need not be computed."""
     total = depth(config)
     if not 1 <= layers <= total:
         raise UserError(f"`embedding_layer` must be from 1 to {total}, the layers of {place}, but is {layers}.")
@@ -310,7 +310,7 @@ def _longest_input(model: nn.Module, config: Any) -> int | None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence the library, whose warnings speak of what is checked here; it is put back as it was."""
+    """Silence the library's warnings about what is checked here, then restore them."""
     logging = sys.modules["transformers"].utils.logging
     level, had_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity(logging.CRITICAL)

@@ -167,7 +167,7 @@ class QuestionAnswerer:
         return list(made.encodings)
 
     def _shortened(self, question: str, length: int) -> str:
-        """Cut a question that leaves no room for the text, on both sides of what is masked."""
+        """Cut a question that leaves no room for the text, on both sides of the mask."""
         encoding = self._loaded.tokenizer(question, add_special_tokens=False).encodings[0]
         if len(encoding.ids) <= length:
             return question

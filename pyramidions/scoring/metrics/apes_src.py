@@ -19,7 +19,7 @@ _ARTICLES = ("a", "an", "the")
 
 
 class Cloze(NamedTuple):
-    """A sentence with a blank, and what is left out."""
+    """A sentence with a blank, and the answer."""
 
     question: str
     answer: str
@@ -59,7 +59,7 @@ class ApesSrc(Metric):
         self.fit(())
 
     def fit(self, examples: Iterable[Example]) -> None:
-        """Count anew how many documents have no question."""
+        """Reset the count of documents without a question."""
         self._documents = self._unasked = 0
 
     def score(self, examples: Sequence[Example]) -> np.ndarray:

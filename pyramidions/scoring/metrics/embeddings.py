@@ -45,7 +45,7 @@ class EmbeddingMetric(Metric):
         self._counts: Counter[str] = Counter()
 
     def fit(self, examples: Iterable[Example]) -> None:
-        """Count anew what is truncated, and what has no weights."""
+        """Reset the counts of truncated texts and of texts without weights."""
         self._counts.clear()
 
     def score(self, examples: Sequence[Example]) -> np.ndarray:

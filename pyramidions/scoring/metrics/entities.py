@@ -43,7 +43,7 @@ class EntityMetric(Metric):
         self.fit(())
 
     def fit(self, examples: Iterable[Example]) -> None:
-        """Count anew which texts name nothing."""
+        """Reset the counts of texts without names."""
         self._documents = self._nameless_summaries = self._nameless_references = 0
 
     @abstractmethod

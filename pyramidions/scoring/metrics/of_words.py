@@ -1,4 +1,4 @@
-"""What the words of a summary say of it: how many there are, what it copied, what is new, and what it says again."""
+"""Metrics of the words of a summary: how many there are, and how many are copied, new or repeated."""
 
 from collections.abc import Sequence
 from typing import ClassVar

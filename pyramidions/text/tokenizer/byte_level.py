@@ -78,7 +78,7 @@ class ByteLevelTokenizer(Tokenizer):
         return model_bytes.startswith(b"{")
 
     def _prefix(self) -> tuple[int, ...]:
-        """Take what the post-processor puts around an empty text, and the post-processor away."""
+        """Keep what the post-processor puts around an empty text, and remove the post-processor."""
         around = self._model.encode("").ids
         # In training, too, the end follows a text without it.
         self._model.post_processor = None
@@ -109,7 +109,7 @@ class ByteLevelTokenizer(Tokenizer):
         return [cast(_Surface, surface).id for surface in surfaces]
 
     def spellings(self, ids: Iterable[int]) -> list[str]:
-        """Return the text of each id; that of a character is at the last of its pieces."""
+        """Return the text of each id; a character's text stands at the last of its pieces."""
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         found = [decoder.decode(self._bytes[i]) for i in ids]
         if found:

@@ -1,4 +1,4 @@
-"""What turns texts into ids and back."""
+"""The role of a tokenizer, which turns texts into ids and back."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence

@@ -81,7 +81,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     @classmethod
     def wrote(cls, model_bytes: bytes) -> bool:
-        """Return True: sentencepiece itself says what is none of its models."""
+        """Return True: sentencepiece itself refuses files that are not its models."""
         return True
 
     @property
