@@ -41,6 +41,23 @@ _LED: dict[str, Any] = {
 }
 
 
+# Lewis et al. 2020 (BART), the large size
+_BART_LARGE: dict[str, Any] = {
+    **_BART,
+    "embed_dim": 1024,
+    "ffn_embed_dim": 4096,
+    "num_heads": 16,
+    "encoder_layers": 12,
+    "decoder_layers": 12,
+}
+
+# Xiong et al. 2022: the last four layers read the whole document.
+_BART_LS: dict[str, Any] = {
+    **_BART_LARGE,
+    "self_attention": " | ".join(["blockwise(block_size=1024)"] * 8 + ["pooled_blockwise(block_size=1024)"] * 4),
+}
+
+
 def _hybrid(kind: str, **options: Any) -> dict[str, Any]:
     """Return windows of 128 tokens in either direction alternating with another kind, as in the code of HEPOS."""
     return {
@@ -189,6 +206,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "reformer": _REFORMER,
     "hat": _HAT,
     "hmnet": _HMNET,
+    "bart_ls": _BART_LS,
     "scaling": _SCALING,
     "deep_scaling": _SCALING_SIX,
     # Jaszczur et al. 2021, tables 1 and 2, to count and to time. The second has more heads than modules.

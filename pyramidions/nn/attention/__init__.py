@@ -15,6 +15,7 @@ from pyramidions.nn.attention.linformer import LinformerAttention as LinformerAt
 from pyramidions.nn.attention.lsh import LSHAttention as LSHAttention
 from pyramidions.nn.attention.multihead import CrossAttention as CrossAttention
 from pyramidions.nn.attention.multihead import SelfAttention as SelfAttention
+from pyramidions.nn.attention.pooled_blockwise import PooledBlockwiseAttention as PooledBlockwiseAttention
 from pyramidions.nn.attention.relative import Distances as Distances
 from pyramidions.nn.attention.relative import RelativeAttention as RelativeAttention
 from pyramidions.nn.attention.segments import SegmentsAttention as SegmentsAttention

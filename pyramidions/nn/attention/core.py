@@ -67,6 +67,10 @@ class CoreAttention(nn.Module, ABC):
             ValueError: the kind does not support this.
         """
 
+    def augmented(self, output: Tensor, context: LayerContext) -> Tensor:
+        """Return the projected output of self-attention, (B, L, D), with what else the kind adds to it: nothing."""
+        return output
+
     def cannot(self, feature: Feature) -> ValueError:
         """Return the error of a kind that does not support a feature."""
         return ValueError(f"{type(self).__name__} {feature.value}.")

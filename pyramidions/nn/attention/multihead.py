@@ -61,7 +61,7 @@ class SelfAttention(SublayerFunction):
         mixed = self.attention(*with_key_bias(q, k, v, context.key_bias), given)[..., : q.size(-1)]
         if context.marks is not None and self.global_rows is not None:
             mixed = context.marks.put(mixed, self.global_rows(x, (q, k, v), context.marks, context))
-        return self.projections.output(mixed)
+        return self.attention.augmented(self.projections.output(mixed), context)
 
     def new_state(self) -> SelfAttentionState:
         return SelfAttentionState(self.projections.new_state(), self.attention.new_state())

@@ -142,6 +142,8 @@ ATTENTION_BY_HAND = {
         "(local_heads=2, local_window=16, bucket_size=16, num_hashes=2)",
         2 * 2 * padded(101, 8) * 3 * 8 * 4 + 2 * 6 * padded(101, 16) * 4 * (7 + 2 * 2 * 16),
     ),
+    # Blocks of 32 tokens, and 10 averages that all tokens see.
+    "pooled_blockwise": ("(block_size=32)", 2 * 8 * padded(101, 32) * 32 * 4 + 2 * 8 * 101 * 10 * 4),
     # Scores of contents, mixes, and scores of the 201 distances from 100 to -100.
     "relative": ("", 2 * 8 * 101 * 101 * 4 + 8 * 101 * 201 * 4),
     # Seven buckets of 16 tokens: scores, mixtures of keys and values, and how much of those is real; then attention.
