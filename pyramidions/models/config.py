@@ -108,7 +108,7 @@ class EncoderConfig(Spec):
     )
     max_source_positions: Optional[int] = described(
         None,
-        "tokens of the longest document, to which pooling at a fixed ratio (mean, max, funnel) and the "
+        "tokens of the longest document, to which pooling at a fixed ratio (mean, adaptive_mean, max, funnel) and the "
         f"stride of the scorer index refer; {MAX_SOURCE_POSITIONS} if not given",
     )
     scorer: str = parts_field(

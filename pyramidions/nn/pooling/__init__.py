@@ -1,5 +1,6 @@
 """Poolers, one idea per file; importing this package fills the registry."""
 
+from pyramidions.nn.pooling.adaptive_mean import AdaptiveMeanPooler as AdaptiveMeanPooler
 from pyramidions.nn.pooling.core import POOLING as POOLING
 from pyramidions.nn.pooling.core import Pooled as Pooled
 from pyramidions.nn.pooling.core import Pooler as Pooler

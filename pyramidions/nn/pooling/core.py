@@ -21,7 +21,7 @@ class Pooled(NamedTuple):
         lengths: number of real vectors of each document, B integers on the host, from a kind whose `Pooler.kept` cannot
             tell; padding comes after them. None otherwise.
         spread: (B,), the highest less the lowest score of each document, NaN for one whose vectors are all handed on;
-            None without a scorer that learns.
+            None without a scorer that learns to select.
         key_bias: (B, K), what later attention adds to the scores of each vector as a key, or None.
     """
 

@@ -151,7 +151,8 @@ def test_a_gradient_that_half_precision_cannot_sum_stays_finite(kind: str) -> No
     # 4 x 8 x 2 ** 12 is more than float16 holds; the scorer needs no such sum.
     given = batch(13)
     pooler, x = make(kind).half(), given.x.half().requires_grad_()
-    pooler(given._replace(x=x), NO_CONTEXT).x.backward(torch.full((1, K, DIM), 2.0**12, dtype=torch.half))
+    pooled = pooler(given._replace(x=x), NO_CONTEXT).x
+    pooled.backward(torch.full_like(pooled, 2.0**12))
     assert x.grad is not None and x.grad.isfinite().all()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in pooler.parameters())
 
