@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "pyramidions.nn.units": ("base", "nn.functional"),
     "pyramidions.nn.structure": ("base", "nn.marks"),
     "pyramidions.nn.roles": (),
-    "pyramidions.nn.sequence": ("nn.marks", "nn.origins", "nn.roles"),
+    "pyramidions.nn.sequence": ("nn.marks", "nn.origins", "nn.roles", "nn.sublayer"),
     "pyramidions.nn.sublayer": ("nn.marks", "nn.origins", "nn.units"),
     "pyramidions.nn.positions": ("base", "nn.options", "nn.functional", "nn.positions"),
     "pyramidions.nn.multiplicative": ("nn.functional",),
@@ -34,7 +34,7 @@ MAY_IMPORT = {
         *("base", "nn.options", "nn.functional", "nn.multiplicative", "nn.sublayer"),
         "nn.projections",
     ),
-    "pyramidions.nn.upsampling": ("base", "nn.options", "nn.functional", "nn.sequence", "nn.upsampling"),
+    "pyramidions.nn.upsampling": ("base", "nn.options", "nn.sequence", "nn.sublayer", "nn.upsampling"),
     "pyramidions.nn.boundaries": ("base", "nn.options", "nn.functional", "nn.boundaries"),
     "pyramidions.nn.segments": ("base", "nn.functional", "nn.sublayer", "nn.boundaries", "nn.segments"),
     "pyramidions.nn.attention": (

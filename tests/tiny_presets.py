@@ -13,14 +13,14 @@ WIDTH, HIDDEN, HEADS = 16, 32, 4
 
 
 def tiny_fields(name: str) -> dict[str, Any]:
-    """Return the fields of a preset that is 16 wide and has at most 12 layers."""
+    """Return the fields of a preset that is 16 wide and has at most 14 layers."""
     fields = {**PRESETS[name], "embed_dim": WIDTH, "ffn_embed_dim": HIDDEN, "num_heads": HEADS}
     if "sparse" in fields.get("feed_forward", ""):
         fields["feed_forward"] = "sparse(block_size=8)"
     for name in {"decoder_projections", "cross_projections"} & fields.keys():
         # without options: as many modules as heads
         fields[name] = fields[name].partition("(")[0]
-    return fields | {name: min(fields[name], 12) for name in ("encoder_layers", "decoder_layers") if name in fields}
+    return fields | {name: min(fields[name], 14) for name in ("encoder_layers", "decoder_layers") if name in fields}
 
 
 def covering_presets(names: Iterable[str] = PRESETS) -> list[Any]:

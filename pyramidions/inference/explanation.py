@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from pyramidions.nn import Transformer
 from pyramidions.nn.pooling import Pooled
 from pyramidions.nn.provenance import identity, provenance, through
 from pyramidions.nn.sublayer import Memory
+from pyramidions.nn.upsampling import Upsampler
 
 
 class LayerTrace(NamedTuple):
@@ -222,7 +223,11 @@ def trace(transformer: Transformer, document: Tensor, summary: Tensor, eos: int)
     made_of: Tensor | None = identity(received)
     # What the outputs of layers are made of, before their pooling; the encoder's output is that of no layer.
     read: dict[int | None, Tensor | None] = {}
+    # from which layer on tokens are read again
+    again = len(encoder.layers) - sum(cast(Upsampler, one).layers for one in encoder.upsamplers.values())
     for layer in range(len(encoder.layers)):
+        if layer == again:
+            received, made_of = len(document), identity(len(document))
         handed_on, sharpness, read[layer] = received, None, made_of
         if layer in encoded.pooled:
             pooled, made_of = encoded.pooled[layer], traces[layer]
@@ -230,8 +235,8 @@ def trace(transformer: Transformer, document: Tensor, summary: Tensor, eos: int)
         reached = None if made_of is None else made_of.sum(dim=0).to_dense()
         layers.append(LayerTrace(layer + 1, received, handed_on, sharpness, reached))
         received = handed_on
-    # What an upsampler adds to the vectors is not followed.
-    read[None] = None if encoder.upsamplers else made_of
+    # What an upsampler adds to the vectors is not followed; attention is not, either.
+    read[None] = None if encoder.upsamplers and again == len(encoder.layers) else made_of
     attention = _attention(transformer, encoded.memories, summary, eos)
     memories = [
         MemoryTrace(None if layer is None else layer + 1, _vectors(memory), read[layer], weights)

@@ -158,7 +158,8 @@ class Assembly:
     def layer(self, spec: LayerSpec, longest: int | None = None, names: Sequence[str] = ()) -> Layer:
         """Make a layer with sublayers of these ``names``; without any, a layer of an encoder."""
         functions: dict[str, SublayerFunction] = {}
-        for name in names or ("self_attention", "feed_forward"):
+        of_encoder = ("self_attention", *(["cross_attention"] if spec.cross_attention else []), "feed_forward")
+        for name in names or of_encoder:
             if name == "cross_attention":
                 for number, part in enumerate(spec.cross_attention):
                     functions[f"{name}_{number + 1}" if number else name] = self.cross_attention(part, number, longest)

@@ -120,7 +120,7 @@ class EncoderConfig(Spec):
         None,
         UPSAMPLING,
         "what brings the last layer's output back to the length before pooling, that of the pooling if not given "
-        "(funnel: repeat)",
+        "(funnel: repeat); with top_down(layers=4) the last 4 layers run at that length, and cross-attend to it",
         optional=True,
     )
     feed_forward: str = parts_field("dense", FEED_FORWARD, f"what transforms each position {per('layer')}")

@@ -66,7 +66,9 @@ def _modules(model: nn.Module, name: str) -> list[nn.Module]:
         "pointer": [module for module in model.modules() if isinstance(module, Pointer)],
     }
     for side, coder in coders.items():
-        behind = [coder.norm, *(coder.memory_norms.values() if isinstance(coder, Encoder) else _vocabulary(coder))]
+        own = [coder.memory_norms, coder.upsamplers] if isinstance(coder, Encoder) else []
+        of_decoder = [] if isinstance(coder, Encoder) else _vocabulary(coder)
+        behind = [coder.norm, *(module for of in own for module in of.values()), *of_decoder]
         parts[side] = [*coder.layers, *(module for module in behind if module is not None)]
     if name in parts:
         if not parts[name]:

@@ -57,6 +57,19 @@ _BART_LS: dict[str, Any] = {
     "self_attention": " | ".join(["blockwise(block_size=1024)"] * 8 + ["pooled_blockwise(block_size=1024)"] * 4),
 }
 
+# Pang et al. 2023: eight layers over tokens, two over segments of 32 tokens, a new one at every 24th (of 8,192), and
+# four over tokens that read the segments.
+_TOP_DOWN: dict[str, Any] = {
+    **_BART_LARGE,
+    "encoder_layers": 14,
+    "self_attention": " | ".join(
+        ["sliding_window(window=1024)"] * 8 + ["full"] * 2 + ["sliding_window(window=1024)"] * 4
+    ),
+    "pooling": "adaptive_mean(overlap=8)",
+    "pooling_lengths": ",".join(["None"] * 7 + ["342"] + ["None"] * 6),
+    "upsampling": "top_down(layers=4)",
+}
+
 
 def _hybrid(kind: str, **options: Any) -> dict[str, Any]:
     """Return windows of 128 tokens in either direction alternating with another kind, as in the code of HEPOS."""
@@ -207,6 +220,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     "hat": _HAT,
     "hmnet": _HMNET,
     "bart_ls": _BART_LS,
+    "top_down": _TOP_DOWN,
+    # Ours: a soft top-k in place of windows.
+    "top_down_pyramidion": {**_TOP_DOWN, "pooling": "soft_topk"},
     "scaling": _SCALING,
     "deep_scaling": _SCALING_SIX,
     # Jaszczur et al. 2021, tables 1 and 2, to count and to time. The second has more heads than modules.

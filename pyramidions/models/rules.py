@@ -59,6 +59,9 @@ def check_stages(stages: Sequence[StageSpec], has_marks: bool) -> None:
     # the pooling after which nobody knows what vectors are made of, and that after which there are no units to stay in
     lost = no_units = biased = None
     for stage in (inner for outer in stages for inner in outer.all_stages()):
+        if any(layer.cross_attention for layer in stage.layers):
+            # after an upsampling that goes on with the vectors before all poolings
+            lost = no_units = biased = None
         for layer in stage.layers:
             _check_recurrence(layer)
             if biased is not None:

@@ -25,7 +25,7 @@ class LayerSpec:
         attention: by which it reads its own sequence.
         feed_forward: transforms each position.
         recurrence: beside the feed-forward part, or None.
-        cross_attention: by which it reads each memory.
+        cross_attention: by which it reads each memory; in an encoder, what was pooled before an upsampling.
     """
 
     attention: Part

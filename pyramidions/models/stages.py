@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from pyramidions.base.arguments import check
 from pyramidions.base.errors import UserError
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, EncoderConfig
 from pyramidions.models.fields import FieldReader, parse_pooling_lengths
@@ -17,6 +18,8 @@ from pyramidions.nn.upsampling import UPSAMPLING
 
 def stages_of(reader: FieldReader, layers: list[LayerSpec], read: Sequence[int] = ()) -> tuple[StageSpec, ...]:
     """Cut ``layers`` at poolings, and after those that are read; a stage with upsampling holds all later stages.
+
+    Layers that read what was pooled come after the upsampling.
 
     Args:
         reader: of the config.
@@ -36,8 +39,10 @@ def stages_of(reader: FieldReader, layers: list[LayerSpec], read: Sequence[int] 
     poolers = reader.each("pooling", len(lengths), "pooling")
     upsampler = _upsampler(reader, poolers)
     parts = dict(zip(lengths, zip(poolers, _scorers(reader, poolers), strict=True), strict=True))
+    is_read = upsampler is not None and UPSAMPLING[upsampler.kind].is_read
+    layers, last_layers = _reading(layers, upsampler, max(lengths)) if is_read and upsampler else (layers, [])
 
-    def stages(start: int, longest: int) -> tuple[StageSpec, ...]:
+    def stages(start: int, longest: int, upsampler: Part | None) -> tuple[StageSpec, ...]:
         last = next((layer for layer in lengths if layer >= start), None)
         if last is None:
             return _cut(layers[start:], start, longest, read)
@@ -51,7 +56,7 @@ def stages_of(reader: FieldReader, layers: list[LayerSpec], read: Sequence[int] 
         window, length = -(-longest // lengths[last]), min(longest, lengths[last])
         pooling = PoolingSpec(pooler, lengths[last], window, scorer, owned, upsampler)
         *earlier, own = _cut(layers[start : last + 1], start, longest, read)
-        rest = stages(after, length)
+        rest = stages(after, length, None if is_read else upsampler)
         if upsampler is None:
             return (*earlier, replace(own, pooling=pooling), *rest)
         if not rest and owned is None:
@@ -61,7 +66,7 @@ def stages_of(reader: FieldReader, layers: list[LayerSpec], read: Sequence[int] 
             )
         return (*earlier, replace(own, pooling=pooling, inner=rest))
 
-    return stages(0, longest)
+    return (*stages(0, longest, upsampler), *_cut(last_layers, len(layers), longest, read))
 
 
 def _cut(layers: Sequence[LayerSpec], start: int, longest: int, read: Sequence[int]) -> tuple[StageSpec, ...]:
@@ -118,6 +123,20 @@ def _upsampler(reader: FieldReader, poolers: list[Part]) -> Part | None:
                 f"`upsampling` {upsampler.kind!r} needs pooling over windows, but `pooling` is {pooler.kind!r}."
             )
     return upsampler
+
+
+def _reading(layers: list[LayerSpec], upsampler: Part, last: int) -> tuple[list[LayerSpec], list[LayerSpec]]:
+    """Return the layers before an upsampling, and those after it, with the cross-attention by which they read it."""
+    given = UPSAMPLING.arguments(upsampler.kind)["layers"]
+    count = upsampler.options.get("layers", given.default)
+    check({"layers": count}, {"layers": given.annotation})
+    before = len(layers) - count
+    if last >= before - 1:
+        raise UserError(
+            f"`upsampling` {upsampler.kind!r} needs a layer between the last pooling and the last {count} encoder "
+            f"layers, but layer {last + 1} of {len(layers)} pools."
+        )
+    return layers[:before], [replace(layer, cross_attention=(Part("full"),)) for layer in layers[before:]]
 
 
 def _check_owned(config: EncoderConfig, lengths: dict[int, int], after: list[LayerSpec], pooler: Part) -> None:

@@ -9,6 +9,7 @@ from torch import Tensor
 from pyramidions.nn.marks import Marks
 from pyramidions.nn.origins import Origins
 from pyramidions.nn.roles import Roles
+from pyramidions.nn.sublayer import Memory
 
 
 class Sequence(NamedTuple):
@@ -33,6 +34,7 @@ class Sequence(NamedTuple):
             provenance.
         key_bias: (B, L), what attention adds to the scores of each vector as a key; None for nothing, and after a
             pooling without provenance.
+        above: pooled vectors that these read by cross-attention; None before a top-down upsampling, and without one.
     """
 
     x: Tensor
@@ -45,6 +47,7 @@ class Sequence(NamedTuple):
     roles: Roles | None = None
     origins: Origins | None = None
     key_bias: Tensor | None = None
+    above: Memory | None = None
 
     @property
     def leads_unit(self) -> Tensor:

@@ -82,7 +82,7 @@ class Stage:
             passed = stage(sequence, stack)
             sequence, poolings, memories = passed.sequence, poolings + passed.poolings, memories + passed.memories
         if self.upsampler is not None:
-            sequence = unpooled._replace(x=self.upsampler(sequence.x, unpooled))
+            sequence = self.upsampler(sequence, unpooled)
         return Passed(sequence, poolings, memories)
 
     def _passes(self, stack: Stack) -> list[tuple[int | None, list[Layer]]]:
@@ -96,6 +96,10 @@ class Stage:
         self, layers: list[Layer], confined_to: int | None, sequence: Sequence, stack: Stack
     ) -> tuple[Sequence, PoolingContext]:
         """Run layers whose attention is confined to the same blocks; blocks of pure padding are left out."""
+        memories = () if sequence.above is None else (sequence.above,)
+        if memories:
+            # The vectors of a document share a memory, its blocks would not.
+            confined_to = None
         layout = BlockLayout(sequence.padding_mask, confined_to, sequence.lengths)
         attention = None if self.pooler is None else layers[-1].function(SelfAttention)
         # The input of the last attention: the pooler may ask how much attention each position received.
@@ -105,7 +109,7 @@ class Stage:
         # Blocks cut units, but no attention that stays inside blocks reads units.
         units = None if sequence.unit is None or confined_to is not None else Units(sequence.unit)
         key_bias = None if sequence.key_bias is None else layout.pack(sequence.key_bias)
-        context = LayerContext(layout.attention_mask, watchers=watchers, marks=marks, units=units, key_bias=key_bias)
+        context = LayerContext(layout.attention_mask, memories, watchers, marks, units, key_bias=key_bias)
         x = layout.unpack(stack(layers, layout.pack(sequence.x), context))
 
         def received() -> Tensor:

@@ -28,8 +28,9 @@ SIZES = {
     **dict.fromkeys(("lsh_window", "lsh_hepos"), 136.0),
     "linformer": 150.4,
     "look_back": 152.0,
-    # BART's large size with 16,384 positions and four further attentions.
+    # BART's large size with 16,384 positions; BART-LS has four further attentions, the other two layers and four.
     "bart_ls": 420.9,
+    **dict.fromkeys(("top_down", "top_down_pyramidion"), 446.1),
     # By name 800M and 17B. The paper does not say what it counts; its table 1 widens the feed-forward parts.
     "scaling_800m": 876.7,
     "scaling_17b": 16906,

@@ -1,5 +1,6 @@
 """Scores of units, compared with a loop over documents and vectors."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -133,8 +134,8 @@ def test_padding_and_other_documents_change_nothing(lengths: str | None) -> None
 
 def test_an_hourglass_rates_every_unit_although_its_pooling_has_no_provenance() -> None:
     source = batch(*LENGTHS)
-    for kind in ("max", "funnel"):
-        model = ranker(kind, "12,None,None", upsampling="repeat").eval()
+    for kind, upsampling in itertools.product(("max", "funnel"), UPSAMPLING.names):
+        model = ranker(kind, "12,None,None,None", upsampling=upsampling, encoder_layers=4).eval()
         assert rated(model(source)) == rated(model(source)) and model(source)[0].isfinite().all()
 
 
@@ -147,8 +148,7 @@ def test_a_pooling_that_does_not_tell_which_sentence_is_refused() -> None:
         ranker("max,markers", "12,6,None")
 
 
-def test_markers_cannot_be_upsampled() -> None:
-    assert UPSAMPLING.names == ("repeat",)
+def test_markers_cannot_be_repeated() -> None:
     with pytest.raises(
         UserError, match="^`upsampling` 'repeat' needs pooling over windows, but `pooling` is 'markers'"
     ):

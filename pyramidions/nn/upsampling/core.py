@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from torch import Tensor, nn
+from torch import nn
 
 from pyramidions.base.registry import Registry
 from pyramidions.nn.sequence import Sequence
@@ -14,10 +14,19 @@ class Upsampler(nn.Module, ABC):
 
     #: whether it undoes pooling by a fixed ratio alone
     takes_window: ClassVar[bool] = False
+    #: whether ``layers`` is an option: so many of the encoder's last layers run after it, at the length before pooling,
+    #: and cross-attend to the pooled vectors; it then undoes all poolings at once
+    is_read: ClassVar[bool] = False
+    layers: int = 0
 
     @abstractmethod
-    def forward(self, x: Tensor, unpooled: Sequence) -> Tensor:
-        """Return (B, L, D), given ``x`` (B, K, D) and the sequence before pooling, of length L."""
+    def forward(self, pooled: Sequence, unpooled: Sequence) -> Sequence:
+        """Return what goes on at the length before pooling.
+
+        Args:
+            pooled: what the layers after the pooling made, of length K.
+            unpooled: the sequence before it, of length L.
+        """
 
 
 UPSAMPLING: Registry[Upsampler] = Registry("upsampling")
@@ -37,6 +46,7 @@ class RepeatUpsampler(Upsampler):
         super().__init__()
         self.window = window
 
-    def forward(self, x: Tensor, unpooled: Sequence) -> Tensor:
+    def forward(self, pooled: Sequence, unpooled: Sequence) -> Sequence:
         # (B, K, D) -> (B, K W, D) -> (B, L, D)
-        return x.repeat_interleave(self.window, dim=1)[:, : unpooled.x.size(1)] + unpooled.x
+        repeated = pooled.x.repeat_interleave(self.window, dim=1)[:, : unpooled.x.size(1)]
+        return unpooled._replace(x=repeated + unpooled.x)

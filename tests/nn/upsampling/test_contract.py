@@ -3,17 +3,29 @@
 import pytest
 import torch
 from small_parts import DIM, SETTING, ends_after, vectors
+from torch import Tensor
 
 from pyramidions.nn.sequence import Sequence
 from pyramidions.nn.upsampling import UPSAMPLING, Upsampler
 
 kinds = pytest.mark.parametrize("kind", UPSAMPLING.names)
+repeating = pytest.mark.parametrize("kind", [kind for kind in UPSAMPLING.names if not UPSAMPLING[kind].is_read])
 windows = pytest.mark.parametrize(("length", "window"), [(8, 4), (7, 4), (9, 2), (3, 4), (1, 3)])
 
 
 def make(kind: str, window: int) -> Upsampler:
     torch.manual_seed(0)
-    return UPSAMPLING.build(kind, {}, **SETTING, window=window)
+    return UPSAMPLING.build(kind, {}, **SETTING, window=window, normalize_before=True)
+
+
+def pooled(x: Tensor) -> Sequence:
+    return Sequence(x, torch.zeros(x.shape[:2], dtype=torch.bool))
+
+
+def vectors_of(sequence: Sequence) -> Tensor:
+    """Return what goes on, and what is read of the pooled vectors, all in one row: (B, L D + K D)."""
+    above = [] if sequence.above is None else [sequence.above.x.flatten(1)]
+    return torch.cat([sequence.x.flatten(1), *above], dim=1)
 
 
 def before(length: int, batch: int = 2) -> Sequence:
@@ -22,27 +34,28 @@ def before(length: int, batch: int = 2) -> Sequence:
 
 @kinds
 @windows
-def test_the_length_comes_back(kind: str, length: int, window: int) -> None:
+def test_the_length_comes_back_with_all_that_was_known(kind: str, length: int, window: int) -> None:
     unpooled, x = before(length), vectors(2, -(-length // window), DIM, seed=1)
-    assert make(kind, window)(x, unpooled).shape == unpooled.x.shape
+    found = make(kind, window)(pooled(x), unpooled)
+    assert found.x.shape == unpooled.x.shape and found.padding_mask is unpooled.padding_mask
 
 
-@kinds
+@repeating
 def test_with_a_window_of_one_position_both_are_added(kind: str) -> None:
     unpooled, x = before(5), vectors(2, 5, DIM, seed=1)
-    assert make(kind, 1)(x, unpooled).equal(x + unpooled.x)
+    assert make(kind, 1)(pooled(x), unpooled).x.equal(x + unpooled.x)
 
 
-@kinds
+@repeating
 @windows
 def test_every_position_reads_the_vector_that_it_was_pooled_to(kind: str, length: int, window: int) -> None:
     unpooled, x = before(length), vectors(2, -(-length // window), DIM, seed=1)
     upsampler = make(kind, window)
-    found = upsampler(x, unpooled)
+    found = upsampler(pooled(x), unpooled).x
     for vector in range(x.size(1)):
         changed = x.clone()
         changed[:, vector] += 1
-        moved = (upsampler(changed, unpooled) != found).all(dim=-1)
+        moved = (upsampler(pooled(changed), unpooled).x != found).all(dim=-1)
         assert moved[0].nonzero().flatten().tolist() == list(
             range(vector * window, min(length, vector * window + window))
         )
@@ -54,7 +67,7 @@ def test_gradients_reach_what_was_pooled_and_what_was_there_before(kind: str, le
     unpooled, x = before(length), vectors(2, -(-length // window), DIM, seed=1).requires_grad_()
     unpooled.x.requires_grad_()
     upsampler = make(kind, window)
-    upsampler(x, unpooled).square().sum().backward()
+    vectors_of(upsampler(pooled(x), unpooled)).pow(3).sum().backward()
     for grad in (x.grad, unpooled.x.grad, *(weight.grad for weight in upsampler.parameters())):
         assert grad is not None and grad.isfinite().all() and (grad.abs().sum(dim=-1) > 0).all()
 
@@ -62,9 +75,11 @@ def test_gradients_reach_what_was_pooled_and_what_was_there_before(kind: str, le
 @kinds
 def test_a_document_does_not_depend_on_its_batch_or_padding(kind: str) -> None:
     upsampler, unpooled, x = make(kind, 3), before(8), vectors(2, 3, DIM, seed=1)
-    whole = upsampler(x, unpooled)
-    alone = upsampler(x[1:, :2], Sequence(unpooled.x[1:, :5], unpooled.padding_mask[1:, :5]))
-    torch.testing.assert_close(alone[0], whole[1, :5])
+    whole = upsampler(pooled(x), unpooled)
+    alone = upsampler(pooled(x[1:, :2]), Sequence(unpooled.x[1:, :5], unpooled.padding_mask[1:, :5]))
+    torch.testing.assert_close(alone.x[0], whole.x[1, :5])
+    if whole.above is not None and alone.above is not None:
+        torch.testing.assert_close(alone.above.x[0], whole.above.x[1, :2])
 
 
 @kinds

@@ -1,0 +1,145 @@
+"""Encoders whose last layers read the tokens again, and by cross-attention what was pooled in between."""
+
+from typing import Any
+
+import pytest
+import torch
+from small_parts import ends_after, layer, vectors
+from tables import for_each
+from torch import Tensor
+
+from pyramidions.base.errors import UserError
+from pyramidions.models import build, preset
+from pyramidions.models.parse import spec_of
+from pyramidions.nn import Transformer
+from pyramidions.nn.attention import CrossAttention, SelfAttention
+from pyramidions.nn.pooling import AdaptiveMeanPooler, MeanPooler
+from pyramidions.nn.sequence import Sequence
+from pyramidions.nn.stack import STACK
+from pyramidions.nn.stage import Stage
+from pyramidions.nn.sublayer import LayerContext, Memory
+from pyramidions.nn.upsampling import TopDownUpsampler
+
+PAD = 1
+TINY: dict[str, Any] = {
+    "embed_dim": 16,
+    "ffn_embed_dim": 32,
+    "num_heads": 4,
+    "encoder_layers": 4,
+    "self_attention": "blockwise(block_size=8) | full | blockwise(block_size=8) | blockwise(block_size=4)",
+    "pooling": "mean",
+    "pooling_lengths": "8,None,None,None",
+    "upsampling": "top_down(layers=2)",
+    "max_source_positions": 32,
+    "dropout": 0.0,
+    "attention_dropout": 0.0,
+    "activation_dropout": 0.0,
+}
+
+
+def model(**fields: Any) -> Transformer:
+    torch.manual_seed(0)
+    return build(preset("vanilla", **{**TINY, **fields}), 40, PAD)
+
+
+def documents(*lengths: int) -> Tensor:
+    tokens = torch.randint(4, 40, (len(lengths), max(lengths)), generator=torch.Generator().manual_seed(1))
+    return tokens.masked_fill(ends_after(*lengths), PAD)
+
+
+@pytest.mark.parametrize("stack", ["plain", "recomputing"])
+@torch.no_grad()
+def test_tokens_attend_locally_and_then_to_the_segments_of_their_document(stack: str) -> None:
+    torch.manual_seed(0)
+    local: dict[str, Any] = {"kind": "blockwise", "block_size": 4}
+    first, top = layer(**local), layer()
+    last = [layer("self_attention", "cross_attention", "feed_forward", **local) for _ in range(2)]
+    lengths = (13, 7, 1)
+    given = Sequence(vectors(3, 13, 8), ends_after(*lengths), lengths=list(lengths))
+    composed = STACK.build(stack, {})
+    found = Stage([first], MeanPooler(3), (Stage([top]),), TopDownUpsampler(8))(given, composed).sequence
+    found = Stage(last)(found, composed).sequence
+    assert found.lengths == given.lengths
+    for row, length in enumerate(lengths):
+        # blocks on their own, means of threes that see each other, blocks again that all see these
+        blocks = torch.cat([first(block[None], LayerContext())[0] for block in given.x[row, :length].split(4)])
+        means = torch.stack([part.mean(0) for part in blocks.split(3)])
+        read = LayerContext(memories=(Memory(top(means[None], LayerContext())),))
+        for each in last:
+            blocks = torch.cat([each(block[None], read)[0] for block in blocks.split(4)])
+        torch.testing.assert_close(found.x[row, :length], blocks, rtol=0, atol=1e-5)
+
+
+@for_each("fields", [{}, {"normalize_before": True}, {"normalize_before": True, "stack": "reversible"}])
+@for_each("pooling", ["adaptive_mean(overlap=2)", "soft_topk", "max", "markers", "delete_gate"])
+def test_the_decoder_reads_tokens_that_know_of_the_whole_document(fields: dict[str, Any], pooling: str) -> None:
+    torch.manual_seed(0)
+    whole = build(preset("vanilla", **{**TINY, **fields, "pooling": pooling}), 40, PAD, marker_idx=4)
+    tokens = documents(30, 17)
+    encoded = whole.encoder(tokens, tokens.eq(PAD))
+    assert encoded.sequence.x.shape == (2, 30, 16) and encoded.sequence.padding_mask.equal(tokens.eq(PAD))
+    alone = whole.encoder(tokens[1:, :17], tokens[1:, :17].eq(PAD)).sequence.x[0]
+    torch.testing.assert_close(alone, encoded.sequence.x[1, :17], rtol=0, atol=1e-5)
+    # Blocks do not reach from the first token to the last; segments do.
+    other = tokens.clone()
+    other[0, 1] = 5 + (other[0, 1] == 5)
+    moved = whole.encoder(other, other.eq(PAD)).sequence.x
+    assert not torch.allclose(moved[0, -1], encoded.sequence.x[0, -1], atol=1e-6)
+    whole(tokens, tokens[:, :5]).square().sum().backward()
+    assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in whole.parameters())
+
+
+def test_each_layer_after_the_upsampling_has_a_cross_attention_and_no_other_has() -> None:
+    reading = [layer.function(CrossAttention) is not None for layer in model().encoder.layers]  # type: ignore[operator]
+    assert reading == [False, False, True, True]
+
+
+def test_several_poolings_are_undone_at_once() -> None:
+    fields = {"encoder_layers": 5, "self_attention": "full", "pooling_lengths": "16,8,None,None,None"}
+    spec = spec_of(preset("vanilla", **{**TINY, **fields})).encoder
+    assert [len(stage.layers) for stage in spec.all_stages()] == [1, 1, 1, 2]
+    assert [stage.longest for stage in spec.all_stages()] == [32, 16, 8, 32] and spec.handed_on == 32
+    whole, tokens = model(**fields), documents(30, 17)
+    encoded = whole.encoder(tokens, tokens.eq(PAD))
+    assert encoded.sequence.above is not None and encoded.sequence.above.x.shape == (2, 8, 16)
+    assert encoded.sequence.x.shape == (2, 30, 16)
+
+
+def test_a_pointer_points_to_the_tokens_themselves() -> None:
+    whole, tokens = model(output="pointer", pooling="max"), documents(30, 17)
+    origins = whole.encoder(tokens, tokens.eq(PAD)).memories[0].origins
+    assert origins is not None and origins.shares is None
+    assert origins.tokens.gather(1, origins.places).equal(tokens)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        (
+            {"upsampling": "top_down(layers=3)"},
+            "`upsampling` 'top_down' needs a layer between the last pooling and the",
+        ),
+        (
+            {"upsampling": "top_down(layers=9)"},
+            "`upsampling` 'top_down' needs a layer between the last pooling and the",
+        ),
+        ({"upsampling": "top_down(layers=0)"}, "`layers` must be at least 1, but is 0."),
+        ({"upsampling": "top_down(layers='x')"}, "`layers` must be a whole number, but is 'x'."),
+    ],
+)
+def test_layers_that_there_are_not_are_refused(fields: dict[str, str], sentence: str) -> None:
+    with pytest.raises(UserError) as caught:
+        model(**fields)
+    assert str(caught.value).startswith(sentence)
+
+
+@pytest.mark.parametrize("name", ["top_down", "top_down_pyramidion"])
+def test_the_presets_have_the_layers_of_the_paper(name: str) -> None:
+    with torch.device("meta"):
+        encoder = build(preset(name), 1000).encoder
+    reading = [layer.function(CrossAttention) is not None for layer in encoder.layers]  # type: ignore[operator]
+    assert reading == [False] * 10 + [True] * 4 and list(encoder.poolers) == ["7"]
+    kinds = [type(layer.function(SelfAttention).attention).__name__ for layer in encoder.layers]  # type: ignore[operator]
+    assert kinds == ["SlidingWindowAttention"] * 8 + ["FullAttention"] * 2 + ["SlidingWindowAttention"] * 4
+    pooler = encoder.poolers["7"]
+    assert not isinstance(pooler, AdaptiveMeanPooler) or (pooler.width, pooler.stride) == (32, 24)
