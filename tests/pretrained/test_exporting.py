@@ -193,7 +193,7 @@ HOLDS = "; --to pyramidions, the default, holds such a model."
             {"decoder_self_attention": "full | lsh"},
             "`decoder_self_attention` must be 'full' in a Bart of transformers, but is 'full | lsh'" + HOLDS,
         ),
-        ("bart", {"output": "untied"}, "`output` must be 'tied' in a Bart of transformers, but is 'untied'" + HOLDS),
+        ("bart", {"output": "pointer"}, "`output` must be 'tied' in a Bart of transformers, but is 'pointer'" + HOLDS),
         (
             "pegasus",
             {"decoder_positions": "sinusoidal(first=2, frequencies='published')"},
