@@ -317,13 +317,13 @@ def test_documents_of_like_length_share_a_batch_across_the_files_that_are_read_t
 ) -> None:
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": "A word. " * n}) + "\n" for n in (1, 30, 2, 29)))
     shapes: list[int] = []
-    search = BeamSearch.__call__
+    read = BeamSearch.read
 
     def watched(self: BeamSearch, transformer: object, tokens: Tensor) -> object:
         shapes.append(tokens.ne(PAD).sum(dim=1).tolist())
-        return search(self, transformer, tokens)
+        return read(self, transformer, tokens)
 
-    monkeypatch.setattr(BeamSearch, "__call__", watched)
+    monkeypatch.setattr(BeamSearch, "read", watched)
     assert called(checkpoint, tmp_path / "a.jsonl", *SHORT, "--batch-size", 2).exit_code == 0
     (a, b), (c, d) = shapes
     assert a > b > 4 * c > 4 * d
