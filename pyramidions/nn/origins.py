@@ -7,6 +7,9 @@ from torch import Tensor
 
 from pyramidions.base.device import has_values
 
+#: members of a vector that are added up one by one; more are a product of whole matrices
+_FEW = 16
+
 
 class Origins(NamedTuple):
     """How much of each token of the vocabulary is in each vector, through all poolings.
@@ -56,6 +59,11 @@ class Origins(NamedTuple):
             # (B, K' * G) -> (B, K', G): which token each member is
             members = self.places.gather(1, rows).view_as(sources)
             shares = weights.new_zeros(*sources.shape[:2], self.tokens.size(1)).scatter_add(2, members, weights)
+        elif sources.size(2) <= _FEW:
+            shares = weights.new_zeros(*sources.shape[:2], self.tokens.size(1))
+            for member, weight in zip(sources.unbind(2), weights.unbind(2), strict=True):
+                # (B, K', 1) -> (B, K', U)
+                shares = shares + weight[..., None] * self.shares.take_along_dim(member[..., None], dim=1)
         else:
             # (B, K', K) @ (B, K, U)
             mixed = weights.new_zeros(*sources.shape[:2], self.real.size(1)).scatter_add(2, sources, weights)

@@ -34,7 +34,7 @@ PRODUCT: list[Combination] = list(
     itertools.product(READS_ITSELF, ["none", *POOLING.names], STACK.names, [*DECODERS], FEED_FORWARD.names)
 )
 # A step that is prime to the number of kinds of each axis meets all of them.
-SAMPLE, LARGE_SAMPLE = PRODUCT[::67], PRODUCT[::16]
+SAMPLE, LARGE_SAMPLE = PRODUCT[::67], PRODUCT[::31]
 
 
 def model(combination: Combination) -> Transformer:
