@@ -97,11 +97,7 @@ class Writer(ABC):
             transformer: in evaluation mode.
             tokens: (B, L), the documents.
             padding_mask: (B, L), True at padding; None where that is just where the padding token stands.
-
-        Raises:
-            ValueError: as in `write`.
         """
-        self._check(transformer)
         mask = tokens.eq(transformer.padding_idx) if padding_mask is None else padding_mask
         memories: tuple[Memory, ...] = transformer.encoder(tokens, mask).memories
         return memories
