@@ -92,6 +92,19 @@ def test_a_checkpoint_with_any_feed_forward_part_computes_as_trained(kind: str, 
     torch.testing.assert_close(loaded(source, target), trained(source, target))
 
 
+@torch.no_grad()
+def test_a_model_that_points_through_its_poolings_computes_as_trained_after_export(tmp_path: Path) -> None:
+    tokenizer = train_tokenizer(["a rose is a rose", "is a rose"], Settings(vocab_size=12))
+    size = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "decoder_layers": 1, "max_source_positions": 32}
+    config = preset("pyramidion_pointer", **size, self_attention="blockwise(block_size=8)", pooling_lengths="8,4")
+    trained = build(config, tokenizer.vocab_size, PAD).eval()
+    torch.save(as_saved(config, trained, tokenizer), tmp_path / "model.pt")
+    export_model(load_model(tmp_path / "model.pt"), tmp_path / "export", "# A model\n")
+    exported = load_model(tmp_path / "export").transformer
+    source, target = torch.arange(64).view(2, 32) % 8 + 4, torch.tensor([[2, 4, 5], [2, 7, 4]])
+    assert exported(source, target).equal(trained(source, target))
+
+
 @ONE_FIELD
 @given(name=st.sampled_from([field.name for field in fields(PyramidionConfig)]), value=VALUES)
 def test_any_value_of_an_exports_field_loads_or_is_one_sentence(name: str, value: Any, exported: Path) -> None:

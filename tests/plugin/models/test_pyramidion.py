@@ -214,8 +214,9 @@ def test_no_plan_of_cudnn_is_made_where_the_model_does_not_train(cudnn: bool) ->
 
 
 @pytest.mark.parametrize("ensemble", [1, 2])
-def test_beam_search_reports_the_scores_of_the_full_forward(ensemble: int) -> None:
-    models = [model(seed=seed) for seed in range(ensemble)]
+@for_each("output", ["tied", "pointer"])
+def test_beam_search_reports_the_mean_probabilities_of_the_full_forward(ensemble: int, output: str) -> None:
+    models = [model(seed=seed, output=output) for seed in range(ensemble)]
     source = batch(*DOCUMENTS)
     generator = SequenceGenerator(models, dictionary(), beam_size=3, max_len_b=12)
     sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(1).sum(1)}}
