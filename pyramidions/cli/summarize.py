@@ -258,7 +258,9 @@ class Summarizing(Worker):
         if self.page is not None:
             found = explain_documents(*given, self._page, on_progress=report.add)
         else:
-            found = summarize_documents(*given, batch_size=self._batch_size, on_progress=report.add)
+            found = summarize_documents(
+                *given, batch_size=self._batch_size, on_progress=report.add, copied=self._layout.kind == "json"
+            )
         for each in found:
             yield Result(each.origin, self._body(each))
 

@@ -45,6 +45,7 @@ def summarize_documents(
     *,
     batch_size: int,
     on_progress: Progress,
+    copied: bool = False,
 ) -> Iterator[Summarized]:
     """Summarize documents, reading a few batches at a time.
 
@@ -56,6 +57,7 @@ def summarize_documents(
         decoding: how summaries are written.
         batch_size: documents or parts that are read at once.
         on_progress: progress callback.
+        copied: as in `Summarizer.summarize`.
 
     Yields:
         The documents with their summaries, in order.
@@ -66,7 +68,7 @@ def summarize_documents(
     at_once = inputs_together(batch_size)
 
     def write(tokenized: list[TokenizedText], on_written: OnWritten | None = None) -> list[Summary]:
-        return summarizer.write(tokenized, decoding, batch_size, on_written)
+        return summarizer.write(tokenized, decoding, batch_size, on_written, copied)
 
     results = _summarized(_parts(documents, reader, on_progress), write, at_once, on_progress)
     yield from results if reader.long != "merge" else _merged(results, reader, write, at_once)

@@ -27,6 +27,7 @@ from pyramidions.inference.selection_model import selection
 from pyramidions.inference.settings import settings as about_model
 from pyramidions.inference.summary import Summary
 from pyramidions.nn import Hypothesis, NoSummaryError, Writer
+from pyramidions.nn.sublayer import Memory
 from pyramidions.text.reading import Long
 from pyramidions.text.tokenizer import EOS, PAD
 
@@ -99,6 +100,7 @@ class Summarizer:
         long: Long = "truncate",
         section_types: str | Path | None = None,
         select: str | Path | None = None,
+        copied: bool = False,
         on_read: OnRead | None = None,
         **decoding: Unpack[DecodingOptions],
     ) -> list[Summary]:
@@ -120,6 +122,8 @@ class Summarizer:
                 the sentences that `select` selects.
             section_types: a file with the table of section types, for "sections"; None for that of scientific papers.
             select: for "extract": "hiporank" (the default), "lead", "textrank", or the path of a trained extractor.
+            copied: tell the share of a summary that was copied, of a model that copies. It takes one more pass of the
+                decoder.
             on_read: Progress callback: characters tokenized since the last call.
             decoding: beam (hypotheses of a document), min_len and max_len (tokens of a summary, without its end),
                 length_penalty (above 1 favours long summaries), no_repeat_ngram (a summary holds each n-gram of this n
@@ -142,7 +146,7 @@ class Summarizer:
             parts.append([part.of(number) for part in reader.parts(text, f"document {number}", on_read, asked)])
 
         def write(tokenized: list[TokenizedText]) -> list[Summary]:
-            return self.write(tokenized, settings, batch_size)
+            return self.write(tokenized, settings, batch_size, copied=copied)
 
         found = iter(write([part.tokenized for of_document in parts for part in of_document]))
         summaries = [[part.about(next(found)) for part in of_document] for of_document in parts]
@@ -176,6 +180,7 @@ class Summarizer:
         decoding: DecodingSettings,
         batch_size: Count,
         on_written: OnWritten | None = None,
+        copied: bool = False,
     ) -> list[Summary]:
         """Summarize documents that `reader` has tokenized; those of like length are read together.
 
@@ -184,6 +189,7 @@ class Summarizer:
             decoding: how to decode.
             batch_size: documents that are read at once.
             on_written: progress callback.
+            copied: as in `summarize`.
 
         Returns:
             The summaries, in the order of ``documents``.
@@ -197,9 +203,10 @@ class Summarizer:
         for bounds, alike in groupby(longest_first, lambda i: _bounds(documents[i], decoding)):
             for batch in chunks(alike, batch_size):
                 read = [documents[index] for index in batch]
-                best = self._best([self._ids(document) for document in read], decoding.writer(bounds, read))
-                for index, (hypothesis, copied) in zip(batch, best, strict=True):
-                    found[index] = self._summary(documents[index], hypothesis, bounds, copied)
+                best, memories = self._best([self._ids(document) for document in read], decoding.writer(bounds, read))
+                shares = self._copied(best, memories) if copied else [None] * len(best)
+                for index, hypothesis, share in zip(batch, best, shares, strict=True):
+                    found[index] = self._summary(documents[index], hypothesis, bounds, share)
                     if on_written is not None:
                         on_written(index)
         return [found[index] for index in range(len(documents))]
@@ -272,13 +279,15 @@ class Summarizer:
         bounds = _bounds(document, decoding)
         writer = decoding.writer(bounds, [document])
         ids = self._ids(document)
-        ((best, copied),) = self._best([ids], writer)
+        (best,), _ = self._best([ids], writer)
+        traced = trace(self._transformer, ids.to(self.device), best.tokens, EOS)
+        copied = None if traced.copied is None else float(traced.copied.sum(dim=1).mean())
         prefix, asked = [""] * len(self.model.tokenizer.prefix), self.model.tokenizer.spellings(document.query)
         return Explanation(
             self._summary(document, best, bounds, copied),
             [*prefix, *asked, *line_breaks.restore(document.tokens), ""],
             self.model.tokenizer.spellings(best.tokens.tolist()),
-            trace(self._transformer, ids.to(self.device), best.tokens, EOS),
+            traced,
             about_model(self.model, writer, self.precision.name),
             len(prefix) + len(asked) if asked else 0,
         )
@@ -289,22 +298,23 @@ class Summarizer:
     def _ids(self, document: TokenizedText) -> Tensor:
         return torch.tensor(self.model.tokenizer.framed(self.model.tokenizer.ids_of(document.tokens), document.query))
 
-    def _best(self, documents: list[Tensor], writer: Writer) -> list[tuple[Hypothesis, float | None]]:
-        """Return the best summary of each document, and the share of it that was copied."""
+    def _best(self, documents: list[Tensor], writer: Writer) -> tuple[list[Hypothesis], tuple[Memory, ...]]:
+        """Return the best summary of each document, and what the decoder read."""
         batch = pad_sequence(documents, batch_first=True, padding_value=PAD).to(self.device)
         memories = writer.read(self._transformer, batch)
         try:
-            best = [best for best, *_ in writer.write(self._transformer, memories)]
+            return [best for best, *_ in writer.write(self._transformer, memories)], memories
         except NoSummaryError as error:
             raise UserError(str(error)) from None
+
+    def _copied(self, best: list[Hypothesis], memories: tuple[Memory, ...]) -> list[float | None]:
+        """Return the share of each summary that was copied."""
         written = pad_sequence([each.tokens for each in best], batch_first=True, padding_value=PAD)
         log_probs = pad_sequence([each.token_scores for each in best], batch_first=True)
         copied = self._transformer.decoder.copied(written, memories, EOS, log_probs)
-        shares = [None] * len(best) if copied is None else list(copied.shares)
-        return [
-            (each, None if share is None else float(share[: len(each.tokens)].mean()))
-            for each, share in zip(best, shares, strict=True)
-        ]
+        if copied is None:
+            return [None] * len(best)
+        return [float(share[: len(each.tokens)].mean()) for each, share in zip(best, copied.shares, strict=True)]
 
     def _summary(
         self, document: TokenizedText, best: Hypothesis, bounds: Bounds, copied: float | None = None

@@ -40,8 +40,8 @@ class Summary(NamedTuple):
         sentences: and which sentences of the document support each; None where it was not explained.
         query: what it answers; None without a query.
         copied: the share of its tokens that the output layer copied from the document, its end included: the mean of
-            how likely each was copied, given that it was written. None where the layer copies nothing, and for a
-            summary of summaries.
+            how likely each was copied, given that it was written. None where the layer copies nothing, where nobody
+            asked for it, and for a summary of summaries.
     """
 
     text: str

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -23,7 +24,8 @@ from pyramidions.base.errors import UserError
 from pyramidions.cli import main
 from pyramidions.cli.summarize import _GROUPS, summarize
 from pyramidions.documents.source import InputText, read_inputs
-from pyramidions.inference import Summarizer
+from pyramidions.inference import Summarizer, export_model, load_model
+from pyramidions.models import build
 from pyramidions.nn import BeamSearch
 from pyramidions.text.tokenizer import PAD
 
@@ -290,6 +292,17 @@ def test_a_list_of_summaries_is_by_section_and_wrapped(checkpoint: Path, tmp_pat
     body = "\n\n".join(f"{each['heading']}\n  {each['summary']}" for each in found["sections"])
     assert summarize("--format", "list").partition(":\n")[2] == f"{body}\n"
     assert summarize().endswith(f":\n{found['summary']}\n")
+
+
+def test_json_tells_the_share_that_a_model_copied(checkpoint: Path, tmp_path: Path) -> None:
+    model = load_model(checkpoint)
+    config = replace(model.config, output="pointer")
+    pointing = replace(model, config=config, transformer=build(config, model.tokenizer.vocab_size, 1))
+    export_model(pointing, tmp_path / "export", "# A model\n")
+    (tmp_path / "paper.txt").write_text("One two three.")
+    words = ["summarize", tmp_path / "export", tmp_path / "paper.txt", *SHORT, "--json"]
+    found = json.loads(CliRunner().invoke(main, [str(word) for word in words]).stdout)
+    assert 0 < found["copied"] < 1
 
 
 def test_the_help_groups_options_by_what_they_are_for_and_lists_each_once() -> None:

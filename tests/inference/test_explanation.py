@@ -93,6 +93,20 @@ def test_a_word_was_copied_as_likely_as_it_was_not_generated_and_from_equal_toke
     assert explained.to_dict()["copied"] == round(explained.summary.copied, 4)
 
 
+def test_the_share_that_was_copied_is_told_where_it_is_asked_for_and_takes_another_pass_only_there(
+    summarizer: Summarizer, article: str
+) -> None:
+    pointing = untrained(summarizer.model, output="pointer")
+    whole_passes: list[int] = []
+    layer = pointing.model.transformer.decoder.layers[0]
+    layer.register_forward_pre_hook(lambda _, inputs: whole_passes.append(inputs[0].size(1)))
+    (plain,) = pointing.summarize([article], **SHORT)
+    assert plain.copied is None and "copied" not in plain.to_dict() and not whole_passes
+    (asked,) = pointing.summarize([article], copied=True, **SHORT)
+    assert asked._replace(copied=None) == plain and whole_passes == [plain.tokens]
+    assert asked.copied == pytest.approx(pointing.explain(article, **SHORT).summary.copied, abs=1e-4)
+
+
 def test_a_model_that_copies_nothing_says_nothing_of_it(explanation: Explanation) -> None:
     assert explanation.trace.copied is None and explanation.summary.copied is None
     assert "copied" not in explanation.to_dict()

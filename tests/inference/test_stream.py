@@ -31,7 +31,7 @@ class Echo:
         self.reader = Reader(tokenizer, most)
 
     def write(
-        self, documents: Sequence[TokenizedText], decoding: None, batch_size: int, on_written: OnWritten | None
+        self, documents: Sequence[TokenizedText], decoding: None, batch_size: int, on_written: OnWritten | None, _: bool
     ) -> list[Summary]:
         assert on_written is not None
         for place in range(len(documents)):
