@@ -190,6 +190,8 @@ def test_needle_prints_a_row_for_each_way(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     table = out.with_suffix(".md").read_text()
     assert table.count("| linear |") == 1 and "| max |" in table and "no provenance" in table
+    done = run("python", BENCHMARKS / "needle.py", "--ways", "linear", "--outputs", "tied", "pointer", *few)
+    assert done.returncode == 0 and "| linear |" in done.stdout and "| linear, pointer |" in done.stdout
 
 
 @pytest.mark.slow

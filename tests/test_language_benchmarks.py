@@ -150,3 +150,7 @@ def test_scorers_are_watched_over_norms_rates_and_ways_to_keep_them_from_collaps
     # A rate is added without training the others anew.
     more = run(*watch, *some, "--lr", 0.001, 0.01)
     assert more.returncode == 0 and more.stdout.count("fairseq-train") == 4, more.stdout
+    pointing = run(*watch, *some, "--outputs", "pointer", "--out", out)
+    assert pointing.returncode == 0, pointing.stdout
+    assert "pre-norm-pointer-0.001" in json.loads(out.read_text())["settings"]
+    assert "'output': 'pointer'" in (tmp_path / "work" / "pre-norm-pointer-0.001-1-done.log").read_text()

@@ -1,11 +1,13 @@
 """At which learning rates do scorers collapse, what prevents it, and does the loss suffer?
 
     python lab/benchmarks/collapse.py sumpubmed --work work/collapse --out lab/benchmarks/results/collapse-cpu.json
+    python lab/benchmarks/collapse.py sumpubmed --work work/pointer --norms pre --scorers plain --outputs tied pointer
 
 A Transpooler with a linear scorer learns to write summaries from nothing, at several rates, with norms behind
 sublayers (post) or before them (pre). The scorer is as the paper has it (plain), has a norm before it (norm), learns
-at a tenth of the rate (slow), or meets a softmax of another base than the paper's 20 (base-e, base-400). Equal updates
-and documents, no dropout, several seeds.
+at a tenth of the rate (slow), or meets a softmax of another base than the paper's 20 (base-e, base-400). With the
+output `pointer` the decoder can copy tokens through the pooling. Equal updates and documents, no dropout, several
+seeds.
 
 Reported of each training are the spread of scores, that is, the highest less the lowest of a document, and the
 sharpness of the pooled vectors, that is, how much of each is the heaviest of the vectors behind it; both are means over
@@ -38,6 +40,7 @@ SCORERS: dict[str, dict[str, object]] = {
     "base-400": {"pooling": "soft_topk(base=400)"},
 }
 NORMS = {"post": False, "pre": True}
+OUTPUTS = {"tied": "", "pointer": "-pointer"}  # what it adds to the name of a training
 OWN, ANOTHER = "own text", "another text"
 _FIGURES = ("spread", "sharpness", "loss")
 
@@ -80,7 +83,7 @@ def run(trainings: Trainings, seeds: Sequence[int]) -> dict[str, Any]:
 
 def report(found: dict[str, Any], seeds: Sequence[int]) -> None:
     """Print a table of what was found."""
-    print("| norms-scorer-rate | collapsed | spread | sharpness | loss | another costs |")
+    print("| norms-scorer-output-rate | collapsed | spread | sharpness | loss | another costs |")
     print("|---|---:|---:|---:|---:|---:|")
     for name, of_seeds in found.items():
         cells = (", ".join(f"{value:.2f}" for value in of_seeds[each]) for each in (*_FIGURES, "another costs"))
@@ -93,22 +96,25 @@ def main() -> None:
     scorers = ["plain", "norm", "slow"]
     made.add_argument("--scorers", nargs="+", choices=SCORERS, default=scorers, help="(default: %(default)s)")
     made.add_argument("--norms", nargs="+", choices=NORMS, default=[*NORMS], help="(default: %(default)s)")
+    made.add_argument("--outputs", nargs="+", choices=OUTPUTS, default=["tied"], help="(default: %(default)s)")
     made.add_argument("--pooled", type=int, default=64, help="vectors that a document is pooled to (default: 64)")
     made.set_defaults(embed_dim=128, ffn_embed_dim=512, source=512, updates=300, documents=50)
     args = made.parse_args()
     models = {
-        f"{norms}-{scorer}-{rate:g}": {
+        f"{norms}-{scorer}{OUTPUTS[output]}-{rate:g}": {
             "arch": "transpooler",
             "pooling_lengths": f"None,{args.pooled}",
             "lr": rate,
             "normalize_before": NORMS[norms],
+            "output": output,
             **SCORERS[scorer],
         }
         for norms in args.norms
         for scorer in args.scorers
+        for output in args.outputs
         for rate in args.lr
     }
-    found = run(Trainings(args, models, free=("norms", "scorers", "lr")), args.seeds)
+    found = run(Trainings(args, models, free=("norms", "scorers", "outputs", "lr")), args.seeds)
     report(found, args.seeds)
     args.device, args.seed = "cpu", args.seeds[0]
     record(args, seeds=args.seeds, limit=COLLAPSED, settings=found)

@@ -2,12 +2,14 @@
 
     python lab/benchmarks/needle.py --out lab/benchmarks/results/needle-cpu
     python lab/benchmarks/needle.py --quick
+    python lab/benchmarks/needle.py --ways linear --outputs tied pointer
 
 A document is noise in which a few tokens of another kind stand at random places; its summary is those tokens, in
 order. Attention sees blocks of a few tokens only, so that a marked token can be read off few other vectors.
 Every way of pooling gets the same tiny Transpooler (Pietruszka et al. 2022, table 4), the same documents, updates and
-seeds. Reported are the share of tokens that greedy decoding gets right on documents never seen, and how much of each
-marked token the pooled vectors hold (provenance), both as means over seeds with 95% t intervals.
+seeds; with the output `pointer` it can copy through the pooling. Reported are the share of tokens that greedy decoding
+gets right on documents never seen, and how much of each marked token the pooled vectors hold (provenance), both as
+means over seeds with 95% t intervals.
 """
 
 import argparse
@@ -19,7 +21,9 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from itertools import product
 from multiprocessing import get_context
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +38,7 @@ from pyramidions.nn import Transformer
 PAD, EOS, FIRST = 1, 2, 4
 NOISE, MARKED = 32, 32  # how many tokens of either kind there are
 LENGTH, NEEDLES, POOLED = 128, 4, 8
+OUTPUTS = ("tied", "pointer")
 WAYS = ("linear", "nonlinear", "attention", "embedding", "index", "random", "mean", "max")
 # 97.5% quantiles of Student's t by degrees of freedom
 T_QUANTILE = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
@@ -47,8 +52,8 @@ def documents(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor, T
     return source.scatter(1, where, marked), marked, where
 
 
-def model_for(way: str, block_size: int) -> Transformer:
-    """Return the tiny Transpooler that pools in this way."""
+def model_for(way: str, output: str, block_size: int) -> Transformer:
+    """Return the tiny Transpooler that pools in this way and has this output layer."""
     name = "transpooler" if way == "linear" else f"transpooler_{way}"
     config = preset(
         name,
@@ -59,6 +64,7 @@ def model_for(way: str, block_size: int) -> Transformer:
         # After the first layer: the second can tell the pooled vectors' order.
         pooling_lengths=f"{POOLED},None",
         decoder_positions="sinusoidal",
+        output=output,
         max_source_positions=LENGTH,
         normalize_before=True,
         dropout=0.0,
@@ -68,10 +74,12 @@ def model_for(way: str, block_size: int) -> Transformer:
     return build(config, FIRST + NOISE + MARKED, PAD)
 
 
-def train(way: str, seed: int, updates: int, batch: int, block_size: int, device: torch.device) -> Transformer:
+def train(
+    way: str, output: str, seed: int, updates: int, batch: int, block_size: int, device: torch.device
+) -> Transformer:
     """Train with teacher forcing on fresh documents."""
     torch.manual_seed(seed)
-    model = model_for(way, block_size).to(device)
+    model = model_for(way, output, block_size).to(device)
     generator = torch.Generator().manual_seed(1000 + seed)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3, betas=(0.9, 0.98))
     warmup = max(updates // 20, 1)
@@ -112,10 +120,10 @@ def evaluate(model: Transformer, count: int, device: torch.device) -> tuple[floa
     return accuracy, float(share.gather(1, where).mean())
 
 
-def run(job: tuple[str, int], updates: int, batch: int, block_size: int, test: int, device: str) -> dict[str, Any]:
-    """Train and test one way of pooling with one seed."""
-    way, seed = job
-    model = train(way, seed, updates, batch, block_size, torch.device(device))
+def run(job: tuple[str, str, int], updates: int, batch: int, block_size: int, test: int, device: str) -> dict[str, Any]:
+    """Train and test one way of pooling with one output layer and one seed."""
+    way, output, seed = job
+    model = train(way, output, seed, updates, batch, block_size, torch.device(device))
     accuracy, pooled = evaluate(model, test, torch.device(device))
     return {"seed": seed, "accuracy": accuracy, "pooled": pooled}
 
@@ -148,6 +156,7 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), help="ways of pooling (default: all)")
+    parser.add_argument("--outputs", nargs="+", choices=OUTPUTS, default=["tied"], help="output layers (default: tied)")
     parser.add_argument("--seeds", type=int, default=3, help="runs of each, at most 10 (default: 3)")
     parser.add_argument("--updates", type=int, default=1500, help="updates of a run (default: 1500)")
     parser.add_argument("--batch", type=int, default=64, help="documents an update (default: 64)")
@@ -160,30 +169,34 @@ def main() -> None:
     args = parser.parse_args()
     if not 1 <= args.seeds <= 10:
         parser.error(f"--seeds must be from 1 to 10, but is {args.seeds}.")
+    if "pointer" in args.outputs and "max" in args.ways:
+        parser.error("--ways must not have max with --outputs pointer: max does not tell which tokens it pools.")
     if args.quick:
         args.seeds, args.updates = 1, 200
-    runs: dict[str, list[dict[str, Any]]] = {way: [] for way in args.ways}
-    jobs = [(way, seed) for seed in range(1, args.seeds + 1) for way in args.ways]
+    jobs = list(product(args.ways, args.outputs, range(1, args.seeds + 1)))
+    jobs.sort(key=itemgetter(2))
+    runs: dict[str, list[dict[str, Any]]] = {}
     start = time.perf_counter()
     with ProcessPoolExecutor(args.workers, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
         settings = {key: getattr(args, key) for key in ("updates", "batch", "block_size", "test", "device")}
         done = pool.map(partial(run, **settings), jobs)
-        for number, ((way, seed), result) in enumerate(zip(jobs, done, strict=True), 1):
-            runs[way].append(result)
+        for number, ((way, output, seed), result) in enumerate(zip(jobs, done, strict=True), 1):
+            name = way if output == "tied" else f"{way}, {output}"
+            runs.setdefault(name, []).append(result)
             left = (time.perf_counter() - start) / number * (len(jobs) - number) / 60
-            accuracy = f"{way}, seed {seed}: {result['accuracy']:.1%} right"
+            accuracy = f"{name}, seed {seed}: {result['accuracy']:.1%} right"
             print(f"{number} of {len(jobs)}: {accuracy}; about {left:.0f} minutes left", file=sys.stderr, flush=True)
     table = [
         f"| pooling | tokens right, % [95%] of {args.seeds} seeds | marked tokens pooled, % | each seed |",
         "|---|---|---|---|",
-        *(row(way, runs[way]) for way in sorted(runs, key=lambda w: -statistics.mean(r["accuracy"] for r in runs[w]))),
+        *(row(*each) for each in sorted(runs.items(), key=lambda e: -statistics.mean(r["accuracy"] for r in e[1]))),
     ]
     print("\n".join(table))
     if args.out is None:
         return
     about = {
-        "command": f"python lab/benchmarks/needle.py --seeds {args.seeds} --updates {args.updates} "
-        f"--batch {args.batch} --block-size {args.block_size}",
+        "command": f"python lab/benchmarks/needle.py --ways {' '.join(args.ways)} --outputs {' '.join(args.outputs)} "
+        f"--seeds {args.seeds} --updates {args.updates} --batch {args.batch} --block-size {args.block_size}",
         "commit": commit(),
         "machine": f"{args.device}, {args.workers} runs at a time of 1 thread, torch {torch.__version__}, "
         f"Python {platform.python_version()}",
