@@ -1,13 +1,14 @@
 """What an extraction finds."""
 
-from collections.abc import Iterator
-from itertools import groupby
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pyramidions.base.results import as_html, brief
-from pyramidions.extract.fitness import fit_for_summary
+from pyramidions.extract.fitness import CITATION, fit_for_summary
 from pyramidions.extract.selection import SelectionRules, select
 from pyramidions.text.outline import Outline
 
@@ -16,16 +17,18 @@ class Extract(NamedTuple):
     """An extracted sentence.
 
     Attributes:
-        text: normalised.
+        text: normalised, without marks of citations that a corpus took out (`<cit>`).
         position: of the sentence in the document, from 0; headings are not counted.
         section: its heading, "" before the first.
         score: as the method gave it; comparable within a document.
+        speaker: who says it in a dialogue; "" in any other document.
     """
 
     text: str
     position: int
     section: str
     score: float
+    speaker: str = ""
 
 
 class Extraction(NamedTuple):
@@ -45,8 +48,8 @@ class Extraction(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The summary on one line."""
-        return " ".join(sentence.text for sentence in self.sentences)
+        """The summary on one line; of a dialogue with each speaker before what he or she says."""
+        return " ".join(_spoken(self.sentences))
 
     @property
     def summary(self) -> str:
@@ -54,8 +57,12 @@ class Extraction(NamedTuple):
         return self.text
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the summary and its sentences as values that JSON holds."""
-        return {"summary": self.text, "sentences": [sentence._asdict() for sentence in self.sentences]}
+        """Return the summary and its sentences as values that JSON holds; the speaker of a dialogue alone."""
+        values = [sentence._asdict() for sentence in self.sentences]
+        if not self.outline.speakers:
+            for each in values:
+                del each["speaker"]
+        return {"summary": self.text, "sentences": values}
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -76,12 +83,18 @@ class Extraction(NamedTuple):
     def by_section(self) -> Iterator[tuple[str, str]]:
         """Yield the heading of each section that has a sentence, and its sentences, [...] between distant ones."""
         for section, group in groupby(self.sentences, lambda sentence: sentence.section):
-            (first, *others) = group
-            text, last = first.text, first.position
-            for each in others:
-                text += f" {each.text}" if each.position == last + 1 else f" [...] {each.text}"
-                last = each.position
-            yield section, text
+            found = list(group)
+            first, *others = _spoken(found)
+            gaps = ("" if each.position == last.position + 1 else "[...] " for last, each in pairwise(found))
+            yield section, " ".join([first, *(f"{gap}{text}" for gap, text in zip(gaps, others, strict=True))])
+
+
+def _spoken(sentences: Sequence[Extract]) -> Iterator[str]:
+    """Yield sentences; the first of those that a speaker says in a row begins with the name."""
+    last = ""
+    for each in sentences:
+        yield each.text if each.speaker == last else f"{each.speaker}: {each.text}"
+        last = each.speaker
 
 
 def extract(outline: Outline, scores: np.ndarray, rules: SelectionRules) -> Extraction:
@@ -98,10 +111,24 @@ def extract(outline: Outline, scores: np.ndarray, rules: SelectionRules) -> Extr
     Raises:
         UserError, ValueError: as `select`.
     """
-    sentences = outline.sentences
-    chosen = select(outline.texts, fit_for_summary(outline, scores), rules)
+    speakers = outline.speakers or repeat("")
+    # Names count in full, as if no speaker said two sentences in a row.
+    lengths = array(
+        "q",
+        (
+            len(f"{speaker} {CITATION.sub('', text)}".split())
+            for text, speaker in zip(outline.texts, speakers, strict=False)
+        ),
+    )
+    chosen = select(outline.texts, fit_for_summary(outline, scores), rules, lengths)
     found = [
-        Extract(sentences[place].text, place, outline.headings[sentences[place].section], float(scores[place]))
+        Extract(
+            CITATION.sub("", outline.texts[place]),
+            place,
+            outline.headings[outline.sentences[place].section],
+            float(scores[place]),
+            outline.speakers[place] if outline.speakers else "",
+        )
         for place in chosen
     ]
     return Extraction(found, outline, scores)

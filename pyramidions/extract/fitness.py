@@ -1,23 +1,58 @@
 """Which sentences of a document can stand in a summary at all."""
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
 
 from pyramidions.text.outline import Outline
+from pyramidions.text.words import UNSPACED
 
 LEAST_WORDS = 3
+#: The same in a dialogue, fillers not counted.
+LEAST_SPOKEN_WORDS = 8
 _BACK_MATTER = re.compile(
     r"\W*(\d+\.?\s+)?(references|bibliography|works cited|acknowledge?ments?|(licen[cs]e|copyright)( notice)?)\W*",
     re.IGNORECASE,
 )
+#: What stands for a citation where a corpus took the citations out.
+CITATION = re.compile(r"\s*\[?<cit>\]?")
+_ADDRESS = re.compile(r"://|^www\.|@|^\W*doi:")
+# Notices that stand in sentences of their own, in any section.
+_NOTICE = re.compile(
+    r"all rights reserved|licensee biomed central|creative commons|under the terms of the .*\blicen[cs]e|"
+    r"permission is (hereby )?granted|^\W*((copyright|©|\(c\)) ?){1,2}(the )?\d{4}|"
+    r"^\W*click here for\b|^\W*(see )?(also )?additional files? (\d|<dig>)|"
+    r"^.{0,60}\b(supplement(ary|al) \w+|supporting information|additional files?) (\S+ ){0,3}(is|are|can be) "
+    r"(freely |also |publicly )?(available|found|accessed)",
+    re.IGNORECASE,
+)
+#: Characters of a sentence in which a notice is looked for.
+_MOST = 500
+_CODE_MARK = re.compile(r"[{}=;$#\\|_*`~^]|\(\)|::|->|</?\w+>")
+_PLACEHOLDER = re.compile(r"<(?:cit|dig)>")
+#: Characters of a line of code for each mark in it, at most.
+_CODE_SHARE = 12
+_PROMPT = re.compile(r">>> |\$ |# \w+ -|[\w.-]{1,40}@[\w.-]{1,40}:|\w{0,20}[=-]?#>? ")
+_JOINS_NAMES = frozenset(
+    ["and", "et", "und", "y", "e", "van", "von", "der", "den", "de", "da", "del", "di", "la", "le"]
+)
+_SCRIPT = re.compile(f"[{UNSPACED}]")
+_MARKS = "".join(map(chr, range(33, 48))) + ":;?[]“”‘’…"
 
 
 def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
     """Return scores in which sentences that no summary should hold have -inf.
 
-    These are fragments of fewer than `LEAST_WORDS` words with a letter (a label, a page number, what is left of a
-    formula), sentences that repeat an earlier one word by word, and those of references, acknowledgements and licences.
+    These are
+
+    - fragments of fewer than `LEAST_WORDS` words with a letter (a label, a page number, an address, a citation); in a
+      dialogue, of fewer than `LEAST_SPOKEN_WORDS` words beside fillers, which are words that make up whole sentences
+      again and again, such as "Okay";
+    - sentences that repeat an earlier one word by word;
+    - references, acknowledgements, licences, pointers to additional files, lists of names, and lines of code.
+
     If a document has no others, the scores stay as they are.
 
     Args:
@@ -25,11 +60,13 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
         scores: (sentences,), of its sentences.
     """
     back = [_BACK_MATTER.fullmatch(heading) is not None for heading in outline.headings]
+    fillers = _fillers(outline.texts) if outline.speakers else frozenset()
+    least = LEAST_SPOKEN_WORDS if outline.speakers else LEAST_WORDS
     hashes = np.empty(len(scores), dtype=np.int64)  # a set of texts would take many times their memory
     fit = np.zeros(len(scores), dtype=bool)
     for place, (text, section) in enumerate(zip(outline.texts, outline.sentences.sections, strict=True)):
         spelt = text.casefold()
-        fit[place] = not back[section] and _words(spelt) >= LEAST_WORDS
+        fit[place] = not back[section] and _words(spelt, fillers) >= least and not _is_noise(text)
         hashes[place] = hash(spelt)
     # The first of equal ones stays in front.
     order = np.argsort(hashes, kind="stable")
@@ -39,5 +76,43 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
     return fitting if (fitting > -np.inf).any() else scores
 
 
-def _words(sentence: str) -> int:
-    return sum(any(map(str.isalpha, word)) for word in sentence.split())
+def _words(sentence: str, fillers: frozenset[str]) -> int:
+    """Return the number of words with a letter; of scripts without spaces, two characters are a word."""
+    spaced = unspaced = 0
+    for word in CITATION.sub(" ", sentence).split():
+        if _ADDRESS.search(word):
+            continue
+        characters = len(_SCRIPT.findall(word))
+        unspaced += characters
+        spaced += not characters and any(map(str.isalpha, word)) and word.strip(_MARKS) not in fillers
+    return spaced + unspaced // 2
+
+
+def _fillers(sentences: Iterable[str]) -> frozenset[str]:
+    """Return the words that make up whole sentences, twice or more."""
+    alone = Counter[str]()
+    for sentence in sentences:
+        if len(sentence) <= _MOST and (words := {word.strip(_MARKS) for word in sentence.casefold().split()} - {""}):
+            # "Mm - hmm" is one, too.
+            alone.update(words if len(words) <= 2 else ())
+    return frozenset(word for word, count in alone.items() if count > 1)
+
+
+def _is_noise(sentence: str) -> bool:
+    return _NOTICE.search(sentence[:_MOST]) is not None or _is_code(sentence) or _names_authors(sentence)
+
+
+def _is_code(sentence: str) -> bool:
+    text = _PLACEHOLDER.sub("", sentence)
+    marks = sum(1 for _ in _CODE_MARK.finditer(text))
+    return _PROMPT.match(text) is not None or marks * _CODE_SHARE >= len(text)
+
+
+def _names_authors(sentence: str) -> bool:
+    """Whether a sentence is a list: each word begins with a capital, but for those that join names."""
+    words = [word for word in sentence[:_MOST].split() if any(map(str.isalpha, word))]
+    return (
+        sentence.count(",") + sentence.count(";") > 1
+        and len(words) > LEAST_WORDS
+        and all(word.strip(_MARKS)[:1].isupper() or word in _JOINS_NAMES for word in words)
+    )

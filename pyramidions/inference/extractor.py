@@ -17,6 +17,7 @@ from pyramidions.extract.selection import Redundancy
 from pyramidions.extract.vectors import SentenceVectors
 from pyramidions.text.headings import Lines
 from pyramidions.text.outline import Outline, outline
+from pyramidions.text.turns import dialogue_outline
 
 # Only a trained extractor needs torch.
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class Extractor:
 
 
 def document_outline(text: str | Lines, on_read: Callable[[int], object] = lambda _: None) -> Outline:
-    """Return the outline of a document that can be extracted from.
+    """Return the outline of a document that can be extracted from; of a dialogue as `dialogue_outline` does.
 
     Args:
         text, on_read: as in `outline`.
@@ -150,7 +151,7 @@ def document_outline(text: str | Lines, on_read: Callable[[int], object] = lambd
     Raises:
         UserError: it is empty, or holds headings only.
     """
-    found = outline(text, on_read)
+    found = dialogue_outline(text, on_read) or outline(text, on_read)
     if not found.units:
         raise UserError("A document must hold text, but holds none.")
     if not found.sentences:

@@ -23,7 +23,7 @@ _UNDERLINE = re.compile(r"[ ]{0,3}(=+|-{3,})[ \t]*$")
 #: Begins or ends a listing of code in markdown.
 FENCE = re.compile(r"[ ]{0,3}(```|~~~)")
 _ITEM = re.compile(r"[ \t]*([-*+•‣–]|\(?\d{1,3}[.)]|\(?[a-z][.)])[ \t]+\S")
-_ENDS_SENTENCE = tuple(".!?:;,…")
+_ENDS_SENTENCE = tuple(".!?:;,…。、！？：；")
 _MOST_CHARACTERS, _MOST_WORDS = 100, 12
 #: A longer line above one that begins in lower case is broken by the width of the page.
 _LONGEST_UNBROKEN = 50

@@ -13,10 +13,13 @@ from typing import Any, NamedTuple
 from pyramidions.text.headings import Line, Lines, headed_lines
 from pyramidions.text.normalization import normalize
 from pyramidions.text.text_windows import sentences, windows
+from pyramidions.text.words import UNSPACED
 
 # A word that a line's end cuts, as in the text of a PDF file.
 _HYPHENATED = re.compile(r"(?<=[a-z])-\n[ \t]*(?=[a-z])")
-_SENTENCE_END = re.compile(r"[.!?:]['\")\]»”’]*\s*$")
+_SENTENCE_END = re.compile(r"[.!?:。！？]['\")\]»”’」』]*\s*$")
+# Between sentences of scripts that write no spaces; inside of a quotation, a full stop ends none.
+_UNSPACED_END = re.compile(rf"(?<=[。!?])(?=[{UNSPACED}「『])")
 
 
 class Unit(NamedTuple):
@@ -107,10 +110,12 @@ class Outline:
     Attributes:
         units: in reading order, the headings among them.
         headings: of the sections; "" for text before the first heading.
+        speakers: of the sentences of a dialogue; empty for any other document.
     """
 
     units: Sequence[Unit]
     headings: tuple[str, ...]
+    speakers: tuple[str, ...] = ()
 
     @cached_property
     def sentences(self) -> Units:
@@ -162,6 +167,11 @@ def outline(text: str | Lines, on_read: Callable[[int], object] = lambda _: None
     return Outline(units, tuple(headings))
 
 
+def unspaced_sentences(text: str) -> list[str]:
+    """Split a text where sentences end without a space behind them, as in Chinese and Japanese."""
+    return [sentence for part in _UNSPACED_END.split(text) if (sentence := part.strip())]
+
+
 def _units(headed: Iterable[Line], levels: Counter[int], on_read: Callable[[int], object]) -> Iterator[Unit]:
     """Yield headings, with their level for a section, and sentences, with 0; count the levels of all lines."""
     paragraph: list[str] = []
@@ -184,7 +194,7 @@ def _units(headed: Iterable[Line], levels: Counter[int], on_read: Callable[[int]
 def _sentences(paragraph: list[str]) -> Iterator[Unit]:
     begun = ""
     for some in sentences(windows(_HYPHENATED.sub("", "\n".join(paragraph)))) if paragraph else ():
-        for sentence in some:
+        for sentence in chain.from_iterable(map(unspaced_sentences, some)):
             begun = f"{begun} {sentence}" if begun else sentence
             # The number of an entry in a list is no sentence.
             if any(map(str.isalpha, sentence)):

@@ -7,6 +7,7 @@ from pyramidions.extract import Budget, Lead, SelectionRules
 from pyramidions.extract.extraction import extract
 from pyramidions.extract.fitness import fit_for_summary
 from pyramidions.text.outline import outline
+from pyramidions.text.turns import dialogue_outline
 
 NO = float("-inf")
 
@@ -19,6 +20,66 @@ def fit(text: str) -> list[float]:
 @for_each("fragment", [":", "b).", "Page 12", "A paper", "1 2 3 4 5.", "* doe@example.org"])
 def test_a_fragment_is_not_fit(fragment: str) -> None:
     assert fit(f"Bees fly very fast.\n\n{fragment}\n\nThey sting us.") == [1, NO, 1]
+
+
+@for_each(
+    "noise",
+    [
+        "See https://example.org/a/long/path https://example.org www.example.org now",
+        "[12, 14-16]",
+        "<cit> <cit> .",
+        "This is an Open Access article distributed under the terms of the Creative Commons Attribution License.",
+        "Copyright © 2011 Doe and others; we keep it.",
+        "All rights reserved by the press.",
+        "Click here for file",
+        "Additional file 3: Table S1 lists all bees.",
+        "Supplementary material is available at the site of the journal.",
+        "Jane A. Doe, Max Müller, Li Wei and Ana de Souza",
+        "for (i = 0; i < n; i++) { total += f(x[i]); }",
+        ">>> print the sum of all bees",
+        "$ git clone the whole thing",
+    ],
+)
+def test_noise_is_not_fit(noise: str) -> None:
+    assert fit(f"Bees fly very fast.\n\n{noise}\n\nThey sting us.") == [1, NO, 1]
+
+
+@for_each(
+    "sentence",
+    [
+        "The licence of bees is that of flowers.",
+        "We show in table 2 that bees (n = 12) fly at p < 0.05 [3].",
+        "Bees, Wasps and Ants are insects of summer.",
+        "蜂はとても速く飛ぶ。",
+        "Wir sahen Bienen, Wespen, Hummeln.",
+        "We made additional files of bees and used them in all trials.",
+    ],
+)
+def test_what_looks_like_noise_is_fit(sentence: str) -> None:
+    assert fit(f"Bees fly very fast.\n\n{sentence}\n\nThey sting us.") == [1, 1, 1]
+
+
+def test_a_short_text_without_spaces_is_a_fragment() -> None:
+    assert fit("蜂はとても速く飛ぶ。\n\n図一。\n\nそして我々を刺すこともある。") == [1, NO, 1]
+
+
+def test_a_dialogue_has_no_backchannels() -> None:
+    text = """Ann: We start with the plan of the new bee house today.
+Bob: Okay.
+Ann: Okay. Okay, okay, okay, okay, okay, okay, okay, we go on, right.
+Bob: Mm - hmm.
+Ann: Mm - hmm.
+Bob: Right.
+Ann: Right. Right.
+Bob: The bee house costs too much for this year, I think."""
+    found = dialogue_outline(text)
+    assert found is not None
+    kept = [
+        text
+        for text, score in zip(found.texts, fit_for_summary(found, np.ones(len(found.sentences))), strict=True)
+        if score > NO
+    ]
+    assert kept == [found.texts[0], found.texts[-1]]
 
 
 def test_a_repetition_is_not_fit() -> None:

@@ -100,6 +100,29 @@ def test_sentences_that_stand_apart_are_told_from_those_that_follow_each_other()
     assert list(found.by_section()) == [("", "A. B. [...] C."), ("Results", "D. [...] E.")]
 
 
+def test_an_extract_of_a_dialogue_says_who_said_what():
+    text = """Ann: We start with the plan of the new bee house today. It will have room for forty bees of all kinds.
+Bob: Okay.
+Ann: Its roof will be made of wood from the old garden.
+Bob: The bee house costs too much for this year, I think.
+Ann: Okay. Then we build it in the next year, or the one after."""
+    found = Extractor("lead").extract(text)
+    first, second, roof, cost, end = (sentence.text for sentence in found.sentences)
+    assert found.text == f"Ann: {first} {second} {roof} Bob: {cost} Ann: {end}"
+    assert list(found.by_section()) == [("", f"Ann: {first} {second} [...] {roof} Bob: {cost} [...] Ann: {end}")]
+    assert [each["speaker"] for each in found.to_dict()["sentences"]] == ["Ann", "Ann", "Ann", "Bob", "Ann"]
+    # The name is one of the words.
+    assert len(Extractor("lead").extract(text, words=12).sentences) == 1
+    assert len(Extractor("lead").extract(text, words=22).sentences) == 1
+    assert len(Extractor("lead").extract(text, words=23).sentences) == 2
+
+
+def test_marks_of_citations_are_left_out():
+    assert Extractor().extract("Bees fly very fast <cit> , and they sting <cit>.").text == (
+        "Bees fly very fast , and they sting."
+    )
+
+
 def test_a_document_with_one_sentence_is_its_own_summary():
     assert Extractor().extract("Only one.", words=1).text == "Only one."
 

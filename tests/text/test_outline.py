@@ -140,3 +140,8 @@ def test_units_are_those_that_were_given() -> None:
     assert found.units == given and found.units[-2:] == given[-2:] and found.sentences == given[1:]
     assert found.texts[1] == "\ud800" and found.texts[:1] == ["b ü \U0001f600"]
     assert found == pickle.loads(pickle.dumps(found))  # noqa: S301
+
+
+def test_sentences_of_scripts_without_spaces_end_at_their_full_stop() -> None:
+    text = "これは犬です。「猫だ。」と彼は言った。本当に?はい。\n次の行。"
+    assert list(outline(text).texts) == ["これは犬です。", "「猫だ。」と彼は言った。", "本当に?", "はい。", "次の行。"]
