@@ -1,13 +1,166 @@
 """TextRank: the PageRank of sentences."""
 
+from array import array
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
 import numpy as np
 
 from pyramidions.base.arguments import checked
 from pyramidions.base.errors import UserError
 from pyramidions.extract.core import RANKERS, Ranker
-from pyramidions.extract.vectors import SentenceVectors, TfIdf, dense, squares
+from pyramidions.extract.vectors import Matrix, SentenceVectors, dense, squares, words_of_vectors
+from pyramidions.text.language import Language
 from pyramidions.text.outline import Outline
 
+# Articles, pronouns, prepositions, conjunctions, auxiliaries and a few adverbs, of two letters at least.
+_FUNCTION_WORDS = frozenset(
+    [
+        "an",
+        "the",
+        "this",
+        "that",
+        "these",
+        "those",
+        "he",
+        "him",
+        "his",
+        "she",
+        "her",
+        "hers",
+        "it",
+        "its",
+        "we",
+        "us",
+        "our",
+        "ours",
+        "they",
+        "them",
+        "their",
+        "theirs",
+        "you",
+        "your",
+        "yours",
+        "me",
+        "my",
+        "mine",
+        "who",
+        "whom",
+        "whose",
+        "which",
+        "what",
+        "where",
+        "when",
+        "why",
+        "how",
+        "of",
+        "in",
+        "on",
+        "at",
+        "by",
+        "for",
+        "with",
+        "from",
+        "to",
+        "into",
+        "onto",
+        "over",
+        "under",
+        "between",
+        "among",
+        "through",
+        "during",
+        "before",
+        "after",
+        "above",
+        "below",
+        "up",
+        "down",
+        "out",
+        "off",
+        "about",
+        "against",
+        "within",
+        "without",
+        "as",
+        "than",
+        "and",
+        "or",
+        "but",
+        "nor",
+        "so",
+        "yet",
+        "if",
+        "because",
+        "while",
+        "although",
+        "though",
+        "until",
+        "unless",
+        "whether",
+        "am",
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "been",
+        "being",
+        "do",
+        "does",
+        "did",
+        "done",
+        "have",
+        "has",
+        "had",
+        "having",
+        "can",
+        "could",
+        "may",
+        "might",
+        "must",
+        "shall",
+        "should",
+        "will",
+        "would",
+        "not",
+        "no",
+        "yes",
+        "there",
+        "here",
+        "then",
+        "thus",
+        "also",
+        "only",
+        "both",
+        "each",
+        "either",
+        "neither",
+        "some",
+        "any",
+        "all",
+        "most",
+        "more",
+        "such",
+        "other",
+        "another",
+        "same",
+        "own",
+        "very",
+        "too",
+        "just",
+        "even",
+        "however",
+        "therefore",
+        "further",
+        "once",
+        "again",
+        "one",
+        "two",
+        "per",
+        "via",
+    ]
+)
 _TOLERANCE, _MOST_STEPS = 1e-9, 200
 
 
@@ -15,13 +168,17 @@ _TOLERANCE, _MOST_STEPS = 1e-9, 200
 class TextRank(Ranker):
     """PageRank of the sentences of a document (Mihalcea and Tarau 2004).
 
-    The weights of the graph are cosine similarities of tf-idf vectors, as in continuous LexRank (Erkan and Radev 2004,
-    section 3.3). The graph is never written down: a step multiplies by the vectors twice, so that time and memory are
-    linear in the length of the document.
+    Two sentences are as similar as the paper says: the number of different words that they share, over the sum of the
+    logarithms of their lengths. Words are stems by Porter (1980), of two letters at least, without function words of
+    English. With ``vectors``, cosines are the weights of the graph, as in continuous LexRank (Erkan and Radev 2004,
+    section 3.3).
+
+    The graph is never written down: a step multiplies by the words of the sentences twice. Time and memory are linear
+    in the length of the document, times the number of different lengths of sentences.
 
     Args:
         damping: the chance to follow an edge instead of starting anywhere.
-        vectors: of the sentences; tf-idf fitted to the document by default. Vectors of an encoder may be opposed: their
+        vectors: of the sentences; None for the similarity of the paper. Vectors of an encoder may be opposed: their
             similarity is shifted to [0, 1], since no weight of the graph may be negative.
 
     Raises:
@@ -33,22 +190,14 @@ class TextRank(Ranker):
         if not 0 <= damping < 1:
             raise UserError(f"`damping` must be at least 0 and below 1, but is {damping}.")
         self.damping = damping
-        self.vectors = vectors or TfIdf()
+        self.vectors = vectors
 
     @checked
     def rank(self, outline: Outline) -> np.ndarray:
         number = len(outline.sentences)
         if not number:
             return np.zeros(0)
-        x = self.vectors(outline.texts)
-        own = squares(x)
-        shifted = isinstance(x, np.ndarray)
-
-        def spread(weights: np.ndarray) -> np.ndarray:
-            """Multiply by the matrix of similarities, whose diagonal is zero."""
-            found = dense(x @ dense(x.T @ weights).ravel()).ravel() - own * weights
-            return (found + weights.sum() - weights) / 2 if shifted else found
-
+        spread = _by_words(outline.texts) if self.vectors is None else _by_cosines(self.vectors(outline.texts))
         degree = spread(np.ones(number))
         linked = degree > 1e-9
         rank = np.full(number, 1 / number)
@@ -61,3 +210,48 @@ class TextRank(Ranker):
             if np.abs(rank - before).sum() < _TOLERANCE:
                 break
         return rank
+
+
+#: Multiplies (sentences,) by the matrix of similarities, whose diagonal is zero.
+_Spread: TypeAlias = Callable[[np.ndarray], np.ndarray]
+
+
+def _by_cosines(x: Matrix) -> _Spread:
+    own = squares(x)
+    shifted = isinstance(x, np.ndarray)
+
+    def spread(weights: np.ndarray) -> np.ndarray:
+        found = dense(x @ dense(x.T @ weights).ravel()).ravel() - own * weights
+        return (found + weights.sum() - weights) / 2 if shifted else found
+
+    return spread
+
+
+def _by_words(sentences: Iterable[str]) -> _Spread:
+    from scipy.sparse import csr_array
+
+    stem = Language("en").stem
+    columns: dict[str, int] = {}
+    found, ends, lengths = array("i"), array("i", [0]), array("i")
+    for sentence in sentences:
+        words = [word for word in words_of_vectors(sentence) if not word.isdigit() and word not in _FUNCTION_WORDS]
+        found.extend({columns.setdefault(stem(word), len(columns)) for word in words})
+        ends.append(len(found))
+        lengths.append(max(len(words), 1))
+    number = len(lengths)
+    x = csr_array((np.ones(len(found)), np.asarray(found), ends), shape=(number, max(len(columns), 1)))
+    different, group = np.unique(lengths, return_inverse=True)
+    logs = np.log(different)
+    # (sentences, lengths): a pair of single words has no similarity.
+    sums = logs[group][:, None] + logs
+    inverse = np.divide(1, sums, out=np.zeros_like(sums), where=sums > 0)
+    places = np.arange(number)
+    own = np.diff(ends) * inverse[places, group]
+
+    def spread(weights: np.ndarray) -> np.ndarray:
+        by_length = csr_array((weights, (places, group)), shape=(number, len(different)))
+        shared = x @ dense(x.T @ by_length)  # (sentences, lengths)
+        summed: np.ndarray = (shared * inverse).sum(axis=1) - own * weights
+        return summed
+
+    return spread

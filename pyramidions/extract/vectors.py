@@ -4,18 +4,21 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from pyramidions.base.arguments import checked
 from pyramidions.base.errors import UserError
+from pyramidions.text.words import UNSPACED
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 _BLOCK = 2**12  # sentences that are computed at a time
 _WORD = re.compile(r"\b\w\w+\b")
+_UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
 
 #: (sentences, features): rows of length 1, or 0 for a sentence without features.
 Matrix: TypeAlias = "np.ndarray | csr_array"
@@ -32,7 +35,7 @@ class SentenceVectors(Protocol):
 class TfIdf:
     """Vectors of tf-idf weights, with the logarithm of the term frequency (Salton and Buckley 1988).
 
-    Words have two letters or digits at least, and are compared in lower case. Document frequencies are counted over the
+    Words are those of `words_of_vectors`. Document frequencies are counted over the
     sentences at hand, or over the documents of a corpus. All are one higher, as if one more document had every word.
 
     Args:
@@ -56,7 +59,7 @@ class TfIdf:
         # (words of all sentences,): the column of each, in 4 bytes, and its weight, in 8.
         found, ends = array("i"), array("i", [0])
         for sentence in sentences:
-            found.extend(known.columns[word] for word in _words(sentence) if word in known.columns)
+            found.extend(known.columns[word] for word in words_of_vectors(sentence) if word in known.columns)
             ends.append(len(found))
         shape = (len(sentences), max(1, len(known.columns)))
         x = csr_array((np.ones(len(found)), np.asarray(found), ends), shape=shape)
@@ -88,14 +91,24 @@ def _known(documents: Iterable[str]) -> _Known:
     number, frequencies = 0, Counter[str]()
     for document in documents:
         number += 1
-        frequencies.update(set(_words(document)))
+        frequencies.update(set(words_of_vectors(document)))
     words = sorted(frequencies)
     weights = np.log((1 + number) / (1 + np.array([frequencies[word] for word in words], dtype=float))) + 1
     return _Known({word: column for column, word in enumerate(words)}, weights)
 
 
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.lower())
+def words_of_vectors(text: str) -> list[str]:
+    """Return the words of a text, of two letters or digits at least, in lower case.
+
+    In scripts without spaces, all pairs of neighbouring characters are words.
+    """
+    words = _WORD.findall(text.lower())
+    if not _UNSPACED_RUN.search(text):
+        return words
+    runs = (run for word in words for run in re.split(f"({_UNSPACED_RUN.pattern})", word) if len(run) > 1)
+    return [
+        word for run in runs for word in ([f"{a}{b}" for a, b in pairwise(run)] if _UNSPACED_RUN.match(run) else [run])
+    ]
 
 
 def rows(x: Matrix, part: slice) -> Matrix:

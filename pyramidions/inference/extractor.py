@@ -1,5 +1,6 @@
 """Extractive summaries of texts, in a few lines of Python."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,9 @@ from pyramidions.base.arguments import Count, checked
 from pyramidions.base.device import Device
 from pyramidions.base.errors import UserError
 from pyramidions.base.optional import optional_library
-from pyramidions.extract import RANKERS, Budget, Oracle, Ranker, SelectionRules, TfIdf
+from pyramidions.documents.file_formats import holds_records
+from pyramidions.documents.source import Fields, read_files
+from pyramidions.extract import RANKERS, Budget, Oracle, Ranker, SelectionRules
 from pyramidions.extract.extraction import Extraction, extract
 from pyramidions.extract.methods import ORACLE, method_or_model
 from pyramidions.extract.selection import Redundancy
@@ -23,6 +26,7 @@ from pyramidions.text.turns import dialogue_outline
 if TYPE_CHECKING:
     from pyramidions.inference.learned_ranker import LearnedRanker
 
+_LONGEST_PATH = 4096
 WORDS = 220  #: of a summary, unless a budget is given or a trained extractor has its own
 
 
@@ -38,7 +42,7 @@ class Extractor:
         method: "hiporank", "textrank", "lead", "oracle", or where a trained extractor lies: a checkpoint, a folder of
             checkpoints (the best is taken), or an exported model.
         options: of a method, as in its docstring: ``{"mu": 0.5}`` of `pyramidions.extract.HipoRank`.
-        vectors: of sentences, for methods that compare them; tf-idf fitted to each document if None.
+        vectors: of sentences, for methods that compare them; the method's own if None.
         device: of a trained extractor, such as "cpu" or "cuda:1"; a GPU if there is one, if None.
         precision: of a trained extractor, as in `Summarizer`; float32 if None.
 
@@ -91,9 +95,39 @@ class Extractor:
             reference: summary that the method "oracle" chooses by.
 
         Raises:
-            UserError: an argument that breaks a rule, or a document without a sentence.
+            UserError: an argument that breaks a rule, the path of a file, or a document without a sentence.
         """
+        if len(text) < _LONGEST_PATH and os.path.isfile(text):  # noqa: PTH113, never raises
+            raise UserError(f"`text` must be the text of a document, but {text} names a file: use `extract_file`.")
+        return self._extract(text, self.rules(words, sentences, redundancy), reference)
+
+    @checked
+    def extract_file(
+        self,
+        path: str | Path,
+        *,
+        words: Count | None = None,
+        sentences: Count | None = None,
+        redundancy: Redundancy | None = None,
+        reference: str | None = None,
+    ) -> Extraction:
+        """Extract sentences of a file that holds one document.
+
+        Args:
+            path: ends in .txt, .md, .html, .htm, .pdf or .docx.
+            words, sentences, redundancy, reference: as in `extract`.
+
+        Raises:
+            UserError: as `extract`; or there is no such file, or it cannot be read, or holds records.
+        """
+        path = Path(path)
+        if holds_records(path):
+            raise UserError(f"`path` must hold one document, but {path} holds one a line: use `pyramidions extract`.")
         rules = self.rules(words, sentences, redundancy)
+        (document,) = read_files([path], Fields(), _refuse)
+        return self._extract(document.text, rules, reference)
+
+    def _extract(self, text: str, rules: SelectionRules, reference: str | None) -> Extraction:
         found = document_outline(text)
         (scores,) = self.rank([(found, reference)], rules.budget)
         return extract(found, scores, rules)
@@ -140,6 +174,10 @@ class Extractor:
                     raise UserError(f"The method {ORACLE!r} needs a `reference`: the summary that it chooses by.")
                 ranker = Oracle(reference, limit.words)
             yield ranker.rank(found)
+
+
+def _refuse(error: UserError) -> None:
+    raise error
 
 
 def document_outline(text: str | Lines, on_read: Callable[[int], object] = lambda _: None) -> Outline:
@@ -189,6 +227,6 @@ def _ranker(method: str, options: Mapping[str, Any], vectors: SentenceVectors | 
     if method == ORACLE:
         return None
     try:
-        return RANKERS.build(method, options, vectors=vectors or TfIdf())
+        return RANKERS.build(method, options, vectors=vectors)
     except ValueError as error:
         raise UserError(str(error)) from None

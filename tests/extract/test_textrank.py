@@ -1,7 +1,10 @@
 """TextRank, against the stationary distribution of a matrix that is written down."""
 
+import re
+
 import numpy as np
 import pytest
+from nltk.stem.porter import PorterStemmer
 
 from pyramidions.extract import TextRank, TfIdf
 from pyramidions.text.outline import Outline, Unit
@@ -19,16 +22,34 @@ def outline(*sentences: str) -> Outline:
     return Outline(tuple(Unit(sentence, 0) for sentence in sentences), ("",))
 
 
-def test_scores_are_the_pagerank_of_the_matrix_of_similarities():
-    x = TfIdf()(SENTENCES).toarray()
-    similarity = x @ x.T
+def naive(similarity: np.ndarray) -> np.ndarray:
+    """Return the stationary distribution of a walk that follows an edge with a chance of 0.85."""
+    n = len(similarity)
     np.fill_diagonal(similarity, 0)
-    n = len(SENTENCES)
     moves = np.array([row / row.sum() if row.sum() else np.full(n, 1 / n) for row in similarity])
-    google = 0.85 * moves.T + 0.15 / n
-    values, vectors = np.linalg.eig(google)
+    values, vectors = np.linalg.eig(0.85 * moves.T + 0.15 / n)
     expected = vectors[:, np.argmax(values.real)].real
-    np.testing.assert_allclose(TextRank().rank(outline(*SENTENCES)), expected / expected.sum(), atol=1e-7)
+    return expected / expected.sum()
+
+
+def test_sentences_are_as_similar_as_the_paper_says():
+    stem = PorterStemmer().stem
+    left_out = {"of", "has", "the", "was", "and", "that"}
+    words = [
+        [stem(word) for word in re.findall(r"\w\w+", sentence.lower()) if word not in left_out]
+        for sentence in SENTENCES
+    ]
+    similarity = np.array([[len({*a} & {*b}) / (np.log(len(a)) + np.log(len(b))) for a in words] for b in words])
+    np.testing.assert_allclose(TextRank().rank(outline(*SENTENCES)), naive(similarity), atol=1e-7)
+
+
+def test_with_tf_idf_scores_are_those_of_lexrank():
+    x = TfIdf()(SENTENCES).toarray()
+    np.testing.assert_allclose(TextRank(vectors=TfIdf()).rank(outline(*SENTENCES)), naive(x @ x.T), atol=1e-7)
+
+
+def test_two_sentences_of_one_word_are_not_similar():
+    np.testing.assert_allclose(TextRank().rank(outline("Pooling.", "Pooling!", "Rain 12.")), [1 / 3] * 3)
 
 
 def test_a_sentence_alone_has_all_of_the_rank():

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from pyramidions.extract import TfIdf, vectors
+from pyramidions.extract.vectors import words_of_vectors
 
 TEXTS = st.lists(st.lists(st.sampled_from("The cat cat's naïve x 10 ÉTÉ été_2 ...".split()), max_size=9), min_size=1)
 
@@ -34,3 +35,7 @@ def test_weights_are_the_same_however_many_sentences_are_computed_at_a_time(monk
     for part in (slice(0, 4), slice(2, 21), slice(5, 5), slice(20, 21)):
         assert vectors.rows(at_once, part).toarray().tolist() == at_once[part].toarray().tolist()
     assert vectors.squares(at_once).tolist() == (at_once * at_once).sum(axis=1).tolist()
+
+
+def test_pairs_of_characters_are_words_where_no_spaces_are_written() -> None:
+    assert words_of_vectors("Python言語は 5 (Tokyo)") == ["python", "言語", "語は", "tokyo"]

@@ -117,6 +117,23 @@ Ann: Okay. Then we build it in the next year, or the one after."""
     assert len(Extractor("lead").extract(text, words=23).sentences) == 2
 
 
+def test_a_file_is_read_by_its_path(tmp_path):
+    path = tmp_path / "paper.txt"
+    path.write_text(PAPER)
+    assert (
+        Extractor().extract_file(str(path), sentences=2).to_dict() == Extractor().extract(PAPER, sentences=2).to_dict()
+    )
+    page = tmp_path / "page.html"
+    page.write_text("<h1>Bees</h1><p>Bees fly fast.</p><h1>Wasps</h1><p>Wasps sting us.</p>")
+    assert Extractor().extract_file(page).outline.headings == ("Bees", "Wasps")
+    with pytest.raises(UserError, match=r"`text` must be the text of a document, but .*paper.txt names a file: use"):
+        Extractor().extract(str(path))
+    with pytest.raises(UserError, match="No such file"):
+        Extractor().extract_file(tmp_path / "none.txt")
+    with pytest.raises(UserError, match="`path` must hold one document, but .* holds one a line"):
+        Extractor().extract_file(tmp_path / "papers.jsonl")
+
+
 def test_marks_of_citations_are_left_out():
     assert Extractor().extract("Bees fly very fast <cit> , and they sting <cit>.").text == (
         "Bees fly very fast , and they sting."
