@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from pyramidions.nn.boundaries import Boundaries, Segmentation
+from pyramidions.nn.boundaries import Boundaries, HiddenStates, Segmentation
 from pyramidions.nn.hourglass_state import HourglassState, ShortenedState
 from pyramidions.nn.layer import Layer
 from pyramidions.nn.segments import SegmentPooler, SegmentUpsampler
@@ -70,7 +70,7 @@ class Hourglass(nn.Module):
         if self.shortened is None:
             return None
         x = stack(_layers(self.before), x, LayerContext())
-        return self.shortened.boundaries(x, tokens, padding_mask, start)
+        return self.shortened.boundaries(HiddenStates(x, tokens, padding_mask, start))
 
     def new_state(self) -> HourglassState:
         """Return the state before the first cached step."""
@@ -142,7 +142,7 @@ class Shortened(nn.Module):
         self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None, stack: Stack
     ) -> tuple[Tensor, list[Segmentation]]:
         """Return what the layers after it read; arguments and results as in `Hourglass.forward`."""
-        marked = self.boundaries(x, tokens, padding_mask)
+        marked = self.boundaries(HiddenStates(x, tokens, padding_mask))
         # (B, K, D) -> (B, K + 1, D)
         read = self._with_null_group(self.segments(x, marked.boundaries))
         # Rows have different numbers of segments.
@@ -159,7 +159,7 @@ class Shortened(nn.Module):
         self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None, stack: Stack, state: ShortenedState
     ) -> Tensor:
         """Return what is read of new positions; the inner hourglass runs where a segment ends, and at first."""
-        marked = self.boundaries(x, tokens, padding_mask, state.start, state.before)
+        marked = self.boundaries(HiddenStates(x, tokens, padding_mask, state.start, state.before))
         ended = self.segments.step(x, marked.boundaries, state.open, padding_mask)
         closed, known = marked.closed, []
         if state.latest is None:

@@ -2,6 +2,7 @@
 
 from pyramidions.nn.boundaries.core import BOUNDARIES as BOUNDARIES
 from pyramidions.nn.boundaries.core import Boundaries as Boundaries
+from pyramidions.nn.boundaries.core import HiddenStates as HiddenStates
 from pyramidions.nn.boundaries.core import Segmentation as Segmentation
 from pyramidions.nn.boundaries.given import FixedBoundaries as FixedBoundaries
 from pyramidions.nn.boundaries.given import WhitespaceBoundaries as WhitespaceBoundaries

@@ -8,6 +8,24 @@ from torch import Tensor, nn
 from pyramidions.base.registry import Registry
 
 
+class HiddenStates(NamedTuple):
+    """Hidden states of a text, or of the next part of it.
+
+    Attributes:
+        x: (B, L, D).
+        tokens: (B, L), which they stand for; None if they stand for segments.
+        padding_mask: (B, L), True at padding; None if there is none.
+        start: the position of the first, of all rows or (B, 1).
+        before: (B, D), the hidden state in front of the first; None at the beginning of a text.
+    """
+
+    x: Tensor
+    tokens: Tensor | None = None
+    padding_mask: Tensor | None = None
+    start: int | Tensor = 0
+    before: Tensor | None = None
+
+
 class Segmentation(NamedTuple):
     """Where segments end.
 
@@ -53,23 +71,8 @@ class Boundaries(nn.Module, ABC):
     marks_segments: ClassVar[bool] = False
 
     @abstractmethod
-    def forward(
-        self,
-        x: Tensor,
-        tokens: Tensor | None,
-        padding_mask: Tensor | None = None,
-        start: int | Tensor = 0,
-        before: Tensor | None = None,
-    ) -> Segmentation:
-        """Mark boundaries.
-
-        Args:
-            x: (B, L, D), hidden states.
-            tokens: (B, L), which they stand for; None if they stand for segments.
-            padding_mask: (B, L), True at padding, or None.
-            start: the position of the first, of all rows or (B, 1).
-            before: (B, D), the hidden state in front of the first; None at the beginning of a text.
-        """
+    def forward(self, states: HiddenStates) -> Segmentation:
+        """Mark boundaries."""
 
     def targets(self, logits: Tensor, marked: Tensor | None = None) -> Tensor | None:
         """Return where boundaries should be.

@@ -3,10 +3,9 @@
 from typing import Annotated
 
 import torch
-from torch import Tensor
 
 from pyramidions.base.arguments import Range
-from pyramidions.nn.boundaries.core import BOUNDARIES, Boundaries, Segmentation, without_padding
+from pyramidions.nn.boundaries.core import BOUNDARIES, Boundaries, HiddenStates, Segmentation, without_padding
 
 
 @BOUNDARIES.register("fixed")
@@ -24,17 +23,11 @@ class FixedBoundaries(Boundaries):
         super().__init__()
         self.factor = factor
 
-    def forward(
-        self,
-        x: Tensor,
-        tokens: Tensor | None,
-        padding_mask: Tensor | None = None,
-        start: int | Tensor = 0,
-        before: Tensor | None = None,
-    ) -> Segmentation:
-        number = torch.arange(1, x.size(1) + 1, device=x.device) + start
+    def forward(self, states: HiddenStates) -> Segmentation:
+        x = states.x
+        number = torch.arange(1, x.size(1) + 1, device=x.device) + states.start
         boundaries = (number % self.factor == 0).float().expand(len(x), -1)
-        return Segmentation(without_padding(boundaries, padding_mask), padding_mask=padding_mask)
+        return Segmentation(without_padding(boundaries, states.padding_mask), padding_mask=states.padding_mask)
 
 
 @BOUNDARIES.register("whitespace")
@@ -56,15 +49,8 @@ class WhitespaceBoundaries(Boundaries):
             raise ValueError("`boundaries` whitespace needs a vocabulary with a space, but there is none in it.")
         self.space_idx = space_idx
 
-    def forward(
-        self,
-        x: Tensor,
-        tokens: Tensor | None,
-        padding_mask: Tensor | None = None,
-        start: int | Tensor = 0,
-        before: Tensor | None = None,
-    ) -> Segmentation:
-        if tokens is None:
+    def forward(self, states: HiddenStates) -> Segmentation:
+        if states.tokens is None:
             raise ValueError("`boundaries` whitespace reads tokens, but segments are none.")
-        boundaries = (tokens == self.space_idx).float()
-        return Segmentation(without_padding(boundaries, padding_mask), padding_mask=padding_mask)
+        boundaries = (states.tokens == self.space_idx).float()
+        return Segmentation(without_padding(boundaries, states.padding_mask), padding_mask=states.padding_mask)

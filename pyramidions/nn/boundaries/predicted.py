@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.distributions import Binomial
 
 from pyramidions.base.arguments import Count
-from pyramidions.nn.boundaries.core import BOUNDARIES, Boundaries, Segmentation, without_padding
+from pyramidions.nn.boundaries.core import BOUNDARIES, Boundaries, HiddenStates, Segmentation, without_padding
 from pyramidions.nn.functional.spikes import spikes
 from pyramidions.nn.functional.tiles import full_precision
 from pyramidions.nn.options import Positive, Within
@@ -64,15 +64,8 @@ class GumbelBoundaries(Boundaries):
         self.temperature = temperature
         self.evaluation = evaluation
 
-    def forward(
-        self,
-        x: Tensor,
-        tokens: Tensor | None,
-        padding_mask: Tensor | None = None,
-        start: int | Tensor = 0,
-        before: Tensor | None = None,
-    ) -> Segmentation:
-        logits = self.predictor(x)
+    def forward(self, states: HiddenStates) -> Segmentation:
+        logits = self.predictor(states.x)
         soft = logits
         if self.training or self.evaluation == "sample":
             tiny = torch.finfo(logits.dtype).eps
@@ -81,7 +74,7 @@ class GumbelBoundaries(Boundaries):
         gradient = soft.sigmoid()
         # What is added is exactly zero, so that boundaries are exactly 0 or 1.
         boundaries = (soft > 0).to(logits.dtype) + (gradient - gradient.detach())
-        return Segmentation(without_padding(boundaries, padding_mask), logits, padding_mask)
+        return Segmentation(without_padding(boundaries, states.padding_mask), logits, states.padding_mask)
 
     def loss(
         self, segmentation: Segmentation, targets: Tensor | None = None, known: Tensor | None = None
@@ -115,17 +108,10 @@ class SupervisedBoundaries(Boundaries):
         self.twice = loss == "twice"
         self.threshold = threshold
 
-    def forward(
-        self,
-        x: Tensor,
-        tokens: Tensor | None,
-        padding_mask: Tensor | None = None,
-        start: int | Tensor = 0,
-        before: Tensor | None = None,
-    ) -> Segmentation:
-        logits = self.predictor(x)
+    def forward(self, states: HiddenStates) -> Segmentation:
+        logits = self.predictor(states.x)
         boundaries = (logits.sigmoid() > self.threshold).to(logits.dtype)
-        return Segmentation(without_padding(boundaries, padding_mask), logits, padding_mask)
+        return Segmentation(without_padding(boundaries, states.padding_mask), logits, states.padding_mask)
 
     def targets(self, logits: Tensor, marked: Tensor | None = None) -> Tensor | None:
         return marked

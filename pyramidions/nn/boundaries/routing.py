@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pyramidions.base.arguments import Range
-from pyramidions.nn.boundaries.core import BOUNDARIES, Boundaries, Segmentation, without_padding
+from pyramidions.nn.boundaries.core import BOUNDARIES, Boundaries, HiddenStates, Segmentation, without_padding
 from pyramidions.nn.functional.tiles import full_precision
 from pyramidions.nn.options import Positive
 
@@ -41,14 +41,8 @@ class RoutingBoundaries(Boundaries):
         self.factor = factor
         self.weight = weight
 
-    def forward(
-        self,
-        x: Tensor,
-        tokens: Tensor | None,
-        padding_mask: Tensor | None = None,
-        start: int | Tensor = 0,
-        before: Tensor | None = None,
-    ) -> Segmentation:
+    def forward(self, states: HiddenStates) -> Segmentation:
+        x, before, padding_mask = states.x, states.before, states.padding_mask
         # (B, L, D) -> (B, L - 1, D), or all with the one before
         earlier = x[:, :-1] if before is None else torch.cat([before[:, None], x[:, :-1]], dim=1)
         first = x.size(1) - earlier.size(1)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from pyramidions.base.arguments import Count
 from pyramidions.base.device import has_values
-from pyramidions.nn.boundaries import GumbelBoundaries, Segmentation
+from pyramidions.nn.boundaries import GumbelBoundaries, HiddenStates, Segmentation
 from pyramidions.nn.functional.segments import means_of_segments
 from pyramidions.nn.options import Positive, Within
 from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
@@ -62,7 +62,7 @@ class SegmentsPooler(Pooler, Regularised):
 
     def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:
         x, padding_mask = sequence.x, sequence.padding_mask
-        drawn = self.boundaries(x, None, padding_mask)
+        drawn = self.boundaries(HiddenStates(x, padding_mask=padding_mask))
         if self.training:
             self._loss = (self.boundaries.loss(drawn) / drawn.lengths.clamp(min=1)).mean()
         boundaries = self._kept_boundaries(drawn, padding_mask)

@@ -5,7 +5,7 @@ import torch
 from small_parts import DIM, SETTING, ends_after, vectors
 from tables import for_each
 
-from pyramidions.nn.boundaries import BOUNDARIES, Boundaries, Segmentation, SupervisedBoundaries
+from pyramidions.nn.boundaries import BOUNDARIES, Boundaries, HiddenStates, Segmentation, SupervisedBoundaries
 
 kinds = pytest.mark.parametrize("kind", BOUNDARIES.names)
 TOKENS = torch.tensor([[5, 3, 6, 7, 3, 3, 8], [3, 4, 9, 9, 3, 5, 3]])
@@ -17,7 +17,7 @@ def make(kind: str, **options: object) -> Boundaries:
 
 
 def mark(kind: Boundaries, scale: float = 1.0, padded: bool = False) -> Segmentation:
-    return kind(vectors(2, 7, DIM) * scale, TOKENS, ends_after(7, 4) if padded else None)
+    return kind(HiddenStates(vectors(2, 7, DIM) * scale, TOKENS, ends_after(7, 4) if padded else None))
 
 
 @kinds
@@ -33,24 +33,26 @@ def test_boundaries_are_exactly_zero_or_one_and_none_is_at_padding(kind: str, tr
 @kinds
 def test_a_boundary_depends_on_no_later_position(kind: str) -> None:
     made, x, tokens = make(kind).eval(), vectors(2, 7, DIM), TOKENS.clone()
-    before = made(x, tokens).boundaries
+    before = made(HiddenStates(x, tokens)).boundaries
     x[:, 4:] += 5.0
     tokens[:, 4:] = 9
-    assert made(x, tokens).boundaries[:, :4].equal(before[:, :4])
+    assert made(HiddenStates(x, tokens)).boundaries[:, :4].equal(before[:, :4])
 
 
 @kinds
 @for_each("cut", [1, 3, 6])
 def test_a_text_may_come_in_parts(kind: str, cut: int) -> None:
     made, x = make(kind).eval(), vectors(2, 7, DIM)
-    parts = made(x[:, :cut], TOKENS[:, :cut]), made(x[:, cut:], TOKENS[:, cut:], start=cut, before=x[:, cut - 1])
-    assert torch.cat([part.boundaries for part in parts], dim=1).equal(made(x, TOKENS).boundaries)
+    first = HiddenStates(x[:, :cut], TOKENS[:, :cut])
+    rest = HiddenStates(x[:, cut:], TOKENS[:, cut:], start=cut, before=x[:, cut - 1])
+    parts = [made(part).boundaries for part in (first, rest)]
+    assert torch.cat(parts, dim=1).equal(made(HiddenStates(x, TOKENS)).boundaries)
 
 
 @kinds
 def test_probabilities_are_those_of_the_logits_in_full_precision(kind: str) -> None:
     made = make(kind).to(torch.float16)
-    found = made(vectors(2, 7, DIM).half(), TOKENS)
+    found = made(HiddenStates(vectors(2, 7, DIM).half(), TOKENS))
     assert found.boundaries.dtype == torch.float32
     assert (found.logits is not None) == (found.probabilities is not None) == made.predicts
     assert made.predicts == bool([*made.parameters()])
@@ -76,7 +78,7 @@ def test_gradients_reach_boundaries_where_the_kind_says_so_and_the_loss_reaches_
 @kinds
 def test_kinds_that_mark_segments_need_no_tokens(kind: str) -> None:
     if BOUNDARIES[kind].marks_segments:
-        assert make(kind)(vectors(2, 7, DIM), None).boundaries.shape == (2, 7)
+        assert make(kind)(HiddenStates(vectors(2, 7, DIM))).boundaries.shape == (2, 7)
 
 
 @kinds

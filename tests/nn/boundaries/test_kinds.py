@@ -12,6 +12,7 @@ from pyramidions.nn.boundaries import (
     BOUNDARIES,
     EntropyBoundaries,
     GumbelBoundaries,
+    HiddenStates,
     RoutingBoundaries,
     Segmentation,
 )
@@ -20,7 +21,7 @@ from pyramidions.nn.boundaries.predicted import SupervisedBoundaries
 
 def marked(kind: str, tokens: Tensor, **options: object) -> list[list[int]]:
     made = BOUNDARIES.build(kind, options, **SETTING, space_idx=3)
-    return made(torch.zeros(*tokens.shape, DIM), tokens).boundaries.int().tolist()
+    return made(HiddenStates(torch.zeros(*tokens.shape, DIM), tokens)).boundaries.int().tolist()
 
 
 def test_every_second_or_third_position_ends_a_segment() -> None:
@@ -61,7 +62,7 @@ def test_whitespace_needs_a_space_and_tokens() -> None:
         BOUNDARIES.build("whitespace", {}, **SETTING, space_idx=None)
     made = BOUNDARIES.build("whitespace", {}, **SETTING, space_idx=3)
     with pytest.raises(ValueError, match="^`boundaries` whitespace reads tokens, but segments are none.$"):
-        made(torch.zeros(1, 2, DIM), None)
+        made(HiddenStates(torch.zeros(1, 2, DIM)))
 
 
 def test_a_predictor_has_the_published_number_of_weights() -> None:
@@ -81,11 +82,11 @@ def with_logit(logit: float, kind: str, **options: object) -> SupervisedBoundari
 def test_gumbel_draws_boundaries_with_their_probability(temperature: float) -> None:
     made = with_logit(-1.0, "gumbel", temperature=temperature)
     torch.manual_seed(0)
-    drawn = made(torch.zeros(1, 20000, DIM), None).boundaries
+    drawn = made(HiddenStates(torch.zeros(1, 20000, DIM))).boundaries
     assert drawn.mean().item() == pytest.approx(torch.tensor(-1.0).sigmoid().item(), abs=0.01)
-    assert made.eval()(torch.zeros(1, 9, DIM), None).boundaries.sum() == 0
+    assert made.eval()(HiddenStates(torch.zeros(1, 9, DIM))).boundaries.sum() == 0
     sampling = with_logit(-1.0, "gumbel", evaluation="sample").eval()
-    assert 0 < sampling(torch.zeros(1, 200, DIM), None).boundaries.sum() < 200
+    assert 0 < sampling(HiddenStates(torch.zeros(1, 200, DIM))).boundaries.sum() < 200
 
 
 def test_the_gradient_of_a_drawn_boundary_is_that_of_its_sigmoid() -> None:
@@ -95,7 +96,7 @@ def test_the_gradient_of_a_drawn_boundary_is_that_of_its_sigmoid() -> None:
         logit = torch.full((1, 6), 0.3, requires_grad=True)
         made.predictor.forward = lambda x, logit=logit: logit
         if name == "ours":
-            out = made(torch.zeros(1, 6, DIM), None).boundaries
+            out = made(HiddenStates(torch.zeros(1, 6, DIM))).boundaries
         else:
             out = ((logit + torch.rand(1, 6).logit()) / 0.5).sigmoid()
         gradients += torch.autograd.grad(out.sum(), logit)
@@ -105,7 +106,7 @@ def test_the_gradient_of_a_drawn_boundary_is_that_of_its_sigmoid() -> None:
 def test_the_most_extreme_logits_give_finite_gradients() -> None:
     for logit in (-1e4, 1e4):
         made = with_logit(logit, "gumbel")
-        found = made(vectors(1, 50, DIM), None)
+        found = made(HiddenStates(vectors(1, 50, DIM)))
         loss = made.loss(found)
         assert loss is not None
         (found.boundaries.sum() + loss.sum()).backward()
@@ -134,8 +135,8 @@ def test_too_many_boundaries_are_pushed_down_and_too_few_up() -> None:
 
 def test_supervised_boundaries_are_above_the_threshold() -> None:
     x = torch.zeros(1, 2, DIM)
-    assert with_logit(0.1, "unigram")(x, None).boundaries.tolist() == [[1.0, 1.0]]
-    assert with_logit(0.1, "unigram", threshold=0.6)(x, None).boundaries.tolist() == [[0.0, 0.0]]
+    assert with_logit(0.1, "unigram")(HiddenStates(x)).boundaries.tolist() == [[1.0, 1.0]]
+    assert with_logit(0.1, "unigram", threshold=0.6)(HiddenStates(x)).boundaries.tolist() == [[0.0, 0.0]]
 
 
 def test_the_loss_of_supervised_boundaries_is_cross_entropy_of_what_is_known() -> None:
@@ -173,7 +174,7 @@ def test_a_boundary_is_routed_where_a_vector_turns_away_from_the_one_before() ->
     # the same, longer; at a right angle; opposite; nearly the same
     x[0, :, 0] = torch.tensor([1.0, 3.0, 0.0, 0.0, 0.2, 1.0])
     x[0, :, 1] = torch.tensor([0.0, 0.0, 1.0, -2.0, -1.0, 0.0])
-    found = routing()(x, None)
+    found = routing()(HiddenStates(x))
     assert found.probabilities is not None
     angles = torch.tensor([[-1.0, 1.0, 0.0, -1.0, 1 / 1.04**0.5, 0.2 / 1.04**0.5]])
     torch.testing.assert_close(found.probabilities, (1 - angles) / 2, rtol=0, atol=2e-6)
@@ -187,7 +188,7 @@ def test_routing_and_its_gradients_are_those_of_a_loop() -> None:
         for weight in made.parameters():
             weight.add_(vectors(DIM, DIM, seed=1), alpha=0.3)
     x.requires_grad_()
-    found = made(x, None, padding_mask)
+    found = made(HiddenStates(x, padding_mask=padding_mask))
     rows, losses = [], []
     for row, length in enumerate((7, 4)):
         p = [torch.ones(()).double()]
@@ -224,7 +225,7 @@ def test_the_ratio_loss_asks_for_one_boundary_in_so_many_positions() -> None:
 def test_equal_vectors_and_opposite_ones_have_finite_gradients() -> None:
     made, x = routing(), torch.ones(1, 4, DIM)
     x[0, 2] = -1
-    loss = made.loss(made(x.requires_grad_(), None))
+    loss = made.loss(made(HiddenStates(x.requires_grad_())))
     assert loss is not None
     loss.sum().backward()
     assert x.grad is not None and x.grad.isfinite().all()
