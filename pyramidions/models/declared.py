@@ -30,8 +30,8 @@ def parts_field(
         optional: there need not be such a part.
     """
     names = (*([NONE] if optional else []), *(kinds or registry.names))
-    said = f"{text}: {', '.join(names)}"
-    return field(default=default, metadata={"help": said, "registry": registry, "optional": optional})
+    said = {"text": text, "help": f"{text}: {', '.join(names)}"}
+    return field(default=default, metadata={**said, "registry": registry, "optional": optional})
 
 
 def part_fields(kind: type[Any]) -> dict[str, Any]:
