@@ -1,6 +1,7 @@
 """Finds the text of an HTML page in one pass, without a tree, which would take many times the page's memory."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lxml import etree
@@ -13,7 +14,52 @@ from pyramidions.text.headings import HeadedText
 DEPTH_LIMIT = 2000
 
 # Elements whose contents are not part of the text.
-_NO_TEXT = frozenset(["script", "style", "noscript", "template", "nav", "svg", "title", "figure"])
+_NO_TEXT = frozenset(
+    ["script", "style", "noscript", "template", "nav", "svg", "title", "figure", "aside", "footer", "menu"]
+)
+# Inside of these, a header belongs to the text.
+_TEXT = frozenset(["main", "article", "section"])
+# Words of a class, a role or an id that tell what stands around the text, in elements that have no meaning themselves.
+_AROUND = frozenset(
+    [
+        *(
+            "nav",
+            "navigation",
+            "navbar",
+            "navheader",
+            "navfooter",
+            "sidebar",
+            "sphinxsidebar",
+            "breadcrumb",
+            "breadcrumbs",
+        ),
+        *("toc", "toc-placeholder", "toctree-wrapper", "table-of-contents", "doc-toc", "banner", "contentinfo"),
+        *("complementary", "search", "footer", "headerlink", "copiable-link", "copiable-anchor", "api_metadata"),
+        *("changelog", "docnav"),
+    ]
+)
+_MEANINGLESS = frozenset(["div", "ul", "ol", "dl", "table", "details", "p", "a", "span"])
+# The same of a listing, in <pre> or the element around it.
+_LISTING = frozenset(
+    [
+        *(
+            "highlight",
+            "highlighted",
+            "listingblock",
+            "literalblock",
+            "programlisting",
+            "screen",
+            "synopsis",
+            "example",
+        ),
+        *("verbatim", "sourcecode", "code", "sh", "lisp"),
+    ]
+)
+#: Letters in links for each other letter of a block, above which it is no text.
+_LINKED = 4
+#: Signs of a link to a heading.
+_ANCHORS = ("¶", "§", "🔗")
+_SENTENCE_END = (".", "!", "?", "。", "！", "？")
 # Elements that hold no sentences if another element is inside: a table with headers, and a listing of code. Tables
 # without headers lay out pages, and whole pages are preformatted.
 _NO_TEXT_WITH = {"table": "th", "pre": "code"}
@@ -39,8 +85,8 @@ def page_text(html: str, name: str = "A page") -> HeadedText:
     """Return the text between the tags of a page, with a space in place of each tag that ends a word.
 
     Any string is a page: everything but markup is text. Each heading, paragraph, item or row is a line of its own, with
-    an empty line between them. Figures, tables with headers and code listings are left out. The time is linear in the
-    page's length.
+    an empty line between them. Figures, tables with headers and code listings are left out, and so is what stands
+    around the text: navigation, headers, asides, footers, and blocks of links. The time is linear in the page's length.
 
     Args:
         html: the page.
@@ -82,14 +128,25 @@ class _Page:
         self.parts: list[str | int] = []
         self._depth = self._skipped = self._in_heading = self._preformatted = 0
         self._in_question: list[_InQuestion] = []
+        self._in_text = self._in_link = 0
+        self._hides: list[bool] = []  # of each open element
+        self._marks: list[frozenset[str]] = [frozenset()]  # likewise, below that of the page
+        self._begin_block()
 
-    def start(self, tag: str, attributes: object) -> None:
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         self._depth += 1
         if self._depth > DEPTH_LIMIT:
             raise UserError(
                 f"{self._name} must have at most {DEPTH_LIMIT:,} elements inside one another, but has more."
             )
-        self._skipped += tag in _NO_TEXT
+        if tag in _BLOCK:
+            self._end_block()
+        marks = frozenset(" ".join(attributes.get(name, "") for name in ("class", "role", "id")).lower().split())
+        self._hides.append(self._is_around(tag, marks))
+        self._marks.append(marks)
+        self._skipped += self._hides[-1]
+        self._in_text += tag in _TEXT
+        self._in_link += tag == "a"
         if self._in_question and tag == _NO_TEXT_WITH[self._in_question[-1].tag]:
             self._in_question[-1].has_no_text = True
         if tag in _NO_TEXT_WITH:
@@ -97,13 +154,19 @@ class _Page:
         self._preformatted += tag == "pre"
         if tag in _HEADINGS and not self._skipped and not self._in_heading:
             self.parts += ["\n\n", _HEADINGS[tag]]
+            self._begin_block()
         else:
             self._separate(tag)
         self._in_heading += tag in _HEADINGS
 
     def end(self, tag: str) -> None:
         self._depth -= 1
-        self._skipped -= tag in _NO_TEXT
+        if tag in _BLOCK:
+            self._end_block()
+        self._marks.pop()
+        self._skipped -= self._hides.pop()
+        self._in_text -= tag in _TEXT
+        self._in_link -= tag == "a"
         if tag in _NO_TEXT_WITH and (ended := self._in_question.pop()).has_no_text:
             del self.parts[ended.start :]
         self._preformatted -= tag == "pre"
@@ -116,10 +179,32 @@ class _Page:
             in_line = tag in _IN_LINE or self._in_heading or self._skipped
             self.parts.append(" " if in_line else "\n" if tag == "br" else "\n\n")
 
+    def _is_around(self, tag: str, marks: frozenset[str]) -> bool:
+        if tag in _NO_TEXT or (tag == "header" and not self._in_text) or (tag in _MEANINGLESS and marks & _AROUND):
+            return True
+        return tag == "pre" and bool((marks | self._marks[-1]) & _LISTING)
+
+    def _begin_block(self) -> None:
+        self._block, self._linked, self._plain = len(self.parts), 0, 0
+
+    def _end_block(self) -> None:
+        """Remove the text since the last border of a block if it is but links, and no sentence."""
+        if self._linked > _LINKED * self._plain and not self._in_heading:
+            text = "".join(map(str, self.parts[self._block :])).rstrip()
+            if not text.endswith(_SENTENCE_END):
+                del self.parts[self._block :]
+        self._begin_block()
+
     def data(self, text: str) -> None:
-        if not self._skipped:
-            # A line break in the source of a page is a space.
-            self.parts.append(text if self._preformatted and not self._in_heading else text.replace("\n", " "))
+        if self._skipped or text.strip() in _ANCHORS:
+            return
+        letters = sum(map(str.isalnum, text))
+        if self._in_link:
+            self._linked += letters
+        else:
+            self._plain += letters
+        # A line break in the source of a page is a space.
+        self.parts.append(text if self._preformatted and not self._in_heading else text.replace("\n", " "))
 
     def close(self) -> None:
         """Nothing is left to do at the end of a page."""

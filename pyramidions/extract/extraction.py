@@ -11,6 +11,7 @@ from pyramidions.base.results import as_html, brief
 from pyramidions.extract.fitness import CITATION, fit_for_summary
 from pyramidions.extract.selection import SelectionRules, select
 from pyramidions.text.outline import Outline
+from pyramidions.text.words import count_words
 
 
 class Extract(NamedTuple):
@@ -116,7 +117,7 @@ def extract(outline: Outline, scores: np.ndarray, rules: SelectionRules) -> Extr
     lengths = array(
         "q",
         (
-            len(f"{speaker} {CITATION.sub('', text)}".split())
+            count_words(f"{speaker} {CITATION.sub('', text)}")
             for text, speaker in zip(outline.texts, speakers, strict=False)
         ),
     )

@@ -19,6 +19,7 @@ _MARKS = (
 #: A pattern of one word.
 WORD = f"[{UNSPACED}]|(?:(?![{UNSPACED}_])[\\w{_MARKS}])+"
 _WORD = re.compile(WORD)
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 _WORD_OR_MARK = re.compile(f"{WORD}|[^\\w\\s]")
 
 
@@ -29,6 +30,17 @@ def word_places(text: str) -> Iterator[tuple[str, int, int]]:
     """
     for match in _WORD.finditer(text):
         yield match[0].lower(), match.start(), match.end()
+
+
+def count_words(text: str) -> int:
+    """Return the number of words of a text as people count them: between spaces.
+
+    In scripts without spaces, two characters are a word.
+    """
+    spaced, unspaced = _UNSPACED.subn(" ", text)
+    words = spaced.split()
+    # A mark that stood between such characters is no word.
+    return unspaced // 2 + sum(any(map(str.isalnum, word)) for word in words) if unspaced else len(words)
 
 
 def words_and_marks(text: str) -> list[str]:

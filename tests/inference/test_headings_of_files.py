@@ -270,3 +270,31 @@ def test_a_damaged_packed_file_is_reported_with_the_lines_before(tmp_path: Path,
     found = list(read_documents(path, "text", refuse=refused.append))
     assert len(refused) == 1
     assert f"{path} is damaged after line {len(found)} (" in str(refused[0])
+
+
+@for_each(
+    ("html", "text"),
+    [
+        ("<header><h1>Site</h1></header><p>Bees fly.</p>", "Bees fly."),
+        ("<main><header><p>By us.</p></header><p>Bees fly.</p></main>", "By us. Bees fly."),
+        ("<aside>Buy honey.</aside><p>Bees fly.</p><footer>By us.</footer>", "Bees fly."),
+        ('<div class="sphinxsidebar big">Next topic</div><p>Bees fly.</p>', "Bees fly."),
+        ('<div role="navigation">Next topic</div><p>Bees fly.</p>', "Bees fly."),
+        ('<body class="nav"><section id="changelog">Bees fly.</section>', "Bees fly."),
+        ('<h1>Bees<a class="headerlink" href="#b">#</a></h1><p>Bees fly.</p>', "Bees Bees fly."),
+        ('<h1>Bees<a href="#b">¶</a></h1><p>Bees fly.</p>', "Bees Bees fly."),
+        ('<div class="highlight"><pre><span>fly()</span> <span># now</span></pre></div><p>Bees fly.</p>', "Bees fly."),
+        ('<pre class="programlisting">fly() # now</pre><p>Bees fly.</p>', "Bees fly."),
+        ("<pre><span>Bees</span> fly.</pre>", "Bees fly."),
+        ('<div class="api_metadata">Added in: v0.1.7</div><p>Bees fly.</p>', "Bees fly."),
+        ('<p><a href="b">Download the ebook</a></p><p>Bees fly.</p>', "Bees fly."),
+        ('<ul><li><a href="b">Bees</a> fly fast</li><li><a href="w">Wasps</a></li></ul>', "Bees fly fast"),
+        ('<p><a href="b">Bees fly.</a></p>', "Bees fly."),
+        (
+            '<table><tr><td><a href="b">Next</a><table><tr><th>a</th></tr></table>Bees fly.</td></tr></table>',
+            "Bees fly.",
+        ),
+    ],
+)
+def test_what_stands_around_the_text_is_left_out(html: str, text: str) -> None:
+    assert " ".join(page_text(html).split()) == text

@@ -2,7 +2,7 @@
 
 from tables import for_each
 
-from pyramidions.text.words import word_places
+from pyramidions.text.words import count_words, word_places
 
 
 @for_each(
@@ -21,3 +21,11 @@ def test_words_are_runs_of_letters_and_digits(text: str, words: list[str]) -> No
     found = list(word_places(text))
     assert [word for word, _, _ in found] == words
     assert [text[start:end].lower() for _, start, end in found] == words
+
+
+@for_each(
+    ("text", "words"),
+    [("", 0), ("Two words .", 3), ("これは犬です。", 3), ("apt は便利なツール、apt 2 です。", 7)],
+)
+def test_two_characters_are_a_word_where_no_spaces_are_written(text: str, words: int) -> None:
+    assert count_words(text) == words
