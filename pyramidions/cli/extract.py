@@ -36,7 +36,7 @@ _REMARKS = {
     "--method",
     default="hiporank",
     help="hiporank, textrank or lead; oracle, which selects by a reference summary (--reference-field); or a trained "
-    "extractor: a checkpoint, a folder of them, or an exported model.",
+    "extractor: a checkpoint, a folder of them, an exported model, or a model of concepts.",
 )
 @click.option("--method-args", default="{}", help="Options of the method, as a JSON object, e.g. '{\"mu\": 0.5}'.")
 @click.option(
@@ -98,6 +98,7 @@ def extract(
       pyramidions extract corpus.jsonl -o extracts.jsonl --engine ray --resume
     """
     from pyramidions.documents.source import Fields
+    from pyramidions.extract.concepts import is_concept_model
     from pyramidions.extract.core import BLOCK
     from pyramidions.extract.methods import ORACLE, method_or_model
 
@@ -112,7 +113,8 @@ def extract(
         if corpus is not None and encoder is not None:
             raise UserError("--idf and --vectors exclude each other.")
         fitted = None if corpus is None else _fitted(corpus, asked.field, job.report)
-        is_model = encoder is not None or isinstance(method_or_model(method, "method", ORACLE), Path)
+        trained = method_or_model(method, "method", ORACLE)
+        is_model = encoder is not None or (isinstance(trained, Path) and not is_concept_model(trained))
         make = partial(
             Extracting,
             job.layout,
@@ -178,7 +180,8 @@ class Extracting(Worker):
         told: dict[str, Any] = {"on_progress": report.add, "refuse": report.fail}
         for found in extract_documents(documents, self._extractor, self._rules, **told):
             if self.page is not None:
-                self._page.add(found.origin.name, found.extraction, found.reference)
+                covers = self._extractor.covered(found.extraction)
+                self._page.add(found.origin.name, found.extraction, found.reference, covers)
             yield Result(found.origin, self._body(found), tuple(self._remarks(found)))
 
     def _body(self, found: "Extracted") -> dict[str, Any] | str:

@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from pyramidions.base.arguments import CountOrZero, checked
 from pyramidions.extract.extraction import Extraction
@@ -54,15 +54,24 @@ class ExtractionPage(DocumentPage):
         self._method = method
 
     @checked
-    def add(self, name: str, extraction: Extraction, reference: str | None = None) -> None:
+    def add(
+        self,
+        name: str,
+        extraction: Extraction,
+        reference: str | None = None,
+        covered: Sequence[Sequence[tuple[str, float]]] | None = None,
+    ) -> None:
         """Add a document.
 
         Args:
             name: of the document, its heading.
             extraction: its sentences, their scores and the summary.
             reference: a summary to compare with.
+            covered: the wanted concepts that each extracted sentence covers, as `Extractor.covered` returns them.
         """
         document = _document(name, extraction, reference, self._method)
+        for item, concepts in zip(document["items"], covered or (), strict=covered is not None):
+            item["note"] = ", ".join(f"{concept} {chance:.0%}" for concept, chance in concepts)
         if len(extraction.scores) <= MOST_SENTENCES and (size := self.room.reserve(document)):
             self.keep(document, size)
         else:

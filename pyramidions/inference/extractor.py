@@ -14,6 +14,7 @@ from pyramidions.base.optional import optional_library
 from pyramidions.documents.file_formats import holds_records
 from pyramidions.documents.source import Fields, read_files
 from pyramidions.extract import RANKERS, Budget, Oracle, Ranker, SelectionRules
+from pyramidions.extract.concepts import ConceptRanker, covered, is_concept_model, load_concepts
 from pyramidions.extract.extraction import Extraction, extract
 from pyramidions.extract.methods import ORACLE, method_or_model
 from pyramidions.extract.selection import Redundancy
@@ -40,7 +41,7 @@ class Extractor:
 
     Args:
         method: "hiporank", "textrank", "lead", "oracle", or where a trained extractor lies: a checkpoint, a folder of
-            checkpoints (the best is taken), or an exported model.
+            checkpoints (the best is taken), an exported model, or a model of concepts.
         options: of a method, as in its docstring: ``{"mu": 0.5}`` of `pyramidions.extract.HipoRank`.
         vectors: of sentences, for methods that compare them; the method's own if None.
         device: of a trained extractor, such as "cpu" or "cuda:1"; a GPU if there is one, if None.
@@ -65,6 +66,7 @@ class Extractor:
         precision: str | None = None,
     ) -> None:
         self.method = str(method)
+        self._concepts = load_concepts(Path(method)) if _is_concepts(self.method) else None
         self._learned = _learned(self.method, options or {}, vectors, device, precision)
         self._ranker = self._learned or _ranker(self.method, options or {}, vectors)
         computes = vectors if vectors is not None else self._learned
@@ -159,7 +161,7 @@ class Extractor:
 
         Args:
             documents: outlines, each with the summary that the method "oracle" needs; None for other methods.
-            limit: of a summary, which "oracle" keeps to.
+            limit: of a summary, which "oracle" and a model of concepts keep to.
 
         Raises:
             UserError: a reference is missing.
@@ -169,11 +171,28 @@ class Extractor:
             return
         for found, reference in documents:
             ranker = self._ranker
+            if self._concepts is not None:
+                ranker = ConceptRanker(self._concepts, limit)
             if ranker is None:
                 if reference is None:
                     raise UserError(f"The method {ORACLE!r} needs a `reference`: the summary that it chooses by.")
                 ranker = Oracle(reference, limit.words)
             yield ranker.rank(found)
+
+    @checked
+    def covered(self, extraction: Extraction) -> list[list[tuple[str, float]]] | None:
+        """Return the wanted concepts that each extracted sentence is the first to cover, the most wanted first.
+
+        Args:
+            extraction: what `extract` returned.
+
+        Returns:
+            For each sentence its concepts, each with the probability that a summary holds it; None if the method is no
+            model of concepts.
+        """
+        if self._concepts is None:
+            return None
+        return covered(self._concepts, extraction.outline, [sentence.position for sentence in extraction.sentences])
 
 
 def _refuse(error: UserError) -> None:
@@ -197,6 +216,11 @@ def document_outline(text: str | Lines, on_read: Callable[[int], object] = lambd
     return found
 
 
+def _is_concepts(method: str) -> bool:
+    found = method_or_model(method, "method", ORACLE)
+    return isinstance(found, Path) and is_concept_model(found)
+
+
 def _learned(
     method: str,
     options: Mapping[str, Any],
@@ -211,9 +235,9 @@ def _learned(
     if options and (learned or method == ORACLE):
         raise UserError(f"The method {method!r} has no options, but was given {', '.join(map(repr, options))}.")
     for name, value in (("device", device), ("precision", precision)):
-        if value is not None and not learned:
+        if value is not None and (not learned or _is_concepts(method)):
             raise UserError(f"`{name}` is for trained extractors, but the method is {method!r}.")
-    if not learned:
+    if not learned or _is_concepts(method):
         return None
     optional_library("torch", "A trained extractor", extra="torch")
     from pyramidions.inference.learned_ranker import LearnedRanker
@@ -223,8 +247,8 @@ def _learned(
 
 
 def _ranker(method: str, options: Mapping[str, Any], vectors: SentenceVectors | None) -> Ranker | None:
-    """Return the ranker of a method; None for the oracle, whose ranker differs from document to document."""
-    if method == ORACLE:
+    """Return the ranker of a method; None for the oracle and for concepts, whose rankers differ between documents."""
+    if method == ORACLE or _is_concepts(method):
         return None
     try:
         return RANKERS.build(method, options, vectors=vectors)

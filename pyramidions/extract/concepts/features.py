@@ -1,0 +1,223 @@
+"""Concepts of a document, and what tells whether a summary would hold them."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pyramidions.extract.concepts.paper import SECTION_KINDS, Paper
+from pyramidions.extract.concepts.words import Words
+
+#: Words of a concept.
+ORDERS = (1, 2)
+#: Documents that weigh as much as what all concepts have in common.
+_PRIOR = 4
+
+
+class Concepts(NamedTuple):
+    """The distinct concepts of one order in a document.
+
+    Attributes:
+        keys: (concepts,), uint32: a hash of each.
+        counts: (concepts,): how often each occurs.
+        places: (concepts,): the first word of the first occurrence of each.
+        concept, sentence: (pairs,): all pairs of a concept and a sentence that has it, by concept, then by sentence.
+    """
+
+    keys: np.ndarray
+    counts: np.ndarray
+    places: np.ndarray
+    concept: np.ndarray
+    sentence: np.ndarray
+
+
+def concepts_of(paper: Paper, order: int) -> Concepts:
+    """Return the content words of a document, or its pairs of neighbours of which at least one is a content word."""
+    sentence = paper.sentence
+    keys, places = keys_of(paper.words, order, sentence)
+    found, first, inverse, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    number = len(paper.sizes)
+    pairs = np.unique(inverse.astype(np.int64) * number + sentence[places])
+    return Concepts(found, counts, places[first], pairs // number, pairs % number)
+
+
+def keys_of(words: Words, order: int, sentence: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the hash of each concept of a text, and the place of its first word; none crosses a sentence."""
+    if order == 1:
+        places = np.flatnonzero(words.content)
+        return words.hashes[places], places
+    inside = words.content[:-1] | words.content[1:]
+    if sentence is not None:
+        inside &= sentence[:-1] == sentence[1:]
+    places = np.flatnonzero(inside)
+    return pair_keys(words.hashes[places], words.hashes[places + 1]), places
+
+
+def pair_keys(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return the hash of two neighbours by the hashes of each: uint32."""
+    mixed = first.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + second.astype(np.uint64) * np.uint64(
+        0xC2B2AE3D27D4EB4F
+    )
+    found: np.ndarray = (mixed >> np.uint64(32)).astype(np.uint32)
+    return found
+
+
+class Frequencies(NamedTuple):
+    """In how many training documents a concept stood, and in how many of these in the summary, too.
+
+    Attributes:
+        documents: number of training documents.
+        least: documents that a concept must stand in to be known.
+        base: share of all concepts that stood in the summary.
+        keys: (known,), uint32, rising.
+        seen, hits: (known,), the two numbers of each concept.
+    """
+
+    documents: int
+    least: int
+    base: float
+    keys: np.ndarray
+    seen: np.ndarray
+    hits: np.ndarray
+
+    def of(self, keys: np.ndarray, without: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the two numbers of each concept, 0 for unknown ones.
+
+        Args:
+            keys: (concepts,).
+            without: (concepts,), bool: whether the summary of a training document has each; that document is then left
+                out of both numbers.
+        """
+        if not len(self.keys):
+            return np.zeros(len(keys)), np.zeros(len(keys))
+        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        known = self.keys[at] == keys
+        seen, hits = np.where(known, self.seen[at], 0.0), np.where(known, self.hits[at], 0.0)
+        if without is not None:
+            seen, hits = seen - known, hits - (known & without)
+        few = seen < self.least
+        seen[few] = hits[few] = 0
+        return seen, hits
+
+    def log_odds(self, seen: np.ndarray, hits: np.ndarray) -> np.ndarray:
+        """Return the log odds that the summary of a document with a concept has it, too, smoothed by all concepts."""
+        chance = (hits + _PRIOR * self.base) / (seen + _PRIOR)
+        found: np.ndarray = np.log(chance / (1 - chance))
+        return found
+
+
+class _Group:
+    """Aggregates what is known of pairs of a concept and a sentence, for each concept."""
+
+    def __init__(self, concepts: Concepts) -> None:
+        self.starts = np.flatnonzero(np.diff(concepts.concept, prepend=-1))
+        self.sizes = np.diff(self.starts, append=len(concepts.concept))
+
+    def total(self, values: np.ndarray) -> np.ndarray:
+        found: np.ndarray = np.add.reduceat(values.astype(np.float64), self.starts)
+        return found
+
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        return self.total(values) / self.sizes
+
+    def best(self, values: np.ndarray) -> np.ndarray:
+        found: np.ndarray = np.maximum.reduceat(values, self.starts)
+        return found
+
+
+class Measured(NamedTuple):
+    """The concepts of both orders, and the features of each.
+
+    Attributes:
+        concepts: of each order.
+        features: of each order: (concepts, features), float32.
+    """
+
+    concepts: tuple[Concepts, Concepts]
+    features: tuple[np.ndarray, np.ndarray]
+
+
+def measure(
+    paper: Paper, known: tuple[Frequencies, Frequencies], summary: tuple[np.ndarray, np.ndarray] | None = None
+) -> Measured:
+    """Return the concepts of a document and their features.
+
+    Args:
+        paper: the document.
+        known: frequencies of words, and of pairs.
+        summary: hashes of the concepts of the summary, if the document is one of those that ``known`` counts.
+    """
+    words, pairs = (concepts_of(paper, order) for order in ORDERS)
+    odds = []
+    for concepts, frequencies, held in zip((words, pairs), known, summary or (None, None), strict=True):
+        seen, hits = frequencies.of(concepts.keys, None if held is None else np.isin(concepts.keys, held))
+        odds.append((seen, frequencies.log_odds(seen, hits)))
+    # What a sentence is about, by the words and pairs in it.
+    cues = [
+        _sentence_means(concepts, each[1], len(paper.sizes))
+        for concepts, each in zip((words, pairs), odds, strict=True)
+    ]
+    shared = [
+        _features(paper, concepts, seen, log_odds, frequencies.documents, cues)
+        for concepts, (seen, log_odds), frequencies in zip((words, pairs), odds, known, strict=True)
+    ]
+    in_heading = np.isin(paper.words.hashes, paper.headings)
+    return Measured(
+        (words, pairs),
+        (
+            np.column_stack([*shared[0], in_heading[words.places]]).astype(np.float32),
+            np.column_stack([*shared[1], *_of_parts(paper, words, pairs, odds[0][1], in_heading)]).astype(np.float32),
+        ),
+    )
+
+
+def _sentence_means(concepts: Concepts, values: np.ndarray, sentences: int) -> np.ndarray:
+    number = np.bincount(concepts.sentence, minlength=sentences)
+    found: np.ndarray = np.bincount(concepts.sentence, values[concepts.concept], minlength=sentences)
+    return found / np.maximum(number, 1)
+
+
+def _features(
+    paper: Paper, concepts: Concepts, seen: np.ndarray, log_odds: np.ndarray, documents: int, cues: list[np.ndarray]
+) -> list[np.ndarray]:
+    group, at = _Group(concepts), concepts.sentence
+    number, sections = len(paper.sizes), paper.sections
+    last, sizes = int(sections[-1]), np.bincount(sections)
+    first_at, last_at = at[group.starts], at[group.starts + group.sizes - 1]
+    # A section counts where its number rises among the sentences of a concept.
+    rises = np.diff(sections[at], prepend=-1) != 0
+    rises[group.starts] = True
+    opens = np.diff(sections, prepend=-1) != 0
+    return [
+        np.log1p(concepts.counts),
+        np.log1p(group.sizes),
+        group.sizes / number,
+        np.log((documents + 1) / (seen + 1)),
+        log_odds,
+        first_at / number,
+        last_at / number,
+        group.total(rises) / (last + 1),
+        group.total(sections[at] == 0) / sizes[0],
+        group.total(sections[at] == last) / sizes[last],
+        group.total(opens[at]),
+        group.best(paper.centrality[at]),
+        group.mean(paper.centrality[at]),
+        np.full(len(concepts.keys), number),
+        *(each for cue in cues for each in (group.best(cue[at]), group.mean(cue[at]))),
+        *(group.mean(paper.kinds[sections[at]] == kind) for kind in range(len(SECTION_KINDS))),
+    ]
+
+
+def _of_parts(
+    paper: Paper, words: Concepts, pairs: Concepts, log_odds: np.ndarray, in_heading: np.ndarray
+) -> list[np.ndarray]:
+    """Return what is known of the two words of each pair; a stop word counts 0."""
+    found = []
+    for place in (pairs.places, pairs.places + 1):
+        at = np.minimum(np.searchsorted(words.keys, paper.words.hashes[place]), max(len(words.keys) - 1, 0))
+        content = paper.words.content[place]
+        found += [
+            np.where(content, log_odds[at], 0),
+            np.where(content, np.log1p(words.counts[at]), 0),
+            in_heading[place],
+        ]
+    return found

@@ -1,0 +1,124 @@
+"""A model of concepts on disk: a folder with a JSON card and arrays, which runs no code when it is read."""
+
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from pyramidions.base.arguments import Count, CountOrZero, broken
+from pyramidions.base.errors import UserError
+from pyramidions.base.strict_json import parse_json
+from pyramidions.extract.concepts.features import Frequencies
+from pyramidions.extract.concepts.model import FEATURES, ConceptModel
+from pyramidions.extract.concepts.trees import Trees
+
+#: The files of a model.
+CARD, ARRAYS = "concepts.json", "concepts.safetensors"
+FORMAT = 1
+_MOST_BYTES = 2**30
+_ORDERS = ("words", "pairs")
+_KEYS = ("keys", "seen", "hits", "roots", "feature", "threshold")
+
+
+def is_concept_model(path: Path) -> bool:
+    """Return whether a folder holds a model of concepts."""
+    return (path / CARD).is_file()
+
+
+def files_of(model: ConceptModel, about: dict[str, Any]) -> dict[str, bytes]:
+    """Return the content of both files by name.
+
+    Args:
+        model: what they hold.
+        about: what else the card says, of the training.
+    """
+    arrays: dict[str, np.ndarray] = {}
+    card: dict[str, Any] = {"format": FORMAT, "kind": "concepts", **about}
+    for name, known, trees in zip(_ORDERS, *model, strict=True):
+        card[name] = {"documents": known.documents, "least": known.least, "share": known.base, "base": trees.base}
+        for key, array in _arrays(known, trees).items():
+            arrays[f"{name}.{key}"] = array
+    content = save(arrays)
+    card["sha256"] = sha256(content).hexdigest()
+    return {CARD: (json.dumps(card, indent=1) + "\n").encode(), ARRAYS: content}
+
+
+def load_concepts(folder: Path) -> ConceptModel:
+    """Read a model.
+
+    Raises:
+        UserError: it is damaged, or of another version.
+    """
+    if not is_concept_model(folder):
+        raise UserError(f"{folder} must be a folder with {CARD}, but is none.")
+    try:
+        card = parse_json(_content(folder / CARD))
+    except ValueError as error:
+        raise UserError(f"{folder / CARD} is damaged: {error}.") from None
+    if not isinstance(card, dict) or card.get("kind") != "concepts":
+        raise UserError(f"{folder / CARD} must be the card of a model of concepts, but is none.")
+    if card.get("format") is True or card.get("format") != FORMAT:
+        raise UserError(f"{folder / CARD} must be of format {FORMAT}, but is of another.")
+    content = _content(folder / ARRAYS)
+    if card.get("sha256") != sha256(content).hexdigest():
+        raise UserError(f"{folder / ARRAYS} is damaged: its hash is not that of {CARD}.")
+    try:
+        arrays = load(content)
+        parts = [
+            _part(name, card.get(name), arrays, features) for name, features in zip(_ORDERS, FEATURES, strict=True)
+        ]
+    except SafetensorError as error:
+        raise UserError(f"{folder / ARRAYS} is damaged ({error}).") from None
+    except UserError as error:
+        raise UserError(f"{folder} is damaged: {str(error).removesuffix('.')}.") from None
+    (words, word_trees), (pairs, pair_trees) = parts
+    return ConceptModel((words, pairs), (word_trees, pair_trees))
+
+
+def _arrays(known: Frequencies, trees: Trees) -> dict[str, np.ndarray]:
+    arrays = (known.keys, known.seen, known.hits, trees.roots, trees.feature, trees.threshold)
+    return dict(zip(_KEYS, arrays, strict=True))
+
+
+def _content(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise UserError(f"{path} must have at most {_MOST_BYTES:,} bytes.")
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+_NUMBERS = {
+    "documents": CountOrZero,
+    "least": Count,
+    "share": float,
+    "base": float,
+}
+
+
+def _part(name: str, said: Any, arrays: dict[str, np.ndarray], features: int) -> tuple[Frequencies, Trees]:
+    if not isinstance(said, dict):
+        raise UserError(f"`{name}` must be an object.")
+    for key, hint in _NUMBERS.items():
+        if found := broken(said.get(key), hint):
+            raise UserError(f"`{name}.{key}` {found.said}.")
+    if not 0 < said["share"] < 1:
+        raise UserError(f"`{name}.share` must be above 0 and below 1, but is {said['share']}.")
+    if missing := next((key for key in _KEYS if f"{name}.{key}" not in arrays), None):
+        raise UserError(f"{ARRAYS} must hold `{name}.{missing}`.")
+    keys, seen, hits, roots, feature, threshold = (arrays[f"{name}.{key}"] for key in _KEYS)
+    if not (keys.ndim == 1 and keys.shape == seen.shape == hits.shape):
+        raise UserError(f"The frequencies of {name} must be three lists of one length.")
+    if [str(array.dtype) for array in (keys, seen, hits)] != ["uint32", "int32", "int32"]:
+        raise UserError(f"The frequencies of {name} must be of uint32, int32 and int32.")
+    if (keys[1:] <= keys[:-1]).any():
+        raise UserError(f"The keys of {name} must rise.")
+    if len(keys) and not (hits.min() >= 0 and (hits <= seen).all() and seen.max() <= said["documents"]):
+        raise UserError(f"The frequencies of {name} must be from 0 to the number of documents.")
+    known = Frequencies(said["documents"], said["least"], said["share"], keys, seen, hits)
+    return known, Trees(float(said["base"]), roots, feature, threshold, features)

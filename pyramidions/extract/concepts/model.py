@@ -1,0 +1,61 @@
+"""A model of which concepts of a document its summary holds."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pyramidions.extract.concepts.coverage import Wanted
+from pyramidions.extract.concepts.features import Concepts, Frequencies, measure
+from pyramidions.extract.concepts.paper import Paper
+from pyramidions.extract.concepts.trees import Trees
+
+#: Weight of each order in a gain: words, and pairs.
+WEIGHTS = (0.1, 0.9)
+#: Power of a sentence's length that divides its gain, and what HipoRank adds to it.
+POWER, CENTRALITY = 0.8, 0.5
+#: Features of a concept of each order.
+FEATURES = (23, 28)
+
+
+class ConceptModel(NamedTuple):
+    """What a training learns; each field has an entry for words and one for pairs.
+
+    Attributes:
+        known: how often concepts stood in summaries.
+        trees: how likely a concept is to stand in the summary, by its features.
+    """
+
+    known: tuple[Frequencies, Frequencies]
+    trees: tuple[Trees, Trees]
+
+    def wanted(self, paper: Paper) -> "WantedConcepts":
+        """Return the concepts of a document with their probabilities."""
+        measured = measure(paper, self.known)
+        chances = tuple(trees.predict(rows) for trees, rows in zip(self.trees, measured.features, strict=True))
+        return WantedConcepts(measured.concepts, chances)
+
+
+class WantedConcepts(NamedTuple):
+    """The concepts of a document.
+
+    Attributes:
+        concepts: of each order.
+        chances: of each order, (concepts,): the probability that the summary holds each.
+    """
+
+    concepts: tuple[Concepts, Concepts]
+    chances: tuple[np.ndarray, ...]
+
+    def weighed(self) -> Wanted:
+        """Return all of them, words before pairs, with their weights in a gain."""
+        (words, pairs), number = self.concepts, len(self.chances[0])
+        concept = np.concatenate([words.concept, pairs.concept + number])
+        sentence = np.concatenate([words.sentence, pairs.sentence])
+        order = np.argsort(sentence, kind="stable")
+        weights = np.concatenate([weight * each for weight, each in zip(WEIGHTS, self.chances, strict=True)])
+        return Wanted(weights, concept[order], sentence[order])
+
+
+def bonus_of(paper: Paper) -> np.ndarray:
+    """Return what the gain of each sentence is multiplied by: 0 for those that no summary should hold."""
+    return np.where(paper.fit, 1 + CENTRALITY * paper.centrality, 0.0)

@@ -1,0 +1,75 @@
+"""A document as what concepts are made of: numbered words, and what is known of its sentences."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pyramidions.extract.concepts.words import Words, hashes_of, words_in
+from pyramidions.extract.fitness import fit_for_summary
+from pyramidions.extract.hiporank import HipoRank
+from pyramidions.text.outline import Outline
+
+#: Kinds of sections by words of their headings.
+SECTION_KINDS = (
+    "method methods methodology materials procedures experimental",
+    "result results findings",
+    "discussion",
+    "conclusion conclusions summary outlook",
+)
+_LEAST_WORDS = 4  # of a sentence that may be selected
+_KINDS = [hashes_of(words) for words in SECTION_KINDS]
+
+
+class Paper(NamedTuple):
+    """A document.
+
+    Attributes:
+        words: of all sentences, one after the other.
+        sizes: (sentences,): words of each, as rouge-score counts.
+        lengths: (sentences,): words of each between spaces, as budgets count.
+        sections: (sentences,): number of the section of each, not falling.
+        kinds: (sections,): index into `SECTION_KINDS`, -1 for others.
+        headings: (words,), uint32: hashes of the words of all headings.
+        centrality: (sentences,): the share of the sentences that HipoRank ranks below each; of those that no summary
+            should hold, 0.
+        fit: (sentences,), bool: may be selected.
+    """
+
+    words: Words
+    sizes: np.ndarray
+    lengths: np.ndarray
+    sections: np.ndarray
+    kinds: np.ndarray
+    headings: np.ndarray
+    centrality: np.ndarray
+    fit: np.ndarray
+
+    @property
+    def sentence(self) -> np.ndarray:
+        """The sentence of each word: (words,)."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+
+def paper_of(outline: Outline) -> Paper:
+    """Return a document of at least one sentence in numbers."""
+    texts = list(outline.texts)
+    words, sizes = words_in(texts)
+    scores = fit_for_summary(outline, HipoRank().rank(outline))
+    order = np.argsort(np.argsort(scores, kind="stable"), kind="stable") / max(len(texts), 1)
+    _, sections = np.unique(np.array(outline.sentences.sections), return_inverse=True)
+    named = np.unique(np.array(outline.sentences.sections))
+    return Paper(
+        words,
+        sizes,
+        np.array([len(text.split()) for text in texts], dtype=np.int64),
+        sections,
+        np.array([_kind(outline.headings[section]) for section in named], dtype=np.int64),
+        np.unique(np.concatenate([hashes_of(heading) for heading in outline.headings])),
+        np.where(scores > -np.inf, order, 0.0),
+        (scores > -np.inf) & (sizes >= _LEAST_WORDS),
+    )
+
+
+def _kind(heading: str) -> int:
+    words = hashes_of(heading)
+    return next((kind for kind, known in enumerate(_KINDS) if np.isin(words, known).any()), -1)

@@ -1,0 +1,72 @@
+"""Ranks sentences by the wanted concepts that they cover."""
+
+import numpy as np
+
+from pyramidions.base.arguments import checked
+from pyramidions.extract.concepts.coverage import cover
+from pyramidions.extract.concepts.model import POWER, ConceptModel, bonus_of
+from pyramidions.extract.concepts.paper import paper_of
+from pyramidions.extract.core import Ranker
+from pyramidions.extract.selection import Budget
+from pyramidions.text.outline import Outline
+from pyramidions.text.overlap import words_of
+
+
+class ConceptRanker(Ranker):
+    """Ranks the sentences that cover the wanted concepts of a document in the order of their choice.
+
+    The other sentences follow by what they would cover by themselves. One that covers nothing has -inf.
+
+    Args:
+        model: knows which concepts are wanted.
+        budget: of the selection, which the choice keeps to.
+    """
+
+    @checked
+    def __init__(self, model: ConceptModel, budget: Budget) -> None:
+        self.model = model
+        self.budget = budget
+
+    @checked
+    def rank(self, outline: Outline) -> np.ndarray:
+        if not outline.sentences:
+            return np.zeros(0)
+        paper = paper_of(outline)
+        wanted = self.model.wanted(paper).weighed()
+        bonus = bonus_of(paper)
+        chosen = cover(wanted, paper.lengths, bonus, self.budget, POWER).chosen
+        alone = np.bincount(wanted.sentence, wanted.weights[wanted.concept], minlength=len(bonus)) * bonus
+        alone /= np.maximum(paper.lengths, 1) ** POWER
+        scores = np.where(alone > 0, alone / max(float(alone.max()), 1e-12), -np.inf)
+        scores[chosen] = np.arange(len(chosen), 0, -1) + 1.0
+        return scores
+
+
+def covered(model: ConceptModel, outline: Outline, chosen: list[int], most: int = 8) -> list[list[tuple[str, float]]]:
+    """Return the concepts that each of some sentences covers and none before it does, the most wanted first.
+
+    Args:
+        model: knows which concepts are wanted.
+        outline: of the document.
+        chosen: the sentences, in the order in which they are read.
+        most: concepts of a sentence.
+
+    Returns:
+        For each sentence its concepts in the document's words, each with the probability that a summary holds it.
+    """
+    wanted = model.wanted(paper_of(outline))
+    words = [word for text in outline.texts for word in words_of(text)]
+    taken = [np.zeros(len(chances), dtype=bool) for chances in wanted.chances]
+    found = []
+    for sentence in chosen:
+        here: list[tuple[str, float]] = []
+        for order, (concepts, chances, seen) in enumerate(zip(wanted.concepts, wanted.chances, taken, strict=True), 1):
+            held = concepts.concept[concepts.sentence == sentence]
+            held = held[~seen[held]]
+            seen[held] = True
+            here += [
+                (" ".join(words[place : place + order]), float(chances[concept]))
+                for concept, place in zip(held.tolist(), concepts.places[held].tolist(), strict=True)
+            ]
+        found.append(sorted(here, key=lambda each: -each[1])[:most])
+    return found

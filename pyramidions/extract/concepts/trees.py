@@ -1,0 +1,170 @@
+"""Gradient-boosted trees that need numpy only."""
+
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pyramidions.base.errors import UserError
+
+#: Leaves of a tree, which are the bits of a number.
+MOST_LEAVES = 32
+_BLOCK = 512  # rows that are rated at a time: their masks stay in the cache
+
+
+class Trees:
+    """Binary trees whose leaves add up to the log odds of an event.
+
+    All rows pass all trees at once (QuickScorer, Lucchese et al., SIGIR 2015): a test that fails rules out the leaves
+    on its left. Which tests on a feature fail depends on the rank of its value among their thresholds alone, so that
+    what they rule out is looked up.
+
+    Args:
+        base: log odds before the first tree.
+        roots: (trees,), int32: the first node of each; its nodes follow, the left child and all below it first.
+        feature: (nodes,), int16: what a node tests, -1 for a leaf.
+        threshold: (nodes,), float64: rows up to it go left; of a leaf, what it adds to the log odds.
+        features: number of features of a row.
+
+    Raises:
+        UserError: the arrays are no trees.
+    """
+
+    def __init__(
+        self, base: float, roots: np.ndarray, feature: np.ndarray, threshold: np.ndarray, features: int
+    ) -> None:
+        _check(base, roots, feature, threshold, features)
+        self.base, self.roots, self.feature, self.threshold, self.features = base, roots, feature, threshold, features
+
+    @classmethod
+    def of(cls, classifier: Any) -> "Trees":
+        """Return the trees of a fitted HistGradientBoostingClassifier of two classes and no missing values."""
+        feature: list[int] = []
+        threshold: list[float] = []
+        roots: list[int] = []
+        for (predictor,) in classifier._predictors:
+            nodes = predictor.nodes
+            roots.append(len(feature))
+            waiting = [0]
+            while waiting:
+                node = nodes[waiting.pop()]
+                feature.append(-1 if node["is_leaf"] else int(node["feature_idx"]))
+                threshold.append(float(node["value"] if node["is_leaf"] else node["num_threshold"]))
+                if not node["is_leaf"]:
+                    waiting += [int(node["right"]), int(node["left"])]
+        return cls(
+            float(np.ravel(classifier._baseline_prediction)[0]),
+            np.array(roots, dtype=np.int32),
+            np.array(feature, dtype=np.int16),
+            np.array(threshold),
+            int(classifier.n_features_in_),
+        )
+
+    def predict(self, rows: np.ndarray) -> np.ndarray:
+        """Return the probability of the event for each row of (rows, features): (rows,), float64."""
+        tests, leaves = self._tables
+        found = np.full(len(rows), self.base)
+        number = np.arange(len(self.roots)) * MOST_LEAVES
+        for start in range(0, len(rows), _BLOCK):
+            some = rows[start : start + _BLOCK]
+            left = np.full((len(some), len(self.roots)), 2**MOST_LEAVES - 1, dtype=np.uint32)
+            for test in tests:
+                left &= test.left[np.searchsorted(test.thresholds, some[:, test.feature].astype(np.float64))]
+            # The lowest bit that is left is the leaf: a power of two, whose exponent float32 holds as it is.
+            lowest = left & (~left + np.uint32(1))
+            leaf = (lowest.astype(np.float32).view(np.int32) >> 23) - 127
+            found[start : start + _BLOCK] += leaves[number + leaf].sum(axis=1)
+        return 1 / (1 + np.exp(-found))
+
+    @cached_property
+    def _tables(self) -> "tuple[list[_Tests], np.ndarray]":
+        """The tests on each feature, and what leaf `i` of tree `t` adds, at ``t * MOST_LEAVES + i``."""
+        leaves = np.zeros(len(self.roots) * MOST_LEAVES)
+        found: dict[int, list[tuple[float, int, int]]] = {}
+        for tree, (first, stop) in enumerate(_spans(self.roots, len(self.feature))):
+            for node, low, middle in _walk(self.feature[first:stop].tolist()):
+                if self.feature[first + node] < 0:
+                    leaves[tree * MOST_LEAVES + low] = self.threshold[first + node]
+                else:
+                    out = (1 << middle) - (1 << low)
+                    found.setdefault(int(self.feature[first + node]), []).append(
+                        (float(self.threshold[first + node]), tree, 2**MOST_LEAVES - 1 - out)
+                    )
+        return [_tests(feature, each, len(self.roots)) for feature, each in sorted(found.items())], leaves
+
+
+class _Tests(NamedTuple):
+    """All tests on one feature.
+
+    Attributes:
+        feature: its number.
+        thresholds: (thresholds,), rising.
+        left: (thresholds + 1, trees), uint32: the leaves that are left if so many thresholds lie below the value.
+    """
+
+    feature: int
+    thresholds: np.ndarray
+    left: np.ndarray
+
+
+def _tests(feature: int, tests: list[tuple[float, int, int]], trees: int) -> _Tests:
+    thresholds, rank = np.unique([threshold for threshold, _, _ in tests], return_inverse=True)
+    left = np.full((len(thresholds) + 1, trees), 2**MOST_LEAVES - 1, dtype=np.uint32)
+    for at, (_, tree, mask) in zip(rank, tests, strict=True):
+        left[at + 1, tree] &= np.uint32(mask)
+    return _Tests(feature, thresholds, np.bitwise_and.accumulate(left, axis=0))
+
+
+def _spans(roots: np.ndarray, nodes: int) -> list[tuple[int, int]]:
+    ends = [*roots.tolist(), nodes]
+    return list(pairwise(ends))
+
+
+def _walk(feature: list[int]) -> list[tuple[int, int, int]]:
+    """Return each node of a tree, its first leaf, and the first one on its right (of a leaf, the next leaf).
+
+    Raises:
+        ValueError: the nodes are no tree.
+    """
+    found: list[tuple[int, int, int]] = []
+    # Tests whose right side is still to come: where they stand in `found`.
+    waiting: list[int] = []
+    leaf = 0
+    for node, tested in enumerate(feature):
+        found.append((node, leaf, leaf + 1))
+        if tested >= 0:
+            waiting.append(node)
+            continue
+        leaf += 1
+        if waiting:
+            # What comes next is on the right of the last one.
+            above = waiting.pop()
+            found[above] = (above, found[above][1], leaf)
+        elif node + 1 != len(feature):
+            raise ValueError
+    if waiting or 2 * leaf - 1 != len(feature) or leaf > MOST_LEAVES:
+        raise ValueError
+    return found
+
+
+def _check(base: float, roots: np.ndarray, feature: np.ndarray, threshold: np.ndarray, features: int) -> None:
+    if not (roots.ndim == feature.ndim == threshold.ndim == 1 and len(feature) == len(threshold)):
+        raise UserError("The arrays of trees must be lists, with a threshold for each node.")
+    if [str(array.dtype) for array in (feature, threshold, roots)] != ["int16", "float64", "int32"]:
+        raise UserError("The arrays of trees must be of int16, float64 and int32.")
+    if not (np.isfinite(base) and np.isfinite(threshold).all()):
+        raise UserError("The numbers of trees must be finite.")
+    if len(feature) and not -1 <= feature.min() <= feature.max() < features:
+        raise UserError(f"The features of trees must be from -1 to {features - 1}.")
+    if len(roots) and (roots[0] != 0 or (np.diff(roots) < 1).any() or roots[-1] >= len(feature)):
+        raise UserError("The roots of trees must rise from 0, within the nodes.")
+    if not len(roots) and len(feature):
+        raise UserError("Nodes must belong to a tree.")
+    for first, stop in _spans(roots, len(feature)):
+        try:
+            _walk(feature[first:stop].tolist())
+        except ValueError:
+            raise UserError(
+                f"The nodes {first} to {stop - 1} must be a tree of at most {MOST_LEAVES} leaves."
+            ) from None

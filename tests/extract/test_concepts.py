@@ -1,0 +1,205 @@
+"""Models of concepts: their features, trees, coverage and files."""
+
+import json
+from itertools import permutations
+from math import log
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pyramidions.base.errors import UserError
+from pyramidions.extract import Budget, SelectionRules
+from pyramidions.extract.concepts import ConceptModel, ConceptRanker, covered, load_concepts
+from pyramidions.extract.concepts.coverage import Wanted, cover
+from pyramidions.extract.concepts.features import Frequencies, concepts_of, measure
+from pyramidions.extract.concepts.files import ARRAYS, CARD, files_of
+from pyramidions.extract.concepts.model import FEATURES
+from pyramidions.extract.concepts.paper import paper_of
+from pyramidions.extract.concepts.trees import Trees
+from pyramidions.extract.concepts.words import hashes_of
+from pyramidions.extract.extraction import extract
+from pyramidions.text.outline import outline
+
+METHODS = "# Methods\n\nThe cells grew fast in water. Cells of mice grew in milk."
+TEXT = f"{METHODS}\n\n# Results\n\nMice in water died of cells."
+
+
+def frequencies(keys: np.ndarray, seen: list[int], hits: list[int], least: int = 1) -> Frequencies:
+    order = np.argsort(keys)
+    counts = (np.array(numbers, dtype=np.int32)[order] for numbers in (seen, hits))
+    return Frequencies(10, least, 0.2, keys[order], *counts)
+
+
+NOTHING = frequencies(np.zeros(0, dtype=np.uint32), [], [])
+
+
+def stump(feature: int, threshold: float, low: float, high: float, features: int) -> Trees:
+    """One test: up to the threshold `low`, above it `high`."""
+    nodes = np.array([feature, -1, -1], dtype=np.int16)
+    return Trees(0.0, np.array([0], dtype=np.int32), nodes, np.array([threshold, low, high]), features)
+
+
+def small_model() -> ConceptModel:
+    """Wants what occurs in two sentences at least."""
+    trees = [stump(1, log(2.5), -3.0, 1.0, features) for features in FEATURES]
+    return ConceptModel((NOTHING, NOTHING), (trees[0], trees[1]))
+
+
+def test_concepts_are_stemmed_content_words_and_pairs_with_one_of_them() -> None:
+    paper = paper_of(outline("Cells of mice grew."))
+    words, pairs = concepts_of(paper, 1), concepts_of(paper, 2)
+    assert sorted(words.keys) == sorted([*hashes_of("cell"), *hashes_of("mice"), *hashes_of("grew")])
+    assert len(pairs.keys) == 3
+    assert sorted(words.places) == [0, 2, 3]
+
+
+def test_no_pair_crosses_sentences_and_each_sentence_counts_once() -> None:
+    paper = paper_of(outline(TEXT))
+    words = concepts_of(paper, 1)
+    (cell,) = hashes_of("cells")
+    at = int(np.flatnonzero(words.keys == cell)[0])
+    assert words.counts[at] == 3
+    assert words.sentence[words.concept == at].tolist() == [0, 1, 2]
+    assert concepts_of(paper, 2).counts.sum() == 5 + 5 + 5
+
+
+def test_log_odds_leave_the_document_out_that_they_are_for() -> None:
+    keys = np.array([3, 5], dtype=np.uint32)
+    known = frequencies(keys, [4, 1], [2, 1])
+    seen, hits = known.of(np.array([3, 5, 7]), without=np.array([True, True, False]))
+    assert (seen.tolist(), hits.tolist()) == ([3, 0, 0], [1, 0, 0])
+    chance = (1 + 4 * 0.2) / (3 + 4)
+    assert known.log_odds(seen, hits) == pytest.approx([log(chance / (1 - chance)), log(0.25), log(0.25)])
+
+
+def test_a_concept_of_too_few_other_documents_is_unknown() -> None:
+    known = frequencies(np.array([3], dtype=np.uint32), [2], [1], least=2)
+    assert known.of(np.array([3]))[0].tolist() == [2]
+    assert known.of(np.array([3]), without=np.array([False]))[0].tolist() == [0]
+
+
+def test_features_have_one_row_for_each_concept_and_are_finite() -> None:
+    measured = measure(paper_of(outline(TEXT)), (NOTHING, NOTHING))
+    for concepts, rows, features in zip(measured.concepts, measured.features, FEATURES, strict=True):
+        assert rows.shape == (len(concepts.keys), features)
+        assert np.isfinite(rows).all()
+
+
+def best_cover(wanted: Wanted, lengths: list[int], words: int) -> float:
+    """The most weight that any set of sentences covers."""
+    best = 0.0
+    for order in permutations(range(len(lengths))):
+        held: set[int] = set()
+        left = words
+        for sentence in order:
+            if lengths[sentence] <= left:
+                left -= lengths[sentence]
+                held |= set(wanted.concept[wanted.sentence == sentence].tolist())
+        best = max(best, float(sum(wanted.weights[concept] for concept in held)))
+    return best
+
+
+def test_cover_of_three_sentences_is_that_of_brute_force() -> None:
+    # Sentence 0 has concepts 0 and 1, sentence 1 has 1 and 2, sentence 2 has 0 alone.
+    wanted = Wanted(np.array([0.5, 0.4, 0.3]), np.array([0, 1, 1, 2, 0]), np.array([0, 0, 1, 1, 2]))
+    lengths = np.array([4, 4, 3])
+    found = cover(wanted, lengths, np.ones(3), Budget(8), 1.0)
+    assert found.chosen == [0, 1]
+    assert [each.tolist() for each in found.covered] == [[0, 1], [2]]
+    weight = sum(wanted.weights[each].sum() for each in found.covered)
+    assert weight == pytest.approx(best_cover(wanted, lengths.tolist(), 8)) == pytest.approx(1.2)
+
+
+def test_cover_takes_the_best_sentence_where_none_fits_and_none_of_bonus_zero() -> None:
+    wanted = Wanted(np.array([1.0, 2.0]), np.array([0, 1]), np.array([0, 1]))
+    assert cover(wanted, np.array([5, 5]), np.ones(2), Budget(3), 1.0).chosen == [1]
+    assert cover(wanted, np.array([5, 5]), np.array([1.0, 0.0]), Budget(20), 1.0).chosen == [0]
+    assert cover(wanted, np.array([5, 5]), np.ones(2), Budget(sentences=1), 1.0).chosen == [1]
+
+
+def test_trees_predict_as_those_of_scikit_learn() -> None:
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(1_500, 6)).astype(np.float32)
+    rows[:, 5] = np.round(rows[:, 5])  # ties on thresholds
+    held = rows[:, 0] * rows[:, 1] + rows[:, 5] + random.normal(size=1_500) > 0
+    classifier = ensemble.HistGradientBoostingClassifier(max_iter=30, max_leaf_nodes=31, early_stopping=False)
+    classifier.fit(rows, held)
+    assert np.abs(Trees.of(classifier).predict(rows) - classifier.predict_proba(rows)[:, 1]).max() < 1e-6
+
+
+def test_a_row_on_the_threshold_goes_left() -> None:
+    chances = stump(0, 1.0, -1.0, 1.0, features=1).predict(np.array([[1.0], [1.5]]))
+    assert chances == pytest.approx([1 / (1 + np.e), 1 / (1 + 1 / np.e)])
+
+
+@pytest.mark.parametrize("nodes", [[0], [0, -1], [-1, -1], [0, -1, -1, -1], [0, 0, -1, -1], [9, -1, -1], [-2]])
+def test_nodes_that_are_no_tree_are_refused(nodes: list[int]) -> None:
+    with pytest.raises(UserError):
+        Trees(0.0, np.array([0], dtype=np.int32), np.array(nodes, dtype=np.int16), np.zeros(len(nodes)), 2)
+
+
+def test_ranked_sentences_are_selected_in_the_order_of_their_choice() -> None:
+    read = outline(TEXT)
+    scores = ConceptRanker(small_model(), Budget(13)).rank(read)
+    found = extract(read, scores, SelectionRules(Budget(13)))
+    assert len(found.sentences) == 2
+    assert all(sentence.score > 1 for sentence in found.sentences)
+
+
+def test_each_wanted_concept_is_covered_by_the_first_sentence_that_has_it() -> None:
+    first, second = covered(small_model(), outline(TEXT), [0, 2])
+    assert "cells" in [concept for concept, _ in first]
+    assert "cells" not in [concept for concept, _ in second]
+    assert "mice" in [concept for concept, _ in second]
+
+
+def write(folder: Path, model: ConceptModel) -> Path:
+    for name, content in files_of(model, {}).items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def test_a_model_from_disk_ranks_as_the_one_that_was_written(tmp_path: Path) -> None:
+    known = frequencies(hashes_of("cells mice"), [5, 4], [3, 0])
+    model = small_model()._replace(known=(known, NOTHING))
+    read = outline(TEXT)
+    again = load_concepts(write(tmp_path, model))
+    assert ConceptRanker(again, Budget(9)).rank(read).tolist() == ConceptRanker(model, Budget(9)).rank(read).tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"format": 2}, "must be of format 1"),
+        ({"kind": "extractor"}, "must be the card of a model of concepts"),
+        ({"words": 3}, "`words` must be an object"),
+        ({"sha256": "0"}, "its hash is not that"),
+    ],
+)
+def test_a_changed_card_is_refused_in_one_sentence(tmp_path: Path, change: dict[str, object], says: str) -> None:
+    card = write(tmp_path, small_model()) / CARD
+    card.write_text(json.dumps({**json.loads(card.read_text()), **change}))
+    with pytest.raises(UserError, match=says):
+        load_concepts(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b"[" * 100_000])
+def test_a_damaged_card_is_refused(tmp_path: Path, content: bytes) -> None:
+    (write(tmp_path, small_model()) / CARD).write_bytes(content)
+    with pytest.raises(UserError):
+        load_concepts(tmp_path)
+
+
+def test_cut_arrays_are_refused(tmp_path: Path) -> None:
+    arrays = write(tmp_path, small_model()) / ARRAYS
+    arrays.write_bytes(arrays.read_bytes()[:-1])
+    with pytest.raises(UserError, match="is damaged"):
+        load_concepts(tmp_path)
+
+
+def test_frequencies_out_of_range_are_refused(tmp_path: Path) -> None:
+    known = frequencies(hashes_of("cells"), [5], [6])
+    with pytest.raises(UserError, match="must be from 0 to the number of documents"):
+        load_concepts(write(tmp_path, small_model()._replace(known=(known, NOTHING))))
