@@ -28,6 +28,8 @@ _NOTICE = re.compile(
     r"(freely |also |publicly )?(available|found|accessed)",
     re.IGNORECASE,
 )
+# A credit or a pointer, such as "(See below.)".
+_BRACKETED = re.compile(r"[(（][^()（）]*[)）][.。]?")
 #: Characters of a sentence in which a notice is looked for.
 _MOST = 500
 _CODE_MARK = re.compile(r"[{}=;$#\\|_*`~^]|\(\)|::|->|</?\w+>")
@@ -51,7 +53,8 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
       dialogue, of fewer than `LEAST_SPOKEN_WORDS` words beside fillers, which are words that make up whole sentences
       again and again, such as "Okay";
     - sentences that repeat an earlier one word by word;
-    - references, acknowledgements, licences, pointers to additional files, lists of names, and lines of code.
+    - references, acknowledgements, licences, pointers to additional files, lists of names, and lines of code;
+    - sentences inside brackets, and those that end in a colon, since what they announce is not there.
 
     If a document has no others, the scores stay as they are.
 
@@ -99,7 +102,13 @@ def _fillers(sentences: Iterable[str]) -> frozenset[str]:
 
 
 def _is_noise(sentence: str) -> bool:
-    return _NOTICE.search(sentence[:_MOST]) is not None or _is_code(sentence) or _names_authors(sentence)
+    return (
+        _NOTICE.search(sentence[:_MOST]) is not None
+        or sentence.endswith((":", "："))
+        or _BRACKETED.fullmatch(sentence) is not None
+        or _is_code(sentence)
+        or _names_authors(sentence)
+    )
 
 
 def _is_code(sentence: str) -> bool:

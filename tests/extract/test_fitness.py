@@ -31,6 +31,8 @@ def test_a_fragment_is_not_fit(fragment: str) -> None:
         "This is an Open Access article distributed under the terms of the Creative Commons Attribution License.",
         "Copyright © 2011 Doe and others; we keep it.",
         "All rights reserved by the press.",
+        "(See the next chapter below.)",
+        "To make bees fly, type the following:",
         "Click here for file",
         "Additional file 3: Table S1 lists all bees.",
         "Supplementary material is available at the site of the journal.",
