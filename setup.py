@@ -59,6 +59,7 @@ TRAIN = [
     "fairseq-fixed==0.12.3.1",
     "datasets>=4,<6",
     "pyarrow>=18,<27",
+    "scikit-learn>=1.5,<2",  # fits the trees of `train --kind concepts`
     "tensorboardX>=2.6.2,<3",  # for --tensorboard-logdir; the viewer is not needed to train
     "submitit>=1.5.3,<2",  # submits the steps of `reproduce --launcher slurm`
     *BENCH,
@@ -89,7 +90,6 @@ DEV = [
     *DOCS,
     *METRICS,  # transformers' LED and BART are also what ours are compared with, in tests
     "beautifulsoup4>=4.12,<5",  # reads .html as ours does, in a test
-    "scikit-learn>=1.5,<2",  # weighs words as ours does, in a test
 ]
 
 setup(

@@ -17,9 +17,10 @@ from pyramidions.cli.outputs import PATH, PLACE
 @click.option("-o", "--out", "model", metavar="MODEL", required=True, type=PATH, help="Folder of the model to make.")
 @click.option(
     "--kind",
-    type=click.Choice(["auto", "summarizer", "extractor"]),
+    type=click.Choice(["auto", "summarizer", "extractor", "concepts"]),
     default="auto",
-    help="A summarizer writes, an extractor selects sentences. auto: an extractor for few documents, or without a GPU.",
+    help="A summarizer writes, an extractor selects sentences; concepts selects them by the n-grams that a summary is "
+    "predicted to hold, and trains in minutes without a GPU. auto: an extractor for few documents, or without a GPU.",
 )
 @click.option("--hours", type=click.FloatRange(0, 10_000, min_open=True), help="Most hours of training.")
 @click.option("--gpus", type=click.IntRange(0, 1024), help="GPUs that train.  [default: all that torch finds]")

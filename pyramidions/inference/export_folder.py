@@ -8,6 +8,8 @@ from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
 from pyramidions.data.manifest import file_hash
+from pyramidions.extract.concepts.files import ARRAYS as CONCEPTS_ARRAYS
+from pyramidions.extract.concepts.files import CARD as CONCEPTS_CARD
 from pyramidions.files.bounded import read_regular
 from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER, ModelKind
 from pyramidions.models.older_releases import FORMAT
@@ -107,9 +109,10 @@ def refuse_foreign(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{rule} is {'a file' if folder.is_file() else 'no folder'}.")
     found = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    if others := found - set(EXPORTED) if CONFIG in found else found:
+    known = {CONCEPTS_CARD, CONCEPTS_ARRAYS, CARD} if CONCEPTS_CARD in found else set(EXPORTED)
+    if others := found - known if {CONFIG, CONCEPTS_CARD} & found else found:
         raise UserError(f"{rule} holds {min(others)}.")
-    if not found or _is_config(folder / CONFIG):
+    if not found or CONCEPTS_CARD in found or _is_config(folder / CONFIG):
         return
     hashes = hashes_for_transformers(folder / CONFIG)
     if hashes is None:

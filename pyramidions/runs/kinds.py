@@ -18,6 +18,8 @@ from pyramidions.runs.recipe import CPU_TFLOPS, GPU_TFLOPS, CorpusSize, recipe, 
 FEW = 5_000
 #: Tokens a second that an extractor is assumed to train on: one core of a server, and an A100.
 CPU_TOKENS, GPU_TOKENS = 60_000, 1_500_000
+#: The kind that predicts which n-grams a summary holds.
+CONCEPTS = "concepts"
 _LONG_EPOCH = 1_000  # updates; a checkpoint is saved within longer ones
 _LONGEST, _BATCH = 8192, 16_384  # tokens that an extractor reads of a document, and of a batch
 # Documents that its training reads, at least one epoch: half an hour on a core, minutes on a GPU. 200 papers teach no
@@ -138,11 +140,16 @@ def _extractor(corpus: CorpusSize, machine: Machine, most_hours: float | None) -
     return Schedule(flags, updates, updates * seconds / 3600, "extractor", 8)
 
 
+def _concepts(corpus: CorpusSize, machine: Machine, most_hours: float | None) -> Schedule:
+    # A core reads 20 papers a second or more; fitting takes some minutes whatever the corpus.
+    return Schedule((), 0, 0.1 + corpus.documents / 20 / 3600, "trees on concepts", 1)
+
+
 class Kind(NamedTuple):
     """A kind of model.
 
     Attributes:
-        task: fairseq's --task.
+        task: fairseq's --task; "" for a kind that it does not train.
         labels: its data says which sentences a summary would take; documents are read by their sections.
         vocab_size: pieces that suit a number of documents, on a number of GPUs.
         schedule: how it is trained on a corpus, by a machine, in so many hours; None for no limit.
@@ -172,6 +179,13 @@ KINDS = {
         schedule=_extractor,
         next_command=lambda model: f"pyramidions extract --method {shlex.quote(str(model))} paper.pdf",
     ),
+    CONCEPTS: Kind(
+        task="",
+        labels=True,
+        vocab_size=lambda documents, gpus: 0,
+        schedule=_concepts,
+        next_command=lambda model: f"pyramidions extract --method {shlex.quote(str(model))} paper.pdf",
+    ),
 }
 
 
@@ -179,10 +193,10 @@ def choose_kind(asked: str, documents: int, machine: Machine, has_queries: bool 
     """Return the kind of model for a number of documents to train on, and why.
 
     Raises:
-        UserError: an extractor is asked for, but documents have queries.
+        UserError: an extractor or concepts are asked for, but documents have queries.
     """
-    if has_queries and asked == "extractor":
-        raise UserError("--kind extractor excludes --query-field: extractors read no queries.")
+    if has_queries and asked in ("extractor", CONCEPTS):
+        raise UserError(f"--kind {asked} excludes --query-field: extractors read no queries.")
     if asked != "auto":
         return asked, "--kind asks for it"
     if has_queries:

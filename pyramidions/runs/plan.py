@@ -10,7 +10,7 @@ from pyramidions.data.holdout import Survey, held_out, survey
 from pyramidions.data.manifest import distribution
 from pyramidions.files.progress import counted
 from pyramidions.runs.arguments import Arguments, Sources, absolute, find_sources
-from pyramidions.runs.kinds import KINDS, Kind, Machine, Schedule, choose_kind, find_machine
+from pyramidions.runs.kinds import CONCEPTS, KINDS, Kind, Machine, Schedule, choose_kind, find_machine
 from pyramidions.runs.recipe import CorpusSize
 
 _PIECES = 1.5  # of a word, about, in vocabularies of these sizes
@@ -70,7 +70,8 @@ class Plan:
         if self.skipped:
             told.append(f"{counted(self.skipped, 'empty document')} of the train split left out.")
         article = "An" if self.kind[0] in "aeiou" else "A"
-        told.append(f"{article} {self.kind} will be trained on {self.machine}: {self.why}.")
+        model = "A model of concepts" if self.kind == CONCEPTS else f"{article} {self.kind}"
+        told.append(f"{model} will be trained on {self.machine}: {self.why}.")
         return told
 
 
@@ -80,7 +81,7 @@ def make_plan(arguments: Arguments) -> tuple[Plan, Survey]:
     Raises:
         UserError: a document is invalid, there are too few, or fewer GPUs than asked for.
     """
-    machine = find_machine(arguments.gpus)
+    machine = find_machine(0 if arguments.kind == CONCEPTS else arguments.gpus)
     sources = find_sources(arguments.documents, arguments.config)
     train = partial(arguments.corpus, sources.given["train"], "train")
     # An extractor reads sections; `auto` makes a summarizer only of many documents, which are then read again.

@@ -17,23 +17,39 @@ from pyramidions.data.prepare import prepare
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.data.vocabulary import Settings, VocabSizeError
 from pyramidions.documents.record_fields import sectioned_text
-from pyramidions.extract import Budget, HipoRank, SelectionRules
+from pyramidions.extract import Budget, HipoRank, Lead, Ranker, SelectionRules
+from pyramidions.extract.concepts import ConceptRanker, load_concepts
+from pyramidions.extract.concepts.files import files_of
 from pyramidions.extract.extraction import extract
-from pyramidions.files.atomic import atomic_file, hold_folder
+from pyramidions.files.atomic import atomic_file, atomic_folder, hold_folder, write_file
 from pyramidions.files.parallel import available_cores, ordered_map
 from pyramidions.files.processes import USER_DIR, as_typed, program
 from pyramidions.files.progress import counted, note, progress_bar
 from pyramidions.files.run_facts import RunFacts
 from pyramidions.inference.export_folder import refuse_foreign
 from pyramidions.runs.arguments import Arguments, changed, near, stamps
-from pyramidions.runs.kinds import Schedule
+from pyramidions.runs.concepts import count, fit, read_papers
+from pyramidions.runs.kinds import CONCEPTS, Schedule
 from pyramidions.runs.plan import Plan, estimated, make_plan
-from pyramidions.runs.progress import NewLines, TrainingBar, begun
+from pyramidions.runs.progress import NewLines, TrainingBar, as_time, begun
 from pyramidions.runs.recipe import CorpusSize
 from pyramidions.runs.steps import Command, Say, State, Step, run
 from pyramidions.text.outline import outline
 
 _CANNOT_TRAIN = "Training needs fairseq, which is not installed: scripts/setup.sh train brings it."
+_CARD = """# {model}
+
+A model of concepts: it predicts which words and pairs of words of a document its summary holds, and extracts the
+sentences that cover them. Trained on {documents:,} documents by `pyramidions train --kind concepts`.
+
+    pyramidions extract --method {model} paper.pdf
+
+Extracts of {words} words of the test split:
+
+```
+{scores}
+```
+"""
 _LINES = 200  # of the log for a whole training, about
 
 
@@ -52,6 +68,9 @@ class Places(NamedTuple):
         hiporank: those of HipoRank, which needs no training.
         scores: all figures.
         table: the scores as one reads them.
+        papers: documents as a model of concepts reads them.
+        fitted: a model of concepts.
+        references: the summaries of the test split, where the data folder has none.
     """
 
     model: Path
@@ -65,6 +84,9 @@ class Places(NamedTuple):
     hiporank: Path
     scores: Path
     table: Path
+    papers: Path
+    fitted: Path
+    references: Path
 
     @classmethod
     def of(cls, model: Path) -> "Places":
@@ -78,7 +100,8 @@ class Places(NamedTuple):
         work = model.with_name(f"{model.name}.work")
         folders = ("run.json", "documents", "data", "checkpoints")
         files = ("train.log", "generate-test.txt", "hiporank", "scores.json", "scores.txt")
-        return cls(model, work, *(work / name for name in (*folders, *files)))
+        more = ("papers", "fitted", "references.jsonl")
+        return cls(model, work, *(work / name for name in (*folders, *files, *more)))
 
     @property
     def best(self) -> Path:
@@ -117,6 +140,15 @@ class Training:
         """Return the steps in their order."""
         places, plan = self.places, self.plan
         divide = [self._step("documents", self.divide, places.documents)] if plan.held_out else []
+        if plan.kind == CONCEPTS:
+            return [
+                *divide,
+                self._step("papers", self.read, places.papers),
+                self._step("training", self.fit, places.fitted),
+                self._step("summaries", self.extract, places.work / CONCEPTS),
+                self._step("scores", self.score_extracts, places.table, out=places.table, cwd=places.work),
+                self._step("export", self.write, places.model),
+            ]
         return [
             *divide,
             self._step("data", self.prepare, places.data),
@@ -175,6 +207,64 @@ class Training:
         if updates:
             self.say(f"It goes on after {counted(updates, 'update')}.")
         return [Command(words)]
+
+    def read(self) -> list[Command]:
+        """Read the documents as a model of concepts does, and count the words of their summaries."""
+        words: list[int] = []
+
+        def documents() -> Iterator[Document]:
+            for document in self._documents("train"):
+                words.append(len(document.target.split()))
+                yield document
+
+        read_papers(documents(), self.plan.documents, self.places.papers, available_cores())
+        self.state.note(words=round(sum(words) / len(words)))
+        return []
+
+    def fit(self) -> list[Command]:
+        """Count concepts, and fit the trees."""
+        known = count(self.places.papers)
+        model = fit(self.places.papers, known, self.arguments.seed, self.say)
+        about = {"documents": self.plan.documents, "seed": self.arguments.seed}
+        with atomic_folder(self.places.fitted) as partial:
+            for name, content in files_of(model, about).items():
+                write_file(partial / name, content)
+        return []
+
+    def extract(self) -> list[Command]:
+        """Extract from the test split by concepts, by HipoRank and by lead."""
+        words, places = self.state.facts["words"], self.places
+        number = 0
+        with atomic_file(places.references) as file:
+            for document in self._documents("test"):
+                number += 1
+                file.write(json.dumps({"id": document.id, "summary": document.target}).encode() + b"\n")
+        rankers = {
+            "lead": Lead(),
+            "hiporank": HipoRank(),
+            CONCEPTS: ConceptRanker(load_concepts(places.fitted), Budget(words)),
+        }
+        for name, ranker in rankers.items():
+            rules = SelectionRules(Budget(words), stops=ranker.stops)
+            write_extracts(places.work / name, with_headings(self._documents("test")), number, ranker, rules)
+        return []
+
+    def score_extracts(self) -> list[Command]:
+        """Return how the extracts are scored."""
+        rivals = ("--baseline", "lead", "--baseline", "hiporank", "--json", self.places.scores.name)
+        return [
+            Command(program("pyramidions", "score", CONCEPTS, "--references", self.places.references.name, *rivals))
+        ]
+
+    def write(self) -> list[Command]:
+        """Write the model with a card."""
+        words, scores = self.state.facts["words"], self.places.table.read_text().rstrip()
+        card = _CARD.format(documents=self.plan.documents, words=words, scores=scores, model=self.places.model.name)
+        with atomic_folder(self.places.model) as partial:
+            for file in self.places.fitted.iterdir():
+                shutil.copyfile(file, partial / file.name)
+            write_file(partial / "README.md", card.encode())
+        return []
 
     @contextmanager
     def _training_bar(self) -> Iterator[Callable[[object], None]]:
@@ -290,17 +380,24 @@ def write_hiporank(path: Path, documents: Iterable[Document], number: int, words
         number: of them.
         words: most words of an extract.
     """
-    work = partial(_extract_line, words=words)
-    with atomic_file(path) as file, progress_bar("extracting with HipoRank", number, "documents") as bar:
+    write_extracts(path, documents, number, HipoRank(), SelectionRules(Budget(words=words)))
+
+
+def write_extracts(
+    path: Path, documents: Iterable[Document], number: int, ranker: Ranker, rules: SelectionRules
+) -> None:
+    """Write extracts, one a line; `ranker` and `rules` select the sentences, others are as in `write_hiporank`."""
+    work = partial(_extract_line, ranker=ranker, rules=rules)
+    description = f"extracting with {type(ranker).__name__}"
+    with atomic_file(path) as file, progress_bar(description, number, "documents") as bar:
         for line in ordered_map(work, documents, available_cores()):
             file.write(line)
             bar.update()
 
 
-def _extract_line(document: Document, words: int) -> bytes:
+def _extract_line(document: Document, ranker: Ranker, rules: SelectionRules) -> bytes:
     read = outline(document.source)
-    found = extract(read, HipoRank().rank(read), SelectionRules(Budget(words=words)))
-    return found.text.encode("utf-8", "replace") + b"\n"
+    return extract(read, ranker.rank(read), rules).text.encode("utf-8", "replace") + b"\n"
 
 
 def advice(scores: Path, kind: str, ours: str) -> list[str]:
@@ -387,6 +484,9 @@ def show_plan(arguments: Arguments, model: Path, *, name: str, overwrite: bool, 
     schedule = estimated(plan, found, arguments)
     for sentence in plan.sentences(name, places.work):
         say(sentence)
+    if not plan.of_kind.task:
+        say(f"{schedule.about}, about {as_time(schedule.hours)} if this machine is as fast as assumed.")
+        return
     say(f"Vocabulary: {plan.vocab_size:,} pieces, or fewer where the corpus allows no more.")
     say(f"{schedule}. The command, its lengths estimated:")
     say(f"\n{as_typed(train_command(places, arguments, plan, schedule))}")
@@ -422,7 +522,7 @@ def _hold(places: Places) -> None:
 def _begin(arguments: Arguments, places: Places, name: str, overwrite: bool, say: Say) -> State:
     if places.model.exists() and any(places.model.iterdir()) and not overwrite:
         raise UserError(f"{places.model} holds a model of another run; give another MODEL, or --overwrite.")
-    if not _can_train():
+    if arguments.kind != CONCEPTS and not _can_train():
         raise UserError(_CANNOT_TRAIN)
     inputs = stamps(arguments.documents)
     plan, _ = make_plan(arguments)

@@ -1,0 +1,68 @@
+"""Training of a model of concepts."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pyramidions.data.readers import Document
+from pyramidions.extract.concepts.files import files_of
+from pyramidions.runs import concepts
+
+TOPICS = ("mice", "cells", "genes", "plants", "yeast", "virus")
+
+
+def documents(number: int) -> Iterator[Document]:
+    """Papers whose summaries hold the topic, and nothing of the rest."""
+    for place in range(number):
+        topic = TOPICS[place % len(TOPICS)]
+        text = f"We study {topic} in water. Many {topic} grew there quickly. The weather was quite fine on day {place}."
+        yield Document(f"{place}", text, f"Many {topic} grew quickly.")
+
+
+def stopping(number: int, after: int) -> Iterator[Document]:
+    for document in documents(number):
+        if int(document.id) == after:
+            raise KeyboardInterrupt
+        yield document
+
+
+def trained(folder: Path) -> dict[str, bytes]:
+    pytest.importorskip("sklearn")
+    known = concepts.count(folder, least=2)
+    return files_of(concepts.fit(folder, known, seed=3), {})
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(concepts, "BLOCK", 8)
+    monkeypatch.setattr(concepts, "ROUNDS", 3)
+
+
+def test_a_stopped_reading_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    concepts.read_papers(documents(60), 60, whole, workers=1)
+    with pytest.raises(KeyboardInterrupt):
+        concepts.read_papers(stopping(60, after=29), 60, stopped, workers=1)
+    assert len(list(stopped.glob("*.npz"))) == 3
+    concepts.read_papers(documents(60), 60, stopped, workers=1)
+    assert {path.name: path.read_bytes() for path in whole.iterdir()} == {
+        path.name: path.read_bytes() for path in stopped.iterdir()
+    }
+    assert trained(whole) == trained(stopped)
+
+
+def test_frequencies_count_documents_and_summaries_by_hand(tmp_path: Path) -> None:
+    concepts.read_papers(documents(12), 12, tmp_path, workers=1)
+    words, _ = concepts.count(tmp_path, least=1)
+    mice, water = (concepts.words_in([word])[0].hashes for word in ("mice", "water"))
+    assert [numbers.tolist() for numbers in words.of(mice)] == [[2], [2]]
+    assert [numbers.tolist() for numbers in words.of(water)] == [[12], [0]]
+
+
+def test_papers_from_disk_are_those_that_were_read(tmp_path: Path) -> None:
+    concepts.read_papers(documents(9), 9, tmp_path, workers=1)
+    found = list(concepts.load_papers(tmp_path))
+    assert len(found) == 9
+    assert found[8].paper.sizes.tolist() == [5, 5, 8]
+    assert found[8].paper.fit.tolist() == [True, True, True]
