@@ -17,7 +17,6 @@ SECTION_KINDS = (
     "conclusion conclusions summary outlook",
 )
 _LEAST_WORDS = 4  # of a sentence that may be selected
-_KINDS = [hashes_of(words) for words in SECTION_KINDS]
 
 
 class Paper(NamedTuple):
@@ -72,4 +71,4 @@ def paper_of(outline: Outline) -> Paper:
 
 def _kind(heading: str) -> int:
     words = hashes_of(heading)
-    return next((kind for kind, known in enumerate(_KINDS) if np.isin(words, known).any()), -1)
+    return next((kind for kind, known in enumerate(SECTION_KINDS) if np.isin(words, hashes_of(known)).any()), -1)

@@ -1,16 +1,14 @@
 """The words that concepts consist of, as numbers."""
 
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
-from nltk.stem.porter import PorterStemmer
 
 from pyramidions.text.overlap import words_of
 
-_STEMMER = PorterStemmer()
 # English words that are no concept by themselves.
 _STOP_WORDS = """
 a about above across after again against all almost alone along already also although always am among an and another any
@@ -54,14 +52,24 @@ def hashes_of(text: str) -> np.ndarray:
 
 def stem(word: str) -> str:
     """Return the stem of a word of rouge-score, which leaves words of up to three characters as they are."""
-    return str(_STEMMER.stem(word)) if len(word) > 3 else word
+    return str(_stemmer().stem(word)) if len(word) > 3 else word
+
+
+@cache
+def _stemmer() -> Any:
+    # Other methods of extraction need not wait for nltk.
+    from nltk.stem.porter import PorterStemmer
+
+    return PorterStemmer()
 
 
 @lru_cache(maxsize=2**18)
 def _known(word: str) -> int:
     """Return twice the hash of a word's stem, and 1 more for a content word."""
     stemmed = stem(word)
-    return crc32(stemmed.encode()) << 1 | (len(stemmed) > 1 and stemmed not in _STOPPED)
+    return crc32(stemmed.encode()) << 1 | (len(stemmed) > 1 and stemmed not in _stopped())
 
 
-_STOPPED = frozenset(map(stem, _STOP_WORDS.split()))
+@cache
+def _stopped() -> frozenset[str]:
+    return frozenset(map(stem, _STOP_WORDS.split()))
