@@ -17,7 +17,7 @@ BASE = [
     "sentencex==1.0.32",
     "confusable-homoglyphs>=3.3,<4",  # letters of other scripts that look like Latin ones
     "safetensors>=0.4.3,<1",  # exported models hold no pickle
-    "pypdf>=5,<7",  # reads .pdf
+    "pypdfium2>=5,<6",  # reads .pdf, with the place and the type of each character; pdfium is in it
     "lxml>=6,<7",  # reads .html in linear time
     "markdown-it-py>=3,<5",  # reads .md
     "mdit-py-plugins>=0.4,<0.8",  # its front matter and footnotes

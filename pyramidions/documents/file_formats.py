@@ -41,7 +41,7 @@ UNPACKED, UNPACKED_RATIO = 16, 32
 # or by its id.
 _TITLE = "p[style-name='Title'] => h1:fresh\np.Title => h1:fresh"
 # They take long to import, so that is not done for each file anew.
-_LIBRARIES = {".pdf": ["pypdf"], ".docx": ["mammoth"], ".md": ["markdown_it", "mdit_py_plugins"]}
+_LIBRARIES = {".pdf": ["pypdfium2"], ".docx": ["mammoth"], ".md": ["markdown_it", "mdit_py_plugins"]}
 
 
 def file_ending(path: Path) -> str:
@@ -75,7 +75,9 @@ def file_text(path: Path) -> str:
     try:
         return in_process(partial(_READERS[ending], path), seconds=seconds, memory=memory)
     except (KilledError, MemoryError) as error:
-        if isinstance(error, KilledError) and error.exit_code not in (-signal.SIGKILL, -signal.SIGXCPU):
+        # C++ aborts where it gets no memory.
+        ends = (-signal.SIGKILL, -signal.SIGXCPU, -signal.SIGABRT)
+        if isinstance(error, KilledError) and error.exit_code not in ends:
             raise UserError(f"{printable(path)} cannot be read. {error}") from None
         raise UserError(
             f"{printable(path)} must take at most {seconds:,} s of processor time and {memory // MEBIBYTE:,} MiB of "

@@ -139,6 +139,14 @@ def _is_short(line: str) -> bool:
     return 0 < len(title) <= _MOST_CHARACTERS and len(title.split()) <= _MOST_WORDS
 
 
+def is_usual_title(line: str) -> bool:
+    """Return whether a line is a usual title of a section, with or without a number, that begins in upper case."""
+    title = line.strip()
+    numbered = _NUMBER.match(title)
+    bare = title[numbered.end() :] if numbered else title
+    return bare[:1].isupper() and _TITLES.fullmatch(bare) is not None
+
+
 def _level(line: str, before: str | None, following: str | None) -> int:
     """Return the level of a heading in plain text, 0 for a line that is none."""
     title = line.strip()

@@ -6,7 +6,8 @@ from documents import pdf, pdf_lines
 from tables import for_each
 
 from pyramidions.documents.file_formats import file_text
-from pyramidions.documents.pdf import PdfLine, without_running_lines
+from pyramidions.documents.pdf_layout import without_running_lines
+from pyramidions.documents.pdf_page import PdfLine
 from pyramidions.text.outline import outline
 
 

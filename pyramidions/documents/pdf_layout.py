@@ -1,0 +1,165 @@
+"""The layout of a PDF file: its lines without running lines, as paragraphs and headings."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from statistics import median
+
+from pyramidions.documents.pdf_page import UNPRINTABLE, PdfLine
+from pyramidions.documents.pdf_prose import is_debris, joined_hyphens, prose, without_notes
+from pyramidions.text.headings import HeadedText, is_usual_title
+
+#: Most lines that are taken from either end of a page.
+DEPTH = 4
+#: A line runs if it ends this many pages (a page number: two) among `NEARBY` consecutive ones. Odd and even pages, and
+#: chapters, have headers of their own.
+FEWEST, NEARBY = 3, 7
+#: A longer line is text, in characters.
+LONGEST = 200
+
+_PAGE_NUMBER = re.compile(r"[\W_]*+(?:page|p\.)?\s*(\d{1,5})(?:\s*(?:of|/)\s*\d{1,5})?[\W_]*", re.IGNORECASE)
+_ROMAN = re.compile(r"[ivxlc]+")
+_DIGITS = re.compile(r"\d+")
+#: Type is larger, and lines stand further apart, from these ratios on.
+_LARGER, _MUCH_LARGER, _APART = 1.1, 1.2, 1.5
+#: Lines of that many words show their size: type that differs by this ratio is other type.
+_FEWEST_WORDS, _OTHER = 4, 1.05
+_MOST_LINES, _MOST_WORDS, _DEEPEST = 3, 20, 6
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_ENDS_SENTENCE = tuple(".:;,…")
+
+
+_Block = list[PdfLine]
+
+
+def without_running_lines(pages: list[list[PdfLine]]) -> list[list[PdfLine]]:
+    """Return pages without the lines that run through them.
+
+    The first and the last line of a page go if the same line, in type of the same size, is the first or the last of at
+    least `FEWEST` pages among `NEARBY` consecutive ones, whatever digits are in it; then the lines next to them, up to
+    `DEPTH` at either end. A number alone, or as in "Page 3 of 10", goes if it counts up with the pages, on two of them
+    at least. All other lines stay: those of more than
+    `LONGEST` characters, those that repeat once, the title above a header of the same words in smaller type,
+    and all lines of a document of two pages but its page numbers.
+    """
+    pages = [list(page) for page in pages]
+    for _ in range(DEPTH):
+        running = _running(pages)
+        for number, page in enumerate(pages):
+            for end in (0, -1):
+                if page and _key(page[end], number) in running:
+                    page.pop(end)
+    return pages
+
+
+# What is the same on all pages that a line runs through; the first part of that of a page number is empty.
+_Key = tuple[str, int]
+
+
+def _running(pages: list[list[PdfLine]]) -> set[_Key | None]:
+    seen: dict[_Key, list[int]] = defaultdict(list)
+    for number, page in enumerate(pages):
+        for key in {_key(line, number) for line in (*page[:1], *page[-1:])}:
+            if key is not None:
+                seen[key].append(number)
+    return {key for key, numbers in seen.items() if _are_near(numbers, FEWEST if key[0] else 2)}
+
+
+def _are_near(numbers: list[int], fewest: int) -> bool:
+    return any(last - first < NEARBY for first, last in zip(numbers, numbers[fewest - 1 :], strict=False))
+
+
+def _key(line: PdfLine, page: int) -> _Key | None:
+    text = " ".join(line.text.split())
+    if len(text) > LONGEST:
+        return None
+    if number := _PAGE_NUMBER.fullmatch(text):
+        return "", int(number[1]) - page
+    words = "i" if _ROMAN.fullmatch(text) else _DIGITS.sub("0", text)
+    return (words, round(line.size)) if any(map(str.isalpha, words)) else None
+
+
+def laid_out(pages: list[list[PdfLine]]) -> HeadedText:
+    """Return the prose of pages, one line of theirs a line, with an empty line between blocks.
+
+    A block ends where the type changes its size clearly or turns bold or back, and above a wide gap, but not before a
+    line that begins in lower case, unless its type is much smaller. The end of a page ends no block: a sentence goes on
+    there. Short blocks in larger or bold type are headings, on one line; the largest type is the highest. Blocks that
+    are no prose are left out, and words that the end of a line cuts are whole.
+
+    Args:
+        pages: without running lines.
+    """
+    body = _body_size(pages)
+    pages = [[line._replace(text=UNPRINTABLE.sub("", line.text)) for line in page] for page in pages]
+    pages = joined_hyphens(
+        [[line for line in without_notes(page, body) if not is_debris(line, body)] for page in pages]
+    )
+    blocks = [(block, _is_heading(block, body)) for block in _blocks(pages)]
+    types = sorted({_type(block[0]) for block, is_heading in blocks if is_heading}, reverse=True)
+    levels = {found: min(level, _DEEPEST) for level, found in enumerate(types, 1)}
+    parts: list[str | int] = []
+    for block, is_heading in prose(blocks, body):
+        if is_heading:
+            parts += [levels[_type(block[0])], " ".join(line.text.strip() for line in block)]
+        else:
+            parts.append("\n".join(line.text for line in block))
+        parts.append("\n\n")
+    return HeadedText.of(parts[:-1])
+
+
+def _body_size(pages: list[list[PdfLine]]) -> float:
+    """Return the size of most of the text."""
+    sizes: Counter[float] = Counter()
+    for page in pages:
+        for line in page:
+            sizes[round(line.size, 1)] += len(line.text)
+    return max(sizes, key=sizes.__getitem__, default=0.0)
+
+
+def _blocks(pages: list[list[PdfLine]]) -> Iterator[_Block]:
+    gaps = [above.y - line.y for page in pages for above, line in pairwise(page) if above.y > line.y]
+    wide = _APART * median(gaps) if gaps else 0.0
+    block: _Block = []
+    for page in pages:
+        for number, line in enumerate(page):
+            gap = page[number - 1].y - line.y if number else 0.0
+            if block and _begins_block(block[-1], line, is_apart=gap > wide):
+                yield block
+                block = []
+            block.append(line)
+    if block:
+        yield block
+
+
+def _begins_block(above: PdfLine, line: PdfLine, *, is_apart: bool) -> bool:
+    words, words_above = len(_WORD.findall(line.text)), len(_WORD.findall(above.text))
+    smaller, larger = sorted([above.size, line.size])
+    # Captions and notes may go before the rest of a sentence.
+    if min(words, words_above) >= _FEWEST_WORDS and larger > _OTHER * smaller:
+        return True
+    if is_usual_title(line.text) or is_usual_title(above.text):
+        return True
+    goes_on = line.text.lstrip()[:1].islower()
+    if is_apart and words > 1 and not goes_on:
+        return True
+    # Symbols and numbers of formulas have sizes of their own.
+    if not (words and words_above):
+        return False
+    if goes_on:
+        return above.size > _MUCH_LARGER * line.size
+    return line.is_bold != above.is_bold or larger > _LARGER * smaller
+
+
+def _is_heading(block: _Block, body: float) -> bool:
+    first, text = block[0], " ".join(line.text for line in block).rstrip()
+    # Bold cells of tables are smaller than the body in most cases.
+    stands_out = first.size > _LARGER * body or (first.is_bold and first.size * _LARGER > body)
+    is_short = len(block) <= _MOST_LINES and len(text.split()) <= _MOST_WORDS and not text.endswith(_ENDS_SENTENCE)
+    stands_out = stands_out or (len(block) == 1 and is_usual_title(text))
+    return body > 0 and stands_out and is_short and _WORD.search(text) is not None
+
+
+def _type(line: PdfLine) -> tuple[float, bool]:
+    return round(line.size, 1), line.is_bold

@@ -1,0 +1,276 @@
+"""The lines of a page of a PDF file, from the places of its characters."""
+
+import ctypes
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
+from math import hypot
+from typing import Any, NamedTuple
+
+#: A space stands between characters that are this far apart, and cells of a table or columns that far, as a share of
+#: the size of the type.
+SPACE, WIDE = 0.12, 1.5
+#: Most characters of a page that are read.
+MOST_CHARACTERS = 200_000
+
+_BOLD = re.compile("bold|black|heavy|cmbx|cmssbx|sfbx|ecbx|demi|medi(?!um)", re.IGNORECASE)
+_MATH = re.compile(
+    "cmmi|cmsy|cmex|cmbsy|msam|msbm|eufm|math|symbol|rsfs|txmi|txsy|pxmi|rmtmi|mtmi|mtsy|mtex|esint|dingbat|wingding",
+    re.IGNORECASE,
+)
+_CODE = re.compile(
+    "courier|mono|cmtt|sftt|ectt|cmsltt|cmitt|tctt|consol|typewriter|inconsolata|menlo|lucidasanst", re.I
+)
+#: Characters that no script has: control characters and those of private use.
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ue000-\uf8ff\ufffd\U000f0000-\U0010ffff]")
+_MARK = re.compile(r"[\d*†‡§¶,\s]+")
+# Spacing accents, which TeX draws over a letter, and the combining ones.
+_ACCENTS = dict(zip("´`¨ˆ˜¸ˇ¯˚˙", "\u0301\u0300\u0308\u0302\u0303\u0327\u030c\u0304\u030a\u0307", strict=True))
+
+
+class PdfLine(NamedTuple):
+    """A line of a page.
+
+    Attributes:
+        text: of the line.
+        size: of its type, in points, as most of its characters have it; 0 if unknown.
+        is_bold: all of it.
+        y: height of its baseline above the bottom of the page, in points.
+        left: end of the line, in points from the left.
+        right: likewise.
+        cells: parts that wide gaps separate.
+        math: share of its characters in type for formulas.
+        is_code: it is in type of fixed width.
+    """
+
+    text: str
+    size: float = 0.0
+    is_bold: bool = False
+    y: float = 0.0
+    left: float = 0.0
+    right: float = 0.0
+    cells: int = 1
+    math: float = 0.0
+    is_code: bool = False
+
+
+class _Font(NamedTuple):
+    is_bold: bool
+    is_math: bool
+    is_code: bool
+
+
+class _Run(NamedTuple):
+    """Characters that one operator draws, in one font, on one baseline."""
+
+    text: str
+    left: float
+    right: float
+    y: float
+    size: float
+    turn: int  # quarter turns to the left
+    font: _Font
+
+
+def page_lines(page: Any) -> list[PdfLine]:
+    """Return the lines of a page of pypdfium2 in reading order: as they are drawn, or column by column.
+
+    Characters are joined to lines by their baselines, and to words by the gaps between them. Ligatures are spelled out.
+    Text that is turned against most of the page, and marks of footnotes, are left out.
+    """
+    runs = list(_runs(page))
+    turns: Counter[int] = Counter()
+    for run in runs:
+        turns[run.turn] += len(run.text)
+    turn = max(turns, key=turns.__getitem__, default=0)
+    lines: list[list[_Run]] = []
+    for run in runs:
+        if run.turn != turn:
+            continue
+        if run.font.is_math:  # parts of brackets, and bullets
+            run = run._replace(text=UNPRINTABLE.sub("", run.text))
+        if lines and _continues(lines[-1], run):
+            if not _is_mark(lines[-1], run):
+                lines[-1].append(run)
+        elif run.text.strip():
+            lines.append([run])
+    return [_line(line) for part in _columns(lines) for line in part]
+
+
+def _runs(page: Any) -> Iterator[_Run]:
+    import pypdfium2.raw as pdfium
+
+    text_page = page.get_textpage()
+    try:
+        handle, box, matrix = text_page.raw, pdfium.FS_RECTF(), pdfium.FS_MATRIX()
+        x, y = ctypes.c_double(), ctypes.c_double()
+        drawn, begin = None, _Run("", 0, 0, 0, 0, 0, _Font(False, False, False))
+        characters: list[tuple[str, float, float]] = []
+        count = min(pdfium.FPDFText_CountChars(handle), MOST_CHARACTERS)
+        for index in range(count):
+            code = pdfium.FPDFText_GetUnicode(handle, index)
+            found = pdfium.FPDFText_GetTextObject(handle, index)
+            if not found or not pdfium.FPDFText_GetLooseCharBox(handle, index, box):
+                continue
+            place = ctypes.addressof(found.contents)
+            if place != drawn:
+                yield from _joined(begin, characters)
+                drawn, characters = place, []
+                pdfium.FPDFText_GetMatrix(handle, index, matrix)
+                pdfium.FPDFText_GetCharOrigin(handle, index, x, y)
+                size = pdfium.FPDFText_GetFontSize(handle, index) * hypot(matrix.c, matrix.d)
+                across = abs(matrix.b) > abs(matrix.a)
+                turn = (1 if matrix.b > 0 else 3) if across else (0 if matrix.a >= 0 else 2)
+                begin = _Run("", 0, 0, (y.value, -x.value, -y.value, x.value)[turn], size, turn, _font(found))
+            ends = (box.left, box.right), (box.bottom, box.top), (-box.right, -box.left), (-box.top, -box.bottom)
+            left, right = ends[begin.turn]
+            # pdfium puts a space without width where it supposes one, and U+0002 in place of a hyphen at a line's end.
+            if right > left or code != 32:
+                characters.append(("-" if code in (2, 0xAD) else chr(code), left, right))
+        yield from _joined(begin, characters)
+    finally:
+        text_page.close()
+
+
+def _font(drawn: Any) -> _Font:
+    import pypdfium2.raw as pdfium
+
+    font = pdfium.FPDFTextObj_GetFont(drawn)
+    buffer = ctypes.create_string_buffer(256)
+    length = pdfium.FPDFFont_GetBaseFontName(font, buffer, len(buffer)) if font else 0
+    return _named(buffer.value if length else b"")
+
+
+@lru_cache(1024)
+def _named(name: bytes) -> _Font:
+    text = name.decode("latin-1")
+    return _Font(*(bool(kind.search(text)) for kind in (_BOLD, _MATH, _CODE)))
+
+
+def _joined(begin: _Run, characters: list[tuple[str, float, float]]) -> Iterator[_Run]:
+    if not characters:
+        return
+    text: list[str] = []
+    end, space = characters[0][1], SPACE * begin.size
+    accent = ""
+    for character, left, right in characters:
+        if left - end > space:
+            text.append(" ")
+        elif left < end - 20 * begin.size:  # one operator draws several lines
+            yield begin._replace(text=_spelled("".join(text)), left=characters[0][1], right=end)
+            return
+        if character in _ACCENTS:
+            accent = character
+        elif accent:
+            text.append(character + _ACCENTS[accent] if character.isalpha() and left < end else accent + character)
+            accent = ""
+        else:
+            text.append(character)
+        end = right
+    text.append(accent)
+    yield begin._replace(text=_spelled("".join(text)), left=characters[0][1], right=end)
+
+
+def _spelled(text: str) -> str:
+    """Spell out ligatures and compose accents; other forms of a character, as in x², stay."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize(
+        "NFC", "".join(unicodedata.normalize("NFKC", c) if "ﬀ" <= c <= "ﬆ" else c for c in text)
+    )
+
+
+def _continues(line: list[_Run], run: _Run) -> bool:
+    last = line[-1]
+    size = max(last.size, run.size, line[0].size)
+    # Large brackets and signs of sums hang from a baseline of their own.
+    most = (1.3 if run.font.is_math or last.font.is_math else 0.5) * size
+    # A subscript begins where the superscript above it does.
+    back = 4.0 if max(run.size, last.size) < 0.85 * line[0].size else 0.6
+    return min(abs(run.y - line[0].y), abs(run.y - last.y)) < most and last.right - back * size < run.left
+
+
+def _is_mark(line: list[_Run], run: _Run) -> bool:
+    """Whether characters are the mark of a footnote: raised figures behind a word."""
+    first = line[0]
+    is_raised = run.size < 0.85 * first.size and run.y > first.y + 0.15 * first.size
+    word = line[-1].text.rstrip('.,;:)”"')[-3:]
+    return is_raised and len(word) == 3 and word.isalpha() and bool(_MARK.fullmatch(run.text))
+
+
+def _columns(lines: list[list[_Run]]) -> Iterator[list[list[_Run]]]:
+    """Yield lines as they are drawn; where a page draws its rows across two columns, yield one column at a time."""
+    gaps = [
+        (before.right, after.left)
+        for line in lines
+        for before, after in pairwise(line)
+        if after.left - before.right > max(before.size, after.size)
+    ]
+    centre = _gutter(gaps)
+    crossed = [line for line in lines if line[0].left < centre < line[-1].right]
+    parted = [line for line in crossed if any(a.right <= centre <= b.left for a, b in pairwise(line))]
+    words = sum(len(run.text.split()) for line in parted for run in line)
+    # Rows of a table have fewer words than rows of two columns.
+    if len(parted) < 10 or len(parted) < 0.8 * len(crossed) or words < 8 * len(parted):
+        yield lines
+        return
+    left: list[list[_Run]] = []
+    right: list[list[_Run]] = []
+    for line in lines:
+        if line in parted or not line[0].left < centre < line[-1].right:
+            for part, inside in (
+                (left, [run for run in line if run.left < centre]),
+                (right, [run for run in line if run.left >= centre]),
+            ):
+                if inside:
+                    part.append(inside)
+        else:
+            yield left
+            yield right
+            yield [line]
+            left, right = [], []
+    yield left
+    yield right
+
+
+def _gutter(gaps: list[tuple[float, float]]) -> float:
+    """Return the place that most gaps cover."""
+    changes = sorted([(left, 1) for left, _ in gaps] + [(right, -1) for _, right in gaps])
+    best, place, depth = 0, 0.0, 0
+    for (at, change), (following, _) in pairwise(changes):
+        depth += change
+        if depth > best:
+            best, place = depth, (at + following) / 2
+    return place
+
+
+def _line(runs: list[_Run]) -> PdfLine:
+    text: list[str] = []
+    sizes: Counter[float] = Counter()
+    cells = 1
+    for number, run in enumerate(runs):
+        if number:
+            gap = run.left - runs[number - 1].right
+            size = max(run.size, runs[number - 1].size)
+            cells += gap > WIDE * size
+            if gap > SPACE * min(run.size, runs[number - 1].size):
+                text.append(" ")
+        text.append(run.text)
+        sizes[run.size] += len(run.text.strip())
+    seen = [run for run in runs if run.text.strip()] or runs
+    letters = sum(sizes.values()) or 1
+    size = max(sizes, key=sizes.__getitem__)
+    return PdfLine(
+        " ".join("".join(text).split()),
+        size,
+        all(run.font.is_bold for run in seen),
+        next((run.y for run in seen if run.size == size), seen[0].y),
+        runs[0].left,
+        runs[-1].right,
+        cells,
+        sum(len(run.text.strip()) for run in seen if run.font.is_math) / letters,
+        all(run.font.is_code for run in seen),
+    )
