@@ -88,7 +88,8 @@ _TINY_RUN = {
     "checkpoint.keep_interval_updates": 1,
 }
 #: Every row reads as many documents, most of them once, so there is no dropout; and the last checkpoint counts, so the
-#: loss is all that is validated, on the first documents.
+#: loss is all that is validated, on the first documents. With a recurrence in each layer a model learns to copy within
+#: 200 updates; without it, 600 are too few.
 _SMALL_RUN = {
     "optimization.max_update": 600,
     "optimization.max_epoch": 0,
@@ -99,6 +100,7 @@ _SMALL_RUN = {
     "lr_scheduler.warmup_updates": 100,
     "criterion.label_smoothing": 0.0,
     "model.num_heads": 4,
+    "model.recurrence": "sru",
     "model.dropout": 0.0,
     "model.attention_dropout": 0.0,
     "model.activation_dropout": 0.0,
