@@ -84,6 +84,12 @@ class LongDocumentSummarizationConfig(ScoredTaskConfig):
     max_target_positions: Optional[int] = _option(
         None, f"tokens of a summary; {MAX_TARGET_POSITIONS}, or what the checkpoint says"
     )
+    copying_updates: int = _option(
+        0,
+        "number of updates at the beginning in which the model copies spans of each document instead of writing its "
+        "summary. A model with a pointer and a recurrence learns to copy in a few hundred. Validation always writes "
+        "summaries",
+    )
     eval_rouge_args: str = _option(
         "{}",
         "generation arguments for --eval-rouge and --eval-metrics as a JSON object, e.g. '{\"beam\": 4}'; "

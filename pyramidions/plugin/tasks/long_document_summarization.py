@@ -5,10 +5,12 @@ from typing import Any, Optional
 from fairseq.tasks import register_task
 from torch import Tensor
 
+from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_options
-from pyramidions.plugin.hooks import block_ngrams
+from pyramidions.plugin.hooks import block_ngrams, seed_of
 from pyramidions.plugin.tasks import decoding
 from pyramidions.plugin.tasks.config import LongDocumentSummarizationConfig
+from pyramidions.plugin.tasks.copying import copying_batch
 from pyramidions.plugin.tasks.document_task import WritingTask
 from pyramidions.plugin.tasks.preprocessing import QUERIES, TAGS, Setting
 from pyramidions.plugin.tasks.splits import load_split
@@ -29,6 +31,8 @@ class LongDocumentSummarizationTask(WritingTask):
 
     def __init__(self, cfg: LongDocumentSummarizationConfig) -> None:
         super().__init__(cfg, _NAME, {QUERIES: Setting(None, False), TAGS: Setting(None, False)})
+        if cfg.copying_updates < 0:
+            raise UserError(f"--copying-updates must be at least 0, but is {cfg.copying_updates}.")
 
     def build_generator(self, models: list[Any], args: Any, *rest: Any, **kwargs: Any) -> Any:
         """Build fairseq's generator with the user's settings, else the models' own."""
@@ -50,6 +54,14 @@ class LongDocumentSummarizationTask(WritingTask):
         if prefix_tokens is None and prefix:
             prefix_tokens = source.new_tensor(prefix).repeat(len(source), 1)
         return super().inference_step(generator, models, sample, prefix_tokens, constraints)
+
+    def train_step(
+        self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        """Compute the loss of a batch and its gradients; in the first updates, that of copying its documents."""
+        if update_num < self.cfg.copying_updates and "net_input" in sample:
+            sample = copying_batch(sample, [seed_of(self.cfg), update_num])
+        return super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad)
 
     def validation_generator(self, model: Any) -> Any:
         """Return beam search with the settings of --eval-rouge-args, else the model's own."""

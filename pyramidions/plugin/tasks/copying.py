@@ -1,0 +1,60 @@
+"""A start at which a model copies its documents instead of writing their summaries."""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from pyramidions.text.tokenizer import EOS, PAD
+
+_SPAN = 32  # tokens, about a sentence
+
+
+def spans_to_copy(length: int, most: int, random: np.random.Generator) -> np.ndarray:
+    """Draw spans of a document, in reading order and without overlap.
+
+    Args:
+        length: tokens of the document.
+        most: tokens to draw at most.
+        random: decides.
+
+    Returns:
+        (T,), the positions of their tokens.
+    """
+    cuts = np.arange(random.integers(_SPAN), length, _SPAN)
+    spans = [span for span in np.split(np.arange(length), cuts) if len(span)]
+    chosen = np.sort(random.permutation(len(spans))[: -(-most // _SPAN)])
+    return np.concatenate([np.arange(0), *(spans[place] for place in chosen)])[:most]
+
+
+def copying_batch(sample: dict[str, Any], seed: list[int]) -> dict[str, Any]:
+    """Return a batch whose targets are spans of the documents, as long as its longest summary.
+
+    Args:
+        sample: a batch of fairseq's, padded on the right, with sources (B, L) and targets (B, T).
+        seed: decides, with the number of each document, which spans these are.
+    """
+    source, summaries = sample["net_input"]["src_tokens"], sample["target"]
+    most = summaries.size(1) - 1
+    drawn = [
+        spans_to_copy(length - 1, most, np.random.default_rng([*seed, document]))
+        for length, document in zip(sample["net_input"]["lengths"], sample["id"].tolist(), strict=True)
+    ]
+    # Spans end where a summary would: in </s>, which padding follows.
+    places = torch.zeros(len(drawn), max(map(len, drawn)) + 1, dtype=torch.long)
+    fill = torch.full_like(places, PAD)
+    for row, positions in enumerate(drawn):
+        places[row, : len(positions)] = torch.from_numpy(positions)
+        fill[row, : len(positions)] = -1
+        fill[row, len(positions)] = EOS
+    places, fill = places.to(source.device), fill.to(source.device)
+    # (B, L) -> (B, T')
+    target = torch.where(fill < 0, source.gather(1, places), fill)
+    first = sample["net_input"]["prev_output_tokens"][:, :1]
+    before = torch.cat([first, target[:, :-1].masked_fill(target[:, :-1] == EOS, PAD)], dim=1)
+    return {
+        **sample,
+        "target": target,
+        "ntokens": sum(map(len, drawn)) + len(drawn),
+        "net_input": {**sample["net_input"], "prev_output_tokens": before},
+    }
