@@ -55,10 +55,9 @@ _GROUPS = {
     "--long",
     "long",
     type=click.Choice(LONG),
-    default="truncate",
-    show_default=True,
     help="truncate: read the beginning; chunk: summarize piece by piece; merge: summarize the summaries of the pieces; "
-    "sections: summarize each section, also of short documents; extract: read the sentences that --select selects.",
+    "sections: summarize each section, also of short documents; extract: read the sentences that --select selects.  "
+    "[default: the model's, mostly truncate]",
 )
 @click.option(
     "--section-types",
@@ -117,7 +116,7 @@ def summarize(
     queries: tuple[str, ...],
     query_file: Path | None,
     query_field: str | None,
-    long: str,
+    long: str | None,
     section_types: Path | None,
     select: str | None,
     sampling: bool,
@@ -148,8 +147,10 @@ def summarize(
     check_model(model, "summarize")
     from pyramidions.cli.naming import naming_options, option
     from pyramidions.documents.source import Fields
+    from pyramidions.inference.model_files import reads_long
     from pyramidions.inference.stream import inputs_together
 
+    long = long or reads_long(model)
     if section_types is not None and long != "sections":
         raise UserError("--section-types is an option of --long sections, which is not given.")
     if select is not None and long != "extract":

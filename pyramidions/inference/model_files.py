@@ -21,7 +21,7 @@ from pyramidions.inference.export_folder import (
     require,
 )
 from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER, ModelKind
-from pyramidions.models.config import names_in_files
+from pyramidions.models.config import PyramidionConfig, names_in_files
 from pyramidions.text.tokenizer import Tokenizer
 
 #: How a language model calls the characters that it reads at once.
@@ -102,6 +102,17 @@ def find_file(path: str | Path, *wanted: ModelKind) -> FoundFile:
     raise UserError(
         f"{path} must hold an exported model ({CONFIG}), {' or '.join(CHECKPOINTS)}, but holds none of them."
     )
+
+
+def reads_long(path: str | Path) -> str:
+    """Return how a model that writes was trained to read documents that are longer than it reads.
+
+    Raises:
+        UserError: as `find_file`.
+    """
+    about = Path(path) / CONFIG
+    config = read_config(about)["model"] if about.is_file() else find_file(path, SUMMARIZER).config
+    return str(config.get("decoding_long", PyramidionConfig.decoding_long))
 
 
 def _from_checkpoint(path: Path, wanted: tuple[ModelKind, ...]) -> FoundFile:

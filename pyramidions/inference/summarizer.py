@@ -97,7 +97,7 @@ class Summarizer:
         *,
         query: str | Iterable[str] | None = None,
         batch_size: Count = 8,
-        long: Long = "truncate",
+        long: Long | None = None,
         section_types: str | Path | None = None,
         select: str | Path | None = None,
         copied: bool = False,
@@ -116,7 +116,8 @@ class Summarizer:
             query: what the summary of each document answers, or a list of one query for each document; for a model that
                 was trained with queries, and only for such a model.
             batch_size: documents that are read at once.
-            long: what becomes of a document that is longer than the model reads: "truncate" reads its beginning;
+            long: what becomes of a document that is longer than the model reads: None does what the model was trained
+                for, mostly "truncate", which reads its beginning;
                 "chunk" joins the summaries of its pieces; "merge" summarizes these summaries; "sections" joins the
                 summaries of its sections, whatever its length, and the lengths are shared among them; "extract" reads
                 the sentences that `select` selects.
@@ -138,6 +139,7 @@ class Summarizer:
         """
         check_queries(self.model.queries, query is not None)
         settings = decoding_settings(self.model, **decoding)
+        long = self.model.config.decoding_long if long is None else long
         reader = self.long_reader(long, None if section_types is None else Path(section_types), select)
         parts: list[list[Part]] = []
         queries: list[str | None] = []

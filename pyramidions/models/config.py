@@ -25,6 +25,7 @@ from pyramidions.nn.scorer import SCORER
 from pyramidions.nn.segments import SEGMENT_UPSAMPLING, SEGMENTS
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.upsampling import UPSAMPLING
+from pyramidions.text.reading import LONG
 
 MAX_SOURCE_POSITIONS = 8192
 MAX_TARGET_POSITIONS = 1024
@@ -197,6 +198,11 @@ class PyramidionConfig(EncoderConfig):
     decoding_max_length: int = described(966, "most tokens of a summary, unless --max-len-b is given")
     decoding_no_repeat_ngram: int = described(
         0, "n of the n-grams that a summary holds at most once, unless --no-repeat-ngram-size is given; 0 allows all"
+    )
+    decoding_long: str = described(
+        "truncate",
+        f"how `pyramidions summarize` reads a document that is longer than the model reads, unless --long is given: "
+        f"{', '.join(LONG)}",
     )
 
 

@@ -18,6 +18,7 @@ from pyramidions.models.declared import about
 from pyramidions.models.notation import lengths_in, parse_part, parse_parts, written
 from pyramidions.models.older_fields import NONE
 from pyramidions.models.spec import Part
+from pyramidions.text.reading import LONG
 
 Value = TypeVar("Value")
 
@@ -138,6 +139,8 @@ def check_numbers(config: EncoderConfig | LanguageModelConfig) -> None:
             f"`decoding_length_penalty` must be from -{_STRONGEST_PENALTY} to {_STRONGEST_PENALTY}, but is "
             f"{config.decoding_length_penalty}."
         )
+    if isinstance(config, PyramidionConfig) and config.decoding_long not in LONG:
+        raise UserError(f"`decoding_long` must be one of {', '.join(LONG)}, but is {shown(config.decoding_long)}.")
     if isinstance(config, EncoderConfig) and config.max_source_positions is not None:
         check_lengths(config.max_source_positions, LONGEST_TEXT)
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 from pyramidions.base.errors import UserError
 from pyramidions.files.progress import counted
 from pyramidions.runs.progress import as_time
-from pyramidions.runs.recipe import CPU_TFLOPS, GPU_TFLOPS, CorpusSize, recipe, rounded_up, tier_of
+from pyramidions.runs.recipe import CPU_TFLOPS, GPU_TFLOPS, CorpusSize, Selecting, recipe, rounded_up, tier_of
 
 #: Documents below which a summarizer that starts from random weights does not learn to write.
 FEW = 5_000
@@ -150,8 +150,10 @@ class Kind(NamedTuple):
 
     Attributes:
         task: fairseq's --task; "" for a kind that it does not train.
-        labels: its data says which sentences a summary would take; documents are read by their sections.
+        labels: its data says which sentences a summary would take.
         vocab_size: pieces that suit a number of documents, on a number of GPUs.
+        selecting: how it reads selected sentences of documents, by their number and that of GPUs; None if it reads
+            whole documents.
         schedule: how it is trained on a corpus, by a machine, in so many hours; None for no limit.
         next_command: what one does with the model.
     """
@@ -159,6 +161,7 @@ class Kind(NamedTuple):
     task: str
     labels: bool
     vocab_size: Callable[[int, int], int]
+    selecting: Callable[[int, int], Selecting | None]
     schedule: Callable[[CorpusSize, Machine, float | None], Schedule]
     next_command: Callable[[Path], str]
 
@@ -169,6 +172,7 @@ KINDS = {
         task="long_document_summarization",
         labels=False,
         vocab_size=lambda documents, gpus: tier_of(documents, gpus).vocab_size,
+        selecting=lambda documents, gpus: tier_of(documents, gpus).selecting,
         schedule=_summarizer,
         next_command=lambda model: f"pyramidions summarize {shlex.quote(str(model))} paper.pdf",
     ),
@@ -176,6 +180,7 @@ KINDS = {
         task="extractive_summarization",
         labels=True,
         vocab_size=lambda documents, gpus: 4000 if documents <= 2_000 else 16_000,
+        selecting=lambda documents, gpus: None,
         schedule=_extractor,
         next_command=lambda model: f"pyramidions extract --method {shlex.quote(str(model))} paper.pdf",
     ),
@@ -183,6 +188,7 @@ KINDS = {
         task="",
         labels=True,
         vocab_size=lambda documents, gpus: 0,
+        selecting=lambda documents, gpus: None,
         schedule=_concepts,
         next_command=lambda model: f"pyramidions extract --method {shlex.quote(str(model))} paper.pdf",
     ),

@@ -11,7 +11,7 @@ from pyramidions.data.manifest import distribution
 from pyramidions.files.progress import counted
 from pyramidions.runs.arguments import Arguments, Sources, absolute, find_sources
 from pyramidions.runs.kinds import CONCEPTS, KINDS, Kind, Machine, Schedule, choose_kind, find_machine
-from pyramidions.runs.recipe import CorpusSize
+from pyramidions.runs.recipe import CorpusSize, Selecting
 
 _PIECES = 1.5  # of a word, about, in vocabularies of these sizes
 
@@ -29,6 +29,7 @@ class Plan:
         why: this kind.
         vocab_size: number of pieces.
         gpus, memory: of the machine.
+        has_queries: documents have queries; sentences are then not selected without them.
     """
 
     given: dict[str, str]
@@ -40,6 +41,17 @@ class Plan:
     vocab_size: int
     gpus: int
     memory: float
+    has_queries: bool = False
+
+    @property
+    def selecting(self) -> Selecting | None:
+        """How the model reads selected sentences; None if it reads whole documents."""
+        return None if self.has_queries else self.of_kind.selecting(self.documents, self.gpus)
+
+    @property
+    def by_sections(self) -> bool:
+        """Whether documents are read by their sections, since sentences are labelled or selected."""
+        return self.of_kind.labels or self.selecting is not None
 
     @property
     def machine(self) -> Machine:
@@ -84,19 +96,23 @@ def make_plan(arguments: Arguments) -> tuple[Plan, Survey]:
     machine = find_machine(0 if arguments.kind == CONCEPTS else arguments.gpus)
     sources = find_sources(arguments.documents, arguments.config)
     train = partial(arguments.corpus, sources.given["train"], "train")
-    # An extractor reads sections; `auto` makes a summarizer only of many documents, which are then read again.
-    found = survey(train(sections=arguments.kind != "summarizer"))
+    # Those who select sentences read sections; the others' documents are then read again.
+    found = survey(train(sections=True))
     documents, has_queries = _sizes(found, sources).get("train", found.documents), arguments.query_field is not None
     name, why = choose_kind(arguments.kind, documents, machine, has_queries)
-    kind = KINDS[name]
-    if arguments.kind == "auto" and not kind.labels:
-        found = survey(train(sections=False))
-    sizes = _sizes(found, sources)
-    documents = sizes.get("train", found.documents)
-    _check_others(arguments, sources, kind)
-    vocab_size = arguments.vocab_size or kind.vocab_size(documents, machine.gpus)
+    vocab_size = arguments.vocab_size or KINDS[name].vocab_size(documents, machine.gpus)
     given = {split: absolute(name) for split, name in sources.given.items()}
-    plan = Plan(given, sizes, documents, found.skipped, name, why, vocab_size, *machine)
+
+    def plan_of(found: Survey) -> Plan:
+        sizes = _sizes(found, sources)
+        documents = sizes.get("train", found.documents)
+        return Plan(given, sizes, documents, found.skipped, name, why, vocab_size, *machine, has_queries)
+
+    plan = plan_of(found)
+    if not plan.by_sections:
+        found = survey(train(sections=False))
+        plan = plan_of(found)
+    _check_others(arguments, sources, plan.by_sections)
     return plan, found
 
 
@@ -104,12 +120,12 @@ def _sizes(found: Survey, sources: Sources) -> dict[str, int]:
     return held_out(found.hashes, sources.missing, sources.given["train"]) if sources.missing else {}
 
 
-def _check_others(arguments: Arguments, sources: Sources, kind: Kind) -> None:
+def _check_others(arguments: Arguments, sources: Sources, by_sections: bool) -> None:
     """Read the given splits except `train` once, so that errors show before anything is written."""
     for split, name in sources.given.items():
         if split != "train":
             # HipoRank reads the sections of the test split for every kind of model.
-            for sections in {kind.labels, kind.labels or split == "test"}:
+            for sections in {by_sections, by_sections or split == "test"}:
                 survey(arguments.corpus(name, split, sections=sections))
 
 
@@ -117,6 +133,7 @@ def estimated(plan: Plan, found: Survey, arguments: Arguments) -> Schedule:
     """Return how the model would be trained, before the documents are prepared: their tokens are estimated."""
     source, target = (distribution(np.ceil(_PIECES * words)) for words in (found.source_words, found.target_words))
     target = {name: int(value) for name, value in target.items()}
-    has_queries = arguments.query_field is not None
-    corpus = CorpusSize(plan.documents, plan.vocab_size, source, target, has_queries)
+    if plan.selecting is not None:
+        source = {name: min(value, plan.selecting.budget) for name, value in source.items()}
+    corpus = CorpusSize(plan.documents, plan.vocab_size, source, target, plan.has_queries, plan.selecting)
     return plan.of_kind.schedule(corpus, plan.machine, arguments.hours)

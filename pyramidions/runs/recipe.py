@@ -12,6 +12,20 @@ GPU_TFLOPS, CPU_TFLOPS = 10.0, 0.03
 _WEIGHT_BYTES = 16  # a parameter in float32, its gradient and Adam's two moments
 
 
+class Selecting(NamedTuple):
+    """How a model reads sentences that are selected from a document in place of its beginning.
+
+    Attributes:
+        budget: tokens of these sentences at most.
+        fields: of the model, beside those of its tier; nothing is pooled.
+        flags: of the training, beside.
+    """
+
+    budget: int
+    fields: dict[str, Any]
+    flags: tuple[str, ...]
+
+
 class CorpusSize(NamedTuple):
     """What is known of a prepared corpus.
 
@@ -21,6 +35,7 @@ class CorpusSize(NamedTuple):
         source: "mean" and "p95" of a document's tokens.
         target: "mean", "min" and "max" of a summary's tokens.
         has_queries: documents have queries; a scorer that reads them decides then what is kept.
+        selecting: how sentences were selected from them; None for whole documents.
     """
 
     documents: int
@@ -28,6 +43,7 @@ class CorpusSize(NamedTuple):
     source: Mapping[str, float]
     target: Mapping[str, float]
     has_queries: bool = False
+    selecting: Selecting | None = None
 
 
 class Tier(NamedTuple):
@@ -41,6 +57,7 @@ class Tier(NamedTuple):
         fields: what differs from it.
         pooled: after each layer, by how much the longest document is condensed; None where a layer keeps all.
         longest: most tokens of a document that are read.
+        selecting: how `pyramidions train` shortens documents first; None if it does not.
         update: documents an update.
         epochs: most epochs.
         warmup: updates of the warm-up at most, and epochs at most.
@@ -54,6 +71,7 @@ class Tier(NamedTuple):
     fields: dict[str, Any]
     pooled: tuple[int | None, ...]
     longest: int
+    selecting: Selecting | None
     update: int
     epochs: int
     warmup: tuple[int, int]
@@ -68,20 +86,24 @@ TIERS = (
         name="hundreds",
         most=2_000,
         vocab_size=4000,
-        arch="pyramidion",
+        # With a pointer and a recurrence a model learns to copy in a few hundred updates.
+        arch="pyramidion_pointer",
         fields={
-            "embed_dim": 128,
-            "ffn_embed_dim": 512,
+            "embed_dim": 192,
+            "ffn_embed_dim": 768,
             "num_heads": 4,
             "normalize_before": True,
+            "recurrence": "sru",
+            "attention_dropout": 0.0,
             "self_attention": "blockwise(block_size=256)",
         },
         pooled=(4, 16),
         longest=2048,
+        selecting=Selecting(640, {"self_attention": "full", "decoding_long": "extract"}, ("--copying-updates", "400")),
         update=8,
         epochs=20,
         warmup=(500, 2),
-        flags=("--lr", "2e-3", *_DECAY, "--validate-interval", "1", "--stopping-patience", "3"),
+        flags=("--lr", "1e-3", *_DECAY, "--validate-interval", "1", "--stopping-patience", "3"),
     ),
     # The best shallow model of table 2, row 8.
     Tier(
@@ -92,6 +114,7 @@ TIERS = (
         fields={"normalize_before": True},
         pooled=(None, 4),
         longest=8192,
+        selecting=None,
         update=32,
         epochs=30,
         warmup=(2_000, 3),
@@ -106,6 +129,7 @@ TIERS = (
         fields={},
         pooled=(None, 4, 16, None, None, None),
         longest=8192,
+        selecting=None,
         update=256,
         epochs=30,
         warmup=(5_000, 10),
@@ -201,6 +225,7 @@ def recipe(
             *("--arch", tier.arch, *model_flags(fields)),
             *("--max-source-positions", str(source), "--max-target-positions", str(target)),
             *("--criterion", "pooled_cross_entropy", "--optimizer", "adam", "--clip-norm", "1.0", *tier.flags),
+            *(() if corpus.selecting is None else corpus.selecting.flags),
             *("--warmup-updates", str(warmup), "--max-epoch", str(tier.epochs), "--batch-size", str(batch)),
             *("--update-freq", str(frequency), "--no-epoch-checkpoints"),
         )
@@ -218,9 +243,12 @@ def rounded_up(tokens: float, multiple: int) -> int:
 
 
 def _fields(tier: Tier, source: int, corpus: CorpusSize) -> dict[str, Any]:
-    pooled = ",".join(str(by and source // by) for by in tier.pooled)
+    by_layer = tier.pooled if corpus.selecting is None else (None,) * len(tier.pooled)
+    pooled = ",".join(str(by and source // by) for by in by_layer)
     # A model that saw few documents repeats itself.
     fields = {**tier.fields, "pooling_lengths": pooled, "decoding_no_repeat_ngram": 3}
+    if corpus.selecting is not None:
+        fields |= corpus.selecting.fields
     if corpus.target["min"] < PyramidionConfig.decoding_min_length:
         fields["decoding_min_length"] = corpus.target["min"]
     if corpus.has_queries:

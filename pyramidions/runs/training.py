@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -15,6 +15,7 @@ from pyramidions.data.folder import DataFolder
 from pyramidions.data.holdout import survey, write_splits
 from pyramidions.data.prepare import prepare
 from pyramidions.data.readers import Corpus, Document
+from pyramidions.data.select_sentences import SelectSentences
 from pyramidions.data.vocabulary import Settings, VocabSizeError
 from pyramidions.documents.record_fields import sectioned_text
 from pyramidions.extract import Budget, HipoRank, Lead, Ranker, SelectionRules
@@ -51,6 +52,9 @@ Extracts of {words} words of the test split:
 ```
 """
 _LINES = 200  # of the log for a whole training, about
+#: Methods that need no training, with which a model is compared; their extracts lie in files of these names.
+_UNTRAINED: Mapping[str, Ranker] = {"lead": Lead(), "hiporank": HipoRank()}
+_RIVALS = tuple(word for name in _UNTRAINED for word in ("--baseline", name))
 
 
 class Places(NamedTuple):
@@ -65,7 +69,6 @@ class Places(NamedTuple):
         checkpoints: what fairseq-train saves.
         train_log: what it prints.
         summaries: those of the test split, as fairseq-generate writes them.
-        hiporank: those of HipoRank, which needs no training.
         scores: all figures.
         table: the scores as one reads them.
         papers: documents as a model of concepts reads them.
@@ -81,7 +84,6 @@ class Places(NamedTuple):
     checkpoints: Path
     train_log: Path
     summaries: Path
-    hiporank: Path
     scores: Path
     table: Path
     papers: Path
@@ -99,7 +101,7 @@ class Places(NamedTuple):
             raise UserError(f"MODEL must end in the name of a folder to make, but is {model}.")
         work = model.with_name(f"{model.name}.work")
         folders = ("run.json", "documents", "data", "checkpoints")
-        files = ("train.log", "generate-test.txt", "hiporank", "scores.json", "scores.txt")
+        files = ("train.log", "generate-test.txt", "scores.json", "scores.txt")
         more = ("papers", "fitted", "references.jsonl")
         return cls(model, work, *(work / name for name in (*folders, *files, *more)))
 
@@ -169,7 +171,7 @@ class Training:
 
     def divide(self) -> list[Command]:
         """Hold documents out for validation and testing."""
-        corpus = self.arguments.corpus(self.plan.given["train"], "train", sections=self.plan.of_kind.labels)
+        corpus = self.arguments.corpus(self.plan.given["train"], "train", sections=self.plan.by_sections)
         write_splits(self.places.documents, corpus, survey(corpus).hashes, self.plan.held_out)
         return []
 
@@ -189,14 +191,23 @@ class Training:
 
     def _prepare(self, vocab_size: int) -> None:
         corpora = {split: self._documents(split) for split in (*self.plan.given, *self.plan.held_out)}
-        settings, labels = Settings(vocab_size=vocab_size), self.plan.of_kind.labels
-        prepare(self.places.data, corpora, settings, labels=labels, workers=available_cores(), overwrite=True)
+        settings, selecting, pairings = Settings(vocab_size=vocab_size), self.plan.selecting, {}
+        if selecting is not None:
+            select = SelectSentences(HipoRank, selecting.budget, {"method": "hiporank"})
+            pairings = dict.fromkeys(corpora, select)
+        prepare(
+            *(self.places.data, corpora, settings),
+            labels=self.plan.of_kind.labels,
+            pairings=pairings,
+            workers=available_cores(),
+            overwrite=True,
+        )
 
     def _documents(self, split: str) -> Corpus:
         """Return the documents of a split; those of the train split without the ones held out."""
         divided = str(self.places.documents / f"{split}.jsonl")
         name = divided if split in self.plan.held_out else self.plan.given[split]
-        return self.arguments.corpus(name, split, sections=self.plan.of_kind.labels)
+        return self.arguments.corpus(name, split, sections=self.plan.by_sections)
 
     def train(self) -> list[Command]:
         """Return how the model is trained until fairseq is done."""
@@ -239,22 +250,20 @@ class Training:
             for document in self._documents("test"):
                 number += 1
                 file.write(json.dumps({"id": document.id, "summary": document.target}).encode() + b"\n")
-        rankers = {
-            "lead": Lead(),
-            "hiporank": HipoRank(),
-            CONCEPTS: ConceptRanker(load_concepts(places.fitted), Budget(words)),
-        }
+        concepts = ConceptRanker(load_concepts(places.fitted), Budget(words))
+        self._write_extracts(number, words, {**_UNTRAINED, CONCEPTS: concepts})
+        return []
+
+    def _write_extracts(self, number: int, words: int, rankers: Mapping[str, Ranker]) -> None:
         for name, ranker in rankers.items():
             rules = SelectionRules(Budget(words), stops=ranker.stops)
-            write_extracts(places.work / name, with_headings(self._documents("test")), number, ranker, rules)
-        return []
+            write_extracts(self.places.work / name, with_headings(self._documents("test")), number, ranker, rules)
 
     def score_extracts(self) -> list[Command]:
         """Return how the extracts are scored."""
-        rivals = ("--baseline", "lead", "--baseline", "hiporank", "--json", self.places.scores.name)
-        return [
-            Command(program("pyramidions", "score", CONCEPTS, "--references", self.places.references.name, *rivals))
-        ]
+        places = self.places
+        against = ("--references", places.references.name, *_RIVALS, "--json", places.scores.name)
+        return [Command(program("pyramidions", "score", CONCEPTS, *against))]
 
     def write(self) -> list[Command]:
         """Write the model with a card."""
@@ -298,17 +307,16 @@ class Training:
             folder = DataFolder(self.places.data)
             pieces, train = folder.manifest["vocab_size"], folder.manifest["splits"]["train"]
             lengths = train["source_tokens"], train["target_tokens"]
-            corpus = CorpusSize(train["documents"], pieces, *lengths, folder.has_queries)
+            corpus = CorpusSize(train["documents"], pieces, *lengths, folder.has_queries, self.plan.selecting)
             schedule = self.plan.of_kind.schedule(corpus, self.plan.machine, self.arguments.hours)
             self.state.note(schedule=schedule._asdict())
         return Schedule.read(self.state.facts["schedule"])
 
     def summarize(self) -> list[Command]:
-        """Summarize the test split with HipoRank; return how the model does."""
+        """Summarize the test split with methods that need no training; return how the model does."""
         places, splits = self.places, DataFolder(self.places.data).manifest["splits"]
         words = round(splits["train"]["target_words"]["mean"])
-        documents = with_headings(self._documents("test"))
-        write_hiporank(places.hiporank, documents, splits["test"]["documents"], words)
+        self._write_extracts(splits["test"]["documents"], words, _UNTRAINED)
         # Summaries of an interrupted run are written anew.
         places.summaries.unlink(missing_ok=True)
         return [Command(generate_command(places, self.plan, self._schedule()))]
@@ -327,8 +335,10 @@ class Training:
         places, kind = self.places, self.plan.kind
         # The table then says "extractor".
         shutil.copyfile(places.summaries, places.work / kind)
-        rivals = ("--lead", "--baseline", places.hiporank.name)
-        words = program("pyramidions", "score", kind, "--data", places.data.name, *rivals, "--json", places.scores.name)
+        # Not --lead: the data may hold selected sentences.
+        words = program(
+            "pyramidions", "score", kind, "--data", places.data.name, *_RIVALS, "--json", places.scores.name
+        )
         return [Command(words)]
 
     def export(self) -> list[Command]:
@@ -371,22 +381,17 @@ def with_headings(corpus: Corpus) -> Iterator[Document]:
         yield document._replace(source=sectioned_text(record.value, record.place) or document.source)
 
 
-def write_hiporank(path: Path, documents: Iterable[Document], number: int, words: int) -> None:
-    """Write the extracts of HipoRank, which needs no training, one a line.
+def write_extracts(
+    path: Path, documents: Iterable[Document], number: int, ranker: Ranker, rules: SelectionRules
+) -> None:
+    """Write extracts, one a line.
 
     Args:
         path: the file.
         documents: in the order of the references.
         number: of them.
-        words: most words of an extract.
+        ranker, rules: select the sentences.
     """
-    write_extracts(path, documents, number, HipoRank(), SelectionRules(Budget(words=words)))
-
-
-def write_extracts(
-    path: Path, documents: Iterable[Document], number: int, ranker: Ranker, rules: SelectionRules
-) -> None:
-    """Write extracts, one a line; `ranker` and `rules` select the sentences, others are as in `write_hiporank`."""
     work = partial(_extract_line, ranker=ranker, rules=rules)
     description = f"extracting with {type(ranker).__name__}"
     with atomic_file(path) as file, progress_bar(description, number, "documents") as bar:

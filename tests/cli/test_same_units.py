@@ -92,7 +92,7 @@ def test_a_summarizer_reads_the_text_and_its_baseline_the_sections(release, extr
         read.extend(documents)  # type: ignore[call-overload]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pyramidions.runs.training.write_hiporank", stop)
+    monkeypatch.setattr("pyramidions.runs.training.write_extracts", stop)
     with pytest.raises(KeyboardInterrupt):
         made.summarize()
     headings = [extraction_stream.document_outline(found.source).headings for found in read]

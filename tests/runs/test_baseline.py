@@ -6,7 +6,8 @@ from pathlib import Path
 from tables import for_each
 
 from pyramidions.data.readers import Corpus, Document
-from pyramidions.runs.training import advice, with_headings, write_hiporank
+from pyramidions.extract import Budget, HipoRank, SelectionRules
+from pyramidions.runs.training import advice, with_headings, write_extracts
 
 
 @for_each(
@@ -48,7 +49,7 @@ def test_what_scored_best_is_recommended(
 def test_extracts_are_lines_in_the_order_of_the_documents_within_the_words(tmp_path: Path) -> None:
     texts = ("One two three four. Five six. Seven eight nine.", "Alone here.")
     documents = [Document(str(number), text, "") for number, text in enumerate(texts)]
-    write_hiporank(tmp_path / "hiporank", documents, 2, 3)
+    write_extracts(tmp_path / "hiporank", documents, 2, HipoRank(), SelectionRules(Budget(words=3)))
     first, second = (tmp_path / "hiporank").read_text().splitlines()
     assert first in texts[0] and len(first.split()) <= 3 and second == "Alone here."
 

@@ -1,6 +1,7 @@
 """What `pyramidions train` decides before it begins."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +51,7 @@ def test_the_vocabulary_grows_with_the_corpus():
 def test_a_schedule_is_the_recipe_of_the_corpus_and_the_machine():
     corpus = CorpusSize(12_000, 16_000, {"mean": 3000.0, "p95": 6000.0}, {"mean": 200.0, "min": 20, "max": 600})
     small, large = (KINDS["summarizer"].schedule(corpus, machine, None) for machine in (CPU, GPU))
-    assert small.about.startswith("pyramidion, ") and large.about.startswith("transpooler, ")
+    assert small.about.startswith("pyramidion_pointer, ") and large.about.startswith("transpooler, ")
     assert small.updates == 20 * 1_500
     assert "--eval-rouge" in large.flags and large.hours < small.hours
 
@@ -94,15 +95,15 @@ def test_a_file_is_divided_and_a_folder_with_all_splits_is_not(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("kind", ["auto", "extractor"])
-def test_documents_of_an_extractor_may_have_sections_alone(tmp_path: Path, kind: str) -> None:
-    record = {"abstract": "e f.", "sections": [["a b c d."]], "section_names": ["Methods"]}
+def test_documents_whose_sentences_are_selected_may_have_sections_alone(tmp_path: Path, kind: str) -> None:
+    record = {"abstract": "e f.", "query": "g?", "sections": [["a b c d."]], "section_names": ["Methods"]}
     papers = tmp_path / "papers.jsonl"
     papers.write_text(f"{json.dumps(record)}\n" * 40)
     plan, found = make_plan(Arguments(str(papers), kind, gpus=0))
     # The heading is a word.
     assert plan.documents == 34 and found.source_words.tolist() == [5] * 40
     with pytest.raises(UserError, match="lacks the field 'article'"):
-        make_plan(Arguments(str(papers), "summarizer", gpus=0))
+        make_plan(Arguments(str(papers), "summarizer", gpus=0, query_field="query"))
 
 
 def test_wrong_sections_of_the_test_split_are_found_before_the_training(tmp_path: Path) -> None:
@@ -184,3 +185,27 @@ def test_documents_with_queries_train_a_summarizer(tmp_path: Path) -> None:
     assert (plan.kind, plan.why) == ("summarizer", "extractors read no queries")
     with pytest.raises(UserError, match="^--kind extractor excludes --query-field: extractors read no queries.$"):
         make_plan(Arguments(str(path), "extractor", gpus=0, query_field="query"))
+
+
+def test_without_a_gpu_a_summarizer_copies_at_first_and_reads_selected_sentences_that_nothing_pools() -> None:
+    lengths = {"mean": 600.0, "p95": 640.0}, {"mean": 200.0, "min": 20, "max": 600}
+    selecting = KINDS["summarizer"].selecting(12_000, 0)
+    assert selecting is not None and KINDS["summarizer"].selecting(12_000, 1) is None
+    assert KINDS["extractor"].selecting(12_000, 0) is None
+
+    def flags(corpus: CorpusSize) -> list[str]:
+        return list(KINDS["summarizer"].schedule(corpus, CPU, None).flags)
+
+    corpus = CorpusSize(12_000, 4000, *lengths)
+    selected, whole = flags(corpus._replace(selecting=selecting)), flags(corpus)
+    assert selected[selected.index("--pooling-lengths") + 1] == "None,None"
+    assert selected[selected.index("--decoding-long") + 1] == "extract" and "--copying-updates" in selected
+    assert "--decoding-long" not in whole and "--copying-updates" not in whole
+    assert whole[whole.index("--pooling-lengths") + 1] == "256,64"
+
+
+def test_sentences_are_not_selected_from_documents_with_queries() -> None:
+    plan = Plan({"train": "papers.jsonl"}, {}, 200, 0, "summarizer", "asked", 4000, 0, 16e9)
+    assert plan.selecting is not None and plan.by_sections
+    asked = replace(plan, has_queries=True)
+    assert asked.selecting is None and not asked.by_sections

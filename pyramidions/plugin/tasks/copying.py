@@ -23,7 +23,9 @@ def spans_to_copy(length: int, most: int, random: np.random.Generator) -> np.nda
     """
     cuts = np.arange(random.integers(_SPAN), length, _SPAN)
     spans = [span for span in np.split(np.arange(length), cuts) if len(span)]
-    chosen = np.sort(random.permutation(len(spans))[: -(-most // _SPAN)])
+    order = random.permutation(len(spans))
+    enough = np.searchsorted(np.cumsum([len(spans[place]) for place in order]), most) + 1
+    chosen = np.sort(order[:enough])
     return np.concatenate([np.arange(0), *(spans[place] for place in chosen)])[:most]
 
 
