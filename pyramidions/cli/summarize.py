@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.reading import BY_HEADINGS, LONG
 from pyramidions.cli.job import Job
 from pyramidions.cli.job_options import Asked, check_model, job_command, model_name, reading_options, writing_options
 from pyramidions.cli.option_groups import Grouped
@@ -15,7 +16,6 @@ from pyramidions.cli.outputs import PATH
 from pyramidions.cli.precision_option import precision_option
 from pyramidions.cli.worker import Layout, Report, Result, Worker, listed
 from pyramidions.inference.precision import AUTO
-from pyramidions.text.reading import BY_HEADINGS, LONG
 
 if TYPE_CHECKING:
     from pyramidions.documents.source import InputText

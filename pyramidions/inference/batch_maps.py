@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from pyramidions.base.arguments import Count, checked
 from pyramidions.base.errors import UserError
 from pyramidions.base.optional import optional_library
+from pyramidions.base.reading import Long
 from pyramidions.data.section_types import section_types as table_of_types
 from pyramidions.extract.extraction import extract
 from pyramidions.extract.methods import ORACLE, method_or_model
@@ -17,7 +18,6 @@ from pyramidions.inference.decoding_options import DecodingOptions, SamplingOpti
 from pyramidions.inference.extractor import Extractor, document_outline
 from pyramidions.inference.precision import FLOAT32, PrecisionName
 from pyramidions.text.outline import outline
-from pyramidions.text.reading import Long
 from pyramidions.text.text_windows import holds_text
 
 if TYPE_CHECKING:

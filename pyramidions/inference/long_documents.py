@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyramidions.base.arguments import checked
+from pyramidions.base.reading import Long
 from pyramidions.data.section_types import SectionTypes, section_types
 from pyramidions.data.select_sentences import select_tokens
 from pyramidions.inference.reader import OnRead, Reader, TokenizedText
 from pyramidions.inference.selection_model import Selection, selection
 from pyramidions.inference.summary import Coverage, Summary, copied_share
 from pyramidions.text.outline import outline
-from pyramidions.text.reading import Long
 
 #: Writes the summaries of what a model reads at once.
 Write = Callable[[list[TokenizedText]], list[Summary]]

@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 from pyramidions.base.arguments import Count, checked
 from pyramidions.base.device import Device, found_device
 from pyramidions.base.errors import UserError
+from pyramidions.base.reading import Long
 from pyramidions.data.section_types import SectionTypes
 from pyramidions.files.parallel import chunks
 from pyramidions.inference.decoding_options import DecodingOptions
@@ -28,7 +29,6 @@ from pyramidions.inference.settings import settings as about_model
 from pyramidions.inference.summary import Summary
 from pyramidions.nn import Hypothesis, NoSummaryError, Writer
 from pyramidions.nn.sublayer import Memory
-from pyramidions.text.reading import Long
 from pyramidions.text.tokenizer import EOS, PAD
 
 #: Progress callback: the place of a document whose summary is written.

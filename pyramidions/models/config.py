@@ -7,6 +7,7 @@ from typing import Any, Optional, Self, TypeVar, get_type_hints
 
 from pyramidions.base.arguments import fits, rule_of, shown
 from pyramidions.base.errors import UserError
+from pyramidions.base.reading import LONG
 from pyramidions.models.declared import described, part_fields, parts_field, per
 from pyramidions.models.notation import written
 from pyramidions.models.older_fields import ENDING, NONE, refuse_both, translate, with_given
@@ -25,7 +26,6 @@ from pyramidions.nn.scorer import SCORER
 from pyramidions.nn.segments import SEGMENT_UPSAMPLING, SEGMENTS
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.upsampling import UPSAMPLING
-from pyramidions.text.reading import LONG
 
 MAX_SOURCE_POSITIONS = 8192
 MAX_TARGET_POSITIONS = 1024

@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
+from pyramidions.base.reading import LONG
 from pyramidions.models.config import (
     LONGEST_TEXT,
     Config,
@@ -18,7 +19,6 @@ from pyramidions.models.declared import about
 from pyramidions.models.notation import lengths_in, parse_part, parse_parts, written
 from pyramidions.models.older_fields import NONE
 from pyramidions.models.spec import Part
-from pyramidions.text.reading import LONG
 
 Value = TypeVar("Value")
 

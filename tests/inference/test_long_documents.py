@@ -15,6 +15,7 @@ from small_extractor import exported
 from tables import for_each
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.reading import LONG
 from pyramidions.cli import main
 from pyramidions.data.select_sentences import select_tokens
 from pyramidions.data.vocabulary import Settings, train_tokenizer
@@ -26,7 +27,6 @@ from pyramidions.inference.search import DecodingSettings
 from pyramidions.inference.selection_model import selection
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.text.outline import outline
-from pyramidions.text.reading import LONG
 from pyramidions.text.tokenizer import Tokenizer
 
 SECTIONS = {

@@ -11,6 +11,7 @@ from explanations import page_data
 from tables import for_each
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.reading import LONG
 from pyramidions.cli import main
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.inference import SavedModel, Summarizer, export_model
@@ -19,7 +20,6 @@ from pyramidions.inference.reader import Reader
 from pyramidions.inference.saved_model import load_model
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.pretrained.model_card import model_card
-from pyramidions.text.reading import LONG
 from pyramidions.text.tokenizer import EOS, Tokenizer
 
 _METHODS = " ".join(f"Bees dance at night {n}. Rain fell." for n in range(9))
