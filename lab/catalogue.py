@@ -35,7 +35,10 @@ FIGURES = (
 #: Files of the folder of configs that hold rows; the first must be there.
 _FILES = ("paper.csv", "lecture.csv", "sparse.csv", "dynamic_pooling.csv", "neighbours.csv")
 #: Keys of base.yaml that pretraining has not: it has no summaries.
-OF_SUMMARIES = tuple(f"~task.eval_{name}" for name in ("rouge", "rouge_args", "metrics", "metric_args"))
+OF_SUMMARIES = (
+    *(f"~task.eval_{name}" for name in ("rouge", "rouge_args", "metrics", "metric_args")),
+    "~task.copying_updates",
+)
 #: Behind the name of a corpus that is prepared with sentence markers.
 MARKED = "-with-markers"
 

@@ -17,11 +17,11 @@ _BACK_MATTER = re.compile(
     re.IGNORECASE,
 )
 #: What stands for a citation where a corpus took the citations out.
-CITATION = re.compile(r"\s*\[?<cit>\]?")
+CITATION = re.compile(r"\s?\[?<cit>\]?")
 _ADDRESS = re.compile(r"://|^www\.|@|^\W*doi:")
 # Notices that stand in sentences of their own, in any section.
 _NOTICE = re.compile(
-    r"all rights reserved|licensee biomed central|creative commons|under the terms of the .*\blicen[cs]e|"
+    r"all rights reserved|licensee biomed central|creative commons|under the terms of the .{0,100}\blicen[cs]e|"
     r"permission is (hereby )?granted|^\W*((copyright|©|\(c\)) ?){1,2}(the )?\d{4}|"
     r"^\W*click here for\b|^\W*(see )?(also )?additional files? (\d|<dig>)|"
     r"^.{0,60}\b(supplement(ary|al) \w+|supporting information|additional files?) (\S+ ){0,3}(is|are|can be) "

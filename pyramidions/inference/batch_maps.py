@@ -63,7 +63,7 @@ class SummarizerMap(BatchMap["Summarizer"]):
         query_column: str | None = None,
         skip_empty: bool = False,
         batch_size: Count = 8,
-        long: Long = "truncate",
+        long: Long | None = None,
         section_types: str | Path | None = None,
         select: str | Path | None = None,
         device: str | None = None,

@@ -139,7 +139,6 @@ class Summarizer:
         """
         check_queries(self.model.queries, query is not None)
         settings = decoding_settings(self.model, **decoding)
-        long = self.model.config.decoding_long if long is None else long
         reader = self.long_reader(long, None if section_types is None else Path(section_types), select)
         parts: list[list[Part]] = []
         queries: list[str | None] = []
@@ -152,13 +151,13 @@ class Summarizer:
 
         found = iter(write([part.tokenized for of_document in parts for part in of_document]))
         summaries = [[part.about(next(found)) for part in of_document] for of_document in parts]
-        if long == "merge":
+        if reader.long == "merge":
             summaries = merge(summaries, self.reader, write, queries)
         return [joined(of_document) for of_document in summaries]
 
     @checked
     def long_reader(
-        self, long: Long, types: SectionTypes | Path | None = None, select: str | Path | None = None
+        self, long: Long | None, types: SectionTypes | Path | None = None, select: str | Path | None = None
     ) -> LongReader:
         """Return what reads documents of any length for this model.
 
@@ -169,6 +168,7 @@ class Summarizer:
         Raises:
             UserError: as `LongReader` and `selection`; or ``select`` is given, but ``long`` is not "extract".
         """
+        long = self.model.config.decoding_long if long is None else long
         if select is not None and long != "extract":
             raise UserError(f"`select` is an argument of `long` 'extract', but `long` is {long!r}.")
         found = None if select is None else selection(select, self.device, self.precision.name)

@@ -202,6 +202,8 @@ def recipe(
     """
     tier = tier or tier_of(corpus.documents, workers)
     source = min(tier.longest, rounded_up(corpus.source["p95"], 512))
+    if corpus.selecting is not None:
+        source = corpus.selecting.budget
     target = min(1024, rounded_up(corpus.target["max"] + 1, 64))
     fields = _fields(tier, source, corpus)
     config = preset(tier.arch, **fields)

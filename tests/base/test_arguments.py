@@ -32,9 +32,11 @@ NAN, INF, HUGE, BYTES, LIST, MAPPING, THING = math.nan, math.inf, 10**30, b"x", 
 WRONG = {"None": None, "True": True, "1.5": 1.5, "nan": NAN, "inf": INF, "0": 0, "-1": -1, "10**30": HUGE, "'x'": "x"}
 WRONG |= {"bytes": BYTES, "[1]": LIST, "{'a': 1}": MAPPING, "object()": THING}
 # What of these each argument takes, by its name.
-OPTIONAL = "options vectors device precision words sentences redundancy reference query select section_types on_read "
+OPTIONAL = (
+    "options vectors long device precision words sentences redundancy reference query select section_types on_read "
+)
 OPTIONAL += (
-    "beam min_len max_len length_penalty no_repeat_ngram sampling reference_column query_column on_progress corpus"
+    "long beam min_len max_len length_penalty no_repeat_ngram sampling reference_column query_column on_progress corpus"
 )
 FINE: dict[str, list[str]] = {name: ["None"] for name in OPTIONAL.split()}
 FINE["min_len"] += ["0"]
@@ -42,7 +44,14 @@ FINE["no_repeat_ngram"] += ["0"]
 FINE["length_penalty"] += ["1.5", "0", "-1"]
 FINE["reference"] += ["'x'"]
 FINE["query_column"] += ["'x'"]
-FINE |= {"text": ["'x'"], "name": ["'x'"], "column": ["'x'"], "into": ["'x'"], "skip_empty": ["True"]}
+FINE |= {
+    "text": ["'x'"],
+    "name": ["'x'"],
+    "column": ["'x'"],
+    "into": ["'x'"],
+    "skip_empty": ["True"],
+    "copied": ["True"],
+}
 FINE |= {"temperature": ["1.5", "10**30"], "top_k": ["0"], "top_p": [], "seed": ["0", "10**30"], "most": ["0"]}
 FINE |= {"mu": ["1.5", "0", "-1", "10**30"], "damping": ["0"], "alpha": ["1.5", "10**30"]}
 FINE |= {"lambda_1": FINE["mu"], "lambda_2": FINE["mu"]}

@@ -47,7 +47,7 @@ def words(output: str) -> list[str]:
 
 def test_hundreds_of_documents_get_hundreds_of_updates(run, tmp_path):
     output = run("recipe", folder(tmp_path / "p", 200), "--gpus", 0).stdout
-    assert "The recipe for hundreds of documents: pyramidion, 1.4 million parameters." in notes(output)
+    assert "The recipe for hundreds of documents: pyramidion_pointer, 3.0 million parameters." in notes(output)
     assert "25 updates an epoch, 500 in at most 20 epochs; warm-up 50." in notes(output)
     assert "--cpu" in words(output) and "--batch-size 8 --update-freq 1" in " ".join(words(output))
 

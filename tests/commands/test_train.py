@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from pyramidions.data.folder import DataFolder
 from pyramidions.inference import Summarizer
+from pyramidions.scoring.folder_documents import FolderDocuments
 
 ROOT = Path(__file__).parents[2]
 
@@ -109,8 +111,9 @@ def test_an_exported_summarizer_writes_what_was_scored(tmp_path: Path) -> None:
         int(at[2:]): (float(score), text)
         for at, score, text in (each.split("\t") for each in lines if each[:2] == "D-")
     }
-    tests = (tmp_path / "model.work" / "documents" / "test.jsonl").read_text().splitlines()
-    articles = [json.loads(line)["article"] for line in tests]
+    # What the model reads of documents: sentences that were selected from them.
+    read = FolderDocuments(DataFolder(tmp_path / "model.work" / "data"), "test")
+    articles = [read[place] for place in range(len(read))]
     written = Summarizer.from_pretrained(tmp_path / "model", "cpu").summarize(articles)
     assert found.keys() == set(range(len(written)))
     # fairseq's scores are to the base 2.

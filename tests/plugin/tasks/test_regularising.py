@@ -44,7 +44,7 @@ def step(criterion: type, penalty: float) -> tuple[list[Tensor], dict[str, Any]]
     """Return the gradients of the spans after a step of training, per token, and what is logged."""
     dictionary = SimpleNamespace(pad=lambda: 1)
     task = LongDocumentSummarizationTask.__new__(LongDocumentSummarizationTask)
-    task._training = None
+    task._training, task.cfg = None, SimpleNamespace(copying_updates=0)
     model = Model(penalty)
     loss = criterion(SimpleNamespace(target_dictionary=dictionary), sentence_avg=False, label_smoothing=0.1)
     optimizer = SimpleNamespace(backward=lambda loss: loss.backward())
