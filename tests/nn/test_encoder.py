@@ -47,11 +47,12 @@ def test_a_document_is_read_alike_alone_in_a_batch_and_before_any_padding(
     attention: str, pooling: str, scorer: str
 ) -> None:
     lengths = (13, 7, 11, 1)
-    model, tokens = tiny(attention, pooling, scorer).eval(), batch(*lengths)
+    # In float64: products of other shapes round differently, more or less by processor.
+    model, tokens = tiny(attention, pooling, scorer).eval().double(), batch(*lengths)
     alone = [encode(model, tokens[row : row + 1, :length])[0][0] for row, length in enumerate(lengths)]
     for more in (0, 1, 3, 11):
         padded = F.pad(tokens, (0, more), value=PAD)
-        torch.testing.assert_close(documents(*encode(model, padded)), alone, rtol=0, atol=1e-4)
+        torch.testing.assert_close(documents(*encode(model, padded)), alone, rtol=0, atol=1e-5)
     # Lengths that are given or asked from the mask are the same.
     for asked, given in zip(encode(model, tokens), encode(model, tokens, list(lengths)), strict=True):
         assert asked.equal(given)
