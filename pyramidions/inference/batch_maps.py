@@ -76,12 +76,12 @@ class SummarizerMap(BatchMap["Summarizer"]):
         files = stamps(model)
         check_decoding(**decoding)
         if section_types is not None:
-            if long != "sections":
+            if long not in (None, "sections"):
                 raise UserError(f"`section_types` is an argument of `long` 'sections', but `long` is {long!r}.")
             table_of_types(Path(section_types))
             files |= stamp(Path(section_types))
         if select is not None:
-            if long != "extract":
+            if long not in (None, "extract"):
                 raise UserError(f"`select` is an argument of `long` 'extract', but `long` is {long!r}.")
             if isinstance(found := method_or_model(select, "select"), Path):
                 files |= stamps(found)

@@ -166,9 +166,12 @@ class Summarizer:
             select: a method or a trained extractor for "extract"; "hiporank" if None.
 
         Raises:
-            UserError: as `LongReader` and `selection`; or ``select`` is given, but ``long`` is not "extract".
+            UserError: as `LongReader` and `selection`; or ``types`` or ``select`` is given, but not the ``long`` that
+                reads it.
         """
         long = self.model.config.decoding_long if long is None else long
+        if types is not None and long != "sections":
+            raise UserError(f"`section_types` is an argument of `long` 'sections', but `long` is {long!r}.")
         if select is not None and long != "extract":
             raise UserError(f"`select` is an argument of `long` 'extract', but `long` is {long!r}.")
         found = None if select is None else selection(select, self.device, self.precision.name)

@@ -195,6 +195,8 @@ def test_python_selects_by_the_same_methods(summarizer: Summarizer, extractor: P
         assert found.coverage.selected_by == str(select)
     with pytest.raises(UserError, match="`select` is an argument of `long` 'extract', but `long` is 'truncate'"):
         summarizer.summarize([PAPER], select="lead")
+    with pytest.raises(UserError, match="`section_types` is an argument of `long` 'sections', but `long` is 'merge'"):
+        summarizer.summarize([PAPER], long="merge", section_types="types.csv")
     with pytest.raises(
         UserError, match="`select` must be one of hiporank, lead, textrank, or a trained extractor, but"
     ):
