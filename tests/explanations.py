@@ -4,9 +4,11 @@ import json
 import re
 
 import torch
+from torch import Tensor
 
 from pyramidions.inference import Explanation, Summary
 from pyramidions.inference.explanation import LayerTrace, Trace
+from pyramidions.nn.provenance import Provenance
 
 
 def example(length: int = 6, vectors: int = 3, written: tuple[str, ...] = (" ge", "ne", " map", "")) -> Explanation:
@@ -24,8 +26,14 @@ def example(length: int = 6, vectors: int = 3, written: tuple[str, ...] = (" ge"
         Summary("gene map", -1.5, len(written), length + 4, length),
         [*(f" w{i}" for i in range(length - 1)), ""],
         list(written),
-        Trace(layers, vectors, provenance.to_sparse(), attention),
+        Trace(layers, vectors, Provenance(provenance[None], None, length), attention),
     )
+
+
+def matrix(provenance: Provenance | None) -> Tensor:
+    """Return what each vector of the only document is made of: (K, L)."""
+    assert provenance is not None
+    return provenance.of(torch.eye(provenance.weights.size(1))[None])[0]
 
 
 def page_data(page: str) -> dict:

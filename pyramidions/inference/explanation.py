@@ -12,7 +12,7 @@ from pyramidions.inference.summary import Summary
 from pyramidions.inference.supported_sentences import SummarySentence, supported_sentences
 from pyramidions.nn import Transformer
 from pyramidions.nn.pooling import Pooled
-from pyramidions.nn.provenance import identity, provenance, through
+from pyramidions.nn.provenance import Provenance
 from pyramidions.nn.sublayer import Memory
 from pyramidions.nn.upsampling import Upsampler
 
@@ -52,8 +52,7 @@ class MemoryTrace(NamedTuple):
     Attributes:
         layer: its number, from 1; None for the output of the encoder.
         vectors: that the decoder could look at.
-        provenance: sparse (K, L), what each of them is made of; rows sum to 1, and to 0 at padding. None where a
-            pooling has none.
+        provenance: what each of them is made of, K vectors of B = 1 documents. None where a pooling has none.
         attention: (T, K), how much of its attention to the encoder each token of the summary spent on each, the mean
             over the decoder's layers and heads; rows sum to 1, less the share of heads that found nothing to read. A
             decoder without cross-attention attends to the summary as well, and rows sum to what it does not spend on
@@ -62,7 +61,7 @@ class MemoryTrace(NamedTuple):
 
     layer: int | None
     vectors: int
-    provenance: Tensor | None
+    provenance: Provenance | None
     attention: Tensor | None
 
     @property
@@ -74,7 +73,7 @@ class MemoryTrace(NamedTuple):
         """Return how much each token of the summary drew on each token of the document, (T, L); None if unknown."""
         if self.provenance is None or self.attention is None:
             return None
-        return through(self.attention, self.provenance)
+        return self.provenance.of(self.attention[None])[0]
 
 
 class Trace(NamedTuple):
@@ -91,7 +90,7 @@ class Trace(NamedTuple):
 
     layers: list[LayerTrace]
     memory: int
-    provenance: Tensor | None
+    provenance: Provenance | None
     attention: Tensor | None
     further: tuple[MemoryTrace, ...] = ()
     seen_by_all: Tensor | None = None
@@ -217,22 +216,23 @@ def trace(transformer: Transformer, document: Tensor, summary: Tensor, eos: int)
     tokens, encoder = document[None], transformer.encoder
     padding_mask = tokens.eq(transformer.padding_idx)
     encoded = encoder(tokens, padding_mask)
-    traces = provenance(encoded.pooled, len(document))
+    tokens_alone = Provenance.of_positions(padding_mask.cpu())
     layers: list[LayerTrace] = []
     received = len(document)
-    made_of: Tensor | None = identity(received)
+    made_of: Provenance | None = tokens_alone
     # What the outputs of layers are made of, before their pooling; the encoder's output is that of no layer.
-    read: dict[int | None, Tensor | None] = {}
+    read: dict[int | None, Provenance | None] = {}
     # from which layer on tokens are read again
     again = len(encoder.layers) - sum(cast(Upsampler, one).layers for one in encoder.upsamplers.values())
     for layer in range(len(encoder.layers)):
         if layer == again:
-            received, made_of = len(document), identity(len(document))
+            received, made_of = len(document), tokens_alone
         handed_on, sharpness, read[layer] = received, None, made_of
         if layer in encoded.pooled:
-            pooled, made_of = encoded.pooled[layer], traces[layer]
+            pooled = encoded.pooled[layer]
+            made_of = _pooled(made_of, pooled)
             handed_on, sharpness = int((~pooled.padding_mask).sum()), _sharpness(pooled)
-        reached = None if made_of is None else made_of.sum(dim=0).to_dense()
+        reached = None if made_of is None else made_of.of(torch.ones(1, 1, made_of.weights.size(1)))[0, 0]
         layers.append(LayerTrace(layer + 1, received, handed_on, sharpness, reached))
         received = handed_on
     # What an upsampler adds to the vectors is not followed; attention is not, either.
@@ -245,29 +245,20 @@ def trace(transformer: Transformer, document: Tensor, summary: Tensor, eos: int)
     (output,) = (memory for memory in memories if memory.layer is None)
     further = tuple(memory for memory in memories if memory.layer is not None)
     marks = encoder.structure_of(tokens, padding_mask).marks
-    copied = _copied(transformer, encoded.memories, memories[0].provenance, document, summary, eos)
-    return Trace(layers, *output[1:], further, None if marks is None else marks.marked[0].cpu(), copied)
+    copied = transformer.decoder.copied(summary[None], encoded.memories, eos)
+    return Trace(
+        layers,
+        *output[1:],
+        further,
+        None if marks is None else marks.marked[0].cpu(),
+        None if copied is None else copied[0].float().cpu(),
+    )
 
 
-def _copied(
-    transformer: Transformer,
-    memories: tuple[Memory, ...],
-    made_of: Tensor | None,
-    document: Tensor,
-    summary: Tensor,
-    eos: int,
-) -> Tensor | None:
-    """Return how likely each token of the summary was copied from each of the document, (T, L)."""
-    copied = transformer.decoder.copied(summary[None], memories, eos)
-    if copied is None:
+def _pooled(before: Provenance | None, pooled: Pooled) -> Provenance | None:
+    if before is None or pooled.sources is None or pooled.weights is None:
         return None
-    if made_of is None:
-        # What was brought back to full length: a pointer reads no other vectors without provenance.
-        made_of = identity(len(document))
-    attention, shares = copied.attention[0].float().cpu(), copied.shares[0].float().cpu()
-    # (T, K) -> (T, L): all that was pointed to, and of it what could give this token
-    pointed = through(attention, made_of) * (document.cpu() == summary.cpu()[:, None])
-    return pointed * (shares / pointed.sum(dim=1).clamp(min=torch.finfo(torch.float32).tiny))[:, None]
+    return before.pooled(pooled.sources.cpu(), pooled.weights.cpu())
 
 
 def _vectors(memory: Memory) -> int:

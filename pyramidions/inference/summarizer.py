@@ -319,7 +319,7 @@ class Summarizer:
         copied = self._transformer.decoder.copied(written, memories, EOS, log_probs)
         if copied is None:
             return [None] * len(best)
-        return [float(share[: len(each.tokens)].mean()) for each, share in zip(best, copied.shares, strict=True)]
+        return [float(rows[: len(each.tokens)].sum(dim=1).mean()) for each, rows in zip(best, copied, strict=True)]
 
     def _summary(
         self, document: TokenizedText, best: Hypothesis, bounds: Bounds, copied: float | None = None

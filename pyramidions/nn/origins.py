@@ -6,29 +6,23 @@ import torch
 from torch import Tensor
 
 from pyramidions.base.device import has_values
-
-#: members of a vector that are added up one by one; more are a product of whole matrices
-_FEW = 16
+from pyramidions.nn.provenance import Provenance
 
 
 class Origins(NamedTuple):
-    """How much of each token of the vocabulary is in each vector, through all poolings.
-
-    Attention is not followed: a vector counts as its own position, whatever it has read. Before any pooling each vector
-    is one token, which ``places`` names; after it, ``shares`` has all of them. A pooling that mixes all vectors into
-    each takes no more memory than one that mixes two.
+    """The tokens of a document, and how much of each is in each vector.
 
     Attributes:
         tokens: (B, U), the different tokens of each document; any token where a document has fewer.
-        real: (B, K), how much of each vector is tokens, in float32 or wider: 1, and 0 at padding.
-        places: (B, K), which of ``tokens`` each vector is; read where ``shares`` is None.
-        shares: (B, K, U), the share of each of ``tokens`` in each vector; None before the first pooling.
+        places: (B, L), which of ``tokens`` each position holds.
+        made_of: which positions each vector is made of.
+        unpooled: (B, L, D), the vector of each position just before the first pooling; None if none has come.
     """
 
     tokens: Tensor
-    real: Tensor
     places: Tensor
-    shares: Tensor | None = None
+    made_of: Provenance
+    unpooled: Tensor | None = None
 
     @classmethod
     def of_tokens(cls, tokens: Tensor, padding_mask: Tensor, dtype: torch.dtype) -> "Origins":
@@ -39,47 +33,21 @@ class Origins(NamedTuple):
         rank[:, 1:] = (ordered[:, 1:] != ordered[:, :-1]).cumsum(dim=1)
         count = int(rank[:, -1].max()) + 1 if has_values(rank) else rank.size(1)
         different = tokens.new_zeros(len(tokens), count).scatter(1, rank, ordered)
-        real = (~padding_mask).to(torch.promote_types(dtype, torch.float32))
-        return cls(different, real, torch.zeros_like(rank).scatter(1, order, rank))
+        places = torch.zeros_like(rank).scatter(1, order, rank)
+        return cls(different, places, Provenance.of_positions(padding_mask, dtype))
 
-    def pooled(self, sources: Tensor, weights: Tensor) -> "Origins":
-        """Return the origins of vectors that a pooling makes of these.
+    def pooled(self, sources: Tensor, weights: Tensor, x: Tensor) -> "Origins":
+        """Return the origins of vectors that a pooling makes of ``x`` (B, K, D); other arguments as `Provenance`'s."""
+        unpooled = x if self.unpooled is None else self.unpooled
+        return Origins(self.tokens, self.places, self.made_of.pooled(sources, weights), unpooled)
 
-        Args:
-            sources: (B, K', G), the vectors that each new one is made of.
-            weights: (B, K', G), how much of each.
-
-        Returns:
-            Of K' vectors: shares are the products of the weights on the way (Pietruszka et al. 2022, section 4).
-        """
-        weights = weights.to(self.real.dtype)
-        rows = sources.flatten(1)
-        weights = weights * self.real.gather(1, rows).view_as(weights)
-        if self.shares is None:
-            # (B, K' * G) -> (B, K', G): which token each member is
-            members = self.places.gather(1, rows).view_as(sources)
-            shares = weights.new_zeros(*sources.shape[:2], self.tokens.size(1)).scatter_add(2, members, weights)
-        elif sources.size(2) <= _FEW:
-            shares = weights.new_zeros(*sources.shape[:2], self.tokens.size(1))
-            for member, weight in zip(sources.unbind(2), weights.unbind(2), strict=True):
-                # (B, K', 1) -> (B, K', U)
-                shares = shares + weight[..., None] * self.shares.take_along_dim(member[..., None], dim=1)
-        else:
-            # (B, K', K) @ (B, K, U)
-            mixed = weights.new_zeros(*sources.shape[:2], self.real.size(1)).scatter_add(2, sources, weights)
-            with torch.autocast(mixed.device.type, enabled=False):
-                shares = mixed @ self.shares
-        return Origins(self.tokens, weights.sum(dim=2), self.places, shares)
-
-    def copied(self, attention: Tensor) -> Tensor:
-        """Return how likely each of ``tokens`` is copied where vectors are read so much: (B, T, K) -> (B, T, U)."""
-        if self.shares is not None:
-            with torch.autocast(attention.device.type, enabled=False):
-                return attention @ self.shares
-        copied = attention.new_zeros(*attention.shape[:2], self.tokens.size(1))
-        return copied.scatter_add(2, self.places[:, None].expand_as(attention), attention * self.real[:, None])
+    def by_token(self, read: Tensor) -> Tensor:
+        """Add up what is read of each position, (B, T, L), for each of ``tokens``: (B, T, U)."""
+        found = read.new_zeros(*read.shape[:2], self.tokens.size(1))
+        return found.scatter_add(2, self.places[:, None].expand_as(read), read)
 
     def select(self, documents: Tensor) -> "Origins":
         """Return those of ``documents`` (B',), in that order."""
-        tokens, real, places = (x.index_select(0, documents) for x in self[:3])
-        return Origins(tokens, real, places, None if self.shares is None else self.shares.index_select(0, documents))
+        tokens, places = (x.index_select(0, documents) for x in (self.tokens, self.places))
+        unpooled = None if self.unpooled is None else self.unpooled.index_select(0, documents)
+        return Origins(tokens, places, self.made_of.select(documents), unpooled)

@@ -1,75 +1,75 @@
-"""Which tokens the pooled vectors come from, through all poolings."""
+"""Which positions of a document the vectors of a sequence are made of, through all poolings."""
 
-import warnings
-from collections.abc import Mapping
+import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from pyramidions.nn.pooling import Pooled
+#: lists of members may hold so many entries for each position; more are kept as a whole matrix
+_ENTRIES = 2
 
 
-def provenance(pooled: Mapping[int, Pooled], length: int) -> dict[int, Tensor | None]:
-    """Return what each vector is made of after each pooling.
+class Provenance(NamedTuple):
+    """How much of each position is in each vector.
 
-    Poolings are followed, attention is not: a vector counts as its own position, whatever it has read. If a vector
-    mixes others, shares are the products of the weights on the way (Pietruszka et al. 2022, section 4: each round mixes
-    winners and losers of the one before).
+    Poolings are followed, attention is not: a vector counts as its own position, whatever it has read. Where poolings
+    give each position to few vectors, as most do, each vector has a list of members; where they mix all vectors into
+    each, there is a whole matrix.
 
-    Args:
-        pooled: what each pooler handed on of one document (B = 1), by the number of its layer.
-        length: tokens that the encoder read, L.
-
-    Returns:
-        By the number of the layer, a sparse matrix (K, L). Its rows sum to 1 if the weights of all poolings do, as in
-        all our kinds, and to 0 at padding. None from the first pooling without provenance on.
+    Attributes:
+        weights: (B, K, G), or (B, K, L) without members; how much of each, in float32 or wider.
+        members: (B, K, G), the positions that each vector is made of; one may be named twice. None for all of them.
+        length: L.
     """
-    found: dict[int, Tensor | None] = {}
-    before: Tensor | None = identity(length)
-    for layer in sorted(pooled):
-        sources, weights = pooled[layer].sources, pooled[layer].weights
-        if before is None or sources is None or weights is None:
-            before = None
-        else:
-            before = _product(_matrix(sources[0], weights[0], before.size(0)), before)
-        found[layer] = before
-    return found
+
+    weights: Tensor
+    members: Tensor | None
+    length: int
+
+    @classmethod
+    def of_positions(cls, padding_mask: Tensor, dtype: torch.dtype = torch.float32) -> "Provenance":
+        """Return the provenance before any pooling, where each real position (B, L) is a vector of its own."""
+        members = torch.arange(padding_mask.size(1), device=padding_mask.device).expand(padding_mask.shape)
+        weights = (~padding_mask).to(torch.promote_types(dtype, torch.float32))
+        return cls(weights[..., None], members[..., None], padding_mask.size(1))
+
+    def pooled(self, sources: Tensor, weights: Tensor) -> "Provenance":
+        """Return the provenance of vectors that a pooling makes of these.
+
+        Args:
+            sources: (B, K', G'), the vectors that each new one is made of; one may be named twice.
+            weights: (B, K', G'), how much of each.
+
+        Returns:
+            Of K' vectors: weights are the products of those on the way (Pietruszka et al. 2022, section 4). They sum to
+            1 if those of all poolings do, as in all our kinds, and to 0 at padding.
+        """
+        weights = weights.to(self.weights.dtype)
+        entries = math.prod(sources.shape[1:])
+        if self.members is not None and entries * self.members.size(2) <= _ENTRIES * self.length:
+            # (B, K', G', G) -> (B, K', G' * G)
+            members, within = (_rows(x, sources) for x in (self.members, self.weights))
+            return Provenance((weights[..., None] * within).flatten(2), members.flatten(2), self.length)
+        # (B, K', K) @ (B, K, L)
+        mixed = weights.new_zeros(*sources.shape[:2], self.weights.size(1)).scatter_add(2, sources, weights)
+        return Provenance(self.of(mixed), None, self.length)
+
+    def of(self, weights: Tensor) -> Tensor:
+        """Carry weights (B, T, K) of the vectors back to positions: (B, T, L)."""
+        if self.members is None:
+            with torch.autocast(weights.device.type, enabled=False):
+                return weights @ self.weights
+        members = self.members.flatten(1)[:, None].expand(-1, weights.size(1), -1)
+        each = (weights[..., None] * self.weights[:, None]).flatten(2)
+        return each.new_zeros(*weights.shape[:2], self.length).scatter_add(2, members, each)
+
+    def select(self, documents: Tensor) -> "Provenance":
+        """Return that of ``documents`` (B',), in that order."""
+        members = None if self.members is None else self.members.index_select(0, documents)
+        return Provenance(self.weights.index_select(0, documents), members, self.length)
 
 
-def identity(length: int) -> Tensor:
-    """Return the provenance (L, L) of tokens before any pooling: each is made of itself."""
-    positions = torch.arange(length)
-    return _sparse(positions.expand(2, -1), torch.ones(length), (length, length))
-
-
-def through(weights: Tensor, made_of: Tensor) -> Tensor:
-    """Carry ``weights`` (T, K) of vectors back to the tokens they are ``made_of``, sparse (K, L): (T, L)."""
-    return weights @ made_of.to_dense() if _is_full(made_of) else torch.sparse.mm(made_of.t(), weights.t()).t()
-
-
-def _is_full(matrix: Tensor) -> bool:
-    # Sparseness saves nothing in a kind that mixes all vectors into each, by a softmax over the document.
-    return matrix._nnz() > matrix.numel() / 8
-
-
-def _matrix(sources: Tensor, weights: Tensor, length: int) -> Tensor:
-    """Turn (K, G) twice into a sparse (K, L), in float32 and on the CPU."""
-    sources, weights = sources.cpu(), weights.float().cpu()
-    # In many kinds most members have weight 0.
-    rows, members = weights.nonzero(as_tuple=True)
-    indices = torch.stack([rows, sources[rows, members]])
-    return _sparse(indices, weights[rows, members], (len(weights), length))
-
-
-def _sparse(indices: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    # A source may be named twice: coalescing adds up.
-    return torch.sparse_coo_tensor(indices, values, shape, check_invariants=True).coalesce()
-
-
-def _product(a: Tensor, b: Tensor) -> Tensor:
-    if _is_full(a):
-        return through(a.to_dense(), b).to_sparse()
-    with warnings.catch_warnings():
-        # torch multiplies in another sparse format, and tells the user that it is in beta.
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
-        return torch.sparse.mm(a, b)
+def _rows(x: Tensor, rows: Tensor) -> Tensor:
+    """Return the rows (B, K', G') of (B, K, G): (B, K', G', G)."""
+    return x.gather(1, rows.flatten(1)[..., None].expand(-1, -1, x.size(2))).view(*rows.shape, x.size(2))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import SAMPLE
+from explanations import matrix
 from tables import for_each
 from tiny_presets import tiny_fields
 
@@ -185,10 +186,11 @@ def test_the_least_share_that_makes_up_half_counts_the_strongest_tokens(explanat
 
 def test_a_word_draws_on_tokens_by_attention_to_the_vectors_that_hold_them(explanation: Explanation) -> None:
     trace = explanation.trace
-    assert trace.memory == 16 and trace.provenance.shape == (16, 256)
+    made_of = matrix(trace.provenance)
+    assert trace.memory == 16 and made_of.shape == (16, 256)
     assert trace.attention.shape == (explanation.summary.tokens, 16)
     for start, end in ((0, 1), (2, 5)):
-        whole = trace.attention[start:end].mean(0) @ trace.provenance.to_dense()
+        whole = trace.attention[start:end].mean(0) @ made_of
         drew = explanation.drew_on(start, end)
         torch.testing.assert_close(drew, whole)
         assert drew.sum() == pytest.approx(1, abs=1e-5)
@@ -252,7 +254,7 @@ def test_kinds_that_mix_every_token_into_every_vector_are_traced_too(
     summarizer: Summarizer, article: str, kind: str
 ) -> None:
     explanation = untrained(summarizer.model, pooling=kind).explain(article, **SHORT)
-    rows = explanation.trace.provenance.to_dense().sum(dim=1)
+    rows = matrix(explanation.trace.provenance).sum(dim=1)
     torch.testing.assert_close(rows, torch.ones(16))
     assert explanation.drew_on(0, 1).sum() == pytest.approx(1, abs=1e-4)
 
@@ -290,4 +292,4 @@ def test_every_architecture_is_traced_or_says_that_it_cannot_be(name: str) -> No
     if name in ("funnel", "transpooler_max"):
         assert found.provenance is None
     else:
-        torch.testing.assert_close(found.provenance.to_dense().sum(dim=1), torch.ones(found.memory))
+        torch.testing.assert_close(matrix(found.provenance).sum(dim=1), torch.ones(found.memory))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import SAMPLE
-from explanations import only_document
+from explanations import matrix, only_document
 
 from pyramidions.inference import SavedModel, Summarizer, export_model, html_page
 from pyramidions.inference.explanation import trace
@@ -71,9 +71,9 @@ def test_what_was_read_of_each_memory_is_told(saved: SavedModel, article: str, c
     assert explanation.settings["reads of the encoder"] == "layer 3, layer 1, its output"
     assert [(memory.layer, memory.vectors) for memory in (output, third, first)] == [(None, 16), (3, 64), (1, 256)]
     assert explanation.trace.further == (third, first)
-    assert torch.equal(first.provenance.to_dense(), torch.eye(256))
+    assert torch.equal(matrix(first.provenance), torch.eye(256))
     # The third layer reads what the second hands on.
-    torch.testing.assert_close(third.provenance.to_dense().sum(dim=0), explanation.trace.layers[1].reached)
+    torch.testing.assert_close(matrix(third.provenance).sum(dim=0), explanation.trace.layers[1].reached)
     for memory in (output, third, first):
         torch.testing.assert_close(memory.attention.sum(dim=1), torch.ones(explanation.summary.tokens))
     alone = [explanation.drew_on(1, 3, number) for number in range(3)]

@@ -18,10 +18,11 @@ from selenium.webdriver.common.keys import Keys
 
 from pyramidions.inference import Explanation, ExplanationPage, html_page
 from pyramidions.inference.explanation import MemoryTrace, Trace
-from pyramidions.nn.provenance import identity
+from pyramidions.nn.provenance import Provenance
 
 pytestmark = needs_browser
 EXPLANATION = example(length=600, vectors=9, written=(" Ge", "nes", " map", " to", " loci", ".", ""))
+UNPOOLED = Provenance.of_positions(torch.zeros(1, 600, dtype=torch.bool))
 
 
 class Page(OpenPage):
@@ -316,7 +317,7 @@ def test_of_several_memories_one_is_chosen_and_global_tokens_are_marked(
     browser: webdriver.Chrome, tmp_path: Path
 ) -> None:
     torch.manual_seed(1)
-    unpooled = MemoryTrace(1, 600, identity(600), torch.rand(7, 600).pow(8))
+    unpooled = MemoryTrace(1, 600, UNPOOLED, torch.rand(7, 600).pow(8))
     seen = torch.zeros(600, dtype=torch.bool).index_fill(0, torch.tensor([0, 40]), True)
     both = replace(EXPLANATION, trace=EXPLANATION.trace._replace(further=(unpooled,), seen_by_all=seen))
     page = shown(browser, tmp_path, [("both.txt", [both]), ("one.txt", [EXPLANATION])])
@@ -358,7 +359,7 @@ def test_what_a_word_was_copied_from_is_shown_first_where_the_model_copies(
 
 
 def test_what_is_unknown_of_one_memory_is_said_where_it_is_chosen(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    unpooled = MemoryTrace(1, 600, identity(600), torch.rand(7, 600))
+    unpooled = MemoryTrace(1, 600, UNPOOLED, torch.rand(7, 600))
     hidden = EXPLANATION.trace._replace(provenance=None, further=(unpooled,))
     page = shown(browser, tmp_path, [("genes.txt", [replace(EXPLANATION, trace=hidden)])])
     assert "What single words drew on is not known" in page.find("#unknown-links").text

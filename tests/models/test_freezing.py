@@ -61,7 +61,7 @@ def test_parts_of_other_models_go_with_their_side() -> None:
 def test_a_pointer_learns_unless_it_is_named() -> None:
     pointing = model(output="pointer(tied=False)")
     freeze(pointing, "embeddings,encoder,decoder,poolers")
-    parts = {f"decoder.output.pointer.{part}" for part in ("query", "key", "value", "gate")}
+    parts = {f"decoder.output.pointer.{part}" for part in ("query", "key", "value", "gate", "token_query", "token_key")}
     assert {name.rsplit(".", 1)[0] for name, weight in pointing.named_parameters() if weight.requires_grad} == parts
 
 

@@ -108,7 +108,7 @@ def test_several_poolings_are_undone_at_once() -> None:
 def test_a_pointer_points_to_the_tokens_themselves() -> None:
     whole, tokens = model(output="pointer", pooling="max"), documents(30, 17)
     origins = whole.encoder(tokens, tokens.eq(PAD)).memories[0].origins
-    assert origins is not None and origins.shares is None
+    assert origins is not None and origins.made_of.weights.shape == (*tokens.shape, 1)
     assert origins.tokens.gather(1, origins.places).equal(tokens)
 
 

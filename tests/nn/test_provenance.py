@@ -11,7 +11,7 @@ from torch import Tensor
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.nn import Encoded
 from pyramidions.nn.pooling import POOLING, Pooled
-from pyramidions.nn.provenance import identity, provenance, through
+from pyramidions.nn.provenance import Provenance
 
 TELLS_NOTHING = {kind for kind in POOLING.names if not POOLING[kind].has_provenance}
 
@@ -43,51 +43,66 @@ def matrix(one: Pooled, length: int) -> Tensor:
     return found
 
 
+def tokens(length: int) -> Provenance:
+    return Provenance.of_positions(torch.zeros(1, length, dtype=torch.bool))
+
+
+def after(before: Provenance, one: Pooled) -> Provenance:
+    assert one.sources is not None and one.weights is not None
+    return before.pooled(one.sources, one.weights)
+
+
+def dense(made_of: Provenance) -> Tensor:
+    return made_of.of(torch.eye(made_of.weights.size(1))[None])[0]
+
+
 def test_two_poolings_multiply() -> None:
-    first = pooled([[0, 1], [2, 3]], [[0.75, 0.25], [0.5, 0.5]])
-    second = pooled([[1, 0]], [[0.9, 0.1]])
-    found = provenance({0: first, 2: second}, 4)
-    assert sorted(found) == [0, 2]
-    torch.testing.assert_close(found[0].to_dense(), torch.tensor([[0.75, 0.25, 0, 0], [0, 0, 0.5, 0.5]]))
-    torch.testing.assert_close(found[2].to_dense(), torch.tensor([[0.075, 0.025, 0.45, 0.45]]))
+    first = after(tokens(4), pooled([[0, 1], [2, 3]], [[0.75, 0.25], [0.5, 0.5]]))
+    torch.testing.assert_close(dense(first), torch.tensor([[0.75, 0.25, 0, 0], [0, 0, 0.5, 0.5]]))
+    second = after(first, pooled([[1, 0]], [[0.9, 0.1]]))
+    torch.testing.assert_close(dense(second), torch.tensor([[0.075, 0.025, 0.45, 0.45]]))
 
 
 def test_a_source_named_twice_counts_twice_and_padding_for_nothing() -> None:
-    found = provenance({0: pooled([[1, 1], [0, 0]], [[0.5, 0.5], [0.0, 0.0]])}, 3)
-    assert found[0].to_dense().tolist() == [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
+    found = after(tokens(3), pooled([[1, 1], [0, 0]], [[0.5, 0.5], [0.0, 0.0]]))
+    assert dense(found).tolist() == [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
 
 
-@pytest.mark.parametrize("kept", [0.05, 1.0])
-def test_weights_of_vectors_are_carried_back_to_tokens(kept: float) -> None:
+def test_tokens_that_nothing_has_pooled_are_made_of_themselves_and_padding_of_nothing() -> None:
+    found = Provenance.of_positions(torch.tensor([[False, False, True]]))
+    assert dense(found).tolist() == [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
+
+
+def test_a_pooling_that_mixes_all_vectors_takes_no_more_than_one_that_mixes_two() -> None:
+    everything = torch.arange(64).expand(1, 8, 64)
+    mixed = tokens(64).pooled(everything, torch.full((1, 8, 64), 1 / 64))
+    again = mixed.pooled(torch.arange(8).expand(1, 4, 8), torch.full((1, 4, 8), 1 / 8))
+    assert again.weights.shape == (1, 4, 64)
+    torch.testing.assert_close(again.weights, torch.full((1, 4, 64), 1 / 64))
+
+
+@pytest.mark.parametrize("members", [2, 40])
+def test_the_documents_that_stay_keep_what_their_vectors_are_made_of(members: int) -> None:
     torch.manual_seed(0)
-    weights, made_of = torch.rand(3, 7), torch.rand(7, 40) * (torch.rand(7, 40) < kept)
-    torch.testing.assert_close(through(weights, made_of.to_sparse()), weights @ made_of)
-
-
-def test_tokens_that_nothing_has_pooled_are_made_of_themselves() -> None:
-    assert torch.equal(identity(3).to_dense(), torch.eye(3))
-    assert provenance({}, 3) == {}
-
-
-def test_from_a_pooling_without_provenance_on_nothing_is_known() -> None:
-    silent = Pooled(torch.zeros(1, 2, 2), torch.zeros(1, 2, dtype=torch.bool))
-    found = provenance({0: pooled([[0], [1]], [[1.0], [1.0]]), 1: silent, 2: pooled([[0]], [[1.0]])}, 2)
-    assert found[0] is not None and found[1] is None and found[2] is None
+    both = Provenance.of_positions(torch.zeros(2, 40, dtype=torch.bool))
+    both = both.pooled(torch.randint(40, (2, 20, members)), torch.rand(2, 20, members))
+    attention = torch.rand(2, 3, 20)
+    found = both.select(torch.tensor([1])).of(attention[1:])
+    torch.testing.assert_close(found, both.of(attention)[1:])
 
 
 @pytest.mark.parametrize("kind", [kind for kind in POOLING.names if kind not in TELLS_NOTHING])
 @settings(deadline=None, max_examples=15)
 @given(length=st.integers(1, 40))
 def test_every_kept_vector_is_wholly_made_of_tokens(kind: str, length: int) -> None:
-    out = encoded(kind, length)
-    found = provenance(out.pooled, length)
-    first = matrix(out.pooled[0], length)
-    for layer, whole in ((0, first), (1, matrix(out.pooled[1], len(first)) @ first)):
-        torch.testing.assert_close(found[layer].to_dense(), whole)
+    out, made_of, before = encoded(kind, length), tokens(length), torch.eye(length)
+    for layer in (0, 1):
+        made_of, before = after(made_of, out.pooled[layer]), matrix(out.pooled[layer], len(before)) @ before
+        torch.testing.assert_close(dense(made_of), before)
         kept = ~out.pooled[layer].padding_mask[0]
-        torch.testing.assert_close(found[layer].to_dense().sum(1), kept.float())
+        torch.testing.assert_close(dense(made_of).sum(1), kept.float())
 
 
 @pytest.mark.parametrize("kind", sorted(TELLS_NOTHING))
 def test_the_kinds_without_provenance_are_these(kind: str) -> None:
-    assert set(provenance(encoded(kind, 30).pooled, 30).values()) == {None}
+    assert {pooled.sources for pooled in encoded(kind, 30).pooled.values()} == {None}

@@ -161,7 +161,7 @@ def test_an_output_that_copies_starts_as_the_pretrained_one(saved: dict[str, tup
     expected = plain.model.transformer(source, written).softmax(-1)
     torch.testing.assert_close(pointing.model.transformer(source, written).exp(), expected, rtol=0, atol=1e-5)
     assert {name.rsplit(".", 1)[0] for name in pointing.transfer.new} == {
-        f"decoder.output.pointer.{part}" for part in ("query", "key", "value", "gate")
+        f"decoder.output.pointer.{part}" for part in ("query", "key", "value", "gate", "token_query", "token_key")
     }
 
 

@@ -11,7 +11,7 @@ from pyramidions.base.registry import Registry
 from pyramidions.nn.decoder.cache import DecoderCache
 from pyramidions.nn.embedding import Embedder
 from pyramidions.nn.layer import Layer
-from pyramidions.nn.output import Copied, Output, PointerOutput
+from pyramidions.nn.output import Output, PointerOutput
 from pyramidions.nn.stack import Stack
 from pyramidions.nn.sublayer import Memory
 
@@ -133,8 +133,8 @@ class Decoder(nn.Module, ABC):
     @torch.no_grad()
     def copied(
         self, written: Tensor, memories: tuple[Memory, ...], eos: int, log_probs: Tensor | None = None
-    ) -> Copied | None:
-        """Tell how each token of a text was written; None if the output layer copies nothing.
+    ) -> Tensor | None:
+        """Tell how likely each token was copied from each of the document; None if the output layer copies nothing.
 
         Args:
             written: (B, T), padded on the right if at all.

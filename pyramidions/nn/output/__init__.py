@@ -5,7 +5,6 @@ from pyramidions.nn.output.core import MultiplicativeOutput as MultiplicativeOut
 from pyramidions.nn.output.core import Output as Output
 from pyramidions.nn.output.core import TiedOutput as TiedOutput
 from pyramidions.nn.output.core import UntiedOutput as UntiedOutput
-from pyramidions.nn.output.pointer import Copied as Copied
 from pyramidions.nn.output.pointer import Pointer as Pointer
 from pyramidions.nn.output.pointer import PointerMemory as PointerMemory
 from pyramidions.nn.output.pointer import PointerOutput as PointerOutput

@@ -10,6 +10,7 @@ from pyramidions.nn.origins import Origins
 from pyramidions.nn.output.core import OUTPUT, Output, TiedOutput, UntiedOutput
 from pyramidions.nn.sublayer import Memory
 
+_TOKEN_KEY_DIM = 64  # that of a head in most models
 _ONLY_GENERATES = 1e4  # logit of a gate that copies nothing
 
 
@@ -19,6 +20,7 @@ class PointerMemory(NamedTuple):
     Attributes:
         keys: (B, K, D).
         values: (B, K), what the gate reads of each vector.
+        token_keys: (B, L, d), of the tokens of the document.
         padding_mask: (B, K), True at padding; None without.
         origins: which tokens can be copied from each vector.
         key_bias: (B, K), what is added to the scores of each vector; None for nothing.
@@ -26,6 +28,7 @@ class PointerMemory(NamedTuple):
 
     keys: Tensor
     values: Tensor
+    token_keys: Tensor
     padding_mask: Tensor | None
     origins: Origins
     key_bias: Tensor | None = None
@@ -33,12 +36,12 @@ class PointerMemory(NamedTuple):
     def select(self, documents: Tensor) -> "PointerMemory":
         """Return that of ``documents`` (B',), in that order."""
         mask, bias = (None if x is None else x.index_select(0, documents) for x in (self.padding_mask, self.key_bias))
-        keys, values = (x.index_select(0, documents) for x in (self.keys, self.values))
-        return PointerMemory(keys, values, mask, self.origins.select(documents), bias)
+        keys, values, tokens = (x.index_select(0, documents) for x in (self.keys, self.values, self.token_keys))
+        return PointerMemory(keys, values, tokens, mask, self.origins.select(documents), bias)
 
 
 class Pointer(nn.Module):
-    """Reads vectors by attention of its own, with one head, and decides between generating and copying.
+    """Reads vectors, and the tokens in them, and decides between generating and copying.
 
     Args:
         embed_dim: D.
@@ -51,6 +54,9 @@ class Pointer(nn.Module):
         self.key = nn.Linear(embed_dim, embed_dim)
         self.value = nn.Linear(embed_dim, 1, bias=False)
         self.gate = nn.Linear(embed_dim, 1)
+        narrow = min(embed_dim, _TOKEN_KEY_DIM)
+        self.token_query = nn.Linear(embed_dim, narrow)
+        self.token_key = nn.Linear(embed_dim, narrow)
         nn.init.constant_(self.gate.bias, start)
 
     def keys_values(self, memory: Memory) -> PointerMemory:
@@ -59,48 +65,55 @@ class Pointer(nn.Module):
         Raises:
             ValueError: the memory does not tell which tokens its vectors are made of.
         """
-        if memory.origins is None:
+        origins = memory.origins
+        if origins is None:
             raise ValueError("A pointer must know which tokens the vectors of the memory are made of, but does not.")
         keys, values = self.key(memory.x), self.value(memory.x).squeeze(-1)
-        return PointerMemory(keys, values, memory.padding_mask, memory.origins, memory.key_bias)
+        token_keys = self.token_key(memory.x if origins.unpooled is None else origins.unpooled)
+        return PointerMemory(keys, values, token_keys, memory.padding_mask, origins, memory.key_bias)
 
     def forward(self, features: Tensor, memory: PointerMemory) -> tuple[Tensor, Tensor]:
-        """Return how much each vector is read, and the logit of generating, both in float32 or wider.
+        """Return how much each token is pointed to, and the logit of generating, both in float32 or wider.
 
         Args:
             features: (B, T, D).
             memory: what is read.
 
         Returns:
-            (B, T, K), whose rows sum to 1, and (B, T, 1).
+            (B, T, L), whose rows sum to 1, and (B, T, 1).
         """
-        query, gate = self.query(features), self.gate(features)
+        query, token_query, gate = self.query(features), self.token_query(features), self.gate(features)
         with torch.autocast(features.device.type, enabled=False):
-            query, keys = _wide(query), _wide(memory.keys)
-            scores = query @ keys.transpose(1, 2) * features.size(-1) ** -0.5
+            scores = _scores(query, memory.keys)
             if memory.key_bias is not None:
                 scores = scores + memory.key_bias[:, None]
             if memory.padding_mask is not None:
                 scores = scores.masked_fill(memory.padding_mask[:, None], torch.finfo(scores.dtype).min)
             attention = scores.softmax(dim=-1)
             gate = _wide(gate) + attention @ _wide(memory.values)[..., None]
-            nothing = memory.origins.real.sum(dim=1) == 0
-            return attention, gate.masked_fill(nothing[:, None, None], _ONLY_GENERATES)
+            made_of = memory.origins.made_of
+            reached = made_of.of(attention)
+            scores = _scores(token_query, memory.token_keys) + reached.clamp(min=torch.finfo(reached.dtype).tiny).log()
+            pointed = scores.masked_fill(reached == 0, torch.finfo(scores.dtype).min).softmax(dim=-1)
+            nothing = made_of.weights.sum(dim=(1, 2)) == 0
+            return pointed, gate.masked_fill(nothing[:, None, None], _ONLY_GENERATES)
 
 
 @OUTPUT.register("pointer")
 class PointerOutput(Output):
     """Generates a token, or copies one of the document: a pointer-generator (See, Liu and Manning 2017, section 2.2).
 
-    Attention of its own, with one head, points to the vectors of the first memory, and through the poolings to the
-    tokens that they are made of. With features h, vectors m and their origins w:
+    Attention of its own, with one head, points to the vectors m of the first memory, and through the poolings to the
+    tokens that they are made of. A second head chooses among these tokens by their vectors e just before the first
+    pooling. With features h, tokens x, and how much w_ki of each is in each vector:
 
         a = softmax(q(h) . k(m) / sqrt(D)), g = sigmoid(u . h + sum_k a_k v . m_k + b)
-        P(y) = g softmax(logits)(y) + (1 - g) sum_k a_k sum_i w_ki [x_i = y]
+        c_i = sum_k a_k w_ki exp(q'(h) . k'(e_i) / sqrt(d)), divided by its sum over i
+        P(y) = g softmax(logits)(y) + (1 - g) sum_i c_i [x_i = y]
 
-    Unlike there, attention is not that of a decoder layer, and the gate does not read the decoder's input. The output
-    is log P, in float32 or wider; a log-softmax leaves it unchanged. Where a document has nothing to copy, P is the
-    softmax of the logits.
+    So a scorer learns from what is copied: what it does not hand on cannot be. Unlike in the paper, attention is not
+    that of a decoder layer, and the gate does not read the decoder's input. The output is log P, in float32 or wider; a
+    log-softmax leaves it unchanged. Where a document has nothing to copy, P is the softmax of the logits.
 
     Args:
         embed_dim: D.
@@ -133,11 +146,11 @@ class PointerOutput(Output):
         logits = self.vocabulary(features, embedding)
         # (BW, T, ...) -> (B, WT, ...)
         logits, features = (x.reshape(len(prepared.keys), -1, x.size(-1)) for x in (logits, features))
-        attention, gate = self.pointer(features, prepared)
+        pointed, gate = self.pointer(features, prepared)
         logits = _wide(logits)
         # of log(g softmax(logits)), what all tokens share
         shared = F.logsigmoid(gate) - logits.logsumexp(dim=-1, keepdim=True)
-        copied = prepared.origins.copied(attention)
+        copied = prepared.origins.by_token(pointed)
         is_copied = copied > 0
         # (B, WT, U): where nothing is copied, a logarithm would have no gradient
         log_copied = F.logsigmoid(-gate) + copied.masked_fill(~is_copied, 1.0).log()
@@ -146,32 +159,27 @@ class PointerOutput(Output):
         more = (torch.logaddexp(before, log_copied) - before).masked_fill(~is_copied, 0.0)
         return (logits + shared).scatter_add_(2, columns, more).view(*shape, -1)
 
-    def copied(self, features: Tensor, prepared: PointerMemory, written: Tensor, log_probs: Tensor) -> "Copied":
-        """Tell how each token of a text was written.
+    def copied(self, features: Tensor, prepared: PointerMemory, written: Tensor, log_probs: Tensor) -> Tensor:
+        """Tell how likely each token of a text was copied from each of the document, given that it was written.
 
         Args:
             features: (B, T, D), what each token was predicted from.
             prepared: what the pointer read.
             written: (B, T), the tokens.
             log_probs: (B, T), the logarithm of P of each.
+
+        Returns:
+            (B, T, L): (1 - g) c_i [x_i = y] / P(y). Rows sum to how likely a token was copied at all.
         """
-        attention, gate = self.pointer(features, prepared)
-        is_written = prepared.origins.tokens[:, None] == written[..., None]
-        copied = (prepared.origins.copied(attention) * is_written).sum(dim=2)
-        return Copied(attention, (F.logsigmoid(-gate.squeeze(2)) + copied.log() - log_probs).exp())
+        pointed, gate = self.pointer(features, prepared)
+        tokens = prepared.origins.tokens.gather(1, prepared.origins.places)
+        pointed = pointed * (tokens[:, None] == written[..., None])
+        return pointed * (F.logsigmoid(-gate) - log_probs[..., None]).exp()
 
 
-class Copied(NamedTuple):
-    """How each token of a text was written.
-
-    Attributes:
-        attention: (B, T, K), how much each vector was read.
-        shares: (B, T), how likely each token was copied and not generated, given that it was written:
-            (1 - g) sum_k a_k sum_i w_ki [x_i = y] / P(y).
-    """
-
-    attention: Tensor
-    shares: Tensor
+def _scores(query: Tensor, keys: Tensor) -> Tensor:
+    """Score keys (B, K, D) by queries (B, T, D), in float32 or wider: (B, T, K)."""
+    return _wide(query) @ _wide(keys).transpose(1, 2) * query.size(-1) ** -0.5
 
 
 def _wide(x: Tensor) -> Tensor:

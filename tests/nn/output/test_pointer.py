@@ -15,7 +15,6 @@ from pyramidions.models import PyramidionConfig, build
 from pyramidions.nn.origins import Origins
 from pyramidions.nn.output import PointerOutput
 from pyramidions.nn.pooling import POOLING
-from pyramidions.nn.provenance import provenance
 from pyramidions.nn.reduced import Int8TiedOutput, in_int8
 from pyramidions.nn.sublayer import Memory
 from pyramidions.nn.transformer import Transformer
@@ -45,24 +44,28 @@ def documents(*lengths: int, padding: int = 0) -> Tensor:
 def mixed_by_hand(output: PointerOutput, features: Tensor, embedding: Tensor, memory: Memory) -> Tensor:
     """Write the mixture down as its definition has it, token by token, in place of the layer's own way."""
     assert memory.origins is not None
-    origins = memory.origins
-    made_of = origins.shares
-    if made_of is None:
-        made_of = torch.nn.functional.one_hot(origins.places, origins.tokens.size(1)) * origins.real[..., None]
+    origins, pointer = memory.origins, output.pointer
+    made_of = origins.made_of.of(torch.eye(memory.x.size(1)).expand(len(features), -1, -1))
+    unpooled = memory.x if origins.unpooled is None else origins.unpooled
+    tokens = origins.tokens.gather(1, origins.places)
     probabilities = torch.zeros(*features.shape[:2], len(embedding), dtype=features.dtype)
     for b in range(len(features)):
         for t, h in enumerate(features[b]):
-            scores = output.pointer.query(h) @ output.pointer.key(memory.x[b]).T / features.size(-1) ** 0.5
+            scores = pointer.query(h) @ pointer.key(memory.x[b]).T / features.size(-1) ** 0.5
             if memory.key_bias is not None:
                 scores = scores + memory.key_bias[b]
             if memory.padding_mask is not None:
                 scores = scores.masked_fill(memory.padding_mask[b], -torch.inf)
             a = scores.softmax(-1)
-            g = (output.pointer.gate(h) + a @ output.pointer.value(memory.x[b])).sigmoid()
+            g = (pointer.gate(h) + a @ pointer.value(memory.x[b])).sigmoid()
             probabilities[b, t] = g * (embedding @ h).softmax(-1)
-            for k in range(len(a)):
-                for token, weight in zip(origins.tokens[b].tolist(), made_of[b, k], strict=True):
-                    probabilities[b, t, token] += (1 - g[0]) * a[k] * weight
+            query = pointer.token_query(h)
+            each = [
+                sum(a[k] * made_of[b, k, i] for k in range(len(a))) * (query @ key / len(query) ** 0.5).exp()
+                for i, key in enumerate(pointer.token_key(unpooled[b]))
+            ]
+            for token, c in zip(tokens[b].tolist(), each, strict=True):
+                probabilities[b, t, token] += (1 - g[0]) * c / sum(each)
     return probabilities
 
 
@@ -73,7 +76,9 @@ def test_four_tokens_in_two_vectors() -> None:
         parameter.zero_()
     # Each vector is read alike, and copying is as probable as generating, which is uniform.
     tokens = Origins.of_tokens(torch.tensor([[2, 3, 3, 5]]), torch.zeros(1, 4, dtype=torch.bool), torch.float32)
-    origins = tokens.pooled(torch.tensor([[[0, 1], [2, 3]]]), torch.tensor([[[0.75, 0.25], [0.5, 0.5]]]))
+    origins = tokens.pooled(
+        torch.tensor([[[0, 1], [2, 3]]]), torch.tensor([[[0.75, 0.25], [0.5, 0.5]]]), torch.zeros(1, 4, 2)
+    )
     memory = Memory(torch.zeros(1, 2, 2), None, origins)
     found = output(torch.zeros(1, 1, 2), torch.zeros(6, 2), output.prepare((memory,))).exp()
     copied = torch.tensor([0, 0, 0.75, 0.25 + 0.5, 0, 0.5]) / 2
@@ -114,23 +119,6 @@ def test_probabilities_sum_to_1_and_padding_changes_nothing(
     torch.testing.assert_close(transformer(documents(*lengths, padding=padding), target), found, rtol=0, atol=1e-4)
     # A softmax leaves logarithms of probabilities as they are.
     torch.testing.assert_close(found.log_softmax(-1), found, rtol=0, atol=1e-5)
-
-
-@for_each("pooling", POOLINGS)
-@torch.no_grad()
-def test_origins_through_two_poolings_are_products_of_whole_matrices(pooling: str) -> None:
-    transformer, source = model(pooling=pooling), documents(40)
-    encoded = transformer.encoder(source, source.eq(PAD))
-    made_of = provenance(encoded.pooled, 40)[max(encoded.pooled)]
-    assert made_of is not None
-    one_hot = torch.nn.functional.one_hot(source[0], VOCABULARY).float()
-    (memory,) = encoded.memories
-    assert memory.origins is not None and memory.origins.shares is not None
-    shares = memory.origins.shares[0]
-    # A pooling that mixes all vectors into each keeps no more than one that mixes two.
-    assert shares.shape == (len(made_of), source.unique().numel())
-    expected = (made_of.to_dense() @ one_hot)[:, memory.origins.tokens[0]]
-    torch.testing.assert_close(shares, expected, rtol=0, atol=1e-5)
 
 
 def test_gradients_reach_the_scorers_as_finite_differences_say() -> None:
@@ -201,20 +189,41 @@ def test_equal_tokens_are_copied_together() -> None:
     padding = torch.zeros(2, 3, dtype=torch.bool)
     origins = Origins.of_tokens(torch.tensor([[7, 5, 7], [5, 5, 5]]), padding, torch.float32)
     assert origins.tokens.tolist() == [[5, 7], [5, 0]]
-    copied = origins.copied(torch.tensor([[[0.5, 0.25, 0.25]], [[0.5, 0.25, 0.25]]]))
+    copied = origins.by_token(torch.tensor([[[0.5, 0.25, 0.25]], [[0.5, 0.25, 0.25]]]))
     assert copied.tolist() == [[[0.25, 0.75]], [[1.0, 0.0]]]
 
 
-@for_each("dtype", [torch.float16, torch.bfloat16])
 @torch.no_grad()
-def test_autocast_changes_no_share_of_what_is_copied(dtype: torch.dtype) -> None:
-    transformer, source = model(), documents(40, 23)
+def test_two_tokens_of_one_vector_are_told_apart() -> None:
+    torch.manual_seed(0)
+    transformer, source = model(), documents(40)
+    (memory,) = transformer.encoder(source, source.eq(PAD)).memories
+    output = transformer.decoder.output
+    assert isinstance(output, PointerOutput) and memory.origins is not None
+    prepared = output.prepare((memory,))
+    together = memory.origins.made_of.of(torch.eye(5)[None])[0, 0].nonzero().flatten()
+    assert len(together) == 8
+    output.pointer.token_query.weight.zero_()
+    # Column i is a query whose product with the key of token i is 20, and 0 with the others'.
+    queries = torch.linalg.pinv(prepared.token_keys[0, together]) * 20 * 8**0.5
+    for i, query in enumerate(queries.T):
+        output.pointer.token_query.bias.copy_(query)
+        pointed, _ = output.pointer(torch.zeros(1, 1, 8), prepared)
+        shares = pointed[0, 0, together] / pointed[0, 0, together].sum()
+        torch.testing.assert_close(shares, torch.eye(8)[i], rtol=0, atol=1e-4)
+
+
+@for_each("dtype", [torch.float16, torch.bfloat16])
+@for_each("pooling", ["soft_topk", "segments"])
+@torch.no_grad()
+def test_autocast_changes_no_share_of_what_is_copied(dtype: torch.dtype, pooling: str) -> None:
+    transformer, source = model(pooling=pooling), documents(40, 23)
     origins = transformer.encoder(source, source.eq(PAD)).memories[0].origins
     assert origins is not None
-    attention = torch.full((2, 3, 5), 1e-9)
+    attention = torch.full((2, 3, origins.made_of.weights.size(1)), 1e-9)
     with torch.autocast("cpu", dtype):
-        found = origins.copied(attention)
-    assert found.equal(origins.copied(attention)) and found.amax() > 0
+        found = origins.made_of.of(attention)
+    assert found.equal(origins.made_of.of(attention)) and found.amax() > 0
 
 
 @torch.no_grad()
