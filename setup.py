@@ -116,7 +116,7 @@ setup(
     packages=find_packages(include=["pyramidions", "pyramidions.*"]),
     package_data={
         "pyramidions": [
-            *("py.typed", "__init__.pyi", "data/section_types.json"),
+            *("py.typed", "__init__.pyi", "data/section_types.json", "extract/shipped/*/*"),
             *(f"pages/*.{ending}" for ending in ("html", "css", "js")),
         ]
     },

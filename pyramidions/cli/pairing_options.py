@@ -97,6 +97,7 @@ class PairingOptions(NamedTuple):
 def _selecting(given: str, name: str, budget: int) -> "SelectSentences":
     from pyramidions.data.select_sentences import SelectByOracle, SelectSentences
     from pyramidions.extract import RANKERS
+    from pyramidions.extract.concepts import hash_of, is_concept_model, read_ranker
     from pyramidions.extract.methods import ORACLE, method_or_model
 
     with naming_options(name):
@@ -105,6 +106,8 @@ def _selecting(given: str, name: str, budget: int) -> "SelectSentences":
         return SelectByOracle(budget)
     if isinstance(found, str):
         return SelectSentences(partial(RANKERS.build, found, {}), budget, {"method": found})
+    if is_concept_model(found):
+        return SelectSentences(partial(read_ranker, found), budget, {"method": "concepts", "sha256": hash_of(found)})
     from pyramidions.inference.selection_model import fingerprint, make_ranker
 
     about = {"method": "model", "sha256": fingerprint(found)}

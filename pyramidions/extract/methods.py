@@ -8,13 +8,15 @@ from pyramidions.files.hub import hub_name
 
 #: Chooses by the reference summary (`Oracle`): a bound of what extraction can reach.
 ORACLE = "oracle"
+#: Holds the trained extractors that come with the package, each in a folder of its name.
+_SHIPPED = Path(__file__).with_name("shipped")
 
 
 def method_or_model(given: str | Path, name: str, *others: str) -> str | Path:
     """Return the name of a method that selects sentences, or the path of a trained extractor, here or on the hub.
 
     Args:
-        given: either of them; a method goes before a file of the same name.
+        given: either of them; a method, and an extractor that comes with the package, go before a file of that name.
         name: of the argument, for the error.
         others: methods beside those of `RANKERS`.
 
@@ -24,6 +26,11 @@ def method_or_model(given: str | Path, name: str, *others: str) -> str | Path:
     methods = (*RANKERS.names, *others)
     if str(given) in methods:
         return str(given)
+    shipped = sorted(folder.name for folder in _SHIPPED.iterdir())
+    if str(given) in shipped:
+        return _SHIPPED / given
     if Path(given).exists() or hub_name(given):
         return Path(given)
-    raise UserError(f"`{name}` must be one of {', '.join(methods)}, or a trained extractor, but is {str(given)!r}.")
+    raise UserError(
+        f"`{name}` must be one of {', '.join((*methods, *shipped))}, or a trained extractor, but is {str(given)!r}."
+    )

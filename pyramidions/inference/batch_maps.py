@@ -10,6 +10,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.optional import optional_library
 from pyramidions.base.reading import Long
 from pyramidions.data.section_types import section_types as table_of_types
+from pyramidions.extract.concepts import is_concept_model
 from pyramidions.extract.extraction import extract
 from pyramidions.extract.methods import ORACLE, method_or_model
 from pyramidions.extract.selection import Redundancy
@@ -158,15 +159,16 @@ class ExtractorMap(BatchMap[Extractor]):
     ) -> None:
         if (str(method) == ORACLE) != (reference_column is not None):
             raise UserError(f"The method {ORACLE!r} and `reference_column` must be given together.")
-        learned = isinstance(found := method_or_model(method, "method", ORACLE), Path)
-        if learned:
+        found = method_or_model(method, "method", ORACLE)
+        is_network = isinstance(found, Path) and not is_concept_model(found)
+        if is_network:
             optional_library("torch", "A trained extractor", extra="torch")
-        if learned and options:
-            raise UserError(
-                f"The method {str(method)!r} has no options, but was given {', '.join(map(repr, options))}."
-            )
+            if options:
+                raise UserError(
+                    f"The method {str(method)!r} has no options, but was given {', '.join(map(repr, options))}."
+                )
         # Without a model to read, the rules of any method are those of the extractor.
-        checked = Extractor() if learned else Extractor(method, options, device=device, precision=precision)
+        checked = Extractor() if is_network else Extractor(method, options, device=device, precision=precision)
         checked.rules(words, sentences, redundancy)
         files = stamps(found) if isinstance(found, Path) else {}
         super().__init__(files, column, into, skip_empty, device, reference_column=reference_column)

@@ -40,8 +40,9 @@ class Extractor:
         >>> [sentence.text for sentence in extraction.sentences]                         # doctest: +SKIP
 
     Args:
-        method: "hiporank", "textrank", "lead", "oracle", or where a trained extractor lies: a checkpoint, a folder of
-            checkpoints (the best is taken), an exported model, or a model of concepts.
+        method: "hiporank", "textrank", "lead", "oracle", "biomedical" (concepts of biomedical papers), or where a
+            trained extractor lies: a checkpoint, a folder of checkpoints (the best is taken), an exported model, or a
+            model of concepts.
         options: of a method, as in its docstring: ``{"mu": 0.5}`` of `pyramidions.extract.HipoRank`.
         vectors: of sentences, for methods that compare them; the method's own if None.
         device: of a trained extractor, such as "cpu" or "cuda:1"; a GPU if there is one, if None.
@@ -66,9 +67,23 @@ class Extractor:
         precision: str | None = None,
     ) -> None:
         self.method = str(method)
-        self._concepts = load_concepts(Path(method)) if _is_concepts(self.method) else None
-        self._learned = _learned(self.method, options or {}, vectors, device, precision)
-        self._ranker = self._learned or _ranker(self.method, options or {}, vectors)
+        found = method_or_model(method, "method", ORACLE)
+        is_concepts = isinstance(found, Path) and is_concept_model(found)
+        # The oracle's rankers, and those of concepts, differ between documents.
+        learned = found if isinstance(found, Path) and not is_concepts else None
+        named = found if isinstance(found, str) and found != ORACLE else None
+        if vectors is not None and (named is None or "vectors" not in RANKERS.arguments(named)):
+            raise UserError(f"The method {self.method!r} compares no sentences: vectors have no effect.")
+        if options and named is None:
+            raise UserError(
+                f"The method {self.method!r} has no options, but was given {', '.join(map(repr, options))}."
+            )
+        for name, value in (("device", device), ("precision", precision)):
+            if value is not None and learned is None:
+                raise UserError(f"`{name}` is for trained extractors, but the method is {self.method!r}.")
+        self._concepts = load_concepts(Path(found)) if is_concepts else None
+        self._learned = None if learned is None else _learned(learned, device, precision)
+        self._ranker = self._learned if named is None else _ranker(named, options or {}, vectors)
         computes = vectors if vectors is not None else self._learned
         self.precision = getattr(computes, "precision", None)
 
@@ -216,40 +231,15 @@ def document_outline(text: str | Lines, on_read: Callable[[int], object] = lambd
     return found
 
 
-def _is_concepts(method: str) -> bool:
-    found = method_or_model(method, "method", ORACLE)
-    return isinstance(found, Path) and is_concept_model(found)
-
-
-def _learned(
-    method: str,
-    options: Mapping[str, Any],
-    vectors: SentenceVectors | None,
-    device: Device | None,
-    precision: str | None,
-) -> "LearnedRanker | None":
-    """Load a trained extractor; None for a method that needs no training."""
-    learned = isinstance(method_or_model(method, "method", ORACLE), Path)
-    if vectors is not None and (learned or method == ORACLE or "vectors" not in RANKERS.arguments(method)):
-        raise UserError(f"The method {method!r} compares no sentences: vectors have no effect.")
-    if options and (learned or method == ORACLE):
-        raise UserError(f"The method {method!r} has no options, but was given {', '.join(map(repr, options))}.")
-    for name, value in (("device", device), ("precision", precision)):
-        if value is not None and (not learned or _is_concepts(method)):
-            raise UserError(f"`{name}` is for trained extractors, but the method is {method!r}.")
-    if not learned or _is_concepts(method):
-        return None
+def _learned(path: Path, device: Device | None, precision: str | None) -> "LearnedRanker":
     optional_library("torch", "A trained extractor", extra="torch")
     from pyramidions.inference.learned_ranker import LearnedRanker
     from pyramidions.inference.precision import FLOAT32
 
-    return LearnedRanker.from_pretrained(method, device, precision or FLOAT32)
+    return LearnedRanker.from_pretrained(path, device, precision or FLOAT32)
 
 
-def _ranker(method: str, options: Mapping[str, Any], vectors: SentenceVectors | None) -> Ranker | None:
-    """Return the ranker of a method; None for the oracle and for concepts, whose rankers differ between documents."""
-    if method == ORACLE or _is_concepts(method):
-        return None
+def _ranker(method: str, options: Mapping[str, Any], vectors: SentenceVectors | None) -> Ranker:
     try:
         return RANKERS.build(method, options, vectors=vectors)
     except ValueError as error:

@@ -9,6 +9,7 @@ import torch
 
 from pyramidions.base.device import Device
 from pyramidions.extract import RANKERS, Ranker
+from pyramidions.extract.concepts import is_concept_model, read_ranker
 from pyramidions.extract.methods import method_or_model
 from pyramidions.files.parallel import ordered_map
 from pyramidions.inference.learned_ranker import LearnedRanker
@@ -42,6 +43,8 @@ def selection(select: str | Path = "hiporank", device: Device | None = None, pre
     found = method_or_model(select, "select")
     if isinstance(found, str):
         return Selection(found, RANKERS.build(found, {}))
+    if is_concept_model(found):
+        return Selection(str(select), read_ranker(found))
     return Selection(str(select), LearnedRanker.from_pretrained(found, device, precision))
 
 

@@ -18,6 +18,7 @@ from pyramidions.extract.concepts.trees import Trees
 
 #: The files of a model.
 CARD, ARRAYS = "concepts.json", "concepts.safetensors"
+#: Rises when the files change, and when `measure` computes other features for the trees.
 FORMAT = 1
 _MOST_BYTES = 2**30
 _ORDERS = ("words", "pairs")
@@ -47,22 +48,18 @@ def files_of(model: ConceptModel, about: dict[str, Any]) -> dict[str, bytes]:
     return {CARD: (json.dumps(card, indent=1) + "\n").encode(), ARRAYS: content}
 
 
+def hash_of(folder: Path) -> str:
+    """Return the SHA-256 of all that a model knows, as its card tells it; `load_concepts` checks it."""
+    return str(_card(folder)["sha256"])
+
+
 def load_concepts(folder: Path) -> ConceptModel:
     """Read a model.
 
     Raises:
         UserError: it is damaged, or of another version.
     """
-    if not is_concept_model(folder):
-        raise UserError(f"{folder} must be a folder with {CARD}, but is none.")
-    try:
-        card = parse_json(_content(folder / CARD))
-    except ValueError as error:
-        raise UserError(f"{folder / CARD} is damaged: {error}.") from None
-    if not isinstance(card, dict) or card.get("kind") != "concepts":
-        raise UserError(f"{folder / CARD} must be the card of a model of concepts, but is none.")
-    if card.get("format") is True or card.get("format") != FORMAT:
-        raise UserError(f"{folder / CARD} must be of format {FORMAT}, but is of another.")
+    card = _card(folder)
     content = _content(folder / ARRAYS)
     if card.get("sha256") != sha256(content).hexdigest():
         raise UserError(f"{folder / ARRAYS} is damaged: its hash is not that of {CARD}.")
@@ -79,8 +76,25 @@ def load_concepts(folder: Path) -> ConceptModel:
     return ConceptModel((words, pairs), (word_trees, pair_trees))
 
 
+def _card(folder: Path) -> dict[str, Any]:
+    if not is_concept_model(folder):
+        raise UserError(f"{folder} must be a folder with {CARD}, but is none.")
+    try:
+        card = parse_json(_content(folder / CARD))
+    except ValueError as error:
+        raise UserError(f"{folder / CARD} is damaged: {error}.") from None
+    if not isinstance(card, dict) or card.get("kind") != "concepts":
+        raise UserError(f"{folder / CARD} must be the card of a model of concepts, but is none.")
+    if card.get("format") is True or card.get("format") != FORMAT:
+        raise UserError(f"{folder / CARD} must be of format {FORMAT}, but is of another.")
+    return card
+
+
 def _arrays(known: Frequencies, trees: Trees) -> dict[str, np.ndarray]:
-    arrays = (known.keys, known.seen, known.hits, trees.roots, trees.feature, trees.threshold)
+    # In 16 bits where they fit: they are most of a model.
+    narrow = np.uint16 if known.documents < 2**16 else np.int32
+    seen, hits = known.seen.astype(narrow), known.hits.astype(narrow)
+    arrays = (known.keys, seen, hits, trees.roots, trees.feature, trees.threshold)
     return dict(zip(_KEYS, arrays, strict=True))
 
 
@@ -114,8 +128,9 @@ def _part(name: str, said: Any, arrays: dict[str, np.ndarray], features: int) ->
     keys, seen, hits, roots, feature, threshold = (arrays[f"{name}.{key}"] for key in _KEYS)
     if not (keys.ndim == 1 and keys.shape == seen.shape == hits.shape):
         raise UserError(f"The frequencies of {name} must be three lists of one length.")
-    if [str(array.dtype) for array in (keys, seen, hits)] != ["uint32", "int32", "int32"]:
-        raise UserError(f"The frequencies of {name} must be of uint32, int32 and int32.")
+    if keys.dtype != np.uint32 or seen.dtype != hits.dtype or hits.dtype not in (np.uint16, np.int32):
+        raise UserError(f"The frequencies of {name} must be of uint32, and twice of uint16 or int32.")
+    seen, hits = seen.astype(np.int32), hits.astype(np.int32)
     if (keys[1:] <= keys[:-1]).any():
         raise UserError(f"The keys of {name} must rise.")
     if len(keys) and not (hits.min() >= 0 and (hits <= seen).all() and seen.max() <= said["documents"]):

@@ -1,9 +1,12 @@
 """Ranks sentences by the wanted concepts that they cover."""
 
+from pathlib import Path
+
 import numpy as np
 
 from pyramidions.base.arguments import checked
 from pyramidions.extract.concepts.coverage import cover
+from pyramidions.extract.concepts.files import load_concepts
 from pyramidions.extract.concepts.model import POWER, ConceptModel, bonus_of
 from pyramidions.extract.concepts.paper import paper_of
 from pyramidions.extract.core import Ranker
@@ -19,11 +22,11 @@ class ConceptRanker(Ranker):
 
     Args:
         model: knows which concepts are wanted.
-        budget: of the selection, which the choice keeps to.
+        budget: of the selection, which the choice keeps to; without limits, sentences are chosen while they cover more.
     """
 
     @checked
-    def __init__(self, model: ConceptModel, budget: Budget) -> None:
+    def __init__(self, model: ConceptModel, budget: Budget = Budget()) -> None:  # noqa: B008, cannot change
         self.model = model
         self.budget = budget
 
@@ -40,6 +43,11 @@ class ConceptRanker(Ranker):
         scores = np.where(alone > 0, alone / max(float(alone.max()), 1e-12), -np.inf)
         scores[chosen] = np.arange(len(chosen), 0, -1) + 1.0
         return scores
+
+
+def read_ranker(folder: Path) -> ConceptRanker:
+    """Return the ranker of a model on disk, for any budget; errors are those of `load_concepts`."""
+    return ConceptRanker(load_concepts(folder))
 
 
 def covered(model: ConceptModel, outline: Outline, chosen: list[int], most: int = 8) -> list[list[tuple[str, float]]]:
