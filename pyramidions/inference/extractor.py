@@ -20,8 +20,8 @@ from pyramidions.extract.methods import ORACLE, method_or_model
 from pyramidions.extract.selection import Redundancy
 from pyramidions.extract.vectors import SentenceVectors
 from pyramidions.text.headings import Lines
-from pyramidions.text.outline import Outline, outline
-from pyramidions.text.turns import dialogue_outline
+from pyramidions.text.outline import Outline
+from pyramidions.text.turns import read_outline
 
 # Only a trained extractor needs torch.
 if TYPE_CHECKING:
@@ -215,15 +215,12 @@ def _refuse(error: UserError) -> None:
 
 
 def document_outline(text: str | Lines, on_read: Callable[[int], object] = lambda _: None) -> Outline:
-    """Return the outline of a document that can be extracted from; of a dialogue as `dialogue_outline` does.
-
-    Args:
-        text, on_read: as in `outline`.
+    """Return the outline of a document that can be extracted from; arguments as in `read_outline`.
 
     Raises:
         UserError: it is empty, or holds headings only.
     """
-    found = dialogue_outline(text, on_read) or outline(text, on_read)
+    found = read_outline(text, on_read)
     if not found.units:
         raise UserError("A document must hold text, but holds none.")
     if not found.sentences:

@@ -17,7 +17,7 @@ from pyramidions.extract.concepts.words import Words, words_in
 from pyramidions.files.atomic import atomic_file
 from pyramidions.files.parallel import chunks, ordered_map
 from pyramidions.files.progress import progress_bar
-from pyramidions.text.outline import outline
+from pyramidions.text.turns import read_outline
 
 #: Documents of a file of papers.
 BLOCK = 250
@@ -71,7 +71,7 @@ def load_papers(folder: Path) -> Iterable[Example]:
 def _example(document: Document) -> Example:
     words, _ = words_in([document.target])
     held = [np.unique(keys_of(words, order)[0]) for order in ORDERS]
-    return Example(paper_of(outline(document.source)), (held[0], held[1]))
+    return Example(paper_of(read_outline(document.source)), (held[0], held[1]))
 
 
 def _flat(example: Example) -> list[np.ndarray]:

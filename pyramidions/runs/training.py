@@ -35,7 +35,7 @@ from pyramidions.runs.plan import Plan, estimated, make_plan
 from pyramidions.runs.progress import NewLines, TrainingBar, as_time, begun
 from pyramidions.runs.recipe import CorpusSize
 from pyramidions.runs.steps import Command, Say, State, Step, run
-from pyramidions.text.outline import outline
+from pyramidions.text.turns import read_outline
 
 _CANNOT_TRAIN = "Training needs fairseq, which is not installed: scripts/setup.sh train brings it."
 _CARD = """# {model}
@@ -401,7 +401,7 @@ def write_extracts(
 
 
 def _extract_line(document: Document, ranker: Ranker, rules: SelectionRules) -> bytes:
-    read = outline(document.source)
+    read = read_outline(document.source)
     return extract(read, ranker.rank(read), rules).text.encode("utf-8", "replace") + b"\n"
 
 

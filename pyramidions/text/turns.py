@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pyramidions.text.headings import Lines
 from pyramidions.text.normalization import normalize
-from pyramidions.text.outline import Outline, Unit, Units, unspaced_sentences
+from pyramidions.text.outline import Outline, Unit, Units, outline, unspaced_sentences
 from pyramidions.text.text_windows import lines as lines_of
 from pyramidions.text.text_windows import sentences, windows
 
@@ -51,6 +51,11 @@ def split_turn(line: str) -> Turn | None:
     said = line[colon.end() :]
     # "https://" and "12:30" are no names.
     return Turn(name, said) if colon[0] == "：" or not said or said[0].isspace() else None
+
+
+def read_outline(text: str | Lines, on_read: Callable[[int], object] = lambda _: None) -> Outline:
+    """Return the outline of a text: of a dialogue as `dialogue_outline` does; arguments as in `outline`."""
+    return dialogue_outline(text, on_read) or outline(text, on_read)
 
 
 def dialogue_outline(text: str | Lines, on_read: Callable[[int], object] = lambda _: None) -> Outline | None:

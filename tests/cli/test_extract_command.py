@@ -24,6 +24,8 @@ from pyramidions.inference import LearnedRanker, SavedExtractor, extraction_stre
 from pyramidions.inference.precision import Precision
 from pyramidions.text.outline import Outline
 
+NAMES_OF_METHODS = "hiporank, lead, textrank, oracle, biomedical, meetings"
+
 PAPER = "# Start\n\nOne vector is enough. Two vectors are better.\n\n# End\n\nThree vectors are one too many.\n"
 
 
@@ -126,7 +128,7 @@ def test_an_empty_corpus_is_refused(tmp_path: Path) -> None:
     [
         (
             ["--method", "best"],
-            "--method must be one of hiporank, lead, textrank, oracle, or a trained extractor, but is 'best'.",
+            f"--method must be one of {NAMES_OF_METHODS}, or a trained extractor, but is 'best'.",
         ),
         (["--method", "oracle"], "--method oracle and --reference-field must be given together."),
         (["--reference-field", "x"], "--method oracle and --reference-field must be given together."),

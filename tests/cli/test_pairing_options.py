@@ -12,9 +12,13 @@ from tables import for_each
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
 from pyramidions.data.select_sentences import select_tokens
+from pyramidions.extract.concepts import hash_of
+from pyramidions.extract.methods import method_or_model
 from pyramidions.inference import LearnedRanker
 from pyramidions.inference.selection_model import fingerprint
 from pyramidions.text.outline import outline
+
+NAMES_OF_METHODS = "hiporank, lead, textrank, oracle, biomedical, meetings"
 
 NAMES = ["introduction", "methods", "results"]
 TEXTS = [["bees fly ."], ["we measured bees with a ruler ."], ["they were fast .", "very fast ."]]
@@ -93,6 +97,15 @@ def test_a_trained_extractor_selects(
     assert folder.tokenizer().decode(ids) == " ".join(expected)
 
 
+def test_a_model_of_concepts_selects(run: Callable[..., Result], release: Path, tmp_path: Path) -> None:
+    options = ("--vocab-size", 30, "--select", "biomedical", "--budget", 14, "--workers", 2)
+    run("prepare", release, "--out", tmp_path / "data", *options)
+    folder = DataFolder(tmp_path / "data")
+    model = method_or_model("biomedical", "select")
+    about = {"kind": "sentences", "method": "concepts", "sha256": hash_of(model), "budget": 14}
+    assert folder.manifest["settings"]["pairs"]["test"] == about
+
+
 def test_a_model_that_writes_is_no_extractor(fail: Callable[..., str], papers: Path, tmp_path: Path) -> None:
     (tmp_path / "model.pt").write_bytes(b"no model")
     sentence = fail("prepare", papers, "--out", tmp_path / "data", "--select", tmp_path / "model.pt", "--budget", 9)
@@ -117,7 +130,7 @@ def test_a_method_for_test_without_a_test_split_is_one_sentence(
         ("--least-words 9", "--least-words is an option of --divide sections, which is not given."),
         (
             "--select best --budget 9",
-            "--select must be one of hiporank, lead, textrank, oracle, or a trained extractor, but is 'best'.",
+            f"--select must be one of {NAMES_OF_METHODS}, or a trained extractor, but is 'best'.",
         ),
         ("--select lead --select-test oracle --budget 9", "The oracle reads the reference summary"),
         ("--select oracle --budget 9", "The oracle reads the reference summary, which must not choose what"),

@@ -1,12 +1,15 @@
 """Models of concepts: their features, trees, coverage and files."""
 
 import json
+import lzma
 from itertools import permutations
 from math import log
 from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import SAMPLE
+from safetensors.numpy import load_file
 
 from pyramidions.base.errors import UserError
 from pyramidions.extract import Budget, SelectionRules
@@ -19,6 +22,8 @@ from pyramidions.extract.concepts.paper import paper_of
 from pyramidions.extract.concepts.trees import Trees
 from pyramidions.extract.concepts.words import hashes_of
 from pyramidions.extract.extraction import extract
+from pyramidions.extract.methods import method_or_model
+from pyramidions.inference.extractor import Extractor
 from pyramidions.text.outline import outline
 
 METHODS = "# Methods\n\nThe cells grew fast in water. Cells of mice grew in milk."
@@ -167,6 +172,42 @@ def test_a_model_from_disk_ranks_as_the_one_that_was_written(tmp_path: Path) -> 
     read = outline(TEXT)
     again = load_concepts(write(tmp_path, model))
     assert ConceptRanker(again, Budget(9)).rank(read).tolist() == ConceptRanker(model, Budget(9)).rank(read).tolist()
+
+
+@pytest.mark.parametrize(("documents", "held"), [(65_535, "uint16"), (65_536, "int32")])
+def test_counts_are_kept_in_16_bits_where_they_fit(tmp_path: Path, documents: int, held: str) -> None:
+    known = frequencies(hashes_of("cells"), [documents], [documents])._replace(documents=documents)
+    folder = write(tmp_path, small_model()._replace(known=(known, NOTHING)))
+    assert str(load_file(folder / ARRAYS)["words.seen"].dtype) == held
+    assert load_concepts(folder).known[0].seen.tolist() == [documents]
+
+
+def test_without_a_budget_every_sentence_that_covers_more_is_chosen() -> None:
+    read = outline(TEXT)
+    scores = ConceptRanker(small_model()).rank(read)
+    # In the order of choice, and it holds for every budget that all of them fit in.
+    assert scores.tolist() == ConceptRanker(small_model(), Budget(100)).rank(read).tolist()
+
+
+def test_the_model_of_biomedical_papers_comes_with_the_package() -> None:
+    with lzma.open(SAMPLE / "test.jsonl.xz", "rt") as papers:
+        sample = json.loads(papers.readline())["article"]
+    folder = method_or_model("biomedical", "method")
+    assert isinstance(folder, Path) and sum(path.stat().st_size for path in folder.iterdir()) <= 6_000_000
+    assert load_concepts(folder).known[0].documents == 12_000
+    found = Extractor("biomedical").extract(sample, words=100)
+    assert found.sentences != Extractor("hiporank").extract(sample, words=100).sentences
+    concepts = [concept for sentence in Extractor("biomedical").covered(found) for concept, _ in sentence]
+    assert len(concepts) == len(set(concepts)) > 10
+
+
+def test_the_model_of_meetings_prefers_what_was_decided() -> None:
+    meeting = (
+        "Ann: We had lunch with nice soup yesterday in the old town hall.\n"
+        "Bob: The remote control should have a rubber case and a kinetic battery in it.\n"
+    )
+    found = Extractor("meetings").extract(meeting * 2, sentences=1)
+    assert found.text.startswith("Bob: The remote control")
 
 
 @pytest.mark.parametrize(

@@ -46,13 +46,13 @@ def test_a_dataset_is_mapped_in_one_process_and_in_two(checkpoint: Path, summari
 
 
 def test_a_trained_extractor_maps_a_dataset(tmp_path: Path) -> None:
-    model = exported(tmp_path / "model")
     dataset = Dataset.from_dict({"text": TEXTS})
-    extractor = Extractor(model)
-    alone = [extractor.extract(text, sentences=1).text for text in TEXTS]
-    for workers in (None, 2):
-        found = dataset.map(ExtractorMap(model, sentences=1), batched=True, batch_size=2, num_proc=workers)
-        assert found["summary"] == alone
+    for model in (exported(tmp_path / "model"), "biomedical"):
+        extractor = Extractor(model)
+        alone = [extractor.extract(text, sentences=1).text for text in TEXTS]
+        for workers in (None, 2):
+            found = dataset.map(ExtractorMap(model, sentences=1), batched=True, batch_size=2, num_proc=workers)
+            assert found["summary"] == alone
 
 
 def test_a_map_computes_in_the_precision_that_it_is_given(checkpoint: Path) -> None:

@@ -13,6 +13,8 @@ from pyramidions.extract.extraction import Extract
 from pyramidions.inference import LearnedRanker, SavedExtractor
 from pyramidions.text.outline import outline
 
+NAMES_OF_METHODS = "hiporank, lead, textrank, oracle, biomedical, meetings"
+
 PAPER = """Introduction
 
 Long documents have many vectors. Nobody needs all vectors of a document.
@@ -149,7 +151,7 @@ def test_a_document_with_one_sentence_is_its_own_summary():
     [
         (
             lambda: Extractor("hipo"),
-            "`method` must be one of hiporank, lead, textrank, oracle, or a trained extractor, but is 'hipo'.",
+            f"`method` must be one of {NAMES_OF_METHODS}, or a trained extractor, but is 'hipo'.",
         ),
         (lambda: Extractor("hiporank", {"nu": 1}), "no option 'nu'; it knows mu, lambda_1, lambda_2, alpha."),
         (lambda: Extractor("hiporank", {"mu": "1"}), "`mu` must be a number, but is '1'."),

@@ -188,7 +188,7 @@ def test_a_method_or_a_trained_extractor_selects_the_sentences(tokenizer: Tokeni
 
 
 def test_python_selects_by_the_same_methods(summarizer: Summarizer, extractor: Path, tokenizer: Tokenizer) -> None:
-    for select in ("lead", extractor):
+    for select in ("lead", "biomedical", extractor):
         (found,) = summarizer.summarize([PAPER], **SHORT, long="extract", select=select)
         selected = "\n".join(selected_by(selection(select, "cpu").ranker, tokenizer))
         assert found.text == summarizer.summarize([selected], **SHORT)[0].text
@@ -198,7 +198,8 @@ def test_python_selects_by_the_same_methods(summarizer: Summarizer, extractor: P
     with pytest.raises(UserError, match="`section_types` is an argument of `long` 'sections', but `long` is 'merge'"):
         summarizer.summarize([PAPER], long="merge", section_types="types.csv")
     with pytest.raises(
-        UserError, match="`select` must be one of hiporank, lead, textrank, or a trained extractor, but"
+        UserError,
+        match="`select` must be one of hiporank, lead, textrank, biomedical, meetings, or a trained extractor, but",
     ):
         summarizer.summarize([PAPER], long="extract", select="oracle")
 
@@ -367,7 +368,10 @@ def test_sections_and_selections_are_explained(model: Path, files: Path, long: s
             "--explain cannot trace a summary of summaries back to the document",
         ),
         (["--select", "lead"], "--select is an option of --long extract, which is not given."),
-        (["--long", "extract", "--select", "best"], "--select must be one of hiporank, lead, textrank, or a trained"),
+        (
+            ["--long", "extract", "--select", "best"],
+            "--select must be one of hiporank, lead, textrank, biomedical, meetings, or a trained",
+        ),
         (["--section-types", "t.json"], "--section-types is an option of --long sections, which is not given."),
         (["--long", "sections", "--section-types", "t.json"], "The section types t.json cannot be read: No such file"),
     ],

@@ -75,7 +75,8 @@ class Trees:
             lowest = left & (~left + np.uint32(1))
             leaf = (lowest.astype(np.float32).view(np.int32) >> 23) - 127
             found[start : start + _BLOCK] += leaves[number + leaf].sum(axis=1)
-        return 1 / (1 + np.exp(-found))
+        # Trees that fit few examples exactly are surer than float64 can tell.
+        return 1 / (1 + np.exp(-found.clip(-700, 700)))
 
     @cached_property
     def _tables(self) -> "tuple[list[_Tests], np.ndarray]":
