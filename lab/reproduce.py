@@ -65,7 +65,7 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) 
     "--updates",
     type=click.IntRange(1),
     metavar="N",
-    help="Updates of each row with summaries, at the small scale.  [default: 500]",
+    help="Updates of each row with summaries, at the small scale.  [default: 600]",
 )
 @click.option(
     "--gpus", type=click.IntRange(0), help="GPUs of each machine; 0 for the CPU.  [default: all; small, tiny: 0]"
