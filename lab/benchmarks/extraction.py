@@ -60,7 +60,8 @@ SYSTEMS = [
     System("hiporank, alpha 0.8", options={"alpha": 0.8}),
     System("hiporank, alpha 1.2", options={"alpha": 1.2}),
     System("hiporank, headings taken away", with_headings=False),
-    System("oracle: bound of extraction", "oracle"),
+    System("biomedical", "biomedical"),
+    System("oracle", "oracle"),
 ]
 
 
@@ -148,7 +149,8 @@ def main() -> None:
     parser.add_argument("documents", type=Path, help="JSON lines with article and abstract, .jsonl or .jsonl.xz")
     parser.add_argument("--idf", type=Path, help="such a file whose documents give document frequencies")
     parser.add_argument("--method", action="append", default=[], help="a further method, such as a trained model")
-    parser.add_argument("--only", nargs="+", metavar="SYSTEM", help="of the systems, these (default: all)")
+    names = [system.name for system in SYSTEMS]
+    parser.add_argument("--only", nargs="+", choices=names, metavar="SYSTEM", help="some of the systems (default: all)")
     parser.add_argument("--words", type=int, default=220, help="budget of a summary (default: 220)")
     parser.add_argument("--limit", type=int, help="documents that are read (default: all)")
     parser.add_argument("--out", type=Path, help="write PATH.json and PATH.md")
