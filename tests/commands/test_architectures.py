@@ -70,7 +70,7 @@ def test_pooling_and_copying_are_added_to_a_blockwise_checkpoint_and_only_where_
     assert "begin at random" not in again and "num_updates=3," in again
     with pytest.raises(AssertionError, match="The checkpoint is of another architecture: it lacks 2 weights"):
         trained(data, tmp_path / "resumed", "transpooler", 3, "--restore-file", start, "--reset-optimizer")
-    with pytest.raises(AssertionError, match="The checkpoint is of another architecture: it has unknown 9 weights"):
+    with pytest.raises(AssertionError, match="The checkpoint is of another architecture: it has unknown 13 weights"):
         trained(
             data, tmp_path / "wrong", "blockwise", 1, "--finetune-from-model", tmp_path / "pooled/checkpoint_last.pt"
         )
