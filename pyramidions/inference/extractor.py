@@ -40,9 +40,9 @@ class Extractor:
         >>> [sentence.text for sentence in extraction.sentences]                         # doctest: +SKIP
 
     Args:
-        method: "hiporank", "textrank", "lead", "oracle", "biomedical" (concepts of biomedical papers), or where a
-            trained extractor lies: a checkpoint, a folder of checkpoints (the best is taken), an exported model, or a
-            model of concepts.
+        method: "hiporank", "textrank", "lead" or "oracle"; "biomedical" or "meetings", which come with the package; or
+            where a trained extractor lies: a checkpoint, a folder of checkpoints (the best is taken), an exported
+            model, or a model of concepts.
         options: of a method, as in its docstring: ``{"mu": 0.5}`` of `pyramidions.extract.HipoRank`.
         vectors: of sentences, for methods that compare them; the method's own if None.
         device: of a trained extractor, such as "cpu" or "cuda:1"; a GPU if there is one, if None.

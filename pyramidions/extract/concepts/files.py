@@ -49,8 +49,8 @@ def files_of(model: ConceptModel, about: dict[str, Any]) -> dict[str, bytes]:
 
 
 def hash_of(folder: Path) -> str:
-    """Return the SHA-256 of all that a model knows, as its card tells it; `load_concepts` checks it."""
-    return str(_card(folder)["sha256"])
+    """Return a SHA-256 of all that a model knows; errors are those of files that cannot be read."""
+    return sha256(_content(folder / CARD) + _content(folder / ARRAYS)).hexdigest()
 
 
 def load_concepts(folder: Path) -> ConceptModel:
@@ -59,7 +59,16 @@ def load_concepts(folder: Path) -> ConceptModel:
     Raises:
         UserError: it is damaged, or of another version.
     """
-    card = _card(folder)
+    if not is_concept_model(folder):
+        raise UserError(f"{folder} must be a folder with {CARD}, but is none.")
+    try:
+        card = parse_json(_content(folder / CARD))
+    except ValueError as error:
+        raise UserError(f"{folder / CARD} is damaged: {error}.") from None
+    if not isinstance(card, dict) or card.get("kind") != "concepts":
+        raise UserError(f"{folder / CARD} must be the card of a model of concepts, but is none.")
+    if card.get("format") is True or card.get("format") != FORMAT:
+        raise UserError(f"{folder / CARD} must be of format {FORMAT}, but is of another.")
     content = _content(folder / ARRAYS)
     if card.get("sha256") != sha256(content).hexdigest():
         raise UserError(f"{folder / ARRAYS} is damaged: its hash is not that of {CARD}.")
@@ -74,20 +83,6 @@ def load_concepts(folder: Path) -> ConceptModel:
         raise UserError(f"{folder} is damaged: {str(error).removesuffix('.')}.") from None
     (words, word_trees), (pairs, pair_trees) = parts
     return ConceptModel((words, pairs), (word_trees, pair_trees))
-
-
-def _card(folder: Path) -> dict[str, Any]:
-    if not is_concept_model(folder):
-        raise UserError(f"{folder} must be a folder with {CARD}, but is none.")
-    try:
-        card = parse_json(_content(folder / CARD))
-    except ValueError as error:
-        raise UserError(f"{folder / CARD} is damaged: {error}.") from None
-    if not isinstance(card, dict) or card.get("kind") != "concepts":
-        raise UserError(f"{folder / CARD} must be the card of a model of concepts, but is none.")
-    if card.get("format") is True or card.get("format") != FORMAT:
-        raise UserError(f"{folder / CARD} must be of format {FORMAT}, but is of another.")
-    return card
 
 
 def _arrays(known: Frequencies, trees: Trees) -> dict[str, np.ndarray]:

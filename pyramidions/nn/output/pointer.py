@@ -91,12 +91,11 @@ class Pointer(nn.Module):
                 scores = scores.masked_fill(memory.padding_mask[:, None], torch.finfo(scores.dtype).min)
             attention = scores.softmax(dim=-1)
             gate = _wide(gate) + attention @ _wide(memory.values)[..., None]
-            made_of = memory.origins.made_of
-            reached = made_of.of(attention)
+            reached = memory.origins.made_of.of(attention)
             scores = _scores(token_query, memory.token_keys) + reached.clamp(min=torch.finfo(reached.dtype).tiny).log()
-            pointed = scores.masked_fill(reached == 0, torch.finfo(scores.dtype).min).softmax(dim=-1)
-            nothing = made_of.weights.sum(dim=(1, 2)) == 0
-            return pointed, gate.masked_fill(nothing[:, None, None], _ONLY_GENERATES)
+            missed = reached == 0
+            pointed = scores.masked_fill(missed, torch.finfo(scores.dtype).min).softmax(dim=-1)
+            return pointed, gate.masked_fill(missed.all(dim=-1, keepdim=True), _ONLY_GENERATES)
 
 
 @OUTPUT.register("pointer")
