@@ -51,10 +51,11 @@ class InputHash:
 
 
 def distribution(counts: np.ndarray) -> dict[str, float]:
-    """Total, minimum, mean, median, 95th percentile and maximum of some lengths."""
+    """Total, minimum, mean, median, 5th and 95th percentile, and maximum of some lengths."""
     return {
         "total": int(counts.sum()),
         "min": int(counts.min()),
+        "p5": round(float(np.percentile(counts, 5)), 2),
         "mean": round(float(counts.mean()), 2),
         "median": round(float(np.median(counts)), 2),
         "p95": round(float(np.percentile(counts, 95)), 2),

@@ -49,7 +49,7 @@ def test_the_vocabulary_grows_with_the_corpus():
 
 
 def test_a_schedule_is_the_recipe_of_the_corpus_and_the_machine():
-    corpus = CorpusSize(12_000, 16_000, {"mean": 3000.0, "p95": 6000.0}, {"mean": 200.0, "min": 20, "max": 600})
+    corpus = CorpusSize(12_000, 16_000, {"mean": 3000.0, "p95": 6000.0}, {"mean": 200.0, "p5": 20, "max": 600})
     small, large = (KINDS["summarizer"].schedule(corpus, machine, None) for machine in (CPU, GPU))
     assert small.about.startswith("pyramidion_pointer, ") and large.about.startswith("transpooler, ")
     assert small.updates == 20 * 1_500
@@ -58,12 +58,19 @@ def test_a_schedule_is_the_recipe_of_the_corpus_and_the_machine():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_decoding_is_the_models_own_so_that_the_export_writes_what_is_scored(kind: str) -> None:
-    corpus = CorpusSize(200, 4000, {"mean": 3000.0, "p95": 6000.0}, {"mean": 200.0, "min": 20, "max": 600})
+    corpus = CorpusSize(200, 4000, {"mean": 3000.0, "p95": 6000.0}, {"mean": 200.0, "p5": 20, "max": 600})
     schedule = KINDS[kind].schedule(corpus, CPU, None)
     plan = Plan({"train": "papers.jsonl"}, {}, 200, 0, kind, "asked", 4000, 0, 16e9)
     command = generate_command(Places.of(Path("model")), plan, schedule)
     assert not {"--beam", "--lenpen", "--min-len", "--max-len-b", "--no-repeat-ngram-size"} & set(command)
     assert ("--decoding-no-repeat-ngram" in schedule.flags) == (kind == "summarizer")
+
+
+@for_each(("p5", "shortest"), [(0.0, "1"), (40.9, "40"), (2000.0, "966")])
+def test_a_summary_is_at_least_as_long_as_95_of_100_in_the_corpus(p5: float, shortest: str) -> None:
+    corpus = CorpusSize(200, 4000, {"mean": 3000.0, "p95": 6000.0}, {"mean": 200.0, "p5": p5, "max": 3000})
+    flags = KINDS["summarizer"].schedule(corpus, CPU, None).flags
+    assert flags[flags.index("--decoding-min-length") + 1] == shortest
 
 
 @for_each("machine", [CPU, GPU, Machine(8, 40e9)])
@@ -73,7 +80,7 @@ def test_the_warm_up_of_a_summarizer_ends_long_before_its_hours(machine: Machine
         flags = KINDS["summarizer"].schedule(corpus, machine, hours).flags
         return int(flags[flags.index("--warmup-updates") + 1])
 
-    corpus = CorpusSize(documents, 16_000, {"mean": 3000.0, "p95": 6000.0}, {"mean": 200.0, "min": 20, "max": 600})
+    corpus = CorpusSize(documents, 16_000, {"mean": 3000.0, "p95": 6000.0}, {"mean": 200.0, "p5": 20, "max": 600})
     whole = KINDS["summarizer"].schedule(corpus, machine, None)
     # A five-hundredth of the time is enough for so many of the updates.
     assert 0 < warm_up(whole.hours / 500) <= max(1, 0.1 * whole.updates / 500) < warm_up(None)
@@ -188,7 +195,7 @@ def test_documents_with_queries_train_a_summarizer(tmp_path: Path) -> None:
 
 
 def test_without_a_gpu_a_summarizer_copies_at_first_and_reads_selected_sentences_that_nothing_pools() -> None:
-    lengths = {"mean": 600.0, "p95": 640.0}, {"mean": 200.0, "min": 20, "max": 600}
+    lengths = {"mean": 600.0, "p95": 640.0}, {"mean": 200.0, "p5": 20, "max": 600}
     selecting = KINDS["summarizer"].selecting(12_000, 0)
     assert selecting is not None and KINDS["summarizer"].selecting(12_000, 1) is None
     assert KINDS["extractor"].selecting(12_000, 0) is None
