@@ -19,8 +19,8 @@ from pyramidions.cli.outputs import PATH, PLACE
     "--kind",
     type=click.Choice(["auto", "summarizer", "extractor", "concepts"]),
     default="auto",
-    help="A summarizer writes, an extractor selects sentences; concepts selects them by the n-grams that a summary is "
-    "predicted to hold, and trains in minutes without a GPU. auto: an extractor for few documents, or without a GPU.",
+    help="A summarizer writes; an extractor selects sentences by a network; concepts selects those that hold what a "
+    "summary is predicted to, and trains in minutes. auto: concepts below 5,000 documents, or without a GPU.",
 )
 @click.option("--hours", type=click.FloatRange(0, 10_000, min_open=True), help="Most hours of training.")
 @click.option("--gpus", type=click.IntRange(0, 1024), help="GPUs that train.  [default: all that torch finds]")

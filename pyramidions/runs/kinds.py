@@ -141,8 +141,8 @@ def _extractor(corpus: CorpusSize, machine: Machine, most_hours: float | None) -
 
 
 def _concepts(corpus: CorpusSize, machine: Machine, most_hours: float | None) -> Schedule:
-    # A core reads 20 papers a second or more; fitting takes some minutes whatever the corpus.
-    return Schedule((), 0, 0.1 + corpus.documents / 20 / 3600, "trees on concepts", 1)
+    # A core reads 20 papers a second or more; fitting takes a minute whatever the corpus.
+    return Schedule((), 0, 0.02 + corpus.documents / 20 / 3600, "trees on concepts", 1)
 
 
 class Kind(NamedTuple):
@@ -208,12 +208,12 @@ def choose_kind(asked: str, documents: int, machine: Machine, has_queries: bool 
     if has_queries:
         return "summarizer", "extractors read no queries"
     if documents < FEW:
-        return "extractor", (
+        return CONCEPTS, (
             f"fewer than {FEW:,} documents cannot teach a model to write; --kind summarizer trains one all the same"
         )
     if not machine.gpus:
         return (
-            "extractor",
+            CONCEPTS,
             "without a GPU a model that learns to write takes days; --kind summarizer trains a small one",
         )
     return "summarizer", f"{documents:,} documents can teach a model to write"

@@ -63,8 +63,9 @@ def test_without_fairseq_a_run_is_refused_before_the_work_and_a_plan_says_so(
 ):
     monkeypatch.setattr("pyramidions.runs.training.find_spec", lambda name: None)
     sentence = "Training needs fairseq, which is not installed: scripts/setup.sh train brings it."
-    assert sentence in run("train", papers_file, "-o", tmp_path / "model", "--cpu", "--dry-run").stdout
-    assert fail("train", papers_file, "-o", tmp_path / "model", "--cpu") == sentence
+    arguments = ("train", papers_file, "-o", tmp_path / "model", "--cpu", "--kind", "summarizer")
+    assert sentence in run(*arguments, "--dry-run").stdout
+    assert fail(*arguments) == sentence
     assert [path.name for path in tmp_path.iterdir()] == ["papers.jsonl"]
 
 

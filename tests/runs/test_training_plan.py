@@ -27,9 +27,9 @@ def write(path: Path, number: int) -> Path:
 @for_each(
     ("documents", "machine", "kind", "why"),
     [
-        (200, CPU, "extractor", "fewer than 5,000 documents"),
-        (4999, GPU, "extractor", "fewer than 5,000 documents"),
-        (12_000, CPU, "extractor", "without a GPU"),
+        (200, CPU, "concepts", "fewer than 5,000 documents"),
+        (4999, GPU, "concepts", "fewer than 5,000 documents"),
+        (12_000, CPU, "concepts", "without a GPU"),
         (12_000, GPU, "summarizer", "12,000 documents can teach"),
     ],
 )
