@@ -1,6 +1,6 @@
 """`pyramidions extract`."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -10,7 +10,14 @@ import click
 
 from pyramidions.base.errors import UserError
 from pyramidions.cli.job import Job
-from pyramidions.cli.job_options import Asked, job_command, reading_options, writing_options
+from pyramidions.cli.job_options import (
+    Asked,
+    AskedQueries,
+    job_command,
+    query_options,
+    reading_options,
+    writing_options,
+)
 from pyramidions.cli.naming import naming_options
 from pyramidions.cli.outputs import PATH
 from pyramidions.cli.precision_option import precision_option
@@ -35,8 +42,9 @@ _REMARKS = {
 @click.option(
     "--method",
     default="hiporank",
-    help="hiporank, textrank or lead; oracle, which selects by a reference summary (--reference-field); or a trained "
-    "extractor: a checkpoint, a folder of them, an exported model, or a model of concepts.",
+    help="hiporank, textrank or lead; oracle, which selects by a reference summary (--reference-field); biomedical or "
+    "meetings, which come with the package; or a trained extractor: a checkpoint, a folder of them, an exported model, "
+    "or a model of concepts.",
 )
 @click.option("--method-args", default="{}", help="Options of the method, as a JSON object, e.g. '{\"mu\": 0.5}'.")
 @click.option(
@@ -67,6 +75,7 @@ _REMARKS = {
 @click.option("--device", help="Device of a model, such as cpu or cuda:1.  [default: a GPU if there is one]")
 @precision_option(None)
 @reading_options
+@query_options
 @click.option("--reference-field", help="Field with the reference summary, for --method oracle.")
 @writing_options(
     "with each document by section, its sentences shaded by score and the extracted ones marked",
@@ -80,6 +89,7 @@ def extract(
     encoder: Path | None,
     device: str | None,
     precision: str | None,
+    about: AskedQueries,
     reference_field: str | None,
     **selection: Any,
 ) -> int:
@@ -94,6 +104,7 @@ def extract(
     Example:
       pyramidions extract paper.pdf --explain page.html
       pyramidions extract papers.jsonl --words 220 -o extracts.jsonl
+      pyramidions extract meeting.txt --method meetings --query "Why is the remote control yellow?"
       pyramidions score extracts.jsonl --data prepared
       pyramidions extract corpus.jsonl -o extracts.jsonl --engine ray --resume
     """
@@ -102,11 +113,12 @@ def extract(
     from pyramidions.extract.core import BLOCK
     from pyramidions.extract.methods import ORACLE, method_or_model
 
-    fields = Fields(asked.field, asked.id_field, reference_field, sections=True, by_line=True)
-    reads = {"--method": method, "--idf": corpus, "--vectors": encoder}
+    for_all = about.for_all()
+    fields = Fields(asked.field, asked.id_field, reference_field, about.query_field, sections=True, by_line=True)
+    reads = {"--method": method, "--idf": corpus, "--vectors": encoder, "--query-file": about.query_file}
     with (
-        naming_options("method", "device", "precision", *selection),
-        Job(asked, "extracting", fields, together=BLOCK, reads=reads) as job,
+        naming_options("method", "device", "precision", "query", *selection),
+        Job(asked, "extracting", fields, together=BLOCK, several=len(for_all) > 1, reads=reads) as job,
     ):
         if (method == ORACLE) != (reference_field is not None):
             raise UserError(f"--method {ORACLE} and --reference-field must be given together.")
@@ -125,6 +137,7 @@ def extract(
             encoder,
             device,
             (precision or AUTO) if is_model else precision,
+            for_all,
             explains=asked.page is not None,
         )
         return job.run(make, device if is_model else "cpu", _REMARKS)
@@ -140,6 +153,7 @@ class Extracting(Worker):
         fitted: vectors that know a corpus, or None.
         encoder: a model whose vectors compare sentences, or None.
         device, precision: of the model.
+        queries: each document is extracted once for each of them.
         explains: gather a page.
     """
 
@@ -153,6 +167,7 @@ class Extracting(Worker):
         encoder: Path | None,
         device: str | None,
         precision: str | None,
+        queries: Sequence[str],
         explains: bool,
     ) -> None:
         from pyramidions.inference.extraction_page import MOST_SENTENCES, ExtractionPage
@@ -165,7 +180,10 @@ class Extracting(Worker):
             self._extractor = Extractor(method, options, vectors=vectors)
         else:
             self._extractor = Extractor(method, options, vectors=fitted, device=device, precision=precision)
+        for query in queries:
+            self._extractor.check_query(query)
         self._layout = layout
+        self._queries = queries
         self._rules = self._extractor.rules(**selection)
         self.said = None if self._extractor.precision is None else self._extractor.precision.said
         if explains:
@@ -174,24 +192,30 @@ class Extracting(Worker):
             self.most_shown = f"{MOST_SENTENCES:,} sentences"
 
     def results(self, documents: "Iterable[InputText]", report: Report) -> Iterator[Result]:
-        """Yield the extract of each document."""
+        """Yield the extract of each document, or one for each query."""
         from pyramidions.inference.extraction_stream import extract_documents
+        from pyramidions.inference.queries import each_query
 
+        if self._queries:
+            documents = each_query(documents, self._queries)
         told: dict[str, Any] = {"on_progress": report.add, "refuse": report.fail}
         for found in extract_documents(documents, self._extractor, self._rules, **told):
             if self.page is not None:
                 covers = self._extractor.covered(found.extraction)
-                self._page.add(found.origin.name, found.extraction, found.reference, covers)
+                asked = "" if found.query is None else f": {found.query}"
+                self._page.add(f"{found.origin.name}{asked}", found.extraction, found.reference, covers)
             yield Result(found.origin, self._body(found), tuple(self._remarks(found)))
 
     def _body(self, found: "Extracted") -> dict[str, Any] | str:
         name, extraction = found.origin.name, found.extraction
+        asked = {} if found.query is None else {"query": found.query}
         if self._layout.kind == "json":
-            return extraction.to_dict()
+            return {**asked, **extraction.to_dict()}
         text = extraction.text
         if self._layout.kind == "list":
             text = listed(extraction.by_section(), self._layout.width)
-        return f"{name}:\n{text}\n" if self._layout.named else text
+        head = f"Query: {' '.join(found.query.split())}\n" if found.query is not None else ""
+        return f"{name}:\n{head}{text}\n" if self._layout.named else text
 
     def _remarks(self, found: "Extracted") -> Iterator[str]:
         extraction, words = found.extraction, self._rules.budget.words

@@ -35,6 +35,43 @@ reading_options = option_group(
 )
 
 
+class AskedQueries(NamedTuple):
+    """Queries that a user gives; at most one of these."""
+
+    queries: tuple[str, ...]
+    query_file: Path | None
+    query_field: str | None
+
+    def for_all(self) -> list[str]:
+        """Return the queries for all documents; none if each has its own, or there are none.
+
+        Raises:
+            UserError: they are given in two ways, or the file holds none.
+        """
+        from pyramidions.inference.queries import read_queries
+
+        given = {"--query": self.queries, "--query-file": self.query_file, "--query-field": self.query_field}
+        if len(several := [name for name, value in given.items() if value]) > 1:
+            raise UserError(f"{several[0]} and {several[1]} exclude each other.")
+        return list(self.queries) if self.query_file is None else read_queries(self.query_file)
+
+
+#: What a summary answers, as `about`.
+query_options = option_group(
+    click.option(
+        "--query",
+        "queries",
+        multiple=True,
+        help="What the summary answers, for models that take queries. Given several times, each document is summarized "
+        "once per query.",
+    ),
+    click.option("--query-file", type=PATH, help="File with one query per line."),
+    click.option("--query-field", help="Field with the query of a document, in .jsonl files."),
+    name="about",
+    kind=AskedQueries,
+)
+
+
 def writing_options(page: str) -> Callable[[Any], Any]:
     """Add the options about what is written, and what computes it.
 

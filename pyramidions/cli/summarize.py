@@ -10,7 +10,16 @@ import click
 from pyramidions.base.errors import UserError
 from pyramidions.base.reading import BY_HEADINGS, LONG
 from pyramidions.cli.job import Job
-from pyramidions.cli.job_options import Asked, check_model, job_command, model_name, reading_options, writing_options
+from pyramidions.cli.job_options import (
+    Asked,
+    AskedQueries,
+    check_model,
+    job_command,
+    model_name,
+    query_options,
+    reading_options,
+    writing_options,
+)
 from pyramidions.cli.option_groups import Grouped
 from pyramidions.cli.outputs import PATH
 from pyramidions.cli.precision_option import precision_option
@@ -42,15 +51,7 @@ _GROUPS = {
 @click.argument("model", type=PATH)
 @click.argument("files", nargs=-1, type=PATH)
 @reading_options
-@click.option(
-    "--query",
-    "queries",
-    multiple=True,
-    help="What the summary answers, for models trained with queries. Given several times, each document is summarized "
-    "once per query.",
-)
-@click.option("--query-file", type=PATH, help="File with one query per line.")
-@click.option("--query-field", help="Field with the query of a document, in .jsonl files.")
+@query_options
 @click.option(
     "--long",
     "long",
@@ -113,9 +114,7 @@ _GROUPS = {
 def summarize(
     asked: Asked,
     model: Path,
-    queries: tuple[str, ...],
-    query_file: Path | None,
-    query_field: str | None,
+    about: AskedQueries,
     long: str | None,
     section_types: Path | None,
     select: str | None,
@@ -161,9 +160,9 @@ def summarize(
     of_sampling = {name: value for name, value in of_sampling.items() if value is not None}
     if of_sampling and not sampling:
         raise UserError(f"{option(next(iter(of_sampling)))} is an option of --sampling, which is not given.")
-    for_all = _queries(queries, query_file, query_field)
-    fields = Fields(asked.field, asked.id_field, query=query_field, sections=long in BY_HEADINGS)
-    reads = {"MODEL": model, "--section-types": section_types, "--select": select, "--query-file": query_file}
+    for_all = about.for_all()
+    fields = Fields(asked.field, asked.id_field, query=about.query_field, sections=long in BY_HEADINGS)
+    reads = {"MODEL": model, "--section-types": section_types, "--select": select, "--query-file": about.query_file}
     with (
         naming_options("device", "precision", "select", "query", *decoding, *of_sampling),
         Job(
@@ -182,7 +181,7 @@ def summarize(
             decoding,
             of_sampling if sampling else None,
             for_all,
-            query_field is not None,
+            about.query_field is not None,
             long,
             section_types,
             select,
@@ -308,13 +307,3 @@ def _notes(summaries: list["Summary"]) -> list[str]:
     elif read < whole:
         notes.append(f"only the first {read:,} of {whole:,} tokens were read")
     return notes
-
-
-def _queries(queries: tuple[str, ...], query_file: Path | None, query_field: str | None) -> list[str]:
-    """Return the queries for all documents; none if each has its own, or there are none."""
-    from pyramidions.inference.queries import read_queries
-
-    given = {"--query": queries, "--query-file": query_file, "--query-field": query_field}
-    if len(several := [name for name, value in given.items() if value]) > 1:
-        raise UserError(f"{several[0]} and {several[1]} exclude each other.")
-    return list(queries) if query_file is None else read_queries(query_file)

@@ -133,6 +133,7 @@ class ExtractorMap(BatchMap[Extractor]):
         column: with the documents.
         into: the new column, with the extracts.
         reference_column: with the summaries that the method "oracle" chooses by.
+        query_column: with the query of each document, for models of concepts.
         skip_empty: a document without a sentence gets None instead of an error.
         words, sentences, redundancy: as in `Extractor.extract`.
         device, precision: of a trained extractor, as in `Extractor`.
@@ -150,6 +151,7 @@ class ExtractorMap(BatchMap[Extractor]):
         column: str = "text",
         into: str = "summary",
         reference_column: str | None = None,
+        query_column: str | None = None,
         skip_empty: bool = False,
         words: Count | None = None,
         sentences: Count | None = None,
@@ -160,7 +162,10 @@ class ExtractorMap(BatchMap[Extractor]):
         if (str(method) == ORACLE) != (reference_column is not None):
             raise UserError(f"The method {ORACLE!r} and `reference_column` must be given together.")
         found = method_or_model(method, "method", ORACLE)
-        is_network = isinstance(found, Path) and not is_concept_model(found)
+        is_concepts = isinstance(found, Path) and is_concept_model(found)
+        if query_column is not None and not is_concepts:
+            raise UserError(f"`query_column` is for models of concepts, but the method is {str(method)!r}.")
+        is_network = isinstance(found, Path) and not is_concepts
         if is_network:
             optional_library("torch", "A trained extractor", extra="torch")
             if options:
@@ -171,7 +176,8 @@ class ExtractorMap(BatchMap[Extractor]):
         checked = Extractor() if is_network else Extractor(method, options, device=device, precision=precision)
         checked.rules(words, sentences, redundancy)
         files = stamps(found) if isinstance(found, Path) else {}
-        super().__init__(files, column, into, skip_empty, device, reference_column=reference_column)
+        beside = {"reference_column": reference_column, "query_column": query_column}
+        super().__init__(files, column, into, skip_empty, device, **beside)
         self._precision = precision
         self._method = str(method)
         self._options = dict(options or {})
@@ -187,6 +193,9 @@ class ExtractorMap(BatchMap[Extractor]):
         rules: dict[str, Any] = self._rules
         selection = model.rules(**rules)
         outlines = [document_outline(text) for text in columns["column"]]
-        references: Sequence[str | None] = columns.get("reference_column") or [None] * len(outlines)
-        scores = model.rank(zip(outlines, references, strict=True), selection.budget)
+        queries = columns.get("query_column", [])
+        for query in queries:
+            model.check_query(query)
+        beside: Sequence[str | None] = columns.get("reference_column") or queries or [None] * len(outlines)
+        scores = model.rank(zip(outlines, beside, strict=True), selection.budget)
         return [extract(found, each, selection).text for found, each in zip(outlines, scores, strict=True)]

@@ -19,11 +19,12 @@ _TIMES = 4
 
 
 class Extracted(NamedTuple):
-    """What was extracted from a document, and its reference summary, if there is one."""
+    """What was extracted from a document, and its reference summary and its query, if there are some."""
 
     origin: Origin
     extraction: Extraction
     reference: str | None = None
+    query: str | None = None
 
 
 class _Half:
@@ -61,6 +62,7 @@ class _Read(NamedTuple):
 
     origin: Origin
     reference: str | None
+    query: str | None
     outline: Outline
     done: _Half
 
@@ -80,7 +82,8 @@ def extract_documents(
         extractor: rates sentences.
         rules: select them.
         on_progress: progress callback.
-        refuse: receives an error for each document without a sentence or without the oracle's reference.
+        refuse: receives an error for each document without a sentence, without the oracle's reference, or with a query
+            that holds no word.
 
     Yields:
         The other documents with their extracts, in order.
@@ -88,32 +91,35 @@ def extract_documents(
     waiting: deque[_Read] = deque()
 
     def outlines() -> Iterator[tuple[Outline, str | None]]:
-        for read in _outlined(documents, extractor.method, on_progress, refuse):
+        for read in _outlined(documents, extractor, on_progress, refuse):
             waiting.append(read)
-            yield read.outline, read.reference
+            yield read.outline, read.reference if read.query is None else read.query
 
     for scores in extractor.rank(outlines(), rules.budget):
-        origin, reference, outline, done = waiting.popleft()
+        origin, reference, query, outline, done = waiting.popleft()
         found = extract(outline, scores, rules)
         done.finish()
-        yield Extracted(origin, found, reference)
+        yield Extracted(origin, found, reference, query)
 
 
-def _outlined(documents: Iterable[InputText], method: str, on_progress: Progress, refuse: Refuse) -> Iterator[_Read]:
+def _outlined(
+    documents: Iterable[InputText], extractor: Extractor, on_progress: Progress, refuse: Refuse
+) -> Iterator[_Read]:
     for document in documents:
         reading = _Half(document.size, 1, on_progress)
         try:
-            if method == ORACLE and document.reference is None:
+            if extractor.method == ORACLE and document.reference is None:
                 raise UserError(f"The method {ORACLE!r} needs a reference summary, which only a .jsonl file has.")
+            extractor.check_query(document.query)
             outline = document_outline(document.lines or document.text, reading.add)
         except UserError as error:
-            refuse(UserError(f"{document.origin.name}: {error}"))
+            refuse(UserError(f"{document.origin.name}: {str(error).replace('`query`', 'its query', 1)}"))
             continue
         finally:
             reading.finish()
         ranking = _Half(document.size, _TIMES, on_progress)
         outline.sentences.on_read = ranking.add
-        read = _Read(document.origin, document.reference, outline, ranking)
+        read = _Read(document.origin, document.reference, document.query, outline, ranking)
         # The outline has all of the text that is needed.
         del document
         yield read

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyramidions.base.arguments import Count, checked
+from pyramidions.base.arguments import Count, checked, shown
 from pyramidions.base.device import Device
 from pyramidions.base.errors import UserError
 from pyramidions.base.optional import optional_library
@@ -21,6 +21,7 @@ from pyramidions.extract.selection import Redundancy
 from pyramidions.extract.vectors import SentenceVectors
 from pyramidions.text.headings import Lines
 from pyramidions.text.outline import Outline
+from pyramidions.text.overlap import words_of
 from pyramidions.text.turns import read_outline
 
 # Only a trained extractor needs torch.
@@ -99,6 +100,7 @@ class Extractor:
         sentences: Count | None = None,
         redundancy: Redundancy | None = None,
         reference: str | None = None,
+        query: str | None = None,
     ) -> Extraction:
         """Extract sentences of a document.
 
@@ -110,13 +112,14 @@ class Extractor:
             redundancy: "none", "trigrams" or "mmr", see `pyramidions.extract.SelectionRules`; if None, that of a
                 trained extractor, else "none".
             reference: summary that the method "oracle" chooses by.
+            query: what the summary answers, for a model of concepts: it wants the words of the query more.
 
         Raises:
             UserError: an argument that breaks a rule, the path of a file, or a document without a sentence.
         """
         if len(text) < _LONGEST_PATH and os.path.isfile(text):  # noqa: PTH113, never raises
             raise UserError(f"`text` must be the text of a document, but {text} names a file: use `extract_file`.")
-        return self._extract(text, self.rules(words, sentences, redundancy), reference)
+        return self._extract(text, self.rules(words, sentences, redundancy), reference, query)
 
     @checked
     def extract_file(
@@ -127,12 +130,13 @@ class Extractor:
         sentences: Count | None = None,
         redundancy: Redundancy | None = None,
         reference: str | None = None,
+        query: str | None = None,
     ) -> Extraction:
         """Extract sentences of a file that holds one document.
 
         Args:
             path: ends in .txt, .md, .html, .htm, .pdf or .docx.
-            words, sentences, redundancy, reference: as in `extract`.
+            words, sentences, redundancy, reference, query: as in `extract`.
 
         Raises:
             UserError: as `extract`; or there is no such file, or it cannot be read, or holds records.
@@ -142,11 +146,12 @@ class Extractor:
             raise UserError(f"`path` must hold one document, but {path} holds one a line: use `pyramidions extract`.")
         rules = self.rules(words, sentences, redundancy)
         (document,) = read_files([path], Fields(), _refuse)
-        return self._extract(document.text, rules, reference)
+        return self._extract(document.text, rules, reference, query)
 
-    def _extract(self, text: str, rules: SelectionRules, reference: str | None) -> Extraction:
+    def _extract(self, text: str, rules: SelectionRules, reference: str | None, query: str | None) -> Extraction:
+        self.check_query(query)
         found = document_outline(text)
-        (scores,) = self.rank([(found, reference)], rules.budget)
+        (scores,) = self.rank([(found, reference if query is None else query)], rules.budget)
         return extract(found, scores, rules)
 
     @checked
@@ -170,12 +175,24 @@ class Extractor:
         rules.check()
         return rules
 
+    def check_query(self, query: str | None) -> None:
+        """Refuse a query that the method does not read, and one without a word.
+
+        Raises:
+            UserError: it is such a query.
+        """
+        if query is not None and self._concepts is None:
+            raise UserError(f"`query` is for models of concepts, but the method is {self.method!r}.")
+        if query is not None and not words_of(query):
+            raise UserError(f"`query` must hold a word, but is {shown(query)}.")
+
     @checked
     def rank(self, documents: Iterable[tuple[Outline, str | None]], limit: Budget) -> Iterator[np.ndarray]:
         """Yield the scores of the sentences of each document; a trained extractor reads several at once.
 
         Args:
-            documents: outlines, each with the summary that the method "oracle" needs; None for other methods.
+            documents: outlines, each with the summary that the method "oracle" needs, or with the query of a model of
+                concepts, which may be None; None for other methods.
             limit: of a summary, which "oracle" and a model of concepts keep to.
 
         Raises:
@@ -184,14 +201,14 @@ class Extractor:
         if self._learned is not None:
             yield from self._learned.rank_all(found for found, _ in documents)
             return
-        for found, reference in documents:
+        for found, beside in documents:
             ranker = self._ranker
             if self._concepts is not None:
-                ranker = ConceptRanker(self._concepts, limit)
+                ranker = ConceptRanker(self._concepts, limit, beside)
             if ranker is None:
-                if reference is None:
+                if beside is None:
                     raise UserError(f"The method {ORACLE!r} needs a `reference`: the summary that it chooses by.")
-                ranker = Oracle(reference, limit.words)
+                ranker = Oracle(beside, limit.words)
             yield ranker.rank(found)
 
     @checked

@@ -42,6 +42,21 @@ def test_standard_input_is_one_document() -> None:
     assert (done.exit_code, done.stdout) == (0, "One vector is enough.\n")
 
 
+def test_each_query_has_an_extract_of_its_own(tmp_path: Path) -> None:
+    asked = ("--method", "biomedical", "--sentences", 1)
+    done = extract(*asked, "--query", "Three?", "--query", "vectors better?", text=PAPER)
+    assert done.stdout == (
+        "standard input:\nQuery: Three?\nThree vectors are one too many.\n\n"
+        "standard input:\nQuery: vectors better?\nTwo vectors are better.\n\n"
+    )
+    records = [{"id": "a", "article": PAPER, "query": "Three?"}, {"id": "b", "article": PAPER, "query": "?"}]
+    (tmp_path / "papers.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    done = extract(tmp_path / "papers.jsonl", *asked, "--query-field", "query", "--json")
+    (row,) = map(json.loads, done.stdout.splitlines())
+    assert (row["id"], row["query"], row["summary"]) == ("a", "Three?", "Three vectors are one too many.")
+    assert done.exit_code == 1 and "papers.jsonl:2: its query must hold a word, but is '?'." in done.stderr
+
+
 def test_an_object_has_the_summary_and_each_sentence_with_its_place(tmp_path: Path) -> None:
     (tmp_path / "papers.jsonl").write_text(json.dumps({"id": "a7", "article": PAPER}) + "\n")
     out = tmp_path / "out.jsonl"

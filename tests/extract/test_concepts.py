@@ -23,10 +23,17 @@ from pyramidions.extract.concepts.trees import Trees
 from pyramidions.extract.concepts.words import hashes_of
 from pyramidions.extract.extraction import extract
 from pyramidions.extract.methods import method_or_model
+from pyramidions.inference.batch_maps import ExtractorMap
 from pyramidions.inference.extractor import Extractor
 from pyramidions.text.outline import outline
 
 METHODS = "# Methods\n\nThe cells grew fast in water. Cells of mice grew in milk."
+MEETING = """Ann: Good morning, we have two things to decide today.
+Bob: First the colour, and then the price of the remote control.
+Ann: The remote control is yellow, as bananas are.
+Bob: It will cost twenty euros in the shops.
+Ann: Then we are done, and meet again on Monday.
+"""
 TEXT = f"{METHODS}\n\n# Results\n\nMice in water died of cells."
 
 
@@ -158,6 +165,29 @@ def test_each_wanted_concept_is_covered_by_the_first_sentence_that_has_it() -> N
     assert "cells" in [concept for concept, _ in first]
     assert "cells" not in [concept for concept, _ in second]
     assert "mice" in [concept for concept, _ in second]
+
+
+def test_a_query_makes_its_words_wanted_the_more_the_rarer_they_are() -> None:
+    read = outline("All cells of mice grow. No cells of rats grow here. Most cells of dogs grow at night.")
+    assert ConceptRanker(small_model(), Budget(6), "and Rats?").rank(read).argmax() == 1
+    wanted = small_model().wanted(paper_of(read))
+    more = wanted.weighed(hashes_of("the rats and cells")).weights - wanted.weighed().weights
+    (rats,) = np.flatnonzero(wanted.concepts[0].keys == hashes_of("rats"))
+    assert more[rats] == pytest.approx(0.1 * 10.0) and np.count_nonzero(np.abs(more) > 1e-9) == 1
+
+
+def test_a_query_is_asked_of_a_model_of_concepts_alone_and_holds_a_word() -> None:
+    found = Extractor("meetings").extract(MEETING, sentences=1, query="Why is the remote control yellow?")
+    assert found.text == "Ann: The remote control is yellow, as bananas are."
+    with pytest.raises(UserError, match="`query` is for models of concepts, but the method is 'hiporank'."):
+        Extractor().extract(MEETING, query="Why?")
+    with pytest.raises(UserError, match="`query` must hold a word, but is ' '."):
+        Extractor("meetings").extract(MEETING, query=" ")
+    with pytest.raises(UserError, match="`query_column` is for models of concepts, but the method is 'lead'."):
+        ExtractorMap("lead", query_column="query")
+    asked = {"text": [MEETING] * 2, "query": ["Why yellow?", "What will it cost?"]}
+    first, second = ExtractorMap("meetings", query_column="query", sentences=1)(asked)["summary"]
+    assert "yellow" in first and "cost" in second
 
 
 def write(folder: Path, model: ConceptModel) -> Path:

@@ -11,6 +11,8 @@ from pyramidions.extract.concepts.trees import Trees
 
 #: Weight of each order in a gain: words, and pairs.
 WEIGHTS = (0.1, 0.9)
+#: What is added to the probability of a word of a query that stands in one sentence alone; from validation meetings.
+ASKED = 10.0
 #: Power of a sentence's length that divides its gain, and what HipoRank adds to it.
 POWER, CENTRALITY = 0.8, 0.5
 #: Features of a concept of each order.
@@ -46,14 +48,29 @@ class WantedConcepts(NamedTuple):
     concepts: tuple[Concepts, Concepts]
     chances: tuple[np.ndarray, ...]
 
-    def weighed(self) -> Wanted:
-        """Return all of them, words before pairs, with their weights in a gain."""
+    def weighed(self, query: np.ndarray | None = None) -> Wanted:
+        """Return all of them, words before pairs, with their weights in a gain.
+
+        Args:
+            query: hashes of words that are wanted more, the rarer they are; None for no such words.
+        """
         (words, pairs), number = self.concepts, len(self.chances[0])
+        chances = self.chances
+        if query is not None:
+            more = ASKED * np.isin(words.keys, query) * _rarity(words)
+            chances = (chances[0] + more, chances[1])
         concept = np.concatenate([words.concept, pairs.concept + number])
         sentence = np.concatenate([words.sentence, pairs.sentence])
         order = np.argsort(sentence, kind="stable")
-        weights = np.concatenate([weight * each for weight, each in zip(WEIGHTS, self.chances, strict=True)])
+        weights = np.concatenate([weight * each for weight, each in zip(WEIGHTS, chances, strict=True)])
         return Wanted(weights, concept[order], sentence[order])
+
+
+def _rarity(words: Concepts) -> np.ndarray:
+    """Return how rare each word is among the sentences, from 0 in all of them to 1 in one: (concepts,)."""
+    sentences, holding = 1 + words.sentence.max(initial=0), np.bincount(words.concept, minlength=len(words.keys))
+    found: np.ndarray = 1 - np.log(holding) / max(np.log(sentences), 1.0)
+    return found
 
 
 def bonus_of(paper: Paper) -> np.ndarray:

@@ -9,6 +9,7 @@ from pyramidions.extract.concepts.coverage import cover
 from pyramidions.extract.concepts.files import load_concepts
 from pyramidions.extract.concepts.model import POWER, ConceptModel, bonus_of
 from pyramidions.extract.concepts.paper import paper_of
+from pyramidions.extract.concepts.words import hashes_of
 from pyramidions.extract.core import Ranker
 from pyramidions.extract.selection import Budget
 from pyramidions.text.outline import Outline
@@ -23,19 +24,26 @@ class ConceptRanker(Ranker):
     Args:
         model: knows which concepts are wanted.
         budget: of the selection, which the choice keeps to; without limits, sentences are chosen while they cover more.
+        query: what the summary answers: its words are wanted more, the rarer they are among the sentences.
     """
 
     @checked
-    def __init__(self, model: ConceptModel, budget: Budget = Budget()) -> None:  # noqa: B008, cannot change
+    def __init__(
+        self,
+        model: ConceptModel,
+        budget: Budget = Budget(),  # noqa: B008, cannot change
+        query: str | None = None,
+    ) -> None:
         self.model = model
         self.budget = budget
+        self.query = query
 
     @checked
     def rank(self, outline: Outline) -> np.ndarray:
         if not outline.sentences:
             return np.zeros(0)
         paper = paper_of(outline)
-        wanted = self.model.wanted(paper).weighed()
+        wanted = self.model.wanted(paper).weighed(None if self.query is None else hashes_of(self.query))
         bonus = bonus_of(paper)
         chosen = cover(wanted, paper.lengths, bonus, self.budget, POWER).chosen
         alone = np.bincount(wanted.sentence, wanted.weights[wanted.concept], minlength=len(bonus)) * bonus
