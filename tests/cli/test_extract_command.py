@@ -43,17 +43,18 @@ def test_standard_input_is_one_document() -> None:
 
 
 def test_each_query_has_an_extract_of_its_own(tmp_path: Path) -> None:
+    text = "The first model reads all papers. A second model writes short abstracts.\n"
     asked = ("--method", "biomedical", "--sentences", 1)
-    done = extract(*asked, "--query", "Three?", "--query", "vectors better?", text=PAPER)
+    done = extract(*asked, "--query", "Who writes?", "--query", "What is read?", text=text)
     assert done.stdout == (
-        "standard input:\nQuery: Three?\nThree vectors are one too many.\n\n"
-        "standard input:\nQuery: vectors better?\nTwo vectors are better.\n\n"
+        "standard input:\nQuery: Who writes?\nA second model writes short abstracts.\n\n"
+        "standard input:\nQuery: What is read?\nThe first model reads all papers.\n\n"
     )
-    records = [{"id": "a", "article": PAPER, "query": "Three?"}, {"id": "b", "article": PAPER, "query": "?"}]
+    records = [{"id": "a", "article": text, "query": "Who writes?"}, {"id": "b", "article": text, "query": "?"}]
     (tmp_path / "papers.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     done = extract(tmp_path / "papers.jsonl", *asked, "--query-field", "query", "--json")
     (row,) = map(json.loads, done.stdout.splitlines())
-    assert (row["id"], row["query"], row["summary"]) == ("a", "Three?", "Three vectors are one too many.")
+    assert (row["id"], row["query"], row["summary"]) == ("a", "Who writes?", "A second model writes short abstracts.")
     assert done.exit_code == 1 and "papers.jsonl:2: its query must hold a word, but is '?'." in done.stderr
 
 
