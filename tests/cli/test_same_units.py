@@ -9,9 +9,10 @@ from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
 from pyramidions.inference import extraction_stream
 from pyramidions.runs.arguments import Arguments
+from pyramidions.runs.network_run import NetworkRun
+from pyramidions.runs.places import Places
 from pyramidions.runs.plan import make_plan
 from pyramidions.runs.steps import State
-from pyramidions.runs.training import Places, Training
 from pyramidions.text.outline import Outline
 from pyramidions.text.tokenizer import EOS
 
@@ -71,7 +72,7 @@ def test_train_reads_the_units_that_are_extracted(release, extracted, tmp_path):
     places.work.mkdir()
     arguments = Arguments(str(release), "extractor", gpus=0, vocab_size=60)
     plan, _ = make_plan(arguments)
-    made = Training(arguments, plan, places, State(places.state, {"done": {}}), print)
+    made = NetworkRun(arguments, plan, places, State(places.state, {"done": {}}), print)
     made.divide()
     made.prepare()
     for split in ("train", "valid", "test"):
@@ -85,16 +86,16 @@ def test_a_summarizer_on_selected_sentences_and_its_baselines_read_the_sections(
     places.work.mkdir()
     arguments = Arguments(str(release), "summarizer", gpus=0, vocab_size=60)
     plan, _ = make_plan(arguments)
-    made, read = Training(arguments, plan, places, State(places.state, {"done": {}}), print), []
+    made, read = NetworkRun(arguments, plan, places, State(places.state, {"done": {}}), print), []
     made.divide()
     made.prepare()
-    assert all(document.source.startswith("ban den\n") for document in made._documents("test"))
+    assert all(document.source.startswith("ban den\n") for document in made.documents("test"))
 
     def stop(path: Path, documents: object, number: int, *_: object) -> None:
         read.extend(documents)  # type: ignore[call-overload]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pyramidions.runs.training.write_extracts", stop)
+    monkeypatch.setattr("pyramidions.runs.run.write_extracts", stop)
     with pytest.raises(KeyboardInterrupt):
         made.summarize()
     headings = [extraction_stream.document_outline(found.source).headings for found in read]

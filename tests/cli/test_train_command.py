@@ -16,8 +16,8 @@ from pyramidions.base.errors import UserError
 from pyramidions.files.processes import USER_DIR
 from pyramidions.runs import training as module
 from pyramidions.runs.arguments import Arguments
+from pyramidions.runs.run import Run
 from pyramidions.runs.steps import State
-from pyramidions.runs.training import Training
 
 
 @pytest.fixture
@@ -32,10 +32,10 @@ def papers_file(papers: Path, tmp_path: Path) -> Path:
 def begun(papers_file: Path, tmp_path: Path, run, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The work folder of a run that was stopped before its first step."""
 
-    def stop(_: Training) -> None:
+    def stop(_: Run) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Training, "go", stop)
+    monkeypatch.setattr(Run, "go", stop)
     done = run("train", papers_file, "-o", tmp_path / "model", "--cpu", "--kind", "summarizer")
     assert done.exit_code == 130 and "Stopped. The same command goes on from here." in done.stderr
     return tmp_path / "model.work"
@@ -202,23 +202,23 @@ def test_an_error_of_the_disk_loses_nothing(fail, begun, papers_file, tmp_path, 
     for step in ("documents", "data", "training", "summaries", "scores", "export") if finished else ():
         state.note(done={**state.facts["done"], step: {"seconds": 1.0}})
 
-    def fill_the_disk(_: Training) -> None:
+    def fill_the_disk(_: Run) -> None:
         raise UserError("Writing data failed (No space left on device).")
 
     # The folders of a finished run are missing, as if they had been deleted to free space.
     monkeypatch.undo()
-    monkeypatch.setattr(Training, "divide", fill_the_disk)
+    monkeypatch.setattr(Run, "divide", fill_the_disk)
     arguments = ("train", papers_file, "-o", tmp_path / "model", "--cpu", "--kind", "summarizer")
     assert fail(*arguments) == "Writing data failed (No space left on device)."
     assert (begun / "checkpoints").is_dir() and (begun / "run.json").exists()
 
 
 def test_an_error_of_the_disk_in_the_first_call_leaves_what_can_go_on(fail, papers_file, tmp_path, monkeypatch):
-    def fill_the_disk(run: Training) -> None:
+    def fill_the_disk(run: Run) -> None:
         (run.places.work / ".data.partial").mkdir()
         raise UserError("Writing data failed (No space left on device).")
 
-    monkeypatch.setattr(Training, "go", fill_the_disk)
+    monkeypatch.setattr(Run, "go", fill_the_disk)
     fail("train", papers_file, "-o", tmp_path / "model", "--cpu", "--kind", "summarizer")
     assert {path.name for path in (tmp_path / "model.work").iterdir()} == {"run.json", ".data.partial"}
 

@@ -7,7 +7,8 @@ from tables import for_each
 
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.extract import Budget, HipoRank, SelectionRules
-from pyramidions.runs.training import advice, with_headings, write_extracts
+from pyramidions.runs.run import with_headings, write_extracts
+from pyramidions.runs.training import advice
 
 
 @for_each(

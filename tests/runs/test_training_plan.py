@@ -11,9 +11,10 @@ from tables import for_each
 from pyramidions.base.errors import UserError
 from pyramidions.runs.arguments import Arguments, changed, find_sources, stamps
 from pyramidions.runs.kinds import KINDS, Machine, choose_kind, find_machine
+from pyramidions.runs.network_run import generate_command
+from pyramidions.runs.places import Places
 from pyramidions.runs.plan import Plan, make_plan
 from pyramidions.runs.recipe import TIERS, CorpusSize, tier_of
-from pyramidions.runs.training import Places, generate_command
 
 CPU, GPU = Machine(0, 16e9), Machine(1, 40e9)
 

@@ -1,0 +1,140 @@
+"""What runs of all kinds have in common: their documents, and the systems that models are compared with."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyramidions.data.holdout import survey, write_splits
+from pyramidions.data.readers import Corpus, Document
+from pyramidions.documents.record_fields import sectioned_text
+from pyramidions.extract import Budget, HipoRank, Lead, Ranker, SelectionRules
+from pyramidions.extract.extraction import extract
+from pyramidions.files.atomic import atomic_file
+from pyramidions.files.parallel import available_cores, ordered_map
+from pyramidions.files.processes import program
+from pyramidions.files.progress import progress_bar
+from pyramidions.runs.arguments import Arguments
+from pyramidions.runs.places import Places
+from pyramidions.runs.plan import Plan
+from pyramidions.runs.steps import Command, Say, State, Step, run
+from pyramidions.text.turns import read_outline
+
+#: Methods that need no training, with which a model is compared; their extracts lie in files of these names.
+UNTRAINED: Mapping[str, Ranker] = {"lead": Lead(), "hiporank": HipoRank()}
+
+
+@dataclass
+class Run(ABC):
+    """A run, with a method for each of its steps.
+
+    Args:
+        arguments: what was asked for.
+        plan: what follows from it.
+        places: where its files lie.
+        state: what is done.
+        say: receives progress, one line at a time.
+    """
+
+    arguments: Arguments
+    plan: Plan
+    places: Places
+    state: State
+    say: Say
+
+    def go(self) -> None:
+        """Take the steps that are not done yet."""
+        run(self.steps(), self.state, self.say)
+
+    def steps(self) -> list[Step]:
+        """Return the steps in their order."""
+        divide = [self.step("documents", self.divide, self.places.documents)] if self.plan.held_out else []
+        return [*divide, *self.own_steps()]
+
+    @abstractmethod
+    def own_steps(self) -> list[Step]:
+        """Return the steps that follow when documents are held out."""
+
+    def kept(self) -> str:
+        """Describe what is saved of an unfinished training."""
+        return ""
+
+    def step(self, name: str, work: Callable[[], list[Command]], made: Path, **options: Any) -> Step:
+        """Return a step that makes one file or folder, with its log in the work folder."""
+        logs = {"summaries": "generate.log", "scores": "score.log"}
+        return Step(name, work, (made,), self.places.work / logs.get(name, f"{name}.log"), **options)
+
+    def divide(self) -> list[Command]:
+        """Hold documents out for validation and testing."""
+        corpus = self.arguments.corpus(self.plan.given["train"], "train", sections=self.plan.by_sections)
+        write_splits(self.places.documents, corpus, survey(corpus).hashes, self.plan.held_out)
+        return []
+
+    def documents(self, split: str) -> Corpus:
+        """Return the documents of a split; those of the train split without the ones held out."""
+        divided = str(self.places.documents / f"{split}.jsonl")
+        name = divided if split in self.plan.held_out else self.plan.given[split]
+        return self.arguments.corpus(name, split, sections=self.plan.by_sections)
+
+    def write_extracts(self, number: int, words: int, rankers: Mapping[str, Ranker]) -> None:
+        """Write what each ranker extracts from the test split, in a file of its name.
+
+        Args:
+            number: of the documents.
+            words: of an extract.
+            rankers: by name.
+        """
+        for name, ranker in rankers.items():
+            rules = SelectionRules(Budget(words), stops=ranker.stops)
+            write_extracts(self.places.work / name, with_headings(self.documents("test")), number, ranker, rules)
+
+    def score_command(self, *against: str) -> list[Command]:
+        """Return how the file of the kind's name is scored in the work folder, where systems are called by their files.
+
+        Args:
+            against: the references.
+        """
+        rivals = (word for name in UNTRAINED for word in ("--baseline", name))
+        return [
+            Command(
+                program("pyramidions", "score", self.plan.kind, *against, *rivals, "--json", self.places.scores.name)
+            )
+        ]
+
+
+def with_headings(corpus: Corpus) -> Iterator[Document]:
+    """Yield the documents of a corpus, with headings where their records have sections.
+
+    They are the same documents whether the corpus takes them from the sections or not.
+
+    Raises:
+        UserError: a document or its sections are invalid.
+    """
+    for document, record in corpus.with_records():
+        yield document._replace(source=sectioned_text(record.value, record.place) or document.source)
+
+
+def write_extracts(
+    path: Path, documents: Iterable[Document], number: int, ranker: Ranker, rules: SelectionRules
+) -> None:
+    """Write extracts, one a line.
+
+    Args:
+        path: the file.
+        documents: in the order of the references.
+        number: of them.
+        ranker, rules: select the sentences.
+    """
+    work = partial(_extract_line, ranker=ranker, rules=rules)
+    description = f"extracting with {type(ranker).__name__}"
+    with atomic_file(path) as file, progress_bar(description, number, "documents") as bar:
+        for line in ordered_map(work, documents, available_cores()):
+            file.write(line)
+            bar.update()
+
+
+def _extract_line(document: Document, ranker: Ranker, rules: SelectionRules) -> bytes:
+    read = read_outline(document.source)
+    return extract(read, ranker.rank(read), rules).text.encode("utf-8", "replace") + b"\n"
