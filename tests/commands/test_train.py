@@ -32,7 +32,7 @@ def papers(path: Path) -> Path:
 def start(folder: Path, *more: str) -> "subprocess.Popen[str]":
     program = Path(sys.executable).with_name("pyramidions")
     # Some minutes are enough for a model that says something.
-    flags = ("--cpu", "--hours", "0.02", "--vocab-size", "600", *more)
+    flags = ("--cpu", "--kind", "extractor", "--hours", "0.02", "--vocab-size", "600", *more)
     return subprocess.Popen(
         [program, "train", "papers.jsonl", "-o", "model", *flags],
         cwd=folder,
