@@ -24,6 +24,7 @@ BASE = [
     "mammoth>=1.9,<2",  # reads .docx
     "rouge-score==0.1.2",
     "nltk>=3.9,<4",  # which rouge-score stems with: METEOR, and stemmers of other languages
+    "scikit-learn>=1.5,<2",  # fits the trees of `train --kind concepts`
     "tqdm>=4.66,<5",
     "click>=8.1,<9",
 ]
@@ -59,7 +60,6 @@ TRAIN = [
     "fairseq-fixed==0.12.3.1",
     "datasets>=4,<6",
     "pyarrow>=18,<27",
-    "scikit-learn>=1.5,<2",  # fits the trees of `train --kind concepts`
     "tensorboardX>=2.6.2,<3",  # for --tensorboard-logdir; the viewer is not needed to train
     "submitit>=1.5.3,<2",  # submits the steps of `reproduce --launcher slurm`
     *BENCH,

@@ -44,7 +44,7 @@ sys.meta_path[:] = [Without(finder) for finder in sys.meta_path]
 """
 
 # The machine of somebody who typed `pip install .`, and has no torch.
-WITHOUT_TORCH = WITHOUT_TRAIN.replace('"fairseq", ', '"fairseq", "torch", "sklearn", ')
+WITHOUT_TORCH = WITHOUT_TRAIN.replace('"fairseq", ', '"fairseq", "torch", ')
 
 # setup.py itself is asked, not the metadata of the last installation.
 PRINT_DECLARED = """
@@ -115,9 +115,11 @@ SENTENCES = [f"{' '.join('ban den kin lon mur ras'.split()[n % 4 : 3 + n % 5])} 
 PAPER = f"1 Introduction\n\n{' '.join(SENTENCES[:20])}\n\n2 Methods\n\n{' '.join(SENTENCES[20:])}"
 
 
-def test_without_torch_texts_are_extracted_prepared_and_scored_and_models_say_what_to_type(tmp_path: Path) -> None:
+def test_without_torch_documents_are_extracted_from_trained_on_and_scored_and_models_say_what_to_type(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "paper.txt").write_text(PAPER)
-    records = [{"id": str(n), "article": PAPER, "abstract": " ".join(SENTENCES[n:5])} for n in range(3)]
+    records = [{"id": str(n), "article": PAPER, "abstract": " ".join(SENTENCES[n : n + 5])} for n in range(12)]
     for split in ("train", "test"):
         (tmp_path / f"{split}.jsonl").write_text("\n".join(map(json.dumps, records)))
     works = [
@@ -126,21 +128,23 @@ def test_without_torch_texts_are_extracted_prepared_and_scored_and_models_say_wh
         "extract test.jsonl -o resumed.jsonl --resume",
         "prepare . --out prepared --vocab-size 38",
         "score extracts.jsonl --data prepared --lead --metrics rouge,meteor,coverage",
+        "train train.jsonl -o model",
+        "extract paper.txt --method model",
     ]
-    needs = ["summarize model paper.txt", "segments model paper.txt", "import model -o x.pt", "cost pyramidion"]
-    needs += ["export model x", "extract paper.txt --method .", "options", "recipe prepared"]
-    trains = "train train.jsonl -o model"
+    needs = ["summarize none paper.txt", "segments none paper.txt", "import none -o x.pt", "cost pyramidion"]
+    needs += ["export none x", "extract paper.txt --method .", "options", "recipe prepared"]
+    trains = "train train.jsonl -o other --kind summarizer"
     commands = json.dumps([words.split() for words in (*works, *needs, trains, "summarize paper.txt")])
     done = run(sys.executable, "-c", WITHOUT_TORCH + RUN, commands, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     heavy, megabytes, ended = json.loads(done.stdout)
     assert heavy == []
     assert megabytes < 250
-    assert [code for code, _ in ended[: len(works)]] == [0] * len(works), ended[3]
+    assert [code for code, _ in ended[: len(works)]] == [0] * len(works), ended
     assert ended.pop()[1][0].startswith("Error: MODEL comes before the documents, but paper.txt is a document: ")
     *said, of_train = [line for _, (line,) in ended[len(works) :]]
     assert all(re.match("Error: .*torch.* is not installed: `pip install ", line) for line in said), said
-    assert of_train.endswith("scripts/setup.sh train brings them.")
+    assert of_train.endswith("scripts/setup.sh train brings it; --kind concepts needs none.")
 
 
 API = """

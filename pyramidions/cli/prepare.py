@@ -180,8 +180,8 @@ def prepare(
 def _tokenizer(path: Path) -> "Tokenizer | Path":
     """Return the tokenizer of a model, or the file of a tokenizer as it is."""
     from pyramidions.files.hub import hub_name
-    from pyramidions.inference.export_folder import CONFIG
-    from pyramidions.inference.model_files import CHECKPOINTS, find_file
+    from pyramidions.inference.export_folder import CHECKPOINTS, CONFIG
+    from pyramidions.inference.model_files import find_file
     from pyramidions.inference.model_kinds import EXTRACTOR, SUMMARIZER
 
     is_model = path.suffix == ".pt" or hub_name(path) or any((path / name).is_file() for name in (CONFIG, *CHECKPOINTS))

@@ -1,7 +1,6 @@
 """`pyramidions train`."""
 
 import math
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +48,6 @@ def train(
       pyramidions train documents/ -o my-model --source-field text --target-field summary --hours 2
       pyramidions train papers.jsonl -o my-model --dry-run
     """
-    if find_spec("torch") is None:
-        raise UserError("Training needs torch and fairseq, which are not here: scripts/setup.sh train brings them.")
     from pyramidions.cli.naming import naming_options
     from pyramidions.runs.arguments import Arguments, absolute
     from pyramidions.runs.training import show_plan

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
 
-import torch
-
 
 def start_of(path: Path) -> tuple[dict[str, str] | None, Mapping[str, Any]]:
     """Return a checkpoint's facts about the pretrained model that it started from, and its model's config.
@@ -14,8 +12,7 @@ def start_of(path: Path) -> tuple[dict[str, str] | None, Mapping[str, Any]]:
     None, and no fields, where it says nothing.
     """
     try:
-        # Mapped: only what is looked at is read.
-        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        state = _mapped(path)
         found = state.get("source", (state.get("task_state") or {}).get("source"))
         config = (state.get("cfg") or {}).get("model")
     except Exception:
@@ -52,8 +49,7 @@ class RunFacts:
     def of(cls, path: Path) -> Optional["RunFacts"]:
         """Read a checkpoint; None if it is damaged or no run's."""
         try:
-            # Mapped: only what is looked at is read.
-            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+            state = _mapped(path)
             extra = state["extra_state"]
             iterator = extra["train_iterator"]
             return cls(
@@ -70,3 +66,12 @@ class RunFacts:
         except Exception:
             # Damaged bytes make torch raise whatever it happens to run into.
             return None
+
+
+def _mapped(path: Path) -> dict[str, Any]:
+    """Return what a checkpoint holds; only what is looked at is read."""
+    # A run without a checkpoint needs no torch.
+    import torch
+
+    found: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    return found

@@ -145,8 +145,7 @@ def stamps(model: str | Path) -> dict[str, tuple[int, int]]:
         raise UserError(f"The model {path} does not exist.")
     if not path.is_dir():
         return stamp(path)
-    from pyramidions.inference.export_folder import CONFIG
-    from pyramidions.inference.model_files import CHECKPOINTS
+    from pyramidions.inference.export_folder import CHECKPOINTS, CONFIG
 
     if (path / CONFIG).exists():
         files = [file for file in sorted(path.iterdir()) if file.is_file()]

@@ -12,7 +12,6 @@ from pyramidions.extract.concepts.files import ARRAYS as CONCEPTS_ARRAYS
 from pyramidions.extract.concepts.files import CARD as CONCEPTS_CARD
 from pyramidions.files.bounded import read_regular
 from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER, ModelKind
-from pyramidions.models.older_releases import FORMAT
 from pyramidions.text.tokenizer import ByteLevelTokenizer, SentencePieceTokenizer
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
@@ -24,6 +23,8 @@ WRITTEN_BY, HASHES = "pyramidions_version", "pyramidions_sha256"
 IMPORTED = ("bart", "led", "pegasus", "bigbird_pegasus")
 #: In an export of 0.1.0, which lists no files, the first.
 TOKENIZERS = (SentencePieceTokenizer.file_name, ByteLevelTokenizer.file_name)
+#: Instead of an export, a folder may hold checkpoints of fairseq-train; in this order one is chosen.
+CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
 #: All that an export may hold.
 EXPORTED = (WEIGHTS, CONFIG, CARD, *TOKENIZERS, *OF_TRANSFORMERS)
 
@@ -66,6 +67,8 @@ def read_config(
     Raises:
         UserError: it is damaged, or of something else.
     """
+    from pyramidions.models.older_releases import FORMAT
+
     try:
         about = parse_json(read_regular(path))
     except ValueError as error:

@@ -13,6 +13,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.files.hub import HubName, fetch, hub_name
 from pyramidions.inference.checkpoint_file import check_weights, read_checkpoint
 from pyramidions.inference.export_folder import (
+    CHECKPOINTS,
     CONFIG,
     TOKENIZERS,
     WEIGHTS,
@@ -26,8 +27,6 @@ from pyramidions.text.tokenizer import Tokenizer
 
 #: How a language model calls the characters that it reads at once.
 WINDOW = "tokens_per_sample"
-#: In this order a folder's checkpoint is chosen.
-CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
 
 
 class FoundFile(NamedTuple):

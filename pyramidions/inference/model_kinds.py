@@ -1,10 +1,13 @@
 """The kinds of models: those that write summaries, extract sentences, or predict characters."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyramidions.data.folder import CHARACTERS
-from pyramidions.models import ExtractorConfig, LanguageModelConfig, PyramidionConfig
-from pyramidions.models.config import EncoderConfig
+
+# What lies in a folder can be told without torch, too.
+if TYPE_CHECKING:
+    from pyramidions.models import LanguageModelConfig
+    from pyramidions.models.config import EncoderConfig
 
 
 class ModelKind(NamedTuple):
@@ -13,36 +16,44 @@ class ModelKind(NamedTuple):
     Attributes:
         name: as config.json of an export says.
         task: fairseq's name of the task that trains it.
-        config: has its fields.
+        config_name: of the class in `pyramidions.models` that has its fields.
         vocabulary: the key of what a checkpoint's task says about its tokens.
         purpose: what it does, and how to use it, as an error says of the model ``path``.
     """
 
     name: str
     task: str
-    config: type[EncoderConfig] | type[LanguageModelConfig]
+    config_name: str
     vocabulary: str
     purpose: str
+
+    @property
+    def config(self) -> "type[EncoderConfig] | type[LanguageModelConfig]":
+        """The class that has its fields."""
+        import pyramidions.models as models
+
+        found: type[EncoderConfig] | type[LanguageModelConfig] = getattr(models, self.config_name)
+        return found
 
 
 SUMMARIZER = ModelKind(
     "summarizer",
     "long_document_summarization",
-    PyramidionConfig,
+    "PyramidionConfig",
     "tokenizer",
     "writes summaries: use `pyramidions summarize {path}`, or Summarizer in Python",
 )
 EXTRACTOR = ModelKind(
     "extractor",
     "extractive_summarization",
-    ExtractorConfig,
+    "ExtractorConfig",
     "tokenizer",
     "extracts sentences: use `pyramidions extract --method {path}`, or Extractor in Python",
 )
 LANGUAGE_MODEL = ModelKind(
     "language model",
     "character_language_modeling",
-    LanguageModelConfig,
+    "LanguageModelConfig",
     CHARACTERS,
     "predicts characters: use `pyramidions segments {path}`, or Segmenter in Python",
 )

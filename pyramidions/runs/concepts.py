@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pyramidions.base.optional import optional_library
 from pyramidions.data.readers import Document
 from pyramidions.extract.concepts.features import ORDERS, Frequencies, concepts_of, keys_of, measure
 from pyramidions.extract.concepts.model import ConceptModel
@@ -142,8 +141,10 @@ def fit(
 
 
 def _classifier(seed: int) -> Any:
-    ensemble = optional_library("sklearn.ensemble", "Training a model of concepts", extra="train")
-    return ensemble.HistGradientBoostingClassifier(
+    # Nothing else needs it, and it takes a second.
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    return HistGradientBoostingClassifier(
         max_iter=ROUNDS,
         learning_rate=0.08,
         max_leaf_nodes=MOST_LEAVES - 1,

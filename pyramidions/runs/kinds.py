@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -63,6 +64,8 @@ def find_machine(gpus: int | None) -> Machine:
     Raises:
         UserError: there are fewer.
     """
+    if gpus is None and find_spec("torch") is None:
+        gpus = 0
     if gpus != 0:
         import torch
 

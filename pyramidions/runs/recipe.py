@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyramidions.models import PyramidionConfig, preset
-from pyramidions.runs.measure.cost import Cost, Lengths, cost_of
+# Only a network is counted.
+if TYPE_CHECKING:
+    from pyramidions.runs.measure.cost import Cost, Lengths
 
 #: Operations a second, in 10^12, that are assumed: half of an A100 in float32, and two cores.
 GPU_TFLOPS, CPU_TFLOPS = 10.0, 0.03
@@ -155,10 +156,10 @@ class Recipe(NamedTuple):
 
     tier: Tier
     flags: tuple[str, ...]
-    lengths: Lengths
+    lengths: "Lengths"
     epoch_updates: int
     warmup: int
-    cost: Cost
+    cost: "Cost"
     operations: float
 
     @property
@@ -200,6 +201,9 @@ def recipe(
             takes a tenth of them at most, and the learning rate falls from then on where the tier lets it fall.
         tflops: that each worker sustains, to tell how far it comes in these hours.
     """
+    from pyramidions.models import preset
+    from pyramidions.runs.measure.cost import Lengths, cost_of
+
     tier = tier or tier_of(corpus.documents, workers)
     source = min(tier.longest, rounded_up(corpus.source["p95"], 512))
     if corpus.selecting is not None:
@@ -245,6 +249,8 @@ def rounded_up(tokens: float, multiple: int) -> int:
 
 
 def _fields(tier: Tier, source: int, corpus: CorpusSize) -> dict[str, Any]:
+    from pyramidions.models import PyramidionConfig
+
     by_layer = tier.pooled if corpus.selecting is None else (None,) * len(tier.pooled)
     pooled = ",".join(str(by and source // by) for by in by_layer)
     # A model that saw few documents repeats itself, and ends too early: 95 of 100 summaries are at least this long.

@@ -14,7 +14,7 @@ from pyramidions.files.progress import note
 from pyramidions.inference.export_folder import refuse_foreign
 from pyramidions.runs.arguments import Arguments, changed, near, stamps
 from pyramidions.runs.concept_run import ConceptRun
-from pyramidions.runs.kinds import CONCEPTS
+from pyramidions.runs.kinds import CONCEPTS, KINDS
 from pyramidions.runs.network_run import NetworkRun, train_command
 from pyramidions.runs.places import Places
 from pyramidions.runs.plan import Plan, estimated, make_plan
@@ -22,7 +22,10 @@ from pyramidions.runs.progress import as_time
 from pyramidions.runs.run import Run
 from pyramidions.runs.steps import Say, State
 
-_CANNOT_TRAIN = "Training needs fairseq, which is not installed: scripts/setup.sh train brings it."
+_CANNOT_TRAIN = (
+    "Training a network needs fairseq, which is not installed: scripts/setup.sh train brings it; --kind concepts needs "
+    "none."
+)
 
 
 def advice(scores: Path, kind: str, ours: str) -> list[str]:
@@ -39,11 +42,12 @@ def advice(scores: Path, kind: str, ours: str) -> list[str]:
     best = max(means, key=lambda name: means[name])
     if best == kind:
         return [f"Next: {ours}"]
+    named = "model of concepts" if kind == CONCEPTS else kind
     rival = found["comparisons"][best]["rouge1"]
     low, high = -rival["high"], -rival["low"]
     sure = "better" if low > 0 else "higher, though that may be chance"
     told = (
-        f"{best} needs no training, and scored {sure}: ROUGE-1 {means[best]:.1f}, the {kind} has {means[kind]:.1f} "
+        f"{best} needs no training, and scored {sure}: ROUGE-1 {means[best]:.1f}, the {named} has {means[kind]:.1f} "
         f"(difference {-rival['difference']:.1f}, 95% interval {low:.1f} to {high:.1f}). More documents make a better "
         "model."
     )
@@ -128,6 +132,11 @@ def _can_train() -> bool:
     return find_spec("fairseq") is not None
 
 
+def _check_fairseq(kind: str) -> None:
+    if kind in KINDS and KINDS[kind].task and not _can_train():
+        raise UserError(_CANNOT_TRAIN)
+
+
 def _check_places(places: Places) -> None:
     refuse_foreign(places.model)
     work = places.work
@@ -147,10 +156,10 @@ def _hold(places: Places) -> None:
 def _begin(arguments: Arguments, places: Places, name: str, overwrite: bool, say: Say) -> State:
     if places.model.exists() and any(places.model.iterdir()) and not overwrite:
         raise UserError(f"{places.model} holds a model of another run; give another MODEL, or --overwrite.")
-    if arguments.kind != CONCEPTS and not _can_train():
-        raise UserError(_CANNOT_TRAIN)
+    _check_fairseq(arguments.kind)
     inputs = stamps(arguments.documents)
     plan, _ = make_plan(arguments)
+    _check_fairseq(plan.kind)
     for sentence in plan.sentences(name, places.work):
         say(sentence)
     places.work.mkdir(parents=True, exist_ok=True)

@@ -62,7 +62,10 @@ def test_without_fairseq_a_run_is_refused_before_the_work_and_a_plan_says_so(
     run, fail, papers_file, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("pyramidions.runs.training.find_spec", lambda name: None)
-    sentence = "Training needs fairseq, which is not installed: scripts/setup.sh train brings it."
+    sentence = (
+        "Training a network needs fairseq, which is not installed: scripts/setup.sh train brings it; --kind concepts "
+        "needs none."
+    )
     arguments = ("train", papers_file, "-o", tmp_path / "model", "--cpu", "--kind", "summarizer")
     assert sentence in run(*arguments, "--dry-run").stdout
     assert fail(*arguments) == sentence
