@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _REMARKS = {
     "one section": "had no headings and counted as one section.",
     "empty": "shared no word with the reference: the summary is empty.",
+    "unknown": "held no concept of the model: HipoRank selected.",
     "longer": "had no sentence within the budget: the summary is the best one, which is longer.",
 }
 
@@ -117,7 +118,7 @@ def extract(
     fields = Fields(asked.field, asked.id_field, reference_field, about.query_field, sections=True, by_line=True)
     reads = {"--method": method, "--idf": corpus, "--vectors": encoder, "--query-file": about.query_file}
     with (
-        naming_options("method", "device", "precision", "query", *selection),
+        naming_options("method", "device", "precision", "query", "query_field", *selection),
         Job(asked, "extracting", fields, together=BLOCK, several=len(for_all) > 1, reads=reads) as job,
     ):
         if (method == ORACLE) != (reference_field is not None):
@@ -138,6 +139,7 @@ def extract(
             device,
             (precision or AUTO) if is_model else precision,
             for_all,
+            about.query_field is not None,
             explains=asked.page is not None,
         )
         return job.run(make, device if is_model else "cpu", _REMARKS)
@@ -153,7 +155,8 @@ class Extracting(Worker):
         fitted: vectors that know a corpus, or None.
         encoder: a model whose vectors compare sentences, or None.
         device, precision: of the model.
-        queries: each document is extracted once for each of them.
+        queries: each document is extracted from once for each of them.
+        own_queries: each document has one of its own.
         explains: gather a page.
     """
 
@@ -168,6 +171,7 @@ class Extracting(Worker):
         device: str | None,
         precision: str | None,
         queries: Sequence[str],
+        own_queries: bool,
         explains: bool,
     ) -> None:
         from pyramidions.inference.extraction_page import MOST_SENTENCES, ExtractionPage
@@ -180,6 +184,8 @@ class Extracting(Worker):
             self._extractor = Extractor(method, options, vectors=vectors)
         else:
             self._extractor = Extractor(method, options, vectors=fitted, device=device, precision=precision)
+        if own_queries and not self._extractor.reads_queries:
+            raise UserError(f"`query_field` is for models of concepts, but the method is {method!r}.")
         for query in queries:
             self._extractor.check_query(query)
         self._layout = layout
@@ -223,6 +229,8 @@ class Extracting(Worker):
             yield "one section"
         if not extraction.sentences:
             yield "empty"
+        elif self._extractor.reads_queries and max(each.score for each in extraction.sentences) < 0:
+            yield "unknown"
         if words is not None and len(extraction.text.split()) > words:
             yield "longer"
 

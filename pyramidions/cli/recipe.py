@@ -71,7 +71,7 @@ def _corpus(prepared: Path) -> "CorpusSize":
             raise UserError(f"{prepared} must hold the splits train and valid, but lacks {split}.")
     train = manifest["splits"]["train"]
     source, target = train["source_tokens"], train["target_tokens"]
-    if not ("p95" in source and "p5" in target):
+    if not ("p95" in source and ("p5" in target or "min" in target)):
         raise UserError(f"{prepared} must have the manifest of `pyramidions prepare`, but its lengths are incomplete.")
     return CorpusSize(train["documents"], manifest["vocab_size"], source, target, folder.has_queries)
 

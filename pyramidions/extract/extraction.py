@@ -1,17 +1,15 @@
 """What an extraction finds."""
 
-from array import array
 from collections.abc import Iterator, Sequence
-from itertools import groupby, pairwise, repeat
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pyramidions.base.results import as_html, brief
-from pyramidions.extract.fitness import CITATION, fit_for_summary
+from pyramidions.extract.fitness import CITATION, fit_for_summary, lengths_of
 from pyramidions.extract.selection import SelectionRules, select
 from pyramidions.text.outline import Outline
-from pyramidions.text.words import count_words
 
 
 class Extract(NamedTuple):
@@ -112,16 +110,7 @@ def extract(outline: Outline, scores: np.ndarray, rules: SelectionRules) -> Extr
     Raises:
         UserError, ValueError: as `select`.
     """
-    speakers = outline.speakers or repeat("")
-    # Names count in full, as if no speaker said two sentences in a row.
-    lengths = array(
-        "q",
-        (
-            count_words(f"{speaker} {CITATION.sub('', text)}")
-            for text, speaker in zip(outline.texts, speakers, strict=False)
-        ),
-    )
-    chosen = select(outline.texts, fit_for_summary(outline, scores), rules, lengths)
+    chosen = select(outline.texts, fit_for_summary(outline, scores), rules, lengths_of(outline))
     found = [
         Extract(
             CITATION.sub("", outline.texts[place]),

@@ -1,13 +1,14 @@
 """Which sentences of a document can stand in a summary at all."""
 
 import re
+from array import array
 from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
 
 from pyramidions.text.outline import Outline
-from pyramidions.text.words import UNSPACED
+from pyramidions.text.words import UNSPACED, count_words
 
 LEAST_WORDS = 3
 #: The same in a dialogue, fillers not counted.
@@ -42,6 +43,15 @@ _JOINS_NAMES = frozenset(
 )
 _SCRIPT = re.compile(f"[{UNSPACED}]")
 _MARKS = "".join(map(chr, range(33, 48))) + ":;?[]“”‘’…"
+
+
+def lengths_of(outline: Outline) -> "array[int]":
+    """Return the words of each sentence as budgets count them: with its speaker, and without citations.
+
+    Names count in full, as if no speaker said two sentences in a row.
+    """
+    texts = map("".join, zip((f"{speaker} " for speaker in outline.speakers), outline.texts, strict=True))
+    return array("q", (count_words(CITATION.sub("", text)) for text in (texts if outline.speakers else outline.texts)))
 
 
 def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:

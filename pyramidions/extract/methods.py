@@ -12,6 +12,15 @@ ORACLE = "oracle"
 _SHIPPED = Path(__file__).with_name("shipped")
 
 
+def known_methods(*others: str) -> tuple[str, ...]:
+    """Return the names of all methods, and of the extractors that come with the package.
+
+    Args:
+        others: methods beside those of `RANKERS`.
+    """
+    return (*RANKERS.names, *others, *sorted(folder.name for folder in _SHIPPED.iterdir()))
+
+
 def method_or_model(given: str | Path, name: str, *others: str) -> str | Path:
     """Return the name of a method that selects sentences, or the path of a trained extractor, here or on the hub.
 
@@ -23,14 +32,10 @@ def method_or_model(given: str | Path, name: str, *others: str) -> str | Path:
     Raises:
         UserError: there is no such method, and nothing at such a path.
     """
-    methods = (*RANKERS.names, *others)
-    if str(given) in methods:
-        return str(given)
-    shipped = sorted(folder.name for folder in _SHIPPED.iterdir())
-    if str(given) in shipped:
-        return _SHIPPED / given
+    known = known_methods(*others)
+    if str(given) in known:
+        shipped = _SHIPPED / given
+        return shipped if shipped.is_dir() else str(given)
     if Path(given).exists() or hub_name(given):
         return Path(given)
-    raise UserError(
-        f"`{name}` must be one of {', '.join((*methods, *shipped))}, or a trained extractor, but is {str(given)!r}."
-    )
+    raise UserError(f"`{name}` must be one of {', '.join(known)}, or a trained extractor, but is {str(given)!r}.")

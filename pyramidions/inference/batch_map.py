@@ -145,9 +145,12 @@ def stamps(model: str | Path) -> dict[str, tuple[int, int]]:
         raise UserError(f"The model {path} does not exist.")
     if not path.is_dir():
         return stamp(path)
+    from pyramidions.extract.concepts.files import ARRAYS, CARD, is_concept_model
     from pyramidions.inference.export_folder import CHECKPOINTS, CONFIG
 
-    if (path / CONFIG).exists():
+    if is_concept_model(path):
+        files = [path / CARD, path / ARRAYS]
+    elif (path / CONFIG).exists():
         files = [file for file in sorted(path.iterdir()) if file.is_file()]
     else:
         files = [path / name for name in CHECKPOINTS if (path / name).exists()][:1]

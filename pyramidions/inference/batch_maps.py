@@ -16,7 +16,7 @@ from pyramidions.extract.methods import ORACLE, method_or_model
 from pyramidions.extract.selection import Redundancy
 from pyramidions.inference.batch_map import BatchMap, stamp, stamps
 from pyramidions.inference.decoding_options import DecodingOptions, SamplingOptions
-from pyramidions.inference.extractor import Extractor, document_outline
+from pyramidions.inference.extractor import Extractor, Ranked, document_outline
 from pyramidions.inference.precision import FLOAT32, PrecisionName
 from pyramidions.text.outline import outline
 from pyramidions.text.text_windows import holds_text
@@ -193,9 +193,11 @@ class ExtractorMap(BatchMap[Extractor]):
         rules: dict[str, Any] = self._rules
         selection = model.rules(**rules)
         outlines = [document_outline(text) for text in columns["column"]]
-        queries = columns.get("query_column", [])
+        unset: Sequence[str | None] = [None] * len(outlines)
+        queries = columns.get("query_column", unset)
         for query in queries:
-            model.check_query(query)
-        beside: Sequence[str | None] = columns.get("reference_column") or queries or [None] * len(outlines)
-        scores = model.rank(zip(outlines, beside, strict=True), selection.budget)
+            model.check_query(query, "query_column")
+        references = columns.get("reference_column", unset)
+        documents = map(Ranked, outlines, references, queries)
+        scores = model.rank(documents, selection.budget)
         return [extract(found, each, selection).text for found, each in zip(outlines, scores, strict=True)]

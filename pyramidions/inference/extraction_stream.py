@@ -9,7 +9,7 @@ from pyramidions.documents.source import InputText, Origin, Progress, Refuse
 from pyramidions.extract import SelectionRules
 from pyramidions.extract.extraction import Extraction, extract
 from pyramidions.extract.methods import ORACLE
-from pyramidions.inference.extractor import Extractor, document_outline
+from pyramidions.inference.extractor import Extractor, Ranked, document_outline
 from pyramidions.text.outline import Outline
 
 #: Characters between two steps of the progress bar.
@@ -83,17 +83,17 @@ def extract_documents(
         rules: select them.
         on_progress: progress callback.
         refuse: receives an error for each document without a sentence, without the oracle's reference, or with a query
-            that holds no word.
+            that asks for no word.
 
     Yields:
         The other documents with their extracts, in order.
     """
     waiting: deque[_Read] = deque()
 
-    def outlines() -> Iterator[tuple[Outline, str | None]]:
+    def outlines() -> Iterator[Ranked]:
         for read in _outlined(documents, extractor, on_progress, refuse):
             waiting.append(read)
-            yield read.outline, read.reference if read.query is None else read.query
+            yield Ranked(read.outline, read.reference, read.query)
 
     for scores in extractor.rank(outlines(), rules.budget):
         origin, reference, query, outline, done = waiting.popleft()

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,13 +15,13 @@ from pyramidions.documents.file_formats import holds_records
 from pyramidions.documents.source import Fields, read_files
 from pyramidions.extract import RANKERS, Budget, Oracle, Ranker, SelectionRules
 from pyramidions.extract.concepts import ConceptRanker, covered, is_concept_model, load_concepts
+from pyramidions.extract.concepts.words import words_in
 from pyramidions.extract.extraction import Extraction, extract
 from pyramidions.extract.methods import ORACLE, method_or_model
 from pyramidions.extract.selection import Redundancy
 from pyramidions.extract.vectors import SentenceVectors
 from pyramidions.text.headings import Lines
 from pyramidions.text.outline import Outline
-from pyramidions.text.overlap import words_of
 from pyramidions.text.turns import read_outline
 
 # Only a trained extractor needs torch.
@@ -30,6 +30,20 @@ if TYPE_CHECKING:
 
 _LONGEST_PATH = 4096
 WORDS = 220  #: of a summary, unless a budget is given or a trained extractor has its own
+
+
+class Ranked(NamedTuple):
+    """A document whose sentences are ranked.
+
+    Attributes:
+        outline: of the document.
+        reference: the summary that the method "oracle" needs.
+        query: what the summary answers, for a model of concepts.
+    """
+
+    outline: Outline
+    reference: str | None = None
+    query: str | None = None
 
 
 class Extractor:
@@ -149,9 +163,11 @@ class Extractor:
         return self._extract(document.text, rules, reference, query)
 
     def _extract(self, text: str, rules: SelectionRules, reference: str | None, query: str | None) -> Extraction:
+        if reference is not None and self.method != ORACLE:
+            raise UserError(f"`reference` is for the method {ORACLE!r}, but the method is {self.method!r}.")
         self.check_query(query)
         found = document_outline(text)
-        (scores,) = self.rank([(found, reference if query is None else query)], rules.budget)
+        (scores,) = self.rank([Ranked(found, reference, query)], rules.budget)
         return extract(found, scores, rules)
 
     @checked
@@ -170,46 +186,58 @@ class Extractor:
         if self._learned is not None:
             model = self._learned.model
             own = SelectionRules(Budget(model.extract_words or WORDS), model.redundancy, model.mmr_weight)
+        elif self._concepts is not None:
+            own = own._replace(budget=Budget(self._concepts.words or WORDS))
         budget = own.budget if words is None and sentences is None else Budget(words, sentences)
         rules = own._replace(budget=budget, redundancy=redundancy or own.redundancy)
         rules.check()
         return rules
 
-    def check_query(self, query: str | None) -> None:
-        """Refuse a query that the method does not read, and one without a word.
+    @property
+    def reads_queries(self) -> bool:
+        """Whether the method is a model of concepts, which alone reads queries."""
+        return self._concepts is not None
+
+    def check_query(self, query: str | None, name: str = "query") -> None:
+        """Refuse a query that the method does not read, and one that asks for no word.
+
+        Args:
+            query: or None, which is accepted.
+            name: of the argument.
 
         Raises:
             UserError: it is such a query.
         """
-        if query is not None and self._concepts is None:
-            raise UserError(f"`query` is for models of concepts, but the method is {self.method!r}.")
-        if query is not None and not words_of(query):
-            raise UserError(f"`query` must hold a word, but is {shown(query)}.")
+        if query is None:
+            return
+        if not self.reads_queries:
+            raise UserError(f"`{name}` is for models of concepts, but the method is {self.method!r}.")
+        if not words_in([query])[0].content.any():
+            raise UserError(f"`{name}` must hold a word that is no stop word, but is {shown(query)}.")
 
     @checked
-    def rank(self, documents: Iterable[tuple[Outline, str | None]], limit: Budget) -> Iterator[np.ndarray]:
+    def rank(self, documents: Iterable[Ranked], limit: Budget) -> Iterator[np.ndarray]:
         """Yield the scores of the sentences of each document; a trained extractor reads several at once.
 
         Args:
-            documents: outlines, each with the summary that the method "oracle" needs, or with the query of a model of
-                concepts, which may be None; None for other methods.
+            documents: any number of them.
             limit: of a summary, which "oracle" and a model of concepts keep to.
 
         Raises:
             UserError: a reference is missing.
         """
         if self._learned is not None:
-            yield from self._learned.rank_all(found for found, _ in documents)
+            yield from self._learned.rank_all(document.outline for document in documents)
             return
-        for found, beside in documents:
+        for outline, reference, query in documents:
             ranker = self._ranker
             if self._concepts is not None:
-                ranker = ConceptRanker(self._concepts, limit, beside)
+                ranker = ConceptRanker(self._concepts, limit, query)
             if ranker is None:
-                if beside is None:
+                if reference is None:
                     raise UserError(f"The method {ORACLE!r} needs a `reference`: the summary that it chooses by.")
-                ranker = Oracle(beside, limit.words)
-            yield ranker.rank(found)
+                ranker = Oracle(reference, limit.words)
+            yield ranker.rank(outline)
 
     @checked
     def covered(self, extraction: Extraction) -> list[list[tuple[str, float]]] | None:

@@ -60,6 +60,7 @@ class ConceptRun(Run):
         """Count concepts, and fit the trees."""
         known = count(self.places.papers)
         model = fit(self.places.papers, known, self.arguments.seed, self.say)
+        model = model._replace(words=self.state.facts["words"])
         about = {"documents": self.plan.documents, "seed": self.arguments.seed}
         with atomic_folder(self.places.fitted) as partial:
             for name, content in files_of(model, about).items():

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.readers import Document
 from pyramidions.extract.concepts.features import ORDERS, Frequencies, concepts_of, keys_of, measure
 from pyramidions.extract.concepts.model import ConceptModel
@@ -97,6 +98,9 @@ def count(folder: Path, least: int = LEAST) -> tuple[Frequencies, Frequencies]:
     Args:
         folder: of `read_papers`.
         least: documents that a concept must stand in to be kept.
+
+    Raises:
+        UserError: no summary has a concept of its document.
     """
     seen: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     hits: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
@@ -107,6 +111,11 @@ def count(folder: Path, least: int = LEAST) -> tuple[Frequencies, Frequencies]:
             keys = concepts_of(example.paper, order).keys
             seen[place].append(keys)
             hits[place].append(keys[np.isin(keys, example.summary[place])])
+    if not all(sum(map(len, each)) for each in hits):
+        raise UserError(
+            "A model of concepts needs English documents whose summaries share words and pairs of words with them, but "
+            "these share none: --kind extractor trains a network."
+        )
     words, pairs = (_counted(documents, least, *each) for each in zip(seen, hits, strict=True))
     return words, pairs
 

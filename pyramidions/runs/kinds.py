@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from pyramidions.base.errors import UserError
+from pyramidions.extract.methods import known_methods
 from pyramidions.files.progress import counted
 from pyramidions.runs.progress import as_time
 from pyramidions.runs.recipe import CPU_TFLOPS, GPU_TFLOPS, CorpusSize, Selecting, recipe, rounded_up, tier_of
@@ -148,6 +149,12 @@ def _concepts(corpus: CorpusSize, machine: Machine, most_hours: float | None) ->
     return Schedule((), 0, 0.02 + corpus.documents / 20 / 3600, "trees on concepts", 1)
 
 
+def _extract_command(model: Path) -> str:
+    # A name that is known goes before a path.
+    path = f"./{model}" if str(model) in known_methods() else str(model)
+    return f"pyramidions extract --method {shlex.quote(path)} paper.pdf"
+
+
 class Kind(NamedTuple):
     """A kind of model.
 
@@ -185,7 +192,7 @@ KINDS = {
         vocab_size=lambda documents, gpus: 4000 if documents <= 2_000 else 16_000,
         selecting=lambda documents, gpus: None,
         schedule=_extractor,
-        next_command=lambda model: f"pyramidions extract --method {shlex.quote(str(model))} paper.pdf",
+        next_command=_extract_command,
     ),
     CONCEPTS: Kind(
         task="",
@@ -193,7 +200,7 @@ KINDS = {
         vocab_size=lambda documents, gpus: 0,
         selecting=lambda documents, gpus: None,
         schedule=_concepts,
-        next_command=lambda model: f"pyramidions extract --method {shlex.quote(str(model))} paper.pdf",
+        next_command=_extract_command,
     ),
 }
 
@@ -205,11 +212,11 @@ def choose_kind(asked: str, documents: int, machine: Machine, has_queries: bool 
         UserError: an extractor or concepts are asked for, but documents have queries.
     """
     if has_queries and asked in ("extractor", CONCEPTS):
-        raise UserError(f"--kind {asked} excludes --query-field: extractors read no queries.")
+        raise UserError(f"--kind {asked} excludes --query-field: this kind is trained without queries.")
     if asked != "auto":
         return asked, "--kind asks for it"
     if has_queries:
-        return "summarizer", "extractors read no queries"
+        return "summarizer", "--query-field asks for it"
     if documents < FEW:
         return CONCEPTS, (
             f"fewer than {FEW:,} documents cannot teach a model to write; --kind summarizer trains one all the same"

@@ -56,7 +56,7 @@ class Plan:
     @property
     def machine(self) -> Machine:
         """What the run computes on."""
-        return Machine(self.gpus, self.memory)
+        return Machine(self.gpus if self.of_kind.task else 0, self.memory)
 
     @property
     def of_kind(self) -> Kind:

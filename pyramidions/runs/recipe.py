@@ -34,7 +34,7 @@ class CorpusSize(NamedTuple):
         documents: for training.
         vocab_size: pieces, specials included.
         source: "mean" and "p95" of a document's tokens.
-        target: "mean", "p5" and "max" of a summary's tokens.
+        target: "mean", "p5" (else "min") and "max" of a summary's tokens.
         has_queries: documents have queries; a scorer that reads them decides then what is kept.
         selecting: how sentences were selected from them; None for whole documents.
     """
@@ -254,7 +254,9 @@ def _fields(tier: Tier, source: int, corpus: CorpusSize) -> dict[str, Any]:
     by_layer = tier.pooled if corpus.selecting is None else (None,) * len(tier.pooled)
     pooled = ",".join(str(by and source // by) for by in by_layer)
     # A model that saw few documents repeats itself, and ends too early: 95 of 100 summaries are at least this long.
-    least = min(max(1, int(corpus.target["p5"])), PyramidionConfig.decoding_max_length)
+    least = min(
+        max(1, int(corpus.target["p5" if "p5" in corpus.target else "min"])), PyramidionConfig.decoding_max_length
+    )
     fields = {**tier.fields, "pooling_lengths": pooled, "decoding_no_repeat_ngram": 3, "decoding_min_length": least}
     if corpus.selecting is not None:
         fields |= corpus.selecting.fields

@@ -55,7 +55,10 @@ def test_each_query_has_an_extract_of_its_own(tmp_path: Path) -> None:
     done = extract(tmp_path / "papers.jsonl", *asked, "--query-field", "query", "--json")
     (row,) = map(json.loads, done.stdout.splitlines())
     assert (row["id"], row["query"], row["summary"]) == ("a", "Who writes?", "A second model writes short abstracts.")
-    assert done.exit_code == 1 and "papers.jsonl:2: its query must hold a word, but is '?'." in done.stderr
+    assert (
+        done.exit_code == 1
+        and "papers.jsonl:2: its query must hold a word that is no stop word, but is '?'." in done.stderr
+    )
 
 
 def test_an_object_has_the_summary_and_each_sentence_with_its_place(tmp_path: Path) -> None:

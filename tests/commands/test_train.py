@@ -61,7 +61,7 @@ def test_200_papers_become_a_model_though_the_run_is_stopped_twice(tmp_path: Pat
     printed, errors = stop(process, signal.SIGTERM, lambda: (work / ".data.partial").is_dir())
     assert process.returncode == 143
     assert "200 documents; held out by a hash of their ids: 20 for test and 10 for valid" in printed
-    assert "An extractor will be trained on the CPU: fewer than 5,000 documents" in printed
+    assert "An extractor will be trained on the CPU: --kind asks for it" in printed
     assert "Stopped. The same command goes on from here." in errors and "Traceback" not in errors
     assert not (work / "data").exists()
 

@@ -12,6 +12,7 @@ from conftest import SAMPLE
 from safetensors.numpy import load_file
 
 from pyramidions.base.errors import UserError
+from pyramidions.data.readers import Document
 from pyramidions.extract import Budget, SelectionRules
 from pyramidions.extract.concepts import ConceptModel, ConceptRanker, covered, load_concepts
 from pyramidions.extract.concepts.coverage import Wanted, cover
@@ -25,7 +26,9 @@ from pyramidions.extract.extraction import extract
 from pyramidions.extract.methods import method_or_model
 from pyramidions.inference.batch_maps import ExtractorMap
 from pyramidions.inference.extractor import Extractor
+from pyramidions.runs.concepts import count, read_papers
 from pyramidions.text.outline import outline
+from pyramidions.text.turns import read_outline
 
 METHODS = "# Methods\n\nThe cells grew fast in water. Cells of mice grew in milk."
 MEETING = """Ann: Good morning, we have two things to decide today.
@@ -181,13 +184,40 @@ def test_a_query_is_asked_of_a_model_of_concepts_alone_and_holds_a_word() -> Non
     assert found.text == "Ann: The remote control is yellow, as bananas are."
     with pytest.raises(UserError, match="`query` is for models of concepts, but the method is 'hiporank'."):
         Extractor().extract(MEETING, query="Why?")
-    with pytest.raises(UserError, match="`query` must hold a word, but is ' '."):
-        Extractor("meetings").extract(MEETING, query=" ")
+    with pytest.raises(UserError, match="`query` must hold a word that is no stop word, but is 'Why"):
+        Extractor("meetings").extract(MEETING, query="Why?")
     with pytest.raises(UserError, match="`query_column` is for models of concepts, but the method is 'lead'."):
         ExtractorMap("lead", query_column="query")
+    with pytest.raises(UserError, match="`reference` is for the method 'oracle', but the method is 'meetings'."):
+        Extractor("meetings").extract(MEETING, reference="The remote control is yellow.")
     asked = {"text": [MEETING] * 2, "query": ["Why yellow?", "What will it cost?"]}
     first, second = ExtractorMap("meetings", query_column="query", sentences=1)(asked)["summary"]
     assert "yellow" in first and "cost" in second
+
+
+def test_where_no_word_is_known_hiporank_ranks() -> None:
+    text = "Kissat nukkuvat hyvin. Koirat juoksevat nopeasti. Кошки спят очень хорошо ночью. Собаки бегают быстро."
+    for method in ("meetings", "biomedical"):
+        found = Extractor(method).extract("Кошки спят очень хорошо ночью. Собаки бегают быстро по улице.", sentences=1)
+        assert found.text and found.sentences[0].score < 0
+    assert Extractor("biomedical").extract(text).text
+
+
+def test_an_extract_has_the_length_of_the_training_summaries() -> None:
+    assert [Extractor(name).rules().budget.words for name in ("meetings", "biomedical")] == [113, 277]
+    assert Extractor("meetings").rules(sentences=2).budget == Budget(None, 2)
+
+
+def test_documents_that_share_no_word_with_their_summaries_are_refused(tmp_path: Path) -> None:
+    read_papers([Document("1", "Кошки спят.", "Собаки бегают.")], 1, tmp_path, 1)
+    with pytest.raises(UserError, match="needs English documents whose summaries share words and pairs of words with"):
+        count(tmp_path)
+
+
+def test_a_meeting_is_covered_within_the_budget_that_counts_its_speakers() -> None:
+    read = read_outline(MEETING.replace("Bob", "Bob of the red house").replace("Ann", "Ann of the blue house"))
+    paper = paper_of(read)
+    assert paper.lengths.tolist() == [len(text.split()) + 5 for text in read.texts]
 
 
 def write(folder: Path, model: ConceptModel) -> Path:

@@ -22,6 +22,8 @@ CARD, ARRAYS = "concepts.json", "concepts.safetensors"
 FORMAT = 1
 _MOST_BYTES = 2**30
 _ORDERS = ("words", "pairs")
+#: How the card calls the length of a summary.
+_LENGTH = "summary_words"
 _KEYS = ("keys", "seen", "hits", "roots", "feature", "threshold")
 
 
@@ -38,8 +40,8 @@ def files_of(model: ConceptModel, about: dict[str, Any]) -> dict[str, bytes]:
         about: what else the card says, of the training.
     """
     arrays: dict[str, np.ndarray] = {}
-    card: dict[str, Any] = {"format": FORMAT, "kind": "concepts", **about}
-    for name, known, trees in zip(_ORDERS, *model, strict=True):
+    card: dict[str, Any] = {"format": FORMAT, "kind": "concepts", **about, _LENGTH: model.words}
+    for name, known, trees in zip(_ORDERS, model.known, model.trees, strict=True):
         card[name] = {"documents": known.documents, "least": known.least, "share": known.base, "base": trees.base}
         for key, array in _arrays(known, trees).items():
             arrays[f"{name}.{key}"] = array
@@ -82,7 +84,9 @@ def load_concepts(folder: Path) -> ConceptModel:
     except UserError as error:
         raise UserError(f"{folder} is damaged: {str(error).removesuffix('.')}.") from None
     (words, word_trees), (pairs, pair_trees) = parts
-    return ConceptModel((words, pairs), (word_trees, pair_trees))
+    if found := broken(card.get(_LENGTH), Count | None):
+        raise UserError(f"{folder / CARD} is damaged: `{_LENGTH}` {found.said}.")
+    return ConceptModel((words, pairs), (word_trees, pair_trees), card.get(_LENGTH))
 
 
 def _arrays(known: Frequencies, trees: Trees) -> dict[str, np.ndarray]:

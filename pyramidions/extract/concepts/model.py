@@ -20,15 +20,17 @@ FEATURES = (23, 28)
 
 
 class ConceptModel(NamedTuple):
-    """What a training learns; each field has an entry for words and one for pairs.
+    """What a training learns; the first two have an entry for words and one for pairs.
 
     Attributes:
         known: how often concepts stood in summaries.
         trees: how likely a concept is to stand in the summary, by its features.
+        words: of the training summaries on average; None if it is not known.
     """
 
     known: tuple[Frequencies, Frequencies]
     trees: tuple[Trees, Trees]
+    words: int | None = None
 
     def wanted(self, paper: Paper) -> "WantedConcepts":
         """Return the concepts of a document with their probabilities."""
@@ -68,9 +70,9 @@ class WantedConcepts(NamedTuple):
 
 def _rarity(words: Concepts) -> np.ndarray:
     """Return how rare each word is among the sentences, from 0 in all of them to 1 in one: (concepts,)."""
-    sentences, holding = 1 + words.sentence.max(initial=0), np.bincount(words.concept, minlength=len(words.keys))
-    found: np.ndarray = 1 - np.log(holding) / max(np.log(sentences), 1.0)
-    return found
+    sentences = max(1 + words.sentence.max(initial=0), 2)
+    rarity: np.ndarray = 1 - np.log(np.bincount(words.concept, minlength=len(words.keys))) / np.log(sentences)
+    return rarity
 
 
 def bonus_of(paper: Paper) -> np.ndarray:

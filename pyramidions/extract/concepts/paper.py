@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pyramidions.extract.concepts.words import Words, hashes_of, words_in
-from pyramidions.extract.fitness import fit_for_summary
+from pyramidions.extract.fitness import fit_for_summary, lengths_of
 from pyramidions.extract.hiporank import HipoRank
 from pyramidions.text.outline import Outline
 
@@ -25,7 +25,7 @@ class Paper(NamedTuple):
     Attributes:
         words: of all sentences, one after the other.
         sizes: (sentences,): words of each, as rouge-score counts.
-        lengths: (sentences,): words of each between spaces, as budgets count.
+        lengths: (sentences,): words of each, as budgets count.
         sections: (sentences,): number of the section of each, not falling.
         kinds: (sections,): index into `SECTION_KINDS`, -1 for others.
         headings: (words,), uint32: hashes of the words of all headings.
@@ -60,7 +60,7 @@ def paper_of(outline: Outline) -> Paper:
     return Paper(
         words,
         sizes,
-        np.array([len(text.split()) for text in texts], dtype=np.int64),
+        np.array(lengths_of(outline), dtype=np.int64),
         sections,
         np.array([_kind(outline.headings[section]) for section in named], dtype=np.int64),
         np.unique(np.concatenate([hashes_of(heading) for heading in outline.headings])),

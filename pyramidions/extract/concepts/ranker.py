@@ -11,6 +11,7 @@ from pyramidions.extract.concepts.model import POWER, ConceptModel, bonus_of
 from pyramidions.extract.concepts.paper import paper_of
 from pyramidions.extract.concepts.words import hashes_of
 from pyramidions.extract.core import Ranker
+from pyramidions.extract.hiporank import HipoRank
 from pyramidions.extract.selection import Budget
 from pyramidions.text.outline import Outline
 from pyramidions.text.overlap import words_of
@@ -19,7 +20,8 @@ from pyramidions.text.overlap import words_of
 class ConceptRanker(Ranker):
     """Ranks the sentences that cover the wanted concepts of a document in the order of their choice.
 
-    The other sentences follow by what they would cover by themselves. One that covers nothing has -inf.
+    The other sentences follow by what they would cover by themselves. One that covers nothing has -inf. Where none
+    covers anything, as in another language, HipoRank ranks them, and all scores are below 0.
 
     Args:
         model: knows which concepts are wanted.
@@ -48,6 +50,9 @@ class ConceptRanker(Ranker):
         chosen = cover(wanted, paper.lengths, bonus, self.budget, POWER).chosen
         alone = np.bincount(wanted.sentence, wanted.weights[wanted.concept], minlength=len(bonus)) * bonus
         alone /= np.maximum(paper.lengths, 1) ** POWER
+        if not alone.any():
+            central = HipoRank().rank(outline)
+            return central - central.max() - 1
         scores = np.where(alone > 0, alone / max(float(alone.max()), 1e-12), -np.inf)
         scores[chosen] = np.arange(len(chosen), 0, -1) + 1.0
         return scores

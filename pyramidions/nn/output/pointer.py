@@ -70,7 +70,10 @@ class Pointer(nn.Module):
             raise ValueError("A pointer must know which tokens the vectors of the memory are made of, but does not.")
         keys, values = self.key(memory.x), self.value(memory.x).squeeze(-1)
         token_keys = self.token_key(memory.x if origins.unpooled is None else origins.unpooled)
-        return PointerMemory(keys, values, token_keys, memory.padding_mask, origins, memory.key_bias)
+        # The tokens' vectors are not read again.
+        return PointerMemory(
+            keys, values, token_keys, memory.padding_mask, origins._replace(unpooled=None), memory.key_bias
+        )
 
     def forward(self, features: Tensor, memory: PointerMemory) -> tuple[Tensor, Tensor]:
         """Return how much each token is pointed to, and the logit of generating, both in float32 or wider.
