@@ -207,7 +207,7 @@ class Extracting(Worker):
         told: dict[str, Any] = {"on_progress": report.add, "refuse": report.fail}
         for found in extract_documents(documents, self._extractor, self._rules, **told):
             if self.page is not None:
-                covers = self._extractor.covered(found.extraction)
+                covers = self._extractor.covered(found.extraction, found.query)
                 asked = "" if found.query is None else f": {found.query}"
                 self._page.add(f"{found.origin.name}{asked}", found.extraction, found.reference, covers)
             yield Result(found.origin, self._body(found), tuple(self._remarks(found)))

@@ -240,11 +240,12 @@ class Extractor:
             yield ranker.rank(outline)
 
     @checked
-    def covered(self, extraction: Extraction) -> list[list[tuple[str, float]]] | None:
+    def covered(self, extraction: Extraction, query: str | None = None) -> list[list[tuple[str, float]]] | None:
         """Return the wanted concepts that each extracted sentence is the first to cover, the most wanted first.
 
         Args:
             extraction: what `extract` returned.
+            query: what it was asked.
 
         Returns:
             For each sentence its concepts, each with the probability that a summary holds it; None if the method is no
@@ -252,7 +253,8 @@ class Extractor:
         """
         if self._concepts is None:
             return None
-        return covered(self._concepts, extraction.outline, [sentence.position for sentence in extraction.sentences])
+        chosen = [sentence.position for sentence in extraction.sentences]
+        return covered(self._concepts, extraction.outline, chosen, query)
 
 
 def _refuse(error: UserError) -> None:

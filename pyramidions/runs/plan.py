@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.holdout import Survey, held_out, survey
 from pyramidions.data.manifest import distribution
 from pyramidions.files.progress import counted
@@ -100,6 +101,11 @@ def make_plan(arguments: Arguments) -> tuple[Plan, Survey]:
     found = survey(train(sections=True))
     documents, has_queries = _sizes(found, sources).get("train", found.documents), arguments.query_field is not None
     name, why = choose_kind(arguments.kind, documents, machine, has_queries)
+    if arguments.vocab_size is not None and not KINDS[name].task:
+        raise UserError(
+            f"--vocab-size is an option of networks, but a model of concepts would be trained: {why}. Give --kind "
+            "summarizer or extractor."
+        )
     vocab_size = arguments.vocab_size or KINDS[name].vocab_size(documents, machine.gpus)
     given = {split: absolute(name) for split, name in sources.given.items()}
 

@@ -182,6 +182,8 @@ def test_a_query_makes_its_words_wanted_the_more_the_rarer_they_are() -> None:
 def test_a_query_is_asked_of_a_model_of_concepts_alone_and_holds_a_word() -> None:
     found = Extractor("meetings").extract(MEETING, sentences=1, query="Why is the remote control yellow?")
     assert found.text == "Ann: The remote control is yellow, as bananas are."
+    (wanted,) = Extractor("meetings").covered(found, "Why yellow?") or []
+    assert wanted[0] == ("yellow", 1.0)
     with pytest.raises(UserError, match="`query` is for models of concepts, but the method is 'hiporank'."):
         Extractor().extract(MEETING, query="Why?")
     with pytest.raises(UserError, match="`query` must hold a word that is no stop word, but is 'Why"):

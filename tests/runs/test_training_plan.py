@@ -67,6 +67,13 @@ def test_decoding_is_the_models_own_so_that_the_export_writes_what_is_scored(kin
     assert ("--decoding-no-repeat-ngram" in schedule.flags) == (kind == "summarizer")
 
 
+def test_a_vocabulary_is_refused_where_no_network_is_trained(tmp_path: Path) -> None:
+    path = write(tmp_path / "papers.jsonl", 20)
+    for kind in ("auto", "concepts"):
+        with pytest.raises(UserError, match="--vocab-size is an option of networks, but a model of concepts would be"):
+            make_plan(Arguments(str(path), kind, gpus=0, vocab_size=60))
+
+
 @for_each(("p5", "shortest"), [(0.0, "1"), (40.9, "40"), (2000.0, "966")])
 def test_a_summary_is_at_least_as_long_as_95_of_100_in_the_corpus(p5: float, shortest: str) -> None:
     corpus = CorpusSize(200, 4000, {"mean": 3000.0, "p95": 6000.0}, {"mean": 200.0, "p5": p5, "max": 3000})

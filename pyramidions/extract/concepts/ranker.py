@@ -63,19 +63,25 @@ def read_ranker(folder: Path) -> ConceptRanker:
     return ConceptRanker(load_concepts(folder))
 
 
-def covered(model: ConceptModel, outline: Outline, chosen: list[int], most: int = 8) -> list[list[tuple[str, float]]]:
+def covered(
+    model: ConceptModel, outline: Outline, chosen: list[int], query: str | None = None, most: int = 8
+) -> list[list[tuple[str, float]]]:
     """Return the concepts that each of some sentences covers and none before it does, the most wanted first.
 
     Args:
         model: knows which concepts are wanted.
         outline: of the document.
         chosen: the sentences, in the order in which they are read.
+        query: its words are wanted for certain.
         most: concepts of a sentence.
 
     Returns:
         For each sentence its concepts in the document's words, each with the probability that a summary holds it.
     """
     wanted = model.wanted(paper_of(outline))
+    if query is not None:
+        asked = np.isin(wanted.concepts[0].keys, hashes_of(query))
+        wanted = wanted._replace(chances=(np.where(asked, 1.0, wanted.chances[0]), wanted.chances[1]))
     words = [word for text in outline.texts for word in words_of(text)]
     taken = [np.zeros(len(chances), dtype=bool) for chances in wanted.chances]
     found = []
