@@ -12,32 +12,10 @@ class Places(NamedTuple):
     Attributes:
         model: the export, which appears in the end.
         work: everything else; training can go on from it by hand.
-        state: what is done.
-        documents: the splits, where some were held out.
-        data: the prepared documents.
-        checkpoints: what fairseq-train saves.
-        train_log: what it prints.
-        summaries: those of the test split, as fairseq-generate writes them.
-        scores: all figures.
-        table: the scores as one reads them.
-        papers: documents as a model of concepts reads them.
-        fitted: a model of concepts.
-        references: the summaries of the test split, where the data folder has none.
     """
 
     model: Path
     work: Path
-    state: Path
-    documents: Path
-    data: Path
-    checkpoints: Path
-    train_log: Path
-    summaries: Path
-    scores: Path
-    table: Path
-    papers: Path
-    fitted: Path
-    references: Path
 
     @classmethod
     def of(cls, model: Path) -> "Places":
@@ -48,11 +26,27 @@ class Places(NamedTuple):
         """
         if model.name in ("", ".."):
             raise UserError(f"MODEL must end in the name of a folder to make, but is {model}.")
-        work = model.with_name(f"{model.name}.work")
-        folders = ("run.json", "documents", "data", "checkpoints")
-        files = ("train.log", "generate-test.txt", "scores.json", "scores.txt")
-        more = ("papers", "fitted", "references.jsonl")
-        return cls(model, work, *(work / name for name in (*folders, *files, *more)))
+        return cls(model, model.with_name(f"{model.name}.work"))
+
+    @property
+    def state(self) -> Path:
+        """What is done."""
+        return self.work / "run.json"
+
+    @property
+    def documents(self) -> Path:
+        """The splits, where some documents were held out."""
+        return self.work / "documents"
+
+    @property
+    def data(self) -> Path:
+        """The prepared documents."""
+        return self.work / "data"
+
+    @property
+    def checkpoints(self) -> Path:
+        """What fairseq-train saves."""
+        return self.work / "checkpoints"
 
     @property
     def best(self) -> Path:
@@ -63,3 +57,38 @@ class Places(NamedTuple):
     def last(self) -> Path:
         """What a training goes on from."""
         return self.checkpoints / "checkpoint_last.pt"
+
+    @property
+    def train_log(self) -> Path:
+        """What fairseq-train prints."""
+        return self.work / "train.log"
+
+    @property
+    def papers(self) -> Path:
+        """Documents as a model of concepts reads them."""
+        return self.work / "papers"
+
+    @property
+    def fitted(self) -> Path:
+        """A model of concepts."""
+        return self.work / "fitted"
+
+    @property
+    def references(self) -> Path:
+        """The summaries of the test split, where no data folder has them."""
+        return self.work / "references.jsonl"
+
+    @property
+    def summaries(self) -> Path:
+        """Those of the test split, as fairseq-generate writes them."""
+        return self.work / "generate-test.txt"
+
+    @property
+    def scores(self) -> Path:
+        """All figures."""
+        return self.work / "scores.json"
+
+    @property
+    def table(self) -> Path:
+        """The scores as one reads them."""
+        return self.work / "scores.txt"
