@@ -29,7 +29,6 @@ from pyramidions.data.readers import Corpus, Document
 from pyramidions.data.vocabulary import (
     Settings,
     dictionary_lines,
-    in_lower_case,
     sample,
     train_tokenizer,
     training_sentences,
@@ -235,10 +234,7 @@ def _train(corpus: Corpus, expected: dict[str, Any], settings: Settings, workers
     # The next run may reuse this vocabulary, so it must come from the documents that were checked.
     require_unchanged(corpus, digest, expected)
     size = f"{settings.vocab_size:,} pieces on {counted(len(sentences), 'sentence')}"
-    # Such a corpus has no capital letters to learn, but the documents that its model will read have.
-    if folds_case := in_lower_case(sentences):
-        note("The texts are in lower case: the vocabulary reads capital letters as small ones")
-    return with_elapsed(f"training a vocabulary of {size}", lambda: train_tokenizer(sentences, settings, folds_case))
+    return with_elapsed(f"training a vocabulary of {size}", lambda: train_tokenizer(sentences, settings))
 
 
 def _counted(corpus: Corpus, digest: InputHash, bar: Any) -> Iterator[Document]:

@@ -3,7 +3,7 @@
 import io
 import random
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,23 +115,12 @@ def sample(items: Iterable[str], size: int, seed: int) -> list[str]:
     return kept
 
 
-def in_lower_case(sentences: Sequence[str]) -> bool:
-    """Tell whether a corpus was written in lower case: one of a hundred letters at most is a capital.
-
-    Headings may be in capitals nevertheless. A thousand sentences from all over the corpus are looked at.
-    """
-    some = "".join(sentences[:: len(sentences) // 1000 + 1])
-    capitals, small = (sum(map(kind, some)) for kind in (str.isupper, str.islower))
-    return small > 0 and capitals <= 0.01 * (capitals + small)
-
-
-def train_tokenizer(sentences: list[str], settings: Settings, folds_case: bool = False) -> Tokenizer:
+def train_tokenizer(sentences: list[str], settings: Settings) -> Tokenizer:
     """Train a sentencepiece model with fairseq's special ids; the same sentences give the same bytes.
 
     Args:
         sentences: normalised texts.
         settings: see there; all but `sentences` and `seed` count here.
-        folds_case: capital letters are read as small ones.
 
     Raises:
         VocabSizeError: the corpus is too small for a vocabulary of that size; the message names the limit.
@@ -142,7 +131,6 @@ def train_tokenizer(sentences: list[str], settings: Settings, folds_case: bool =
             iter(sentences),
             "vocab_size",
             settings.vocab_size,
-            normalization_rule_name="nmt_nfkc_cf" if folds_case else "identity",
             model_type=settings.model_type,
             character_coverage=settings.character_coverage,
             bos_id=BOS,
@@ -169,10 +157,15 @@ def train_model(sentences: Iterator[str], name: str, size: int, **options: Any) 
         VocabSizeError, UserError: as `train_tokenizer`.
     """
     model = io.BytesIO()
-    settings = {"normalization_rule_name": "identity", "num_threads": THREADS, "minloglevel": 2, **options}
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=sentences, model_writer=model, vocab_size=size, **settings
+            sentence_iterator=sentences,
+            model_writer=model,
+            vocab_size=size,
+            normalization_rule_name="identity",
+            num_threads=THREADS,
+            minloglevel=2,
+            **options,
         )
     except RuntimeError as error:
         raise _training_error(str(error), name, size) from None

@@ -198,6 +198,7 @@ class Extractor:
         """Whether the method is a model of concepts, which alone reads queries."""
         return self._concepts is not None
 
+    @checked
     def check_query(self, query: str | None, name: str = "query") -> None:
         """Refuse a query that the method does not read, and one that asks for no word.
 

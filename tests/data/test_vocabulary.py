@@ -4,8 +4,7 @@ import pytest
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.readers import Document
-from pyramidions.data.vocabulary import Settings, in_lower_case, sample, train_tokenizer, training_sentences
-from pyramidions.text.tokenizer import UNK
+from pyramidions.data.vocabulary import Settings, sample, train_tokenizer, training_sentences
 
 SENTENCES = ["the quick brown fox jumps over the lazy dog", "pack my box with five dozen liquor jugs"] * 5
 
@@ -59,12 +58,3 @@ def test_the_character_coverage_decides():
     assert "ξ" not in "".join(train_tokenizer(rare, Settings(34, character_coverage=0.98)).pieces())
     with pytest.raises(UserError, match=r"`character_coverage` must be in \[0\.98, 1\], but is 1.5"):
         train_tokenizer(SENTENCES, Settings(36, character_coverage=1.5))
-
-
-def test_a_vocabulary_of_texts_in_lower_case_reads_capitals_as_small_letters():
-    assert in_lower_case([*SENTENCES, "BACKGROUND"] * 20) is False and in_lower_case([*SENTENCES * 200, "METHODS"])
-    assert not in_lower_case(["a Quick fox"] * 20) and not in_lower_case(["東京", "12"]) and not in_lower_case([])
-    folding = train_tokenizer(SENTENCES, Settings(36), folds_case=True)
-    assert folding.encode("The QUICK fox") == folding.encode("the quick fox")
-    assert UNK not in folding.encode("The QUICK fox")
-    assert UNK in train_tokenizer(SENTENCES, Settings(36)).encode("The QUICK fox")
