@@ -18,8 +18,9 @@ from pyramidions.cli.outputs import PATH, PLACE
     "--kind",
     type=click.Choice(["auto", "summarizer", "extractor", "concepts"]),
     default="auto",
-    help="A summarizer writes; an extractor selects sentences by a network; concepts selects those that hold what a "
-    "summary is predicted to, and trains in minutes. auto: concepts below 5,000 documents, or without a GPU.",
+    help="summarizer: a network that writes; extractor: a network that selects sentences; concepts: trees that predict "
+    "the words of a summary, and select the sentences that hold them, trained in minutes; auto: concepts below 5,000 "
+    "documents or without a GPU, else summarizer.",
 )
 @click.option("--hours", type=click.FloatRange(0, 10_000, min_open=True), help="Most hours of training.")
 @click.option("--gpus", type=click.IntRange(0, 1024), help="GPUs that train.  [default: all that torch finds]")

@@ -50,8 +50,10 @@ def lengths_of(outline: Outline) -> "array[int]":
 
     Names count in full, as if no speaker said two sentences in a row.
     """
-    texts = map("".join, zip((f"{speaker} " for speaker in outline.speakers), outline.texts, strict=True))
-    return array("q", (count_words(CITATION.sub("", text)) for text in (texts if outline.speakers else outline.texts)))
+    texts: Iterable[str] = outline.texts
+    if outline.speakers:
+        texts = (f"{speaker} {text}" for speaker, text in zip(outline.speakers, texts, strict=True))
+    return array("q", (count_words(CITATION.sub("", text)) for text in texts))
 
 
 def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
