@@ -30,12 +30,14 @@ class Survey(NamedTuple):
         source_words, target_words: of each document and of its summary.
         hashes: of each document's id, in 64 bits.
         skipped: empty documents that are left out.
+        trimmed: summaries of which something is left out.
     """
 
     source_words: np.ndarray
     target_words: np.ndarray
     hashes: np.ndarray
     skipped: int
+    trimmed: int
 
     @property
     def documents(self) -> int:
@@ -54,7 +56,7 @@ def survey(corpus: Corpus) -> Survey:
         for document in corpus.shown("reading")
     ]
     source, target, hashes = zip(*numbers, strict=True)
-    return Survey(np.array(source), np.array(target), np.array(hashes, np.uint64), corpus.skipped)
+    return Survey(np.array(source), np.array(target), np.array(hashes, np.uint64), corpus.skipped, corpus.trimmed)
 
 
 def held_out(hashes: np.ndarray, splits: Collection[str], name: str) -> dict[str, int]:

@@ -19,12 +19,13 @@ from pyramidions.documents.record_fields import (
     text_of,
 )
 from pyramidions.documents.records import EXPECTED_FILES, FILE_ENDINGS, Record, Records, known_ending, open_records
+from pyramidions.extract.fitness import without_back_matter
 from pyramidions.files.progress import progress_bar
 from pyramidions.text.normalization import normalize
 
 
 class Document(NamedTuple):
-    """A document, its summary, and its query if the corpus has queries; all unchanged."""
+    """A document, its summary, and its query if the corpus has queries."""
 
     id: str
     source: str
@@ -73,7 +74,13 @@ class Corpus:
         number_repeated_ids: make repeated ids unique, as `a`, `a#2`, `a#3`, instead of refusing them.
         sections: take a document from the `sections` of its record, with headings, if there are any
             (`sectioned_text`).
+        trim_summaries: leave out what stands behind a summary, such as keywords (`without_back_matter`); texts are
+            unchanged otherwise.
         records: opens what is read, where that is not what the name says; the name is then shown only.
+
+    Attributes:
+        skipped: empty documents that the last iteration left out.
+        trimmed: summaries of which it left something out.
 
     Raises:
         UserError: when iterated, with file and line: a missing file or field, a line that is not JSON or not
@@ -91,17 +98,19 @@ class Corpus:
         skip_empty: bool = False,
         number_repeated_ids: bool = False,
         sections: bool = False,
+        trim_summaries: bool = False,
         records: Callable[[], Records] | None = None,
     ) -> None:
         self.name = name
         self.split = split
-        self.skipped = 0
+        self.skipped = self.trimmed = 0
         self._fields = fields
         self._config = config
         self._opened = records
         self._skip_empty = skip_empty
         self._number_repeated_ids = number_repeated_ids
         self._sections = sections
+        self._trim_summaries = trim_summaries
 
     def __iter__(self) -> Iterator[Document]:
         return (document for document, _ in self.with_records())
@@ -149,7 +158,7 @@ class Corpus:
 
     def with_records(self) -> Iterator[tuple[Document, Record]]:
         """Yield the documents, each with the record that it was read from."""
-        self.skipped = 0
+        self.skipped = self.trimmed = 0
         ids = UniqueIds(self._number_repeated_ids)
         for record in self._records():
             document = self._document(record)
@@ -183,6 +192,9 @@ class Corpus:
                     return None
                 raise UserError(f"{record.place}: the field {field!r} is empty.")
         name = id_of(record, self.named_id)
+        if self._trim_summaries:
+            whole, target = target, without_back_matter(target)
+            self.trimmed += target != whole
         return Document(str(record.number) if name is None else name, source, target, query)
 
 

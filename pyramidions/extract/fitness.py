@@ -14,7 +14,8 @@ LEAST_WORDS = 3
 #: The same in a dialogue, fillers not counted.
 LEAST_SPOKEN_WORDS = 8
 _BACK_MATTER = re.compile(
-    r"\W*(\d+\.?\s+)?(references|bibliography|works cited|acknowledge?ments?|(licen[cs]e|copyright)( notice)?)\W*",
+    r"\W*(\d+\.?\s+)?(references|bibliography|works cited|acknowledge?ments?|(licen[cs]e|copyright)( notice)?|"
+    r"key ?words?|index terms|(electronic )?supplement(ary|al) (material|information))\W*",
     re.IGNORECASE,
 )
 #: What stands for a citation where a corpus took the citations out.
@@ -65,7 +66,7 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
       dialogue, of fewer than `LEAST_SPOKEN_WORDS` words beside fillers, which are words that make up whole sentences
       again and again, such as "Okay";
     - sentences that repeat an earlier one word by word;
-    - references, acknowledgements, licences, pointers to additional files, lists of names, and lines of code;
+    - references, keywords, acknowledgements, licences, pointers to additional files, lists of names, and lines of code;
     - sentences inside brackets, and those that end in a colon, since what they announce is not there.
 
     If a document has no others, the scores stay as they are.
@@ -89,6 +90,18 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
     fit[order[1:][hashes[1:] == hashes[:-1]]] = False
     fitting = np.where(fit, scores, -np.inf)
     return fitting if (fitting > -np.inf).any() else scores
+
+
+def without_back_matter(summary: str) -> str:
+    """Return a summary up to what no summary should hold: the first heading of back matter, or line with a ©.
+
+    A quarter of SumPubMed's abstracts end in a pointer to supplementary material, keywords or a copyright. A summary
+    that begins with such a line is returned as it is.
+    """
+    lines = summary.split("\n")
+    end = next((place for place, line in enumerate(lines) if "©" in line or _BACK_MATTER.fullmatch(line)), len(lines))
+    kept = "\n".join(lines[:end]).rstrip()
+    return kept if kept and end < len(lines) else summary
 
 
 def _words(sentence: str, fillers: frozenset[str]) -> int:

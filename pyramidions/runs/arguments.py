@@ -47,7 +47,7 @@ class Arguments:
 
         Args:
             name: of the input.
-            split: `train`, `valid` or `test`.
+            split: `train`, `valid` or `test`; references of the last stay as they are.
             sections: take documents from the sections of their records, as `pyramidions extract` does.
         """
         return Corpus(
@@ -58,6 +58,7 @@ class Arguments:
             skip_empty=self.skip_empty,
             number_repeated_ids=self.number_repeated_ids,
             sections=sections,
+            trim_summaries=split != "test",
         )
 
     def difference(self, recorded: dict[str, Any]) -> str | None:

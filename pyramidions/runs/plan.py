@@ -31,6 +31,7 @@ class Plan:
         vocab_size: number of pieces.
         gpus, memory: of the machine.
         has_queries: documents have queries; sentences are then not selected without them.
+        trimmed: summaries of the train split that end in keywords or notices, which are left out.
     """
 
     given: dict[str, str]
@@ -43,6 +44,7 @@ class Plan:
     gpus: int
     memory: float
     has_queries: bool = False
+    trimmed: int = 0
 
     @property
     def selecting(self) -> Selecting | None:
@@ -82,6 +84,8 @@ class Plan:
             told.append(f"{name}: {counted(self.documents, 'document')} to train on, with valid and test splits.")
         if self.skipped:
             told.append(f"{counted(self.skipped, 'empty document')} of the train split left out.")
+        if self.trimmed:
+            told.append(f"{counted(self.trimmed, 'summary')} of the train split cut where keywords or notices begin.")
         article = "An" if self.kind[0] in "aeiou" else "A"
         model = "A model of concepts" if self.kind == CONCEPTS else f"{article} {self.kind}"
         told.append(f"{model} will be trained on {self.machine}: {self.why}.")
@@ -112,7 +116,7 @@ def make_plan(arguments: Arguments) -> tuple[Plan, Survey]:
     def plan_of(found: Survey) -> Plan:
         sizes = _sizes(found, sources)
         documents = sizes.get("train", found.documents)
-        return Plan(given, sizes, documents, found.skipped, name, why, vocab_size, *machine, has_queries)
+        return Plan(given, sizes, documents, found.skipped, name, why, vocab_size, *machine, has_queries, found.trimmed)
 
     plan = plan_of(found)
     if not plan.by_sections:

@@ -5,7 +5,7 @@ from tables import for_each
 
 from pyramidions.extract import Budget, Lead, SelectionRules
 from pyramidions.extract.extraction import extract
-from pyramidions.extract.fitness import fit_for_summary
+from pyramidions.extract.fitness import fit_for_summary, without_back_matter
 from pyramidions.text.outline import outline
 from pyramidions.text.turns import dialogue_outline
 
@@ -88,10 +88,22 @@ def test_a_repetition_is_not_fit() -> None:
     assert fit("Cats are nice. CATS are nice. Dogs are fine. Cats are nice.") == [1, NO, 1, NO]
 
 
-@for_each("heading", ["References", "7. REFERENCES", "Acknowledgements", "Acknowledgment", "License"])
+@for_each("heading", ["References", "7. REFERENCES", "Acknowledgements", "Acknowledgment", "License", "Keywords"])
 def test_back_matter_is_not_fit(heading: str) -> None:
     text = f"# Results\n\nBees fly very fast.\n\n# {heading}\n\nDoe wrote about bees in 2001."
     assert fit(text) == [1, NO]
+
+
+@for_each(
+    "end", ["Keywords\n\nbees wings", "electronic supplementary material\nonline.", "© the authors 2015", "Doe © 2015"]
+)
+def test_a_summary_ends_where_its_back_matter_begins(end: str) -> None:
+    assert without_back_matter(f"Bees fly.\n\nThey sting.\n\n{end}\nmore") == "Bees fly.\n\nThey sting."
+
+
+@for_each("summary", ["Bees fly. \n", "Keywords help bees.\nThey fly.", "© 2015\nBees fly.", "keywords", ""])
+def test_a_summary_without_back_matter_stays(summary: str) -> None:
+    assert without_back_matter(summary) == summary
 
 
 def test_a_section_about_references_is_fit() -> None:

@@ -11,10 +11,11 @@ from tables import for_each
 from pyramidions.base.errors import UserError
 from pyramidions.runs.arguments import Arguments, changed, find_sources, stamps
 from pyramidions.runs.kinds import KINDS, Machine, choose_kind, find_machine
-from pyramidions.runs.network_run import generate_command
+from pyramidions.runs.network_run import NetworkRun, generate_command
 from pyramidions.runs.places import Places
 from pyramidions.runs.plan import Plan, make_plan
 from pyramidions.runs.recipe import TIERS, CorpusSize, tier_of
+from pyramidions.runs.steps import State
 
 CPU, GPU = Machine(0, 16e9), Machine(1, 40e9)
 
@@ -224,3 +225,15 @@ def test_sentences_are_not_selected_from_documents_with_queries() -> None:
     assert plan.selecting is not None and plan.by_sections
     asked = replace(plan, has_queries=True)
     assert asked.selecting is None and not asked.by_sections
+
+
+def test_summaries_are_cut_where_keywords_begin_but_for_references(tmp_path: Path) -> None:
+    for split in ("train", "valid", "test"):
+        document = {"id": "a", "article": "Bees fly. They sting.", "abstract": "Bees fly.\n\nKeywords\nbees wings"}
+        (tmp_path / f"{split}.jsonl").write_text(json.dumps(document))
+    arguments = Arguments(str(tmp_path), "summarizer", gpus=0)
+    plan, _ = make_plan(arguments)
+    assert "1 summary of the train split cut where keywords or notices begin." in plan.sentences("x", tmp_path)
+    run = NetworkRun(arguments, plan, Places.of(tmp_path / "model"), State(tmp_path / "state.json", {}), print)
+    targets = {split: [document.target for document in run.documents(split)] for split in ("train", "valid", "test")}
+    assert targets == {"train": ["Bees fly."], "valid": ["Bees fly."], "test": ["Bees fly.\n\nKeywords\nbees wings"]}
