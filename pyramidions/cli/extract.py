@@ -110,9 +110,8 @@ def extract(
       pyramidions extract corpus.jsonl -o extracts.jsonl --engine ray --resume
     """
     from pyramidions.documents.source import Fields
-    from pyramidions.extract.concepts import is_concept_model
     from pyramidions.extract.core import BLOCK
-    from pyramidions.extract.methods import ORACLE, method_or_model
+    from pyramidions.extract.methods import ORACLE, find_method
 
     for_all = about.for_all()
     fields = Fields(asked.field, asked.id_field, reference_field, about.query_field, sections=True, by_line=True)
@@ -126,8 +125,7 @@ def extract(
         if corpus is not None and encoder is not None:
             raise UserError("--idf and --vectors exclude each other.")
         fitted = None if corpus is None else _fitted(corpus, asked.field, job.report)
-        trained = method_or_model(method, "method", ORACLE)
-        is_model = encoder is not None or (isinstance(trained, Path) and not is_concept_model(trained))
+        is_model = encoder is not None or find_method(method, "method", ORACLE).network is not None
         make = partial(
             Extracting,
             job.layout,

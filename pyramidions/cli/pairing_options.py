@@ -97,21 +97,22 @@ class PairingOptions(NamedTuple):
 def _selecting(given: str, name: str, budget: int) -> "SelectSentences":
     from pyramidions.data.select_sentences import SelectByOracle, SelectSentences
     from pyramidions.extract import RANKERS
-    from pyramidions.extract.concepts import hash_of, is_concept_model, read_ranker
-    from pyramidions.extract.methods import ORACLE, method_or_model
+    from pyramidions.extract.concepts import hash_of, read_ranker
+    from pyramidions.extract.methods import ORACLE, find_method
 
     with naming_options(name):
-        found = method_or_model(given, name, ORACLE)
-    if found == ORACLE:
-        return SelectByOracle(budget)
-    if isinstance(found, str):
-        return SelectSentences(partial(RANKERS.build, found, {}), budget, {"method": found})
-    if is_concept_model(found):
-        return SelectSentences(partial(read_ranker, found), budget, {"method": "concepts", "sha256": hash_of(found)})
-    from pyramidions.inference.selection_model import fingerprint, make_ranker
+        found = find_method(given, name, ORACLE)
+    if found.concepts is not None:
+        about = {"method": "concepts", "sha256": hash_of(found.concepts)}
+        return SelectSentences(partial(read_ranker, found.concepts), budget, about)
+    if found.network is not None:
+        from pyramidions.inference.selection_model import fingerprint, make_ranker
 
-    about = {"method": "model", "sha256": fingerprint(found)}
-    return SelectSentences(partial(make_ranker, found), budget, about)
+        about = {"method": "model", "sha256": fingerprint(found.network)}
+        return SelectSentences(partial(make_ranker, found.network), budget, about)
+    if found.name == ORACLE:
+        return SelectByOracle(budget)
+    return SelectSentences(partial(RANKERS.build, str(found.name), {}), budget, {"method": str(found.name)})
 
 
 #: Gives a command these options together, as `pairing`.

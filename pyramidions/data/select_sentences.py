@@ -1,6 +1,6 @@
 """Replaces documents by their most important sentences, to train a model on what an extractor will hand it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -11,8 +11,9 @@ from pyramidions.data.pairing import Pairing, Pairs
 from pyramidions.data.readers import Document
 from pyramidions.extract import Budget, HipoRank, Oracle, Ranker, SelectionRules, select
 from pyramidions.extract.fitness import fit_for_summary
-from pyramidions.text.outline import Outline, outline
+from pyramidions.text.outline import Outline
 from pyramidions.text.tokenizer import Tokenizer
+from pyramidions.text.turns import read_outline, spoken
 
 
 class SelectSentences(Pairing):
@@ -39,15 +40,14 @@ class SelectSentences(Pairing):
 
     def __call__(self, document: Document, tokenizer: Tokenizer) -> Pairs:
         """Return the shortened document with its whole summary; it is taken as it is if no sentence has a score."""
-        found = outline(document.source)
-        sentences = found.sentences
-        if not sentences:
+        found = read_outline(document.source)
+        if not found.sentences:
             return Pairs([document], is_whole=True)
         budget = self.budget if document.query is None else self._beside(document.query, document.id, tokenizer)
         chosen = select_tokens(found, self._scores(found, document), tokenizer, budget, self._ranker.stops)
         if not chosen:
             return Pairs([document], is_whole=True)
-        return Pairs([document._replace(source=" ".join(sentences[place].text for place in chosen))])
+        return Pairs([document._replace(source=" ".join(selected_texts(found, chosen)))])
 
     def _beside(self, query: str, name: str, tokenizer: Tokenizer) -> int:
         """Return the budget that a query leaves to the document, which it stands before."""
@@ -109,13 +109,21 @@ def select_tokens(
     Returns:
         Indices in reading order.
     """
-    texts = [sentence.text for sentence in found.sentences]
+    texts = list(found.texts)
+    if found.speakers:
+        # As if no speaker said two sentences in a row.
+        texts = [f"{speaker}: {text}" for speaker, text in zip(found.speakers, texts, strict=True)]
     markers = int(tokenizer.marker_id is not None)
     lengths = [count + markers for count in tokenizer.counts(texts)]
     # A marker between sentences is one less than there are sentences.
     room = tokenizer.room(require_budget(budget), "budget") + markers * (not tokenizer.marks_first)
     rules = SelectionRules(Budget(words=room), stops=stops)
     return select(texts, fit_for_summary(found, scores), rules, lengths)
+
+
+def selected_texts(found: Outline, chosen: list[int]) -> Iterator[str]:
+    """Yield sentences of an outline; of a dialogue with each speaker before what he or she says."""
+    return spoken((found.speakers[place] if found.speakers else "", found.texts[place]) for place in chosen)
 
 
 def require_budget(budget: int) -> int:

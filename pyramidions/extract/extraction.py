@@ -10,6 +10,7 @@ from pyramidions.base.results import as_html, brief
 from pyramidions.extract.fitness import CITATION, fit_for_summary, lengths_of
 from pyramidions.extract.selection import SelectionRules, select
 from pyramidions.text.outline import Outline
+from pyramidions.text.turns import spoken
 
 
 class Extract(NamedTuple):
@@ -48,7 +49,7 @@ class Extraction(NamedTuple):
     @property
     def text(self) -> str:
         """The summary on one line; of a dialogue with each speaker before what he or she says."""
-        return " ".join(_spoken(self.sentences))
+        return " ".join(_said(self.sentences))
 
     @property
     def summary(self) -> str:
@@ -83,17 +84,13 @@ class Extraction(NamedTuple):
         """Yield the heading of each section that has a sentence, and its sentences, [...] between distant ones."""
         for section, group in groupby(self.sentences, lambda sentence: sentence.section):
             found = list(group)
-            first, *others = _spoken(found)
+            first, *others = _said(found)
             gaps = ("" if each.position == last.position + 1 else "[...] " for last, each in pairwise(found))
             yield section, " ".join([first, *(f"{gap}{text}" for gap, text in zip(gaps, others, strict=True))])
 
 
-def _spoken(sentences: Sequence[Extract]) -> Iterator[str]:
-    """Yield sentences; the first of those that a speaker says in a row begins with the name."""
-    last = ""
-    for each in sentences:
-        yield each.text if each.speaker == last else f"{each.speaker}: {each.text}"
-        last = each.speaker
+def _said(sentences: Sequence[Extract]) -> Iterator[str]:
+    return spoken((each.speaker, each.text) for each in sentences)
 
 
 def extract(outline: Outline, scores: np.ndarray, rules: SelectionRules) -> Extraction:

@@ -1,8 +1,10 @@
 """The ways to extract by name."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 from pyramidions.base.errors import UserError
+from pyramidions.extract.concepts import is_concept_model
 from pyramidions.extract.core import RANKERS
 from pyramidions.files.hub import hub_name
 
@@ -21,11 +23,31 @@ def known_methods(*others: str) -> tuple[str, ...]:
     return (*RANKERS.names, *others, *sorted(folder.name for folder in _SHIPPED.iterdir()))
 
 
-def method_or_model(given: str | Path, name: str, *others: str) -> str | Path:
-    """Return the name of a method that selects sentences, or the path of a trained extractor, here or on the hub.
+class Method(NamedTuple):
+    """What selects sentences: one of these.
+
+    Attributes:
+        name: of a method that needs no training.
+        concepts: the folder of a model of concepts.
+        network: the path of a trained network, here or on the hub.
+    """
+
+    name: str | None = None
+    concepts: Path | None = None
+    network: Path | None = None
+
+    @property
+    def model(self) -> Path | None:
+        """The path of what was trained; None for a method that needs no training."""
+        return self.concepts or self.network
+
+
+def find_method(given: str | Path, name: str, *others: str) -> Method:
+    """Return what selects sentences.
 
     Args:
-        given: either of them; a method, and an extractor that comes with the package, go before a file of that name.
+        given: the name of a method, or the path of a trained extractor; a method, and an extractor that comes with the
+            package, go before a file of that name.
         name: of the argument, for the error.
         others: methods beside those of `RANKERS`.
 
@@ -33,9 +55,11 @@ def method_or_model(given: str | Path, name: str, *others: str) -> str | Path:
         UserError: there is no such method, and nothing at such a path.
     """
     known = known_methods(*others)
+    path = Path(given)
     if str(given) in known:
-        shipped = _SHIPPED / given
-        return shipped if shipped.is_dir() else str(given)
-    if Path(given).exists() or hub_name(given):
-        return Path(given)
-    raise UserError(f"`{name}` must be one of {', '.join(known)}, or a trained extractor, but is {str(given)!r}.")
+        path = _SHIPPED / given
+        if not path.is_dir():
+            return Method(name=str(given))
+    elif not path.exists() and not hub_name(given):
+        raise UserError(f"`{name}` must be one of {', '.join(known)}, or a trained extractor, but is {str(given)!r}.")
+    return Method(concepts=path) if is_concept_model(path) else Method(network=path)

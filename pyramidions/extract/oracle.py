@@ -1,15 +1,14 @@
 """The oracle: sentences chosen by the reference summary, as labels and as a bound of what extraction can reach."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
 from pyramidions.base.arguments import Count, checked
 from pyramidions.extract.core import Ranker
+from pyramidions.extract.overlap import Overlap
 from pyramidions.text.outline import Outline
 from pyramidions.text.overlap import words_of
-from pyramidions.text.words import ngrams
 
 
 class Oracle(Ranker):
@@ -48,14 +47,14 @@ def oracle(sentences: Sequence[str], reference: str, *, words: int | None = None
     Returns:
         Their indices, in the order of choice.
     """
-    grams = [_Overlap(sentences, reference, n) for n in (1, 2)]
+    grams = _overlaps(sentences, reference)
     lengths = np.array([len(sentence.split()) for sentence in sentences], dtype=np.int64)
     left = np.inf if words is None else words
     chosen: list[int] = []
     open_ = np.ones(len(sentences), dtype=bool)
     score = 0.0
     while (candidates := np.flatnonzero(open_ & (lengths <= left))).size:
-        scores = np.sum([overlap.f1_with(candidates) for overlap in grams], axis=0)
+        scores = np.sum([overlap.f1_with()[candidates] for overlap in grams], axis=0)
         best = int(np.argmax(scores))
         if scores[best] <= score + 1e-12:
             break
@@ -81,61 +80,28 @@ def covering(sentences: Sequence[str], reference: str) -> list[int]:
     Returns:
         Their indices, in the order of choice.
     """
-    bigrams = _Overlap(sentences, reference, 2)
-    everything = np.arange(len(sentences))
+    _, bigrams = _overlaps(sentences, reference)
     chosen: list[int] = []
-    while everything.size and (gained := bigrams.gained_with(everything)).any():
+    while (gained := bigrams.gained()).any():
         chosen.append(int(np.argmax(gained)))
         bigrams.add(chosen[-1])
     return chosen
 
 
-class _Overlap:
-    """Counts the n-grams that chosen sentences share with a reference.
+def _overlaps(sentences: Sequence[str], reference: str) -> tuple[Overlap, Overlap]:
+    """Return what sentences share with a reference, in words and in bigrams."""
+    numbers: dict[str, int] = {}
+    texts = [[numbers.setdefault(word, len(numbers)) for word in words_of(text)] for text in (*sentences, reference)]
+    found = []
+    for n in (1, 2):
+        grams = [_grams(words, n, len(numbers)) for words in texts]
+        sizes = [len(each) for each in grams[:-1]]
+        keys = np.concatenate(grams[:-1]) if sizes else np.zeros(0, dtype=np.int64)
+        found.append(Overlap(keys, np.repeat(np.arange(len(sizes)), sizes), len(sizes), grams[-1]))
+    return found[0], found[1]
 
-    Args:
-        sentences: of the document.
-        reference: the summary.
-        n: words of an n-gram.
-    """
 
-    def __init__(self, sentences: Sequence[str], reference: str, n: int) -> None:
-        expected = Counter(ngrams(words_of(reference), n))
-        column = {gram: number for number, gram in enumerate(expected)}
-        self._expected = np.array(list(expected.values()), dtype=np.int32)
-        self._total = int(self._expected.sum())
-        self._rows: list[tuple[list[int], list[int]]] = []  # columns and counts of each sentence
-        self._sizes = np.zeros(len(sentences), dtype=np.int64)
-        for index, sentence in enumerate(sentences):
-            found = Counter(ngrams(words_of(sentence), n))
-            self._sizes[index] = found.total()
-            shared = {column[gram]: count for gram, count in found.items() if gram in column}
-            self._rows.append((list(shared), list(shared.values())))
-        # Counts of all sentences, one after the other.
-        self._starts = np.cumsum([0, *(len(columns) for columns, _ in self._rows)])
-        self._columns = np.array([c for columns, _ in self._rows for c in columns], dtype=np.int64)
-        self._counts = np.array([c for _, counts in self._rows for c in counts], dtype=np.int32)
-        self._chosen = np.zeros(len(expected), dtype=np.int32)
-        self._size = 0
-
-    def f1_with(self, candidates: np.ndarray) -> np.ndarray:
-        """Return the F1 of the chosen sentences with one more, for each candidate."""
-        if not self._total:
-            return np.zeros(len(candidates))
-        hits = np.minimum(self._chosen, self._expected).sum() + self.gained_with(candidates)
-        return 2 * hits / (self._size + self._sizes[candidates] + self._total)
-
-    def gained_with(self, candidates: np.ndarray) -> np.ndarray:
-        """Return how many more n-grams of the reference are found with one more sentence, for each of several."""
-        missing = self._expected - np.minimum(self._chosen, self._expected)
-        # The gain of each entry is clipped at what the reference still lacks.
-        gains = np.minimum(self._counts, missing[self._columns])
-        summed = np.concatenate([[0], np.cumsum(gains)])
-        gained: np.ndarray = (summed[self._starts[1:]] - summed[self._starts[:-1]])[candidates]
-        return gained
-
-    def add(self, index: int) -> None:
-        """Choose a sentence."""
-        columns, counts = self._rows[index]
-        self._chosen[columns] += np.array(counts, dtype=np.int32)
-        self._size += int(self._sizes[index])
+def _grams(words: list[int], n: int, number: int) -> np.ndarray:
+    """Return the n-grams of numbered words, for n of 1 or 2, as numbers."""
+    found = np.array(words, dtype=np.int64)
+    return found if n == 1 else found[:-1] * number + found[1:]

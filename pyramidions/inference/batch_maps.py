@@ -10,16 +10,15 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.optional import optional_library
 from pyramidions.base.reading import Long
 from pyramidions.data.section_types import section_types as table_of_types
-from pyramidions.extract.concepts import is_concept_model
 from pyramidions.extract.extraction import extract
-from pyramidions.extract.methods import ORACLE, method_or_model
+from pyramidions.extract.methods import ORACLE, find_method
 from pyramidions.extract.selection import Redundancy
 from pyramidions.inference.batch_map import BatchMap, stamp, stamps
 from pyramidions.inference.decoding_options import DecodingOptions, SamplingOptions
 from pyramidions.inference.extractor import Extractor, Ranked, document_outline
 from pyramidions.inference.precision import FLOAT32, PrecisionName
-from pyramidions.text.outline import outline
 from pyramidions.text.text_windows import holds_text
+from pyramidions.text.turns import read_outline
 
 if TYPE_CHECKING:
     from pyramidions.inference.summarizer import Summarizer
@@ -84,8 +83,8 @@ class SummarizerMap(BatchMap["Summarizer"]):
         if select is not None:
             if long not in (None, "extract"):
                 raise UserError(f"`select` is an argument of `long` 'extract', but `long` is {long!r}.")
-            if isinstance(found := method_or_model(select, "select"), Path):
-                files |= stamps(found)
+            if (trained := find_method(select, "select").model) is not None:
+                files |= stamps(trained)
         super().__init__(files, column, into, skip_empty, device, query_column=query_column)
         self._precision = precision
         self._path = str(model)
@@ -161,11 +160,10 @@ class ExtractorMap(BatchMap[Extractor]):
     ) -> None:
         if (str(method) == ORACLE) != (reference_column is not None):
             raise UserError(f"The method {ORACLE!r} and `reference_column` must be given together.")
-        found = method_or_model(method, "method", ORACLE)
-        is_concepts = isinstance(found, Path) and is_concept_model(found)
-        if query_column is not None and not is_concepts:
+        found = find_method(method, "method", ORACLE)
+        if query_column is not None and found.concepts is None:
             raise UserError(f"`query_column` is for models of concepts, but the method is {str(method)!r}.")
-        is_network = isinstance(found, Path) and not is_concepts
+        is_network = found.network is not None
         if is_network:
             optional_library("torch", "A trained extractor", extra="torch")
             if options:
@@ -175,7 +173,7 @@ class ExtractorMap(BatchMap[Extractor]):
         # Without a model to read, the rules of any method are those of the extractor.
         checked = Extractor() if is_network else Extractor(method, options, device=device, precision=precision)
         checked.rules(words, sentences, redundancy)
-        files = stamps(found) if isinstance(found, Path) else {}
+        files = {} if found.model is None else stamps(found.model)
         beside = {"reference_column": reference_column, "query_column": query_column}
         super().__init__(files, column, into, skip_empty, device, **beside)
         self._precision = precision
@@ -187,7 +185,7 @@ class ExtractorMap(BatchMap[Extractor]):
         return Extractor(self._method, self._options, device=self._device, precision=self._precision)
 
     def _can_read(self, text: str) -> bool:
-        return bool(outline(text).sentences)
+        return bool(read_outline(text).sentences)
 
     def _results(self, model: Extractor, columns: Mapping[str, list[str]]) -> Iterable[str]:
         rules: dict[str, Any] = self._rules

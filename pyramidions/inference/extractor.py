@@ -14,10 +14,10 @@ from pyramidions.base.optional import optional_library
 from pyramidions.documents.file_formats import holds_records
 from pyramidions.documents.source import Fields, read_files
 from pyramidions.extract import RANKERS, Budget, Oracle, Ranker, SelectionRules
-from pyramidions.extract.concepts import ConceptRanker, covered, is_concept_model, load_concepts
+from pyramidions.extract.concepts import ConceptRanker, covered, load_concepts
 from pyramidions.extract.concepts.words import words_in
 from pyramidions.extract.extraction import Extraction, extract
-from pyramidions.extract.methods import ORACLE, method_or_model
+from pyramidions.extract.methods import ORACLE, find_method
 from pyramidions.extract.selection import Redundancy
 from pyramidions.extract.vectors import SentenceVectors
 from pyramidions.text.headings import Lines
@@ -82,11 +82,9 @@ class Extractor:
         precision: str | None = None,
     ) -> None:
         self.method = str(method)
-        found = method_or_model(method, "method", ORACLE)
-        is_concepts = isinstance(found, Path) and is_concept_model(found)
+        found = find_method(method, "method", ORACLE)
         # The oracle's rankers, and those of concepts, differ between documents.
-        learned = found if isinstance(found, Path) and not is_concepts else None
-        named = found if isinstance(found, str) and found != ORACLE else None
+        named = None if found.name == ORACLE else found.name
         if vectors is not None and (named is None or "vectors" not in RANKERS.arguments(named)):
             raise UserError(f"The method {self.method!r} compares no sentences: vectors have no effect.")
         if options and named is None:
@@ -94,10 +92,10 @@ class Extractor:
                 f"The method {self.method!r} has no options, but was given {', '.join(map(repr, options))}."
             )
         for name, value in (("device", device), ("precision", precision)):
-            if value is not None and learned is None:
+            if value is not None and found.network is None:
                 raise UserError(f"`{name}` is for trained extractors, but the method is {self.method!r}.")
-        self._concepts = load_concepts(Path(found)) if is_concepts else None
-        self._learned = None if learned is None else _learned(learned, device, precision)
+        self._concepts = None if found.concepts is None else load_concepts(found.concepts)
+        self._learned = None if found.network is None else _learned(found.network, device, precision)
         self._ranker = self._learned if named is None else _ranker(named, options or {}, vectors)
         computes = vectors if vectors is not None else self._learned
         self.precision = getattr(computes, "precision", None)

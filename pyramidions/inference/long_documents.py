@@ -7,11 +7,12 @@ from typing import NamedTuple
 from pyramidions.base.arguments import checked
 from pyramidions.base.reading import Long
 from pyramidions.data.section_types import SectionTypes, section_types
-from pyramidions.data.select_sentences import select_tokens
+from pyramidions.data.select_sentences import select_tokens, selected_texts
 from pyramidions.inference.reader import OnRead, Reader, TokenizedText
 from pyramidions.inference.selection_model import Selection, selection
 from pyramidions.inference.summary import Coverage, Summary, copied_share
 from pyramidions.text.outline import outline
+from pyramidions.text.turns import read_outline
 
 #: Writes the summaries of what a model reads at once.
 Write = Callable[[list[TokenizedText]], list[Summary]]
@@ -107,15 +108,15 @@ class LongReader:
             left_out = 0
 
     def _selection(self, text: str, head: TokenizedText, reader: Reader) -> Part:
-        found = outline(text)
-        sentences = found.sentences
-        if not sentences:
+        found = read_outline(text)
+        number = len(found.sentences)
+        if not number:
             return Part(head, Coverage(note="no sentence: the text was read from its beginning"))
         ranker = self._selecting.ranker
         chosen = select_tokens(found, ranker.rank(found), reader.tokenizer, reader.budget, ranker.stops)
-        selected = "\n".join(sentences[place].text for place in chosen)
+        selected = "\n".join(selected_texts(found, chosen))
         tokenized = reader.head(selected, "a selection")
-        coverage = Coverage(sentences=(len(chosen), len(sentences)), selected_by=self._selecting.method)
+        coverage = Coverage(sentences=(len(chosen), number), selected_by=self._selecting.method)
         return Part(tokenized._replace(whole=head.whole), coverage, selected)
 
 

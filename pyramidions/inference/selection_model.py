@@ -9,8 +9,8 @@ import torch
 
 from pyramidions.base.device import Device
 from pyramidions.extract import RANKERS, Ranker
-from pyramidions.extract.concepts import is_concept_model, read_ranker
-from pyramidions.extract.methods import method_or_model
+from pyramidions.extract.concepts import read_ranker
+from pyramidions.extract.methods import find_method
 from pyramidions.files.parallel import ordered_map
 from pyramidions.inference.learned_ranker import LearnedRanker
 from pyramidions.inference.precision import FLOAT32
@@ -40,12 +40,12 @@ def selection(select: str | Path = "hiporank", device: Device | None = None, pre
     Raises:
         UserError: there is no such method; or the errors of `LearnedRanker.from_pretrained`.
     """
-    found = method_or_model(select, "select")
-    if isinstance(found, str):
-        return Selection(found, RANKERS.build(found, {}))
-    if is_concept_model(found):
-        return Selection(str(select), read_ranker(found))
-    return Selection(str(select), LearnedRanker.from_pretrained(found, device, precision))
+    found = find_method(select, "select")
+    if found.concepts is not None:
+        return Selection(str(select), read_ranker(found.concepts))
+    if found.network is not None:
+        return Selection(str(select), LearnedRanker.from_pretrained(found.network, device, precision))
+    return Selection(str(select), RANKERS.build(str(found.name), {}))
 
 
 def make_ranker(path: Path) -> Ranker:

@@ -10,8 +10,9 @@ from pyramidions.extract.concepts import ConceptRanker, load_concepts
 from pyramidions.extract.concepts.files import files_of
 from pyramidions.files.atomic import atomic_file, atomic_folder, write_file
 from pyramidions.files.parallel import available_cores
-from pyramidions.runs.concepts import count, fit, read_papers
+from pyramidions.runs.concepts import count, examples, fit, read_papers
 from pyramidions.runs.kinds import CONCEPTS
+from pyramidions.runs.policy import fit_policy, gain
 from pyramidions.runs.run import UNTRAINED, Run
 from pyramidions.runs.steps import Command, Step
 
@@ -57,10 +58,15 @@ class ConceptRun(Run):
         return []
 
     def fit(self) -> list[Command]:
-        """Count concepts, and fit the trees."""
-        known = count(self.places.papers)
-        model = fit(self.places.papers, known, self.arguments.seed, self.say)
-        model = model._replace(words=self.state.facts["words"])
+        """Count concepts, fit the trees, and a policy, which is kept if it helps validation documents."""
+        papers, seed, workers = self.places.papers, self.arguments.seed, available_cores()
+        model = fit(papers, count(papers), seed, self.say)._replace(words=self.state.facts["words"])
+        policy = fit_policy(papers, self.plan.documents, model, seed, workers, self.say)
+        raises = gain(examples(self.documents("valid"), workers), model, policy, workers)
+        if raises > 0:
+            model = model._replace(policy=policy)
+        how = f"raises the mean of ROUGE-1 and ROUGE-2 of the validation documents by {100 * raises:.2f}"
+        self.say(f"The policy {how if raises > 0 else 'helps no validation documents, and coverage chooses'}.")
         about = {"documents": self.plan.documents, "seed": self.arguments.seed}
         with atomic_folder(self.places.fitted) as partial:
             for name, content in files_of(model, about).items():

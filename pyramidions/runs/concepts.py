@@ -1,6 +1,6 @@
 """Trains a model of concepts on the CPU: reads papers, counts, fits; each piece of work that is done is kept."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,15 +30,21 @@ LEAST = 5
 
 
 class Example(NamedTuple):
-    """A document and the concepts of its summary.
+    """A document and its summary.
 
     Attributes:
         paper: the document.
-        summary: of each order, the hashes of the summary's concepts.
+        summary: the words of its summary.
     """
 
     paper: Paper
-    summary: tuple[np.ndarray, np.ndarray]
+    summary: Words
+
+    @property
+    def held(self) -> tuple[np.ndarray, np.ndarray]:
+        """The hashes of the summary's concepts, of each order."""
+        words, pairs = (np.unique(keys_of(self.summary, order)[0]) for order in ORDERS)
+        return words, pairs
 
 
 def read_papers(documents: Iterable[Document], number: int, folder: Path, workers: int) -> None:
@@ -54,10 +60,10 @@ def read_papers(documents: Iterable[Document], number: int, folder: Path, worker
     read = sum(path.suffix == ".npz" for path in folder.iterdir())
     left = islice(documents, read * BLOCK, None)
     with progress_bar("reading papers", number, "documents", read * BLOCK) as bar:
-        for place, examples in enumerate(chunks(ordered_map(_example, left, workers), BLOCK), read):
+        for place, some in enumerate(chunks(examples(left, workers), BLOCK), read):
             with atomic_file(folder / f"{place:05}.npz") as file:
-                np.savez(file, allow_pickle=False, **_packed(examples))
-            bar.update(len(examples))
+                np.savez(file, allow_pickle=False, **_packed(some))
+            bar.update(len(some))
 
 
 def load_papers(folder: Path) -> Iterable[Example]:
@@ -68,10 +74,14 @@ def load_papers(folder: Path) -> Iterable[Example]:
         yield from _unpacked(arrays)
 
 
+def examples(documents: Iterable[Document], workers: int) -> Iterator[Example]:
+    """Yield documents in numbers; ``workers`` processes read them."""
+    return ordered_map(_example, documents, workers)
+
+
 def _example(document: Document) -> Example:
     words, _ = words_in([document.target])
-    held = [np.unique(keys_of(words, order)[0]) for order in ORDERS]
-    return Example(paper_of(read_outline(document.source)), (held[0], held[1]))
+    return Example(paper_of(read_outline(document.source)), words)
 
 
 def _flat(example: Example) -> list[np.ndarray]:
@@ -88,8 +98,8 @@ def _packed(examples: Sequence[Example]) -> dict[str, np.ndarray]:
 def _unpacked(arrays: dict[str, np.ndarray]) -> Iterable[Example]:
     number = len(arrays) // 2
     parts = [np.split(arrays[f"values{n}"], np.cumsum(arrays[f"sizes{n}"])[:-1]) for n in range(number)]
-    for hashes, content, *paper, words, pairs in zip(*parts, strict=True):
-        yield Example(Paper(Words(hashes, content), *paper), (words, pairs))
+    for hashes, content, *paper, expected, kinds in zip(*parts, strict=True):
+        yield Example(Paper(Words(hashes, content), *paper), Words(expected, kinds))
 
 
 def count(folder: Path, least: int = LEAST) -> tuple[Frequencies, Frequencies]:
@@ -107,10 +117,10 @@ def count(folder: Path, least: int = LEAST) -> tuple[Frequencies, Frequencies]:
     documents = 0
     for example in load_papers(folder):
         documents += 1
-        for place, order in enumerate(ORDERS):
+        for place, (order, held) in enumerate(zip(ORDERS, example.held, strict=True)):
             keys = concepts_of(example.paper, order).keys
             seen[place].append(keys)
-            hits[place].append(keys[np.isin(keys, example.summary[place])])
+            hits[place].append(keys[np.isin(keys, held)])
     if not all(sum(map(len, each)) for each in hits):
         raise UserError(
             "A model of concepts needs English documents whose summaries share words and pairs of words with them, but "
@@ -173,9 +183,9 @@ def _sample(
     held: tuple[list[np.ndarray], ...] = ([], [])
     shares = [min(1.0, MOST_ROWS / max(known[0].documents * each, 1)) for each in (620, 2_350)]
     for example in load_papers(folder):
-        measured = measure(example.paper, known, example.summary)
+        measured = measure(example.paper, known, example.held)
         for place, (concepts, x) in enumerate(zip(measured.concepts, measured.features, strict=True)):
             taken = generator.random(len(x)) < shares[place]
             rows[place].append(x[taken])
-            held[place].append(np.isin(concepts.keys, example.summary[place])[taken])
+            held[place].append(np.isin(concepts.keys, example.held[place])[taken])
     return [np.concatenate(each) for each in rows], [np.concatenate(each) for each in held]

@@ -77,6 +77,18 @@ def dialogue_outline(text: str | Lines, on_read: Callable[[int], object] = lambd
     return Outline(units, ("",), tuple(said_by))
 
 
+def spoken(said: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield sentences; the first of those that a speaker says in a row begins with the name.
+
+    Args:
+        said: the speaker, "" for none, and the text of each.
+    """
+    last = ""
+    for speaker, text in said:
+        yield text if speaker == last else f"{speaker}: {text}"
+        last = speaker
+
+
 def _speakers(lines: Iterable[str]) -> frozenset[str]:
     turns = Counter[str]()
     number = 0

@@ -13,7 +13,7 @@ from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
 from pyramidions.data.select_sentences import select_tokens
 from pyramidions.extract.concepts import hash_of
-from pyramidions.extract.methods import method_or_model
+from pyramidions.extract.methods import find_method
 from pyramidions.inference import LearnedRanker
 from pyramidions.inference.selection_model import fingerprint
 from pyramidions.text.outline import outline
@@ -101,7 +101,7 @@ def test_a_model_of_concepts_selects(run: Callable[..., Result], release: Path, 
     options = ("--vocab-size", 30, "--select", "biomedical", "--budget", 14, "--workers", 2)
     run("prepare", release, "--out", tmp_path / "data", *options)
     folder = DataFolder(tmp_path / "data")
-    model = method_or_model("biomedical", "select")
+    model = find_method("biomedical", "select").concepts
     about = {"kind": "sentences", "method": "concepts", "sha256": hash_of(model), "budget": 14}
     assert folder.manifest["settings"]["pairs"]["test"] == about
 

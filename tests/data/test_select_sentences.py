@@ -58,6 +58,23 @@ def test_a_document_becomes_its_sentences_in_reading_order_without_headings(toke
     assert selecting.about() == {"kind": "sentences", "method": "last", "budget": selecting.budget}
 
 
+MEETING = """Ann: We start with the plan of the new house of bees today.
+Bob: Okay. The house of bees costs far too much for this year, I think.
+Ann: {vocalsound} Then we wait until the next spring has come to us.
+Bob: That is what all of us should have done in the last year.
+"""
+
+
+def test_a_meeting_becomes_turns_with_their_speakers_and_without_backchannels() -> None:
+    tokenizer = train_tokenizer([line.replace("{vocalsound} ", "") for line in MEETING.split("\n")] * 9, Settings(45))
+    (whole,) = SelectSentences(Last, 500, {})(Document("x", MEETING, "Summary."), tokenizer).documents
+    assert whole.source == " ".join(MEETING.replace("{vocalsound} ", "").replace("Okay. ", "").split())
+    half = len(tokenizer.encode(whole.source)) // 2 + 5
+    (found,) = SelectSentences(Last, half, {})(Document("x", MEETING, "Summary."), tokenizer).documents
+    assert found.source == whole.source[whole.source.index("Ann: Then") :]
+    assert len(tokenizer.encode(found.source)) < half
+
+
 @pytest.mark.parametrize("text", ["# Methods\n\n# Results\n", "# Methods"])
 def test_headings_without_text_are_taken_as_they_are(text: str, tokenizer: Tokenizer) -> None:
     document = Document("x", text, "Summary.")

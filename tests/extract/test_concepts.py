@@ -15,15 +15,16 @@ from pyramidions.base.errors import UserError
 from pyramidions.data.readers import Document
 from pyramidions.extract import Budget, SelectionRules
 from pyramidions.extract.concepts import ConceptModel, ConceptRanker, covered, load_concepts
-from pyramidions.extract.concepts.coverage import Wanted, cover
+from pyramidions.extract.concepts.coverage import Cover, Wanted
 from pyramidions.extract.concepts.features import Frequencies, concepts_of, measure
 from pyramidions.extract.concepts.files import ARRAYS, CARD, files_of
 from pyramidions.extract.concepts.model import FEATURES
 from pyramidions.extract.concepts.paper import paper_of
+from pyramidions.extract.concepts.policy import STEP_FEATURES, Policed
 from pyramidions.extract.concepts.trees import Trees
 from pyramidions.extract.concepts.words import hashes_of
 from pyramidions.extract.extraction import extract
-from pyramidions.extract.methods import method_or_model
+from pyramidions.extract.methods import find_method
 from pyramidions.inference.batch_maps import ExtractorMap
 from pyramidions.inference.extractor import Extractor
 from pyramidions.runs.concepts import count, read_papers
@@ -119,18 +120,24 @@ def test_cover_of_three_sentences_is_that_of_brute_force() -> None:
     # Sentence 0 has concepts 0 and 1, sentence 1 has 1 and 2, sentence 2 has 0 alone.
     wanted = Wanted(np.array([0.5, 0.4, 0.3]), np.array([0, 1, 1, 2, 0]), np.array([0, 0, 1, 1, 2]))
     lengths = np.array([4, 4, 3])
-    found = cover(wanted, lengths, np.ones(3), Budget(8), 1.0)
+    found = Cover(wanted, lengths, np.ones(3), 1.0)
+    found.fill(Budget(8))
     assert found.chosen == [0, 1]
-    assert [each.tolist() for each in found.covered] == [[0, 1], [2]]
-    weight = sum(wanted.weights[each].sum() for each in found.covered)
+    weight = wanted.weights.sum() - found.left.sum()
     assert weight == pytest.approx(best_cover(wanted, lengths.tolist(), 8)) == pytest.approx(1.2)
 
 
 def test_cover_takes_the_best_sentence_where_none_fits_and_none_of_bonus_zero() -> None:
     wanted = Wanted(np.array([1.0, 2.0]), np.array([0, 1]), np.array([0, 1]))
-    assert cover(wanted, np.array([5, 5]), np.ones(2), Budget(3), 1.0).chosen == [1]
-    assert cover(wanted, np.array([5, 5]), np.array([1.0, 0.0]), Budget(20), 1.0).chosen == [0]
-    assert cover(wanted, np.array([5, 5]), np.ones(2), Budget(sentences=1), 1.0).chosen == [1]
+
+    def chosen(bonus: list[float], budget: Budget) -> list[int]:
+        cover = Cover(wanted, np.array([5, 5]), np.array(bonus), 1.0)
+        cover.fill(budget)
+        return cover.chosen
+
+    assert chosen([1.0, 1.0], Budget(3)) == [1]
+    assert chosen([1.0, 0.0], Budget(20)) == [0]
+    assert chosen([1.0, 1.0], Budget(sentences=1)) == [1]
 
 
 def test_trees_predict_as_those_of_scikit_learn() -> None:
@@ -141,11 +148,14 @@ def test_trees_predict_as_those_of_scikit_learn() -> None:
     held = rows[:, 0] * rows[:, 1] + rows[:, 5] + random.normal(size=1_500) > 0
     classifier = ensemble.HistGradientBoostingClassifier(max_iter=30, max_leaf_nodes=31, early_stopping=False)
     classifier.fit(rows, held)
-    assert np.abs(Trees.of(classifier).predict(rows) - classifier.predict_proba(rows)[:, 1]).max() < 1e-6
+    assert np.abs(Trees.of(classifier).chances(rows) - classifier.predict_proba(rows)[:, 1]).max() < 1e-6
+    regressor = ensemble.HistGradientBoostingRegressor(max_iter=30, max_leaf_nodes=31, early_stopping=False)
+    regressor.fit(rows, rows[:, 0] * rows[:, 1])
+    assert np.abs(Trees.of(regressor).numbers(rows) - regressor.predict(rows)).max() < 1e-6
 
 
 def test_a_row_on_the_threshold_goes_left() -> None:
-    chances = stump(0, 1.0, -1.0, 1.0, features=1).predict(np.array([[1.0], [1.5]]))
+    chances = stump(0, 1.0, -1.0, 1.0, features=1).chances(np.array([[1.0], [1.5]]))
     assert chances == pytest.approx([1 / (1 + np.e), 1 / (1 + 1 / np.e)])
 
 
@@ -222,6 +232,40 @@ def test_a_meeting_is_covered_within_the_budget_that_counts_its_speakers() -> No
     assert paper.lengths.tolist() == [len(text.split()) + 5 for text in read.texts]
 
 
+def late_policy() -> Trees:
+    """Prefers sentences behind the first two."""
+    return stump(12, 1.5, 0.25, 0.75, STEP_FEATURES)
+
+
+def test_a_policy_chooses_by_its_trees_among_those_that_cover_anything() -> None:
+    read = outline(f"{TEXT} Cells in water grew fast. Nothing stood near any other thing.")
+    model = small_model()._replace(policy=late_policy())
+    scores = ConceptRanker(model, Budget(11)).rank(read)
+    # The third is the first of those that the trees prefer, the last has no wanted concept.
+    assert np.argsort(-scores)[:2].tolist() == [2, 3] and scores[:2].max() <= 1
+    assert (
+        ConceptRanker(model, Budget(11), "milk").rank(read)
+        == ConceptRanker(small_model(), Budget(11), "milk").rank(read)
+    ).all()
+
+
+def test_a_policy_sees_the_history() -> None:
+    paper = paper_of(outline(TEXT))
+    choice = Policed(paper, small_model().wanted(paper), late_policy())
+    before = choice.features()
+    assert before.shape == (3, STEP_FEATURES) and np.isfinite(before).all()
+    choice.take(1)
+    after = choice.features()
+    changed = np.flatnonzero((before != after).any(axis=0))
+    assert changed.min() == before.shape[1] - 11, "what is known of the document does not change"
+    chosen, left, right, in_section = after[:, -4:].T
+    assert chosen.tolist() == [1, 1, 1]
+    # The sentence before each was chosen, the one behind, and how many of its section.
+    assert (left.tolist(), right.tolist(), in_section.tolist()) == ([0, 0, 1], [1, 0, 0], [1, 1, 0])
+    assert after[1, -11] == after[1, -10] == 0, "what is chosen covers nothing more"
+    assert choice.rates()[1] == 0
+
+
 def write(folder: Path, model: ConceptModel) -> Path:
     for name, content in files_of(model, {}).items():
         (folder / name).write_bytes(content)
@@ -230,7 +274,7 @@ def write(folder: Path, model: ConceptModel) -> Path:
 
 def test_a_model_from_disk_ranks_as_the_one_that_was_written(tmp_path: Path) -> None:
     known = frequencies(hashes_of("cells mice"), [5, 4], [3, 0])
-    model = small_model()._replace(known=(known, NOTHING))
+    model = small_model()._replace(known=(known, NOTHING), policy=late_policy())
     read = outline(TEXT)
     again = load_concepts(write(tmp_path, model))
     assert ConceptRanker(again, Budget(9)).rank(read).tolist() == ConceptRanker(model, Budget(9)).rank(read).tolist()
@@ -254,7 +298,7 @@ def test_without_a_budget_every_sentence_that_covers_more_is_chosen() -> None:
 def test_the_model_of_biomedical_papers_comes_with_the_package() -> None:
     with lzma.open(SAMPLE / "test.jsonl.xz", "rt") as papers:
         sample = json.loads(papers.readline())["article"]
-    folder = method_or_model("biomedical", "method")
+    folder = find_method("biomedical", "method").concepts
     assert isinstance(folder, Path) and sum(path.stat().st_size for path in folder.iterdir()) <= 6_000_000
     assert load_concepts(folder).known[0].documents == 12_000
     found = Extractor("biomedical").extract(sample, words=100)
@@ -278,6 +322,8 @@ def test_the_model_of_meetings_prefers_what_was_decided() -> None:
         ({"format": 2}, "must be of format 1"),
         ({"kind": "extractor"}, "must be the card of a model of concepts"),
         ({"words": 3}, "`words` must be an object"),
+        ({"policy": {"base": "x"}}, "`policy.base` must be a number"),
+        ({"policy": {"base": 0.5}}, "must hold `policy.roots`"),
         ({"sha256": "0"}, "its hash is not that"),
     ],
 )

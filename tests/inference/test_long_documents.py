@@ -153,6 +153,15 @@ def test_selected_sentences_are_the_best_that_fit_in_reading_order(most: int, to
     assert part.tokenized.whole == len(tokenizer.encode(PAPER)) + 1
 
 
+def test_a_selection_of_a_meeting_says_who_speaks(tokenizer: Tokenizer) -> None:
+    said = "we went to the sea and danced at night with all of them"
+    meeting = f"Ann: First {said}.\nBob: Okay.\nBob: Then {said}.\nAnn: Okay.\nAnn: At last {said}.\n"
+    most = len(tokenizer.encode(meeting)) - 4
+    selecting = selection("lead", "cpu")
+    (part,) = LongReader(Reader(tokenizer, most), "extract", selecting=selecting).parts(meeting, "x")
+    assert (part.text or "").split("\n")[:2] == [f"Ann: First {said}.", f"Bob: Then {said}."]
+
+
 def test_what_a_model_reads_whole_is_not_selected_from(tokenizer: Tokenizer) -> None:
     (part,) = LongReader(Reader(tokenizer, 999), "extract").parts(PAPER, "a paper")
     assert part.coverage.sentences is None and part.text is None

@@ -1,5 +1,7 @@
-"""Selects sentences that cover wanted concepts: budgeted maximum coverage."""
+"""Chooses sentences one after another; by default those that cover wanted concepts: budgeted maximum coverage."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -19,49 +21,83 @@ class Wanted(NamedTuple):
     concept: np.ndarray
     sentence: np.ndarray
 
+    def of(self, sentence: int) -> np.ndarray:
+        """Return the concepts of a sentence."""
+        first, stop = np.searchsorted(self.sentence, [sentence, sentence + 1])
+        return self.concept[first:stop]
 
-class Cover(NamedTuple):
-    """Sentences that cover concepts.
 
-    Attributes:
-        chosen: in the order of choice.
-        covered: of each of them, the concepts that none before it covers.
+def _best(rates: np.ndarray) -> int:
+    return int(np.argmax(rates))
+
+
+class Choice(ABC):
+    """The sentences that were chosen so far, and what the others are worth then.
+
+    Args:
+        lengths: (sentences,): words of each.
     """
 
-    chosen: list[int]
-    covered: list[np.ndarray]
+    def __init__(self, lengths: np.ndarray) -> None:
+        self.lengths = np.maximum(lengths, 1)
+        self.chosen: list[int] = []
+
+    @abstractmethod
+    def rates(self) -> np.ndarray:
+        """Return what each sentence is worth for its length: (sentences,); one of 0 or less is never chosen."""
+
+    def take(self, sentence: int) -> None:
+        """Choose a sentence."""
+        self.chosen.append(sentence)
+
+    def fill(self, budget: Budget, pick: Callable[[np.ndarray], int] = _best) -> None:
+        """Choose sentences that fit, again and again, until none is worth anything.
+
+        Args:
+            budget: of the selection. If not even one sentence fits, one is chosen all the same, alone.
+            pick: returns which of all sentences is chosen, by the `rates` of those that fit and 0 for the others; by
+                default the best, of equal ones the earlier.
+        """
+        left = np.inf if budget.words is None else budget.words
+        most = len(self.lengths) if budget.sentences is None else budget.sentences
+        while len(self.chosen) < most:
+            rates = self.rates()
+            fits = self.lengths <= left
+            if not self.chosen and not fits[rates > 0].any():
+                fits[:] = True
+            rates = np.where(fits, rates, 0.0)
+            if rates.max(initial=0) <= 0:
+                break
+            self.take(pick(rates))
+            left -= int(self.lengths[self.chosen[-1]])
 
 
-def cover(wanted: Wanted, lengths: np.ndarray, bonus: np.ndarray, budget: Budget, power: float) -> Cover:
-    """Choose greedily the sentence with the most weight of uncovered concepts for its length.
+class Cover(Choice):
+    """Chooses the sentence with the most weight of uncovered concepts for its length.
 
     The greedy choice by gain over length is that of Khuller, Moss and Naor (1999); Gillick and Favre (2009) summarize
-    by it. Of equal sentences the earlier one is chosen. It ends where no sentence that fits is a gain.
+    by it.
 
     Args:
         wanted: the concepts.
         lengths: (sentences,): words of each.
         bonus: (sentences,): what a gain is multiplied by; a sentence of 0 is never chosen.
-        budget: of the selection. If not even one sentence fits, the best is chosen alone.
         power: of the length that divides a gain.
     """
-    number = len(lengths)
-    left = np.inf if budget.words is None else budget.words
-    most = number if budget.sentences is None else budget.sentences
-    weights, rates = wanted.weights.astype(np.float64), bonus / np.maximum(lengths, 1) ** power
-    found = Cover([], [])
-    while len(found.chosen) < most:
-        gains = np.bincount(wanted.sentence, weights[wanted.concept], minlength=number) * rates
-        fits = lengths <= left
-        if not found.chosen and not fits[gains > 0].any():
-            fits[:] = True
-        gains[~fits] = 0
-        best = int(np.argmax(gains)) if number else 0
-        if not number or gains[best] <= 0:
-            break
-        held = wanted.concept[np.searchsorted(wanted.sentence, best) : np.searchsorted(wanted.sentence, best, "right")]
-        found.chosen.append(best)
-        found.covered.append(held[weights[held] > 0])
-        weights[held] = 0
-        left -= lengths[best]
-    return found
+
+    def __init__(self, wanted: Wanted, lengths: np.ndarray, bonus: np.ndarray, power: float) -> None:
+        super().__init__(lengths)
+        self._wanted = wanted
+        #: (concepts,): weights of those that are not covered yet.
+        self.left = wanted.weights.astype(np.float64)
+        self._factors = bonus / self.lengths**power
+
+    def rates(self) -> np.ndarray:
+        wanted = self._wanted
+        gains = np.bincount(wanted.sentence, self.left[wanted.concept], minlength=len(self.lengths))
+        rates: np.ndarray = gains * self._factors
+        return rates
+
+    def take(self, sentence: int) -> None:
+        super().take(sentence)
+        self.left[self._wanted.of(sentence)] = 0

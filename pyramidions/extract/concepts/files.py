@@ -14,6 +14,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
 from pyramidions.extract.concepts.features import Frequencies
 from pyramidions.extract.concepts.model import FEATURES, ConceptModel
+from pyramidions.extract.concepts.policy import STEP_FEATURES
 from pyramidions.extract.concepts.trees import Trees
 
 #: The files of a model.
@@ -24,7 +25,8 @@ _MOST_BYTES = 2**30
 _ORDERS = ("words", "pairs")
 #: How the card calls the length of a summary.
 _LENGTH = "summary_words"
-_KEYS = ("keys", "seen", "hits", "roots", "feature", "threshold")
+_KNOWN, _TREES = ("keys", "seen", "hits"), ("roots", "feature", "threshold")
+_POLICY = "policy"
 
 
 def is_concept_model(path: Path) -> bool:
@@ -43,8 +45,10 @@ def files_of(model: ConceptModel, about: dict[str, Any]) -> dict[str, bytes]:
     card: dict[str, Any] = {"format": FORMAT, "kind": "concepts", **about, _LENGTH: model.words}
     for name, known, trees in zip(_ORDERS, model.known, model.trees, strict=True):
         card[name] = {"documents": known.documents, "least": known.least, "share": known.base, "base": trees.base}
-        for key, array in _arrays(known, trees).items():
-            arrays[f"{name}.{key}"] = array
+        arrays |= _named(name, _KNOWN, _narrow(known)) | _named(name, _TREES, trees.arrays)
+    if model.policy is not None:
+        card[_POLICY] = {"base": model.policy.base}
+        arrays |= _named(_POLICY, _TREES, model.policy.arrays)
     content = save(arrays)
     card["sha256"] = sha256(content).hexdigest()
     return {CARD: (json.dumps(card, indent=1) + "\n").encode(), ARRAYS: content}
@@ -79,6 +83,7 @@ def load_concepts(folder: Path) -> ConceptModel:
         parts = [
             _part(name, card.get(name), arrays, features) for name, features in zip(_ORDERS, FEATURES, strict=True)
         ]
+        policy = _trees(_POLICY, card[_POLICY], arrays, STEP_FEATURES) if _POLICY in card else None
     except SafetensorError as error:
         raise UserError(f"{folder / ARRAYS} is damaged ({error}).") from None
     except UserError as error:
@@ -86,15 +91,17 @@ def load_concepts(folder: Path) -> ConceptModel:
     (words, word_trees), (pairs, pair_trees) = parts
     if found := broken(card.get(_LENGTH), Count | None):
         raise UserError(f"{folder / CARD} is damaged: `{_LENGTH}` {found.said}.")
-    return ConceptModel((words, pairs), (word_trees, pair_trees), card.get(_LENGTH))
+    return ConceptModel((words, pairs), (word_trees, pair_trees), card.get(_LENGTH), policy)
 
 
-def _arrays(known: Frequencies, trees: Trees) -> dict[str, np.ndarray]:
+def _named(part: str, names: tuple[str, ...], arrays: tuple[np.ndarray, ...]) -> dict[str, np.ndarray]:
+    return {f"{part}.{name}": array for name, array in zip(names, arrays, strict=True)}
+
+
+def _narrow(known: Frequencies) -> tuple[np.ndarray, ...]:
     # In 16 bits where they fit: they are most of a model.
     narrow = np.uint16 if known.documents < 2**16 else np.int32
-    seen, hits = known.seen.astype(narrow), known.hits.astype(narrow)
-    arrays = (known.keys, seen, hits, trees.roots, trees.feature, trees.threshold)
-    return dict(zip(_KEYS, arrays, strict=True))
+    return known.keys, known.seen.astype(narrow), known.hits.astype(narrow)
 
 
 def _content(path: Path) -> bytes:
@@ -106,25 +113,34 @@ def _content(path: Path) -> bytes:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-_NUMBERS = {
-    "documents": CountOrZero,
-    "least": Count,
-    "share": float,
-    "base": float,
-}
+_NUMBERS = {"documents": CountOrZero, "least": Count, "share": float}
+
+
+def _check_numbers(name: str, said: Any, hints: dict[str, Any]) -> None:
+    if not isinstance(said, dict):
+        raise UserError(f"`{name}` must be an object.")
+    for key, hint in hints.items():
+        if found := broken(said.get(key), hint):
+            raise UserError(f"`{name}.{key}` {found.said}.")
+
+
+def _of(name: str, arrays: dict[str, np.ndarray], keys: tuple[str, ...]) -> list[np.ndarray]:
+    if missing := next((key for key in keys if f"{name}.{key}" not in arrays), None):
+        raise UserError(f"{ARRAYS} must hold `{name}.{missing}`.")
+    return [arrays[f"{name}.{key}"] for key in keys]
+
+
+def _trees(name: str, said: Any, arrays: dict[str, np.ndarray], features: int) -> Trees:
+    _check_numbers(name, said, {"base": float})
+    roots, feature, threshold = _of(name, arrays, _TREES)
+    return Trees(float(said["base"]), roots, feature, threshold, features)
 
 
 def _part(name: str, said: Any, arrays: dict[str, np.ndarray], features: int) -> tuple[Frequencies, Trees]:
-    if not isinstance(said, dict):
-        raise UserError(f"`{name}` must be an object.")
-    for key, hint in _NUMBERS.items():
-        if found := broken(said.get(key), hint):
-            raise UserError(f"`{name}.{key}` {found.said}.")
+    _check_numbers(name, said, _NUMBERS)
     if not 0 < said["share"] < 1:
         raise UserError(f"`{name}.share` must be above 0 and below 1, but is {said['share']}.")
-    if missing := next((key for key in _KEYS if f"{name}.{key}" not in arrays), None):
-        raise UserError(f"{ARRAYS} must hold `{name}.{missing}`.")
-    keys, seen, hits, roots, feature, threshold = (arrays[f"{name}.{key}"] for key in _KEYS)
+    keys, seen, hits = _of(name, arrays, _KNOWN)
     if not (keys.ndim == 1 and keys.shape == seen.shape == hits.shape):
         raise UserError(f"The frequencies of {name} must be three lists of one length.")
     if keys.dtype != np.uint32 or seen.dtype != hits.dtype or hits.dtype not in (np.uint16, np.int32):
@@ -135,4 +151,4 @@ def _part(name: str, said: Any, arrays: dict[str, np.ndarray], features: int) ->
     if len(keys) and not (hits.min() >= 0 and (hits <= seen).all() and seen.max() <= said["documents"]):
         raise UserError(f"The frequencies of {name} must be from 0 to the number of documents.")
     known = Frequencies(said["documents"], said["least"], said["share"], keys, seen, hits)
-    return known, Trees(float(said["base"]), roots, feature, threshold, features)
+    return known, _trees(name, said, arrays, features)

@@ -26,16 +26,18 @@ class ConceptModel(NamedTuple):
         known: how often concepts stood in summaries.
         trees: how likely a concept is to stand in the summary, by its features.
         words: of the training summaries on average; None if it is not known.
+        policy: what a sentence adds to an extract, by the features of `Policed`; None to choose by coverage.
     """
 
     known: tuple[Frequencies, Frequencies]
     trees: tuple[Trees, Trees]
     words: int | None = None
+    policy: Trees | None = None
 
-    def wanted(self, paper: Paper) -> "WantedConcepts":
-        """Return the concepts of a document with their probabilities."""
-        measured = measure(paper, self.known)
-        chances = tuple(trees.predict(rows) for trees, rows in zip(self.trees, measured.features, strict=True))
+    def wanted(self, paper: Paper, summary: tuple[np.ndarray, np.ndarray] | None = None) -> "WantedConcepts":
+        """Return the concepts of a document with their probabilities; ``summary`` is as for `measure`."""
+        measured = measure(paper, self.known, summary)
+        chances = tuple(trees.chances(rows) for trees, rows in zip(self.trees, measured.features, strict=True))
         return WantedConcepts(measured.concepts, chances)
 
 

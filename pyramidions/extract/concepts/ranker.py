@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 
 from pyramidions.base.arguments import checked
-from pyramidions.extract.concepts.coverage import cover
+from pyramidions.extract.concepts.coverage import Choice, Cover
 from pyramidions.extract.concepts.files import load_concepts
 from pyramidions.extract.concepts.model import POWER, ConceptModel, bonus_of
-from pyramidions.extract.concepts.paper import paper_of
+from pyramidions.extract.concepts.paper import Paper, paper_of
+from pyramidions.extract.concepts.policy import Policed
 from pyramidions.extract.concepts.words import hashes_of
 from pyramidions.extract.core import Ranker
 from pyramidions.extract.hiporank import HipoRank
@@ -16,17 +17,22 @@ from pyramidions.extract.selection import Budget
 from pyramidions.text.outline import Outline
 from pyramidions.text.overlap import words_of
 
+#: Sentences that a policy chooses where the budget has no limit.
+_MOST = 100
+
 
 class ConceptRanker(Ranker):
     """Ranks the sentences that cover the wanted concepts of a document in the order of their choice.
 
-    The other sentences follow by what they would cover by themselves. One that covers nothing has -inf. Where none
+    The other sentences follow by what they are worth by themselves. One that covers nothing has -inf. Where none
     covers anything, as in another language, HipoRank ranks them, and all scores are below 0.
 
     Args:
         model: knows which concepts are wanted.
-        budget: of the selection, which the choice keeps to; without limits, sentences are chosen while they cover more.
-        query: what the summary answers: its words are wanted more, the rarer they are among the sentences.
+        budget: of the selection, which the choice keeps to; without limits, sentences are chosen while they cover more,
+            or, by a policy, the first 100.
+        query: what the summary answers: its words are wanted more, the rarer they are among the sentences, which are
+            chosen by coverage.
     """
 
     @checked
@@ -45,17 +51,23 @@ class ConceptRanker(Ranker):
         if not outline.sentences:
             return np.zeros(0)
         paper = paper_of(outline)
-        wanted = self.model.wanted(paper).weighed(None if self.query is None else hashes_of(self.query))
-        bonus = bonus_of(paper)
-        chosen = cover(wanted, paper.lengths, bonus, self.budget, POWER).chosen
-        alone = np.bincount(wanted.sentence, wanted.weights[wanted.concept], minlength=len(bonus)) * bonus
-        alone /= np.maximum(paper.lengths, 1) ** POWER
+        choice, most = self._choice(paper)
+        alone = choice.rates()
         if not alone.any():
             central = HipoRank().rank(outline)
             return central - central.max() - 1
+        choice.fill(Budget(sentences=most) if self.budget == Budget() else self.budget)
         scores = np.where(alone > 0, alone / max(float(alone.max()), 1e-12), -np.inf)
-        scores[chosen] = np.arange(len(chosen), 0, -1) + 1.0
+        scores[choice.chosen] = np.arange(len(choice.chosen), 0, -1) + 1.0
         return scores
+
+    def _choice(self, paper: Paper) -> tuple[Choice, int | None]:
+        """Return how sentences are chosen, and how many without a limit."""
+        wanted = self.model.wanted(paper)
+        if self.query is None and self.model.policy is not None:
+            return Policed(paper, wanted, self.model.policy), _MOST
+        weighed = wanted.weighed(None if self.query is None else hashes_of(self.query))
+        return Cover(weighed, paper.lengths, bonus_of(paper), POWER), None
 
 
 def read_ranker(folder: Path) -> ConceptRanker:

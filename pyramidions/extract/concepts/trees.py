@@ -14,17 +14,17 @@ _BLOCK = 512  # rows that are rated at a time: their masks stay in the cache
 
 
 class Trees:
-    """Binary trees whose leaves add up to the log odds of an event.
+    """Binary trees whose leaves add up to a number, such as the log odds of an event.
 
     All rows pass all trees at once (QuickScorer, Lucchese et al., SIGIR 2015): a test that fails rules out the leaves
     on its left. Which tests on a feature fail depends on the rank of its value among their thresholds alone, so that
     what they rule out is looked up.
 
     Args:
-        base: log odds before the first tree.
+        base: the number before the first tree.
         roots: (trees,), int32: the first node of each; its nodes follow, the left child and all below it first.
         feature: (nodes,), int16: what a node tests, -1 for a leaf.
-        threshold: (nodes,), float64: rows up to it go left; of a leaf, what it adds to the log odds.
+        threshold: (nodes,), float64: rows up to it go left; of a leaf, what it adds.
         features: number of features of a row.
 
     Raises:
@@ -38,12 +38,12 @@ class Trees:
         self.base, self.roots, self.feature, self.threshold, self.features = base, roots, feature, threshold, features
 
     @classmethod
-    def of(cls, classifier: Any) -> "Trees":
-        """Return the trees of a fitted HistGradientBoostingClassifier of two classes and no missing values."""
+    def of(cls, fitted: Any) -> "Trees":
+        """Return the trees of a HistGradientBoostingClassifier of two classes, or of a Regressor, for full rows."""
         feature: list[int] = []
         threshold: list[float] = []
         roots: list[int] = []
-        for (predictor,) in classifier._predictors:
+        for (predictor,) in fitted._predictors:
             nodes = predictor.nodes
             roots.append(len(feature))
             waiting = [0]
@@ -54,15 +54,26 @@ class Trees:
                 if not node["is_leaf"]:
                     waiting += [int(node["right"]), int(node["left"])]
         return cls(
-            float(np.ravel(classifier._baseline_prediction)[0]),
+            float(np.ravel(fitted._baseline_prediction)[0]),
             np.array(roots, dtype=np.int32),
             np.array(feature, dtype=np.int16),
             np.array(threshold),
-            int(classifier.n_features_in_),
+            int(fitted.n_features_in_),
         )
 
-    def predict(self, rows: np.ndarray) -> np.ndarray:
-        """Return the probability of the event for each row of (rows, features): (rows,), float64."""
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the roots, the features and the thresholds."""
+        return self.roots, self.feature, self.threshold
+
+    def chances(self, rows: np.ndarray) -> np.ndarray:
+        """Return the probability of the event whose log odds the numbers are: (rows,), float64."""
+        # Trees that fit few examples exactly are surer than float64 can tell.
+        chances: np.ndarray = 1 / (1 + np.exp(-self.numbers(rows).clip(-700, 700)))
+        return chances
+
+    def numbers(self, rows: np.ndarray) -> np.ndarray:
+        """Return what the leaves add up to for each row of (rows, features): (rows,), float64."""
         tests, leaves = self._tables
         found = np.full(len(rows), self.base)
         number = np.arange(len(self.roots)) * MOST_LEAVES
@@ -75,8 +86,7 @@ class Trees:
             lowest = left & (~left + np.uint32(1))
             leaf = (lowest.astype(np.float32).view(np.int32) >> 23) - 127
             found[start : start + _BLOCK] += leaves[number + leaf].sum(axis=1)
-        # Trees that fit few examples exactly are surer than float64 can tell.
-        return 1 / (1 + np.exp(-found.clip(-700, 700)))
+        return found
 
     @cached_property
     def _tables(self) -> "tuple[list[_Tests], np.ndarray]":

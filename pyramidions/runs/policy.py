@@ -1,0 +1,176 @@
+"""Trains the policy of a model of concepts: it chooses sentences, and learns what each choice would have added."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pyramidions.extract.concepts.features import pair_keys
+from pyramidions.extract.concepts.model import ConceptModel
+from pyramidions.extract.concepts.policy import STEP_FEATURES, Policed
+from pyramidions.extract.concepts.trees import MOST_LEAVES, Trees
+from pyramidions.extract.overlap import Overlap
+from pyramidions.extract.selection import Budget
+from pyramidions.files.parallel import ordered_map
+from pyramidions.files.progress import progress_bar
+from pyramidions.runs.concepts import Example, load_papers
+
+#: Documents that sentences are chosen from, at most.
+DOCUMENTS = 3_000
+TREES = 200
+#: Sentences of a leaf, at least.
+LEAST_ROWS = 200
+#: Of the sentences that are open at a step, how many of the best and how many others are learned from.
+BEST, OTHERS = 12, 8
+# Chance that one of so many best ones is chosen in place of the best: other histories are seen, too.
+_STRAYING, _STRAYS = 0.25, 8
+# Extracts are chosen beyond the length of a summary, so that longer ones are known, too.
+_LONGER = 1.5
+
+
+class Seen(NamedTuple):
+    """Sentences at the steps of a choice.
+
+    Attributes:
+        rows: (sentences, features): what was known of each.
+        added: (sentences,): the recall of the summary's words and of its pairs that each would have added.
+        lengths: (sentences,): words of each.
+    """
+
+    rows: np.ndarray
+    added: np.ndarray
+    lengths: np.ndarray
+
+
+def fit_policy(
+    folder: Path,
+    number: int,
+    model: ConceptModel,
+    seed: int,
+    workers: int,
+    on_step: Callable[[str], object] = lambda _: None,
+) -> Trees:
+    """Fit trees to what sentences add, at the steps of choices by coverage, then by the first trees (Ross et al. 2011).
+
+    Args:
+        folder: of `read_papers`.
+        number: of the documents in it.
+        model: predicts concepts; it has `words`.
+        seed: of the sentences that are learned from, and of choices that stray.
+        workers: processes that choose.
+        on_step: told what begins.
+    """
+    every = -(-number // DOCUMENTS)
+
+    def look(trees: Trees | None, turn: int) -> list[Seen]:
+        work = partial(choose_and_see, model=model, trees=trees, seed=seed, turn=turn)
+        some = enumerate(islice(load_papers(folder), 0, None, every))
+        with progress_bar("choosing sentences", -(-number // every), "documents") as bar:
+            seen = []
+            for each in ordered_map(work, some, workers):
+                seen.append(each)
+                bar.update()
+        return seen
+
+    def fitted(seen: list[Seen]) -> Trees:
+        rows, added, lengths = (np.concatenate(column) for column in zip(*seen, strict=True))
+        on_step(f"fitting {TREES} trees to {len(rows):,} sentences")
+        # What a summary of such sentences would recall.
+        rates = added * (model.words or 1) / lengths
+        return Trees.of(_regressor(seed).fit(rows, rates, sample_weight=lengths))
+
+    by_coverage = look(None, 0)
+    return fitted(by_coverage + look(fitted(by_coverage), 1))
+
+
+def gain(examples: Iterable[Example], model: ConceptModel, policy: Trees, workers: int) -> float:
+    """Return by how much a policy raises the mean of ROUGE-1 and ROUGE-2 (F1) of extracts over coverage.
+
+    Args:
+        examples: validation documents.
+        model: predicts their concepts.
+        policy: chooses.
+        workers: processes that choose.
+    """
+    work = partial(_gain, model=model, policy=policy)
+    return float(np.mean(list(ordered_map(work, examples, workers))))
+
+
+def _gain(example: Example, model: ConceptModel, policy: Trees) -> float:
+    wanted = model.wanted(example.paper)
+    by_coverage, by_policy = (_f1(example, Policed(example.paper, wanted, trees), model) for trees in (None, policy))
+    return by_policy - by_coverage
+
+
+def _f1(example: Example, choice: Policed, model: ConceptModel) -> float:
+    choice.fill(Budget(model.words or 1))
+    overlaps = _overlaps(example)
+    for overlap in overlaps:
+        for sentence in choice.chosen:
+            overlap.add(sentence)
+    return sum(overlap.f1() for overlap in overlaps) / len(overlaps)
+
+
+def choose_and_see(
+    numbered: tuple[int, Example], model: ConceptModel, trees: Trees | None, seed: int, turn: int
+) -> Seen:
+    """Choose sentences of one document, and note what some of those that were open at each step would have added.
+
+    Args:
+        numbered: the document and its number.
+        model: predicts its concepts.
+        trees: choose; None for coverage.
+        seed, turn: of the random numbers, with the document's own.
+    """
+    number, example = numbered
+    generator = np.random.default_rng((seed, turn, number))
+    choice = Policed(example.paper, model.wanted(example.paper, example.held), trees)
+    overlaps = _overlaps(example)
+    steps: list[Seen] = []
+
+    def pick(rates: np.ndarray) -> int:
+        open_ = np.flatnonzero(rates > 0)
+        ranked = open_[np.argsort(-rates[open_], kind="stable")]
+        some = np.concatenate([ranked[:BEST], generator.permutation(ranked[BEST:])[:OTHERS]])
+        added = np.sum([each.gained()[some] / max(each.total, 1) for each in overlaps], axis=0)
+        steps.append(Seen(choice.features()[some], added, choice.lengths[some]))
+        taken = int(generator.choice(ranked[:_STRAYS]) if generator.random() < _STRAYING else ranked[0])
+        for each in overlaps:
+            each.add(taken)
+        return taken
+
+    choice.fill(Budget(max(1, round((model.words or 1) * _LONGER))), pick)
+    if not steps:
+        return Seen(np.zeros((0, STEP_FEATURES), np.float32), np.zeros(0), np.zeros(0, np.int64))
+    rows, added, lengths = (np.concatenate(column) for column in zip(*steps, strict=True))
+    return Seen(rows, added, lengths)
+
+
+def _overlaps(example: Example) -> tuple[Overlap, Overlap]:
+    """Return what the sentences share with the summary, in stems and in pairs of stems, stop words among them."""
+    words, sentence, expected = example.paper.words.hashes, example.paper.sentence, example.summary.hashes
+    # No pair crosses sentences.
+    inside = sentence[:-1] == sentence[1:]
+    pairs, expected_pairs = (pair_keys(each[:-1], each[1:]) for each in (words, expected))
+    number = len(example.paper.sizes)
+    return (
+        Overlap(words, sentence, number, expected),
+        Overlap(pairs[inside], sentence[:-1][inside], number, expected_pairs),
+    )
+
+
+def _regressor(seed: int) -> Any:
+    # Nothing else needs it, and it takes a second.
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    return HistGradientBoostingRegressor(
+        max_iter=TREES,
+        learning_rate=0.08,
+        max_leaf_nodes=MOST_LEAVES - 1,
+        min_samples_leaf=LEAST_ROWS,
+        early_stopping=False,
+        random_state=seed,
+    )
