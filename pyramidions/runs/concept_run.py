@@ -60,8 +60,9 @@ class ConceptRun(Run):
     def fit(self) -> list[Command]:
         """Count concepts, fit the trees, and a policy, which is kept if it helps validation documents."""
         papers, seed, workers = self.places.papers, self.arguments.seed, available_cores()
-        model = fit(papers, count(papers), seed, self.say)._replace(words=self.state.facts["words"])
-        policy = fit_policy(papers, self.plan.documents, model, seed, workers, self.say)
+        counts = count(papers)
+        model = fit(papers, counts, seed, self.say)._replace(words=self.state.facts["words"])
+        policy = fit_policy(papers, model, counts, seed, workers, self.say)
         raises = gain(examples(self.documents("valid"), workers), model, policy, workers)
         if raises > 0:
             model = model._replace(policy=policy)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.readers import Document
-from pyramidions.extract.concepts.features import ORDERS, Frequencies, concepts_of, keys_of, measure
+from pyramidions.extract.concepts.features import ORDERS, Frequencies, concepts_of, keys_of, measure, with_chances
 from pyramidions.extract.concepts.model import ConceptModel
 from pyramidions.extract.concepts.paper import Paper, paper_of
 from pyramidions.extract.concepts.trees import MOST_LEAVES, Trees
@@ -21,12 +21,14 @@ from pyramidions.text.turns import read_outline
 
 #: Documents of a file of papers.
 BLOCK = 250
-#: Concepts that the trees of an order are fitted to: a sample, if there are more.
-MOST_ROWS = 800_000
+#: Documents that trees learn from, and concepts of an order in them, at most.
+DOCUMENTS, MOST_ROWS = 3_000, 1_200_000
 #: Trees of each order.
 ROUNDS = 200
 #: Documents that a concept must stand in to be known by itself.
 LEAST = 5
+#: Parts of the training documents; what is known of a document comes from the other parts.
+FOLDS = 5
 
 
 class Example(NamedTuple):
@@ -79,6 +81,16 @@ def examples(documents: Iterable[Document], workers: int) -> Iterator[Example]:
     return ordered_map(_example, documents, workers)
 
 
+def learned_from(number: int) -> range:
+    """Return the places of at most `DOCUMENTS` among a number of documents, spread over all."""
+    return range(0, number, -(-number // DOCUMENTS))
+
+
+def load_some(folder: Path, places: range) -> Iterator[tuple[int, Example]]:
+    """Yield the documents of `read_papers` at some places, each with its place."""
+    return islice(enumerate(load_papers(folder)), places.start, places.stop, places.step)
+
+
 def _example(document: Document) -> Example:
     words, _ = words_in([document.target])
     return Example(paper_of(read_outline(document.source)), words)
@@ -102,7 +114,23 @@ def _unpacked(arrays: dict[str, np.ndarray]) -> Iterable[Example]:
         yield Example(Paper(Words(hashes, content), *paper), Words(expected, kinds))
 
 
-def count(folder: Path, least: int = LEAST) -> tuple[Frequencies, Frequencies]:
+class Counts(NamedTuple):
+    """Frequencies of words, and of pairs.
+
+    Attributes:
+        known: of all training documents.
+        others: for each fold of them, of the documents outside: what is known of a document that was not counted.
+    """
+
+    known: tuple[Frequencies, Frequencies]
+    others: tuple[tuple[Frequencies, Frequencies], ...]
+
+    def without(self, number: int) -> tuple[Frequencies, Frequencies]:
+        """Return the frequencies in documents of other folds than that of a document, by its number."""
+        return self.others[number % FOLDS]
+
+
+def count(folder: Path, least: int = LEAST) -> Counts:
     """Count in how many documents each concept stands, and in how many of their summaries.
 
     Args:
@@ -112,51 +140,95 @@ def count(folder: Path, least: int = LEAST) -> tuple[Frequencies, Frequencies]:
     Raises:
         UserError: no summary has a concept of its document.
     """
-    seen: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
-    hits: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
-    documents = 0
-    for example in load_papers(folder):
-        documents += 1
-        for place, (order, held) in enumerate(zip(ORDERS, example.held, strict=True)):
+    folds = [_Fold([], []) for _ in range(FOLDS)], [_Fold([], []) for _ in range(FOLDS)]
+    for number, example in enumerate(load_papers(folder)):
+        for of_order, order, held in zip(folds, ORDERS, example.held, strict=True):
             keys = concepts_of(example.paper, order).keys
-            seen[place].append(keys)
-            hits[place].append(keys[np.isin(keys, held)])
-    if not all(sum(map(len, each)) for each in hits):
+            fold = of_order[number % FOLDS]
+            fold.seen.append(keys)
+            fold.hits.append(keys[np.isin(keys, held)])
+    if not all(sum(sum(map(len, fold.hits)) for fold in of_order) for of_order in folds):
         raise UserError(
             "A model of concepts needs English documents whose summaries share words and pairs of words with them, but "
             "these share none: --kind extractor trains a network."
         )
-    words, pairs = (_counted(documents, least, *each) for each in zip(seen, hits, strict=True))
-    return words, pairs
+    words, pairs = (_counted(of_order, least) for of_order in folds)
+    (known, *others) = zip(words, pairs, strict=True)
+    return Counts(known, tuple(others))
 
 
-def _counted(documents: int, least: int, seen: list[np.ndarray], hits: list[np.ndarray]) -> Frequencies:
-    base = sum(map(len, hits)) / max(sum(map(len, seen)), 1)
-    keys, number = np.unique(np.concatenate(seen), return_counts=True)
-    found = np.zeros(len(keys), dtype=np.int64)
-    held, times = np.unique(np.concatenate(hits), return_counts=True)
-    found[np.searchsorted(keys, held)] = times
-    kept = number >= least
-    return Frequencies(documents, least, base, keys[kept], number[kept].astype(np.int32), found[kept].astype(np.int32))
+class _Fold(NamedTuple):
+    """The concepts of each document of a fold, and those of them that its summary has."""
+
+    seen: list[np.ndarray]
+    hits: list[np.ndarray]
 
 
-def fit(
-    folder: Path, known: tuple[Frequencies, Frequencies], seed: int, on_step: Callable[[str], object] = lambda _: None
-) -> ConceptModel:
-    """Fit the trees of both orders.
+def _counted(folds: list[_Fold], least: int) -> list[Frequencies]:
+    """Return the frequencies in all documents, then those outside each fold."""
+    keys, seen = np.unique(np.concatenate([each for fold in folds for each in fold.seen]), return_counts=True)
+    base = sum(len(each) for fold in folds for each in fold.hits) / int(seen.sum())
+    keys = keys[seen >= least]
+    counts = np.array([[_times(keys, some) for some in fold] for fold in folds])
+    documents = np.array([len(fold.seen) for fold in folds])
+    # Of all folds, then of all but each.
+    numbers = [counts.sum(axis=0), *(counts.sum(axis=0) - fold for fold in counts)]
+    sizes = [documents.sum(), *(documents.sum() - documents)]
+    return [
+        Frequencies(int(size), least, base, keys, seen, hits) for size, (seen, hits) in zip(sizes, numbers, strict=True)
+    ]
+
+
+def _times(keys: np.ndarray, some: list[np.ndarray]) -> np.ndarray:
+    """Return how often each of rising keys occurs in some lists of keys: (keys,), int32."""
+    found = np.concatenate([keys[:0], *some])
+    at = np.searchsorted(keys, found)
+    known = np.append(keys, 0)[at] == found
+    return np.bincount(at[known & (at < len(keys))], minlength=len(keys)).astype(np.int32)
+
+
+def fit(folder: Path, counts: Counts, seed: int, on_step: Callable[[str], object] = lambda _: None) -> ConceptModel:
+    """Fit the trees of both orders; those of pairs see what those of words expect.
 
     Args:
         folder: of `read_papers`.
-        known: what `count` returned.
+        counts: what `count` returned.
         seed: of the sample of concepts.
         on_step: told what begins.
     """
-    rows, held = _sample(folder, known, seed)
-    trees = []
-    for name, x, y in zip(("words", "pairs"), rows, held, strict=True):
-        on_step(f"fitting {ROUNDS} trees of {name} to {len(x):,} concepts")
-        trees.append(Trees.of(_classifier(seed).fit(x, y)))
-    return ConceptModel(known, (trees[0], trees[1]))
+
+    def fitted(order: int, words: Trees | None = None) -> Trees:
+        x, y = _sample(folder, counts, order, words, seed)
+        on_step(f"fitting {ROUNDS} trees of {('words', 'pairs')[order]} to {len(x):,} concepts")
+        return Trees.of(_classifier(seed).fit(x, y))
+
+    words = fitted(0)
+    return ConceptModel(counts.known, (words, fitted(1, words)))
+
+
+def _sample(folder: Path, counts: Counts, order: int, words: Trees | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return features of concepts of one order (0, 1), and whether the summary has them.
+
+    Args:
+        folder, counts, seed: as in `fit`.
+        order: of the concepts.
+        words: for pairs, the trees of words.
+    """
+    generator = np.random.default_rng((seed, order))
+    places = learned_from(counts.known[0].documents)
+    # How many concepts there are is not counted before; documents with few known ones hardly change it.
+    share = min(1.0, MOST_ROWS / (len(places) * (620, 2_350)[order]))
+    rows: list[np.ndarray] = []
+    held: list[np.ndarray] = []
+    for place, example in load_some(folder, places):
+        measured = measure(example.paper, counts.without(place))
+        x = measured.features[0]
+        if words is not None:
+            x = with_chances(example.paper, measured, words.chances(x))
+        taken = generator.random(len(x)) < share
+        rows.append(x[taken])
+        held.append(np.isin(measured.concepts[order].keys, example.held[order])[taken])
+    return np.concatenate(rows), np.concatenate(held)
 
 
 def _classifier(seed: int) -> Any:
@@ -171,21 +243,3 @@ def _classifier(seed: int) -> Any:
         early_stopping=False,
         random_state=seed,
     )
-
-
-def _sample(
-    folder: Path, known: tuple[Frequencies, Frequencies], seed: int
-) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Return features of concepts, and whether the summary has them, of each order."""
-    generator = np.random.default_rng(seed)
-    # How many concepts there are is not counted before; documents with few known ones hardly change it.
-    rows: tuple[list[np.ndarray], ...] = ([], [])
-    held: tuple[list[np.ndarray], ...] = ([], [])
-    shares = [min(1.0, MOST_ROWS / max(known[0].documents * each, 1)) for each in (620, 2_350)]
-    for example in load_papers(folder):
-        measured = measure(example.paper, known, example.held)
-        for place, (concepts, x) in enumerate(zip(measured.concepts, measured.features, strict=True)):
-            taken = generator.random(len(x)) < shares[place]
-            rows[place].append(x[taken])
-            held[place].append(np.isin(concepts.keys, example.held[place])[taken])
-    return [np.concatenate(each) for each in rows], [np.concatenate(each) for each in held]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,10 +15,8 @@ from pyramidions.extract.overlap import Overlap
 from pyramidions.extract.selection import Budget
 from pyramidions.files.parallel import ordered_map
 from pyramidions.files.progress import progress_bar
-from pyramidions.runs.concepts import Example, load_papers
+from pyramidions.runs.concepts import Counts, Example, learned_from, load_some
 
-#: Documents that sentences are chosen from, at most.
-DOCUMENTS = 3_000
 TREES = 200
 #: Sentences of a leaf, at least.
 LEAST_ROWS = 200
@@ -47,8 +44,8 @@ class Seen(NamedTuple):
 
 def fit_policy(
     folder: Path,
-    number: int,
     model: ConceptModel,
+    counts: Counts,
     seed: int,
     workers: int,
     on_step: Callable[[str], object] = lambda _: None,
@@ -57,20 +54,20 @@ def fit_policy(
 
     Args:
         folder: of `read_papers`.
-        number: of the documents in it.
         model: predicts concepts; it has `words`.
+        counts: of the training documents.
         seed: of the sentences that are learned from, and of choices that stray.
         workers: processes that choose.
         on_step: told what begins.
     """
-    every = -(-number // DOCUMENTS)
+
+    places = learned_from(counts.known[0].documents)
 
     def look(trees: Trees | None, turn: int) -> list[Seen]:
-        work = partial(choose_and_see, model=model, trees=trees, seed=seed, turn=turn)
-        some = enumerate(islice(load_papers(folder), 0, None, every))
-        with progress_bar("choosing sentences", -(-number // every), "documents") as bar:
+        work = partial(choose_and_see, model=model, counts=counts, trees=trees, seed=seed, turn=turn)
+        with progress_bar("choosing sentences", len(places), "documents") as bar:
             seen = []
-            for each in ordered_map(work, some, workers):
+            for each in ordered_map(work, load_some(folder, places), workers):
                 seen.append(each)
                 bar.update()
         return seen
@@ -115,19 +112,21 @@ def _f1(example: Example, choice: Policed, model: ConceptModel) -> float:
 
 
 def choose_and_see(
-    numbered: tuple[int, Example], model: ConceptModel, trees: Trees | None, seed: int, turn: int
+    numbered: tuple[int, Example], model: ConceptModel, counts: Counts, trees: Trees | None, seed: int, turn: int
 ) -> Seen:
     """Choose sentences of one document, and note what some of those that were open at each step would have added.
 
     Args:
         numbered: the document and its number.
         model: predicts its concepts.
+        counts: of the training documents.
         trees: choose; None for coverage.
         seed, turn: of the random numbers, with the document's own.
     """
     number, example = numbered
     generator = np.random.default_rng((seed, turn, number))
-    choice = Policed(example.paper, model.wanted(example.paper, example.held), trees)
+    wanted = model._replace(known=counts.without(number)).wanted(example.paper)
+    choice = Policed(example.paper, wanted, trees)
     overlaps = _overlaps(example)
     steps: list[Seen] = []
 

@@ -16,7 +16,7 @@ from pyramidions.data.readers import Document
 from pyramidions.extract import Budget, SelectionRules
 from pyramidions.extract.concepts import ConceptModel, ConceptRanker, covered, load_concepts
 from pyramidions.extract.concepts.coverage import Cover, Wanted
-from pyramidions.extract.concepts.features import Frequencies, concepts_of, measure
+from pyramidions.extract.concepts.features import Frequencies, concepts_of, measure, pair_keys, with_chances
 from pyramidions.extract.concepts.files import ARRAYS, CARD, files_of
 from pyramidions.extract.concepts.model import FEATURES
 from pyramidions.extract.concepts.paper import paper_of
@@ -80,26 +80,46 @@ def test_no_pair_crosses_sentences_and_each_sentence_counts_once() -> None:
     assert concepts_of(paper, 2).counts.sum() == 5 + 5 + 5
 
 
-def test_log_odds_leave_the_document_out_that_they_are_for() -> None:
+def test_log_odds_are_smoothed_by_what_all_concepts_have_in_common() -> None:
     keys = np.array([3, 5], dtype=np.uint32)
-    known = frequencies(keys, [4, 1], [2, 1])
-    seen, hits = known.of(np.array([3, 5, 7]), without=np.array([True, True, False]))
+    known = frequencies(keys, [3, 0], [1, 0])
+    seen, hits = known.of(np.array([3, 5, 7]))
     assert (seen.tolist(), hits.tolist()) == ([3, 0, 0], [1, 0, 0])
     chance = (1 + 4 * 0.2) / (3 + 4)
     assert known.log_odds(seen, hits) == pytest.approx([log(chance / (1 - chance)), log(0.25), log(0.25)])
 
 
-def test_a_concept_of_too_few_other_documents_is_unknown() -> None:
-    known = frequencies(np.array([3], dtype=np.uint32), [2], [1], least=2)
-    assert known.of(np.array([3]))[0].tolist() == [2]
-    assert known.of(np.array([3]), without=np.array([False]))[0].tolist() == [0]
+def test_a_concept_of_too_few_documents_is_unknown() -> None:
+    known = frequencies(np.array([3, 5], dtype=np.uint32), [2, 1], [1, 1], least=2)
+    assert [each.tolist() for each in known.of(np.array([3, 5]))] == [[2, 0], [1, 0]]
 
 
 def test_features_have_one_row_for_each_concept_and_are_finite() -> None:
-    measured = measure(paper_of(outline(TEXT)), (NOTHING, NOTHING))
-    for concepts, rows, features in zip(measured.concepts, measured.features, FEATURES, strict=True):
+    paper = paper_of(outline(TEXT))
+    measured = measure(paper, (NOTHING, NOTHING))
+    chances = np.linspace(0.1, 0.9, len(measured.concepts[0].keys))
+    both = measured.features[0], with_chances(paper, measured, chances)
+    for concepts, rows, features in zip(measured.concepts, both, FEATURES, strict=True):
         assert rows.shape == (len(concepts.keys), features)
         assert np.isfinite(rows).all()
+
+
+def test_pairs_know_what_is_expected_of_their_words_and_sentences() -> None:
+    paper = paper_of(outline("Mice of farms grew. Cells grew fast."))
+    measured = measure(paper, (NOTHING, NOTHING))
+    words, pairs = measured.concepts
+    chances = dict(zip(words.keys.tolist(), (each / 10 for each in range(1, 6)), strict=True))
+    mice, farm, grew, cell, fast = (
+        chances[int(hashes_of(word)[0])] for word in ("mice", "farms", "grew", "cells", "fast")
+    )
+    rows = with_chances(paper, measured, np.array(list(chances.values())))[:, -4:]
+    expected = {
+        "mice of": [mice, 0, (mice + farm + grew) / 4, (mice + farm + grew) / 4],
+        "cells grew": [cell, grew, (cell + grew + fast) / 3, (cell + grew + fast) / 3],
+    }
+    for pair, row in expected.items():
+        (key,) = pair_keys(*hashes_of(pair).reshape(2, 1))
+        assert rows[np.flatnonzero(pairs.keys == key)[0]] == pytest.approx(row)
 
 
 def best_cover(wanted: Wanted, lengths: list[int], words: int) -> float:
@@ -216,7 +236,7 @@ def test_where_no_word_is_known_hiporank_ranks() -> None:
 
 
 def test_an_extract_has_the_length_of_the_training_summaries() -> None:
-    assert [Extractor(name).rules().budget.words for name in ("meetings", "biomedical")] == [113, 277]
+    assert [Extractor(name).rules().budget.words for name in ("meetings", "biomedical")] == [113, 269]
     assert Extractor("meetings").rules(sentences=2).budget == Budget(None, 2)
 
 
@@ -319,7 +339,7 @@ def test_the_model_of_meetings_prefers_what_was_decided() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"format": 2}, "must be of format 1"),
+        ({"format": 1}, "must be of format 2"),
         ({"kind": "extractor"}, "must be the card of a model of concepts"),
         ({"words": 3}, "`words` must be an object"),
         ({"policy": {"base": "x"}}, "`policy.base` must be a number"),

@@ -29,8 +29,8 @@ def stopping(number: int, after: int) -> Iterator[Document]:
 
 def trained(folder: Path) -> dict[str, bytes]:
     pytest.importorskip("sklearn")
-    known = concepts.count(folder, least=2)
-    return files_of(concepts.fit(folder, known, seed=3), {})
+    counts = concepts.count(folder, least=2)
+    return files_of(concepts.fit(folder, counts, seed=3), {})
 
 
 @pytest.fixture(autouse=True)
@@ -54,10 +54,27 @@ def test_a_stopped_reading_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
 
 def test_frequencies_count_documents_and_summaries_by_hand(tmp_path: Path) -> None:
     concepts.read_papers(documents(12), 12, tmp_path, workers=1)
-    words, _ = concepts.count(tmp_path, least=1)
+    counts = concepts.count(tmp_path, least=1)
+    words, _ = counts.known
     mice, water = (concepts.words_in([word])[0].hashes for word in ("mice", "water"))
     assert [numbers.tolist() for numbers in words.of(mice)] == [[2], [2]]
     assert [numbers.tolist() for numbers in words.of(water)] == [[12], [0]]
+    # Mice are in documents 0 and 6, so in the folds 0 and 1, with documents 5 and 10, and 1 and 11.
+    for number, (others, with_mice) in enumerate([(9, 1), (9, 1), (10, 2), (10, 2), (10, 2)]):
+        words, _ = counts.without(number)
+        assert words.documents == others
+        assert [numbers.tolist() for numbers in words.of(mice)] == [[with_mice], [with_mice]]
+        assert [numbers.tolist() for numbers in words.of(water)] == [[others], [0]]
+
+
+def test_trees_learn_from_documents_of_all_parts_of_a_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(concepts, "DOCUMENTS", 4)
+    assert [list(concepts.learned_from(number)) for number in (1, 4, 5, 9)] == [
+        [0],
+        [0, 1, 2, 3],
+        [0, 2, 4],
+        [0, 3, 6],
+    ]
 
 
 def test_papers_from_disk_are_those_that_were_read(tmp_path: Path) -> None:

@@ -35,13 +35,22 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConceptModel:
         monkeypatch.setattr(policy, name, value)
     monkeypatch.setattr(concepts, "ROUNDS", 3)
     concepts.read_papers(documents(40), 40, tmp_path, workers=1)
-    return concepts.fit(tmp_path, concepts.count(tmp_path, least=2), seed=1)._replace(words=9)
+    return concepts.fit(tmp_path, concepts.count(tmp_path), seed=1)._replace(words=9)
+
+
+def seen(document: Document, model: ConceptModel) -> policy.Seen:
+    """What one document shows, of which nothing is known from others."""
+    (example,) = concepts.examples([document], 1)
+    counts = concepts.Counts(model.known, (model.known,) * concepts.FOLDS)
+    return policy.choose_and_see((0, example), model, counts, None, seed=1, turn=0)
+
+
+def trained(folder: Path, model: ConceptModel, workers: int = 1) -> Trees:
+    return policy.fit_policy(folder, model, concepts.count(folder), seed=1, workers=workers)
 
 
 def test_what_a_sentence_adds_is_its_rouge_recall(tmp_path: Path, model: ConceptModel) -> None:
     document = Document("1", f"{FIRST} {SECOND} {OTHER}", "Mice grew in warm water, and many were good.")
-    example = next(concepts.examples([document], 1))
-    seen = policy.choose_and_see((0, example), model, None, seed=1, turn=0)
     scorer = RougeScorer(["rouge1", "rouge2"], use_stemmer=True)
 
     def recall(text: str) -> float:
@@ -49,18 +58,16 @@ def test_what_a_sentence_adds_is_its_rouge_recall(tmp_path: Path, model: Concept
         return float(found["rouge1"].recall + found["rouge2"].recall)
 
     # At the first step all sentences are seen, by their rates.
-    expected = sorted(recall(text) for text in (FIRST, SECOND, OTHER) if example.paper.fit.all())
-    assert sorted(seen.added[:3]) == pytest.approx(expected)
+    expected = sorted(map(recall, (FIRST, SECOND, OTHER)))
+    assert sorted(seen(document, model).added[:3]) == pytest.approx(expected)
 
 
 def test_what_was_chosen_adds_nothing_again(model: ConceptModel) -> None:
     document = Document("1", f"{FIRST} Quickly grew, in the warm water, many mice. {OTHER}", "Many mice grew quickly.")
-    seen = policy.choose_and_see(
-        (0, next(concepts.examples([document], 1))), model._replace(words=20), None, seed=1, turn=0
-    )
+    added = seen(document, model._replace(words=20)).added
     # Both sentences have all the words, and one of them was chosen first.
-    assert max(seen.added[:3]) == pytest.approx(2.0)
-    assert max(seen.added[3:]) < 0.5
+    assert max(added[:3]) == pytest.approx(2.0)
+    assert max(added[3:]) < 0.5
 
 
 def blind(model: ConceptModel) -> ConceptModel:
@@ -81,7 +88,7 @@ def first_choices(model: ConceptModel) -> list[str]:
 
 def test_a_policy_learns_what_coverage_does_not_know(tmp_path: Path, model: ConceptModel) -> None:
     unknowing = blind(model)
-    trees = policy.fit_policy(tmp_path, 40, unknowing, seed=1, workers=1)
+    trees = trained(tmp_path, unknowing)
     summaries = [document.target for document in documents(6)]
     assert first_choices(unknowing) != summaries
     assert first_choices(unknowing._replace(policy=trees)) == summaries
@@ -89,7 +96,7 @@ def test_a_policy_learns_what_coverage_does_not_know(tmp_path: Path, model: Conc
 
 def test_the_gain_of_a_policy_is_that_of_its_extracts(tmp_path: Path, model: ConceptModel) -> None:
     unknowing = blind(model)
-    trees = policy.fit_policy(tmp_path, 40, unknowing, seed=1, workers=1)
+    trees = trained(tmp_path, unknowing)
     scorer = RougeScorer(["rouge1", "rouge2"], use_stemmer=True)
 
     def mean(model: ConceptModel) -> float:
@@ -103,5 +110,5 @@ def test_the_gain_of_a_policy_is_that_of_its_extracts(tmp_path: Path, model: Con
 
 
 def test_a_policy_is_the_same_with_any_number_of_workers(tmp_path: Path, model: ConceptModel) -> None:
-    one, two = (policy.fit_policy(tmp_path, 40, model, seed=1, workers=workers) for workers in (1, 2))
+    one, two = (trained(tmp_path, model, workers) for workers in (1, 2))
     assert all(np.array_equal(a, b) for a, b in zip(one.arrays, two.arrays, strict=True))

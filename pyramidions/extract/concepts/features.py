@@ -79,24 +79,13 @@ class Frequencies(NamedTuple):
     seen: np.ndarray
     hits: np.ndarray
 
-    def of(self, keys: np.ndarray, without: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return the two numbers of each concept, 0 for unknown ones.
-
-        Args:
-            keys: (concepts,).
-            without: (concepts,), bool: whether the summary of a training document has each; that document is then left
-                out of both numbers.
-        """
+    def of(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the two numbers of each concept of (concepts,), 0 for those of too few documents."""
         if not len(self.keys):
             return np.zeros(len(keys)), np.zeros(len(keys))
         at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        known = self.keys[at] == keys
-        seen, hits = np.where(known, self.seen[at], 0.0), np.where(known, self.hits[at], 0.0)
-        if without is not None:
-            seen, hits = seen - known, hits - (known & without)
-        few = seen < self.least
-        seen[few] = hits[few] = 0
-        return seen, hits
+        known = (self.keys[at] == keys) & (self.seen[at] >= self.least)
+        return np.where(known, self.seen[at], 0.0), np.where(known, self.hits[at], 0.0)
 
     def log_odds(self, seen: np.ndarray, hits: np.ndarray) -> np.ndarray:
         """Return the log odds that the summary of a document with a concept has it, too, smoothed by all concepts."""
@@ -136,20 +125,17 @@ class Measured(NamedTuple):
     features: tuple[np.ndarray, np.ndarray]
 
 
-def measure(
-    paper: Paper, known: tuple[Frequencies, Frequencies], summary: tuple[np.ndarray, np.ndarray] | None = None
-) -> Measured:
+def measure(paper: Paper, known: tuple[Frequencies, Frequencies]) -> Measured:
     """Return the concepts of a document and their features.
 
     Args:
         paper: the document.
-        known: frequencies of words, and of pairs.
-        summary: hashes of the concepts of the summary, if the document is one of those that ``known`` counts.
+        known: frequencies of words, and of pairs, in other documents.
     """
     words, pairs = (concepts_of(paper, order) for order in ORDERS)
     odds = []
-    for concepts, frequencies, held in zip((words, pairs), known, summary or (None, None), strict=True):
-        seen, hits = frequencies.of(concepts.keys, None if held is None else np.isin(concepts.keys, held))
+    for concepts, frequencies in zip((words, pairs), known, strict=True):
+        seen, hits = frequencies.of(concepts.keys)
         odds.append((seen, frequencies.log_odds(seen, hits)))
     # What a sentence is about, by the words and pairs in it.
     cues = [
@@ -168,6 +154,30 @@ def measure(
             np.column_stack([*shared[1], *_of_parts(paper, words, pairs, odds[0][1], in_heading)]).astype(np.float32),
         ),
     )
+
+
+def with_chances(paper: Paper, measured: Measured, chances: np.ndarray) -> np.ndarray:
+    """Return the features of pairs, and behind them what is expected of their words and of their sentences' words.
+
+    Args:
+        paper: the document.
+        measured: what `measure` returned.
+        chances: (words,): the probability that the summary holds each.
+    """
+    words, pairs = measured.concepts
+    expected = np.bincount(words.sentence, chances[words.concept], minlength=len(paper.sizes)) / paper.sizes.clip(1)
+    group, at = _Group(pairs), expected[pairs.sentence]
+    of_words = []
+    for place in (pairs.places, pairs.places + 1):
+        found, content = _places_among(words, paper, place)
+        of_words.append(np.where(content, chances[found], 0))
+    return np.column_stack([measured.features[1], *of_words, group.best(at), group.mean(at)]).astype(np.float32)
+
+
+def _places_among(words: Concepts, paper: Paper, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return which concept the word at each place is, and whether it is a content word: it is none otherwise."""
+    at = np.minimum(np.searchsorted(words.keys, paper.words.hashes[place]), max(len(words.keys) - 1, 0))
+    return at, paper.words.content[place]
 
 
 def _sentence_means(concepts: Concepts, values: np.ndarray, sentences: int) -> np.ndarray:
@@ -213,8 +223,7 @@ def _of_parts(
     """Return what is known of the two words of each pair; a stop word counts 0."""
     found = []
     for place in (pairs.places, pairs.places + 1):
-        at = np.minimum(np.searchsorted(words.keys, paper.words.hashes[place]), max(len(words.keys) - 1, 0))
-        content = paper.words.content[place]
+        at, content = _places_among(words, paper, place)
         found += [
             np.where(content, log_odds[at], 0),
             np.where(content, np.log1p(words.counts[at]), 0),

@@ -20,7 +20,7 @@ from pyramidions.extract.concepts.trees import Trees
 #: The files of a model.
 CARD, ARRAYS = "concepts.json", "concepts.safetensors"
 #: Rises when the files change, and when `measure` computes other features for the trees.
-FORMAT = 1
+FORMAT = 2
 _MOST_BYTES = 2**30
 _ORDERS = ("words", "pairs")
 #: How the card calls the length of a summary.

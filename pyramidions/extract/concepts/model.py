@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pyramidions.extract.concepts.coverage import Wanted
-from pyramidions.extract.concepts.features import Concepts, Frequencies, measure
+from pyramidions.extract.concepts.features import Concepts, Frequencies, measure, with_chances
 from pyramidions.extract.concepts.paper import Paper
 from pyramidions.extract.concepts.trees import Trees
 
@@ -16,7 +16,7 @@ ASKED = 10.0
 #: Power of a sentence's length that divides its gain, and what HipoRank adds to it.
 POWER, CENTRALITY = 0.8, 0.5
 #: Features of a concept of each order.
-FEATURES = (23, 28)
+FEATURES = (23, 32)
 
 
 class ConceptModel(NamedTuple):
@@ -34,11 +34,12 @@ class ConceptModel(NamedTuple):
     words: int | None = None
     policy: Trees | None = None
 
-    def wanted(self, paper: Paper, summary: tuple[np.ndarray, np.ndarray] | None = None) -> "WantedConcepts":
-        """Return the concepts of a document with their probabilities; ``summary`` is as for `measure`."""
-        measured = measure(paper, self.known, summary)
-        chances = tuple(trees.chances(rows) for trees, rows in zip(self.trees, measured.features, strict=True))
-        return WantedConcepts(measured.concepts, chances)
+    def wanted(self, paper: Paper) -> "WantedConcepts":
+        """Return the concepts of a document with their probabilities."""
+        measured = measure(paper, self.known)
+        words, pairs = self.trees
+        chances = words.chances(measured.features[0])
+        return WantedConcepts(measured.concepts, (chances, pairs.chances(with_chances(paper, measured, chances))))
 
 
 class WantedConcepts(NamedTuple):
