@@ -30,7 +30,7 @@ class Survey(NamedTuple):
         source_words, target_words: of each document and of its summary.
         hashes: of each document's id, in 64 bits.
         skipped: empty documents that are left out.
-        trimmed: summaries of which something is left out.
+        trimmed: summaries that were cut.
     """
 
     source_words: np.ndarray

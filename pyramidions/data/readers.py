@@ -80,7 +80,7 @@ class Corpus:
 
     Attributes:
         skipped: empty documents that the last iteration left out.
-        trimmed: summaries of which it left something out.
+        trimmed: summaries that it cut.
 
     Raises:
         UserError: when iterated, with file and line: a missing file or field, a line that is not JSON or not

@@ -20,6 +20,7 @@ _BACK_MATTER = re.compile(
 )
 #: What stands for a citation where a corpus took the citations out.
 CITATION = re.compile(r"\s?\[?<cit>\]?")
+_OWNED = re.compile(r"©.{0,80}\b\d{4}\b")
 _ADDRESS = re.compile(r"://|^www\.|@|^\W*doi:")
 # Notices that stand in sentences of their own, in any section.
 _NOTICE = re.compile(
@@ -93,15 +94,15 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
 
 
 def without_back_matter(summary: str) -> str:
-    """Return a summary up to what no summary should hold: the first heading of back matter, or line with a ©.
+    """Return a summary up to what no summary should hold: the first heading of back matter, or © with a year.
 
     A quarter of SumPubMed's abstracts end in a pointer to supplementary material, keywords or a copyright. A summary
     that begins with such a line is returned as it is.
     """
     lines = summary.split("\n")
-    end = next((place for place, line in enumerate(lines) if "©" in line or _BACK_MATTER.fullmatch(line)), len(lines))
-    kept = "\n".join(lines[:end]).rstrip()
-    return kept if kept and end < len(lines) else summary
+    ends = (place for place, line in enumerate(lines) if _OWNED.search(line) or _BACK_MATTER.fullmatch(line))
+    kept = "\n".join(lines[: next(ends, None)]).rstrip()
+    return kept if kept and kept != summary.rstrip() else summary
 
 
 def _words(sentence: str, fillers: frozenset[str]) -> int:

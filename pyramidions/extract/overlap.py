@@ -1,4 +1,4 @@
-"""What sentences share with a reference: the numbers of which ROUGE-1 and ROUGE-2 are made."""
+"""Counts the n-grams that sentences share with a reference, for ROUGE-1 and ROUGE-2."""
 
 import numpy as np
 
@@ -9,14 +9,14 @@ class Overlap:
     Args:
         keys: (n-grams,): a number for each n-gram of all sentences, by sentence.
         sentence: (n-grams,): the sentence of each.
-        sentences: number of sentences.
+        number: of sentences.
         expected: (n-grams of the reference,): their numbers.
     """
 
-    def __init__(self, keys: np.ndarray, sentence: np.ndarray, sentences: int, expected: np.ndarray) -> None:
+    def __init__(self, keys: np.ndarray, sentence: np.ndarray, number: int, expected: np.ndarray) -> None:
         known, self._expected = np.unique(expected, return_counts=True)
         self.total = len(expected)
-        self._sizes = np.bincount(sentence, minlength=sentences)
+        self._sizes = np.bincount(sentence, minlength=number)
         column = np.searchsorted(known, keys)
         shared = known[np.minimum(column, len(known) - 1)] == keys if len(known) else np.zeros(len(keys), dtype=bool)
         # One entry for each pair of a sentence and an n-gram of the reference, by sentence.

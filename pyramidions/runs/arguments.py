@@ -47,7 +47,7 @@ class Arguments:
 
         Args:
             name: of the input.
-            split: `train`, `valid` or `test`; references of the last stay as they are.
+            split: `train`, `valid` or `test`; all summaries but those of `test` are trimmed.
             sections: take documents from the sections of their records, as `pyramidions extract` does.
         """
         return Corpus(

@@ -62,7 +62,7 @@ def read_papers(documents: Iterable[Document], number: int, folder: Path, worker
     read = sum(path.suffix == ".npz" for path in folder.iterdir())
     left = islice(documents, read * BLOCK, None)
     with progress_bar("reading papers", number, "documents", read * BLOCK) as bar:
-        for place, some in enumerate(chunks(examples(left, workers), BLOCK), read):
+        for place, some in enumerate(chunks(ordered_map(read_example, left, workers), BLOCK), read):
             with atomic_file(folder / f"{place:05}.npz") as file:
                 np.savez(file, allow_pickle=False, **_packed(some))
             bar.update(len(some))
@@ -73,45 +73,46 @@ def load_papers(folder: Path) -> Iterable[Example]:
     for path in sorted(folder.glob("*.npz")):
         with np.load(path, allow_pickle=False) as file:
             arrays = dict(file)
+        if not arrays.keys() >= set(_NAMES):
+            raise UserError(f"{path} is of another version of pyramidions: delete {folder}, and it is made again.")
         yield from _unpacked(arrays)
 
 
-def examples(documents: Iterable[Document], workers: int) -> Iterator[Example]:
-    """Yield documents in numbers; ``workers`` processes read them."""
-    return ordered_map(_example, documents, workers)
-
-
-def learned_from(number: int) -> range:
+def learned_from(number: int) -> list[int]:
     """Return the places of at most `DOCUMENTS` among a number of documents, spread over all."""
-    return range(0, number, -(-number // DOCUMENTS))
+    most = min(number, DOCUMENTS)
+    return [place * number // most for place in range(most)]
 
 
-def load_some(folder: Path, places: range) -> Iterator[tuple[int, Example]]:
-    """Yield the documents of `read_papers` at some places, each with its place."""
-    return islice(enumerate(load_papers(folder)), places.start, places.stop, places.step)
+def load_some(folder: Path, places: Sequence[int]) -> Iterator[tuple[int, Example]]:
+    """Yield the documents of `read_papers` at some places, each with its place, but for those without a sentence."""
+    chosen = set(places)
+    for place, example in enumerate(load_papers(folder)):
+        if place in chosen and len(example.paper.sizes):
+            yield place, example
 
 
-def _example(document: Document) -> Example:
+def read_example(document: Document) -> Example:
+    """Return a document as arrays."""
     words, _ = words_in([document.target])
     return Example(paper_of(read_outline(document.source)), words)
 
 
-def _flat(example: Example) -> list[np.ndarray]:
-    return [*example.paper.words, *example.paper[1:], *example.summary]
+_NAMES = ("hashes", "content", *Paper._fields[1:], "summary_hashes", "summary_content")
 
 
 def _packed(examples: Sequence[Example]) -> dict[str, np.ndarray]:
     """Return each array of all examples on end, and how long each is."""
-    columns = list(zip(*map(_flat, examples), strict=True))
-    found = {f"values{n}": np.concatenate(column) for n, column in enumerate(columns)}
-    return found | {f"sizes{n}": np.array(list(map(len, column))) for n, column in enumerate(columns)}
+    flat = [[*example.paper.words, *example.paper[1:], *example.summary] for example in examples]
+    columns = dict(zip(_NAMES, zip(*flat, strict=True), strict=True))
+    found = {name: np.concatenate(column) for name, column in columns.items()}
+    return found | {f"{name}_sizes": np.array(list(map(len, column))) for name, column in columns.items()}
 
 
 def _unpacked(arrays: dict[str, np.ndarray]) -> Iterable[Example]:
-    number = len(arrays) // 2
-    parts = [np.split(arrays[f"values{n}"], np.cumsum(arrays[f"sizes{n}"])[:-1]) for n in range(number)]
-    for hashes, content, *paper, expected, kinds in zip(*parts, strict=True):
-        yield Example(Paper(Words(hashes, content), *paper), Words(expected, kinds))
+    parts = [np.split(arrays[name], np.cumsum(arrays[f"{name}_sizes"])[:-1]) for name in _NAMES]
+    for hashes, content, *paper, summary_hashes, summary_content in zip(*parts, strict=True):
+        yield Example(Paper(Words(hashes, content), *paper), Words(summary_hashes, summary_content))
 
 
 class Counts(NamedTuple):
@@ -172,7 +173,8 @@ def _counted(folds: list[_Fold], least: int) -> list[Frequencies]:
     counts = np.array([[_times(keys, some) for some in fold] for fold in folds])
     documents = np.array([len(fold.seen) for fold in folds])
     # Of all folds, then of all but each.
-    numbers = [counts.sum(axis=0), *(counts.sum(axis=0) - fold for fold in counts)]
+    whole = counts.sum(axis=0, dtype=np.int32)
+    numbers = [whole, *(whole - fold for fold in counts)]
     sizes = [documents.sum(), *(documents.sum() - documents)]
     return [
         Frequencies(int(size), least, base, keys, seen, hits) for size, (seen, hits) in zip(sizes, numbers, strict=True)
@@ -197,23 +199,23 @@ def fit(folder: Path, counts: Counts, seed: int, on_step: Callable[[str], object
         on_step: told what begins.
     """
 
-    def fitted(order: int, words: Trees | None = None) -> Trees:
-        x, y = _sample(folder, counts, order, words, seed)
-        on_step(f"fitting {ROUNDS} trees of {('words', 'pairs')[order]} to {len(x):,} concepts")
+    def fitted(name: str, words: Trees | None = None) -> Trees:
+        x, y = _sample(folder, counts, words, seed)
+        on_step(f"fitting {ROUNDS} trees of {name} to {len(x):,} concepts")
         return Trees.of(_classifier(seed).fit(x, y))
 
-    words = fitted(0)
-    return ConceptModel(counts.known, (words, fitted(1, words)))
+    words = fitted("words")
+    return ConceptModel(counts.known, (words, fitted("pairs", words)))
 
 
-def _sample(folder: Path, counts: Counts, order: int, words: Trees | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return features of concepts of one order (0, 1), and whether the summary has them.
+def _sample(folder: Path, counts: Counts, words: Trees | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return features of words, or of pairs, and whether the summary has each.
 
     Args:
         folder, counts, seed: as in `fit`.
-        order: of the concepts.
-        words: for pairs, the trees of words.
+        words: the trees of words, which pairs need; None for words.
     """
+    order = int(words is not None)
     generator = np.random.default_rng((seed, order))
     places = learned_from(counts.known[0].documents)
     # How many concepts there are is not counted before; documents with few known ones hardly change it.

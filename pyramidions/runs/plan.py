@@ -31,7 +31,7 @@ class Plan:
         vocab_size: number of pieces.
         gpus, memory: of the machine.
         has_queries: documents have queries; sentences are then not selected without them.
-        trimmed: summaries of the train split that end in keywords or notices, which are left out.
+        trimmed: summaries that are cut for training, where keywords or notices begin.
     """
 
     given: dict[str, str]
@@ -85,7 +85,7 @@ class Plan:
         if self.skipped:
             told.append(f"{counted(self.skipped, 'empty document')} of the train split left out.")
         if self.trimmed:
-            told.append(f"{counted(self.trimmed, 'summary')} of the train split cut where keywords or notices begin.")
+            told.append(f"{counted(self.trimmed, 'summary')} cut for training, where keywords or notices begin.")
         article = "An" if self.kind[0] in "aeiou" else "A"
         model = "A model of concepts" if self.kind == CONCEPTS else f"{article} {self.kind}"
         told.append(f"{model} will be trained on {self.machine}: {self.why}.")

@@ -1,21 +1,23 @@
 """Trains the policy of a model of concepts: it chooses sentences, and learns what each choice would have added."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pyramidions.data.readers import Document
 from pyramidions.extract.concepts.features import pair_keys
 from pyramidions.extract.concepts.model import ConceptModel
-from pyramidions.extract.concepts.policy import STEP_FEATURES, Policed
+from pyramidions.extract.concepts.policy import FEATURE_NAMES, History, PolicyChoice
+from pyramidions.extract.concepts.ranker import choose
 from pyramidions.extract.concepts.trees import MOST_LEAVES, Trees
 from pyramidions.extract.overlap import Overlap
 from pyramidions.extract.selection import Budget
 from pyramidions.files.parallel import ordered_map
 from pyramidions.files.progress import progress_bar
-from pyramidions.runs.concepts import Counts, Example, learned_from, load_some
+from pyramidions.runs.concepts import Counts, Example, learned_from, load_some, read_example
 
 TREES = 200
 #: Sentences of a leaf, at least.
@@ -24,11 +26,9 @@ LEAST_ROWS = 200
 BEST, OTHERS = 12, 8
 # Chance that one of so many best ones is chosen in place of the best: other histories are seen, too.
 _STRAYING, _STRAYS = 0.25, 8
-# Extracts are chosen beyond the length of a summary, so that longer ones are known, too.
-_LONGER = 1.5
 
 
-class Seen(NamedTuple):
+class Steps(NamedTuple):
     """Sentences at the steps of a choice.
 
     Attributes:
@@ -63,7 +63,7 @@ def fit_policy(
 
     places = learned_from(counts.known[0].documents)
 
-    def look(trees: Trees | None, turn: int) -> list[Seen]:
+    def look(trees: Trees | None, turn: int) -> list[Steps]:
         work = partial(choose_and_see, model=model, counts=counts, trees=trees, seed=seed, turn=turn)
         with progress_bar("choosing sentences", len(places), "documents") as bar:
             seen = []
@@ -72,9 +72,9 @@ def fit_policy(
                 bar.update()
         return seen
 
-    def fitted(seen: list[Seen]) -> Trees:
+    def fitted(seen: list[Steps]) -> Trees:
         rows, added, lengths = (np.concatenate(column) for column in zip(*seen, strict=True))
-        on_step(f"fitting {TREES} trees to {len(rows):,} sentences")
+        on_step(f"fitting {TREES} trees of the policy to {len(rows):,} sentences")
         # What a summary of such sentences would recall.
         rates = added * (model.words or 1) / lengths
         return Trees.of(_regressor(seed).fit(rows, rates, sample_weight=lengths))
@@ -83,37 +83,43 @@ def fit_policy(
     return fitted(by_coverage + look(fitted(by_coverage), 1))
 
 
-def gain(examples: Iterable[Example], model: ConceptModel, policy: Trees, workers: int) -> float:
+def gain(documents: Sequence[Document], model: ConceptModel, policy: Trees, workers: int) -> float:
     """Return by how much a policy raises the mean of ROUGE-1 and ROUGE-2 (F1) of extracts over coverage.
 
     Args:
-        examples: validation documents.
+        documents: those of validation.
         model: predicts their concepts.
         policy: chooses.
         workers: processes that choose.
     """
     work = partial(_gain, model=model, policy=policy)
-    return float(np.mean(list(ordered_map(work, examples, workers))))
+    found = []
+    with progress_bar("comparing the policy with coverage", len(documents), "documents") as bar:
+        for each in ordered_map(work, documents, workers):
+            found.append(each)
+            bar.update()
+    return float(np.mean(found))
 
 
-def _gain(example: Example, model: ConceptModel, policy: Trees) -> float:
-    wanted = model.wanted(example.paper)
-    by_coverage, by_policy = (_f1(example, Policed(example.paper, wanted, trees), model) for trees in (None, policy))
+def _gain(document: Document, model: ConceptModel, policy: Trees) -> float:
+    example = read_example(document)
+    if not len(example.paper.sizes):
+        return 0.0
+    by_policy, by_coverage = (_f1(example, model._replace(policy=trees)) for trees in (policy, None))
     return by_policy - by_coverage
 
 
-def _f1(example: Example, choice: Policed, model: ConceptModel) -> float:
-    choice.fill(Budget(model.words or 1))
+def _f1(example: Example, model: ConceptModel) -> float:
     overlaps = _overlaps(example)
-    for overlap in overlaps:
-        for sentence in choice.chosen:
+    for sentence in choose(model, example.paper, Budget(model.words or 1)).chosen:
+        for overlap in overlaps:
             overlap.add(sentence)
     return sum(overlap.f1() for overlap in overlaps) / len(overlaps)
 
 
 def choose_and_see(
     numbered: tuple[int, Example], model: ConceptModel, counts: Counts, trees: Trees | None, seed: int, turn: int
-) -> Seen:
+) -> Steps:
     """Choose sentences of one document, and note what some of those that were open at each step would have added.
 
     Args:
@@ -126,26 +132,26 @@ def choose_and_see(
     number, example = numbered
     generator = np.random.default_rng((seed, turn, number))
     wanted = model._replace(known=counts.without(number)).wanted(example.paper)
-    choice = Policed(example.paper, wanted, trees)
+    cover = wanted.cover(example.paper)
+    history = History(example.paper, wanted, cover)
+    choice = cover if trees is None else PolicyChoice(history, cover, trees)
     overlaps = _overlaps(example)
-    steps: list[Seen] = []
+    steps: list[Steps] = []
 
     def pick(rates: np.ndarray) -> int:
         open_ = np.flatnonzero(rates > 0)
         ranked = open_[np.argsort(-rates[open_], kind="stable")]
         some = np.concatenate([ranked[:BEST], generator.permutation(ranked[BEST:])[:OTHERS]])
         added = np.sum([each.gained()[some] / max(each.total, 1) for each in overlaps], axis=0)
-        steps.append(Seen(choice.features()[some], added, choice.lengths[some]))
+        steps.append(Steps(history.features()[some], added, cover.lengths[some]))
         taken = int(generator.choice(ranked[:_STRAYS]) if generator.random() < _STRAYING else ranked[0])
         for each in overlaps:
             each.add(taken)
         return taken
 
-    choice.fill(Budget(max(1, round((model.words or 1) * _LONGER))), pick)
-    if not steps:
-        return Seen(np.zeros((0, STEP_FEATURES), np.float32), np.zeros(0), np.zeros(0, np.int64))
-    rows, added, lengths = (np.concatenate(column) for column in zip(*steps, strict=True))
-    return Seen(rows, added, lengths)
+    choice.fill(Budget(model.longest), pick)
+    nothing = Steps(np.zeros((0, len(FEATURE_NAMES)), np.float32), np.zeros(0), np.zeros(0, np.int64))
+    return Steps(*(np.concatenate(column) for column in zip(nothing, *steps, strict=True)))
 
 
 def _overlaps(example: Example) -> tuple[Overlap, Overlap]:

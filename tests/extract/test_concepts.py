@@ -20,7 +20,7 @@ from pyramidions.extract.concepts.features import Frequencies, concepts_of, meas
 from pyramidions.extract.concepts.files import ARRAYS, CARD, files_of
 from pyramidions.extract.concepts.model import FEATURES
 from pyramidions.extract.concepts.paper import paper_of
-from pyramidions.extract.concepts.policy import STEP_FEATURES, Policed
+from pyramidions.extract.concepts.policy import FEATURE_NAMES, History, PolicyChoice
 from pyramidions.extract.concepts.trees import Trees
 from pyramidions.extract.concepts.words import hashes_of
 from pyramidions.extract.extraction import extract
@@ -254,36 +254,48 @@ def test_a_meeting_is_covered_within_the_budget_that_counts_its_speakers() -> No
 
 def late_policy() -> Trees:
     """Prefers sentences behind the first two."""
-    return stump(12, 1.5, 0.25, 0.75, STEP_FEATURES)
+    return stump(FEATURE_NAMES.index("place"), 1.5, 0.25, 0.75, len(FEATURE_NAMES))
 
 
 def test_a_policy_chooses_by_its_trees_among_those_that_cover_anything() -> None:
     read = outline(f"{TEXT} Cells in water grew fast. Nothing stood near any other thing.")
-    model = small_model()._replace(policy=late_policy())
+    model = small_model()._replace(policy=late_policy(), words=11)
     scores = ConceptRanker(model, Budget(11)).rank(read)
     # The third is the first of those that the trees prefer, the last has no wanted concept.
     assert np.argsort(-scores)[:2].tolist() == [2, 3] and scores[:2].max() <= 1
-    assert (
-        ConceptRanker(model, Budget(11), "milk").rank(read)
-        == ConceptRanker(small_model(), Budget(11), "milk").rank(read)
-    ).all()
+    by_coverage = ConceptRanker(small_model(), Budget(11), "milk").rank(read)
+    assert ConceptRanker(model, Budget(11), "milk").rank(read).tolist() == by_coverage.tolist()
+
+
+def test_coverage_goes_on_where_extracts_are_longer_than_a_policy_has_learned() -> None:
+    read = outline(f"{TEXT} Cells in water grew fast. Mice in milk died.")
+    last = stump(FEATURE_NAMES.index("place"), 2.5, 0.25, 0.75, len(FEATURE_NAMES))
+    model = small_model()._replace(policy=last, words=4)
+    assert model.longest == 6
+    by_coverage = np.argsort(-ConceptRanker(small_model()).rank(read)).tolist()
+    for budget in (Budget(), Budget(100), Budget(sentences=50)):
+        order = np.argsort(-ConceptRanker(model, budget).rank(read)).tolist()
+        assert order[0] == 3 != by_coverage[0]
+        assert sorted(order) == sorted(by_coverage)
 
 
 def test_a_policy_sees_the_history() -> None:
     paper = paper_of(outline(TEXT))
-    choice = Policed(paper, small_model().wanted(paper), late_policy())
-    before = choice.features()
-    assert before.shape == (3, STEP_FEATURES) and np.isfinite(before).all()
+    wanted = small_model().wanted(paper)
+    cover = wanted.cover(paper)
+    history = History(paper, wanted, cover)
+    choice = PolicyChoice(history, cover, late_policy())
+    before = history.features()
+    assert before.shape == (3, len(FEATURE_NAMES)) and np.isfinite(before).all()
     choice.take(1)
-    after = choice.features()
-    changed = np.flatnonzero((before != after).any(axis=0))
-    assert changed.min() == before.shape[1] - 11, "what is known of the document does not change"
-    chosen, left, right, in_section = after[:, -4:].T
-    assert chosen.tolist() == [1, 1, 1]
-    # The sentence before each was chosen, the one behind, and how many of its section.
-    assert (left.tolist(), right.tolist(), in_section.tolist()) == ([0, 0, 1], [1, 0, 0], [1, 1, 0])
-    assert after[1, -11] == after[1, -10] == 0, "what is chosen covers nothing more"
-    assert choice.rates()[1] == 0
+    after = dict(zip(FEATURE_NAMES, history.features().T.tolist(), strict=True))
+    changed = {name for name, old in zip(FEATURE_NAMES, before.T.tolist(), strict=True) if old != after[name]}
+    assert changed <= set(FEATURE_NAMES[FEATURE_NAMES.index("left_words") :])
+    assert after["chosen"] == [1, 1, 1] and after["chosen_in_section"] == [1, 1, 0]
+    # Whether the sentence before each was chosen, and the one behind.
+    assert (after["chosen_before"], after["chosen_behind"]) == ([0, 0, 1], [1, 0, 0])
+    assert after["left_words"][1] == after["left_pairs"][1] == choice.rates()[1] == 0
+    assert cover.chosen == choice.chosen == [1]
 
 
 def write(folder: Path, model: ConceptModel) -> Path:

@@ -101,7 +101,17 @@ def test_a_summary_ends_where_its_back_matter_begins(end: str) -> None:
     assert without_back_matter(f"Bees fly.\n\nThey sting.\n\n{end}\nmore") == "Bees fly.\n\nThey sting."
 
 
-@for_each("summary", ["Bees fly. \n", "Keywords help bees.\nThey fly.", "© 2015\nBees fly.", "keywords", ""])
+@for_each(
+    "summary",
+    [
+        "Bees fly. \n",
+        "Bees fly.\nBeeCorp© wants to fly.",
+        "Keywords help bees.\nThey fly.",
+        "© 2015\nBees fly.",
+        "keywords",
+        "",
+    ],
+)
 def test_a_summary_without_back_matter_stays(summary: str) -> None:
     assert without_back_matter(summary) == summary
 

@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.readers import Document
 from pyramidions.extract.concepts.files import files_of
-from pyramidions.runs import concepts
+from pyramidions.runs import concepts, policy
 
 TOPICS = ("mice", "cells", "genes", "plants", "yeast", "virus")
 
@@ -69,12 +71,25 @@ def test_frequencies_count_documents_and_summaries_by_hand(tmp_path: Path) -> No
 
 def test_trees_learn_from_documents_of_all_parts_of_a_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(concepts, "DOCUMENTS", 4)
-    assert [list(concepts.learned_from(number)) for number in (1, 4, 5, 9)] == [
-        [0],
-        [0, 1, 2, 3],
-        [0, 2, 4],
-        [0, 3, 6],
-    ]
+    found = [concepts.learned_from(number) for number in (1, 4, 5, 9)]
+    assert found == [[0], [0, 1, 2, 3], [0, 1, 2, 3], [0, 2, 4, 6]]
+
+
+def test_a_document_without_a_sentence_teaches_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    empty = [Document("a", "# Methods\n\n# Results\n", "Mice grew."), Document("b", "#", "Mice grew.")]
+    some = [*empty, *documents(30)]
+    concepts.read_papers(some, 32, tmp_path, workers=1)
+    counts = concepts.count(tmp_path, least=2)
+    model = concepts.fit(tmp_path, counts, seed=3)._replace(words=5)
+    trees = policy.fit_policy(tmp_path, model, counts, seed=3, workers=1)
+    assert policy.gain(empty, model, trees, workers=1) == 0
+
+
+def test_files_of_another_version_are_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "00000.npz", values0=np.zeros(3))
+    with pytest.raises(UserError, match="00000.npz is of another version of pyramidions: delete "):
+        list(concepts.load_papers(tmp_path))
 
 
 def test_papers_from_disk_are_those_that_were_read(tmp_path: Path) -> None:

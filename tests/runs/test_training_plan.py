@@ -233,7 +233,7 @@ def test_summaries_are_cut_where_keywords_begin_but_for_references(tmp_path: Pat
         (tmp_path / f"{split}.jsonl").write_text(json.dumps(document))
     arguments = Arguments(str(tmp_path), "summarizer", gpus=0)
     plan, _ = make_plan(arguments)
-    assert "1 summary of the train split cut where keywords or notices begin." in plan.sentences("x", tmp_path)
+    assert "1 summary cut for training, where keywords or notices begin." in plan.sentences("x", tmp_path)
     run = NetworkRun(arguments, plan, Places.of(tmp_path / "model"), State(tmp_path / "state.json", {}), print)
     targets = {split: [document.target for document in run.documents(split)] for split in ("train", "valid", "test")}
     assert targets == {"train": ["Bees fly."], "valid": ["Bees fly."], "test": ["Bees fly.\n\nKeywords\nbees wings"]}

@@ -1,4 +1,4 @@
-"""Extraction by concepts: predicts which words and pairs of words a summary holds, and covers them."""
+"""Extraction by concepts: predicts which words and pairs of words a summary holds, and chooses sentences by them."""
 
 from pyramidions.extract.concepts.files import hash_of, is_concept_model, load_concepts
 from pyramidions.extract.concepts.model import ConceptModel

@@ -32,7 +32,7 @@ def _best(rates: np.ndarray) -> int:
 
 
 class Choice(ABC):
-    """The sentences that were chosen so far, and what the others are worth then.
+    """The sentences that were chosen so far, and the current value of the others.
 
     Args:
         lengths: (sentences,): words of each.
@@ -51,14 +51,14 @@ class Choice(ABC):
         self.chosen.append(sentence)
 
     def fill(self, budget: Budget, pick: Callable[[np.ndarray], int] = _best) -> None:
-        """Choose sentences that fit, again and again, until none is worth anything.
+        """Choose more sentences that fit, until none is worth anything.
 
         Args:
-            budget: of the selection. If not even one sentence fits, one is chosen all the same, alone.
+            budget: of the selection, with what was chosen before. If not even one sentence fits, one is chosen alone.
             pick: returns which of all sentences is chosen, by the `rates` of those that fit and 0 for the others; by
                 default the best, of equal ones the earlier.
         """
-        left = np.inf if budget.words is None else budget.words
+        left = np.inf if budget.words is None else budget.words - int(self.lengths[self.chosen].sum())
         most = len(self.lengths) if budget.sentences is None else budget.sentences
         while len(self.chosen) < most:
             rates = self.rates()
@@ -87,17 +87,19 @@ class Cover(Choice):
 
     def __init__(self, wanted: Wanted, lengths: np.ndarray, bonus: np.ndarray, power: float) -> None:
         super().__init__(lengths)
-        self._wanted = wanted
+        self.wanted = wanted
         #: (concepts,): weights of those that are not covered yet.
         self.left = wanted.weights.astype(np.float64)
         self._factors = bonus / self.lengths**power
+        #: (sentences,): what each is worth before any is chosen.
+        self.first_rates = self.rates()
 
     def rates(self) -> np.ndarray:
-        wanted = self._wanted
+        wanted = self.wanted
         gains = np.bincount(wanted.sentence, self.left[wanted.concept], minlength=len(self.lengths))
         rates: np.ndarray = gains * self._factors
         return rates
 
     def take(self, sentence: int) -> None:
         super().take(sentence)
-        self.left[self._wanted.of(sentence)] = 0
+        self.left[self.wanted.of(sentence)] = 0

@@ -14,12 +14,12 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
 from pyramidions.extract.concepts.features import Frequencies
 from pyramidions.extract.concepts.model import FEATURES, ConceptModel
-from pyramidions.extract.concepts.policy import STEP_FEATURES
+from pyramidions.extract.concepts.policy import FEATURE_NAMES
 from pyramidions.extract.concepts.trees import Trees
 
 #: The files of a model.
 CARD, ARRAYS = "concepts.json", "concepts.safetensors"
-#: Rises when the files change, and when `measure` computes other features for the trees.
+#: Rises when the files change, and when the features of any trees do.
 FORMAT = 2
 _MOST_BYTES = 2**30
 _ORDERS = ("words", "pairs")
@@ -83,7 +83,7 @@ def load_concepts(folder: Path) -> ConceptModel:
         parts = [
             _part(name, card.get(name), arrays, features) for name, features in zip(_ORDERS, FEATURES, strict=True)
         ]
-        policy = _trees(_POLICY, card[_POLICY], arrays, STEP_FEATURES) if _POLICY in card else None
+        policy = _trees(_POLICY, card[_POLICY], arrays, len(FEATURE_NAMES)) if _POLICY in card else None
     except SafetensorError as error:
         raise UserError(f"{folder / ARRAYS} is damaged ({error}).") from None
     except UserError as error:

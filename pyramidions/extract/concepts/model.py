@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pyramidions.extract.concepts.coverage import Wanted
+from pyramidions.extract.concepts.coverage import Cover, Wanted
 from pyramidions.extract.concepts.features import Concepts, Frequencies, measure, with_chances
 from pyramidions.extract.concepts.paper import Paper
 from pyramidions.extract.concepts.trees import Trees
@@ -15,6 +15,8 @@ WEIGHTS = (0.1, 0.9)
 ASKED = 10.0
 #: Power of a sentence's length that divides its gain, and what HipoRank adds to it.
 POWER, CENTRALITY = 0.8, 0.5
+#: A policy learns from extracts that are so many times as long as a summary.
+LONGER = 1.5
 #: Features of a concept of each order.
 FEATURES = (23, 32)
 
@@ -26,13 +28,18 @@ class ConceptModel(NamedTuple):
         known: how often concepts stood in summaries.
         trees: how likely a concept is to stand in the summary, by its features.
         words: of the training summaries on average; None if it is not known.
-        policy: what a sentence adds to an extract, by the features of `Policed`; None to choose by coverage.
+        policy: what a sentence adds to an extract, by its `History`; None to choose by coverage.
     """
 
     known: tuple[Frequencies, Frequencies]
     trees: tuple[Trees, Trees]
     words: int | None = None
     policy: Trees | None = None
+
+    @property
+    def longest(self) -> int:
+        """Words of the longest extracts that a policy learns from."""
+        return max(1, round((self.words or 1) * LONGER))
 
     def wanted(self, paper: Paper) -> "WantedConcepts":
         """Return the concepts of a document with their probabilities."""
@@ -70,14 +77,15 @@ class WantedConcepts(NamedTuple):
         weights = np.concatenate([weight * each for weight, each in zip(WEIGHTS, chances, strict=True)])
         return Wanted(weights, concept[order], sentence[order])
 
+    def cover(self, paper: Paper, query: np.ndarray | None = None) -> Cover:
+        """Return the choice among the sentences of the document by coverage, before any is chosen."""
+        # No summary should hold a sentence that is unfit.
+        bonus = np.where(paper.fit, 1 + CENTRALITY * paper.centrality, 0.0)
+        return Cover(self.weighed(query), paper.lengths, bonus, POWER)
+
 
 def _rarity(words: Concepts) -> np.ndarray:
     """Return how rare each word is among the sentences, from 0 in all of them to 1 in one: (concepts,)."""
     sentences = max(1 + words.sentence.max(initial=0), 2)
     rarity: np.ndarray = 1 - np.log(np.bincount(words.concept, minlength=len(words.keys))) / np.log(sentences)
     return rarity
-
-
-def bonus_of(paper: Paper) -> np.ndarray:
-    """Return what the gain of each sentence is multiplied by: 0 for those that no summary should hold."""
-    return np.where(paper.fit, 1 + CENTRALITY * paper.centrality, 0.0)

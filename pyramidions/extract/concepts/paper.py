@@ -63,7 +63,7 @@ def paper_of(outline: Outline) -> Paper:
         np.array(lengths_of(outline), dtype=np.int64),
         sections,
         np.array([_kind(outline.headings[section]) for section in named], dtype=np.int64),
-        np.unique(np.concatenate([hashes_of(heading) for heading in outline.headings])),
+        np.unique(hashes_of(" ".join(outline.headings))),
         np.where(scores > -np.inf, order, 0.0),
         (scores > -np.inf) & (sizes >= _LEAST_WORDS),
     )

@@ -2,90 +2,142 @@
 
 import numpy as np
 
-from pyramidions.extract.concepts.coverage import Cover
-from pyramidions.extract.concepts.model import POWER, WantedConcepts, bonus_of
+from pyramidions.extract.concepts.coverage import Choice, Cover
+from pyramidions.extract.concepts.model import WantedConcepts
 from pyramidions.extract.concepts.paper import Paper
 from pyramidions.extract.concepts.trees import Trees
 
+#: Features of a sentence; a model's trees know them by their order.
+FEATURE_NAMES = (
+    # Of the sentence as it stands.
+    *("all_words", "all_pairs", "mean_word", "mean_pair", "best_pair", "length", "in_headings", "centrality"),
+    *("coverage", "coverage_place", "beside", "further", "place", "from_end", "share_before", "place_in_section"),
+    *("share_of_section", "section", "share_of_sections", "kind"),
+    # Of the document.
+    *("sentences", "words", "sections", "expected_words", "expected_pairs"),
+    # Given what was chosen.
+    *("left_words", "left_pairs", "share_of_words", "share_of_pairs", "left_coverage", "best_coverage"),
+    *("share_of_best", "chosen", "chosen_before", "chosen_behind", "chosen_in_section"),
+)
 
-class Policed(Cover):
-    """Chooses the sentence that trees rate highest, given those that were chosen: their history (Gu et al. 2022).
+
+class History:
+    """What is known of each sentence of a document, given those that were chosen (MemSum, Gu et al. 2022).
 
     Args:
         paper: the document, of at least one sentence.
         wanted: its concepts.
-        trees: rate the rows of `features`, of `STEP_FEATURES`; None for a choice by coverage.
+        cover: the choice among its sentences, before any is chosen.
     """
 
-    def __init__(self, paper: Paper, wanted: WantedConcepts, trees: Trees | None = None) -> None:
-        weighed = wanted.weighed()
-        super().__init__(weighed, paper.lengths, bonus_of(paper), POWER)
-        self._trees, self._sections, self._fit = trees, paper.sections, super().rates() > 0
+    def __init__(self, paper: Paper, wanted: WantedConcepts, cover: Cover) -> None:
+        self._cover, self._sections = cover, paper.sections
+        weighed = cover.wanted
         # Words come before pairs.
-        self._are_words = weighed.concept < len(wanted.chances[0])
-        self._pairs_of = weighed.concept[~self._are_words], weighed.sentence[~self._are_words]
-        self._words_of = weighed.concept[self._are_words], weighed.sentence[self._are_words]
-        self._whole = self._sums()
-        self._known = self._of_document(paper)
-
-    def rates(self) -> np.ndarray:
-        """Return what the trees expect of each sentence; of one that is chosen, unfit, or covers nothing, 0."""
-        if self._trees is None:
-            return super().rates()
-        open_ = self._fit.copy()
-        open_[self.chosen] = False
-        rates = np.zeros(len(open_))
-        # A sentence may add next to nothing, but as long as it fits it does not harm.
-        rates[open_] = np.maximum(self._trees.numbers(self.features()[open_]), 1e-9)
-        return rates
+        words = weighed.concept < len(wanted.chances[0])
+        self._words = weighed.concept[words], weighed.sentence[words]
+        self._pairs = weighed.concept[~words], weighed.sentence[~words]
+        self._whole = self._left()
+        self._fixed = self._of_document(paper)
 
     def features(self) -> np.ndarray:
-        """Return what is known of each sentence now: (sentences, `STEP_FEATURES`), float32."""
-        words, pairs = self._sums()
-        rates = super().rates()
+        """Return the features of each sentence now: (sentences, features), float32, in the order of `FEATURE_NAMES`."""
+        words, pairs = self._left()
+        rates, number = self._cover.rates(), len(self._sections)
         best = float(rates.max(initial=0))
-        taken = np.zeros(len(rates))
-        taken[self.chosen] = 1
+        taken = np.zeros(number)
+        taken[self._cover.chosen] = 1
         beside = np.pad(taken, 1)
-        now = [
-            *(words, pairs, words / np.maximum(self._whole[0], 1e-9), pairs / np.maximum(self._whole[1], 1e-9)),
-            *(rates, np.full(len(rates), best), rates / max(best, 1e-9)),
-            np.full(len(rates), len(self.chosen)),
-            *(beside[:-2], beside[2:], np.bincount(self._sections, taken)[self._sections]),
-        ]
-        return np.column_stack([self._known, *now]).astype(np.float32)
+        now = {
+            "left_words": words,
+            "left_pairs": pairs,
+            "share_of_words": words / np.maximum(self._whole[0], 1e-9),
+            "share_of_pairs": pairs / np.maximum(self._whole[1], 1e-9),
+            "left_coverage": rates,
+            "best_coverage": np.full(number, best),
+            "share_of_best": rates / max(best, 1e-9),
+            "chosen": np.full(number, taken.sum()),
+            "chosen_before": beside[:-2],
+            "chosen_behind": beside[2:],
+            "chosen_in_section": np.bincount(self._sections, taken)[self._sections],
+        }
+        columns = self._fixed | now
+        return np.column_stack([columns[name] for name in FEATURE_NAMES]).astype(np.float32)
 
-    def _sums(self) -> tuple[np.ndarray, np.ndarray]:
+    def _left(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the weight of words and of pairs that each sentence would cover."""
-        number = len(self.lengths)
         words, pairs = (
-            np.bincount(sentence, self.left[concept], minlength=number)
-            for concept, sentence in (self._words_of, self._pairs_of)
+            np.bincount(sentence, self._cover.left[concept], minlength=len(self._sections))
+            for concept, sentence in (self._words, self._pairs)
         )
         return words, pairs
 
-    def _of_document(self, paper: Paper) -> np.ndarray:
-        """Return what does not change: (sentences, features)."""
-        number, sections = len(self.lengths), paper.sections
-        place, rates = np.arange(number), super().rates()
+    def _of_document(self, paper: Paper) -> dict[str, np.ndarray]:
+        """Return what does not change."""
+        lengths, sections, rates = self._cover.lengths, paper.sections, self._cover.first_rates
+        number = len(lengths)
+        place = np.arange(number)
         words, pairs = self._whole
-        counts = [np.bincount(sentence, minlength=number) for _, sentence in (self._words_of, self._pairs_of)]
-        surest = np.zeros(number)
-        np.maximum.at(surest, self._pairs_of[1], self.left[self._pairs_of[0]])
+        best_pair = np.zeros(number)
+        np.maximum.at(best_pair, self._pairs[1], self._cover.left[self._pairs[0]])
         in_section = place - np.searchsorted(sections, sections)
         in_headings = np.bincount(paper.sentence, np.isin(paper.words.hashes, paper.headings), minlength=number)
         beside = np.pad(rates, 2)
-        of_all = [number, self.lengths.sum(), sections[-1] + 1, words.sum(), pairs.sum()]
-        known = [
-            *(words, pairs, words / np.maximum(counts[0], 1), pairs / np.maximum(counts[1], 1), surest),
-            *(self.lengths, in_headings / self.lengths, paper.centrality, rates, np.argsort(np.argsort(-rates))),
-            *(beside[1:-3] + beside[3:-1], beside[:-4] + beside[4:]),
-            *(place, number - place, place / number, in_section, in_section / np.bincount(sections)[sections]),
-            *(sections, sections / (sections[-1] + 1), paper.kinds[sections]),
-            *(np.full(number, value) for value in of_all),
-        ]
-        return np.column_stack(known)
+        of_document = {
+            "sentences": number,
+            "words": lengths.sum(),
+            "sections": sections[-1] + 1,
+            "expected_words": words.sum(),
+            "expected_pairs": pairs.sum(),
+        }
+        return {
+            "all_words": words,
+            "all_pairs": pairs,
+            "mean_word": words / np.bincount(self._words[1], minlength=number).clip(1),
+            "mean_pair": pairs / np.bincount(self._pairs[1], minlength=number).clip(1),
+            "best_pair": best_pair,
+            "length": lengths,
+            "in_headings": in_headings / lengths,
+            "centrality": paper.centrality,
+            "coverage": rates,
+            "coverage_place": np.argsort(np.argsort(-rates, kind="stable"), kind="stable"),
+            "beside": beside[1:-3] + beside[3:-1],
+            "further": beside[:-4] + beside[4:],
+            "place": place,
+            "from_end": number - place,
+            "share_before": place / number,
+            "place_in_section": in_section,
+            "share_of_section": in_section / np.bincount(sections)[sections],
+            "section": sections,
+            "share_of_sections": sections / (sections[-1] + 1),
+            "kind": paper.kinds[sections],
+            **{name: np.full(number, value) for name, value in of_document.items()},
+        }
 
 
-#: Features of a sentence, as many as `Policed.features` has.
-STEP_FEATURES = 36
+class PolicyChoice(Choice):
+    """Chooses the sentence that trees rate highest, given those that were chosen.
+
+    Args:
+        history: tells the trees of each sentence.
+        cover: the choice that `history` tells of; it takes what is chosen.
+        trees: rate the rows of `History.features`.
+    """
+
+    def __init__(self, history: History, cover: Cover, trees: Trees) -> None:
+        super().__init__(cover.lengths)
+        self.chosen = cover.chosen
+        self._history, self._cover, self._trees = history, cover, trees
+        self._fit = cover.first_rates > 0
+
+    def rates(self) -> np.ndarray:
+        """Return what the trees expect of each sentence; of one that is chosen, unfit, or covers nothing, 0."""
+        rated = self._fit.copy()
+        rated[self.chosen] = False
+        rates = np.zeros(len(rated))
+        # A sentence may add next to nothing, but as long as it fits it does not harm.
+        rates[rated] = np.maximum(self._trees.numbers(self._history.features()[rated]), 1e-9)
+        return rates
+
+    def take(self, sentence: int) -> None:
+        self._cover.take(sentence)

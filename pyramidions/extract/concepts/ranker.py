@@ -5,20 +5,17 @@ from pathlib import Path
 import numpy as np
 
 from pyramidions.base.arguments import checked
-from pyramidions.extract.concepts.coverage import Choice, Cover
+from pyramidions.extract.concepts.coverage import Cover
 from pyramidions.extract.concepts.files import load_concepts
-from pyramidions.extract.concepts.model import POWER, ConceptModel, bonus_of
+from pyramidions.extract.concepts.model import ConceptModel
 from pyramidions.extract.concepts.paper import Paper, paper_of
-from pyramidions.extract.concepts.policy import Policed
+from pyramidions.extract.concepts.policy import History, PolicyChoice
 from pyramidions.extract.concepts.words import hashes_of
 from pyramidions.extract.core import Ranker
 from pyramidions.extract.hiporank import HipoRank
 from pyramidions.extract.selection import Budget
 from pyramidions.text.outline import Outline
 from pyramidions.text.overlap import words_of
-
-#: Sentences that a policy chooses where the budget has no limit.
-_MOST = 100
 
 
 class ConceptRanker(Ranker):
@@ -29,10 +26,10 @@ class ConceptRanker(Ranker):
 
     Args:
         model: knows which concepts are wanted.
-        budget: of the selection, which the choice keeps to; without limits, sentences are chosen while they cover more,
-            or, by a policy, the first 100.
-        query: what the summary answers: its words are wanted more, the rarer they are among the sentences, which are
-            chosen by coverage.
+        budget: of the selection, which the choice keeps to. Without limits, sentences are chosen while they cover more.
+            Beyond the longest extracts that a policy learned from, coverage goes on.
+        query: what the summary answers. Its words are wanted more, the rarer they are among the sentences. Coverage
+            chooses.
     """
 
     @checked
@@ -51,23 +48,32 @@ class ConceptRanker(Ranker):
         if not outline.sentences:
             return np.zeros(0)
         paper = paper_of(outline)
-        choice, most = self._choice(paper)
-        alone = choice.rates()
+        cover = choose(self.model, paper, self.budget, None if self.query is None else hashes_of(self.query))
+        alone = cover.first_rates
         if not alone.any():
             central = HipoRank().rank(outline)
             return central - central.max() - 1
-        choice.fill(Budget(sentences=most) if self.budget == Budget() else self.budget)
         scores = np.where(alone > 0, alone / max(float(alone.max()), 1e-12), -np.inf)
-        scores[choice.chosen] = np.arange(len(choice.chosen), 0, -1) + 1.0
+        scores[cover.chosen] = np.arange(len(cover.chosen), 0, -1) + 1.0
         return scores
 
-    def _choice(self, paper: Paper) -> tuple[Choice, int | None]:
-        """Return how sentences are chosen, and how many without a limit."""
-        wanted = self.model.wanted(paper)
-        if self.query is None and self.model.policy is not None:
-            return Policed(paper, wanted, self.model.policy), _MOST
-        weighed = wanted.weighed(None if self.query is None else hashes_of(self.query))
-        return Cover(weighed, paper.lengths, bonus_of(paper), POWER), None
+
+def choose(model: ConceptModel, paper: Paper, budget: Budget, query: np.ndarray | None = None) -> Cover:
+    """Choose sentences: by the policy of a model, as far as it has learned, then by coverage.
+
+    Args:
+        model: knows which concepts are wanted.
+        paper: the document, of at least one sentence.
+        budget: of the choice.
+        query: hashes of words that are wanted more; coverage alone chooses then.
+    """
+    wanted = model.wanted(paper)
+    cover = wanted.cover(paper, query)
+    if query is None and model.policy is not None:
+        learned = Budget(min(model.longest, budget.words or model.longest), budget.sentences)
+        PolicyChoice(History(paper, wanted, cover), cover, model.policy).fill(learned)
+    cover.fill(budget)
+    return cover
 
 
 def read_ranker(folder: Path) -> ConceptRanker:
