@@ -112,7 +112,7 @@ def _selecting(given: str, name: str, budget: int) -> "SelectSentences":
         return SelectSentences(partial(make_ranker, found.network), budget, about)
     if found.name == ORACLE:
         return SelectByOracle(budget)
-    return SelectSentences(partial(RANKERS.build, str(found.name), {}), budget, {"method": str(found.name)})
+    return SelectSentences(partial(RANKERS.build, found.name, {}), budget, {"method": found.name})
 
 
 #: Gives a command these options together, as `pairing`.

@@ -13,7 +13,7 @@ from pyramidions.extract import Budget, HipoRank, Oracle, Ranker, SelectionRules
 from pyramidions.extract.fitness import fit_for_summary
 from pyramidions.text.outline import Outline
 from pyramidions.text.tokenizer import Tokenizer
-from pyramidions.text.turns import read_outline, spoken
+from pyramidions.text.turns import read_outline, spoken, with_speakers
 
 
 class SelectSentences(Pairing):
@@ -109,10 +109,7 @@ def select_tokens(
     Returns:
         Indices in reading order.
     """
-    texts = list(found.texts)
-    if found.speakers:
-        # As if no speaker said two sentences in a row.
-        texts = [f"{speaker}: {text}" for speaker, text in zip(found.speakers, texts, strict=True)]
+    texts = list(with_speakers(found))
     markers = int(tokenizer.marker_id is not None)
     lengths = [count + markers for count in tokenizer.counts(texts)]
     # A marker between sentences is one less than there are sentences.

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from pyramidions.text.outline import Outline
+from pyramidions.text.turns import with_speakers
 from pyramidions.text.words import UNSPACED, count_words
 
 LEAST_WORDS = 3
@@ -48,14 +49,8 @@ _MARKS = "".join(map(chr, range(33, 48))) + ":;?[]“”‘’…"
 
 
 def lengths_of(outline: Outline) -> "array[int]":
-    """Return the words of each sentence as budgets count them: with its speaker, and without citations.
-
-    Names count in full, as if no speaker said two sentences in a row.
-    """
-    texts: Iterable[str] = outline.texts
-    if outline.speakers:
-        texts = (f"{speaker} {text}" for speaker, text in zip(outline.speakers, texts, strict=True))
-    return array("q", (count_words(CITATION.sub("", text)) for text in texts))
+    """Return the words of each sentence as budgets count them: with its speaker, and without citations."""
+    return array("q", (count_words(CITATION.sub("", text)) for text in with_speakers(outline)))
 
 
 def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:

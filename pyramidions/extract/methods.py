@@ -24,15 +24,15 @@ def known_methods(*others: str) -> tuple[str, ...]:
 
 
 class Method(NamedTuple):
-    """What selects sentences: one of these.
+    """What selects sentences.
 
     Attributes:
-        name: of a method that needs no training.
-        concepts: the folder of a model of concepts.
-        network: the path of a trained network, here or on the hub.
+        name: of a method, or of a model as it was given.
+        concepts: the folder, if it is a model of concepts.
+        network: the path, here or on the hub, if it is a trained network.
     """
 
-    name: str | None = None
+    name: str
     concepts: Path | None = None
     network: Path | None = None
 
@@ -59,7 +59,7 @@ def find_method(given: str | Path, name: str, *others: str) -> Method:
     if str(given) in known:
         path = _SHIPPED / given
         if not path.is_dir():
-            return Method(name=str(given))
+            return Method(str(given))
     elif not path.exists() and not hub_name(given):
         raise UserError(f"`{name}` must be one of {', '.join(known)}, or a trained extractor, but is {str(given)!r}.")
-    return Method(concepts=path) if is_concept_model(path) else Method(network=path)
+    return Method(str(given), concepts=path) if is_concept_model(path) else Method(str(given), network=path)

@@ -84,7 +84,7 @@ class Extractor:
         self.method = str(method)
         found = find_method(method, "method", ORACLE)
         # The oracle's rankers, and those of concepts, differ between documents.
-        named = None if found.name == ORACLE else found.name
+        named = None if found.model is not None or found.name == ORACLE else found.name
         if vectors is not None and (named is None or "vectors" not in RANKERS.arguments(named)):
             raise UserError(f"The method {self.method!r} compares no sentences: vectors have no effect.")
         if options and named is None:

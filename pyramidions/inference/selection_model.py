@@ -42,10 +42,10 @@ def selection(select: str | Path = "hiporank", device: Device | None = None, pre
     """
     found = find_method(select, "select")
     if found.concepts is not None:
-        return Selection(str(select), read_ranker(found.concepts))
+        return Selection(found.name, read_ranker(found.concepts))
     if found.network is not None:
-        return Selection(str(select), LearnedRanker.from_pretrained(found.network, device, precision))
-    return Selection(str(select), RANKERS.build(str(found.name), {}))
+        return Selection(found.name, LearnedRanker.from_pretrained(found.network, device, precision))
+    return Selection(found.name, RANKERS.build(found.name, {}))
 
 
 def make_ranker(path: Path) -> Ranker:

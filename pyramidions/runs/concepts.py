@@ -23,8 +23,10 @@ from pyramidions.text.turns import read_outline
 BLOCK = 250
 #: Documents that trees learn from, and concepts of an order in them, at most.
 DOCUMENTS, MOST_ROWS = 3_000, 1_200_000
-#: Trees of each order.
-ROUNDS = 200
+#: Trees of words, of pairs, and of a policy.
+TREES = 200
+#: Concepts of a leaf, at least.
+LEAST_CONCEPTS = 50
 #: Documents that a concept must stand in to be known by itself.
 LEAST = 5
 #: Parts of the training documents; what is known of a document comes from the other parts.
@@ -50,7 +52,7 @@ class Example(NamedTuple):
 
 
 def read_papers(documents: Iterable[Document], number: int, folder: Path, workers: int) -> None:
-    """Write documents in numbers, `BLOCK` to a file; files that are there are kept.
+    """Write documents as arrays, `BLOCK` to a file; files that are there are kept.
 
     Args:
         documents: with their summaries, always the same ones.
@@ -201,8 +203,8 @@ def fit(folder: Path, counts: Counts, seed: int, on_step: Callable[[str], object
 
     def fitted(name: str, words: Trees | None = None) -> Trees:
         x, y = _sample(folder, counts, words, seed)
-        on_step(f"fitting {ROUNDS} trees of {name} to {len(x):,} concepts")
-        return Trees.of(_classifier(seed).fit(x, y))
+        on_step(f"fitting {TREES} trees of {name} to {len(x):,} concepts")
+        return Trees.of(boosting(seed, LEAST_CONCEPTS, classifies=True).fit(x, y))
 
     words = fitted("words")
     return ConceptModel(counts.known, (words, fitted("pairs", words)))
@@ -233,15 +235,16 @@ def _sample(folder: Path, counts: Counts, words: Trees | None, seed: int) -> tup
     return np.concatenate(rows), np.concatenate(held)
 
 
-def _classifier(seed: int) -> Any:
+def boosting(seed: int, least_rows: int, *, classifies: bool) -> Any:
+    """Return trees to be fitted, with at least so many rows in a leaf, that tell a class or a number."""
     # Nothing else needs it, and it takes a second.
-    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-    return HistGradientBoostingClassifier(
-        max_iter=ROUNDS,
+    return (HistGradientBoostingClassifier if classifies else HistGradientBoostingRegressor)(
+        max_iter=TREES,
         learning_rate=0.08,
         max_leaf_nodes=MOST_LEAVES - 1,
-        min_samples_leaf=50,
+        min_samples_leaf=least_rows,
         early_stopping=False,
         random_state=seed,
     )

@@ -3,25 +3,25 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pyramidions.data.readers import Document
 from pyramidions.extract.concepts.features import pair_keys
-from pyramidions.extract.concepts.model import ConceptModel
+from pyramidions.extract.concepts.model import ConceptModel, WantedConcepts
 from pyramidions.extract.concepts.policy import FEATURE_NAMES, History, PolicyChoice
 from pyramidions.extract.concepts.ranker import choose
-from pyramidions.extract.concepts.trees import MOST_LEAVES, Trees
+from pyramidions.extract.concepts.trees import Trees
 from pyramidions.extract.overlap import Overlap
 from pyramidions.extract.selection import Budget
 from pyramidions.files.parallel import ordered_map
 from pyramidions.files.progress import progress_bar
+from pyramidions.runs import concepts
 from pyramidions.runs.concepts import Counts, Example, learned_from, load_some, read_example
 
-TREES = 200
 #: Sentences of a leaf, at least.
-LEAST_ROWS = 200
+LEAST_SENTENCES = 200
 #: Of the sentences that are open at a step, how many of the best and how many others are learned from.
 BEST, OTHERS = 12, 8
 # Chance that one of so many best ones is chosen in place of the best: other histories are seen, too.
@@ -74,10 +74,11 @@ def fit_policy(
 
     def fitted(seen: list[Steps]) -> Trees:
         rows, added, lengths = (np.concatenate(column) for column in zip(*seen, strict=True))
-        on_step(f"fitting {TREES} trees of the policy to {len(rows):,} sentences")
+        on_step(f"fitting {concepts.TREES} trees of the policy to {len(rows):,} sentences")
         # What a summary of such sentences would recall.
         rates = added * (model.words or 1) / lengths
-        return Trees.of(_regressor(seed).fit(rows, rates, sample_weight=lengths))
+        trees = concepts.boosting(seed, LEAST_SENTENCES, classifies=False)
+        return Trees.of(trees.fit(rows, rates, sample_weight=lengths))
 
     by_coverage = look(None, 0)
     return fitted(by_coverage + look(fitted(by_coverage), 1))
@@ -105,13 +106,14 @@ def _gain(document: Document, model: ConceptModel, policy: Trees) -> float:
     example = read_example(document)
     if not len(example.paper.sizes):
         return 0.0
-    by_policy, by_coverage = (_f1(example, model._replace(policy=trees)) for trees in (policy, None))
+    wanted = model.wanted(example.paper)
+    by_policy, by_coverage = (_f1(example, wanted, model._replace(policy=trees)) for trees in (policy, None))
     return by_policy - by_coverage
 
 
-def _f1(example: Example, model: ConceptModel) -> float:
+def _f1(example: Example, wanted: WantedConcepts, model: ConceptModel) -> float:
     overlaps = _overlaps(example)
-    for sentence in choose(model, example.paper, Budget(model.words or 1)).chosen:
+    for sentence in choose(model, example.paper, wanted, Budget(model.words or 1)).chosen:
         for overlap in overlaps:
             overlap.add(sentence)
     return sum(overlap.f1() for overlap in overlaps) / len(overlaps)
@@ -164,18 +166,4 @@ def _overlaps(example: Example) -> tuple[Overlap, Overlap]:
     return (
         Overlap(words, sentence, number, expected),
         Overlap(pairs[inside], sentence[:-1][inside], number, expected_pairs),
-    )
-
-
-def _regressor(seed: int) -> Any:
-    # Nothing else needs it, and it takes a second.
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
-    return HistGradientBoostingRegressor(
-        max_iter=TREES,
-        learning_rate=0.08,
-        max_leaf_nodes=MOST_LEAVES - 1,
-        min_samples_leaf=LEAST_ROWS,
-        early_stopping=False,
-        random_state=seed,
     )

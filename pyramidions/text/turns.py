@@ -77,6 +77,13 @@ def dialogue_outline(text: str | Lines, on_read: Callable[[int], object] = lambd
     return Outline(units, ("",), tuple(said_by))
 
 
+def with_speakers(outline: Outline) -> Iterable[str]:
+    """Return all sentences, those of a dialogue each behind its speaker, as if none said two in a row."""
+    if not outline.speakers:
+        return outline.texts
+    return (f"{speaker}: {text}" for speaker, text in zip(outline.speakers, outline.texts, strict=True))
+
+
 def spoken(said: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Yield sentences; the first of those that a speaker says in a row begins with the name.
 

@@ -38,7 +38,7 @@ def trained(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(concepts, "BLOCK", 8)
-    monkeypatch.setattr(concepts, "ROUNDS", 3)
+    monkeypatch.setattr(concepts, "TREES", 3)
 
 
 def test_a_stopped_reading_goes_on_to_the_same_bytes(tmp_path: Path) -> None:

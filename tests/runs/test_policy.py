@@ -31,9 +31,8 @@ def documents(number: int) -> Iterator[Document]:
 @pytest.fixture
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConceptModel:
     pytest.importorskip("sklearn")
-    for name, value in (("TREES", 5), ("LEAST_ROWS", 5)):
-        monkeypatch.setattr(policy, name, value)
-    monkeypatch.setattr(concepts, "ROUNDS", 3)
+    monkeypatch.setattr(policy, "LEAST_SENTENCES", 5)
+    monkeypatch.setattr(concepts, "TREES", 5)
     concepts.read_papers(documents(40), 40, tmp_path, workers=1)
     return concepts.fit(tmp_path, concepts.count(tmp_path), seed=1)._replace(words=9)
 

@@ -7,7 +7,7 @@ import numpy as np
 from pyramidions.base.arguments import checked
 from pyramidions.extract.concepts.coverage import Cover
 from pyramidions.extract.concepts.files import load_concepts
-from pyramidions.extract.concepts.model import ConceptModel
+from pyramidions.extract.concepts.model import ConceptModel, WantedConcepts
 from pyramidions.extract.concepts.paper import Paper, paper_of
 from pyramidions.extract.concepts.policy import History, PolicyChoice
 from pyramidions.extract.concepts.words import hashes_of
@@ -48,7 +48,8 @@ class ConceptRanker(Ranker):
         if not outline.sentences:
             return np.zeros(0)
         paper = paper_of(outline)
-        cover = choose(self.model, paper, self.budget, None if self.query is None else hashes_of(self.query))
+        query = None if self.query is None else hashes_of(self.query)
+        cover = choose(self.model, paper, self.model.wanted(paper), self.budget, query)
         alone = cover.first_rates
         if not alone.any():
             central = HipoRank().rank(outline)
@@ -58,16 +59,18 @@ class ConceptRanker(Ranker):
         return scores
 
 
-def choose(model: ConceptModel, paper: Paper, budget: Budget, query: np.ndarray | None = None) -> Cover:
+def choose(
+    model: ConceptModel, paper: Paper, wanted: WantedConcepts, budget: Budget, query: np.ndarray | None = None
+) -> Cover:
     """Choose sentences: by the policy of a model, as far as it has learned, then by coverage.
 
     Args:
-        model: knows which concepts are wanted.
+        model: whose policy chooses.
         paper: the document, of at least one sentence.
+        wanted: its concepts.
         budget: of the choice.
         query: hashes of words that are wanted more; coverage alone chooses then.
     """
-    wanted = model.wanted(paper)
     cover = wanted.cover(paper, query)
     if query is None and model.policy is not None:
         learned = Budget(min(model.longest, budget.words or model.longest), budget.sentences)
