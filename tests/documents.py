@@ -13,21 +13,28 @@ PAGE = "<html><head><title>No</title><style>b{}</style></head><body><nav>menu</n
 
 
 def pdf(*pages: str, picture: bytes = b"", encrypted: bool = False) -> bytes:
-    """Return a file with a line of text and a picture a page; a page is empty where the text is."""
-    kids = " ".join(f"{5 + 2 * number} 0 R" for number in range(len(pages)))
+    """Return a file with a line of text and a picture a page; a page is empty where the text is.
+
+    Fonts are F1; F2, which is bold; F3, of which nothing says which letters it draws; and F4, of fixed width.
+    """
+    kids = " ".join(f"{8 + 2 * number} 0 R" for number in range(len(pages)))
     objects = [
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Kids[%s]/Count %d>>" % (kids.encode(), len(pages)),
         b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
         b"<</Type/XObject/Subtype/Image/Width 1/Height 1/BitsPerComponent 8/ColorSpace/DeviceGray"
         b"/Length %d>>stream\n%s\nendstream" % (len(picture), picture),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica-Bold>>",
+        b"<</Type/Font/Subtype/Type1/BaseFont/Unknown/FirstChar 0/LastChar 127/Widths[%s]"
+        b"/FontDescriptor<</Type/FontDescriptor/FontName/Unknown/Flags 4>>>>" % (b"500 " * 128),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Courier>>",
     ]
     for text in pages:
         stream = f"BT /F1 12 Tf 20 100 Td ({text}) Tj ET /P Do".encode() if text else b"/P Do"
         contents = len(objects) + 2
         objects += [
             b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 200]/Contents %d 0 R" % contents
-            + b"/Resources<</Font<</F1 3 0 R>>/XObject<</P 4 0 R>>>>>>",
+            + b"/Resources<</Font<</F1 3 0 R/F2 5 0 R/F3 6 0 R/F4 7 0 R>>/XObject<</P 4 0 R>>>>>>",
             b"<</Length %d>>stream\n%s\nendstream" % (len(stream), stream),
         ]
     trailer = b"/Root 1 0 R"

@@ -128,10 +128,10 @@ def summarize(
 
     MODEL is what `pyramidions train` or `pyramidions import` made, a checkpoint of fairseq-train, a folder of them (the
     best is taken), or a folder made by `pyramidions export`, on this machine or as OWNER/NAME or OWNER/NAME@REVISION on
-    the Hugging Face hub. FILES end in .txt, .md, .html, .pdf, .docx or .jsonl (or .jsonl.gz, .jsonl.xz), or are folders
-    of such files; without any, standard input is one document. Unreadable files and lines of .jsonl files are reported
-    and skipped; the exit status is then 1. A .jsonl file with an invalid first line is skipped as a whole. Summaries
-    are written in the order of the documents, as soon as they are made.
+    the Hugging Face hub. FILES end in .txt, .md, .html, .pdf, .docx, .vtt, .srt or .jsonl (or .jsonl.gz, .jsonl.xz), or
+    are folders of such files; without any, standard input is one document. Unreadable files and lines of .jsonl files
+    are reported and skipped; the exit status is then 1. A .jsonl file with an invalid first line is skipped as a whole.
+    Summaries are written in the order of the documents, as soon as they are made.
 
     \b
     Example:

@@ -1,5 +1,7 @@
 """Reads the text of files, by format."""
 
+import codecs
+import re
 import signal
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -13,6 +15,7 @@ from pyramidions.documents.markdown_page import markdown_pages
 from pyramidions.documents.page_text import page_text
 from pyramidions.documents.pdf import pdf_text
 from pyramidions.documents.records import known_ending
+from pyramidions.documents.subtitles import subtitle_lines
 from pyramidions.files.bounded import LINE_LIMIT, MEBIBYTE, printable, require_at_most
 from pyramidions.files.lines import decoded
 from pyramidions.files.parallel import KilledError, in_process
@@ -27,11 +30,13 @@ LIMITS = {
     ".htm": 256,
     ".pdf": 256,
     ".docx": 256,
+    ".vtt": 64,
+    ".srt": 64,
     ".jsonl": LINE_LIMIT,
     ".jsonl.gz": LINE_LIMIT,
     ".jsonl.xz": LINE_LIMIT,
 }
-#: What reading one file of a format other than .txt may take: processor time in seconds for each MiB that it begins,
+#: What reading one file of a format other than text may take: processor time in seconds for each MiB that it begins,
 #: and memory in MiB beside `MEMORY_RATIO` times its size. A small file may unpack to much, and the libraries take time
 #: quadratic in some of what they read.
 SECONDS, MEMORY, MEMORY_RATIO = 60, 1024, 8
@@ -40,6 +45,8 @@ UNPACKED, UNPACKED_RATIO = 16, 32
 # mammoth makes headings of Word's own styles, but not of this one. It knows a style by its name, which Word translates,
 # or by its id.
 _TITLE = "p[style-name='Title'] => h1:fresh\np.Title => h1:fresh"
+# Where a page names its encoding, among its first so many bytes, as HTML has it.
+_CHARSET, _HEAD = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE), 1024
 # They take long to import, so that is not done for each file anew.
 _LIBRARIES = {".pdf": ["pypdfium2"], ".docx": ["mammoth"], ".md": ["markdown_it", "mdit_py_plugins"]}
 
@@ -69,6 +76,8 @@ def file_text(path: Path) -> str:
     require_at_most(LIMITS[ending], size, printable(path))
     if ending == ".txt":
         return _text(path)
+    if ending in (".vtt", ".srt"):
+        return "\n".join(subtitle_lines(_text(path).splitlines()))
     for library in _LIBRARIES.get(ending, []):
         import_module(library)
     seconds, memory = SECONDS * (1 + size // MEBIBYTE), MEMORY * MEBIBYTE + MEMORY_RATIO * size
@@ -108,7 +117,24 @@ def _text(path: Path) -> str:
 
 
 def _page(path: Path) -> HeadedText:
-    return page_text(_text(path), printable(path))
+    content = path.read_bytes()
+    try:
+        html = content.decode("utf-8")
+    except UnicodeDecodeError:
+        # A page may say that it has another encoding.
+        said = _CHARSET.search(content[:_HEAD])
+        html = _in_encoding(content, said[1].decode()) if said else ""
+    return page_text((html or decoded(content, printable(path))).removeprefix("\ufeff"), printable(path))
+
+
+def _in_encoding(content: bytes, name: str) -> str:
+    """Decode a page; "" if that fails. Browsers read Latin-1 and ASCII as Windows' encoding, which contains them."""
+    try:
+        known = codecs.lookup(name).name
+        found: str = content.decode("cp1252" if known in ("iso8859-1", "ascii") else known, "replace")
+    except LookupError:
+        return ""
+    return found
 
 
 def _markdown(path: Path) -> HeadedText:

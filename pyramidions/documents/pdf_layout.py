@@ -19,15 +19,20 @@ FEWEST, NEARBY = 3, 7
 LONGEST = 200
 
 _PAGE_NUMBER = re.compile(r"[\W_]*+(?:page|p\.)?\s*(\d{1,5})(?:\s*(?:of|/)\s*\d{1,5})?[\W_]*", re.IGNORECASE)
+_DIGITS_OF_PAGES = 4
 _ROMAN = re.compile(r"[ivxlc]+")
 _DIGITS = re.compile(r"\d+")
 #: Type is larger, and lines stand further apart, from these ratios on.
-_LARGER, _MUCH_LARGER, _APART = 1.1, 1.2, 1.5
+_LARGER, _MUCH_LARGER, _APART = 1.09, 1.2, 1.5
+# Bold headings may be smaller than the text by this ratio.
+_SMALLER = 1.12
 #: Lines of that many words show their size: type that differs by this ratio is other type.
 _FEWEST_WORDS, _OTHER = 4, 1.05
 _MOST_LINES, _MOST_WORDS, _DEEPEST = 3, 20, 6
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _ENDS_SENTENCE = tuple(".:;,…")
+_ABSTRACT, _AFTER_HEADING = re.compile(r"(Abstract|ABSTRACT|Summary) ?[.:—–-]? ?(?=[A-Z])"), " .:—–-"
+_NUMBERED = re.compile(r"\d{1,2}(\.\d{1,2})+\.? [^\W\d_]")
 
 
 _Block = list[PdfLine]
@@ -39,16 +44,16 @@ def without_running_lines(pages: list[list[PdfLine]]) -> list[list[PdfLine]]:
     The first and the last line of a page go if the same line, in type of the same size, is the first or the last of at
     least `FEWEST` pages among `NEARBY` consecutive ones, whatever digits are in it; then the lines next to them, up to
     `DEPTH` at either end. A number alone, or as in "Page 3 of 10", goes if it counts up with the pages, on two of them
-    at least. All other lines stay: those of more than
+    at least; with words beside it, on `FEWEST` of them. All other lines stay: those of more than
     `LONGEST` characters, those that repeat once, the title above a header of the same words in smaller type,
     and all lines of a document of two pages but its page numbers.
     """
-    pages = [list(page) for page in pages]
+    pages, largest = [list(page) for page in pages], _LARGER * _body_size(pages)
     for _ in range(DEPTH):
-        running = _running(pages)
+        running = _running(pages, largest)
         for number, page in enumerate(pages):
             for end in (0, -1):
-                if page and _key(page[end], number) in running:
+                if page and not running.isdisjoint(_keys(page[end], number, largest)):
                     page.pop(end)
     return pages
 
@@ -57,12 +62,11 @@ def without_running_lines(pages: list[list[PdfLine]]) -> list[list[PdfLine]]:
 _Key = tuple[str, int]
 
 
-def _running(pages: list[list[PdfLine]]) -> set[_Key | None]:
+def _running(pages: list[list[PdfLine]], largest: float) -> set[_Key]:
     seen: dict[_Key, list[int]] = defaultdict(list)
     for number, page in enumerate(pages):
-        for key in {_key(line, number) for line in (*page[:1], *page[-1:])}:
-            if key is not None:
-                seen[key].append(number)
+        for key in {key for line in (*page[:1], *page[-1:]) for key in _keys(line, number, largest)}:
+            seen[key].append(number)
     return {key for key, numbers in seen.items() if _are_near(numbers, FEWEST if key[0] else 2)}
 
 
@@ -70,14 +74,21 @@ def _are_near(numbers: list[int], fewest: int) -> bool:
     return any(last - first < NEARBY for first, last in zip(numbers, numbers[fewest - 1 :], strict=False))
 
 
-def _key(line: PdfLine, page: int) -> _Key | None:
+def _keys(line: PdfLine, page: int, largest: float) -> Iterator[_Key]:
     text = " ".join(line.text.split())
     if len(text) > LONGEST:
-        return None
+        return
     if number := _PAGE_NUMBER.fullmatch(text):
-        return "", int(number[1]) - page
+        yield "", int(number[1]) - page
+        return
     words = "i" if _ROMAN.fullmatch(text) else _DIGITS.sub("0", text)
-    return (words, round(line.size)) if any(map(str.isalpha, words)) else None
+    if any(map(str.isalpha, words)):
+        yield words, round(line.size)
+        # The title of a section may change from page to page, beside their numbers. A heading in larger type, beside
+        # its own number, is none.
+        for end in (0, -1) if line.size <= largest else ():
+            if (beside := text.split()[end]).isdecimal() and len(beside) <= _DIGITS_OF_PAGES:
+                yield f"beside {end}", int(beside) - page
 
 
 def laid_out(pages: list[list[PdfLine]]) -> HeadedText:
@@ -125,12 +136,25 @@ def _blocks(pages: list[list[PdfLine]]) -> Iterator[_Block]:
     for page in pages:
         for number, line in enumerate(page):
             gap = page[number - 1].y - line.y if number else 0.0
-            if block and _begins_block(block[-1], line, is_apart=gap > wide):
+            # A column or a page begins with a gap that nobody sees.
+            is_apart = gap > wide or (line.run_in > 0 and gap <= 0)
+            if block and _begins_block(block[-1], line, is_apart=is_apart):
                 yield block
                 block = []
+            if not block and (heading := _run_in(line)):
+                yield [line._replace(text=heading.rstrip(_AFTER_HEADING), is_bold=True)]
+                line = line._replace(text=line.text[len(heading) :].lstrip())
             block.append(line)
     if block:
         yield block
+
+
+def _run_in(line: PdfLine) -> str:
+    """Return the heading that a line begins with; "" if there is none."""
+    if line.run_in and len(line.text[: line.run_in].split()) <= _MOST_WORDS:
+        return line.text[: line.run_in]
+    abstract = _ABSTRACT.match(line.text)
+    return abstract[0] if abstract else ""
 
 
 def _begins_block(above: PdfLine, line: PdfLine, *, is_apart: bool) -> bool:
@@ -155,8 +179,10 @@ def _begins_block(above: PdfLine, line: PdfLine, *, is_apart: bool) -> bool:
 def _is_heading(block: _Block, body: float) -> bool:
     first, text = block[0], " ".join(line.text for line in block).rstrip()
     # Bold cells of tables are smaller than the body in most cases.
-    stands_out = first.size > _LARGER * body or (first.is_bold and first.size * _LARGER > body)
-    is_short = len(block) <= _MOST_LINES and len(text.split()) <= _MOST_WORDS and not text.endswith(_ENDS_SENTENCE)
+    stands_out = first.size > _LARGER * body or (first.is_bold and first.size * _SMALLER > body)
+    is_numbered = _NUMBERED.match(text) is not None
+    ends = text.endswith(_ENDS_SENTENCE) and not (is_numbered and text.endswith("."))
+    is_short = len(block) <= _MOST_LINES and len(text.split()) <= _MOST_WORDS and not ends
     stands_out = stands_out or (len(block) == 1 and is_usual_title(text))
     return body > 0 and stands_out and is_short and _WORD.search(text) is not None
 

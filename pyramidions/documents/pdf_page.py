@@ -16,7 +16,7 @@ SPACE, WIDE = 0.12, 1.5
 #: Most characters of a page that are read.
 MOST_CHARACTERS = 200_000
 
-_BOLD = re.compile("bold|black|heavy|cmbx|cmssbx|sfbx|ecbx|demi|medi(?!um)", re.IGNORECASE)
+_BOLD = re.compile(r"bold|black|heavy|cmbx|cmb\d|cmssbx|sfbx|ecbx|demi|medi(?!um)", re.IGNORECASE)
 _MATH = re.compile(
     "cmmi|cmsy|cmex|cmbsy|msam|msbm|eufm|math|symbol|rsfs|txmi|txsy|pxmi|rmtmi|mtmi|mtsy|mtex|esint|dingbat|wingding",
     re.IGNORECASE,
@@ -27,6 +27,12 @@ _CODE = re.compile(
 #: Characters that no script has: control characters and those of private use.
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ue000-\uf8ff\ufffd\U000f0000-\U0010ffff]")
 _MARK = re.compile(r"[\d*†‡§¶,\s]+")
+# What stands for a code: pdfium puts U+0002 in place of a hyphen at a line's end. Fonts that do not name their letters
+# have TeX's codes, for ligatures in its older and its newer encoding.
+_CODES = {
+    **dict.fromkeys((2, 0xAD), "-"),
+    **{first + place: letters for first in (11, 27) for place, letters in enumerate(("ff", "fi", "fl", "ffi", "ffl"))},
+}
 # Spacing accents, which TeX draws over a letter, and the combining ones.
 _ACCENTS = dict(zip("´`¨ˆ˜¸ˇ¯˚˙", "\u0301\u0300\u0308\u0302\u0303\u0327\u030c\u0304\u030a\u0307", strict=True))
 
@@ -37,13 +43,14 @@ class PdfLine(NamedTuple):
     Attributes:
         text: of the line.
         size: of its type, in points, as most of its characters have it; 0 if unknown.
-        is_bold: all of it.
+        is_bold: all of it, but for formulas and code.
         y: height of its baseline above the bottom of the page, in points.
         left: end of the line, in points from the left.
         right: likewise.
         cells: parts that wide gaps separate.
         math: share of its characters in type for formulas.
         is_code: it is in type of fixed width.
+        run_in: characters of a heading in bold type that ends in a full stop, before other type; 0 without one.
     """
 
     text: str
@@ -55,6 +62,7 @@ class PdfLine(NamedTuple):
     cells: int = 1
     math: float = 0.0
     is_code: bool = False
+    run_in: int = 0
 
 
 class _Font(NamedTuple):
@@ -127,9 +135,9 @@ def _runs(page: Any) -> Iterator[_Run]:
                 begin = _Run("", 0, 0, (y.value, -x.value, -y.value, x.value)[turn], size, turn, _font(found))
             ends = (box.left, box.right), (box.bottom, box.top), (-box.right, -box.left), (-box.top, -box.bottom)
             left, right = ends[begin.turn]
-            # pdfium puts a space without width where it supposes one, and U+0002 in place of a hyphen at a line's end.
+            # pdfium puts a space without width where it supposes one.
             if right > left or code != 32:
-                characters.append(("-" if code in (2, 0xAD) else chr(code), left, right))
+                characters.append((chr(code) if begin.font.is_math else _CODES.get(code, chr(code)), left, right))
         yield from _joined(begin, characters)
     finally:
         text_page.close()
@@ -263,14 +271,44 @@ def _line(runs: list[_Run]) -> PdfLine:
     seen = [run for run in runs if run.text.strip()] or runs
     letters = sum(sizes.values()) or 1
     size = max(sizes, key=sizes.__getitem__)
+    whole = " ".join("".join(text).split())
     return PdfLine(
-        " ".join("".join(text).split()),
+        whole,
         size,
-        all(run.font.is_bold for run in seen),
+        _is_bold(seen),
         next((run.y for run in seen if run.size == size), seen[0].y),
         runs[0].left,
         runs[-1].right,
         cells,
         sum(len(run.text.strip()) for run in seen if run.font.is_math) / letters,
         all(run.font.is_code for run in seen),
+        _run_in(seen, whole),
     )
+
+
+def _is_bold(runs: list[_Run]) -> bool:
+    """Whether all runs are bold, but for formulas and code among them."""
+    bold = [run for run in runs if run.font.is_bold]
+    others = [run for run in runs if not run.font.is_bold]
+    return _letters(bold) >= _letters(others) and all(run.font.is_math or run.font.is_code for run in others)
+
+
+def _letters(runs: list[_Run]) -> int:
+    return sum(len(run.text.strip()) for run in runs)
+
+
+def _run_in(runs: list[_Run], text: str) -> int:
+    """Return the length of a bold beginning that ends in a full stop, before words in other type."""
+    bold = next((number for number, run in enumerate(runs) if not run.font.is_bold and not run.font.is_code), 0)
+    # A bold word may follow, in type of another size.
+    ends = (n for n in range(bold, 0, -1) if n == bold or runs[n].size != runs[n - 1].size)
+    last = next((n for n in ends if runs[n - 1].text.rstrip().endswith(".") and _is_bold(runs[:n])), 0)
+    if not last:
+        return 0
+    # The spaces of a line are not those of its runs.
+    letters = sum(len("".join(run.text.split())) for run in runs[:last])
+    place = 0
+    while letters:
+        letters -= not text[place].isspace()
+        place += 1
+    return place

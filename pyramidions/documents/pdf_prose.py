@@ -38,7 +38,12 @@ _LICENCE = re.compile(
     re.IGNORECASE,
 )
 _NOTE = re.compile(r"(?:\d{1,3}|[*†‡§¶∗]+) ?(?=[^\W\d_]|[\"“(])")
-_CONTENTS = re.compile(r"(?:table of )?contents|list of (?:figures|tables)|index", re.IGNORECASE)
+_CONTENTS = re.compile(
+    r"(?:table of )?contents|list of (?:figures|tables)|index|inhalt(?:sverzeichnis)?|sommaire|table des matières|"
+    r"índice|contenido|indice|sumário|inhoud(?:sopgave)?|sisällys(?:luettelo)?|innehåll|spis treści|оглавление|"
+    r"содержание|目次|目录|目錄",
+    re.IGNORECASE,
+)
 _ABSTRACT = re.compile(r"abstract\b", re.IGNORECASE)
 _LIST_ITEM = re.compile(r"[•◦▪–*\-] |\(?\d{1,3}[.)] |\(?[a-z]\) ")
 _ENDS_SENTENCE = re.compile(r"[.!?:;…][\"'”’)\]»]*$")

@@ -26,7 +26,9 @@ _ADDRESS = re.compile(r"://|^www\.|@|^\W*doi:")
 # Notices that stand in sentences of their own, in any section.
 _NOTICE = re.compile(
     r"all rights reserved|licensee biomed central|creative commons|under the terms of the .{0,100}\blicen[cs]e|"
-    r"permission is (hereby )?granted|^\W*((copyright|©|\(c\)) ?){1,2}(the )?\d{4}|"
+    r"permission is (hereby )?granted|^\W*((copyright|©|\(c\)) ?){1,2}(the )?\d{4}|^\W*copyright (c|©|\(c\)) |"
+    r"redistributions? (and use )?(in|of) (source|binary)|this software is provided|distribute verbatim copies|"
+    r"endorse or promote products derived|as published by the free software foundation|"
     r"^\W*click here for\b|^\W*(see )?(also )?additional files? (\d|<dig>)|"
     r"^.{0,60}\b(supplement(ary|al) \w+|supporting information|additional files?) (\S+ ){0,3}(is|are|can be) "
     r"(freely |also |publicly )?(available|found|accessed)",
@@ -34,6 +36,12 @@ _NOTICE = re.compile(
 )
 # A credit or a pointer, such as "(See below.)".
 _BRACKETED = re.compile(r"[(（][^()（）]*[)）][.。]?")
+# The number of the next entry, in a table of contents.
+_SECTION_NUMBER = re.compile(r"\s\d{1,3}(\.\d{1,3}){2,4}\.$")
+# What a sentence ends in.
+_ENDS = re.compile(r"[.!?…。！？।؟۔](?:[^\w\s]|\s)*$")
+#: Share of the sentences that end as sentences do, from which on the others are fragments.
+_USUALLY = 0.75
 #: Characters of a sentence in which a notice is looked for.
 _MOST = 500
 _CODE_MARK = re.compile(r"[{}=;$#\\|_*`~^]|\(\)|::|->|</?\w+>")
@@ -63,7 +71,9 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
       again and again, such as "Okay";
     - sentences that repeat an earlier one word by word;
     - references, keywords, acknowledgements, licences, pointers to additional files, lists of names, and lines of code;
-    - sentences inside brackets, and those that end in a colon, since what they announce is not there.
+    - sentences inside brackets, and those that end in a colon, since what they announce is not there;
+    - where three of four sentences end as sentences do: those that do not, such as captions, cells of tables and what
+      stands before a formula, and those behind them that begin in lower case.
 
     If a document has no others, the scores stay as they are.
 
@@ -75,11 +85,14 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
     fillers = _fillers(outline.texts) if outline.speakers else frozenset()
     least = LEAST_SPOKEN_WORDS if outline.speakers else LEAST_WORDS
     hashes = np.empty(len(scores), dtype=np.int64)  # a set of texts would take many times their memory
-    fit = np.zeros(len(scores), dtype=bool)
+    fit, ends, goes_on = np.zeros((3, len(scores)), dtype=bool)
     for place, (text, section) in enumerate(zip(outline.texts, outline.sentences.sections, strict=True)):
         spelt = text.casefold()
         fit[place] = not back[section] and _words(spelt, fillers) >= least and not _is_noise(text)
         hashes[place] = hash(spelt)
+        ends[place], goes_on[place] = _ENDS.search(text[-20:]) is not None, text[:1].islower()
+    if not outline.speakers and ends[fit].sum() >= _USUALLY * fit.sum():
+        fit &= ends & ~(goes_on & ~np.concatenate([[True], ends[:-1]]))
     # The first of equal ones stays in front.
     order = np.argsort(hashes, kind="stable")
     hashes = hashes[order]
@@ -127,6 +140,7 @@ def _is_noise(sentence: str) -> bool:
         _NOTICE.search(sentence[:_MOST]) is not None
         or sentence.endswith((":", "："))
         or _BRACKETED.fullmatch(sentence) is not None
+        or _SECTION_NUMBER.search(sentence[-20:]) is not None
         or _is_code(sentence)
         or _names_authors(sentence)
     )

@@ -22,8 +22,10 @@ _MARKDOWN = re.compile(r"[ ]{0,3}(?P<marks>#{1,6})[ \t]+(?P<title>.*)")
 _UNDERLINE = re.compile(r"[ ]{0,3}(=+|-{3,})[ \t]*$")
 #: Begins or ends a listing of code in markdown.
 FENCE = re.compile(r"[ ]{0,3}(```|~~~)")
-_ITEM = re.compile(r"[ \t]*([-*+•‣–]|\(?\d{1,3}[.)]|\(?[a-z][.)])[ \t]+\S")
+_ITEM = re.compile(r"([ \t]*([-*+•‣–]|\(?\d{1,3}[.)]|\(?[a-z][.)])|[ \t]{1,4}o)[ \t]+\S")
 _ENDS_SENTENCE = tuple(".!?:;,…。、！？：；")
+# What somebody says, or what goes on, is no heading.
+_SPOKEN = re.compile(r"^[\"“”„«'‘]|--$|[\"”]$")
 _MOST_CHARACTERS, _MOST_WORDS = 100, 12
 #: A longer line above one that begins in lower case is broken by the width of the page.
 _LONGEST_UNBROKEN = 50
@@ -152,6 +154,8 @@ def _level(line: str, before: str | None, following: str | None) -> int:
     title = line.strip()
     if not _is_short(title) or title.endswith(_ENDS_SENTENCE) or not any(map(str.isalpha, title)):
         return 0
+    if _SPOKEN.search(title) or (_ITEM.match(line) and not _NUMBER.match(title)):
+        return 0
     numbered = _NUMBER.match(title)
     bare = title[numbered.end() :] if numbered else title
     depth = numbered["number"].count(".") + 1 if numbered else 1
@@ -160,7 +164,8 @@ def _level(line: str, before: str | None, following: str | None) -> int:
     if _TITLES.fullmatch(bare) and (stands_apart or bare[0].isupper()):
         return depth
     if bare.isupper() and sum(map(str.isalpha, bare)) > 3:
-        return 1
+        # A notice may be in capitals as a whole.
+        return int(not (before or "").isupper() and not (following or "").isupper())
     goes_on = len(title) > _LONGEST_UNBROKEN and (following or "").strip()[:1].islower()
     # "15 patients" counts patients.
     counts = numbered is not None and numbered["number"].isdigit() and "." not in numbered[0] and bare[0].islower()

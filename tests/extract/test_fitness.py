@@ -40,6 +40,10 @@ def test_a_fragment_is_not_fit(fragment: str) -> None:
         "for (i = 0; i < n; i++) { total += f(x[i]); }",
         ">>> print the sum of all bees",
         "$ git clone the whole thing",
+        "Copyright c Jane Doe and others of the hive",
+        "Redistributions in binary form must reproduce the notice above.",
+        "THIS SOFTWARE IS PROVIDED BY THE BEES AS IT IS.",
+        "4.1 Bees of the north 4.1.1.",
     ],
 )
 def test_noise_is_not_fit(noise: str) -> None:
@@ -59,6 +63,17 @@ def test_noise_is_not_fit(noise: str) -> None:
 )
 def test_what_looks_like_noise_is_fit(sentence: str) -> None:
     assert fit(f"Bees fly very fast.\n\n{sentence}\n\nThey sting us.") == [1, 1, 1]
+
+
+def test_where_sentences_end_what_does_not_end_is_a_fragment() -> None:
+    whole = "Bees fly very fast.\n\nThey sting us (all).\n\nDo they like “it?”\n\nNobody knows this!"
+    for fragment in ("Bees of the north and south", "which holds for all the bees;", "The mean of bees is"):
+        assert fit(f"{whole}\n\n{fragment}") == [1, 1, 1, 1, NO]
+    # What goes on behind it is one, too; a name may begin in lower case elsewhere.
+    assert fit(f"{whole}\n\nThe mean of all is\n\nwhere bees are few.") == [1, 1, 1, 1, NO, NO]
+    assert fit(f"{whole}\n\nzoo is a good package.") == [1] * 5
+    # Lists of changes hold no other lines.
+    assert fit("* add a new bee\n* fix the old bee\n\nBees fly very fast.") == [1, 1, 1]
 
 
 def test_a_short_text_without_spaces_is_a_fragment() -> None:

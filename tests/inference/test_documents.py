@@ -27,6 +27,7 @@ from tables import for_each
 from pyramidions.base.errors import UserError
 from pyramidions.data.readers import Corpus, known_fields
 from pyramidions.documents import file_formats, records, source
+from pyramidions.documents.file_formats import file_text
 from pyramidions.documents.markdown_page import markdown_pages
 from pyramidions.documents.page_text import page_text
 from pyramidions.documents.records import open_records
@@ -319,6 +320,43 @@ def test_a_page_made_to_take_long_does_not(page: str, words: int) -> None:
     assert len(page_text(page).split()) == words
     # The standard library's parser took minutes for most of these.
     assert time.monotonic() - started < 10
+
+
+@for_each(
+    ("content", "text"),
+    [
+        ("<meta charset=iso-8859-1><p>Ça “va”".encode("cp1252"), "Ça “va”"),
+        (
+            '<meta http-equiv="Content-Type" content="text/html; charset=EUC-JP"><p>蜂は飛ぶ'.encode("euc_jp"),
+            "蜂は飛ぶ",
+        ),
+        # What is UTF-8 is no other encoding.
+        ("<meta charset='iso-8859-1'><p>蜂".encode(), "蜂"),
+    ],
+)
+def test_a_page_is_read_in_the_encoding_that_it_names(content: bytes, text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_bytes(content)
+    assert file_text(tmp_path / "a.html").strip() == text
+
+
+@for_each("charset", ["nonsense", "hex", ""])
+def test_a_page_in_no_known_encoding_is_refused(charset: str, tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_bytes(f"<meta charset='{charset}'><p>".encode() + b"\xe7a va")
+    with pytest.raises(UserError, match=r"a\.html: must be UTF-8, but byte \d+ is 0xe7 \(if it is WINDOWS-1252"):
+        file_text(tmp_path / "a.html")
+
+
+def test_subtitles_are_read_as_what_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a.vtt").write_text(
+        "WEBVTT - a talk\n\nNOTE of nobody\n\nSTYLE\n::cue {}\n\n"
+        "1\n00:01.000 --> 00:02.500 align:start\n<v.loud Ann Lee>We "
+        "<i>saw</i>\ntwo bees.</v>\n\n01:00:02.500 --> 01:00:04.000\n<v Bob>Where\n"
+    )
+    assert file_text(tmp_path / "a.vtt") == "Ann Lee: We saw two bees.\nBob: Where"
+    (tmp_path / "a.srt").write_text(
+        "1\n00:00:01,000 --> 00:00:02,000\n{\\an8}It is\n\n2\n00:00:02,000 --> 00:00:03,000\n12 o'clock.\n"
+    )
+    assert file_text(tmp_path / "a.srt") == "It is\n12 o'clock."
 
 
 def test_a_page_that_nests_too_deep_is_refused(tmp_path: Path) -> None:

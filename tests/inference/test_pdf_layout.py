@@ -72,5 +72,30 @@ def test_a_sentence_goes_on_over_pages_and_columns_and_ends_above_a_wide_gap() -
     assert text == "One two\nThree\nfour\nFive six\nSeven\nOne two\nThree\nfour\n\nEight nine\nten"
 
 
+def test_a_heading_may_stand_in_the_first_line_of_its_text(tmp_path: Path) -> None:
+    def drawn(*parts: str) -> str:
+        (tmp_path / "a.pdf").write_bytes(pdf("".join(parts)))
+        return file_text(tmp_path / "a.pdf")
+
+    def in_type(font: str, text: str, size: int = 12) -> str:
+        return f") Tj /{font} {size} Tf ({text}"
+
+    middle = drawn("We have read ", in_type("F2", "1.2. Bees."), in_type("F1", " They fly."))
+    assert middle == "We have read 1.2. Bees. They fly."
+    text = drawn(in_type("F2", "1.2. Bees."), in_type("F1", " They fly and"), ") Tj 0 -14 Td (they sting.")
+    assert text == "1.2. Bees\n\nThey fly and\nthey sting."
+    # A bold word in type of another size is none of the heading; one without a full stop is no heading.
+    assert drawn(in_type("F2", "Bees. "), in_type("F2", "They ", 11), in_type("F1", "fly.")) == "Bees\n\nThey fly."
+    assert drawn(in_type("F2", "Bees "), in_type("F1", "fly.")) == "Bees fly."
+    assert drawn("Abstract We saw bees.") == "Abstract\n\nWe saw bees."
+    assert drawn("Abstract art is seen.") == "Abstract art is seen."
+
+
+def test_code_and_formulas_leave_a_heading_bold(tmp_path: Path) -> None:
+    heading = ") Tj /F2 12 Tf (2.1 The class ) Tj /F4 12 Tf (bee"
+    (tmp_path / "a.pdf").write_bytes(pdf(heading + ") Tj /F1 12 Tf 0 -14 Td (It is a class."))
+    assert file_text(tmp_path / "a.pdf") == "2.1 The class bee\n\nIt is a class."
+
+
 def test_nothing_is_laid_out_as_nothing() -> None:
     assert laid_out([]) == laid_out([[], []]) == ""

@@ -30,6 +30,15 @@ def drawn(folder: Path, text: str) -> str:
     return file_text(folder / "a.pdf")
 
 
+def test_ligatures_are_spelled_out_where_a_font_names_no_letters(tmp_path: Path) -> None:
+    # The codes of TeX's older fonts, then of its newer ones.
+    codes = r"o\013er de\014ne \015ow e\016cient ba\017e, o\033er de\034ne \035ow e\036cient ba\037e"
+    assert (
+        drawn(tmp_path, f") Tj /F3 12 Tf ({codes}")
+        == "offer define flow efficient baffle, offer define flow efficient baffle"
+    )
+
+
 @for_each(
     ("lines", "expected"),
     [

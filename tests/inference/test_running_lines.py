@@ -43,6 +43,17 @@ def test_each_chapter_of_a_long_document_has_a_header_of_its_own() -> None:
     assert left(*pages) == [[chr(97 + number)] for number in range(24)] + pages[24:]
 
 
+def test_a_header_that_changes_from_page_to_page_goes_by_the_page_number_beside_it() -> None:
+    pages = [[f"1.{number} Section {chr(96 + number)} {number + 10}", chr(96 + number)] for number in range(1, 5)]
+    assert left(*pages) == [[chr(96 + number)] for number in range(1, 5)]
+    assert left(*pages[:2]) == pages[:2]
+    # Headings in larger type, beside numbers of their own.
+    body = [PdfLine("text of the page", 10)]
+    chapters = [[PdfLine(f"{number} Chapter {chr(96 + number)}", 16), *body] for number in range(1, 5)]
+    assert without_running_lines([page + body for page in chapters]) != chapters
+    assert [page[0].text for page in without_running_lines(chapters)] == [page[0].text for page in chapters]
+
+
 @for_each(
     "numbers",
     [
