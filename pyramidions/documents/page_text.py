@@ -15,7 +15,7 @@ DEPTH_LIMIT = 2000
 
 # Elements whose contents are not part of the text.
 _NO_TEXT = frozenset(
-    ["script", "style", "noscript", "template", "nav", "svg", "title", "figure", "aside", "footer", "menu"]
+    ["script", "style", "noscript", "template", "nav", "svg", "title", "figure", "aside", "footer", "menu", "dialog"]
 )
 # Inside of these, a header belongs to the text.
 _TEXT = frozenset(["main", "article", "section"])
@@ -35,7 +35,7 @@ _AROUND = frozenset(
         ),
         *("toc", "toc-placeholder", "toctree-wrapper", "table-of-contents", "doc-toc", "banner", "contentinfo"),
         *("complementary", "search", "footer", "headerlink", "copiable-link", "copiable-anchor", "api_metadata"),
-        *("changelog", "docnav"),
+        *("changelog", "docnav", "dialog", "modal"),
     ]
 )
 _MEANINGLESS = frozenset(["div", "ul", "ol", "dl", "table", "details", "p", "a", "span"])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pyramidions.base.results import as_html, brief
-from pyramidions.extract.fitness import CITATION, fit_for_summary, lengths_of
+from pyramidions.extract.fitness import as_extracted, fit_for_summary, lengths_of
 from pyramidions.extract.selection import SelectionRules, select
 from pyramidions.text.outline import Outline
 from pyramidions.text.turns import spoken
@@ -17,7 +17,7 @@ class Extract(NamedTuple):
     """An extracted sentence.
 
     Attributes:
-        text: normalised, without marks of citations that a corpus took out (`<cit>`).
+        text: normalised, without marks of citations that a corpus took out (`<cit>`), notes, and entries of lists.
         position: of the sentence in the document, from 0; headings are not counted.
         section: its heading, "" before the first.
         score: as the method gave it; comparable within a document.
@@ -110,7 +110,7 @@ def extract(outline: Outline, scores: np.ndarray, rules: SelectionRules) -> Extr
     chosen = select(outline.texts, fit_for_summary(outline, scores), rules, lengths_of(outline))
     found = [
         Extract(
-            CITATION.sub("", outline.texts[place]),
+            as_extracted(outline.texts[place]),
             place,
             outline.headings[outline.sentences[place].section],
             float(scores[place]),

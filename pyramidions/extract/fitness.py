@@ -15,8 +15,10 @@ LEAST_WORDS = 3
 #: The same in a dialogue, fillers not counted.
 LEAST_SPOKEN_WORDS = 8
 _BACK_MATTER = re.compile(
-    r"\W*(\d+\.?\s+)?(references|bibliography|works cited|acknowledge?ments?|(licen[cs]e|copyright)( notice)?|"
-    r"key ?words?|index terms|(electronic )?supplement(ary|al) (material|information))\W*",
+    r"\W*(\d+\.?\s+)?(references|bibliography|works cited|acknowledge?ments?|(licen[cs]e|copyright)( notice)?|copying|"
+    r"key ?words?|index terms|(electronic )?supplement(ary|al) (material|information)|literatur(verzeichnis)?|"
+    r"danksagung|r[ée]f[ée]rences( bibliographiques)?|bibliographie|remerciements|referencias|bibliograf[íi]a|"
+    r"agradecimientos|refer[êe]ncias|riferimenti|литература|список литературы|参考文献|参考資料|謝辞)\W*",
     re.IGNORECASE,
 )
 #: What stands for a citation where a corpus took the citations out.
@@ -42,13 +44,24 @@ _SECTION_NUMBER = re.compile(r"\s\d{1,3}(\.\d{1,3}){2,4}\.$")
 _ENDS = re.compile(r"[.!?…。！？।؟۔](?:[^\w\s]|\s)*$")
 #: Share of the sentences that end as sentences do, from which on the others are fragments.
 _USUALLY = 0.75
+#: Share of the sentences that mention a licence, from which on the document is one.
+_FEW = 0.1
 #: Characters of a sentence in which a notice is looked for.
 _MOST = 500
 _CODE_MARK = re.compile(r"[{}=;$#\\|_*`~^]|\(\)|::|->|</?\w+>")
+# What stands for a licence outside of one.
+_LICENCE = re.compile(r"\bthis licen[cs]e\b|general public licen[cs]e", re.IGNORECASE)
+# Marks in front of an entry of a list, and those of notes behind a sentence.
+_BULLET, _ARROW = re.compile(r"[•●▪◦‣·○*–—o-]\s+(?=\w)"), re.compile(r"\s*[↩↑↗]\ufe0e?$")
+# A sentence does not begin so, nor end so: where a line or an address was cut.
+_CUT = re.compile(r"[,;:.)\]](?![.\w])|.*(\b(e\.g|i\.e|cf|vs)|://www\.\w+|//www)\.$|.*(\|\s*\||-----)", re.DOTALL)
+_NUMBERS = re.compile(r"\d+")
+# Words of a label, such as "Changes in Version 1.2", that comes again with other numbers, and how often it does.
+_LABEL, _AGAIN = 6, 3
 _PLACEHOLDER = re.compile(r"<(?:cit|dig)>")
 #: Characters of a line of code for each mark in it, at most.
 _CODE_SHARE = 12
-_PROMPT = re.compile(r">>> |\$ |# \w+ -|[\w.-]{1,40}@[\w.-]{1,40}:|\w{0,20}[=-]?#>? ")
+_PROMPT = re.compile(r">>> |> [\w.]{1,40} ?(\(|<-)|\$ |# \w+ -|[\w.-]{1,40}@[\w.-]{1,40}:|\w{0,20}[=-]?#>? ")
 _JOINS_NAMES = frozenset(
     ["and", "et", "und", "y", "e", "van", "von", "der", "den", "de", "da", "del", "di", "la", "le"]
 )
@@ -58,7 +71,14 @@ _MARKS = "".join(map(chr, range(33, 48))) + ":;?[]“”‘’…"
 
 def lengths_of(outline: Outline) -> "array[int]":
     """Return the words of each sentence as budgets count them: with its speaker, and without citations."""
-    return array("q", (count_words(CITATION.sub("", text)) for text in with_speakers(outline)))
+    return array("q", (count_words(as_extracted(text)) for text in with_speakers(outline)))
+
+
+def as_extracted(sentence: str) -> str:
+    """Return a sentence without marks of citations and notes, and without that of an entry of a list."""
+    bare = _ARROW.sub("", CITATION.sub("", sentence))
+    bullet = _BULLET.match(bare)
+    return bare[bullet.end() :] if bullet else bare
 
 
 def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
@@ -72,6 +92,8 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
     - sentences that repeat an earlier one word by word;
     - references, keywords, acknowledgements, licences, pointers to additional files, lists of names, and lines of code;
     - sentences inside brackets, and those that end in a colon, since what they announce is not there;
+    - lines that repeat a heading, as in a table of contents, or another line with other numbers; and mentions of a
+      licence, where they are few;
     - where three of four sentences end as sentences do: those that do not, such as captions, cells of tables and what
       stands before a formula, and those behind them that begin in lower case.
 
@@ -81,24 +103,56 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
         outline: of the document.
         scores: (sentences,), of its sentences.
     """
-    back = [_BACK_MATTER.fullmatch(heading) is not None for heading in outline.headings]
+    back = _in_back_matter(outline)
+    headings = {_bare(unit.text) for unit in outline.units if unit.is_heading}
     fillers = _fillers(outline.texts) if outline.speakers else frozenset()
     least = LEAST_SPOKEN_WORDS if outline.speakers else LEAST_WORDS
     hashes = np.empty(len(scores), dtype=np.int64)  # a set of texts would take many times their memory
-    fit, ends, goes_on = np.zeros((3, len(scores)), dtype=bool)
-    for place, (text, section) in enumerate(zip(outline.texts, outline.sentences.sections, strict=True)):
+    fit, ends, goes_on, licences = np.zeros((4, len(scores)), dtype=bool)
+    labels = Counter[str]()
+    for place, text in enumerate(outline.texts):
         spelt = text.casefold()
-        fit[place] = not back[section] and _words(spelt, fillers) >= least and not _is_noise(text)
+        fit[place] = not back[place] and _words(spelt, fillers) >= least and not _is_noise(text)
+        fit[place] &= len(text) > _MOST or _bare(text) not in headings
         hashes[place] = hash(spelt)
         ends[place], goes_on[place] = _ENDS.search(text[-20:]) is not None, text[:1].islower()
+        licences[place] = _LICENCE.search(text[:_MOST]) is not None
+        if _is_label(text):
+            labels[_NUMBERS.sub("0", text)] += 1
     if not outline.speakers and ends[fit].sum() >= _USUALLY * fit.sum():
         fit &= ends & ~(goes_on & ~np.concatenate([[True], ends[:-1]]))
+    if licences.mean() < _FEW:
+        fit &= ~licences
+    for place, text in enumerate(outline.texts if max(labels.values(), default=0) >= _AGAIN else ()):
+        fit[place] &= not (_is_label(text) and labels[_NUMBERS.sub("0", text)] >= _AGAIN)
     # The first of equal ones stays in front.
     order = np.argsort(hashes, kind="stable")
     hashes = hashes[order]
     fit[order[1:][hashes[1:] == hashes[:-1]]] = False
     fitting = np.where(fit, scores, -np.inf)
     return fitting if (fitting > -np.inf).any() else scores
+
+
+def _in_back_matter(outline: Outline) -> np.ndarray:
+    """Return whether each sentence stands below a heading of back matter, or in such a section: (sentences,)."""
+    sections = [_BACK_MATTER.fullmatch(heading) is not None for heading in outline.headings]
+    found, below = [], False
+    for unit in outline.units:
+        if unit.is_heading:
+            below = _BACK_MATTER.fullmatch(unit.text) is not None
+        else:
+            found.append(below or sections[unit.section])
+    return np.array(found, dtype=bool)
+
+
+def _bare(line: str) -> str:
+    """Return a line without a number in front, in lower case."""
+    return line.casefold().lstrip("0123456789. ").rstrip(" .")
+
+
+def _is_label(text: str) -> bool:
+    is_short = len(text) <= _MOST and len(text.split()) <= _LABEL
+    return is_short and _NUMBERS.search(text) is not None and _ENDS.search(text) is None
 
 
 def without_back_matter(summary: str) -> str:
@@ -141,6 +195,7 @@ def _is_noise(sentence: str) -> bool:
         or sentence.endswith((":", "："))
         or _BRACKETED.fullmatch(sentence) is not None
         or _SECTION_NUMBER.search(sentence[-20:]) is not None
+        or _CUT.match(sentence[:_MOST]) is not None
         or _is_code(sentence)
         or _names_authors(sentence)
     )

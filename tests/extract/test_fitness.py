@@ -44,6 +44,11 @@ def test_a_fragment_is_not_fit(fragment: str) -> None:
         "Redistributions in binary form must reproduce the notice above.",
         "THIS SOFTWARE IS PROVIDED BY THE BEES AS IT IS.",
         "4.1 Bees of the north 4.1.1.",
+        ", Zl are the bees of the north.",
+        "Many packages have bees (as e.g.",
+        "More about bees stands at https://www.hive.",
+        "The bee | | wasp | has some wings.",
+        "> plot(bees) draws all of them.",
     ],
 )
 def test_noise_is_not_fit(noise: str) -> None:
@@ -103,10 +108,51 @@ def test_a_repetition_is_not_fit() -> None:
     assert fit("Cats are nice. CATS are nice. Dogs are fine. Cats are nice.") == [1, NO, 1, NO]
 
 
-@for_each("heading", ["References", "7. REFERENCES", "Acknowledgements", "Acknowledgment", "License", "Keywords"])
+@for_each(
+    "heading",
+    [
+        "References",
+        "7. REFERENCES",
+        "Acknowledgements",
+        "Acknowledgment",
+        "License",
+        "Keywords",
+        "Literatur",
+        "参考文献",
+    ],
+)
 def test_back_matter_is_not_fit(heading: str) -> None:
     text = f"# Results\n\nBees fly very fast.\n\n# {heading}\n\nDoe wrote about bees in 2001."
     assert fit(text) == [1, NO]
+    # Below a heading of a lower level, it ends at the next one.
+    text = (
+        text.replace(f"# {heading}", f"## {heading}")
+        + "\n\n## Wings\n\nThey have four wings.\n\n# Ends\n\nThat is all there is."
+    )
+    assert fit(text) == [1, NO, 1, 1]
+
+
+def test_a_line_that_repeats_a_heading_is_not_fit() -> None:
+    sections = "# 1 On bees\n\nThey have wings.\n\n# 2. Of bees and wasps\n\nThey have four wings."
+    text = f"Bees fly.\n\nof bees and wasps.\n\n{sections}"
+    assert fit(text)[1:] == [NO, 1, 1]
+
+
+def test_a_label_that_comes_again_with_other_numbers_is_not_fit() -> None:
+    def log(*versions: str) -> str:
+        items = zip(versions, ("old", "new", "big"), strict=True)
+        return "Bees are new.\n\n" + "\n\n".join(
+            f"Changes in version {each}\n\n* a bee, {kind}" for each, kind in items
+        )
+
+    assert fit(log("1.1", "1.2", "1.3")) == [1] + [NO, 1] * 3
+    assert fit(log("1.1", "1.2", "now")) == [1] * 7
+
+
+def test_a_licence_is_mentioned_in_no_extract_unless_the_document_is_one() -> None:
+    few = " ".join(f"Bee {letter} flies very fast." for letter in "abcdefghij")
+    assert fit(f"{few} You may copy it under this licence.") == [1] * 10 + [NO]
+    assert fit("You may copy bees under this licence. Bees fly very fast.") == [1, 1]
 
 
 @for_each(

@@ -137,6 +137,8 @@ def test_a_file_is_read_by_its_path(tmp_path):
 
 
 def test_marks_of_citations_are_left_out():
+    listed = "Title\n\n• Bees fly very fast.↩\n\no They sting us."
+    assert Extractor().extract(listed).text == "Bees fly very fast. They sting us."
     assert Extractor().extract("Bees fly very fast <cit> , and they sting <cit>.").text == (
         "Bees fly very fast , and they sting."
     )
