@@ -142,7 +142,7 @@ def test_a_label_that_comes_again_with_other_numbers_is_not_fit() -> None:
     def log(*versions: str) -> str:
         items = zip(versions, ("old", "new", "big"), strict=True)
         return "Bees are new.\n\n" + "\n\n".join(
-            f"Changes in version {each}\n\n* a bee, {kind}" for each, kind in items
+            f"Changes in version {each}\n\n* one more bee, {kind}" for each, kind in items
         )
 
     assert fit(log("1.1", "1.2", "1.3")) == [1] + [NO, 1] * 3
