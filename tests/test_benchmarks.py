@@ -1,6 +1,9 @@
 """The programs in lab/benchmarks/ run, in a small size, and write what they say."""
 
+import contextlib
 import gc
+import hashlib
+import io
 import json
 import re
 import runpy
@@ -516,6 +519,36 @@ def test_support_compares_a_document_with_another_one(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     assert "4 sentences of 2 summaries" in done.stdout
     assert "| 0.25 (ours) | 100.0% | 0.0% | 100.0% | 0.0% |" in done.stdout
+
+
+def test_documents_are_read_judged_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    reading = pytest.importorskip("reading")
+    names = {each.name for each in reading.documents()}
+    assert names == {each["name"] for each in reading.lines(reading.GOLD / "headings.jsonl")} and len(names) >= 60
+    monkeypatch.setattr(reading, "GOLD", tmp_path)
+    text = (
+        "# On bees\n\n## 1. Wings\n\nBees fly very fast.\n\nThey have four wings.\n\n## Ends\n\nTheir stings hurt all animals."
+    )
+    (tmp_path / "bees.md").write_text(text)
+    row = ["bees", "bees.md", "bees", "1", "bees.md", hashlib.sha256(text.encode()).hexdigest()]
+    header = ",".join(reading.Document._fields)
+    (tmp_path / "documents.csv").write_text(f"{header}\n{','.join([*row, 'book', 'text', 'en', 'MIT', ''])}\n")
+    (tmp_path / "headings.jsonl").write_text('{"name": "bees", "headings": ["Wings", "Stings"]}\n')
+    (tmp_path / "judged.jsonl").write_text("")
+
+    def printed(*flags: object) -> str:
+        monkeypatch.setattr("sys.argv", ["reading.py", *map(str, (tmp_path, *flags))])
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            reading.main()
+        return out.getvalue()
+
+    unjudged = tmp_path / "unjudged.jsonl"
+    assert "| all | 1 | none | none | none | none | 12 | 50.0% (1 of 2) | 1 |" in printed("--unjudged", unjudged)
+    judged = [{**each, "noise": "fragment" * ("all" in each["sentence"])} for each in reading.lines(unjudged)]
+    unjudged.write_text("".join(f"{json.dumps(each)}\n" for each in judged))
+    table = printed("--judged", unjudged)
+    assert f"| all | 1 |{' 33.3% (1 of 3) |' * 4} 0 | 50.0% (1 of 2) | 1 |" in table and table == printed()
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import median
 
 from pyramidions.documents.pdf_page import UNPRINTABLE, PdfLine
-from pyramidions.documents.pdf_prose import is_debris, joined_hyphens, prose, without_notes
+from pyramidions.documents.pdf_prose import joined_hyphens, prose, without_debris, without_notes
 from pyramidions.text.headings import HeadedText, is_usual_title
 
 #: Most lines that are taken from either end of a page.
@@ -95,18 +95,17 @@ def laid_out(pages: list[list[PdfLine]]) -> HeadedText:
     """Return the prose of pages, one line of theirs a line, with an empty line between blocks.
 
     A block ends where the type changes its size clearly or turns bold or back, and above a wide gap, but not before a
-    line that begins in lower case, unless its type is much smaller. The end of a page ends no block: a sentence goes on
-    there. Short blocks in larger or bold type are headings, on one line; the largest type is the highest. Blocks that
-    are no prose are left out, and words that the end of a line cuts are whole.
+    line that begins in lower case, unless its type is much smaller. So does one whose sentence goes on in a formula
+    that is left out. The end of a page ends no block: a sentence goes on there. Short blocks in larger or bold type are
+    headings, on one line; the largest type is the highest. Blocks that are no prose are left out, and words that the
+    end of a line cuts are whole.
 
     Args:
         pages: without running lines.
     """
     body = _body_size(pages)
     pages = [[line._replace(text=UNPRINTABLE.sub("", line.text)) for line in page] for page in pages]
-    pages = joined_hyphens(
-        [[line for line in without_notes(page, body) if not is_debris(line, body)] for page in pages]
-    )
+    pages = joined_hyphens(without_debris([without_notes(page, body) for page in pages], body))
     blocks = [(block, _is_heading(block, body)) for block in _blocks(pages)]
     types = sorted({_type(block[0]) for block, is_heading in blocks if is_heading}, reverse=True)
     levels = {found: min(level, _DEEPEST) for level, found in enumerate(types, 1)}
@@ -158,6 +157,8 @@ def _run_in(line: PdfLine) -> str:
 
 
 def _begins_block(above: PdfLine, line: PdfLine, *, is_apart: bool) -> bool:
+    if above.is_cut:
+        return True
     words, words_above = len(_WORD.findall(line.text)), len(_WORD.findall(above.text))
     smaller, larger = sorted([above.size, line.size])
     # Captions and notes may go before the rest of a sentence.

@@ -51,6 +51,7 @@ class PdfLine(NamedTuple):
         math: share of its characters in type for formulas.
         is_code: it is in type of fixed width.
         run_in: characters of a heading in bold type that ends in a full stop, before other type; 0 without one.
+        is_cut: its sentence goes on in a formula that was left out.
     """
 
     text: str
@@ -63,6 +64,7 @@ class PdfLine(NamedTuple):
     math: float = 0.0
     is_code: bool = False
     run_in: int = 0
+    is_cut: bool = False
 
 
 class _Font(NamedTuple):

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from pyramidions.documents.pdf_page import PdfLine
+from pyramidions.text.headings import CONTENTS
 
 #: A block of lines, and whether it is a heading.
 Block = tuple[list[PdfLine], bool]
@@ -15,6 +16,8 @@ _SMALL = 0.93
 _MOST_LINES = 25
 #: Most lines of a note without a mark.
 _MOST_UNMARKED = 6
+#: A line is a formula from this share of characters in type for formulas on.
+_MATH = 0.3
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
@@ -38,21 +41,17 @@ _LICENCE = re.compile(
     re.IGNORECASE,
 )
 _NOTE = re.compile(r"(?:\d{1,3}|[*†‡§¶∗]+) ?(?=[^\W\d_]|[\"“(])")
-_CONTENTS = re.compile(
-    r"(?:table of )?contents|list of (?:figures|tables)|index|inhalt(?:sverzeichnis)?|sommaire|table des matières|"
-    r"índice|contenido|indice|sumário|inhoud(?:sopgave)?|sisällys(?:luettelo)?|innehåll|spis treści|оглавление|"
-    r"содержание|目次|目录|目錄",
-    re.IGNORECASE,
-)
 _ABSTRACT = re.compile(r"abstract\b", re.IGNORECASE)
 _LIST_ITEM = re.compile(r"[•◦▪–*\-] |\(?\d{1,3}[.)] |\(?[a-z]\) ")
 _ENDS_SENTENCE = re.compile(r"[.!?:;…][\"'”’)\]»]*$")
 _REST = re.compile(r"([^\W\d_][\w'’]*(?:-[^\W\d_][\w'’]*)*)(\S*)\s*")
+# An address that goes on behind the line's end.
+_ADDRESS = re.compile(r"(?:https?://|\bwww\.)\S{0,200}(?:[._?=&-]|(/))$")
 _COMPOUND = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
 
 def joined_hyphens(pages: list[list[PdfLine]]) -> list[list[PdfLine]]:
-    """Return lines in which no hyphen cuts a word: its rest is moved up from the line below, over pages as well.
+    """Return lines whose ends cut no word and no address: the rest is moved up from the line below, over pages as well.
 
     The hyphen goes where the whole word stands in the document, or the word with the hyphen does not; it stays
     before a capital, and where only the word with the hyphen is known.
@@ -70,9 +69,12 @@ def joined_hyphens(pages: list[list[PdfLine]]) -> list[list[PdfLine]]:
                 above = done[cut[0]][cut[1]]
                 rest = _REST.match(line.text)
                 # Other type, as of a figure or a note, does not go on with the word.
-                if rest and abs(above.size - line.size) <= 0.1 * line.size:
-                    joint = "" if _is_whole(above.text.split()[-1][:-1], rest[1], known) else "-"
-                    text = above.text[:-1] + joint + rest[1] + rest[2]
+                address = _ADDRESS.search(above.text)
+                # Behind a slash, an address may be complete.
+                if address and address[1] and not line.text[0].islower():
+                    cut = None
+                elif rest and abs(above.size - line.size) <= 0.1 * line.size:
+                    text = _joined(above.text, rest, known)
                     done[cut[0]][cut[1]] = above._replace(text=text)
                     line = line._replace(text=line.text[rest.end() :])
                     cut = None
@@ -80,9 +82,18 @@ def joined_hyphens(pages: list[list[PdfLine]]) -> list[list[PdfLine]]:
                     cut = None
             if line.text:
                 done[-1].append(line)
-                if line.text.endswith("-") and line.text[-2:-1].isalnum() and not line.is_code:
+                is_cut = line.text.endswith("-") and line.text[-2:-1].isalnum() and not line.is_code
+                if is_cut or _ADDRESS.search(line.text):
                     cut = number, len(done[-1]) - 1
     return done
+
+
+def _joined(above: str, rest: re.Match[str], known: Counter[str]) -> str:
+    """Return a line with the rest of the word, or of the address, that its end cuts."""
+    if _ADDRESS.search(above):
+        return above + rest[0].rstrip()
+    joint = "" if _is_whole(above.split()[-1][:-1], rest[1], known) else "-"
+    return above[:-1] + joint + rest[1] + rest[2]
 
 
 def _is_whole(begin: str, rest: str, known: Counter[str]) -> bool:
@@ -117,6 +128,26 @@ def without_notes(page: list[PdfLine], body: float) -> list[PdfLine]:
     return found
 
 
+def without_debris(pages: list[list[PdfLine]], body: float) -> list[list[PdfLine]]:
+    """Return pages without lines that are no part of a sentence; a line whose sentence goes on in a formula is cut.
+
+    Args:
+        pages: of a document.
+        body: size of most of the text; 0 if no size is known.
+    """
+    found: list[list[PdfLine]] = []
+    last: list[PdfLine] = []  # the page with the last line that stays
+    for page in pages:
+        found.append([])
+        for line in page:
+            if not is_debris(line, body):
+                last = found[-1]
+                last.append(line)
+            elif last and line.math >= _MATH and not _ENDS_SENTENCE.search(last[-1].text):
+                last[-1] = last[-1]._replace(is_cut=True)
+    return found
+
+
 def is_debris(line: PdfLine, body: float) -> bool:
     """Whether a line is no part of a sentence: formulas, rows of tables, and lines of a table of contents.
 
@@ -132,7 +163,7 @@ def is_debris(line: PdfLine, body: float) -> bool:
         # The last word of a paragraph may be a number.
         is_end = line.size == body and line.math == 0 and text[:1].isdigit() and text.endswith((".", ")."))
         return body > 0 and not is_end
-    if line.math >= 0.3:
+    if line.math >= _MATH:
         return len(words) < 4 or line.math >= 0.5
     return len(words) < 2 and len(_FORMULA.findall(text)) >= 2 and 2 * sum(map(len, words)) < len(text)
 
@@ -186,7 +217,7 @@ def _without_contents(blocks: list[Block]) -> list[Block]:
     size = 0.0  # of the heading of a table of contents that one is in
     for block, is_heading in blocks:
         text = " ".join(line.text for line in block)
-        if is_heading and _CONTENTS.fullmatch(text):
+        if is_heading and CONTENTS.fullmatch(text):
             size = block[0].size
         elif size:
             ends_in_number = sum(line.text[-1:].isdigit() for line in block)
@@ -226,7 +257,12 @@ def _is_figure_text(block: list[PdfLine], *, is_small: bool) -> bool:
 
 def _goes_on(above: list[PdfLine], block: list[PdfLine], was_left_out: bool) -> bool:
     text = block[0].text
-    if _ENDS_SENTENCE.search(above[-1].text) or _LIST_ITEM.match(text) or abs(above[-1].size - block[0].size) > 0.5:
+    if (
+        above[-1].is_cut
+        or _ENDS_SENTENCE.search(above[-1].text)
+        or _LIST_ITEM.match(text)
+        or abs(above[-1].size - block[0].size) > 0.5
+    ):
         return False
     # A line that is full ends in the middle of a sentence.
     widths = [line.right - line.left for line in above]

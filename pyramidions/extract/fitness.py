@@ -44,6 +44,8 @@ _SECTION_NUMBER = re.compile(r"\s\d{1,3}(\.\d{1,3}){2,4}\.$")
 _ENDS = re.compile(r"[.!?…。！？।؟۔](?:[^\w\s]|\s)*$")
 #: Share of the sentences that end as sentences do, from which on the others are fragments.
 _USUALLY = 0.75
+# A firm by itself.
+_FIRM, _MOST_OF_FIRM = re.compile(r"\b(Inc|Ltd|LLC|GmbH|Corp)\.?$"), 40
 #: Share of the sentences that mention a licence, from which on the document is one.
 _FEW = 0.1
 #: Characters of a sentence in which a notice is looked for.
@@ -55,6 +57,8 @@ _LICENCE = re.compile(r"\bthis licen[cs]e\b|general public licen[cs]e", re.IGNOR
 _BULLET, _ARROW = re.compile(r"[•●▪◦‣·○*–—o-]\s+(?=\w)"), re.compile(r"\s*[↩↑↗]\ufe0e?$")
 # A sentence does not begin so, nor end so: where a line or an address was cut.
 _CUT = re.compile(r"[,;:.)\]](?![.\w])|.*(\b(e\.g|i\.e|cf|vs)|://www\.\w+|//www)\.$|.*(\|\s*\||-----)", re.DOTALL)
+# The word that a sentence begins with, behind a number in brackets.
+_BEGIN = re.compile(r"(?:\(?\w{1,3}\) )?([^\W\d_]+)(?=[\s,])")
 _NUMBERS = re.compile(r"\d+")
 # Words of a label, such as "Changes in Version 1.2", that comes again with other numbers, and how often it does.
 _LABEL, _AGAIN = 6, 3
@@ -95,7 +99,8 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
     - lines that repeat a heading, as in a table of contents, or another line with other numbers; and mentions of a
       licence, where they are few;
     - where three of four sentences end as sentences do: those that do not, such as captions, cells of tables and what
-      stands before a formula, and those behind them that begin in lower case.
+      stands before a formula, and those behind them that begin in lower case; also others that begin in lower case, by
+      a word that begins a sentence in upper case elsewhere, unlike a name such as "zoo".
 
     If a document has no others, the scores stay as they are.
 
@@ -108,19 +113,27 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
     fillers = _fillers(outline.texts) if outline.speakers else frozenset()
     least = LEAST_SPOKEN_WORDS if outline.speakers else LEAST_WORDS
     hashes = np.empty(len(scores), dtype=np.int64)  # a set of texts would take many times their memory
-    fit, ends, goes_on, licences = np.zeros((4, len(scores)), dtype=bool)
+    fit, ends, licences = np.zeros((3, len(scores)), dtype=bool)
     labels = Counter[str]()
+    lower, upper = dict[int, str](), set[str]()  # words that begin sentences
     for place, text in enumerate(outline.texts):
         spelt = text.casefold()
         fit[place] = not back[place] and _words(spelt, fillers) >= least and not _is_noise(text)
         fit[place] &= len(text) > _MOST or _bare(text) not in headings
         hashes[place] = hash(spelt)
-        ends[place], goes_on[place] = _ENDS.search(text[-20:]) is not None, text[:1].islower()
+        ends[place] = _ENDS.search(text[-20:]) is not None
+        if begins := _BEGIN.match(text):
+            if begins[1].islower():
+                lower[place] = begins[1]
+            else:
+                upper.add(begins[1].lower())
         licences[place] = _LICENCE.search(text[:_MOST]) is not None
         if _is_label(text):
             labels[_NUMBERS.sub("0", text)] += 1
     if not outline.speakers and ends[fit].sum() >= _USUALLY * fit.sum():
-        fit &= ends & ~(goes_on & ~np.concatenate([[True], ends[:-1]]))
+        fit &= ends
+        for place, word in lower.items():
+            fit[place] &= word not in upper and (place == 0 or bool(ends[place - 1]))
     if licences.mean() < _FEW:
         fit &= ~licences
     for place, text in enumerate(outline.texts if max(labels.values(), default=0) >= _AGAIN else ()):
@@ -196,6 +209,7 @@ def _is_noise(sentence: str) -> bool:
         or _BRACKETED.fullmatch(sentence) is not None
         or _SECTION_NUMBER.search(sentence[-20:]) is not None
         or _CUT.match(sentence[:_MOST]) is not None
+        or (len(sentence) <= _MOST_OF_FIRM and _FIRM.search(sentence) is not None)
         or _is_code(sentence)
         or _names_authors(sentence)
     )

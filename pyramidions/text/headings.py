@@ -16,6 +16,17 @@ _TITLES = re.compile(
     r"appendix|appendices|supplementary materials?)",
     re.IGNORECASE,
 )
+#: Titles of tables of contents and of indexes.
+CONTENTS = re.compile(
+    r"(?:table of )?contents|list of (?:figures|tables)|index|inhalt(?:sverzeichnis)?|sommaire|table des matières|"
+    r"índice|contenido|indice|sumário|inhoud(?:sopgave)?|sisällys(?:luettelo)?|innehåll|spis treści|оглавление|"
+    r"содержание|目次|目录|目錄",
+    re.IGNORECASE,
+)
+#: Most lines of a table of contents.
+_MOST_ENTRIES = 2_000
+# What may stand in front of an entry's number, and the number of its page.
+_CHAPTER, _PAGE = re.compile(r"^[^\W\d_]{4,9} (?=[\dIVX]+[.:])"), re.compile(r"[\s.…]*\d*\s*$")
 # "2", "2.", "2.1", "A.1", "A.", "IV."; a letter alone may be a word.
 _NUMBER = re.compile(r"(?P<number>\d{1,2}(\.\d{1,2})*|[A-Z](\.\d{1,2})+|([A-Z]|[IVX]{1,5})(?=\.))\.?[ \t]+(?=[^\W\d_])")
 _MARKDOWN = re.compile(r"[ ]{0,3}(?P<marks>#{1,6})[ \t]+(?P<title>.*)")
@@ -26,7 +37,7 @@ _ITEM = re.compile(r"([ \t]*([-*+•‣–]|\(?\d{1,3}[.)]|\(?[a-z][.)])|[ \t]{1
 _ENDS_SENTENCE = tuple(".!?:;,…。、！？：；")
 # What somebody says, or what goes on, is no heading.
 _SPOKEN = re.compile(r"^[\"“”„«'‘]|--$|[\"”]$")
-_MOST_CHARACTERS, _MOST_WORDS = 100, 12
+_MOST_CHARACTERS, _MOST_WORDS, _SHORT_WORD = 100, 12, 4
 #: A longer line above one that begins in lower case is broken by the width of the page.
 _LONGEST_UNBROKEN = 50
 #: The level of a short line that stands for itself, below that of numbers, capitals and known titles.
@@ -92,15 +103,19 @@ def headed_lines(text: str | Lines) -> Iterator[Line]:
 
     Headings are those of a `HeadedText`, or of markdown; and, in plain text, short lines that end in no punctuation, if
     they are numbered, in capitals, a usual title of a section ("Methods"), or stand below an empty line and above text.
-    Two headings that are known or marked suffice: nothing else is a heading then.
+    Two headings that are known or marked suffice: nothing else is a heading then. A table of contents in plain text is
+    left out, from its title to where its first entry comes again.
     """
     lines = text if callable(text) else partial(lines_of, text)
     if isinstance(text, HeadedText):
         yield from _known_lines(text, lines)
         return
     is_markdown = len(list(islice(filter(_MARKDOWN.match, lines()), 2))) > 1
+    contents = _contents(lines())
     fenced = skipped = False
-    for before, line, following in _with_neighbours(lines()):
+    for number, (before, line, following) in enumerate(_with_neighbours(lines())):
+        if number in contents:
+            continue
         if skipped:
             skipped = False
             continue
@@ -116,6 +131,29 @@ def headed_lines(text: str | Lines) -> Iterator[Line]:
             yield Line(line.strip(), 1 if "=" in following else 2)
         else:
             yield Line(line, 0 if is_markdown else _level(line, before, following), bool(_ITEM.match(line)))
+
+
+def _contents(lines: Iterable[str]) -> range:
+    """Return the numbers of the lines of a table of contents; empty without one."""
+    title, first = 0, ""
+    for number, line in enumerate(lines):
+        if first:
+            if number - title > _MOST_ENTRIES:
+                break
+            if len(line) <= _MOST_CHARACTERS and _entry(line) == first:
+                return range(title, number)
+        elif title and len(line) <= _MOST_CHARACTERS:
+            first = _entry(line)
+        elif len(line) <= _MOST_CHARACTERS and CONTENTS.fullmatch(line.strip()):
+            title = number
+    return range(0)
+
+
+def _entry(line: str) -> str:
+    """Return an entry of a table of contents without its number and that of its page."""
+    bare = _PAGE.sub("", _CHAPTER.sub("", line.strip()))
+    numbered = _NUMBER.match(bare)
+    return bare[numbered.end() :] if numbered else bare
 
 
 def _known_lines(text: HeadedText, lines: Lines) -> Iterator[Line]:
@@ -152,7 +190,8 @@ def is_usual_title(line: str) -> bool:
 def _level(line: str, before: str | None, following: str | None) -> int:
     """Return the level of a heading in plain text, 0 for a line that is none."""
     title = line.strip()
-    if not _is_short(title) or title.endswith(_ENDS_SENTENCE) or not any(map(str.isalpha, title)):
+    ends = title.endswith(_ENDS_SENTENCE) and not _is_numbered_title(title, before, following)
+    if not _is_short(title) or ends or not any(map(str.isalpha, title)):
         return 0
     if _SPOKEN.search(title) or (_ITEM.match(line) and not _NUMBER.match(title)):
         return 0
@@ -174,6 +213,15 @@ def _level(line: str, before: str | None, following: str | None) -> int:
     if numbered and stands_apart and not goes_on:
         return depth
     return _SHORT_LINE if following is not None and _stands_above_text(line, before, following) else 0
+
+
+def _is_numbered_title(title: str, before: str | None, following: str | None) -> bool:
+    """Whether a line such as "3. Rights of Bees." stands alone, with all of its longer words in capitals."""
+    numbered = _NUMBER.match(title)
+    if numbered is None or not title.endswith(".") or (before or "").strip() or (following or "").strip():
+        return False
+    words = [word for word in title[numbered.end() :].split() if len(word) > _SHORT_WORD]
+    return bool(words) and all(word[0].isupper() for word in words)
 
 
 def _stands_above_text(line: str, before: str | None, following: str) -> bool:

@@ -49,6 +49,7 @@ def test_a_fragment_is_not_fit(fragment: str) -> None:
         "More about bees stands at https://www.hive.",
         "The bee | | wasp | has some wings.",
         "> plot(bees) draws all of them.",
+        "Bee and Wasp, Inc.",
     ],
 )
 def test_noise_is_not_fit(noise: str) -> None:
@@ -77,6 +78,8 @@ def test_where_sentences_end_what_does_not_end_is_a_fragment() -> None:
     # What goes on behind it is one, too; a name may begin in lower case elsewhere.
     assert fit(f"{whole}\n\nThe mean of all is\n\nwhere bees are few.") == [1, 1, 1, 1, NO, NO]
     assert fit(f"{whole}\n\nzoo is a good package.") == [1] * 5
+    # A word that also begins a sentence is no name.
+    assert fit(f"{whole}\n\nnobody and no bee.\n\n(2) they sting and fly.") == [1] * 4 + [NO] * 2
     # Lists of changes hold no other lines.
     assert fit("* add a new bee\n* fix the old bee\n\nBees fly very fast.") == [1, 1, 1]
 

@@ -97,5 +97,14 @@ def test_code_and_formulas_leave_a_heading_bold(tmp_path: Path) -> None:
     assert file_text(tmp_path / "a.pdf") == "2.1 The class bee\n\nIt is a class."
 
 
+def test_a_formula_that_is_left_out_cuts_its_sentence() -> None:
+    text, formula, rest = "The mean of all the bees is", "x = y + z", "where x is the mean of bees."
+    page = [PdfLine(each, 10.0, False, 700.0 - 12 * place, 0, 200) for place, each in enumerate((text, formula, rest))]
+    assert laid_out([page]) == f"{text}\n{rest}"
+    page[1] = page[1]._replace(math=0.9)
+    assert laid_out([page]) == laid_out([page[:2], page[2:]]) == f"{text}\n\n{rest}"
+    assert laid_out([[page[0]._replace(text=f"{text}."), *page[1:]]]) == f"{text}.\n{rest}"
+
+
 def test_nothing_is_laid_out_as_nothing() -> None:
     assert laid_out([]) == laid_out([[], []]) == ""

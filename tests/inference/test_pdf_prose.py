@@ -48,6 +48,10 @@ def test_ligatures_are_spelled_out_where_a_font_names_no_letters(tmp_path: Path)
         (["is client-driven", "by client-", "driven work"], ["is client-driven", "by client-driven", "work"]),
         (["a non-", "Byzantine fault"], ["a non-Byzantine", "fault"]),
         (["a semi-", "group"], ["a semigroup"]),
+        (["see https://a.", "org/b and"], ["see https://a.org/b", "and"]),
+        (["see https://a.org/b-", "c"], ["see https://a.org/b-c"]),
+        # It may end there.
+        (["see https://a.org/", "Then go"], ["see https://a.org/", "Then go"]),
         (["the ranges 1-", "2 and"], ["the ranges 1-", "2 and"]),
     ],
 )

@@ -76,6 +76,29 @@ def test_a_short_line_that_ends_in_punctuation_is_a_sentence():
     assert outline("It works.\n\nIt is very fast indeed, too.").headings == ("",)
 
 
+def test_speech_items_and_notices_in_capitals_are_no_headings() -> None:
+    assert headings(
+        'Title\n\nIt began.\n\n"THEIRS--"\nhe said to all of them again.\n\nI WILL--\nThen it was over for good.'
+    ) == ["Title"]
+    assert headings("Title\n\nIt began.\n\n* CLEAR\nforgets all of the bees at once.") == ["Title"]
+    notice = "IN NO EVENT SHALL BEES\nBE LIABLE FOR HONEY, WAX\nOR OTHER THINGS OF BEES."
+    assert headings(f"Title\n\nIt began.\n\n{notice}") == ["Title"]
+
+
+def test_a_numbered_title_with_a_full_stop_is_a_heading_where_it_stands_alone() -> None:
+    text = "A law of bees.\n\n  {}\n\nThey have rights."
+    assert headings(text.format("1. Rights of Bees.")) == ["1. Rights of Bees."]
+    assert headings(text.format("1. The rights of bees.")) == headings(text.format("Rights of Bees.")) == []
+
+
+def test_a_table_of_contents_is_left_out_up_to_where_its_first_entry_comes_again() -> None:
+    contents = "Table of Contents\n\n1. Bees ..... 2\n1.1. Wings\n\n2. Wasps 9\n\n"
+    body = "Chapter 1. Bees\n\nBees fly fast.\n\n2. Wasps\n\nWasps sting."
+    assert outline(f"On insects.\n\n{contents}{body}").units == outline(f"On insects.\n\n{body}").units
+    # One whose entries do not come again may be anything.
+    assert "2. Wasps 9" in headings(f"{contents}Bees fly fast.")
+
+
 def test_a_sentence_does_not_cross_an_empty_line_or_a_heading():
     found = outline("# One\nno full stop\n\nanother paragraph\n# Two\nend")
     assert [unit.text for unit in found.sentences] == ["no full stop", "another paragraph", "end"]
@@ -90,6 +113,10 @@ def test_a_sentence_crosses_the_end_of_a_line():
 
 def test_a_hyphenated_word_is_joined():
     assert outline("A summa-\nrizer of docu-\n ments.").sentences == [Unit("A summarizer of documents.", 0)]
+
+
+def test_an_item_may_begin_with_the_letter_o() -> None:
+    assert outline("News.\n\n  o Bees fly\n    fast\n  o Wasps do").texts[1:] == ["o Bees fly fast", "o Wasps do"]
 
 
 def test_items_of_a_list_are_sentences_of_their_own():
