@@ -527,9 +527,8 @@ def test_documents_are_read_judged_and_counted(tmp_path: Path, monkeypatch: pyte
     names = {each.name for each in reading.documents()}
     assert names == {each["name"] for each in reading.lines(reading.GOLD / "headings.jsonl")} and len(names) >= 60
     monkeypatch.setattr(reading, "GOLD", tmp_path)
-    text = (
-        "# On bees\n\n## 1. Wings\n\nBees fly very fast.\n\nThey have four wings.\n\n## Ends\n\nTheir stings hurt all animals."
-    )
+    wings, ends = "Bees fly very fast.\n\nThey have four wings.", "Their stings hurt all animals."
+    text = f"# On bees\n\n## 1. Wings\n\n{wings}\n\n## Ends\n\n{ends}"
     (tmp_path / "bees.md").write_text(text)
     row = ["bees", "bees.md", "bees", "1", "bees.md", hashlib.sha256(text.encode()).hexdigest()]
     header = ",".join(reading.Document._fields)
