@@ -142,7 +142,9 @@ def _blocks(pages: list[list[PdfLine]]) -> Iterator[_Block]:
                 block = []
             if not block and (heading := _run_in(line)):
                 yield [line._replace(text=heading.rstrip(_AFTER_HEADING), is_bold=True)]
-                line = line._replace(text=line.text[len(heading) :].lstrip())
+                # Most of the line may have been the heading: its text goes on in the line below.
+                below = page[number + 1] if number + 1 < len(page) else line
+                line = line._replace(text=line.text[len(heading) :].lstrip(), size=below.size)
             block.append(line)
     if block:
         yield block

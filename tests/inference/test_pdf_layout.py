@@ -84,6 +84,11 @@ def test_a_heading_may_stand_in_the_first_line_of_its_text(tmp_path: Path) -> No
     assert middle == "We have read 1.2. Bees. They fly."
     text = drawn(in_type("F2", "1.2. Bees."), in_type("F1", " They fly and"), ") Tj 0 -14 Td (they sting.")
     assert text == "1.2. Bees\n\nThey fly and\nthey sting."
+    # The heading is most of the line, in type of another size.
+    text = drawn(
+        in_type("F2", "1.2. Bees that fly.", 9), in_type("F1", " They"), ") Tj 0 -14 Td (Fly and sting all of us."
+    )
+    assert text == "1.2. Bees that fly\n\nThey\nFly and sting all of us."
     # A bold word in type of another size is none of the heading; one without a full stop is no heading.
     assert drawn(in_type("F2", "Bees. "), in_type("F2", "They ", 11), in_type("F1", "fly.")) == "Bees\n\nThey fly."
     assert drawn(in_type("F2", "Bees "), in_type("F1", "fly.")) == "Bees fly."
