@@ -54,7 +54,7 @@ _CODE_MARK = re.compile(r"[{}=;$#\\|_*`~^]|\(\)|::|->|</?\w+>")
 # What stands for a licence outside of one.
 _LICENCE = re.compile(r"\bthis licen[cs]e\b|general public licen[cs]e", re.IGNORECASE)
 # Marks in front of an entry of a list, and those of notes behind a sentence.
-_BULLET, _ARROW = re.compile(r"[•●▪◦‣·○*–—o-]\s+(?=\w)"), re.compile(r"\s*[↩↑↗]\ufe0e?$")
+_BULLET, _ARROW = re.compile(r"[•●▪◦‣·○*–—o-]\s+(?=\w)"), re.compile(r"[↩↑↗]\ufe0e?$")
 # A sentence does not begin so, nor end so: where a line or an address was cut.
 _CUT = re.compile(r"[,;:.)\]](?![.\w])|.*(\b(e\.g|i\.e|cf|vs)|://www\.\w+|//www)\.$|.*(\|\s*\||-----)", re.DOTALL)
 # The word that a sentence begins with, behind a number in brackets.
@@ -80,7 +80,7 @@ def lengths_of(outline: Outline) -> "array[int]":
 
 def as_extracted(sentence: str) -> str:
     """Return a sentence without marks of citations and notes, and without that of an entry of a list."""
-    bare = _ARROW.sub("", CITATION.sub("", sentence))
+    bare = _ARROW.sub("", CITATION.sub("", sentence)).rstrip()
     bullet = _BULLET.match(bare)
     return bare[bullet.end() :] if bullet else bare
 

@@ -25,8 +25,8 @@ CONTENTS = re.compile(
 )
 #: Most lines of a table of contents.
 _MOST_ENTRIES = 2_000
-# What may stand in front of an entry's number, and the number of its page.
-_CHAPTER, _PAGE = re.compile(r"^[^\W\d_]{4,9} (?=[\dIVX]+[.:])"), re.compile(r"[\s.…]*\d*\s*$")
+# What may stand in front of an entry's number.
+_CHAPTER = re.compile(r"^[^\W\d_]{4,9} (?=[\dIVX]{1,5}[.:])")
 # "2", "2.", "2.1", "A.1", "A.", "IV."; a letter alone may be a word.
 _NUMBER = re.compile(r"(?P<number>\d{1,2}(\.\d{1,2})*|[A-Z](\.\d{1,2})+|([A-Z]|[IVX]{1,5})(?=\.))\.?[ \t]+(?=[^\W\d_])")
 _MARKDOWN = re.compile(r"[ ]{0,3}(?P<marks>#{1,6})[ \t]+(?P<title>.*)")
@@ -151,7 +151,7 @@ def _contents(lines: Iterable[str]) -> range:
 
 def _entry(line: str) -> str:
     """Return an entry of a table of contents without its number and that of its page."""
-    bare = _PAGE.sub("", _CHAPTER.sub("", line.strip()))
+    bare = _CHAPTER.sub("", line.strip()).rstrip("0123456789").rstrip(" \t.…")
     numbered = _NUMBER.match(bare)
     return bare[numbered.end() :] if numbered else bare
 
