@@ -349,7 +349,7 @@ def main() -> None:
         given.unjudged.write_text("".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in made))
     if given.out is not None:
         about = {
-            "command": " ".join(["python", "lab/benchmarks/reading.py", "documents", "--out", given.out.name]),
+            "command": " ".join(["python", "lab/benchmarks/reading.py", "documents", "--out", str(given.out)]),
             "commit": commit(),
             "versions": versions(),
             "documents": rows,
