@@ -132,7 +132,7 @@ def _in_encoding(content: bytes, name: str) -> str:
     try:
         known = codecs.lookup(name).name
         found: str = content.decode("cp1252" if known in ("iso8859-1", "ascii") else known, "replace")
-    except LookupError:
+    except (LookupError, UnicodeError):  # some of Python's encodings are for no text
         return ""
     return found
 

@@ -140,7 +140,7 @@ def _blocks(pages: list[list[PdfLine]]) -> Iterator[_Block]:
             if block and _begins_block(block[-1], line, is_apart=is_apart):
                 yield block
                 block = []
-            if not block and (heading := _run_in(line)):
+            if not block and (heading := _leading_heading(line)):
                 yield [line._replace(text=heading.rstrip(_AFTER_HEADING), is_bold=True)]
                 # Most of the line may have been the heading: its text goes on in the line below.
                 below = page[number + 1] if number + 1 < len(page) else line
@@ -150,7 +150,7 @@ def _blocks(pages: list[list[PdfLine]]) -> Iterator[_Block]:
         yield block
 
 
-def _run_in(line: PdfLine) -> str:
+def _leading_heading(line: PdfLine) -> str:
     """Return the heading that a line begins with; "" if there is none."""
     if line.run_in and len(line.text[: line.run_in].split()) <= _MOST_WORDS:
         return line.text[: line.run_in]

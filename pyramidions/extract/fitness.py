@@ -56,7 +56,7 @@ _LICENCE = re.compile(r"\bthis licen[cs]e\b|general public licen[cs]e", re.IGNOR
 # Marks in front of an entry of a list, and those of notes behind a sentence.
 _BULLET, _ARROW = re.compile(r"[•●▪◦‣·○*–—o-]\s+(?=\w)"), re.compile(r"[↩↑↗]\ufe0e?$")
 # A sentence does not begin so, nor end so: where a line or an address was cut.
-_CUT = re.compile(r"[,;:.)\]](?![.\w])|.*(\b(e\.g|i\.e|cf|vs)|://www\.\w+|//www)\.$|.*(\|\s*\||-----)", re.DOTALL)
+_CUT = re.compile(r"^[,;:.)\]](?![.\w])|(\b(e\.g|i\.e|cf|vs)|://www\.\w{1,80}|//www)\.$|\| ?\||-----")
 # The word that a sentence begins with, behind a number in brackets.
 _BEGIN = re.compile(r"(?:\(?\w{1,3}\) )?([^\W\d_]+)(?=[\s,])")
 _NUMBERS = re.compile(r"\d+")
@@ -208,7 +208,7 @@ def _is_noise(sentence: str) -> bool:
         or sentence.endswith((":", "："))
         or _BRACKETED.fullmatch(sentence) is not None
         or _SECTION_NUMBER.search(sentence[-20:]) is not None
-        or _CUT.match(sentence[:_MOST]) is not None
+        or _CUT.search(sentence[:_MOST]) is not None
         or (len(sentence) <= _MOST_OF_FIRM and _FIRM.search(sentence) is not None)
         or _is_code(sentence)
         or _names_authors(sentence)

@@ -135,14 +135,15 @@ def headed_lines(text: str | Lines) -> Iterator[Line]:
 
 def _contents(lines: Iterable[str]) -> range:
     """Return the numbers of the lines of a table of contents; empty without one."""
-    title, first = 0, ""
+    title: int | None = None
+    first = ""
     for number, line in enumerate(lines):
-        if first:
+        if title is not None and first:
             if number - title > _MOST_ENTRIES:
                 break
             if len(line) <= _MOST_CHARACTERS and _entry(line) == first:
                 return range(title, number)
-        elif title and len(line) <= _MOST_CHARACTERS:
+        elif title is not None and len(line) <= _MOST_CHARACTERS:
             first = _entry(line)
         elif len(line) <= _MOST_CHARACTERS and CONTENTS.fullmatch(line.strip()):
             title = number

@@ -339,7 +339,7 @@ def test_a_page_is_read_in_the_encoding_that_it_names(content: bytes, text: str,
     assert file_text(tmp_path / "a.html").strip() == text
 
 
-@for_each("charset", ["nonsense", "hex", ""])
+@for_each("charset", ["nonsense", "hex", "undefined", "idna", ""])
 def test_a_page_in_no_known_encoding_is_refused(charset: str, tmp_path: Path) -> None:
     (tmp_path / "a.html").write_bytes(f"<meta charset='{charset}'><p>".encode() + b"\xe7a va")
     with pytest.raises(UserError, match=r"a\.html: must be UTF-8, but byte \d+ is 0xe7 \(if it is WINDOWS-1252"):

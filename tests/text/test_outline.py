@@ -95,6 +95,7 @@ def test_a_table_of_contents_is_left_out_up_to_where_its_first_entry_comes_again
     contents = "Table of Contents\n\n1. Bees ..... 2\n1.1. Wings\n\n2. Wasps 9\n\n"
     body = "Chapter 1. Bees\n\nBees fly fast.\n\n2. Wasps\n\nWasps sting."
     assert outline(f"On insects.\n\n{contents}{body}").units == outline(f"On insects.\n\n{body}").units
+    assert "1.1. Wings" not in " ".join(unit.text for unit in outline(f"{contents}{body}").units)
     # One whose entries do not come again may be anything.
     assert "2. Wasps 9" in headings(f"{contents}Bees fly fast.")
 
