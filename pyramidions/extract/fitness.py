@@ -56,7 +56,10 @@ _LICENCE = re.compile(r"\bthis licen[cs]e\b|general public licen[cs]e", re.IGNOR
 # Marks in front of an entry of a list, and those of notes behind a sentence.
 _BULLET, _ARROW = re.compile(r"[•●▪◦‣·○*–—o-]\s+(?=\w)"), re.compile(r"[↩↑↗]\ufe0e?$")
 # A sentence does not begin so, nor end so: where a line or an address was cut.
-_CUT = re.compile(r"^[,;:.)\]](?![.\w])|(\b(e\.g|i\.e|cf|vs)|://www\.\w{1,80}|//www)\.$|\| ?\||-----")
+_CUT = re.compile(r"[,;:.)\]](?![.\w])")
+_CUT_OFF = re.compile(r"(\b(e\.g|i\.e|cf|vs)|//www|://www\.\w{1,80})\.$")
+# Of tables that are drawn.
+_RULES = ("||", "| |", "-----")
 # The word that a sentence begins with, behind a number in brackets.
 _BEGIN = re.compile(r"(?:\(?\w{1,3}\) )?([^\W\d_]+)(?=[\s,])")
 _NUMBERS = re.compile(r"\d+")
@@ -127,7 +130,7 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
                 lower[place] = begins[1]
             else:
                 upper.add(begins[1].lower())
-        licences[place] = _LICENCE.search(text[:_MOST]) is not None
+        licences[place] = "licen" in spelt and _LICENCE.search(text[:_MOST]) is not None
         if _is_label(text):
             labels[_NUMBERS.sub("0", text)] += 1
     if not outline.speakers and ends[fit].sum() >= _USUALLY * fit.sum():
@@ -208,7 +211,9 @@ def _is_noise(sentence: str) -> bool:
         or sentence.endswith((":", "："))
         or _BRACKETED.fullmatch(sentence) is not None
         or _SECTION_NUMBER.search(sentence[-20:]) is not None
-        or _CUT.search(sentence[:_MOST]) is not None
+        or _CUT.match(sentence) is not None
+        or _CUT_OFF.search(sentence[-100:]) is not None
+        or any(rule in sentence for rule in _RULES)
         or (len(sentence) <= _MOST_OF_FIRM and _FIRM.search(sentence) is not None)
         or _is_code(sentence)
         or _names_authors(sentence)
