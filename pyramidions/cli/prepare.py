@@ -61,6 +61,12 @@ def _file(name: str) -> Any:
     help="Put <turn> before each line instead, such as the turns of a meeting, and </name> behind its speaker.",
 )
 @click.option(
+    "--fold-case",
+    is_flag=True,
+    default=Settings.fold_case,
+    help="Read capitals as small letters, for a corpus without capitals; summaries get those of their document.",
+)
+@click.option(
     "--sentences",
     default=Settings.sentences,
     show_default=True,

@@ -28,6 +28,7 @@ class Survey(NamedTuple):
 
     Attributes:
         source_words, target_words: of each document and of its summary.
+        capitalized: share of the summaries' words that have capitals and small letters.
         hashes: of each document's id, in 64 bits.
         skipped: empty documents that are left out.
         trimmed: summaries that were cut.
@@ -35,6 +36,7 @@ class Survey(NamedTuple):
 
     source_words: np.ndarray
     target_words: np.ndarray
+    capitalized: float
     hashes: np.ndarray
     skipped: int
     trimmed: int
@@ -51,12 +53,14 @@ def survey(corpus: Corpus) -> Survey:
     Raises:
         UserError: a document is invalid.
     """
-    numbers = [
-        (len(document.source.split()), len(document.target.split()), id_hash(document.id))
-        for document in corpus.shown("reading")
-    ]
-    source, target, hashes = zip(*numbers, strict=True)
-    return Survey(np.array(source), np.array(target), np.array(hashes, np.uint64), corpus.skipped, corpus.trimmed)
+    numbers, capitalized = [], 0
+    for document in corpus.shown("reading"):
+        words = document.target.split()
+        numbers.append((len(document.source.split()), len(words), id_hash(document.id)))
+        capitalized += sum(word != word.lower() and not word.isupper() for word in words)
+    source, target, hashes = map(np.array, zip(*numbers, strict=True))
+    share = capitalized / max(1, int(target.sum()))
+    return Survey(source, target, share, hashes.astype(np.uint64), corpus.skipped, corpus.trimmed)
 
 
 def held_out(hashes: np.ndarray, splits: Collection[str], name: str) -> dict[str, int]:

@@ -201,8 +201,10 @@ def _recorded(settings: Settings, tokenizer: Tokenizer | None, labels: bool) -> 
 
 
 def _settings(settings: Settings) -> dict[str, Any]:
-    # Folders made before there were turn markers do not say that they have none.
-    return {name: value for name, value in asdict(settings).items() if value or name != "turn_markers"}
+    # Folders made before there were turn markers and folded cases do not say that they have none.
+    return {
+        name: value for name, value in asdict(settings).items() if value or name not in ("turn_markers", "fold_case")
+    }
 
 
 def _check(corpus: Corpus) -> dict[str, Any]:

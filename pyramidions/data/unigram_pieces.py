@@ -60,6 +60,7 @@ def train_pieces(words: Mapping[str, int], pieces: int) -> bytes:
         "pieces",
         pieces,
         input_format="tsv",
+        normalization_rule_name="identity",
         model_type="unigram",
         character_coverage=1.0,
         max_sentencepiece_length=LONGEST_PIECE,

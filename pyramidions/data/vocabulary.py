@@ -3,8 +3,11 @@
 import io
 import random
 import re
+import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import sentencepiece
@@ -58,6 +61,7 @@ class Settings:
         character_coverage: share of the text's characters that get a piece, 0.98 to 1.
         sentence_markers: reserve `<sentence>`, which then stands before each sentence.
         turn_markers: reserve `<turn>`, which then stands before each line, and `</name>`, behind the name in it.
+        fold_case: read capitals as small letters, for a corpus without capitals; documents may then have some.
         sentences: at most this many sentences of the train split train the vocabulary.
         seed: of the random choice of these sentences.
 
@@ -70,6 +74,7 @@ class Settings:
     character_coverage: float = 0.9995
     sentence_markers: bool = False
     turn_markers: bool = False
+    fold_case: bool = False
     sentences: int = 1_000_000
     seed: int = 1
 
@@ -126,8 +131,8 @@ def train_tokenizer(sentences: list[str], settings: Settings) -> Tokenizer:
         VocabSizeError: the corpus is too small for a vocabulary of that size; the message names the limit.
         UserError: it has more characters than that.
     """
-    return SentencePieceTokenizer(
-        train_model(
+    with _normalisation(settings.fold_case) as normalisation:
+        model = train_model(
             iter(sentences),
             "vocab_size",
             settings.vocab_size,
@@ -140,8 +145,25 @@ def train_tokenizer(sentences: list[str], settings: Settings) -> Tokenizer:
             control_symbols=[SENTENCE_MARKER] * settings.sentence_markers
             + [TURN_MARKER, NAME_END] * settings.turn_markers,
             max_sentence_length=_MAX_BYTES,
+            **normalisation,
         )
-    )
+    return SentencePieceTokenizer(model)
+
+
+@contextmanager
+def _normalisation(fold_case: bool) -> Iterator[dict[str, str]]:
+    """Give the trainer's options: texts come normalised, and at most their capitals are changed."""
+    if not fold_case:
+        yield {"normalization_rule_name": "identity"}
+        return
+    every = map(chr, range(sys.maxunicode + 1))
+    # Of one letter: what has two is a letter and an accent, which NFKC has no sign for.
+    small = {letter: letter.lower() for letter in every if letter != letter.lower() and len(letter.lower()) == 1}
+    # sentencepiece takes rules of one's own from a file alone.
+    with NamedTemporaryFile("w", suffix=".tsv") as rules:
+        rules.writelines(f"{ord(letter):X}\t{ord(lower):X}\n" for letter, lower in small.items())
+        rules.flush()
+        yield {"normalization_rule_tsv": rules.name}
 
 
 def train_model(sentences: Iterator[str], name: str, size: int, **options: Any) -> bytes:
@@ -151,7 +173,7 @@ def train_model(sentences: Iterator[str], name: str, size: int, **options: Any) 
         sentences: normalised, as scoring would not see a normalisation by the model.
         name: of the argument with the size, for errors.
         size: of the vocabulary.
-        options: of the trainer.
+        options: of the trainer, the normalisation among them.
 
     Raises:
         VocabSizeError, UserError: as `train_tokenizer`.
@@ -162,7 +184,6 @@ def train_model(sentences: Iterator[str], name: str, size: int, **options: Any) 
             sentence_iterator=sentences,
             model_writer=model,
             vocab_size=size,
-            normalization_rule_name="identity",
             num_threads=THREADS,
             minloglevel=2,
             **options,

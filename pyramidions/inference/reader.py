@@ -6,6 +6,7 @@ from typing import NamedTuple
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.inference.pieces import pieces
+from pyramidions.text.casing import Casing
 from pyramidions.text.text_windows import windows
 from pyramidions.text.tokenizer import Tokenizer
 
@@ -23,6 +24,7 @@ class TokenizedText(NamedTuple):
         around: number of tokens that are read beside: the prefix, the query, and the end of the text.
         number: of the document among those that are summarized, from 1; 0 for what was itself written.
         query: ids of what stands before it, as `Tokenizer.asked` gives them; empty without a query.
+        casing: of the text, for a model that writes no capitals; None for one that does.
     """
 
     tokens: list[str]
@@ -31,6 +33,7 @@ class TokenizedText(NamedTuple):
     around: int = 1
     number: int = 0
     query: tuple[int, ...] = ()
+    casing: Casing | None = None
 
     @property
     def read(self) -> int:
@@ -108,16 +111,20 @@ class Reader:
         for tokens in self._tokens(text, name, on_read):
             head += tokens[: self._most - len(head)]
             whole += len(tokens)
-        return TokenizedText(head, whole, around=self._around, query=self._query)
+        return TokenizedText(head, whole, around=self._around, query=self._query, casing=self._casing(text))
 
     def pieces(self, text: str, name: str, on_read: OnRead | None = None) -> Iterator[TokenizedText]:
         """Yield a whole document in pieces, each as long as the model reads.
 
         Args and errors are those of `head`.
         """
-        tokens = self._tokens(text, name, on_read)
+        tokens, casing = self._tokens(text, name, on_read), self._casing(text)
         for piece in pieces(tokens, self._most, self.tokenizer.marker_id is not None, self.tokenizer.marks_first):
-            yield TokenizedText(piece, len(piece) + self._around, around=self._around, query=self._query)
+            whole = len(piece) + self._around
+            yield TokenizedText(piece, whole, around=self._around, query=self._query, casing=casing)
+
+    def _casing(self, text: str) -> Casing | None:
+        return Casing(text) if self.tokenizer.folds_case else None
 
     def _tokens(self, text: str, name: str, on_read: OnRead | None) -> Iterator[list[str]]:
         if not isinstance(text, str):

@@ -325,6 +325,8 @@ class Summarizer:
         self, document: TokenizedText, best: Hypothesis, bounds: Bounds, copied: float | None = None
     ) -> Summary:
         text = self.model.tokenizer.decode(best.tokens.tolist())
+        if document.casing is not None:
+            text = document.casing.restore(text)
         lengths = len(best.tokens), document.whole, document.read, bounds.shortened_to
         return Summary(text, best.score, *lengths, copied=copied)
 

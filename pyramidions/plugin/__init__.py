@@ -1,4 +1,4 @@
-"""Registers models, tasks, criterions and scorers with fairseq; `fairseq-train --user-dir` imports it.
+"""Registers models, tasks, criterions, a schedule and scorers with fairseq; `fairseq-train --user-dir` imports it.
 
 In a program that imports fairseq after `pyramidions`, import this module as well.
 """
@@ -29,6 +29,7 @@ silence_fairseqs_own_warnings()
 # Some of fairseq's modules configure the root logger when they are imported, down to DEBUG: that is not ours to do.
 _level, _handlers = logging.root.level, list(logging.root.handlers)
 for _module in (
+    "linear_decay",
     "scorer",
     "criterions.boundary_cross_entropy",
     "criterions.extractive_summarization",

@@ -135,8 +135,8 @@ def _extractor(corpus: CorpusSize, machine: Machine, most_hours: float | None) -
     flags = (
         *("--arch", "extractor", "--max-source-positions", str(longest)),
         *("--criterion", "extractive_summarization", "--optimizer", "adam", "--clip-norm", "1.0"),
-        *("--lr", "1e-3", "--lr-scheduler", "polynomial_decay", "--warmup-updates", str(min(200, updates // 10))),
-        *("--total-num-update", str(updates), "--max-update", str(updates), "--max-tokens", str(_BATCH)),
+        *("--lr", "1e-3", "--lr-scheduler", "linear_decay", "--warmup-updates", str(min(200, updates // 10))),
+        *("--max-update", str(updates), "--max-tokens", str(_BATCH)),
         *("--eval-rouge", "--best-checkpoint-metric", "rouge1", "--maximize-best-checkpoint-metric"),
         *(saves if epoch_updates > updates // 5 else ()),
         "--no-epoch-checkpoints",

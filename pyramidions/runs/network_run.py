@@ -59,7 +59,8 @@ class NetworkRun(Run):
 
     def _prepare(self, vocab_size: int) -> None:
         corpora = {split: self.documents(split) for split in (*self.plan.given, *self.plan.held_out)}
-        settings, selecting, pairings = Settings(vocab_size=vocab_size), self.plan.selecting, {}
+        settings = Settings(vocab_size=vocab_size, fold_case=self.plan.fold_case)
+        selecting, pairings = self.plan.selecting, {}
         if selecting is not None:
             select = SelectSentences(HipoRank, selecting.budget, {"method": "hiporank"})
             pairings = dict.fromkeys(corpora, select)

@@ -14,6 +14,7 @@ from pyramidions.runs.arguments import Arguments, Sources, absolute, find_source
 from pyramidions.runs.kinds import CONCEPTS, KINDS, Kind, Machine, Schedule, choose_kind, find_machine
 from pyramidions.runs.recipe import CorpusSize, Selecting
 
+_FEW_CAPITALS = 0.01  # of the words; a first word of a sentence is one of 20 or 30
 _PIECES = 1.5  # of a word, about, in vocabularies of these sizes
 
 
@@ -32,6 +33,7 @@ class Plan:
         gpus, memory: of the machine.
         has_queries: documents have queries; sentences are then not selected without them.
         trimmed: summaries that are cut for training, where keywords or notices begin.
+        fold_case: a model that writes reads capitals as small letters: the summaries have hardly any.
     """
 
     given: dict[str, str]
@@ -45,6 +47,7 @@ class Plan:
     memory: float
     has_queries: bool = False
     trimmed: int = 0
+    fold_case: bool = False
 
     @property
     def selecting(self) -> Selecting | None:
@@ -86,6 +89,8 @@ class Plan:
             told.append(f"{counted(self.skipped, 'empty document')} of the train split left out.")
         if self.trimmed:
             told.append(f"{counted(self.trimmed, 'summary')} cut for training, where keywords or notices begin.")
+        if self.fold_case and self.of_kind.task:
+            told.append("The summaries have hardly any capitals: the model reads them as small letters.")
         article = "An" if self.kind[0] in "aeiou" else "A"
         model = "A model of concepts" if self.kind == CONCEPTS else f"{article} {self.kind}"
         told.append(f"{model} will be trained on {self.machine}: {self.why}.")
@@ -116,7 +121,8 @@ def make_plan(arguments: Arguments) -> tuple[Plan, Survey]:
     def plan_of(found: Survey) -> Plan:
         sizes = _sizes(found, sources)
         documents = sizes.get("train", found.documents)
-        return Plan(given, sizes, documents, found.skipped, name, why, vocab_size, *machine, has_queries, found.trimmed)
+        told = found.trimmed, found.capitalized < _FEW_CAPITALS
+        return Plan(given, sizes, documents, found.skipped, name, why, vocab_size, *machine, has_queries, *told)
 
     plan = plan_of(found)
     if not plan.by_sections:

@@ -81,7 +81,7 @@ class Tier(NamedTuple):
 
 _ROUGE = ("--eval-rouge", "--eval-rouge-args", '{"beam": 2}')
 _BEST_ROUGE = ("--best-checkpoint-metric", "rouge2", "--maximize-best-checkpoint-metric")
-_DECAY = ("--lr-scheduler", "inverse_sqrt", "--adam-betas", "(0.9, 0.98)")
+_BETAS = ("--adam-betas", "(0.9, 0.98)")
 TIERS = (
     Tier(
         name="hundreds",
@@ -104,7 +104,17 @@ TIERS = (
         update=8,
         epochs=20,
         warmup=(500, 2),
-        flags=("--lr", "1e-3", *_DECAY, "--validate-interval", "1", "--stopping-patience", "3"),
+        flags=(
+            "--lr",
+            "1e-3",
+            "--lr-scheduler",
+            "linear_decay",
+            *_BETAS,
+            "--validate-interval",
+            "1",
+            "--stopping-patience",
+            "3",
+        ),
     ),
     # The best shallow model of table 2, row 8.
     Tier(
@@ -119,7 +129,10 @@ TIERS = (
         update=32,
         epochs=30,
         warmup=(2_000, 3),
-        flags=("--lr", "5e-4", *_DECAY, *_ROUGE, *_BEST_ROUGE, "--validate-interval", "3", "--stopping-patience", "5"),
+        flags=(
+            *("--lr", "5e-4", "--lr-scheduler", "inverse_sqrt", *_BETAS, *_ROUGE, *_BEST_ROUGE),
+            *("--validate-interval", "3", "--stopping-patience", "5"),
+        ),
     ),
     # The paper's run (tables 3 and 6, appendix D.1).
     Tier(
@@ -232,7 +245,8 @@ def recipe(
             *("--max-source-positions", str(source), "--max-target-positions", str(target)),
             *("--criterion", "pooled_cross_entropy", "--optimizer", "adam", "--clip-norm", "1.0", *tier.flags),
             *(() if corpus.selecting is None else corpus.selecting.flags),
-            *("--warmup-updates", str(warmup), "--max-epoch", str(tier.epochs), "--batch-size", str(batch)),
+            *("--warmup-updates", str(warmup), "--max-update", str(tier.epochs * epoch_updates)),
+            *("--batch-size", str(batch)),
             *("--update-freq", str(frequency), "--no-epoch-checkpoints"),
         )
         return Recipe(tier, flags, lengths, epoch_updates, warmup, cost_of(config, lengths), operations)

@@ -133,6 +133,11 @@ class Tokenizer(ABC):
 
     # What follows from that
 
+    @cached_property
+    def folds_case(self) -> bool:
+        """Capitals are read as small letters, and none are written."""
+        return self.normalize("A") == "a"
+
     @property
     def vocab_size(self) -> int:
         """Number of pieces, the special ones included."""
