@@ -58,9 +58,9 @@ def survey(corpus: Corpus) -> Survey:
         words = document.target.split()
         numbers.append((len(document.source.split()), len(words), id_hash(document.id)))
         capitalized += sum(word != word.lower() and not word.isupper() for word in words)
-    source, target, hashes = map(np.array, zip(*numbers, strict=True))
-    share = capitalized / max(1, int(target.sum()))
-    return Survey(source, target, share, hashes.astype(np.uint64), corpus.skipped, corpus.trimmed)
+    source, target, hashes = zip(*numbers, strict=True)
+    found = np.array(source), np.array(target), capitalized / max(1, sum(target)), np.array(hashes, np.uint64)
+    return Survey(*found, corpus.skipped, corpus.trimmed)
 
 
 def held_out(hashes: np.ndarray, splits: Collection[str], name: str) -> dict[str, int]:

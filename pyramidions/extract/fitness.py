@@ -137,7 +137,7 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
         fit &= ends
         for place, word in lower.items():
             fit[place] &= word not in upper and (place == 0 or bool(ends[place - 1]))
-    if licences.mean() < _FEW:
+    if licences.sum() < _FEW * len(licences):
         fit &= ~licences
     for place, text in enumerate(outline.texts if max(labels.values(), default=0) >= _AGAIN else ()):
         fit[place] &= not (_is_label(text) and labels[_NUMBERS.sub("0", text)] >= _AGAIN)

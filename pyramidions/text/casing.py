@@ -8,13 +8,13 @@ from pyramidions.text.normalization import normalize, split_sentences
 
 _WORD = re.compile(r"\w+")
 #: What may stand before a capital that says nothing about the word.
-_OPENS = re.compile(r"(?:^|[.!?:;\n\"“„(\[]\s*)$")
+_OPENS = re.compile(r"(?:^|[.!?:;\"“„(\[])\s?$")
 
 
 class Casing:
     """How the words of a document are written, most often.
 
-    A word at the beginning of a sentence, or in a heading, tells little: the other places decide, if there are any.
+    A word at the beginning of a sentence tells little: the other places decide, if there are any.
 
     Args:
         text: the document.
@@ -36,13 +36,12 @@ class Casing:
     def _forms(self) -> dict[str, str]:
         inside: dict[str, Counter[str]] = {}
         first: dict[str, Counter[str]] = {}
-        for line in self._text.splitlines():
-            text = normalize(line)
-            for word in _WORD.finditer(text):
-                form = word[0]
-                opens = _OPENS.search(text, max(0, word.start() - 3), word.start())
-                counts = first if opens or (form.isupper() and len(form) > 1 and text.isupper()) else inside
-                counts.setdefault(form.lower(), Counter())[form] += 1
+        for line in map(normalize, self._text.splitlines()):
+            # A heading in capitals says nothing about its words.
+            for word in () if line.isupper() else _WORD.finditer(line):
+                opens = _OPENS.search(line[max(0, word.start() - 3) : word.start()])
+                counts = first if opens else inside
+                counts.setdefault(word[0].lower(), Counter())[word[0]] += 1
         # Where a word only opens sentences, its capital may be that of any first word.
         at_first = {
             word: form

@@ -123,3 +123,9 @@ def test_a_survey_counts_words(tmp_path: Path) -> None:
     found = survey(corpus(tmp_path / "papers.jsonl", records(2)))
     assert isinstance(found, Survey)
     assert found.source_words.tolist() == [3, 3] and found.target_words.tolist() == [1, 1] and found.documents == 2
+
+
+def test_a_survey_tells_how_many_words_of_the_summaries_begin_with_capitals(tmp_path: Path) -> None:
+    given = [{"id": "a", "article": "A B C.", "abstract": "RESULTS we Saw"}, {"id": "b", "article": "d", "abstract": "e"}]
+    # A heading in capitals is none of them.
+    assert survey(corpus(tmp_path / "papers.jsonl", given)).capitalized == 1 / 4

@@ -10,6 +10,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+import small_summarizer
 import torch
 from conftest import SAMPLE
 from fairseq_commands import TASK, run
@@ -21,6 +22,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.inference import Summarizer, export_model, load_model
 from pyramidions.inference.search import DecodingSettings
+from pyramidions.text.casing import Casing
 
 SHORT = {"beam": 2, "min_len": 4, "max_len": 12}
 
@@ -255,3 +257,10 @@ def test_any_text_gets_a_summary_or_one_sentence(text: str, summarizer: Summariz
         assert "must hold text" in str(error)
     else:
         assert summary.tokens <= 4 and math.isfinite(summary.score) and "\n" not in summary.text
+
+
+def test_a_model_without_capitals_writes_words_as_the_document_does(tmp_path: Path) -> None:
+    folding = Summarizer.from_pretrained(small_summarizer.exported(tmp_path / "model", fold_case=True), "cpu")
+    small, cased = folding.summarize(["bees fly fast. a bee flies.", "BEES Fly Fast. A BEE Flies."], max_len=8, min_len=8)
+    assert small.text.lower() == cased.text.lower()
+    assert cased.text == Casing("BEES Fly Fast. A BEE Flies.").restore(small.text.lower()) != cased.text.lower()

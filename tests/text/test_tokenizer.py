@@ -56,6 +56,14 @@ def test_unknown_text_is_seen_as_unknown():
     assert PLAIN.decode(PLAIN.encode("the 中 fox")) == "the ⁇ fox"
 
 
+def test_a_tokenizer_that_folds_case_reads_capitals_as_small_letters():
+    folding = train_tokenizer(SENTENCES, Settings(60, model_type="bpe", character_coverage=1.0, fold_case=True))
+    assert folding.folds_case and not PLAIN.folds_case
+    assert folding.encode("The FOX jumps.") == folding.encode("the fox jumps.") == PLAIN.encode("the fox jumps.")
+    assert folding.normalize("ÄÖÉ İ Σ ß") == "äöé İ σ ß"
+    assert "".join(*folding.surfaces(["The FOX"])) == " the fox"
+
+
 @for_each("name", ["<s>", "<pad>", "</s>", "<unk>", "<n>"])
 @for_each("tokenizer", [PLAIN, MARKED])
 def test_special_names_in_a_text_are_ordinary_text(tokenizer, name):
