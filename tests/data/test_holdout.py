@@ -126,6 +126,6 @@ def test_a_survey_counts_words(tmp_path: Path) -> None:
 
 
 def test_a_survey_tells_how_many_words_of_the_summaries_begin_with_capitals(tmp_path: Path) -> None:
-    given = [{"id": "a", "article": "A B C.", "abstract": "RESULTS we Saw"}, {"id": "b", "article": "d", "abstract": "e"}]
+    given = [{"id": name, "article": "A.", "abstract": text} for name, text in (("a", "RESULTS we Saw"), ("b", "e"))]
     # A heading in capitals is none of them.
     assert survey(corpus(tmp_path / "papers.jsonl", given)).capitalized == 1 / 4
