@@ -16,13 +16,29 @@ SHAPE = {
     "encoder_attention_heads": 2,
     "decoder_attention_heads": 2,
 }
-PIECES = {"bart": 340, "led": 340, "pegasus": 80 + 103, "bigbird_pegasus": 80 + 103}
+PIECES = {"bart": 340, "led": 340, "pegasus": 80 + 103, "bigbird_pegasus": 80 + 103, "t5": 184, "mt5": 184}
+#: of T5 and mT5, which call a shape otherwise; heads are narrower together than the model
+T5_SHAPE = {
+    "d_model": 16,
+    "d_ff": 32,
+    "num_layers": 2,
+    "num_heads": 3,
+    "d_kv": 4,
+    "relative_attention_num_buckets": 8,
+    "relative_attention_max_distance": 16,
+    "decoder_start_token_id": 0,
+}
 
 
 def model_of(family: str, **changes: Any) -> Any:
     """Return a model of a family, all of its weights random: by itself it has norms of 1 and biases of 0."""
-    shape = {**SHAPE, "vocab_size": PIECES[family], **changes}
-    if family == "bart":
+    shape = {**(T5_SHAPE if family in ("t5", "mt5") else SHAPE), "vocab_size": PIECES[family], **changes}
+    if family == "t5":
+        model = transformers.T5ForConditionalGeneration(transformers.T5Config(**shape))
+    elif family == "mt5":
+        model = transformers.MT5ForConditionalGeneration(transformers.MT5Config(**shape))
+        model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
+    elif family == "bart":
         config = transformers.BartConfig(**{"max_position_embeddings": 40, **shape})
         model = transformers.BartForConditionalGeneration(config)
     elif family == "led":
@@ -43,14 +59,14 @@ def model_of(family: str, **changes: Any) -> Any:
     for name, weight in model.named_parameters():
         if family != "pegasus" or "embed_positions" not in name:
             center = 1.0 if "norm" in name and name.endswith("weight") else 0.0
-            weight.data = center + 0.3 * torch.randn_like(weight)
+            weight.data = center + (0.1 if name == "lm_head.weight" else 0.3) * torch.randn_like(weight)
     return model.eval()
 
 
 def save(model: Any, folder: Path) -> Path:
     """Write a model with a tokenizer; return the folder."""
     model.save_pretrained(folder)
-    if model.config.model_type in ("pegasus", "bigbird_pegasus"):
+    if model.config.model_type in ("pegasus", "bigbird_pegasus", "t5", "mt5"):
         (folder / "spiece.model").write_bytes(pegasus())
     else:
         save_vocabulary(bart(), folder)

@@ -20,7 +20,7 @@ OF_TRANSFORMERS = ("generation_config.json", "tokenizer_config.json", "spiece.mo
 #: Fields of its config.json. transformers keeps them when it saves another model: only the hashes tell whose it is.
 WRITTEN_BY, HASHES = "pyramidions_version", "pyramidions_sha256"
 #: The families of transformers' models that `pyramidions import` reads.
-IMPORTED = ("bart", "led", "pegasus", "bigbird_pegasus")
+IMPORTED = ("bart", "led", "pegasus", "bigbird_pegasus", "t5", "mt5")
 #: In an export of 0.1.0, which lists no files, the first.
 TOKENIZERS = (SentencePieceTokenizer.file_name, ByteLevelTokenizer.file_name)
 #: Instead of an export, a folder may hold checkpoints of fairseq-train; in this order one is chosen.

@@ -1,6 +1,6 @@
 """From the specs of parts to modules: the one place that reads both specs and registries."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import count
 from typing import Any, TypeVar
@@ -11,14 +11,17 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.registry import Registry
 from pyramidions.models.config import STARTS, PyramidionConfig
 from pyramidions.models.fields import FieldReader
+from pyramidions.models.notation import written
 from pyramidions.models.older_fields import NONE
 from pyramidions.models.parse import stack_of
 from pyramidions.models.spec import EncoderSpec, HourglassSpec, LayerSpec, ModelSpec, Part, PoolingSpec, StageSpec
 from pyramidions.nn import Decoder, Encoder, LanguageModel
 from pyramidions.nn.attention import (
     ATTENTION,
+    BucketedAttention,
     CoreAttention,
     CrossAttention,
+    DistanceBiases,
     Distances,
     Feature,
     GlobalRows,
@@ -29,7 +32,7 @@ from pyramidions.nn.decoder import DECODER
 from pyramidions.nn.embedding import Embedder, TagEmbeddings
 from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.hourglass import Hourglass, Shortened
-from pyramidions.nn.layer import Layer, Sublayer
+from pyramidions.nn.layer import NORMS, Layer, Sublayer
 from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.pooling import POOLING, Pooler
 from pyramidions.nn.positions import POSITIONS
@@ -63,6 +66,8 @@ class Assembly:
         self.reader: FieldReader[Any] = FieldReader(config)
         #: of attention sublayers, in the order in which they are built: those of the encoder's layers come first
         self._numbers = count()
+        #: of buckets of distances, which alike layers of an encoder share, and those of a decoder
+        self._biases: dict[tuple[bool, str], DistanceBiases] = {}
         #: what every part is offered; a part takes what its constructor names
         self.setting = {
             **{name: getattr(config, name) for name in _OFFERED},
@@ -145,15 +150,20 @@ class Assembly:
         return Embedder(
             embedding,
             None if part is None else self.made(POSITIONS, part, max_length=longest),
-            nn.LayerNorm(config.embed_dim) if config.layernorm_embedding else None,
+            self.new_norm(config.embed_dim) if config.layernorm_embedding else None,
             not config.no_scale_embedding,
             config.dropout,
             TagEmbeddings(config.embed_dim, tag_dim) if tag_dim else None,
         )
 
-    def norm(self) -> nn.LayerNorm | None:
+    def norm(self) -> nn.Module | None:
         """Return the norm of the last layer's output, which pre-norm models have."""
-        return nn.LayerNorm(self.config.embed_dim) if self.config.normalize_before else None
+        return self.new_norm(self.config.embed_dim) if self.config.normalize_before else None
+
+    @cached_property
+    def new_norm(self) -> Callable[[int], nn.Module]:
+        """What makes a norm; a language model has the usual ones."""
+        return self.reader.choice("norm", NORMS) if hasattr(self.config, "norm") else nn.LayerNorm
 
     def layer(self, spec: LayerSpec, longest: int | None = None, names: Sequence[str] = ()) -> Layer:
         """Make a layer with sublayers of these ``names``; without any, a layer of an encoder."""
@@ -179,7 +189,7 @@ class Assembly:
         around = (config.embed_dim, config.dropout, config.normalize_before)
         return Layer(
             {
-                name: Sublayer(one, *around, beside=beside if name == "feed_forward" else None)
+                name: Sublayer(one, *around, beside if name == "feed_forward" else None, self.new_norm)
                 for name, one in functions.items()
             }
         )
@@ -187,6 +197,8 @@ class Assembly:
     def self_attention(self, part: Part, longest: int | None, is_causal: bool) -> SelfAttention:
         """Make attention of an encoder, or causal attention, with its projections."""
         attention = self.attention(part, longest)
+        if isinstance(attention, BucketedAttention):
+            attention.biases = self._biases.setdefault((is_causal, written(part)), attention.biases)
         field = "decoder_projections" if is_causal else "encoder_projections"
         projected = self.projections(field, attention)
         rows = None if is_causal else self.global_rows(attention, projected)

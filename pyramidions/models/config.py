@@ -17,6 +17,7 @@ from pyramidions.nn.attention import ATTENTION, Feature, supporting
 from pyramidions.nn.boundaries import BOUNDARIES
 from pyramidions.nn.decoder import DECODER
 from pyramidions.nn.feed_forward import FEED_FORWARD
+from pyramidions.nn.layer import NORMS
 from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.positions import POSITIONS
@@ -137,6 +138,7 @@ class EncoderConfig(Spec):
     )
     checkpoint_activations: bool = described(False, "fairseq's name for `--stack recomputing`")
     normalize_before: bool = described(False, "normalise before each sublayer (pre-norm)")
+    norm: str = described("layer", f"how vectors are normalised: {', '.join(NORMS)}")
     encoder_positions: str = parts_field("sinusoidal", POSITIONS, "positions of source tokens", optional=True)
     layernorm_embedding: bool = described(False, "normalise embedded tokens")
     no_scale_embedding: bool = described(False, "do not multiply token embeddings by the square root of their width")

@@ -53,7 +53,7 @@ class Embedder(nn.Module):
         self,
         tokens: nn.Embedding,
         positions: Positions | None = None,
-        norm: nn.LayerNorm | None = None,
+        norm: nn.Module | None = None,
         scale: bool = True,
         dropout: float = 0.0,
         tags: TagEmbeddings | None = None,

@@ -54,7 +54,7 @@ class Encoder(nn.Module):
         stages: list[Stage],
         stack: Stack,
         structure_of: StructureOf,
-        norm: nn.LayerNorm | None = None,
+        norm: nn.Module | None = None,
         memories: tuple[int | None, ...] = (None,),
         last_stack: Stack | None = None,
     ) -> None:

@@ -68,7 +68,7 @@ class LanguageModel(nn.Module):
         hourglass: Hourglass,
         stack: Stack,
         output: Output,
-        norm: nn.LayerNorm | None = None,
+        norm: nn.Module | None = None,
         padding_idx: int = 1,
     ) -> None:
         super().__init__()

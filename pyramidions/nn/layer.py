@@ -1,6 +1,7 @@
 """A layer: sublayers, one after the other."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar, cast
 
 from torch import Tensor, nn
@@ -9,6 +10,9 @@ from pyramidions.nn.functional.dropout import Dropout
 from pyramidions.nn.sublayer import LayerContext, Pair, State, SublayerFunction
 
 Function = TypeVar("Function", bound=SublayerFunction)
+#: What makes a norm of a width, by name: layer (Ba et al. 2016), and rms, without a mean and a bias (Zhang and Sennrich
+#: 2019).
+NORMS: dict[str, Callable[[int], nn.Module]] = {"layer": nn.LayerNorm, "rms": partial(nn.RMSNorm, eps=1e-6)}
 
 
 class Sublayer(nn.Module):
@@ -21,6 +25,7 @@ class Sublayer(nn.Module):
         normalize_before: pre-norm (Xiong et al. 2020) instead of post-norm (Vaswani et al. 2017).
         beside: a second function, whose output is added as well; it reads the input before any norm, and its output is
             not dropped. Or None.
+        norm: makes the norm of a width.
     """
 
     def __init__(
@@ -30,10 +35,11 @@ class Sublayer(nn.Module):
         dropout: float = 0.0,
         normalize_before: bool = False,
         beside: SublayerFunction | None = None,
+        norm: Callable[[int], nn.Module] = nn.LayerNorm,
     ) -> None:
         super().__init__()
         self.function = function
-        self.norm = nn.LayerNorm(embed_dim)
+        self.norm = norm(embed_dim)
         self.dropout = Dropout(dropout)
         self.normalize_before = normalize_before
         self.beside = beside
@@ -50,7 +56,8 @@ class Sublayer(nn.Module):
 
     def entering(self, x: Tensor) -> Tensor:
         """Return what the function reads: (B, L, D) -> (B, L, D)."""
-        return self.norm(x) if self.normalize_before else x
+        entering: Tensor = self.norm(x) if self.normalize_before else x
+        return entering
 
     def branch(self, x: Tensor, context: LayerContext) -> Tensor:
         """Return what is added to ``x``: (B, L, D) -> (B, L, D)."""
@@ -80,7 +87,8 @@ class Sublayer(nn.Module):
 
     def leaving(self, x: Tensor) -> Tensor:
         """Return the sublayer's output, given the sum ``x``: (B, L, D) -> (B, L, D)."""
-        return x if self.normalize_before else self.norm(x)
+        leaving: Tensor = x if self.normalize_before else self.norm(x)
+        return leaving
 
 
 class Layer(nn.Module):

@@ -76,7 +76,6 @@ class Int8HeadsLinear(Int8Linear):
         """As `HeadsLinear`."""
         if num_heads is None:
             return super().forward(x)
-        assert self.bias is not None
         return rows_of_heads(x, self.weight, self.bias, num_heads)
 
 

@@ -143,4 +143,4 @@ def _last_norm(encoder: Encoder, layer: int) -> nn.LayerNorm | None:
     """Return the norm of a layer's output, if it has one."""
     *_, last = cast(Layer, encoder.layers[layer]).sublayers.values()
     assert isinstance(last, Sublayer)
-    return None if last.normalize_before else last.norm
+    return last.norm if isinstance(last.norm, nn.LayerNorm) and not last.normalize_before else None

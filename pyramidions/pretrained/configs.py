@@ -15,7 +15,7 @@ from pyramidions.models.older_fields import NONE
 from pyramidions.models.spec import Part
 from pyramidions.nn.attention.sliding_window import SlidingWindowAttention
 from pyramidions.nn.stack import STACK
-from pyramidions.pretrained.families import ACTIVATIONS, FAMILIES, Family, shape_of
+from pyramidions.pretrained.families import ACTIVATIONS, LIKE_BART, Bart, shape_of
 from pyramidions.pretrained.source import Source
 from pyramidions.text.tokenizer import BOS, EOS, PAD
 
@@ -32,7 +32,7 @@ _OF_POOLING = ("pooling", "scorer", "upsampling")
 _DEFAULTS: dict[str, dict[str, Any]] = {"feed_forward": {"activation": "relu"}}
 
 
-def family_that_holds(model: SavedModel) -> Family:
+def family_that_holds(model: SavedModel) -> Bart:
     """Return the family whose class of transformers computes what a model computes.
 
     Raises:
@@ -54,7 +54,7 @@ def family_that_holds(model: SavedModel) -> Family:
     return family
 
 
-def described(model: SavedModel, family: Family, order: list[int]) -> tuple[dict[str, Any], dict[str, Any]]:
+def described(model: SavedModel, family: Bart, order: list[int]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what config.json and generation_config.json say.
 
     Args:
@@ -72,13 +72,13 @@ def described(model: SavedModel, family: Family, order: list[int]) -> tuple[dict
     return config, {**ids, **_writing(model, family), **forced}
 
 
-def family_of(config: PyramidionConfig) -> Family:
+def family_of(config: PyramidionConfig) -> Bart:
     """Return the family that is nearest to a model."""
     name = "pegasus" if config.normalize_before else "led" if "sliding_window" in config.self_attention else "bart"
-    return FAMILIES[name]
+    return LIKE_BART[name]
 
 
-def lengths_of(model: SavedModel, family: Family) -> tuple[int, int]:
+def lengths_of(model: SavedModel, family: Bart) -> tuple[int, int]:
     """Return how many positions encoder and decoder have: the rows of learned tables, else the longest texts."""
     found = [model.max_source_positions, model.max_target_positions]
     coders: tuple[Any, ...] = (model.transformer.encoder, model.transformer.decoder)
@@ -90,7 +90,7 @@ def lengths_of(model: SavedModel, family: Family) -> tuple[int, int]:
     return source, target
 
 
-def _architecture(model: SavedModel, family: Family) -> dict[str, Any]:
+def _architecture(model: SavedModel, family: Bart) -> dict[str, Any]:
     """Return what config.json says, but for the vocabulary."""
     config = model.config
     source, target = lengths_of(model, family)
@@ -133,14 +133,14 @@ def _window(model: SavedModel, layer: int) -> int:
     return 2 * kind.side
 
 
-def _special(model: SavedModel, family: Family) -> dict[str, int]:
+def _special(model: SavedModel, family: Bart) -> dict[str, int]:
     """Return our ids of the special tokens that ours and theirs have in common."""
     start = BOS if model.config.decoder_start == "<s>" else EOS
     ours = {"eos_token_id": EOS, "decoder_start_token_id": start}
     return {"pad_token_id": PAD, **ours, "bos_token_id": BOS} if family.learns_positions else ours
 
 
-def _writing(model: SavedModel, family: Family) -> dict[str, Any]:
+def _writing(model: SavedModel, family: Bart) -> dict[str, Any]:
     """Return what generation_config.json says, but for tokens."""
     config = model.config
     longest = min(lengths_of(model, family)[1], model.max_target_positions)

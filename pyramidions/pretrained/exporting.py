@@ -14,7 +14,8 @@ from pyramidions.inference.export_folder import HASHES
 from pyramidions.inference.saved_model import SavedExtractor, SavedLanguageModel, SavedModel
 from pyramidions.nn.positions import SinusoidalPositions
 from pyramidions.pretrained.configs import described, family_that_holds, lengths_of
-from pyramidions.pretrained.families import Family
+from pyramidions.pretrained.families import Bart
+from pyramidions.pretrained.names import EMBEDDING, LOGITS_BIAS, POSITIONS, SHARED, TIED, names_of
 from pyramidions.pretrained.source import CONFIG, GENERATION, WEIGHTS
 from pyramidions.pretrained.tokenizers import (
     OFFSET,
@@ -24,7 +25,7 @@ from pyramidions.pretrained.tokenizers import (
     reserved,
     written_sentencepiece,
 )
-from pyramidions.pretrained.transfer import EMBEDDING, LOGITS_BIAS, POSITIONS, SHARED, TIED, extended, names_of
+from pyramidions.pretrained.transfer import extended
 from pyramidions.text.tokenizer import BOS, EOS, PAD, SPECIALS, UNK, ByteLevelTokenizer, Tokenizer
 
 _MASK = "<mask>"
@@ -55,7 +56,7 @@ def hugging_face_files(model: SavedModel | SavedExtractor | SavedLanguageModel) 
 
 
 @torch.no_grad()
-def _weights(model: SavedModel, family: Family, order: list[int]) -> dict[str, Tensor]:
+def _weights(model: SavedModel, family: Bart, order: list[int]) -> dict[str, Tensor]:
     """Return weights by their names, in float32."""
     config = model.config
     own = {name: value.float() for name, value in model.transformer.state_dict().items() if name != TIED}
@@ -73,7 +74,7 @@ def _weights(model: SavedModel, family: Family, order: list[int]) -> dict[str, T
     return {name: value.contiguous() for name, value in weights.items()}
 
 
-def _positions(model: SavedModel, own: dict[str, Tensor], family: Family) -> dict[str, Tensor]:
+def _positions(model: SavedModel, own: dict[str, Tensor], family: Bart) -> dict[str, Tensor]:
     """Return the tables of positions, which transformers has for sinusoids, too."""
     found = {}
     for name, length in zip(POSITIONS, lengths_of(model, family), strict=True):
@@ -98,7 +99,7 @@ class WrittenTokenizer(NamedTuple):
     order: list[int]
 
 
-def written_tokenizer(model: SavedModel, family: Family) -> WrittenTokenizer:
+def written_tokenizer(model: SavedModel, family: Bart) -> WrittenTokenizer:
     """Write the tokenizer of a model of a family.
 
     Raises:

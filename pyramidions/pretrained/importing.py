@@ -84,7 +84,7 @@ def import_model(
     ids = {name: shape.ids.get(name) for name in ("bos", "pad", "eos", "start")}
     said = SpecialIds(**ids)
     if source.vocabulary is None:
-        found = import_tokenizer(path, vocab_size, said)
+        found = import_tokenizer(path, vocab_size, said, shape.family.sentinels)
     else:
         found = from_vocabulary(source.vocabulary, vocab_size, said)
     weights = pretrained_weights(source, shape, torch.tensor(found.rows))
@@ -99,6 +99,10 @@ def import_model(
 
     own = config_as(PyramidionConfig, base)
     asked = config_as(PyramidionConfig, _longer(with_given(base, changes or {}), shape, lengths))
+    output = parse_part("output", asked.output)
+    if own.output == "untied" and output.kind == "pointer":
+        # Its vocabulary is scored as before.
+        asked = asked.replace(output=Part("pointer", {**output.options, "tied": False}))
     for name in ("embed_dim", "ffn_embed_dim", "num_heads"):
         if getattr(asked, name) != getattr(own, name):
             raise UserError(
@@ -109,7 +113,7 @@ def import_model(
     model, transfer = of(asked, *lengths)
     if any(re.match(r"decoder\.output\.(?!pointer\.)", name) for name in transfer.new):
         raise UserError(
-            f"`output` must score the vocabulary as the pretrained {shape.family.name} does (tied, pointer), but is "
+            f"`output` must score the vocabulary as the pretrained {shape.family.name} does ({own.output}, pointer), but is "
             f"{asked.output}."
         )
     new = {name.removeprefix("encoder.") for name in transfer.new if name.startswith("encoder.")}

@@ -7,6 +7,7 @@ embeddings in another order, and its tokenizer gets the same ids: no table has t
 import json
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ SENTENCEPIECE, JSON, VOCABULARY, MERGES = "spiece.model", "tokenizer.json", "voc
 SETTINGS = "tokenizer_config.json"
 #: of PEGASUS: reserved ids, behind the first two pieces, that spiece.model does not list
 OFFSET = 103
+_SENTINELS = 100  # of T5
 #: Embeddings may have so many rows more than there are pieces; fairseq's BART has 936.
 _MOST_UNUSED = 1024
 
@@ -66,19 +68,20 @@ class ImportedTokenizer(NamedTuple):
         return self.rows.index(old)
 
 
-def import_tokenizer(folder: Path, vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
+def import_tokenizer(folder: Path, vocab_size: int, said: SpecialIds, sentinels: bool = False) -> ImportedTokenizer:
     """Read the tokenizer of a model's folder: spiece.model, tokenizer.json, or vocab.json and merges.txt.
 
     Args:
         folder: as the Hugging Face hub has it.
         vocab_size: rows of the embeddings.
         said: ids of special tokens, by the model's config.
+        sentinels: spiece.model lacks T5's pieces such as <extra_id_0>; else those of PEGASUS.
 
     Raises:
         UserError: there is none, it is of another kind, or it does not fit the embeddings or the config.
     """
     for names, read in (
-        ((SENTENCEPIECE,), _from_sentencepiece),
+        ((SENTENCEPIECE,), partial(_from_sentencepiece, sentinels=sentinels)),
         ((JSON,), _from_json),
         ((VOCABULARY, MERGES), _from_vocabulary),
     ):
@@ -134,9 +137,13 @@ def written_sentencepiece(model: Any, pieces: Sequence[Any], ids: Sequence[int] 
     return bytes(made.SerializeToString(deterministic=True))
 
 
-def _from_sentencepiece(folder: Path, vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
+def _from_sentencepiece(folder: Path, vocab_size: int, said: SpecialIds, sentinels: bool) -> ImportedTokenizer:
     model = read_sentencepiece((folder / SENTENCEPIECE).read_bytes(), SENTENCEPIECE)
-    hidden = control_pieces(model, reserved(_offset(folder)))
+    if sentinels:
+        number = _setting(folder, "extra_ids", min(_SENTINELS, vocab_size - len(model.pieces)))
+        behind = control_pieces(model, (f"<extra_id_{n}>" for n in reversed(range(number))))
+        return _sentencepiece(model, [*model.pieces, *behind], vocab_size, said)
+    hidden = control_pieces(model, reserved(_setting(folder, "offset", OFFSET)))
     return _sentencepiece(model, [*model.pieces[:2], *hidden, *model.pieces[2:]], vocab_size, said)
 
 
@@ -154,9 +161,13 @@ def _sentencepiece(model: Any, pieces: list[Any], vocab_size: int, said: Special
     pieces = [*pieces, *control_pieces(model, unused)]
     # The unknown piece may have any name.
     found = {SPECIALS[3] if piece.type == kind.UNKNOWN else piece.piece: i for i, piece in enumerate(pieces)}
-    # PEGASUS has no <s>: what its decoder starts from stands in, or a row that no text has, the last before <unk>.
-    starts = said.start if said.start not in (said.pad, said.eos) else None
-    rows = _order(found, said, vocab_size, spare=found.get(f"<unk_{OFFSET - 1}>") if starts is None else starts)
+    # PEGASUS and T5 have no <s>: what the decoder starts from stands in, or a row that no text has.
+    spare = said.start if said.start not in (said.pad, said.eos) else None
+    if spare is None:
+        # Of PEGASUS the last before <unk>.
+        of_no_text = (i for i, piece in enumerate(pieces) if piece.type == kind.CONTROL and i > max(map(_id, said[:3])))
+        spare = found.get(f"<unk_{OFFSET - 1}>", max(of_no_text, default=None))
+    rows = _order(found, said, vocab_size, spare)
     special = control_pieces(model, SPECIALS)
     special[3].type = kind.UNKNOWN
     for row, piece in zip(rows, special, strict=False):
@@ -165,21 +176,26 @@ def _sentencepiece(model: Any, pieces: list[Any], vocab_size: int, said: Special
     return ImportedTokenizer(Tokenizer.from_bytes(data), rows, len(unused))
 
 
+def _id(said: int | None) -> int:
+    return -1 if said is None else said
+
+
 def reserved(offset: int) -> list[str]:
     """Return the names of so many pieces that spiece.model does not list; they stand behind its first two."""
     return ["<mask_1>", "<mask_2>", *(f"<unk_{number}>" for number in range(2, offset))] if offset else []
 
 
-def _offset(folder: Path) -> int:
+def _setting(folder: Path, name: str, default: int) -> int:
+    """Return a number that tokenizer_config.json says."""
     settings = folder / SETTINGS
     try:
         found = parse_json(read_regular(settings)) if settings.exists() else {}
     except ValueError as error:
         raise UserError(f"{settings.name} is damaged: {error}.") from None
-    offset = found.get("offset", OFFSET) if isinstance(found, dict) else None
-    if not isinstance(offset, int) or not 0 <= offset <= _MOST_UNUSED:
-        raise UserError(f"{settings.name} must have a whole number from 0 to {_MOST_UNUSED} as `offset`.")
-    return offset
+    number = found.get(name, default) if isinstance(found, dict) else None
+    if not isinstance(number, int) or not 0 <= number <= _MOST_UNUSED:
+        raise UserError(f"{settings.name} must have a whole number from 0 to {_MOST_UNUSED} as `{name}`.")
+    return number
 
 
 def _from_json(folder: Path, vocab_size: int, said: SpecialIds) -> ImportedTokenizer:

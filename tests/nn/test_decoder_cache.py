@@ -22,6 +22,7 @@ KINDS: dict[str, dict[str, object]] = {
     "lsh": {
         "decoder_self_attention": "lsh(bucket_size=1, num_hashes=2, num_buckets=2, local_heads=1, local_window=2)",
     },
+    "bucketed": {"decoder_self_attention": "bucketed"},
     "relative": {"decoder_self_attention": "relative"},
 }
 kinds = pytest.mark.parametrize("kind", KINDS)

@@ -20,11 +20,11 @@ from pyramidions.nn import BeamSearch
 from pyramidions.pretrained.checkpoint import write_checkpoint
 from pyramidions.pretrained.families import FAMILIES as KNOWN
 from pyramidions.pretrained.importing import Imported, import_model
+from pyramidions.pretrained.names import SHARED, renamed
 from pyramidions.pretrained.source import read_source
-from pyramidions.pretrained.transfer import SHARED, renamed
 from pyramidions.text.tokenizer import EOS, PAD
 
-FAMILIES = ["bart", "led", "pegasus", "bigbird_pegasus"]
+FAMILIES = ["bart", "led", "pegasus", "bigbird_pegasus", "t5", "mt5"]
 
 
 @pytest.fixture(scope="module")
@@ -312,8 +312,8 @@ OURS = "encoder.layers.0.sublayers.self_attention.function.projections.q_proj.we
     ("break_it", "sentence"),
     [
         (
-            with_config(model_type="t5"),
-            "one of the families bart, led, pegasus, bigbird_pegasus, but holds 't5'.",
+            with_config(model_type="marian"),
+            "one of the families bart, led, pegasus, bigbird_pegasus, t5, mt5, but holds 'marian'.",
         ),
         (with_config(d_model=None), "must say `d_model`, but does not."),
         (with_config(d_model="wide"), "`d_model` in the config of .* must be a whole number, but is 'wide'."),

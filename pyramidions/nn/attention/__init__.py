@@ -3,6 +3,8 @@
 from pyramidions.nn.attention.adaptive_span import AdaptiveSpanAttention as AdaptiveSpanAttention
 from pyramidions.nn.attention.bigbird import BigBirdAttention as BigBirdAttention
 from pyramidions.nn.attention.blockwise import BlockwiseAttention as BlockwiseAttention
+from pyramidions.nn.attention.bucketed import BucketedAttention as BucketedAttention
+from pyramidions.nn.attention.bucketed import DistanceBiases as DistanceBiases
 from pyramidions.nn.attention.core import ATTENTION as ATTENTION
 from pyramidions.nn.attention.core import CoreAttention as CoreAttention
 from pyramidions.nn.attention.core import Feature as Feature

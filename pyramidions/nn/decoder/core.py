@@ -40,7 +40,7 @@ class Decoder(nn.Module, ABC):
         layers: list[Layer],
         stack: Stack,
         output: Output,
-        norm: nn.LayerNorm | None = None,
+        norm: nn.Module | None = None,
         start: int | None = None,
     ) -> None:
         super().__init__()

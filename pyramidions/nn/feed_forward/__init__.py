@@ -3,5 +3,6 @@
 from pyramidions.nn.feed_forward.core import FEED_FORWARD as FEED_FORWARD
 from pyramidions.nn.feed_forward.core import DenseFeedForward as DenseFeedForward
 from pyramidions.nn.feed_forward.core import FeedForward as FeedForward
+from pyramidions.nn.feed_forward.gated import GatedFeedForward as GatedFeedForward
 from pyramidions.nn.feed_forward.sparse import ExpertsFeedForward as ExpertsFeedForward
 from pyramidions.nn.feed_forward.sparse import SparseFeedForward as SparseFeedForward

@@ -39,8 +39,8 @@ def _gelu_tanh_drop(x: Tensor, probability: float) -> Tensor:
     return drop(F.gelu(x, approximate="tanh"), probability)
 
 
-# Each with the dropout that follows it.
-_ACTIVATIONS: dict[str, Callable[[Tensor, float], Tensor]] = {
+#: by name, each with the dropout that follows it
+ACTIVATIONS: dict[str, Callable[[Tensor, float], Tensor]] = {
     "relu": relu_drop,
     "gelu": _gelu_drop,
     "gelu_tanh": _gelu_tanh_drop,
@@ -59,25 +59,28 @@ class DenseFeedForward(FeedForward):
         chunk_size: positions, of all documents of a batch together, that are computed at a time (Kitaev et al. 2020,
             section 3); what lies between the two layers is computed again in the backward pass, chunk by chunk. 0 for
             all positions at once.
+        bias: each layer adds a learned vector, 0 at first.
     """
 
     def __init__(
         self,
         embed_dim: int,
         ffn_embed_dim: int,
-        activation: Annotated[str, OneOf(tuple(_ACTIVATIONS))] = "relu",
+        activation: Annotated[str, OneOf(tuple(ACTIVATIONS))] = "relu",
         activation_dropout: Probability = 0.0,
         chunk_size: Annotated[int, Range(0), Role.LENGTH] = 0,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self.chunk_size = chunk_size
-        self.activate = _ACTIVATIONS[activation]
+        self.activate = ACTIVATIONS[activation]
         self.activation_dropout = activation_dropout
-        self.fc1 = nn.Linear(embed_dim, ffn_embed_dim)
-        self.fc2 = nn.Linear(ffn_embed_dim, embed_dim)
+        self.fc1 = nn.Linear(embed_dim, ffn_embed_dim, bias)
+        self.fc2 = nn.Linear(ffn_embed_dim, embed_dim, bias)
         for layer in (self.fc1, self.fc2):
             nn.init.xavier_uniform_(layer.weight)
-            nn.init.zeros_(layer.bias)
+            if bias:
+                nn.init.zeros_(layer.bias)
 
     def forward(self, x: Tensor, context: LayerContext) -> Tensor:
         if not self.chunk_size:

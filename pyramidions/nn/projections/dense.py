@@ -1,16 +1,23 @@
 """Dense projections."""
 
 import math
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 
+from pyramidions.base.arguments import Range
 from pyramidions.nn.functional.chunking import pad_to_multiple
 from pyramidions.nn.projections.core import PROJECTIONS, Projections, check_heads, join_heads, split_heads
 
 
 class HeadsLinear(nn.Linear):
     """A linear layer to several heads; each may read rows of its own."""
+
+    @property
+    def added(self) -> Tensor | None:
+        """What is added to the products, (HE,), or None."""
+        return self._parameters["bias"]
 
     def forward(self, x: Tensor, num_heads: int | None = None) -> Tensor:
         """Transform rows.
@@ -25,16 +32,19 @@ class HeadsLinear(nn.Linear):
         """
         if num_heads is None:
             return super().forward(x)
-        return rows_of_heads(x, self.weight, self.bias, num_heads)
+        return rows_of_heads(x, self.weight, self.added, num_heads)
 
 
-def rows_of_heads(x: Tensor, weight: Tensor, bias: Tensor, num_heads: int) -> Tensor:
+def rows_of_heads(x: Tensor, weight: Tensor, bias: Tensor | None, num_heads: int) -> Tensor:
     """Transform the rows of each of several heads, as `HeadsLinear` with ``num_heads``."""
-    # (H * E, D) -> (s, H/s * E, D)
-    weight, bias = (
-        each.unflatten(0, (num_heads // len(x), len(x), -1)).transpose(0, 1).flatten(1, 2) for each in (weight, bias)
-    )
-    return torch.baddbmm(bias[:, None], x, weight.mT)
+
+    # (H * E, ...) -> (s, H/s * E, ...)
+    def of_residues(each: Tensor) -> Tensor:
+        return each.unflatten(0, (num_heads // len(x), len(x), -1)).transpose(0, 1).flatten(1, 2)
+
+    if bias is None:
+        return x @ of_residues(weight).mT
+    return torch.baddbmm(of_residues(bias)[:, None], x, of_residues(weight).mT)
 
 
 @PROJECTIONS.register("dense")
@@ -42,32 +52,42 @@ class DenseProjections(Projections):
     """One linear layer for each (Vaswani et al. 2017, section 3.2.2).
 
     Args:
-        embed_dim: D, divisible by ``num_heads``.
+        embed_dim: D.
         num_heads: H.
         shares_query_key: keys are projected as queries are.
         joins_heads: it has an output; without, `output` is an error.
+        inner_dim: width of all heads together, H * E, divisible by ``num_heads``; 0 for D.
+        bias: each layer adds a learned vector.
 
     Raises:
-        ValueError: ``embed_dim`` is not divisible by ``num_heads``.
+        ValueError: the width of all heads is not divisible by ``num_heads``.
     """
 
     def __init__(
-        self, embed_dim: int, num_heads: int, shares_query_key: bool = False, joins_heads: bool = True
+        self,
+        embed_dim: int,
+        num_heads: int,
+        shares_query_key: bool = False,
+        joins_heads: bool = True,
+        inner_dim: Annotated[int, Range(0)] = 0,
+        bias: bool = True,
     ) -> None:
         super().__init__()
-        check_heads(embed_dim, num_heads)
+        inner_dim = inner_dim or embed_dim
+        check_heads(inner_dim, num_heads)
         self.num_heads = num_heads
-        self.q_proj = HeadsLinear(embed_dim, embed_dim)
-        self.k_proj = None if shares_query_key else HeadsLinear(embed_dim, embed_dim)
-        self.v_proj = HeadsLinear(embed_dim, embed_dim)
-        self.out_proj = nn.Linear(embed_dim, embed_dim) if joins_heads else None
+        self.q_proj = HeadsLinear(embed_dim, inner_dim, bias)
+        self.k_proj = None if shares_query_key else HeadsLinear(embed_dim, inner_dim, bias)
+        self.v_proj = HeadsLinear(embed_dim, inner_dim, bias)
+        self.out_proj = nn.Linear(inner_dim, embed_dim, bias) if joins_heads else None
         # As fairseq does: the three input projections as one matrix of 3D x D.
         for projection in (self.q_proj, self.k_proj, self.v_proj):
             if projection is not None:
                 nn.init.xavier_uniform_(projection.weight, gain=1 / math.sqrt(2))
         if self.out_proj is not None:
             nn.init.xavier_uniform_(self.out_proj.weight)
-            nn.init.zeros_(self.out_proj.bias)
+            if bias:
+                nn.init.zeros_(self.out_proj.bias)
 
     def _heads(self, x: Tensor) -> Tensor:
         return split_heads(x, self.num_heads)
@@ -82,9 +102,11 @@ class DenseProjections(Projections):
         batch, heads = len(x), self.num_heads
         # (B, Lk, D) -> (B, Lk/s, s, D) -> (s, B * Lk/s, D)
         rows = pad_to_multiple(x, stride, dim=1).unflatten(1, (-1, stride)).movedim(2, 0).flatten(1, 2)
-        # (s, B * Lk/s, D/s) -> (s, B, Lk/s, H/s, E) -> (B, H/s, s, Lk/s, E) -> (B, H, Lk/s, E)
+        # (s, B * Lk/s, HE/s) -> (s, B, Lk/s, H/s, E) -> (B, H/s, s, Lk/s, E) -> (B, H, Lk/s, E)
         k, v = (
-            each.view(stride, batch, -1, heads // stride, x.size(-1) // heads).permute(1, 3, 0, 2, 4).flatten(1, 2)
+            each.view(stride, batch, -1, heads // stride, self.q_proj.out_features // heads)
+            .permute(1, 3, 0, 2, 4)
+            .flatten(1, 2)
             for each in (self._keys(rows, heads), self.v_proj(rows, heads))
         )
         return k, v
@@ -104,21 +126,27 @@ class DenseProjections(Projections):
 
     def scores(self, rows: Tensor, x: Tensor) -> Tensor:
         # (B, H, G, E), (H, E, D), (H, E)
-        q, weight = self.queries(rows) * (x.size(-1) // self.num_heads) ** -0.5, self._by_head(self._keys.weight)
-        constant = torch.einsum("bhge,he->bhg", q, self._by_head(self._keys.bias))
+        q = self.queries(rows)
+        q, weight = q * q.size(-1) ** -0.5, self._by_head(self._keys.weight)
         # (B, H, G, D) @ (B, 1, D, L) -> (B, H, G, L)
         asking = torch.einsum("bhge,hed->bhgd", q, weight)
+        scores = (asking.flatten(1, 2) @ x.mT).unflatten(1, asking.shape[1:3])
+        if (bias := self._keys.added) is None:
+            return scores
         # The constant shifts all scores of a row: a softmax is blind to it, but the bias stays in the graph.
-        return (asking.flatten(1, 2) @ x.mT).unflatten(1, asking.shape[1:3]) + constant[..., None]
+        return scores + torch.einsum("bhge,he->bhg", q, self._by_head(bias))[..., None]
 
     def mixed(self, weights: Tensor, x: Tensor) -> Tensor:
         # (B, HG, L) @ (B, L, D) -> (B, H, G, D); dropped weights need not sum to 1
         vectors = (weights.to(x.dtype).flatten(1, 2) @ x).unflatten(1, weights.shape[1:3])
-        bias = torch.einsum("bhg,he->bhge", weights.sum(dim=-1).to(x.dtype), self._by_head(self.v_proj.bias))
-        return torch.einsum("bhgd,hed->bhge", vectors, self._by_head(self.v_proj.weight)) + bias
+        mixed = torch.einsum("bhgd,hed->bhge", vectors, self._by_head(self.v_proj.weight))
+        if (bias := self.v_proj.added) is None:
+            return mixed
+        total = weights.sum(dim=-1).to(x.dtype)
+        return mixed + torch.einsum("bhg,he->bhge", total, self._by_head(bias))
 
     def _by_head(self, x: Tensor) -> Tensor:
-        # (D, ...) -> (H, E, ...)
+        # (HE, ...) -> (H, E, ...)
         return x.unflatten(0, (self.num_heads, -1))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:

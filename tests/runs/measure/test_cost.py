@@ -144,6 +144,7 @@ ATTENTION_BY_HAND = {
     ),
     # Blocks of 32 tokens, and 10 averages that all tokens see.
     "pooled_blockwise": ("(block_size=32)", 2 * 8 * padded(101, 32) * 32 * 4 + 2 * 8 * 101 * 10 * 4),
+    "bucketed": ("", 2 * 8 * 101 * 101 * 4),
     # Scores of contents, mixes, and scores of the 201 distances from 100 to -100.
     "relative": ("", 2 * 8 * 101 * 101 * 4 + 8 * 101 * 201 * 4),
     # Seven buckets of 16 tokens: scores, mixtures of keys and values, and how much of those is real; then attention.
@@ -198,6 +199,8 @@ CAUSAL_BY_HAND = {
         "(local_heads=2, local_window=16, bucket_size=16, num_hashes=2, num_buckets=8)",
         2 * 2 * padded(101, 8) * 2 * 8 * 4 + 2 * 6 * (101 * 4 * 4 + padded(101, 16) * 2 * 2 * 16 * 4),
     ),
+    # All rows in one tile, as if they saw later keys.
+    "bucketed": ("", 2 * 8 * 101 * 101 * 4),
     # All rows in one tile, with as many distances as if they saw later keys.
     "relative": ("", 2 * 8 * 101 * 101 * 4 + 8 * 101 * 201 * 4),
 }

@@ -1,0 +1,107 @@
+"""Full attention with a learned bias for each bucket of distances, as in T5."""
+
+import math
+from typing import Annotated
+
+import torch
+from torch import Tensor, nn
+
+from pyramidions.base.arguments import Range
+from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
+from pyramidions.nn.attention.state import KeysValues
+from pyramidions.nn.functional.attention import scaled_dot_product_attention, tiled_attention
+from pyramidions.nn.functional.tiles import ByDistance, Dense
+from pyramidions.nn.options import Probability
+from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, State
+
+
+class DistanceBiases(nn.Module):
+    """A bias for each head and each bucket of distances (Raffel et al. 2020, section 2.1).
+
+    The layers of an encoder share one, and those of a decoder another.
+
+    Args:
+        num_heads: H.
+        buckets: half of them are for later positions, unless these are hidden. Half of those on a side hold a single
+            distance each, and the others grow logarithmically.
+        furthest: distance from which on all have one bucket.
+    """
+
+    def __init__(self, num_heads: int, buckets: int, furthest: int) -> None:
+        super().__init__()
+        self.furthest = furthest
+        self.table = nn.Embedding(buckets, num_heads)
+        nn.init.zeros_(self.table.weight)
+
+    def forward(self, distances: Tensor, is_causal: bool) -> Tensor:
+        """Return the biases of distances (N,) from queries to keys: (H, N)."""
+        return self.table(self._buckets(distances, is_causal)).T
+
+    def _buckets(self, distances: Tensor, is_causal: bool) -> Tensor:
+        of_side = self.table.num_embeddings
+        first = torch.zeros_like(distances)
+        if not is_causal:
+            of_side //= 2
+            first = (distances > 0) * of_side
+        away = distances.abs() if not is_causal else distances.neg().clamp(min=0)
+        single = of_side // 2
+        share = (away.clamp(min=single).float() / single).log() / math.log(self.furthest / single)
+        shared = single + (share * (of_side - single)).long()
+        return first + torch.where(away < single, away, shared.clamp(max=of_side - 1))
+
+
+@ATTENTION.register("bucketed")
+class BucketedAttention(CoreAttention):
+    """Full attention whose scores have a learned bias for each bucket of distances (Raffel et al. 2020, section 2.1).
+
+    Args:
+        num_heads: H.
+        buckets: of distances, in both directions together; see `DistanceBiases`.
+        furthest: distance from which on all have one bucket; above a quarter of the buckets, or half if causal.
+        dropout: probability of dropping an attention weight while training.
+
+    Raises:
+        ValueError: the furthest distance has a bucket of its own.
+    """
+
+    supports = frozenset({Feature.ITSELF, Feature.CAUSAL, Feature.STEPS})
+    is_exact = False
+
+    def __init__(
+        self,
+        num_heads: int,
+        buckets: Annotated[int, Range(4, 2**20)] = 32,
+        furthest: Annotated[int, Range(2, 2**24)] = 128,
+        dropout: Probability = 0.0,
+    ) -> None:
+        super().__init__()
+        if furthest <= buckets // 2:
+            raise ValueError(f"`furthest` must be above half of the `buckets` ({buckets // 2}), but is {furthest}.")
+        self.biases = DistanceBiases(num_heads, buckets, furthest)
+        self.dropout = dropout
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
+        self.refuse(q, k, context)
+        length, hidden = q.size(2), context.padding_mask
+        distances = torch.arange(1 - length, length, device=q.device)
+        biases = ByDistance(self.biases(distances, context.is_causal))
+        plan = Dense(length, None if hidden is None else ~hidden[:, None, None], context.is_causal)
+        return tiled_attention(q, k, v, plan, biases, self.dropout if self.training else 0.0)
+
+    def new_state(self) -> State:
+        return KeysValues()
+
+    def step(self, q: Tensor, k: Tensor, v: Tensor, blocked: Tensor | None, state: State) -> Tensor:
+        assert isinstance(state, KeysValues)
+        k, v = state.extend(k, v)
+        # Of 0, 1, ... positions back: (H, S)
+        back = self.biases(-torch.arange(k.size(2), device=q.device), True).to(q.dtype)
+        if blocked is None:
+            bias = back.flip(1)[None, :, None]
+        else:
+            # Between a position and an earlier one of its own hypothesis stand those that it sees: (B, WT, S)
+            seen = (blocked[:, 0] == 0).long()
+            distances = seen.sum(dim=-1, keepdim=True) - seen.cumsum(dim=-1)
+            # (H, B, WT, S) -> (B, H, WT, S)
+            bias = back[:, distances].transpose(0, 1) + blocked
+        return scaled_dot_product_attention(q, k, v, bias, self.dropout if self.training else 0.0)

@@ -1,0 +1,10 @@
+"""Families of pretrained models, one kind per file; importing this package fills the registry."""
+
+from pyramidions.pretrained.families.bart import LIKE_BART as LIKE_BART
+from pyramidions.pretrained.families.bart import Bart as Bart
+from pyramidions.pretrained.families.core import ACTIVATIONS as ACTIVATIONS
+from pyramidions.pretrained.families.core import FAMILIES as FAMILIES
+from pyramidions.pretrained.families.core import Family as Family
+from pyramidions.pretrained.families.core import Shape as Shape
+from pyramidions.pretrained.families.core import shape_of as shape_of
+from pyramidions.pretrained.families.t5 import T5 as T5

@@ -1,0 +1,190 @@
+"""BART and its like: LED, PEGASUS and BigBird-PEGASUS."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyramidions.base.arguments import shown
+from pyramidions.base.errors import UserError
+from pyramidions.models import PyramidionConfig
+from pyramidions.models.config import config_as
+from pyramidions.models.notation import written, written_parts
+from pyramidions.models.spec import Part
+from pyramidions.nn.positions import SinusoidalPositions
+from pyramidions.pretrained.families.core import (
+    FAMILIES,
+    Family,
+    Settings,
+    Shape,
+    activation_of,
+    decoding_of,
+    special_ids,
+)
+from pyramidions.pretrained.names import POSITIONS, renamed
+from pyramidions.pretrained.source import Source
+
+_PUBLISHED_SINUSOIDS = {"first": 0, "frequencies": "published"}
+
+
+@dataclass(frozen=True)
+class Bart(Family):
+    """How a family differs from the others that are like BART, beyond what configs say.
+
+    Attributes:
+        name: what their configs call it.
+        normalize_before: pre-norm, with a norm of the last layer's output.
+        normalizes_embeddings: a norm follows the embeddings.
+        learns_positions: positions are a table; else sinusoids, as Vaswani et al. (2017) publish them.
+        unused_positions: rows of the tables of positions in front, which no token has.
+        windowed: the encoder's attention is Longformer's.
+        in_blocks: the encoder's attention is BigBird's, and projections have no biases unless the config says so.
+        final_norm: what the norm of the last layer's output is called.
+    """
+
+    name: str
+    normalize_before: bool = False
+    normalizes_embeddings: bool = True
+    learns_positions: bool = True
+    unused_positions: int = 0
+    windowed: bool = False
+    in_blocks: bool = False
+    final_norm: str = "layer_norm"
+    sentinels: bool = False
+
+    def shape(self, source: Source) -> Shape:
+        read = Settings(source)
+        for name, expected in _ALWAYS.items():
+            read.must_be(name, expected)
+        for name, expected in (
+            ("normalize_before", self.normalize_before),
+            ("add_final_layer_norm", self.normalize_before),
+            ("normalize_embedding", self.normalizes_embeddings),
+            ("static_position_embeddings", not self.learns_positions),
+        ):
+            read.must_be(name, expected)
+        lengths = _lengths(read, self.windowed)
+        positions = [
+            Part("learned", {"length": n}) if self.learns_positions else Part("sinusoidal", _PUBLISHED_SINUSOIDS)
+            for n in lengths
+        ]
+        values = {
+            "embed_dim": read.one("d_model", int),
+            "ffn_embed_dim": read.same("encoder_ffn_dim", "decoder_ffn_dim"),
+            "num_heads": read.same("encoder_attention_heads", "decoder_attention_heads"),
+            "encoder_layers": read.one("encoder_layers", int),
+            "decoder_layers": read.one("decoder_layers", int),
+            "feed_forward": written(
+                Part(
+                    "dense",
+                    {"activation": activation_of(read, "activation_function", read.one("activation_function", str))},
+                )
+            ),
+            "normalize_before": self.normalize_before,
+            "layernorm_embedding": self.normalizes_embeddings,
+            "no_scale_embedding": not read.one("scale_embedding", bool, False),
+            "encoder_positions": written(positions[0]),
+            "decoder_positions": written(positions[1]),
+            "max_source_positions": lengths[0],
+            **{name: read.one(name, float, 0.0) for name in ("dropout", "attention_dropout", "activation_dropout")},
+            **decoding_of(Settings(source, source.generation), lengths[1]),
+        }
+        if self.windowed:
+            values |= _windows(read, values["encoder_layers"])
+        if self.in_blocks:
+            values |= _blocks(read)
+        return Shape(
+            self, config_as(PyramidionConfig, values), *lengths, special_ids(Settings(source, source.generation))
+        )
+
+    def weights(self, source: Source, shape: Shape) -> dict[str, Tensor]:
+        found = {name: value.float() for name, value in renamed(source.weights, self.final_norm).items()}
+        for name, length in zip(POSITIONS, (shape.max_source_positions, shape.max_target_positions), strict=True):
+            if name not in found:
+                continue
+            if (dimensions := found[name].dim()) != 2:
+                raise UserError(f"{name} of {source.path} must have two dimensions, but has {dimensions}.")
+            if self.learns_positions:
+                found[name] = found[name][self.unused_positions :].contiguous()
+            else:
+                _check_sinusoids(found.pop(name), length, name)
+        if self.in_blocks and not source.config.get("use_bias"):
+            # Ours have biases, and start without an effect.
+            projections = [name for name in found if re.search(r"\.projections\.\w+\.weight$", name)]
+            found |= {name.removesuffix("weight") + "bias": torch.zeros(len(found[name])) for name in projections}
+        return found
+
+
+# What all of our models are.
+_ALWAYS: Mapping[str, Any] = {
+    "is_encoder_decoder": True,
+    "tie_word_embeddings": True,
+    "add_bias_logits": False,
+    "add_cross_attention": False,
+}
+
+
+def _lengths(read: Settings, windowed: bool) -> tuple[int, int]:
+    if windowed:
+        return read.one("max_encoder_position_embeddings", int), read.one("max_decoder_position_embeddings", int)
+    both = read.one("max_position_embeddings", int)
+    return both, both
+
+
+def _windows(read: Settings, layers: int) -> dict[str, Any]:
+    """Return the encoder's attention: windows, of one size or one per layer, and a first token that all can see."""
+    given = read.one("attention_window", int | list[int])
+    sizes = given if isinstance(given, list) else [given] * layers
+    if len(sizes) != layers:
+        raise UserError(
+            f"`attention_window` in the config of {read.path} must have one entry per layer, {layers}, but has "
+            f"{len(sizes)}."
+        )
+    windows = [Part("sliding_window", {"window": size}) for size in sizes]
+    return {
+        "self_attention": written_parts([windows[:1] if len(set(sizes)) == 1 else windows]),
+        # As its authors do in summarization (section 7.1).
+        "global_tokens": 1,
+        "global_projections": "dense",
+    }
+
+
+def _blocks(read: Settings) -> dict[str, Any]:
+    """Return the encoder's attention: that of BigBird, unless the config says that it is full."""
+    kinds = ("block_sparse", "original_full")
+    if (kind := read.one("attention_type", str, kinds[0])) not in kinds:
+        raise UserError(
+            f"`attention_type` in the config of {read.path} must be {' or '.join(kinds)}, but is {shown(kind)}."
+        )
+    if kind == kinds[1]:
+        return {}
+    options = {"block_size": read.one("block_size", int), "random_blocks": read.one("num_random_blocks", int)}
+    return {"self_attention": written(Part("bigbird", options))}
+
+
+def _check_sinusoids(table: Tensor, length: int, name: str) -> None:
+    expected = SinusoidalPositions(table.size(1), 0, "published")(torch.arange(length), length)
+    if table.shape != expected.shape or not table.allclose(expected, rtol=0, atol=1e-4):
+        raise UserError(f"{name} must be the sinusoids of Vaswani et al. (2017), but is not.")
+
+
+LIKE_BART = {
+    family.name: family
+    for family in (
+        Bart("bart", unused_positions=2),
+        Bart("led", windowed=True),
+        Bart("pegasus", normalize_before=True, normalizes_embeddings=False, learns_positions=False),
+        Bart(
+            "bigbird_pegasus",
+            normalize_before=True,
+            normalizes_embeddings=False,
+            in_blocks=True,
+            # It stands behind the last layer, whatever its name says.
+            final_norm="layernorm_embedding",
+        ),
+    )
+}
+FAMILIES.update(LIKE_BART)

@@ -1,0 +1,165 @@
+"""The role of a family of pretrained models: what its configs and weights mean for ours."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from pyramidions.base.arguments import fits, rule_of, shown
+from pyramidions.base.errors import UserError
+from pyramidions.inference.export_folder import foreign
+from pyramidions.models import PyramidionConfig
+from pyramidions.pretrained.source import Source
+
+#: Transformers' names of activations, and ours.
+ACTIVATIONS = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+}
+
+
+class Family(ABC):
+    """Models that read configs and weights alike.
+
+    Attributes:
+        name: what their configs call it.
+        sentinels: pieces such as <extra_id_0> stand behind those of spiece.model; without, PEGASUS's among them.
+    """
+
+    name: str
+    sentinels: bool
+
+    @abstractmethod
+    def shape(self, source: Source) -> "Shape":
+        """Return the architecture of a model.
+
+        Raises:
+            UserError: its config says what ours cannot be.
+        """
+
+    @abstractmethod
+    def weights(self, source: Source, shape: "Shape") -> dict[str, Tensor]:
+        """Return the weights of a model by our names, in float32; rows of vocabularies are in the order of the source.
+
+        Raises:
+            UserError: they are not those of this family.
+        """
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A pretrained model's architecture in our terms.
+
+    Attributes:
+        family: it belongs to.
+        config: of ours.
+        max_source_positions: most tokens of a document.
+        max_target_positions: most tokens of a summary.
+        ids: of the special tokens: "pad", "eos", "start" of the decoder's input, and "bos" and "forced", the first
+            token of each summary, where there are any.
+    """
+
+    family: Family
+    config: PyramidionConfig
+    max_source_positions: int
+    max_target_positions: int
+    ids: dict[str, int]
+
+
+#: by name; importing the package fills it
+FAMILIES: dict[str, Family] = {}
+
+
+def shape_of(source: Source) -> Shape:
+    """Return the architecture of a pretrained model.
+
+    Raises:
+        UserError: a model of another family, or one whose config says what ours cannot be.
+    """
+    family = FAMILIES.get(name := Settings(source).one("model_type", str))
+    if family is None:
+        raise foreign(source.path, name)
+    return family.shape(source)
+
+
+class Settings:
+    """Reads the settings of a config from outside.
+
+    Args:
+        source: of the model, for errors.
+        values: by name; those of config.json if None.
+    """
+
+    def __init__(self, source: Source, values: dict[str, Any] | None = None) -> None:
+        self.path = source.path
+        self.values = source.config if values is None else values
+
+    def one(self, name: str, kind: Any, default: Any = None) -> Any:
+        """Return a setting of a type; it must be there unless there is a default."""
+        found = self.values.get(name)
+        if found is None:
+            if default is None:
+                raise UserError(f"The config of {self.path} must say `{name}`, but does not.")
+            return default
+        if not fits(found, kind):
+            raise UserError(f"`{name}` in the config of {self.path} must be {rule_of(kind)}, but is {shown(found)}.")
+        return found
+
+    def same(self, name: str, other: str) -> int:
+        """Return a number that has two names."""
+        first, second = self.one(name, int), self.one(other, int)
+        if first != second:
+            raise UserError(
+                f"`{name}` and `{other}` in the config of {self.path} must be equal, but are {first} and {second}."
+            )
+        return int(first)
+
+    def must_be(self, name: str, expected: Any) -> None:
+        """Refuse another value than this one, if the config has any."""
+        found = self.values.get(name)
+        if found is not None and found != expected:
+            raise UserError(f"`{name}` in the config of {self.path} must be {expected}, but is {shown(found)}.")
+
+
+def activation_of(read: Settings, setting: str, name: str) -> str:
+    """Return what we call an activation, which a setting names.
+
+    Raises:
+        UserError: ours have no such activation.
+    """
+    if name not in ACTIVATIONS:
+        raise UserError(
+            f"`{setting}` in the config of {read.path} must be one of {', '.join(ACTIVATIONS)}, but is {shown(name)}."
+        )
+    return ACTIVATIONS[name]
+
+
+def decoding_of(read: Settings, longest: int) -> dict[str, Any]:
+    """Return how the model is meant to write; lengths of transformers' count the first input of the decoder."""
+    most = min(read.one("max_length", int, longest), longest) - 2
+    return {
+        "decoding_beam": read.one("num_beams", int, 4),
+        "decoding_length_penalty": read.one("length_penalty", float, 1.0),
+        "decoding_max_length": most,
+        "decoding_min_length": min(max(read.one("min_length", int, 0) - 1, 0), most),
+        "decoding_no_repeat_ngram": read.one("no_repeat_ngram_size", int, 0),
+    }
+
+
+def special_ids(read: Settings) -> dict[str, int]:
+    names = {
+        "pad": "pad_token_id",
+        "eos": "eos_token_id",
+        "start": "decoder_start_token_id",
+        "bos": "bos_token_id",
+        "forced": "forced_bos_token_id",
+    }
+    found = {ours: read.one(theirs, int, -1) for ours, theirs in names.items()}
+    for ours in ("pad", "eos", "start"):
+        if found[ours] < 0:
+            raise UserError(f"The config of {read.path} must say `{names[ours]}`, but does not.")
+    return {name: value for name, value in found.items() if value >= 0}

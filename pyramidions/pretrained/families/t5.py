@@ -1,0 +1,178 @@
+"""T5 and its like: T5 1.1, Flan-T5 and mT5."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from pyramidions.base.errors import UserError
+from pyramidions.models import PyramidionConfig
+from pyramidions.models.config import config_as
+from pyramidions.models.notation import written
+from pyramidions.models.spec import Part
+from pyramidions.pretrained.families.core import (
+    FAMILIES,
+    Family,
+    Settings,
+    Shape,
+    activation_of,
+    decoding_of,
+    special_ids,
+)
+from pyramidions.pretrained.names import EMBEDDING, SHARED, UNTIED
+from pyramidions.pretrained.source import Source
+
+_LENGTH = 512  # of T5's training; its biases of distances allow any
+_SUBLAYERS = {
+    "encoder": {"SelfAttention": "self_attention", "DenseReluDense": "feed_forward"},
+    "decoder": {
+        "SelfAttention": "self_attention",
+        "EncDecAttention": "cross_attention",
+        "DenseReluDense": "feed_forward",
+    },
+}
+_PROJECTIONS = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "out_proj"}
+_LAYERS = {"wi": "fc1", "wi_0": "gate", "wi_1": "fc1", "wo": "fc2"}
+_WEIGHT = re.compile(r"(encoder|decoder)\.block\.(\d+)\.layer\.(\d)\.(\w+)(?:\.(\w+))?\.weight")
+
+
+@dataclass(frozen=True)
+class T5(Family):
+    """T5 (Raffel et al. 2020), in either version, and mT5 (Xue et al. 2021).
+
+    Ours divides scores by the root of a head's width, and T5 does not: queries are multiplied by it. Where T5 divides
+    the output by the root of the width, the last norm does.
+
+    Attributes:
+        scales_output: a model with tied embeddings divides its output.
+    """
+
+    name: str
+    scales_output: bool = True
+    sentinels: bool = True
+
+    def shape(self, source: Source) -> Shape:
+        read = Settings(source)
+        read.must_be("is_encoder_decoder", True)
+        read.must_be("layer_norm_epsilon", 1e-6)
+        width, heads, layers = (read.one(name, int) for name in ("d_model", "num_heads", "num_layers"))
+        of_head = read.one("d_kv", int)
+        inner = {} if heads * of_head == width else {"inner_dim": heads * of_head}
+        projections = written(Part("dense", {"bias": False, **inner}))
+        attention = written(
+            Part(
+                "bucketed",
+                {
+                    "buckets": read.one("relative_attention_num_buckets", int, 32),
+                    "furthest": read.one("relative_attention_max_distance", int, 128),
+                },
+            )
+        )
+        length = read.one("n_positions", int, _LENGTH)
+        generation = source.generation | _of_summaries(source)
+        values = {
+            "embed_dim": width,
+            "ffn_embed_dim": read.one("d_ff", int),
+            "num_heads": heads,
+            "encoder_layers": layers,
+            "decoder_layers": read.one("num_decoder_layers", int, layers),
+            "self_attention": attention,
+            "decoder_self_attention": attention,
+            **{f"{name}_projections": projections for name in ("encoder", "decoder", "cross")},
+            "feed_forward": written(_feed_forward(read)),
+            "normalize_before": True,
+            "norm": "rms",
+            "no_scale_embedding": True,
+            "encoder_positions": "none",
+            "decoder_positions": "none",
+            "output": "untied" if _output(source.weights) is not None else "tied",
+            "max_source_positions": length,
+            **dict.fromkeys(
+                ("dropout", "attention_dropout", "activation_dropout"), read.one("dropout_rate", float, 0.1)
+            ),
+            **decoding_of(Settings(source, generation), length),
+        }
+        return Shape(
+            self, config_as(PyramidionConfig, values), length, length, special_ids(Settings(source, source.generation))
+        )
+
+    def weights(self, source: Source, shape: Shape) -> dict[str, Tensor]:
+        given, config = dict(source.weights), shape.config
+        output = _output(given)
+        shared = {name: given.pop(name) for name in SHARED if name in given}
+        if not shared:
+            raise UserError(f"The weights must hold the embedding ({SHARED[0]}), but lack it.")
+        (first, embedding), *others = shared.items()
+        for name, other in others:
+            if name != SHARED[-1] and not other.equal(embedding):
+                raise UserError(f"The model must have one embedding for all, but {name} differs from {first}.")
+        found = {EMBEDDING: embedding.float()}
+        if output is not None:
+            found[UNTIED] = output.float()
+        for name, value in given.items():
+            for own in _our_names(name, config):
+                found[own] = value.float()
+        read = Settings(source)
+        root = read.one("d_kv", int) ** 0.5
+        for name in found:
+            if name.endswith("q_proj.weight"):
+                found[name] = found[name] * root
+        # As transformers 5 has it; before, the config said so by tied embeddings.
+        tied = read.one("tie_word_embeddings", bool, True)
+        if self.scales_output and read.one("scale_decoder_outputs", bool, tied):
+            found["decoder.norm.weight"] = found["decoder.norm.weight"] * config.embed_dim**-0.5
+        return found
+
+
+def _of_summaries(source: Source) -> dict[str, Any]:
+    """Return how a model writes summaries, where it does other tasks as well."""
+    tasks = source.config.get("task_specific_params")
+    found = tasks.get("summarization") if isinstance(tasks, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _output(weights: dict[str, Tensor]) -> Tensor | None:
+    """Return the output layer, unless it is the embedding."""
+    output, embedding = weights.get(SHARED[-1]), weights.get(SHARED[0])
+    return None if output is None or embedding is None or output.equal(embedding) else output
+
+
+def _feed_forward(read: Settings) -> Part:
+    said = read.one("feed_forward_proj", str, "relu")
+    name = said.removeprefix("gated-")
+    # What T5 calls gelu in a gate is its approximation.
+    activation = activation_of(read, "feed_forward_proj", "gelu_new" if said == "gated-gelu" else name)
+    return Part(
+        "gated" if name != said else "dense", {"activation": activation, **({} if name != said else {"bias": False})}
+    )
+
+
+def _our_names(name: str, config: PyramidionConfig) -> Iterator[str]:
+    """Yield the names that a weight has here: a table of distances is in all layers."""
+    if (found := re.fullmatch(r"(encoder|decoder)\.final_layer_norm\.weight", name)) is not None:
+        yield f"{found[1]}.norm.weight"
+        return
+    found = _WEIGHT.fullmatch(name)
+    if found is None:
+        yield name
+        return
+    coder, layer, place, part, inner = found.groups()
+    sublayers = _SUBLAYERS[coder]
+    layers = range(config.encoder_layers if coder == "encoder" else config.decoder_layers)
+    if part == "layer_norm" and inner is None and int(place) < len(sublayers):
+        yield f"{coder}.layers.{layer}.sublayers.{list(sublayers.values())[int(place)]}.norm.weight"
+    elif inner == "relative_attention_bias" and part == "SelfAttention":
+        yield from (
+            f"{coder}.layers.{n}.sublayers.self_attention.function.attention.biases.table.weight" for n in layers
+        )
+    elif part in sublayers and inner in _PROJECTIONS:
+        yield f"{coder}.layers.{layer}.sublayers.{sublayers[part]}.function.projections.{_PROJECTIONS[inner]}.weight"
+    elif part in sublayers and inner in _LAYERS:
+        yield f"{coder}.layers.{layer}.sublayers.{sublayers[part]}.function.{_LAYERS[inner]}.weight"
+    else:
+        yield name
+
+
+FAMILIES.update({"t5": T5("t5"), "mt5": T5("mt5", scales_output=False)})
