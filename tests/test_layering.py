@@ -102,7 +102,7 @@ MAY_IMPORT = {
     "pyramidions.scoring": ("base", "data", "documents", "extract.oracle", "files", "pages", "text", "scoring"),
     "pyramidions.inference": (
         *("base", "data", "documents", "extract", "files", "models", "nn", "pages", "text"),
-        "inference",
+        *("inference", "pretrained.reading"),
     ),
     "pyramidions.pretrained": ("base", "data", "files", "inference", "models", "nn", "scoring", "text", "pretrained"),
     "pyramidions.runs.curves": ("base",),

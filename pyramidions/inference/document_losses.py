@@ -56,6 +56,7 @@ class FolderLosses:
         self._device = found_device(device)
         self._transformer = model.transformer.eval().to(self._device)
         self._tokenizer = tokenizer
+        self._front = tokenizer.encode(model.source_prefix)
         self._most_source = tokenizer.room(model.max_source_positions, "max_source_positions")
         self._most_target = tokenizer.room(model.max_target_positions, "max_target_positions")
         self._sources = IndexedReader(folder.indexed(split, "source"))
@@ -89,7 +90,7 @@ class FolderLosses:
         return ids[:begin], ids[begin:]
 
     def _loss(self, query: list[int], text: list[int], target: list[int]) -> float:
-        source = self._tokenizer.framed([*query, *text][: self._most_source])
+        source = self._tokenizer.framed([*self._front, *query, *text][: self._most_source])
         found = token_losses(self._transformer, *(torch.tensor([ids], device=self._device) for ids in (source, target)))
         return float(found.mean())
 

@@ -43,15 +43,20 @@ def foreign(place: str | Path, family: Any, wanted: Collection[ModelKind] = (SUM
             f"{place} must hold a model of --task {tasks}, but holds one of transformers, of the family "
             f"{shown(family)}."
         )
-    if family in IMPORTED:
-        return UserError(
-            f"{place} holds a model of transformers, of the family {family}: `pyramidions import {place} -o model.pt` "
-            "makes a checkpoint of it."
-        )
     return UserError(
         f"{place} must hold a model of one of the families {', '.join(IMPORTED)}, but holds {shown(family)}: import a "
         "model of these, or run this one in transformers."
     )
+
+
+def family_of(config: Path) -> str | None:
+    """Return the family of a model of transformers by its config.json; None of anything else."""
+    try:
+        about = parse_json(read_regular(config))
+    except (OSError, ValueError):
+        return None
+    family = about.get("model_type") if isinstance(about, dict) and "format" not in about else None
+    return family if isinstance(family, str) else None
 
 
 def read_config(

@@ -1,6 +1,7 @@
 """Finds trained models on disk: checkpoints of fairseq-train, and exported folders that need neither it nor pickle."""
 
 from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,22 +12,28 @@ from torch import Tensor
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.files.hub import HubName, fetch, hub_name
+from pyramidions.files.progress import note
 from pyramidions.inference.checkpoint_file import check_weights, read_checkpoint
 from pyramidions.inference.export_folder import (
     CHECKPOINTS,
     CONFIG,
+    IMPORTED,
     TOKENIZERS,
     WEIGHTS,
     check_hashes,
+    family_of,
     read_config,
     require,
 )
 from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER, ModelKind
 from pyramidions.models.config import PyramidionConfig, names_in_files
+from pyramidions.models.older_releases import FORMAT
 from pyramidions.text.tokenizer import Tokenizer
 
 #: How a language model calls the characters that it reads at once.
 WINDOW = "tokens_per_sample"
+# How a pretrained model reads documents that are longer than it reads.
+_PRETRAINED_LONG = "extract"
 
 
 class FoundFile(NamedTuple):
@@ -56,9 +63,9 @@ class FoundFile(NamedTuple):
         Raises:
             UserError: it is damaged.
         """
-        if self.path.is_dir():
+        model_bytes = self.settings.get("tokenizer")
+        if self.path.is_dir() and model_bytes is None:
             return Tokenizer.from_file(self.path / _tokenizer_file(self.settings))
-        model_bytes = self.settings["tokenizer"]
         if not isinstance(model_bytes, bytes):
             raise UserError(f"The tokenizer in {self.path} must be bytes, but is {shown(model_bytes)}.")
         try:
@@ -89,7 +96,7 @@ def find_file(path: str | Path, *wanted: ModelKind) -> FoundFile:
     if path.is_file():
         return _from_checkpoint(path, wanted)
     if (path / CONFIG).exists():
-        return _from_export(path, wanted)
+        return _pretrained(path, path / CONFIG, wanted) or _from_export(path, wanted)
     for name in CHECKPOINTS:
         if (path / name).exists():
             return _from_checkpoint(path / name, wanted)
@@ -109,7 +116,10 @@ def reads_long(path: str | Path) -> str:
     Raises:
         UserError: as `find_file`.
     """
-    about = Path(path) / CONFIG
+    on_hub = hub_name(path)
+    about = (Path(path) if on_hub is None else fetch(on_hub, [CONFIG]).path) / CONFIG
+    if family_of(about) in IMPORTED:
+        return _PRETRAINED_LONG
     config = read_config(about)["model"] if about.is_file() else find_file(path, SUMMARIZER).config
     return str(config.get("decoding_long", PyramidionConfig.decoding_long))
 
@@ -163,9 +173,29 @@ def _from_hub(name: HubName, wanted: tuple[ModelKind, ...]) -> FoundFile:
     config = folder / CONFIG
     if not config.is_file():
         raise UserError(f"{name} on the hub must be a model that `pyramidions export` wrote, but has no {CONFIG}.")
+    if (pretrained := _pretrained(name, config, wanted)) is not None:
+        return pretrained
     about = read_config(config, str(name), wanted)
     _refuse_other(Path(str(name)), _kind(about), wanted)
     return _from_export(fetch(name, [WEIGHTS, *TOKENIZERS], commit).path, wanted)
+
+
+def _pretrained(place: Path | HubName, config: Path, wanted: tuple[ModelKind, ...]) -> FoundFile | None:
+    """Read a pretrained model of transformers, if its config is of a family that can be imported.
+
+    A document that is longer than it reads is read by its most important sentences.
+    """
+    if SUMMARIZER not in wanted or family_of(config) not in IMPORTED:
+        return None
+    # It imports this room.
+    from pyramidions.pretrained.reading import read_pretrained
+
+    found = read_pretrained(str(place))
+    about = found.origin
+    commit = "" if about.revision is None else f" of the hub, commit {about.revision[:12]}"
+    note(f"{place}{commit}: a {about.family}, licence {about.licence or 'not said'}, as it was pretrained.")
+    fields = asdict(replace(found.config, decoding_long=_PRETRAINED_LONG))
+    return FoundFile(Path(str(place)), SUMMARIZER, fields, FORMAT, found.settings(), found.weights)
 
 
 def _from_export(folder: Path, wanted: tuple[ModelKind, ...]) -> FoundFile:

@@ -48,17 +48,22 @@ class Reader:
         tokenizer: the model's.
         max_source_positions: most tokens that the model reads, prefix, query and end of the text included.
         queries: the model answers queries; see `asking`.
+        prefix: stands before each document.
 
     Raises:
         UserError: these leave no room for a token.
     """
 
-    def __init__(self, tokenizer: Tokenizer, max_source_positions: int, queries: bool = False) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, max_source_positions: int, queries: bool = False, prefix: str = ""
+    ) -> None:
         self.tokenizer = tokenizer
         self.max_source_positions = max_source_positions
         self.queries = queries
-        self._query: tuple[int, ...] = ()
-        self._most = tokenizer.room(max_source_positions, "max_source_positions")
+        self.prefix = prefix
+        #: of the prefix and the query
+        self._query = tuple(tokenizer.encode(prefix))
+        self._most = tokenizer.room(max_source_positions - len(self._query), "max_source_positions")
         self._around = max_source_positions - self._most
 
     def asking(self, query: str | None) -> "Reader":
@@ -84,15 +89,15 @@ class Reader:
                 f"`query` must have at most {most:,} tokens with its end, half of what the model reads, but has "
                 f"{len(asked):,}: {shown(query)}."
             )
-        reader = Reader(self.tokenizer, self.max_source_positions, queries=True)
-        reader._query = asked
+        reader = Reader(self.tokenizer, self.max_source_positions, True, self.prefix)
+        reader._query += asked
         reader._most -= len(asked)
         reader._around += len(asked)
         return reader
 
     @property
     def budget(self) -> int:
-        """Most tokens that the model reads beside the query, prefix and end of the text included."""
+        """Most tokens that the model reads beside query and prefix, those around each text included."""
         return self.max_source_positions - len(self._query)
 
     def head(self, text: str, name: str, on_read: OnRead | None = None) -> TokenizedText:

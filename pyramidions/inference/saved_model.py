@@ -54,6 +54,7 @@ class SavedModel:
         max_target_positions: most tokens of a summary, its end included.
         origin: of the weights that it started from; None if it started from nothing, or does not say.
         queries: it answers queries, and was trained on documents with one before each.
+        source_prefix: stands before each document, as "summarize: " does in T5.
     """
 
     kind: ClassVar[ModelKind] = SUMMARIZER
@@ -64,6 +65,7 @@ class SavedModel:
     max_target_positions: int
     origin: Origin | None = None
     queries: bool = False
+    source_prefix: str = ""
 
     __repr__ = brief_model
 
@@ -75,6 +77,8 @@ class SavedModel:
         }
         if self.origin is not None:
             said["source"] = self.origin.known()
+        if self.source_prefix:
+            said["source_prefix"] = self.source_prefix
         return {**said, "queries": True} if self.queries else said
 
     @property
@@ -185,11 +189,13 @@ def _summarizer(found: FoundFile) -> SavedModel:
     tokenizer, settings = found.tokenizer(), found.settings
     source: Any = settings.get("max_source_positions")
     target: Any = settings.get("max_target_positions")
-    queries = settings.get("queries", False)
+    queries, prefix = settings.get("queries", False), settings.get("source_prefix", "")
     with building(found.path):
         check_lengths(source, target)
         if not isinstance(queries, bool):
             raise UserError(f"`queries` must be true or false, but is {shown(queries)}.")
+        if not isinstance(prefix, str):
+            raise UserError(f"`source_prefix` must be a text, but is {shown(prefix)}.")
         config = _config(PyramidionConfig, found)
         markers = {"marker_idx": tokenizer.marker_id, "name_end_idx": tokenizer.name_end_id}
         transformer = build(config, tokenizer.vocab_size, PAD, max_target_positions=target, **markers)
@@ -197,7 +203,8 @@ def _summarizer(found: FoundFile) -> SavedModel:
     if _OWNER in found.weights:
         found.weights.setdefault(_SHARED, found.weights[_OWNER])
     fill(transformer, found.weights, found.path)
-    return SavedModel(transformer, config, tokenizer, source, target, origin_of(settings.get("source")), queries)
+    origin = origin_of(settings.get("source"))
+    return SavedModel(transformer, config, tokenizer, source, target, origin, queries, prefix)
 
 
 def _extractor(found: FoundFile) -> SavedExtractor:

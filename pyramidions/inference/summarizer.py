@@ -64,7 +64,7 @@ class Summarizer:
             raise UserError(
                 "The model reads tags of words, which texts lack: use `prepare --tags` and fairseq-generate."
             )
-        self.reader = Reader(model.tokenizer, model.max_source_positions, model.queries)
+        self.reader = Reader(model.tokenizer, model.max_source_positions, model.queries, model.source_prefix)
         self.precision = found_precision(precision, self.device)
         self._transformer = in_precision(model.transformer, self.precision).to(self.device)
 

@@ -36,14 +36,14 @@ def write_checkpoint(path: Path, model: SavedModel) -> None:
         "args": None,
         "cfg": {
             "model": {"_name": _MODEL, "config_format": FORMAT, **asdict(model.config)},
-            "task": {"_name": _TASK, "data": "", **lengths},
+            "task": {"_name": _TASK, "data": "", **lengths, "source_prefix": model.source_prefix},
         },
         "model": weights,
         "criterion": None,
         "optimizer_history": [
             {"criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {"best": None}, "num_updates": 0}
         ],
-        "task_state": {**lengths, "tokenizer": model.tokenizer.model_bytes},
+        "task_state": {**lengths, "source_prefix": model.source_prefix, "tokenizer": model.tokenizer.model_bytes},
         "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}},
         "source": None if model.origin is None else model.origin.known(),
     }

@@ -6,8 +6,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
-
 from pyramidions.base.errors import UserError
 from pyramidions.inference.origin import Origin
 from pyramidions.inference.saved_model import SavedModel
@@ -18,13 +16,10 @@ from pyramidions.models.notation import parse_part, parse_parts, written
 from pyramidions.models.older_fields import with_given
 from pyramidions.models.spec import Part
 from pyramidions.pretrained.calibration import spread_scores
-from pyramidions.pretrained.families import Shape, shape_of
-from pyramidions.pretrained.source import Source, read_source
-from pyramidions.pretrained.tokenizers import SpecialIds, from_vocabulary, import_tokenizer
-from pyramidions.pretrained.transfer import Transfer, pretrained_weights, transferred
-from pyramidions.text.tokenizer import BOS, EOS
+from pyramidions.pretrained.families import Shape
+from pyramidions.pretrained.reading import read_pretrained
+from pyramidions.pretrained.transfer import Transfer, transferred
 
-_STARTS = {EOS: "</s>", BOS: "<s>"}
 #: Beginnings of the fields in which a model may differ from the pretrained one: it reads its weights all the same.
 _MAY_DIFFER = (
     *("self_attention", "global_", "pooling", "scorer", "upsampling", "stack", "checkpoint_activations"),
@@ -75,27 +70,16 @@ def import_model(
         UserError: a file is missing or damaged; the model is of another family, or what it is made of ours cannot be;
             or what is asked for breaks a rule.
     """
-    source = read_source(path, shape_of)
-    path = source.path
-    shape = shape_of(source)
-    vocab_size = source.config.get("vocab_size")
-    if not isinstance(vocab_size, int):
-        raise UserError(f"The config of {path} must say `vocab_size`, but does not.")
-    ids = {name: shape.ids.get(name) for name in ("bos", "pad", "eos", "start")}
-    said = SpecialIds(**ids)
-    if source.vocabulary is None:
-        found = import_tokenizer(path, vocab_size, said, shape.family.sentinels)
-    else:
-        found = from_vocabulary(source.vocabulary, vocab_size, said)
-    weights = pretrained_weights(source, shape, torch.tensor(found.rows))
-    base = {**asdict(shape.config), "decoder_start": _start(source, found.id_of(shape.ids["start"]))}
-    origin = Origin(source.name, shape.family.name, source.commit, source.licence)
+    pretrained = read_pretrained(path)
+    shape, found, weights, origin = pretrained.shape, pretrained.tokenizer, pretrained.weights, pretrained.origin
+    base = asdict(pretrained.config)
     lengths = (max_source_positions or shape.max_source_positions, max_target_positions or shape.max_target_positions)
     check_lengths(*lengths)
 
     def of(config: PyramidionConfig, source_length: int, target_length: int) -> tuple[SavedModel, Transfer]:
         transformer, transfer = transferred(weights, config, target_length, seed)
-        return SavedModel(transformer, config, found.tokenizer, source_length, target_length, origin), transfer
+        about = origin, False, shape.source_prefix
+        return SavedModel(transformer, config, found.tokenizer, source_length, target_length, *about), transfer
 
     own = config_as(PyramidionConfig, base)
     asked = config_as(PyramidionConfig, _longer(with_given(base, changes or {}), shape, lengths))
@@ -113,21 +97,12 @@ def import_model(
     model, transfer = of(asked, *lengths)
     if any(re.match(r"decoder\.output\.(?!pointer\.)", name) for name in transfer.new):
         raise UserError(
-            f"`output` must score the vocabulary as the pretrained {shape.family.name} does ({own.output}, pointer), but is "
-            f"{asked.output}."
+            f"`output` must score the vocabulary as the pretrained {shape.family.name} does ({own.output}, pointer), "
+            f"but is {asked.output}."
         )
     new = {name.removeprefix("encoder.") for name in transfer.new if name.startswith("encoder.")}
     spread = spread_scores(model.transformer.encoder, new)
     return Imported(model, original, transfer, spread, origin, found.unused)
-
-
-def _start(source: Source, start: int) -> str:
-    if start not in _STARTS:
-        raise UserError(
-            f"The decoder of {source.path} must start from {' or '.join(_STARTS.values())}, but its config says "
-            f"`decoder_start_token_id` {source.generation.get('decoder_start_token_id')}."
-        )
-    return _STARTS[start]
 
 
 def check_kept(asked: PyramidionConfig, made: PyramidionConfig, own: PyramidionConfig) -> None:

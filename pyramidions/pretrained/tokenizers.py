@@ -222,10 +222,17 @@ def _from_unigram(data: bytes, vocab_size: int, said: SpecialIds) -> ImportedTok
     model, steps = about["model"], about["normalizer"] or {}
     steps = steps.get("normalizers", [steps] if steps else [])
     kinds = {step["type"] for step in steps} - {"Precompiled", "Replace"}
-    before = (about["pre_tokenizer"] or {}).get("type")
+    before = about["pre_tokenizer"] or {}
+    cuts = [step["type"] for step in before.get("pretokenizers", [before] if before else [])]
     around = [tokenizer.id_to_token(i) for i in tokenizer.encode("").ids]
-    if kinds or before != "Metaspace" or model["byte_fallback"] or around != [SPECIALS[2]]:
-        raise UserError(f"{JSON} of Unigram must be as that of PEGASUS is, but does other things to a text.")
+    # That of T5 cuts at white space first, which a normalised text has nowhere else.
+    if (
+        kinds
+        or cuts not in (["Metaspace"], ["WhitespaceSplit", "Metaspace"])
+        or model["byte_fallback"]
+        or around != [SPECIALS[2]]
+    ):
+        raise UserError(f"{JSON} of Unigram must be as that of PEGASUS or T5 is, but does other things to a text.")
     special = {token["content"] for token in about["added_tokens"] if token["special"]}
     proto = read_sentencepiece()
     for step in steps:

@@ -8,9 +8,7 @@ from torch import Tensor
 from pyramidions.base.errors import UserError
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.nn import Transformer
-from pyramidions.pretrained.families import Shape
-from pyramidions.pretrained.names import EMBEDDING, POSITIONS, TIED, UNTIED
-from pyramidions.pretrained.source import Source
+from pyramidions.pretrained.names import EMBEDDING, POSITIONS
 from pyramidions.text.tokenizer import PAD
 
 
@@ -29,38 +27,6 @@ class Transfer:
     extended: dict[str, tuple[int, int]] = field(default_factory=dict)
     new: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
-
-
-def pretrained_weights(source: Source, shape: Shape, order: Tensor) -> dict[str, Tensor]:
-    """Return the weights of a pretrained model by our names, in float32.
-
-    Args:
-        source: the model.
-        shape: its architecture.
-        order: (V,), the row of its embedding that each of our ids has.
-
-    Raises:
-        UserError: a weight is missing, or has no place, or another shape; or sinusoids are not those of the family.
-    """
-    found = shape.family.weights(source, shape)
-    embedding = found[EMBEDDING]
-    if embedding.dim() != 2 or not 0 <= int(order.min()) <= int(order.max()) < len(embedding):
-        raise UserError(
-            f"The tokenizer must fit the embedding of {source.path}, but has {len(order):,} pieces for "
-            f"{len(embedding):,} rows."
-        )
-    found[EMBEDDING] = found[TIED] = embedding[order]
-    if (output := found.get(UNTIED)) is not None and len(output) == len(embedding):
-        found[UNTIED] = output[order]
-    with torch.device("meta"):
-        expected = build(shape.config, len(order), PAD, max_target_positions=shape.max_target_positions).state_dict()
-    head = f"The weights of {source.path} do not fit its config:"
-    for name in sorted(expected.keys() ^ found.keys()):
-        raise UserError(f"{head} {name} {'is missing' if name in expected else 'has no place in the model'}.")
-    for name, value in expected.items():
-        if value.shape != found[name].shape:
-            raise UserError(f"{head} {name} must be {tuple(value.shape)}, but is {tuple(found[name].shape)}.")
-    return found
 
 
 def transferred(

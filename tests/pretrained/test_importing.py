@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sentencepiece
 import torch
 from safetensors.torch import load_file, save_file
 from small_pretrained import model_of, save
@@ -14,6 +15,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from pyramidions.base.errors import UserError
+from pyramidions.inference import Summarizer
 from pyramidions.inference.export_folder import IMPORTED
 from pyramidions.inference.search import decoding_settings
 from pyramidions.nn import BeamSearch
@@ -411,3 +413,23 @@ def test_a_model_without_embedding_is_refused() -> None:
 
 def test_a_refusal_names_the_families_that_can_be_imported() -> None:
     assert tuple(KNOWN) == IMPORTED
+
+
+def test_a_t5_reads_its_prefix_before_each_document_and_writes_as_it_says(tmp_path: Path) -> None:
+    theirs = model_of("t5")
+    folder = save(theirs, tmp_path / "t5")
+    about = json.loads((folder / "config.json").read_text())
+    said = {"prefix": "summarize: ", "num_beams": 1, "max_length": 12, "min_length": 3, "no_repeat_ngram_size": 2}
+    (folder / "config.json").write_text(json.dumps({**about, "task_specific_params": {"summarization": said}}))
+    summarizer = Summarizer.from_pretrained(folder, "cpu")
+    text = "Bees fly fast."
+    (found,) = summarizer.summarize([text])
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / "spiece.model"))
+    given = torch.tensor([[*pieces.encode(f"summarize: {text}"), 1]])
+    with torch.no_grad():
+        expected = theirs.generate(given, num_beams=1, max_length=12, min_length=3, no_repeat_ngram_size=2)
+    written = [i for i in expected[0].tolist() if 2 < i < 80]
+    assert found.text == " ".join(pieces.decode(written).split())
+    # A checkpoint of it knows as much.
+    write_checkpoint(tmp_path / "t5.pt", import_model(folder).model)
+    assert Summarizer.from_pretrained(tmp_path / "t5.pt", "cpu").summarize([text])[0].text == found.text

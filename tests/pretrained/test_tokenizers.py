@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_tokenizers import SENTENCES, bart, bart_bytes, pegasus, save_vocabulary
 from tables import for_each
-from transformers import BartTokenizer, PegasusTokenizer
+from transformers import BartTokenizer, PegasusTokenizer, T5Tokenizer
 
 from pyramidions.base.errors import UserError
 from pyramidions.pretrained.tokenizers import ImportedTokenizer, SpecialIds, import_tokenizer
@@ -20,6 +20,7 @@ from pyramidions.text.tokenizer import BOS, EOS, PAD, UNK
 
 BART_IDS = SpecialIds(bos=0, pad=1, eos=2)
 PEGASUS_IDS = SpecialIds(pad=0, eos=1)
+T5_IDS = SpecialIds(pad=0, eos=1, start=0)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +96,9 @@ def test_what_transformers_saves_of_pegasus_is_the_same_tokenizer(
         assert found.tokenizer.encode(text) == imported.tokenizer.encode(text)
     about = json.loads((tmp_path / "tokenizer.json").read_text())
     (tmp_path / "tokenizer.json").write_text(json.dumps({**about, "normalizer": {"type": "Lowercase"}}))
-    with pytest.raises(UserError, match="of Unigram must be as that of PEGASUS is, but does other things to a text"):
+    with pytest.raises(
+        UserError, match="of Unigram must be as that of PEGASUS or T5 is, but does other things to a text"
+    ):
         import_tokenizer(tmp_path, 183, PEGASUS_IDS)
 
 
@@ -125,6 +128,31 @@ def test_what_the_model_makes_of_a_text_is_known(imported: ImportedTokenizer) ->
     text = "A “fox”…\nbees"
     (surfaces,) = imported.tokenizer.surfaces(windows(text))
     assert "".join(surfaces).strip() == imported.tokenizer.normalize(text) == "A “fox”... bees"
+
+
+@pytest.fixture(scope="module")
+def of_t5(of_pegasus: Path, tmp_path_factory: pytest.TempPathFactory) -> T5Tokenizer:
+    folder = tmp_path_factory.mktemp("t5")
+    shutil.copy(of_pegasus / "spiece.model", folder)
+    return T5Tokenizer.from_pretrained(folder, extra_ids=100)
+
+
+def test_a_text_has_the_ids_that_t5_gives_it_from_either_file(
+    of_pegasus: Path, of_t5: T5Tokenizer, tmp_path: Path
+) -> None:
+    # The embeddings have four rows more than there are pieces.
+    found = import_tokenizer(of_pegasus, 184, T5_IDS, sentinels=True)
+    of_t5.save_pretrained(tmp_path)
+    again = import_tokenizer(tmp_path, 184, T5_IDS, sentinels=True)
+    assert sorted(found.rows) == list(range(184)) and found.unused == 4
+    assert found.id_of(0) == BOS and (found.id_of(1), found.id_of(2)) == (EOS, UNK)
+    for text in [*SENTENCES, "summarize: It’s  half:\n½ ﬁsh."]:
+        for each in (found, again):
+            ids = each.tokenizer.framed(each.tokenizer.encode(text))
+            assert of_theirs(each, ids) == of_t5(text)["input_ids"]
+    # The last sentinel is the first behind the pieces of text.
+    assert found.tokenizer.pieces()[found.id_of(80)] == "<extra_id_99>"
+    assert UNK in found.tokenizer.encode("<extra_id_99>")
 
 
 def test_bigbird_has_every_piece_in_its_model(tmp_path: Path) -> None:

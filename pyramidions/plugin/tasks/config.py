@@ -90,6 +90,9 @@ class LongDocumentSummarizationConfig(ScoredTaskConfig):
         "summary. A model with a pointer and a recurrence learns to copy in a few hundred. Validation always writes "
         "summaries",
     )
+    source_prefix: Optional[str] = _option(
+        None, "text before each document, as 'summarize: ' for T5; none, or what the checkpoint says"
+    )
     eval_rouge_args: str = _option(
         "{}",
         "generation arguments for --eval-rouge and --eval-metrics as a JSON object, e.g. '{\"beam\": 4}'; "

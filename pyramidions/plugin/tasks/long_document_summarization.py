@@ -12,7 +12,7 @@ from pyramidions.plugin.tasks import decoding
 from pyramidions.plugin.tasks.config import LongDocumentSummarizationConfig
 from pyramidions.plugin.tasks.copying import copying_batch
 from pyramidions.plugin.tasks.document_task import WritingTask
-from pyramidions.plugin.tasks.preprocessing import QUERIES, TAGS, Setting
+from pyramidions.plugin.tasks.preprocessing import QUERIES, SOURCE_PREFIX, TAGS, Setting
 from pyramidions.plugin.tasks.splits import load_split
 
 _NAME = "long_document_summarization"
@@ -30,7 +30,11 @@ class LongDocumentSummarizationTask(WritingTask):
     loader = staticmethod(load_split)
 
     def __init__(self, cfg: LongDocumentSummarizationConfig) -> None:
-        super().__init__(cfg, _NAME, {QUERIES: Setting(None, False), TAGS: Setting(None, False)})
+        super().__init__(
+            cfg,
+            _NAME,
+            {QUERIES: Setting(None, False), TAGS: Setting(None, False), SOURCE_PREFIX: Setting(cfg.source_prefix, "")},
+        )
         if cfg.copying_updates < 0:
             raise UserError(f"--copying-updates must be at least 0, but is {cfg.copying_updates}.")
 

@@ -15,6 +15,8 @@ from pyramidions.text.tokenizer import SPECIALS, Tokenizer
 QUERIES = "queries"
 #: The setting that the words of documents are tagged, likewise.
 TAGS = "tags"
+#: The setting with the text before each document.
+SOURCE_PREFIX = "source_prefix"
 _SHOWN = 60  # characters of a wrong line
 
 
@@ -121,6 +123,13 @@ class Preprocessing:
     def has_queries(self) -> bool:
         """Whether a query stands before each document."""
         return QUERIES in self._known and bool(self.setting(QUERIES))
+
+    @property
+    def front(self) -> tuple[int, ...]:
+        """The ids in front of each document: the tokenizer's prefix, and that which the task asks for."""
+        tokenizer = self.need_tokenizer()
+        asked = tokenizer.encode(self.setting(SOURCE_PREFIX)) if SOURCE_PREFIX in self._known else ()
+        return (*tokenizer.prefix, *asked)
 
     def need_tokenizer(self) -> Tokenizer:
         """Return the tokenizer.

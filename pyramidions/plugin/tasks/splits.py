@@ -87,8 +87,9 @@ def _heads(preprocessing: Preprocessing, split: str, side: Literal["source", "ta
 def _cut(preprocessing: Preprocessing, side: Literal["source", "target"], texts: Any, sizes: np.ndarray) -> HeadDataset:
     tokenizer, name = preprocessing.need_tokenizer(), f"max_{side}_positions"
     longest = preprocessing.length(name)
-    tokenizer.room(longest, name)
-    return HeadDataset(texts, sizes, longest, EOS, tokenizer.prefix)
+    front = preprocessing.front if side == "source" else tokenizer.prefix
+    tokenizer.room(longest - len(front) + len(tokenizer.prefix), name)
+    return HeadDataset(texts, sizes, longest, EOS, front)
 
 
 def indexed(preprocessing: Preprocessing, split: str, side: Side) -> Any:

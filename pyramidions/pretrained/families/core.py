@@ -61,6 +61,7 @@ class Shape:
         max_target_positions: most tokens of a summary.
         ids: of the special tokens: "pad", "eos", "start" of the decoder's input, and "bos" and "forced", the first
             token of each summary, where there are any.
+        source_prefix: stands before each document.
     """
 
     family: Family
@@ -68,6 +69,7 @@ class Shape:
     max_source_positions: int
     max_target_positions: int
     ids: dict[str, int]
+    source_prefix: str = ""
 
 
 #: by name; importing the package fills it

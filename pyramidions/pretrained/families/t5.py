@@ -94,9 +94,9 @@ class T5(Family):
             ),
             **decoding_of(Settings(source, generation), length),
         }
-        return Shape(
-            self, config_as(PyramidionConfig, values), length, length, special_ids(Settings(source, source.generation))
-        )
+        ids = special_ids(Settings(source, source.generation))
+        prefix = Settings(source, generation).one("prefix", str, "")
+        return Shape(self, config_as(PyramidionConfig, values), length, length, ids, prefix)
 
     def weights(self, source: Source, shape: Shape) -> dict[str, Tensor]:
         given, config = dict(source.weights), shape.config

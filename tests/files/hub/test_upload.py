@@ -109,11 +109,18 @@ def test_a_summarizer_comes_from_the_hub(
     assert fail("summarize", "me/bart", "paper.txt").endswith("config.json must be as written by `pyramidions export`.")
 
 
-def test_a_model_of_transformers_is_not_downloaded_to_summarize(hub: Hub, bart: Path) -> None:
-    hub.add("owner/bart", content(bart))
-    sentence = "owner/bart holds a model of transformers, of the family bart: `pyramidions import owner/bart -o "
-    assert fail("summarize", "owner/bart", __file__).startswith(sentence)
-    assert hub.downloaded() == {"config.json"}
+def test_a_model_of_transformers_is_read_from_the_hub(hub: Hub, bart: Path, tmp_path: Path) -> None:
+    first = hub.add("owner/bart", content(bart))
+    (tmp_path / "paper.txt").write_text("Bees fly fast. " * 40)
+    done = run("summarize", "owner/bart", tmp_path / "paper.txt", "--max-len", 4, "--min-len", 1, "--device", "cpu")
+    assert done.exit_code == 0, done.output
+    assert f"owner/bart of the hub, commit {first[:12]}: a bart, licence apache-2.0, as it was" in done.stderr
+    # Its longest document has 40 tokens.
+    assert "sentences, selected by hiporank, were read" in done.stdout
+    assert hub.downloaded() == set(content(bart)) - {"flax_model.msgpack"}
+
+
+def test_what_is_no_model_on_the_hub_is_told(hub: Hub) -> None:
     hub.add("owner/data", {"README.md": b""})
     assert fail("summarize", "owner/data", __file__) == (
         "owner/data on the hub must be a model that `pyramidions export` wrote, but has no config.json."
@@ -135,7 +142,7 @@ def test_the_weights_of_another_family_are_not_downloaded(hub: Hub, tmp_path: Pa
     hub.add("owner/llama", {"config.json": b'{"model_type": "llama"}', "model.safetensors": b"", "tokenizer.json": b""})
     sentence = fail("import", "owner/llama", "-o", tmp_path / "llama.pt")
     assert sentence.endswith(
-        "must hold a model of one of the families bart, led, pegasus, bigbird_pegasus, but holds 'llama': "
+        "must hold a model of one of the families bart, led, pegasus, bigbird_pegasus, t5, mt5, but holds 'llama': "
         "import a model of these, or run this one in transformers."
     )
     assert hub.downloaded() == {"config.json"}

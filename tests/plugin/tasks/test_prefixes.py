@@ -10,7 +10,7 @@ from small_tokenizers import bart_bytes
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.plugin.tasks.datasets import HeadDataset
-from pyramidions.plugin.tasks.preprocessing import TAGS, Length, Preprocessing, Setting
+from pyramidions.plugin.tasks.preprocessing import SOURCE_PREFIX, TAGS, Length, Preprocessing, Setting
 from pyramidions.plugin.tasks.splits import documents_alone
 
 
@@ -33,6 +33,16 @@ def test_what_is_typed_begins_with_it_too(tmp_path: Path) -> None:
     assert documents[0]["source"].tolist() == [0, 9, 8, 2]
     with pytest.raises(UserError, match="number 1 of those just read is empty"):
         documents_alone(preprocessing(tmp_path, 4), [torch.tensor([2])], reads_end=True)
+
+
+def test_a_prefix_of_documents_follows_that_of_the_tokenizer(tmp_path: Path) -> None:
+    found = preprocessing(tmp_path, 8)
+    asked = found.need_tokenizer().encode("summarize: ")
+    lengths = {"max_source_positions": Length(len(asked) + 4, None)}
+    asking = Preprocessing(DataFolder(tmp_path), "a_task", lengths, {SOURCE_PREFIX: Setting("summarize: ", "")})
+    documents = documents_alone(asking, [torch.tensor([9, 8, 7, 2])], reads_end=True)
+    assert documents[0]["source"].tolist() == [0, *asked, 9, 8, 2]
+    assert asking.state_dict()[SOURCE_PREFIX] == "summarize: "
 
 
 def test_a_limit_leaves_room_for_a_token(tmp_path: Path) -> None:
