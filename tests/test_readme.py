@@ -264,10 +264,10 @@ def test_a_pretrained_model_is_imported(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_pretrained_model_writes(tmp_path: Path) -> None:
     # A local path takes precedence over a name on the hub.
-    save(model_of("led"), tmp_path / "allenai" / "led-large-16384-arxiv")
+    save(model_of("bart"), tmp_path / "facebook" / "bart-large-cnn")
     (tmp_path / "paper.pdf").write_bytes(pdf("One two three."))
-    run_in(tmp_path, command("README", "pyramidions", "import"))
-    run_in(tmp_path, command("README", "pyramidions", "summarize", "led.pt"))
+    run_in(tmp_path, command("README", "pyramidions", "summarize", "facebook/bart-large-cnn"))
+    run_in(tmp_path, command("README", "pyramidions", "models"))
     document = only_document((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert [text.strip() for text in texts_of(document)] == ["One two three."]
 
@@ -289,7 +289,7 @@ def test_the_figure_is_what_the_presets_draw() -> None:
 
 
 def test_no_command_of_the_readme_is_left_out() -> None:
-    run_above = [("pyramidions", name) for name in ("extract", "import", "summarize", "train")]
+    run_above = [("pyramidions", name) for name in ("extract", "models", "summarize", "train")]
     held_elsewhere = [("scripts/quickstart.sh",), ("scripts/test.sh",), ("scripts/setup.sh",), ("source",), ("pip",)]
     for words in commands("README"):
         assert any(tuple(words[: len(start)]) == start for start in [*run_above, *held_elsewhere]), words

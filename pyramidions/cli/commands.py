@@ -27,6 +27,7 @@ _COMMANDS = {
     "extract": "pyramidions.cli.extract:extract",
     "import": "pyramidions.cli.import_model:import_command",
     "loss": "pyramidions.cli.loss:loss",
+    "models": "pyramidions.cli.models:models",
     "options": "pyramidions.cli.options:options",
     "plot": "pyramidions.cli.plot:plot",
     "prepare": "pyramidions.cli.prepare:prepare",
@@ -223,7 +224,8 @@ def main(ctx: click.Context, debug: bool) -> None:
 
     \b
     extract works at once, without training.
-    train makes a model of your own documents, in one command; summarize uses it.
+    summarize writes with a pretrained model of the hub, which models lists.
+    train makes a model of your own documents, in one command.
     prepare, recipe and score go with fairseq-train and fairseq-generate, which
     find our models with --user-dir "$(pyramidions user-dir)".
     """

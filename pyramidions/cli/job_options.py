@@ -115,9 +115,12 @@ def check_model(model: Path, command: str) -> None:
     from pyramidions.documents.file_formats import LIMITS
 
     if model.suffix.lower() in LIMITS:
+        writes = command == "summarize"
+        example = "facebook/bart-large-cnn" if writes else "MODEL"
+        others = " `pyramidions models` lists other models." if writes else ""
         raise UserError(
-            f"MODEL comes before the documents, but {model} is a document: type `pyramidions {command} MODEL {model}`, "
-            f"or `pyramidions extract {model}`, which needs no model."
+            f"MODEL comes before the documents, but {model} is a document: type `pyramidions {command} {example} "
+            f"{model}`, or `pyramidions extract {model}`, which needs no model.{others}"
         )
 
 

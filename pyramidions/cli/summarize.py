@@ -58,7 +58,7 @@ _GROUPS = {
     type=click.Choice(LONG),
     help="truncate: read the beginning; chunk: summarize piece by piece; merge: summarize the summaries of the pieces; "
     "sections: summarize each section, also of short documents; extract: read the sentences that --select selects.  "
-    "[default: the model's, mostly truncate]",
+    "[default: extract for a pretrained model, else the model's, mostly truncate]",
 )
 @click.option(
     "--section-types",
@@ -126,15 +126,16 @@ def summarize(
 ) -> int:
     """Summarize documents.
 
-    MODEL is what `pyramidions train` or `pyramidions import` made, a checkpoint of fairseq-train, a folder of them (the
-    best is taken), or a folder made by `pyramidions export`, on this machine or as OWNER/NAME or OWNER/NAME@REVISION on
-    the Hugging Face hub. FILES end in .txt, .md, .html, .pdf, .docx, .vtt, .srt or .jsonl (or .jsonl.gz, .jsonl.xz), or
+    MODEL is a pretrained model of transformers (`pyramidions models` lists some), or what `pyramidions train`, `import`
+    or `export` made, on this machine or as OWNER/NAME or OWNER/NAME@REVISION on the Hugging Face hub; or a checkpoint
+    of fairseq-train, or a folder of them, of which the best is taken. FILES end in .txt, .md, .html, .pdf, .docx, .vtt, .srt or .jsonl (or .jsonl.gz, .jsonl.xz), or
     are folders of such files; without any, standard input is one document. Unreadable files and lines of .jsonl files
     are reported and skipped; the exit status is then 1. A .jsonl file with an invalid first line is skipped as a whole.
     Summaries are written in the order of the documents, as soon as they are made.
 
     \b
     Example:
+      pyramidions summarize facebook/bart-large-cnn paper.pdf
       pyramidions summarize my-summarizer paper.pdf --explain page.html
       pyramidions summarize my-summarizer paper.pdf notes/ --long merge
       pyramidions summarize my-answerer meeting.txt --query "Why was the remote control made yellow?"

@@ -45,9 +45,9 @@ def test_a_mistyped_command_names_the_nearest_and_python_m_runs_the_same_program
     assert done.stdout == run("user-dir").stdout
 
 
-@pytest.mark.parametrize("command", ["summarize", "segments"])
-def test_a_document_in_the_place_of_the_model_says_what_to_type(run, command):
-    said = f"Error: MODEL comes before the documents, but paper.txt is a document: type `pyramidions {command} MODEL"
+@pytest.mark.parametrize(("command", "model"), [("summarize", "facebook/bart-large-cnn"), ("segments", "MODEL")])
+def test_a_document_in_the_place_of_the_model_says_what_to_type(run, command, model):
+    said = f"Error: MODEL comes before the documents, but paper.txt is a document: type `pyramidions {command} {model} "
     assert run(command, "paper.txt").stderr.startswith(said)
 
 
