@@ -16,12 +16,12 @@ from tables import for_each
 from lab.catalogue import OWN_TABLES, PaperRow, read_catalogue
 from lab.scale import SCALES, scaled_configs
 from pyramidions.base.errors import UserError
+from pyramidions.conversion.importing import check_kept
 from pyramidions.data.folder import DataFolder
 from pyramidions.models import PyramidionConfig, build, preset
 from pyramidions.models.experiment import read_experiment
 from pyramidions.plugin.tasks.long_document_summarization import LongDocumentSummarizationConfig
 from pyramidions.pretrained.families import shape_of
-from pyramidions.pretrained.importing import check_kept
 from pyramidions.pretrained.source import Source
 
 CONFIGS = Path(__file__).parent.parent / "configs"

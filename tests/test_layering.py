@@ -102,9 +102,13 @@ MAY_IMPORT = {
     "pyramidions.scoring": ("base", "data", "documents", "extract.oracle", "files", "pages", "text", "scoring"),
     "pyramidions.inference": (
         *("base", "data", "documents", "extract", "files", "models", "nn", "pages", "text"),
-        *("inference", "pretrained.reading"),
+        *("pretrained", "inference"),
     ),
-    "pyramidions.pretrained": ("base", "data", "files", "inference", "models", "nn", "scoring", "text", "pretrained"),
+    "pyramidions.pretrained": ("base", "files", "models", "nn", "text", "pretrained"),
+    "pyramidions.conversion": (
+        *("base", "data", "files", "inference", "models", "nn", "pretrained", "scoring", "text"),
+        "conversion",
+    ),
     "pyramidions.runs.curves": ("base",),
     "pyramidions.runs.measure": ("base", "models", "nn", "runs.measure"),
     "pyramidions.runs": ("base", "data", "documents", "extract", "files", "inference", "models", "text", "runs"),
@@ -120,8 +124,8 @@ MAY_IMPORT = {
     "pyramidions.plugin": ("base", "data", "extract", "files", "models", "nn", "scoring", "text", "plugin"),
     "pyramidions.cli.options": ("base", "models", "plugin"),
     "pyramidions.cli": (
-        *("base", "data", "documents", "extract", "files", "inference", "models", "pretrained", "runs", "scoring"),
-        *("text", "cli"),
+        *("base", "conversion", "data", "documents", "extract", "files", "inference", "models", "pretrained", "runs"),
+        *("scoring", "text", "cli"),
     ),
 }
 STANDARD_AND_TORCH = {"torch"}

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from pyramidions.conversion.likelihood import log_likelihood
 from pyramidions.data.readers import Corpus, Document, find_splits
 from pyramidions.inference.saved_model import SavedModel
-from pyramidions.pretrained.likelihood import log_likelihood
 
 _SAMPLES = 1000
 

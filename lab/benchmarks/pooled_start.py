@@ -25,13 +25,13 @@ from likelihoods import documents_of, interval, likelihoods, shown
 from side_by_side import record
 from torch.nn.functional import cross_entropy
 
+from pyramidions.conversion.calibration import calibrate, spread_scores
+from pyramidions.conversion.likelihood import truncated
 from pyramidions.data.readers import Document
 from pyramidions.files.atomic import atomic_file
 from pyramidions.inference.saved_model import SavedModel, load_model
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import config_as
-from pyramidions.pretrained.calibration import calibrate, spread_scores
-from pyramidions.pretrained.likelihood import truncated
 from pyramidions.pretrained.transfer import transferred
 from pyramidions.text.tokenizer import EOS, PAD
 

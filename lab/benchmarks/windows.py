@@ -45,8 +45,9 @@ from pyramidions.nn.projections import DenseProjections
 from pyramidions.nn.structure import StructureOf
 from pyramidions.nn.sublayer import LayerContext
 from pyramidions.pretrained.families import shape_of
+from pyramidions.pretrained.reading import pretrained_weights
 from pyramidions.pretrained.source import Source
-from pyramidions.pretrained.transfer import pretrained_weights, transferred
+from pyramidions.pretrained.transfer import transferred
 from pyramidions.runs.measure import Lengths, cost_of
 from pyramidions.runs.measure.timing import Timed
 

@@ -58,7 +58,7 @@ def average_checkpoints(paths: tuple[Path, ...]) -> dict[str, Any]:
     """
     import torch
 
-    from pyramidions.inference.checkpoint_file import read_checkpoint
+    from pyramidions.pretrained.checkpoint_file import read_checkpoint
 
     sums: dict[str, torch.Tensor] = {}
     first: dict[str, Any] = {}

@@ -66,12 +66,12 @@ def export(
       pyramidions export checkpoints my-summarizer --data prepared --scores scores.json --license MIT --language en
       pyramidions export checkpoints my-led --to hf
     """
+    from pyramidions.conversion.exporting import hugging_face_files
+    from pyramidions.conversion.model_card import model_card
     from pyramidions.data.character_folder import CharacterFolder
     from pyramidions.data.folder import DataFolder
     from pyramidions.inference.export_folder import CARD, refuse_foreign
     from pyramidions.inference.saved_model import SavedLanguageModel, export_model, load_any, write_export
-    from pyramidions.pretrained.exporting import hugging_face_files
-    from pyramidions.pretrained.model_card import model_card
 
     # Checked before the work.
     refuse_foreign(folder)

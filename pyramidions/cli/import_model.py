@@ -15,9 +15,9 @@ from pyramidions.cli.outputs import PATH, check_output
 from pyramidions.files.progress import counted, progress_bar
 
 if TYPE_CHECKING:
+    from pyramidions.conversion.importing import Imported
     from pyramidions.data.readers import Document
     from pyramidions.inference.saved_model import SavedModel
-    from pyramidions.pretrained.importing import Imported
 
 _LIMIT = 20  # documents of --compare and --calibrate
 
@@ -100,9 +100,9 @@ def import_command(
           --self-attention 'blockwise(block_size=1024)' --pooling-lengths None,None,2048,512,None,None
       pyramidions import facebook/bart-base -o long.pt --config configs/pretrained/bart_base_16k_pyramidion.yaml
     """
-    from pyramidions.pretrained.calibration import calibrated_scorers
-    from pyramidions.pretrained.checkpoint import write_checkpoint
-    from pyramidions.pretrained.importing import check_kept, import_model
+    from pyramidions.conversion.calibration import calibrated_scorers
+    from pyramidions.conversion.checkpoint import write_checkpoint
+    from pyramidions.conversion.importing import check_kept, import_model
 
     if out.suffix != ".pt":
         raise UserError(f"--out must end in .pt, but is {out}.")
@@ -201,7 +201,7 @@ def _told(found: "Imported") -> list[str]:
 
 
 def _compare(model: "SavedModel", when: str, pairs: list["Document"]) -> None:
-    from pyramidions.pretrained.likelihood import log_likelihood
+    from pyramidions.conversion.likelihood import log_likelihood
 
     lengths = (model.max_source_positions, model.max_target_positions)
     with progress_bar(f"comparing, {when}", len(pairs), "pairs") as bar:
@@ -232,7 +232,7 @@ def _texts(documents: Path, limit: int) -> list[str]:
 
 
 def _calibrate(model: "SavedModel", texts: list[str]) -> None:
-    from pyramidions.pretrained.calibration import calibrate, calibrated_scorers
+    from pyramidions.conversion.calibration import calibrate, calibrated_scorers
 
     done = calibrate(model, texts)
     same = [name for name in calibrated_scorers(model) if name not in {scorer.name for scorer in done}]

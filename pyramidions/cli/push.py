@@ -25,9 +25,9 @@ def push(folder: Path, name: str, private: bool, revision: str | None) -> None:
       pyramidions push my-summarizer me/my-summarizer --private
       pyramidions summarize me/my-summarizer paper.pdf
     """
+    from pyramidions.conversion.model_card import renamed
     from pyramidions.files.hub import parsed, upload
     from pyramidions.inference.export_folder import CARD, EXPORTED, check_export, is_export
-    from pyramidions.pretrained.model_card import renamed
 
     found = parsed(name)
     if found is None or found.revision is not None:

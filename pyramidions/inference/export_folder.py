@@ -12,6 +12,7 @@ from pyramidions.extract.concepts.files import ARRAYS as CONCEPTS_ARRAYS
 from pyramidions.extract.concepts.files import CARD as CONCEPTS_CARD
 from pyramidions.files.bounded import read_regular
 from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER, ModelKind
+from pyramidions.pretrained.known_families import unknown_family
 from pyramidions.text.tokenizer import ByteLevelTokenizer, SentencePieceTokenizer
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
@@ -19,8 +20,6 @@ WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 OF_TRANSFORMERS = ("generation_config.json", "tokenizer_config.json", "spiece.model")
 #: Fields of its config.json. transformers keeps them when it saves another model: only the hashes tell whose it is.
 WRITTEN_BY, HASHES = "pyramidions_version", "pyramidions_sha256"
-#: The families of transformers' models that `pyramidions import` reads.
-IMPORTED = ("bart", "led", "pegasus", "bigbird_pegasus", "t5", "mt5")
 #: In an export of 0.1.0, which lists no files, the first.
 TOKENIZERS = (SentencePieceTokenizer.file_name, ByteLevelTokenizer.file_name)
 #: Instead of an export, a folder may hold checkpoints of fairseq-train; in this order one is chosen.
@@ -43,10 +42,7 @@ def foreign(place: str | Path, family: Any, wanted: Collection[ModelKind] = (SUM
             f"{place} must hold a model of --task {tasks}, but holds one of transformers, of the family "
             f"{shown(family)}."
         )
-    return UserError(
-        f"{place} must hold a model of one of the families {', '.join(IMPORTED)}, but holds {shown(family)}: import a "
-        "model of these, or run this one in transformers."
-    )
+    return unknown_family(place, family)
 
 
 def family_of(config: Path) -> str | None:

@@ -13,11 +13,9 @@ from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.files.hub import HubName, fetch, hub_name
 from pyramidions.files.progress import note
-from pyramidions.inference.checkpoint_file import check_weights, read_checkpoint
 from pyramidions.inference.export_folder import (
     CHECKPOINTS,
     CONFIG,
-    IMPORTED,
     TOKENIZERS,
     WEIGHTS,
     check_hashes,
@@ -28,6 +26,8 @@ from pyramidions.inference.export_folder import (
 from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER, ModelKind
 from pyramidions.models.config import PyramidionConfig, names_in_files
 from pyramidions.models.older_releases import FORMAT
+from pyramidions.pretrained.checkpoint_file import check_weights, read_checkpoint
+from pyramidions.pretrained.known_families import KNOWN_FAMILIES
 from pyramidions.text.tokenizer import Tokenizer
 
 #: How a language model calls the characters that it reads at once.
@@ -118,7 +118,7 @@ def reads_long(path: str | Path) -> str:
     """
     on_hub = hub_name(path)
     about = (Path(path) if on_hub is None else fetch(on_hub, [CONFIG]).path) / CONFIG
-    if family_of(about) in IMPORTED:
+    if family_of(about) in KNOWN_FAMILIES:
         return _PRETRAINED_LONG
     config = read_config(about)["model"] if about.is_file() else find_file(path, SUMMARIZER).config
     return str(config.get("decoding_long", PyramidionConfig.decoding_long))
@@ -185,9 +185,9 @@ def _pretrained(place: Path | HubName, config: Path, wanted: tuple[ModelKind, ..
 
     A document that is longer than it reads is read by its most important sentences.
     """
-    if SUMMARIZER not in wanted or family_of(config) not in IMPORTED:
+    if SUMMARIZER not in wanted or family_of(config) not in KNOWN_FAMILIES:
         return None
-    # It imports this room.
+    # Other models need none of it.
     from pyramidions.pretrained.reading import read_pretrained
 
     found = read_pretrained(str(place))

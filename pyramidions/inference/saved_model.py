@@ -19,7 +19,6 @@ from pyramidions.inference.export_folder import CARD, CONFIG, WEIGHTS, refuse_fo
 from pyramidions.inference.filling import building, fill
 from pyramidions.inference.model_files import WINDOW, FoundFile, find_file
 from pyramidions.inference.model_kinds import EXTRACTOR, LANGUAGE_MODEL, SUMMARIZER, ModelKind
-from pyramidions.inference.origin import Origin, origin_of
 from pyramidions.models import (
     ExtractorConfig,
     LanguageModelConfig,
@@ -31,6 +30,7 @@ from pyramidions.models import (
 from pyramidions.models.config import LONGEST_TEXT, EncoderConfig, check_lengths
 from pyramidions.models.older_releases import FORMAT, config_as_written, rename_from_0_1
 from pyramidions.nn import LanguageModel, SentenceRanker, Transformer
+from pyramidions.pretrained.origin import Origin, origin_of
 from pyramidions.text.alphabets import Alphabet, recorded_alphabet
 from pyramidions.text.tokenizer import PAD, Tokenizer
 

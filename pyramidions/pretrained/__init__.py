@@ -1,1 +1,1 @@
-"""Pretrained models of others as ours: BART, LED, PEGASUS and BigBird-PEGASUS."""
+"""Foreign models: their families, files, tokenizers and weights in our terms."""

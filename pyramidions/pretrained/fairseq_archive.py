@@ -15,7 +15,7 @@ from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
 from pyramidions.files.bounded import require_at_most
-from pyramidions.inference.checkpoint_file import check_weights, load_safely
+from pyramidions.pretrained.checkpoint_file import check_weights, load_safely
 from pyramidions.pretrained.tokenizers import Vocabulary
 from pyramidions.text.tokenizer import BOS, EOS, PAD, SPECIALS
 

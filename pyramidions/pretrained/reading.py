@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from pyramidions.base.errors import UserError
-from pyramidions.inference.origin import Origin
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.pretrained.families import Shape, shape_of
 from pyramidions.pretrained.names import EMBEDDING, TIED, UNTIED
+from pyramidions.pretrained.origin import Origin
 from pyramidions.pretrained.source import Source, read_source
 from pyramidions.pretrained.tokenizers import ImportedTokenizer, SpecialIds, from_vocabulary, import_tokenizer
 from pyramidions.text.tokenizer import BOS, EOS, PAD

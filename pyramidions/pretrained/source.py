@@ -14,7 +14,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
 from pyramidions.files.bounded import read_regular
 from pyramidions.files.hub import fetch, hub_name
-from pyramidions.inference.checkpoint_file import check_weights, load_safely
+from pyramidions.pretrained.checkpoint_file import check_weights, load_safely
 from pyramidions.pretrained.fairseq_archive import archive_name, is_archive, read_archive
 from pyramidions.pretrained.tokenizers import JSON, MERGES, SENTENCEPIECE, SETTINGS, VOCABULARY, Vocabulary
 

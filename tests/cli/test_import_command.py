@@ -21,9 +21,9 @@ from small_pretrained import RECIPE, model_of, save
 from tables import for_each
 
 from pyramidions import Summarizer
-from pyramidions.inference.checkpoint_file import read_checkpoint
 from pyramidions.models.experiment import read_experiment
 from pyramidions.models.fitting import VOCABULARY, fingerprint, fingerprint_of
+from pyramidions.pretrained.checkpoint_file import read_checkpoint
 from pyramidions.text.tokenizer import Tokenizer
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -190,7 +190,7 @@ def test_what_breaks_a_rule_writes_nothing(
 def test_what_cannot_be_read_is_said_before_the_import(
     fail: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
 ) -> None:
-    monkeypatch.setattr("pyramidions.pretrained.importing.import_model", lambda *_, **__: pytest.fail("imported"))
+    monkeypatch.setattr("pyramidions.conversion.importing.import_model", lambda *_, **__: pytest.fail("imported"))
     (tmp_path / "empty.jsonl").touch()
     for name in ("no.jsonl", "empty.jsonl"):
         given = ["-o", tmp_path / "b.pt", "--pooling-lengths", "None,8", option, tmp_path / name]
@@ -212,7 +212,7 @@ def test_without_a_scorer_to_calibrate_nothing_is_compared(
 def test_logits_that_do_not_vary_are_told_from_scorers_that_are_not_there(
     run: Run, bart: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pyramidions.pretrained import calibration
+    from pyramidions.conversion import calibration
 
     (tmp_path / "paper.txt").write_text("Bees fly fast over roses.")
     given = [
@@ -238,7 +238,7 @@ def test_logits_that_do_not_vary_are_told_from_scorers_that_are_not_there(
 
 
 def test_the_vocabulary_is_known_by_the_number_that_fairseq_computes(bart: Path) -> None:
-    from pyramidions.pretrained.importing import import_model
+    from pyramidions.conversion.importing import import_model
 
     tokenizer: Tokenizer = import_model(bart).model.tokenizer
     dictionary = Dictionary()

@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from pyramidions.base.errors import UserError
+from pyramidions.conversion.likelihood import log_likelihood
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.readers import Document
 from pyramidions.inference.document_losses import FolderLosses, token_losses
 from pyramidions.inference.saved_model import load_model
-from pyramidions.pretrained.likelihood import log_likelihood
 from pyramidions.scoring.folder_documents import FolderDocuments
 
 

@@ -10,10 +10,10 @@ import torch
 from conftest import SAMPLE
 from explanations import matrix, only_document
 
+from pyramidions.conversion.model_card import model_card
 from pyramidions.inference import SavedModel, Summarizer, export_model, html_page
 from pyramidions.inference.explanation import trace
 from pyramidions.models import build, preset
-from pyramidions.pretrained.model_card import model_card
 
 SHORT = {"beam": 2, "min_len": 4, "max_len": 12}
 

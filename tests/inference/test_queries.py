@@ -13,13 +13,13 @@ from tables import for_each
 from pyramidions.base.errors import UserError
 from pyramidions.base.reading import LONG
 from pyramidions.cli import main
+from pyramidions.conversion.model_card import model_card
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.inference import SavedModel, Summarizer, export_model
 from pyramidions.inference.long_documents import LongReader
 from pyramidions.inference.reader import Reader
 from pyramidions.inference.saved_model import load_model
 from pyramidions.models import PyramidionConfig, build
-from pyramidions.pretrained.model_card import model_card
 from pyramidions.text.tokenizer import EOS, Tokenizer
 
 _METHODS = " ".join(f"Bees dance at night {n}. Rain fell." for n in range(9))

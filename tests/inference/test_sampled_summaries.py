@@ -11,12 +11,12 @@ from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.cli import main
+from pyramidions.conversion.checkpoint import write_checkpoint
+from pyramidions.conversion.importing import import_model
 from pyramidions.documents.source import InputText, Origin
 from pyramidions.inference import SamplingOptions, Summarizer
 from pyramidions.inference.search import decoding_settings
 from pyramidions.inference.stream import summarize_documents
-from pyramidions.pretrained.checkpoint import write_checkpoint
-from pyramidions.pretrained.importing import import_model
 
 TEXTS = ["Bees fly fast over roses.", "A rose.", "Bees fly fast over roses.", "May is warm, and June is warmer. " * 3]
 SHORT: dict[str, Any] = {"min_len": 2, "max_len": 12}

@@ -9,10 +9,10 @@ from small_pretrained import model_of, save
 from tables import for_each
 from torch import Tensor
 
+from pyramidions.conversion.calibration import calibrate
+from pyramidions.conversion.importing import import_model
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.nn.sequence import Sequence
-from pyramidions.pretrained.calibration import calibrate
-from pyramidions.pretrained.importing import import_model
 from pyramidions.text.tokenizer import PAD
 
 TEXTS = ["Bees fly fast over roses and back, twice a day.", "A rose is red.", "The fast bees of May."]

@@ -12,14 +12,14 @@ from huggingface_hub import ModelCard
 from small_tokenizers import bart_bytes
 from tables import for_each
 
+from pyramidions.conversion.model_card import model_card, renamed
 from pyramidions.data.corpora import KNOWN, read_corpus
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.prepare import prepare
 from pyramidions.data.readers import Corpus
 from pyramidions.inference import SavedExtractor, SavedModel
-from pyramidions.inference.origin import Origin
 from pyramidions.models import build, build_extractor, extractor_preset, preset
-from pyramidions.pretrained.model_card import model_card, renamed
+from pyramidions.pretrained.origin import Origin
 from pyramidions.text.tokenizer import PAD, Tokenizer
 
 SIZE = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "max_source_positions": 32}

@@ -9,8 +9,8 @@ import torch
 from small_pretrained import model_of, save
 from torch.nn.utils.rnn import pad_sequence
 
+from pyramidions.conversion.importing import Imported, import_model
 from pyramidions.inference.search import decoding_settings
-from pyramidions.pretrained.importing import Imported, import_model
 from pyramidions.text.tokenizer import EOS, PAD
 
 # How probable the end of a text is made, so that the limit ends few of them.

@@ -15,11 +15,11 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from pyramidions.base.errors import UserError
+from pyramidions.conversion.exporting import hugging_face_files
+from pyramidions.conversion.importing import import_model
 from pyramidions.inference.saved_model import SavedModel, write_export
 from pyramidions.models import build, preset
 from pyramidions.nn import BeamSearch
-from pyramidions.pretrained.exporting import hugging_face_files
-from pyramidions.pretrained.importing import import_model
 from pyramidions.text.tokenizer import EOS, PAD, Tokenizer
 
 FAMILIES = ["bart", "led", "pegasus"]

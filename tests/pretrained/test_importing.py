@@ -15,13 +15,13 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from pyramidions.base.errors import UserError
+from pyramidions.conversion.checkpoint import write_checkpoint
+from pyramidions.conversion.importing import Imported, import_model
 from pyramidions.inference import Summarizer
-from pyramidions.inference.export_folder import IMPORTED
 from pyramidions.inference.search import decoding_settings
 from pyramidions.nn import BeamSearch
-from pyramidions.pretrained.checkpoint import write_checkpoint
 from pyramidions.pretrained.families import FAMILIES as KNOWN
-from pyramidions.pretrained.importing import Imported, import_model
+from pyramidions.pretrained.known_families import KNOWN_FAMILIES
 from pyramidions.pretrained.names import SHARED, renamed
 from pyramidions.pretrained.source import read_source
 from pyramidions.text.tokenizer import EOS, PAD
@@ -412,7 +412,7 @@ def test_a_model_without_embedding_is_refused() -> None:
 
 
 def test_a_refusal_names_the_families_that_can_be_imported() -> None:
-    assert tuple(KNOWN) == IMPORTED
+    assert tuple(KNOWN) == KNOWN_FAMILIES
 
 
 def test_a_t5_reads_its_prefix_before_each_document_and_writes_as_it_says(tmp_path: Path) -> None:

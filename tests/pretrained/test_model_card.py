@@ -9,6 +9,8 @@ import pytest
 from tables import for_each
 
 from pyramidions.base.markdown import plain, shell_word
+from pyramidions.conversion.card_data import CardScores
+from pyramidions.conversion.model_card import _data, _selection
 from pyramidions.data.divide import Divide
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.pairing import Pairing
@@ -18,8 +20,6 @@ from pyramidions.data.select_sentences import SelectByOracle, SelectSentences
 from pyramidions.data.vocabulary import Settings
 from pyramidions.extract import Lead
 from pyramidions.inference import SavedExtractor
-from pyramidions.pretrained.card_data import CardScores
-from pyramidions.pretrained.model_card import _data, _selection
 
 
 @for_each(

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from pyramidions.base.arguments import fits, rule_of, shown
 from pyramidions.base.errors import UserError
-from pyramidions.inference.export_folder import foreign
 from pyramidions.models import PyramidionConfig
+from pyramidions.pretrained.known_families import unknown_family
 from pyramidions.pretrained.source import Source
 
 #: Transformers' names of activations, and ours.
@@ -84,7 +84,7 @@ def shape_of(source: Source) -> Shape:
     """
     family = FAMILIES.get(name := Settings(source).one("model_type", str))
     if family is None:
-        raise foreign(source.path, name)
+        raise unknown_family(source.path, name)
     return family.shape(source)
 
 

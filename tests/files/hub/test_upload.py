@@ -15,9 +15,9 @@ from small_pretrained import model_of, save
 
 from pyramidions import Summarizer
 from pyramidions.cli import main
+from pyramidions.conversion.checkpoint import write_checkpoint
+from pyramidions.conversion.importing import import_model
 from pyramidions.files.hub import Fetched, HubName, fetch
-from pyramidions.pretrained.checkpoint import write_checkpoint
-from pyramidions.pretrained.importing import import_model
 
 Run = Callable[..., Result]
 

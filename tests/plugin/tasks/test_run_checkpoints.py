@@ -30,14 +30,14 @@ from pyramidions.data.folder import DataFolder
 from pyramidions.files.archive import is_whole_checkpoint
 from pyramidions.files.run_facts import RunFacts, start_of
 from pyramidions.inference import export_model, load_model
-from pyramidions.inference.checkpoint_file import read_checkpoint
-from pyramidions.inference.origin import Origin
 from pyramidions.plugin.models.pyramidion import PyramidionModel
 from pyramidions.plugin.tasks import timely_saves
 from pyramidions.plugin.tasks.checkpoint_folder import CheckpointFolder
 from pyramidions.plugin.tasks.start import check_given
 from pyramidions.plugin.tasks.timely_saves import TimelySaves
 from pyramidions.plugin.tasks.training_run import TrainingRun
+from pyramidions.pretrained.checkpoint_file import read_checkpoint
+from pyramidions.pretrained.origin import Origin
 
 # What fairseq does that newer versions of hydra and torch deprecate.
 pytestmark = pytest.mark.filterwarnings("ignore")

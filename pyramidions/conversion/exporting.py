@@ -10,10 +10,10 @@ from torch import Tensor
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
+from pyramidions.conversion.configs import described, family_that_holds, lengths_of
 from pyramidions.inference.export_folder import HASHES
 from pyramidions.inference.saved_model import SavedExtractor, SavedLanguageModel, SavedModel
 from pyramidions.nn.positions import SinusoidalPositions
-from pyramidions.pretrained.configs import described, family_that_holds, lengths_of
 from pyramidions.pretrained.families import Bart
 from pyramidions.pretrained.names import EMBEDDING, LOGITS_BIAS, POSITIONS, SHARED, TIED, names_of
 from pyramidions.pretrained.source import CONFIG, GENERATION, WEIGHTS

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyramidions.base.errors import UserError
-from pyramidions.inference.origin import Origin
+from pyramidions.conversion.calibration import spread_scores
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import check_lengths, config_as
@@ -15,8 +15,8 @@ from pyramidions.models.declared import part_fields
 from pyramidions.models.notation import parse_part, parse_parts, written
 from pyramidions.models.older_fields import with_given
 from pyramidions.models.spec import Part
-from pyramidions.pretrained.calibration import spread_scores
 from pyramidions.pretrained.families import Shape
+from pyramidions.pretrained.origin import Origin
 from pyramidions.pretrained.reading import read_pretrained
 from pyramidions.pretrained.transfer import Transfer, transferred
 

@@ -1,0 +1,1 @@
+"""Foreign models with other parts, back to transformers, and model cards."""

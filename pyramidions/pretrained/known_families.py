@@ -1,0 +1,22 @@
+"""The families of transformers' models that are read, by name; what reads them is imported for one of them alone."""
+
+from pathlib import Path
+from typing import Any
+
+from pyramidions.base.arguments import shown
+from pyramidions.base.errors import UserError
+
+KNOWN_FAMILIES = ("bart", "led", "pegasus", "bigbird_pegasus", "t5", "mt5")
+
+
+def unknown_family(place: str | Path, family: Any) -> UserError:
+    """Return the error for a model of a family that is not read.
+
+    Args:
+        place: of the model.
+        family: as its config says.
+    """
+    return UserError(
+        f"{place} must hold a model of one of the families {', '.join(KNOWN_FAMILIES)}, but holds {shown(family)}: "
+        "import a model of these, or run this one in transformers."
+    )
