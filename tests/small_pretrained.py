@@ -16,7 +16,15 @@ SHAPE = {
     "encoder_attention_heads": 2,
     "decoder_attention_heads": 2,
 }
-PIECES = {"bart": 340, "led": 340, "pegasus": 80 + 103, "bigbird_pegasus": 80 + 103, "t5": 184, "mt5": 184}
+PIECES = {
+    "bart": 340,
+    "led": 340,
+    "pegasus": 80 + 103,
+    "bigbird_pegasus": 80 + 103,
+    "t5": 184,
+    "mt5": 184,
+    "longt5": 184,
+}
 #: of T5 and mT5, which call a shape otherwise; heads are narrower together than the model
 T5_SHAPE = {
     "d_model": 16,
@@ -32,12 +40,15 @@ T5_SHAPE = {
 
 def model_of(family: str, **changes: Any) -> Any:
     """Return a model of a family, all of its weights random: by itself it has norms of 1 and biases of 0."""
-    shape = {**(T5_SHAPE if family in ("t5", "mt5") else SHAPE), "vocab_size": PIECES[family], **changes}
+    shape = {**(T5_SHAPE if family in ("t5", "mt5", "longt5") else SHAPE), "vocab_size": PIECES[family], **changes}
     if family == "t5":
         model = transformers.T5ForConditionalGeneration(transformers.T5Config(**shape))
     elif family == "mt5":
         model = transformers.MT5ForConditionalGeneration(transformers.MT5Config(**shape))
         model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
+    elif family == "longt5":
+        attention = {"encoder_attention_type": "transient-global", "local_radius": 3, "global_block_size": 4}
+        model = transformers.LongT5ForConditionalGeneration(transformers.LongT5Config(**attention, **shape))
     elif family == "bart":
         config = transformers.BartConfig(**{"max_position_embeddings": 40, **shape})
         model = transformers.BartForConditionalGeneration(config)
@@ -66,7 +77,7 @@ def model_of(family: str, **changes: Any) -> Any:
 def save(model: Any, folder: Path) -> Path:
     """Write a model with a tokenizer; return the folder."""
     model.save_pretrained(folder)
-    if model.config.model_type in ("pegasus", "bigbird_pegasus", "t5", "mt5"):
+    if model.config.model_type in ("pegasus", "bigbird_pegasus", "t5", "mt5", "longt5"):
         (folder / "spiece.model").write_bytes(pegasus())
     else:
         save_vocabulary(bart(), folder)

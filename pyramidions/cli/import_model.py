@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LIMIT = 20  # documents of --compare and --calibrate
 
 
-@click.command(short_help="Turn a BART, LED, PEGASUS or BigBird-PEGASUS into a model to train.")
+@click.command(short_help="Turn a pretrained model of transformers into a checkpoint to train.")
 @click.argument("source", type=PATH)
 @click.option("-o", "--out", metavar="CHECKPOINT", required=True, type=PATH, help="Checkpoint to write, ending in .pt.")
 @click.option(
@@ -85,7 +85,7 @@ def import_command(
     limit: int | None,
     **changes: str | None,
 ) -> None:
-    """Turn a pretrained BART, LED, PEGASUS or BigBird-PEGASUS into a checkpoint of ours.
+    """Turn a pretrained BART, LED, PEGASUS, BigBird-PEGASUS, T5, mT5 or LongT5 into a checkpoint of ours.
 
     SOURCE is a model on the Hugging Face hub, OWNER/NAME or OWNER/NAME@REVISION (a branch, a tag or a commit), or a
     local copy of one, which takes precedence: config.json, the weights (.safetensors, or .bin that holds tensors

@@ -29,6 +29,7 @@ KNOWN = (
     KnownModel("pszemraj/led-base-book-summary", 16_384, "books", 162, "BSD-3-Clause"),
     KnownModel("sshleifer/distilbart-cnn-12-6", 1024, "news", 306, "Apache-2.0"),
     KnownModel("facebook/bart-large-cnn", 1024, "news", 406, "MIT"),
+    KnownModel("pszemraj/long-t5-tglobal-base-16384-book-summary", 16_384, "books", 248, "BSD-3-Clause, Apache-2.0"),
     KnownModel("allenai/led-large-16384-arxiv", 16_384, "papers", 460, "Apache-2.0"),
     KnownModel("google/bigbird-pegasus-large-pubmed", 4096, "biomedical papers", 577, "Apache-2.0"),
     KnownModel("csebuetnlp/mT5_multilingual_XLSum", 512, "news in 45 languages", 582, "CC-BY-NC-SA-4.0"),
@@ -41,7 +42,7 @@ def models() -> None:
 
     `pyramidions summarize NAME paper.pdf` downloads one and writes with it. Of a document that is longer than the model
     reads, it gets the most important sentences; --long has other ways. Any other BART, LED, PEGASUS, BigBird-PEGASUS,
-    T5, Flan-T5 or mT5 can be named as well. The facts are those of the model cards.
+    T5, Flan-T5, mT5 or LongT5 can be named as well. The facts are those of the model cards.
 
     \b
     Example:

@@ -18,10 +18,8 @@ from pyramidions.models.spec import EncoderSpec, HourglassSpec, LayerSpec, Model
 from pyramidions.nn import Decoder, Encoder, LanguageModel
 from pyramidions.nn.attention import (
     ATTENTION,
-    BucketedAttention,
     CoreAttention,
     CrossAttention,
-    DistanceBiases,
     Distances,
     Feature,
     GlobalRows,
@@ -66,8 +64,8 @@ class Assembly:
         self.reader: FieldReader[Any] = FieldReader(config)
         #: of attention sublayers, in the order in which they are built: those of the encoder's layers come first
         self._numbers = count()
-        #: of buckets of distances, which alike layers of an encoder share, and those of a decoder
-        self._biases: dict[tuple[bool, str], DistanceBiases] = {}
+        #: modules of attention that alike layers of an encoder share, and those of a decoder
+        self._shared: dict[tuple[bool, str, str], nn.Module] = {}
         #: what every part is offered; a part takes what its constructor names
         self.setting = {
             **{name: getattr(config, name) for name in _OFFERED},
@@ -197,8 +195,9 @@ class Assembly:
     def self_attention(self, part: Part, longest: int | None, is_causal: bool) -> SelfAttention:
         """Make attention of an encoder, or causal attention, with its projections."""
         attention = self.attention(part, longest)
-        if isinstance(attention, BucketedAttention):
-            attention.biases = self._biases.setdefault((is_causal, written(part)), attention.biases)
+        for name in attention.shared:
+            own = getattr(attention, name)
+            setattr(attention, name, self._shared.setdefault((is_causal, written(part), name), own))
         field = "decoder_projections" if is_causal else "encoder_projections"
         projected = self.projections(field, attention)
         rows = None if is_causal else self.global_rows(attention, projected)

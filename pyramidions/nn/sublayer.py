@@ -76,6 +76,22 @@ Watcher = Callable[[Tensor], None]
 NOBODY: Mapping[nn.Module, Watcher] = MappingProxyType({})
 
 
+class Summaries(NamedTuple):
+    """What stands for blocks of positions in attention.
+
+    Attributes:
+        keys: (B, H, G, E).
+        values: (B, H, G, E).
+        absent: (B, G), True where a document has no such block.
+        blocks: (B, L), the block that each position is in.
+    """
+
+    keys: Tensor
+    values: Tensor
+    absent: Tensor
+    blocks: Tensor
+
+
 class LayerContext(NamedTuple):
     """What sublayers, and attention kinds in them, read besides their own input; the same for all layers of a stack.
 
@@ -92,6 +108,7 @@ class LayerContext(NamedTuple):
             None.
         is_causal: a position reads those up to itself. A sublayer says so to its attention.
         key_bias: (B, L), what self-attention adds to the scores of each key; None for nothing.
+        summaries: of blocks, if the attention kind reads any; it makes them itself (`CoreAttention.reading`).
     """
 
     padding_mask: Tensor | None = None
@@ -103,6 +120,7 @@ class LayerContext(NamedTuple):
     new_padding_mask: Tensor | None = None
     is_causal: bool = False
     key_bias: Tensor | None = None
+    summaries: Summaries | None = None
 
 
 NO_CONTEXT = LayerContext()

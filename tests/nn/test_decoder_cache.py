@@ -18,11 +18,11 @@ from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, Memory
 DIM, LAYERS, VOCABULARY = 16, 2, 20
 #: attention by which a decoder may read what it wrote, with options that cut short texts
 KINDS: dict[str, dict[str, object]] = {
+    "bucketed": {"decoder_self_attention": "bucketed"},
     "full": {},
     "lsh": {
         "decoder_self_attention": "lsh(bucket_size=1, num_hashes=2, num_buckets=2, local_heads=1, local_window=2)",
     },
-    "bucketed": {"decoder_self_attention": "bucketed"},
     "relative": {"decoder_self_attention": "relative"},
 }
 kinds = pytest.mark.parametrize("kind", KINDS)

@@ -24,3 +24,4 @@ from pyramidions.nn.attention.segments import SegmentsAttention as SegmentsAtten
 from pyramidions.nn.attention.sinkhorn import SinkhornAttention as SinkhornAttention
 from pyramidions.nn.attention.sliding_window import SlidingWindowAttention as SlidingWindowAttention
 from pyramidions.nn.attention.strided import StridedAttention as StridedAttention
+from pyramidions.nn.attention.transient_global import TransientGlobalAttention as TransientGlobalAttention

@@ -50,6 +50,12 @@ class DistanceBiases(nn.Module):
         return first + torch.where(away < single, away, shared.clamp(max=of_side - 1))
 
 
+def check_furthest(buckets: int, furthest: int) -> None:
+    """Raise ValueError if the furthest distance has a bucket of its own."""
+    if furthest <= buckets // 2:
+        raise ValueError(f"`furthest` must be above half of the `buckets` ({buckets // 2}), but is {furthest}.")
+
+
 @ATTENTION.register("bucketed")
 class BucketedAttention(CoreAttention):
     """Full attention whose scores have a learned bias for each bucket of distances (Raffel et al. 2020, section 2.1).
@@ -66,6 +72,7 @@ class BucketedAttention(CoreAttention):
 
     supports = frozenset({Feature.ITSELF, Feature.CAUSAL, Feature.STEPS})
     is_exact = False
+    shared = ("biases",)
 
     def __init__(
         self,
@@ -75,8 +82,7 @@ class BucketedAttention(CoreAttention):
         dropout: Probability = 0.0,
     ) -> None:
         super().__init__()
-        if furthest <= buckets // 2:
-            raise ValueError(f"`furthest` must be above half of the `buckets` ({buckets // 2}), but is {furthest}.")
+        check_furthest(buckets, furthest)
         self.biases = DistanceBiases(num_heads, buckets, furthest)
         self.dropout = dropout
 

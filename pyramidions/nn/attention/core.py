@@ -36,6 +36,8 @@ class CoreAttention(nn.Module, ABC):
     supports: ClassVar[frozenset[Feature]]
     #: whether queries and keys are one projection
     shares_query_key: ClassVar[bool] = False
+    #: attributes of modules that alike layers of an encoder, or of a decoder, share
+    shared: ClassVar[tuple[str, ...]] = ()
     #: positions interact only within blocks of this many, counted from the first; None for no such limit
     confined_to: int | None = None
     #: the most positions that its weights are made for; None for any number
@@ -66,6 +68,16 @@ class CoreAttention(nn.Module, ABC):
         Raises:
             ValueError: the kind does not support this.
         """
+
+    def reading(self, x: Tensor, projections: Projections, context: LayerContext) -> LayerContext:
+        """Return the context of `forward` with what else the kind reads of all vectors: nothing.
+
+        Args:
+            x: (B, L, D), before they are projected.
+            projections: of the sublayer.
+            context: its ``padding_mask`` is (B, L), True at padding, or None.
+        """
+        return context
 
     def augmented(self, output: Tensor, context: LayerContext) -> Tensor:
         """Return the projected output of self-attention, (B, L, D), with what else the kind adds to it: nothing."""

@@ -57,7 +57,8 @@ class SelfAttention(SublayerFunction):
 
     def forward(self, x: Tensor, context: LayerContext) -> Tensor:
         q, k, v = self._projected(x)
-        given = context._replace(is_causal=True) if self.is_causal else context
+        given = self.attention.reading(x, self.projections, context)
+        given = given._replace(is_causal=True) if self.is_causal else given
         mixed = self.attention(*with_key_bias(q, k, v, context.key_bias), given)[..., : q.size(-1)]
         if context.marks is not None and self.global_rows is not None:
             mixed = context.marks.put(mixed, self.global_rows(x, (q, k, v), context.marks, context))

@@ -293,6 +293,35 @@ class ByDistance(NamedTuple):
         return 0
 
 
+class ByBlock(NamedTuple):
+    """A bias for each distance between the block of a query and a block that is a key.
+
+    Attributes:
+        bias: (H, 2S - 1), of the distances 1 - S to S - 1 from the block of a query to a key.
+        blocks: (B, Lq), the block that each query is in.
+    """
+
+    bias: Tensor
+    blocks: Tensor
+
+    def prepared(self, rows: int) -> tuple[Tensor, ...]:
+        return full_precision(self.bias), self.blocks
+
+    def beside(self, tile: Tile, prepared: Sequence[Tensor]) -> Iterator[tuple[Tensor, Index]]:
+        yield from zip(prepared, ((tile.heads,), (tile.lead[0], tile.rows)), strict=True)
+
+    def scores(self, q: Tensor, *parts: Tensor) -> tuple[Tensor, Tensor]:
+        bias, blocks = parts
+        middle = self.bias.size(1) // 2
+        distances = torch.arange(middle + 1, device=q.device) - blocks[..., None]
+        # (H, ..., M, S), of one document or several
+        added = bias[:, distances + middle]
+        return q, added if added.dim() == 3 else added.transpose(0, 1)
+
+    def operations(self, tile: Tile) -> int:
+        return 0
+
+
 class Relative(NamedTuple):
     """Scores ((q_i + u) k_j + (q_i + w) r_(i - j)) / sqrt(E) (Dai et al. 2019, section 3.3).
 

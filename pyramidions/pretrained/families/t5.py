@@ -1,4 +1,4 @@
-"""T5 and its like: T5 1.1, Flan-T5 and mT5."""
+"""T5 and its like: T5 1.1, Flan-T5, mT5 and LongT5."""
 
 import re
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
+from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import config_as
@@ -35,6 +36,8 @@ _SUBLAYERS = {
 }
 _PROJECTIONS = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "out_proj"}
 _LAYERS = {"wi": "fc1", "wi_0": "gate", "wi_1": "fc1", "wo": "fc2"}
+# Tables that all layers share, and a norm of LongT5.
+_TABLES = {"relative_attention_bias": "biases", "global_relative_attention_bias": "block_biases"}
 _WEIGHT = re.compile(r"(encoder|decoder)\.block\.(\d+)\.layer\.(\d)\.(\w+)(?:\.(\w+))?\.weight")
 
 
@@ -61,15 +64,10 @@ class T5(Family):
         of_head = read.one("d_kv", int)
         inner = {} if heads * of_head == width else {"inner_dim": heads * of_head}
         projections = written(Part("dense", {"bias": False, **inner}))
-        attention = written(
-            Part(
-                "bucketed",
-                {
-                    "buckets": read.one("relative_attention_num_buckets", int, 32),
-                    "furthest": read.one("relative_attention_max_distance", int, 128),
-                },
-            )
-        )
+        distances = {
+            "buckets": read.one("relative_attention_num_buckets", int, 32),
+            "furthest": read.one("relative_attention_max_distance", int, 128),
+        }
         length = read.one("n_positions", int, _LENGTH)
         generation = source.generation | _of_summaries(source)
         values = {
@@ -78,8 +76,8 @@ class T5(Family):
             "num_heads": heads,
             "encoder_layers": layers,
             "decoder_layers": read.one("num_decoder_layers", int, layers),
-            "self_attention": attention,
-            "decoder_self_attention": attention,
+            "self_attention": written(self._attention(read, distances)),
+            "decoder_self_attention": written(Part("bucketed", distances)),
             **{f"{name}_projections": projections for name in ("encoder", "decoder", "cross")},
             "feed_forward": written(_feed_forward(read)),
             "normalize_before": True,
@@ -97,6 +95,10 @@ class T5(Family):
         ids = special_ids(Settings(source, source.generation))
         prefix = Settings(source, generation).one("prefix", str, "")
         return Shape(self, config_as(PyramidionConfig, values), length, length, ids, prefix)
+
+    def _attention(self, read: Settings, distances: dict[str, Any]) -> Part:
+        """Return that of the encoder."""
+        return Part("bucketed", distances)
 
     def weights(self, source: Source, shape: Shape) -> dict[str, Tensor]:
         given, config = dict(source.weights), shape.config
@@ -124,6 +126,22 @@ class T5(Family):
         if self.scales_output and read.one("scale_decoder_outputs", bool, tied):
             found["decoder.norm.weight"] = found["decoder.norm.weight"] * config.embed_dim**-0.5
         return found
+
+
+@dataclass(frozen=True)
+class LongT5(T5):
+    """LongT5 (Guo et al. 2022), with local or transient-global attention in the encoder."""
+
+    def _attention(self, read: Settings, distances: dict[str, Any]) -> Part:
+        kinds = ("local", "transient-global")
+        if (kind := read.one("encoder_attention_type", str, kinds[0])) not in kinds:
+            raise UserError(
+                f"`encoder_attention_type` in the config of {read.path} must be {' or '.join(kinds)}, but is "
+                f"{shown(kind)}."
+            )
+        window = 2 * read.one("local_radius", int, 127)
+        block_size = read.one("global_block_size", int, 16) if kind == kinds[1] else 0
+        return Part("transient_global", {"window": window, "block_size": block_size, **distances})
 
 
 def _of_summaries(source: Source) -> dict[str, Any]:
@@ -154,7 +172,8 @@ def _our_names(name: str, config: PyramidionConfig) -> Iterator[str]:
     if (found := re.fullmatch(r"(encoder|decoder)\.final_layer_norm\.weight", name)) is not None:
         yield f"{found[1]}.norm.weight"
         return
-    found = _WEIGHT.fullmatch(name)
+    # LongT5 says in the name which attention it is.
+    found = _WEIGHT.fullmatch(re.sub(r"\.(Local|TransientGlobal)SelfAttention\.", ".SelfAttention.", name))
     if found is None:
         yield name
         return
@@ -163,10 +182,11 @@ def _our_names(name: str, config: PyramidionConfig) -> Iterator[str]:
     layers = range(config.encoder_layers if coder == "encoder" else config.decoder_layers)
     if part == "layer_norm" and inner is None and int(place) < len(sublayers):
         yield f"{coder}.layers.{layer}.sublayers.{list(sublayers.values())[int(place)]}.norm.weight"
-    elif inner == "relative_attention_bias" and part == "SelfAttention":
-        yield from (
-            f"{coder}.layers.{n}.sublayers.self_attention.function.attention.biases.table.weight" for n in layers
-        )
+    elif part == "SelfAttention" and inner in _TABLES:
+        for n in layers:
+            yield f"{coder}.layers.{n}.sublayers.self_attention.function.attention.{_TABLES[inner]}.table.weight"
+    elif part == "SelfAttention" and inner == "global_input_layer_norm":
+        yield f"{coder}.layers.{layer}.sublayers.self_attention.function.attention.norm.weight"
     elif part in sublayers and inner in _PROJECTIONS:
         yield f"{coder}.layers.{layer}.sublayers.{sublayers[part]}.function.projections.{_PROJECTIONS[inner]}.weight"
     elif part in sublayers and inner in _LAYERS:
@@ -175,4 +195,4 @@ def _our_names(name: str, config: PyramidionConfig) -> Iterator[str]:
         yield name
 
 
-FAMILIES.update({"t5": T5("t5"), "mt5": T5("mt5", scales_output=False)})
+FAMILIES.update({"t5": T5("t5"), "mt5": T5("mt5", scales_output=False), "longt5": LongT5("longt5")})

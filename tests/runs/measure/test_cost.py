@@ -164,6 +164,11 @@ ATTENTION_BY_HAND = {
         "(window=16, stride=5)",
         2 * 8 * (64 * 72 + 37 * 45) * 4 + 2 * 8 * 5 * 21 * 21 * 4,
     ),
+    # The same windows, and twelve whole blocks that all tokens see.
+    "transient_global": (
+        "(window=16, block_size=8)",
+        2 * 8 * (64 * 72 + 37 * 45) * 4 + 2 * 8 * 101 * 12 * 4,
+    ),
 }
 
 
