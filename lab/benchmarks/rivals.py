@@ -1,4 +1,4 @@
-"""What we are compared with: LED, fairseq's own Transformer, and our model with that one's weights.
+"""What we are compared with: LED, LongT5, fairseq's own Transformer, and our model with that one's weights.
 
 Each package is needed only where its models are asked for:
 
@@ -68,6 +68,43 @@ def led(
             # It pads documents to a multiple of its window.
             max_encoder_position_embeddings=-(-source_length // window) * window,
             max_decoder_position_embeddings=target_length,
+        )
+    )
+
+
+def longt5(vocab_size: int, dropout: float, *, tiny: bool = False) -> Any:
+    """Build a LongT5 (Guo et al. 2022) with random weights, in its base shape, with transient-global attention.
+
+    Args:
+        vocab_size: V.
+        dropout: everywhere.
+        tiny: 2+2 layers, 16 wide.
+
+    Returns:
+        A ``LongT5ForConditionalGeneration`` that begins summaries with the end of a text.
+
+    Raises:
+        ImportError: transformers is not installed.
+    """
+    try:
+        sys.modules.setdefault("torchaudio", None)  # type: ignore[arg-type]
+        from transformers import LongT5Config, LongT5ForConditionalGeneration
+    except ImportError as error:
+        raise ImportError('LongT5 needs transformers, which is missing: pip install "transformers>=5,<6".') from error
+    size = {"d_model": 16, "d_kv": 4, "d_ff": 32, "num_heads": 4, "num_layers": 2}
+    if not tiny:
+        size = {"d_model": 768, "d_kv": 64, "d_ff": 2048, "num_heads": 12, "num_layers": 12}
+    return LongT5ForConditionalGeneration(
+        LongT5Config(
+            vocab_size=vocab_size,
+            **size,
+            feed_forward_proj="gated-gelu",
+            encoder_attention_type="transient-global",
+            dropout_rate=dropout,
+            # Ours has ids of its own: the padding is 1, and 2 is the end.
+            pad_token_id=1,
+            eos_token_id=2,
+            decoder_start_token_id=2,
         )
     )
 

@@ -64,7 +64,9 @@ class FoundFile(NamedTuple):
             UserError: it is damaged.
         """
         model_bytes = self.settings.get("tokenizer")
-        if self.path.is_dir() and model_bytes is None:
+        if isinstance(model_bytes, Tokenizer):
+            return model_bytes
+        if self.path.is_dir():
             return Tokenizer.from_file(self.path / _tokenizer_file(self.settings))
         if not isinstance(model_bytes, bytes):
             raise UserError(f"The tokenizer in {self.path} must be bytes, but is {shown(model_bytes)}.")

@@ -37,13 +37,13 @@ class Pretrained(NamedTuple):
     origin: Origin
 
     def settings(self) -> dict[str, Any]:
-        """Return what a checkpoint of such a model says beside its config and its weights."""
+        """Return what a checkpoint of such a model says beside its config and its weights, the tokenizer as it is."""
         return {
             "max_source_positions": self.shape.max_source_positions,
             "max_target_positions": self.shape.max_target_positions,
             "source_prefix": self.shape.source_prefix,
             "source": self.origin.known(),
-            "tokenizer": self.tokenizer.tokenizer.model_bytes,
+            "tokenizer": self.tokenizer.tokenizer,
         }
 
 

@@ -276,7 +276,8 @@ def _byte_level(data: bytes, vocab_size: int, said: SpecialIds) -> ImportedToken
     model, about = load(data)
     found: dict[str, int] = model.get_vocab()
     unused = _unused(len(found), vocab_size)
-    free = [i for i in range(vocab_size) if i not in set(found.values())]
+    taken = set(found.values())
+    free = [i for i in range(vocab_size) if i not in taken]
     rows = _order(found, said, vocab_size)
     if len(free) != len(unused):
         raise UserError(f"The tokenizer has an id from {vocab_size}, the rows of the embeddings.")
