@@ -392,6 +392,22 @@ def test_windows_compares_outputs_steps_peaks_and_summaries_with_led(tmp_path: P
 
 
 @pytest.mark.slow
+def test_an_imported_longt5_computes_and_writes_as_that_of_transformers(tmp_path: Path) -> None:
+    out, sizes = tmp_path / "longt5.json", ["--source", 64, "--target", 8, "--vocab-size", 100, "--repeats", 2]
+    done = run("python", BENCHMARKS / "longt5.py", "--tiny", *sizes, "--out", out)
+    assert done.returncode == 0, done.stdout
+    figures = {figure["name"]: figure for figure in json.loads(out.read_text())["figures"]}
+    assert {name: figure["target"] for name, figure in figures.items()} == {
+        "1e-5 over the largest relative difference of outputs": 1.0,
+        "a step, LongT5 of transformers / imported": 1.5,
+        "summaries with the same tokens": 100.0,
+        "a summary, LongT5 of transformers / imported": 3.0,
+    }
+    assert figures["1e-5 over the largest relative difference of outputs"]["met"]
+    assert figures["summaries with the same tokens"]["met"]
+
+
+@pytest.mark.slow
 def test_train_memory_doubles_with_the_length_and_shrinks_with_checkpoints(tmp_path: Path) -> None:
     out = tmp_path / "memory"
     lengths = ["--lengths", 2048, 4096, "--vocab-size", 100, "--target", 8, "--models", "deep_pyramidion"]

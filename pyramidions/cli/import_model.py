@@ -205,7 +205,7 @@ def _compare(model: "SavedModel", when: str, pairs: list["Document"]) -> None:
 
     lengths = (model.max_source_positions, model.max_target_positions)
     with progress_bar(f"comparing, {when}", len(pairs), "pairs") as bar:
-        value = log_likelihood(model.transformer, model.tokenizer, _told_by(bar, pairs), *lengths)
+        value = log_likelihood(model.transformer, model.tokenizer, _told_by(bar, pairs), *lengths, model.source_prefix)
     click.echo(f"log-likelihood of a token, mean over {counted(len(pairs), 'pair')}, {when}: {value:.4f}")
 
 
@@ -256,8 +256,8 @@ def _told_by(bar: Any, documents: list["Document"]) -> Iterator["Document"]:
 # As the recipes in configs/pretrained have it.
 _TRAINING = (
     "--task long_document_summarization --criterion pooled_cross_entropy --label-smoothing 0.1 --batch-size 1 "
-    "--update-freq 64 --optimizer adam --weight-decay 0.01 --clip-norm 0.1 --lr 3e-5 --lr-scheduler polynomial_decay "
-    "--warmup-updates 500 --total-num-update 20000 --max-update 20000"
+    "--update-freq 64 --optimizer adam --weight-decay 0.01 --clip-norm 0.1 --lr 3e-5 --lr-scheduler linear_decay "
+    "--warmup-updates 500 --max-update 20000"
 )
 
 
@@ -270,6 +270,7 @@ def _command(found: "Imported", out: Path) -> str:
     default = asdict(PyramidionConfig())
     fields = {name: value for name, value in asdict(found.model.config).items() if value != default[name]}
     fields |= {name: getattr(found.model, name) for name in ("max_source_positions", "max_target_positions")}
-    start = ["--finetune-from-model", str(out), "--arch", "vanilla"]
+    prefix = found.model.source_prefix
+    start = ["--finetune-from-model", str(out), *(["--source-prefix", prefix] if prefix else []), "--arch", "vanilla"]
     words = ["fairseq-train", "prepared", "--user-dir", USER_DIR, *_TRAINING.split(), *start]
     return as_typed([*words, *model_flags(fields)])

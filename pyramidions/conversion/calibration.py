@@ -92,7 +92,8 @@ def _logits_of(scorer: LogitScorer) -> Iterator[list[Tensor]]:
 
 
 def _encode(encoder: Encoder, model: SavedModel, text: str) -> None:
-    tokens = torch.tensor([truncated(model.tokenizer, text, model.max_source_positions, "max_source_positions")])
+    most = model.max_source_positions, "max_source_positions"
+    tokens = torch.tensor([truncated(model.tokenizer, text, *most, model.source_prefix)])
     encoder(tokens, tokens.eq(PAD))
 
 

@@ -40,6 +40,11 @@ def family_that_holds(model: SavedModel) -> Bart:
     """
     if model.queries:
         raise UserError(f"A model that answers queries must stay in our format, which says how they are read; {_OURS}.")
+    if model.source_prefix:
+        raise UserError(
+            f"A model that reads {shown(model.source_prefix)} before each document must stay in our format, which says "
+            f"so; {_OURS}."
+        )
     family = family_of(model.config)
     # The import says what the class computes; whose ids these are makes no difference to it.
     config = {**_architecture(model, family), "pad_token_id": PAD, **_special(model, family)}

@@ -25,6 +25,8 @@ _MAY_DIFFER = (
     *("self_attention", "global_", "pooling", "scorer", "upsampling", "stack", "checkpoint_activations"),
     *("output", "dropout", "attention_dropout", "activation_dropout", "decoding_", "max_source_positions"),
 )
+# Attention that tells near from far, for families without positions.
+_KNOW_ORDER = {"bucketed", "transient_global"}
 _POSITIONS = ("encoder_positions", "decoder_positions")
 
 
@@ -87,6 +89,12 @@ def import_model(
     if own.output == "untied" and output.kind == "pointer":
         # Its vocabulary is scored as before.
         asked = asked.replace(output=Part("pointer", {**output.options, "tied": False}))
+    kinds = {part.kind for layers in parse_parts("self_attention", asked.self_attention) for part in layers}
+    if own.encoder_positions == "none" and not kinds <= _KNOW_ORDER:
+        raise UserError(
+            f"`self_attention` must be of kinds with biases of distances ({', '.join(sorted(_KNOW_ORDER))}), since the "
+            f"pretrained {shape.family.name} has no other positions, but is {asked.self_attention}."
+        )
     for name in ("embed_dim", "ffn_embed_dim", "num_heads"):
         if getattr(asked, name) != getattr(own, name):
             raise UserError(

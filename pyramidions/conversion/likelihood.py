@@ -16,6 +16,7 @@ def log_likelihood(
     documents: Iterable[Document],
     max_source_positions: int,
     max_target_positions: int,
+    source_prefix: str = "",
 ) -> float:
     """Return the mean log-probability of a token of the summaries, in nats, their ends included.
 
@@ -24,13 +25,14 @@ def log_likelihood(
         tokenizer: of its texts.
         documents: with summaries; both are truncated to what the model reads and writes.
         max_source_positions, max_target_positions: of the model.
+        source_prefix: stands before each document.
 
     Raises:
         ValueError: there is no document.
     """
     total, tokens = 0.0, 0
     for document in documents:
-        source = truncated(tokenizer, document.source, max_source_positions, "max_source_positions")
+        source = truncated(tokenizer, document.source, max_source_positions, "max_source_positions", source_prefix)
         target = truncated(tokenizer, document.target, max_target_positions, "max_target_positions")
         given = torch.tensor([[EOS, *target[:-1]]])
         logits = transformer(torch.tensor([source]), given)
@@ -42,7 +44,7 @@ def log_likelihood(
     return total / tokens
 
 
-def truncated(tokenizer: Tokenizer, text: str, most: int, name: str) -> list[int]:
+def truncated(tokenizer: Tokenizer, text: str, most: int, name: str, before: str = "") -> list[int]:
     """Return the token ids of a text as a model reads it: framed, and ``most`` of them at most.
 
     Args:
@@ -50,8 +52,10 @@ def truncated(tokenizer: Tokenizer, text: str, most: int, name: str) -> list[int
         text: any.
         most: tokens, the frame included.
         name: of the argument that says ``most``, for errors.
+        before: a text in front of it, which is never cut.
 
     Raises:
         UserError: the frame alone is longer.
     """
-    return tokenizer.framed(tokenizer.encode(text)[: tokenizer.room(most, name)])
+    front = tokenizer.encode(before)
+    return tokenizer.framed(tokenizer.encode(text)[: tokenizer.room(most - len(front), name)], front)

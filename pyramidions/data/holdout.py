@@ -28,7 +28,8 @@ class Survey(NamedTuple):
 
     Attributes:
         source_words, target_words: of each document and of its summary.
-        capitalized: share of the summaries' words that have capitals and small letters.
+        small: share of the summaries' words that are written in small letters.
+        capitalized: share of them that have capitals and small letters.
         hashes: of each document's id, in 64 bits.
         skipped: empty documents that are left out.
         trimmed: summaries that were cut.
@@ -36,6 +37,7 @@ class Survey(NamedTuple):
 
     source_words: np.ndarray
     target_words: np.ndarray
+    small: float
     capitalized: float
     hashes: np.ndarray
     skipped: int
@@ -53,14 +55,16 @@ def survey(corpus: Corpus) -> Survey:
     Raises:
         UserError: a document is invalid.
     """
-    numbers, capitalized = [], 0
+    numbers, small, capitalized = [], 0.0, 0.0
     for document in corpus.shown("reading"):
-        words = document.target.split()
-        numbers.append((len(document.source.split()), len(words), id_hash(document.id)))
-        capitalized += sum(word != word.lower() and not word.isupper() for word in words)
+        written = document.target.split()
+        numbers.append((len(document.source.split()), len(written), id_hash(document.id)))
+        small += sum(map(str.islower, written))
+        capitalized += sum(word != word.lower() and not word.isupper() for word in written)
     source, target, hashes = zip(*numbers, strict=True)
-    found = np.array(source), np.array(target), capitalized / max(1, sum(target)), np.array(hashes, np.uint64)
-    return Survey(*found, corpus.skipped, corpus.trimmed)
+    small, capitalized = (number / max(1, sum(target)) for number in (small, capitalized))
+    words = np.array(source), np.array(target)
+    return Survey(*words, small, capitalized, np.array(hashes, np.uint64), corpus.skipped, corpus.trimmed)
 
 
 def held_out(hashes: np.ndarray, splits: Collection[str], name: str) -> dict[str, int]:

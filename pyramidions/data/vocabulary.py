@@ -157,7 +157,7 @@ def _normalisation(fold_case: bool) -> Iterator[dict[str, str]]:
         yield {"normalization_rule_name": "identity"}
         return
     every = map(chr, range(sys.maxunicode + 1))
-    # Of one letter: what has two is a letter and an accent, which NFKC has no sign for.
+    # One letter becomes one letter: İ would become two signs.
     small = {letter: letter.lower() for letter in every if letter != letter.lower() and len(letter.lower()) == 1}
     # sentencepiece takes rules of one's own from a file alone.
     with NamedTemporaryFile("w", suffix=".tsv") as rules:

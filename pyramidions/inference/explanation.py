@@ -116,7 +116,7 @@ class Explanation:
         written: likewise, of the summary. T of them.
         trace: the way from one to the other.
         settings: of the model and of its beam search, each by its name.
-        asked: number of tokens before the document's own: the prefix, the query and its end; 0 without a query.
+        asked: number of tokens before the document's own: the prefix, the query and its end; 0 without both.
     """
 
     summary: Summary

@@ -80,8 +80,10 @@ class LongReader:
         Raises:
             UserError: the document is not a string, or holds no text; or as `Reader.asking`.
         """
-        parts = self._parts(text, name, on_read, self.reader.asking(query))
-        yield from parts if query is None else (part._replace(query=query) for part in parts)
+        # A selection, or a section, tells less of how words are written.
+        casing = self.reader.casing(text)
+        for part in self._parts(text, name, on_read, self.reader.asking(query)):
+            yield part._replace(tokenized=part.tokenized._replace(casing=casing), query=query)
 
     def _parts(self, text: str, name: str, on_read: OnRead | None, reader: Reader) -> Iterator[Part]:
         if self.long in ("chunk", "merge"):

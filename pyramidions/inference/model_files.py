@@ -77,11 +77,11 @@ class FoundFile(NamedTuple):
 
 
 def find_file(path: str | Path, *wanted: ModelKind) -> FoundFile:
-    """Read a checkpoint of fairseq-train, the best in a folder of them, or an exported folder, here or on the hub.
+    """Read a checkpoint of fairseq-train, the best in a folder of them, an export, or a model of transformers.
 
     Args:
         path: of the checkpoint or the folder; or what is no path here, OWNER/NAME or OWNER/NAME@REVISION of an export
-            on the Hugging Face hub.
+            or a model of transformers on the Hugging Face hub.
         wanted: kinds of models that will do.
 
     Raises:
@@ -92,9 +92,7 @@ def find_file(path: str | Path, *wanted: ModelKind) -> FoundFile:
         return _from_hub(on_hub, wanted)
     if not path.exists():
         raise UserError(f"The model {path} does not exist.")
-    if path.is_file() and (path.parent / CONFIG).exists() and path.suffix in (".safetensors", ".bin"):
-        # What is known of weights stands beside them.
-        path = path.parent
+    path = _with_its_config(path)
     if path.is_file():
         return _from_checkpoint(path, wanted)
     if (path / CONFIG).exists():
@@ -112,6 +110,12 @@ def find_file(path: str | Path, *wanted: ModelKind) -> FoundFile:
     )
 
 
+def _with_its_config(path: Path) -> Path:
+    """Return the folder of a file of weights: what is known of them stands beside them."""
+    is_weights = path.suffix in (".safetensors", ".bin") and path.is_file() and (path.parent / CONFIG).exists()
+    return path.parent if is_weights else path
+
+
 def reads_long(path: str | Path) -> str:
     """Return how a model that writes was trained to read documents that are longer than it reads.
 
@@ -119,7 +123,8 @@ def reads_long(path: str | Path) -> str:
         UserError: as `find_file`.
     """
     on_hub = hub_name(path)
-    about = (Path(path) if on_hub is None else fetch(on_hub, [CONFIG]).path) / CONFIG
+    place = _with_its_config(Path(path)) if on_hub is None else fetch(on_hub, [CONFIG]).path
+    about = place / CONFIG
     if family_of(about) in KNOWN_FAMILIES:
         return _PRETRAINED_LONG
     config = read_config(about)["model"] if about.is_file() else find_file(path, SUMMARIZER).config
@@ -174,7 +179,7 @@ def _from_hub(name: HubName, wanted: tuple[ModelKind, ...]) -> FoundFile:
     folder, commit = fetch(name, [CONFIG])
     config = folder / CONFIG
     if not config.is_file():
-        raise UserError(f"{name} on the hub must be a model that `pyramidions export` wrote, but has no {CONFIG}.")
+        raise UserError(f"{name} on the hub must be a model of transformers or an export, but has no {CONFIG}.")
     if (pretrained := _pretrained(name, config, wanted)) is not None:
         return pretrained
     about = read_config(config, str(name), wanted)

@@ -23,7 +23,7 @@ class TokenizedText(NamedTuple):
         share: how many parts of a document share the lengths that decoding allows for its summary.
         around: number of tokens that are read beside: the prefix, the query, and the end of the text.
         number: of the document among those that are summarized, from 1; 0 for what was itself written.
-        query: ids of what stands before it, as `Tokenizer.asked` gives them; empty without a query.
+        query: ids of what stands before it: the model's prefix, and the query as `Tokenizer.asked` gives it.
         casing: of the text, for a model that writes no capitals; None for one that does.
     """
 
@@ -63,6 +63,12 @@ class Reader:
         self.prefix = prefix
         #: of the prefix and the query
         self._query = tuple(tokenizer.encode(prefix))
+        most = tokenizer.query_room(max_source_positions, "max_source_positions") if prefix else 0
+        if len(self._query) > most:
+            raise UserError(
+                f"`source_prefix` must have at most {most:,} tokens, half of what the model reads, but has "
+                f"{len(self._query):,}: {shown(prefix)}."
+            )
         self._most = tokenizer.room(max_source_positions - len(self._query), "max_source_positions")
         self._around = max_source_positions - self._most
 
@@ -84,7 +90,8 @@ class Reader:
         if not self.tokenizer.normalize(query):
             raise UserError("`query` must hold text, but holds none.")
         asked = tuple(self.tokenizer.asked(query))
-        if len(asked) > (most := self.tokenizer.query_room(self.max_source_positions, "max_source_positions")):
+        most = self.tokenizer.query_room(self.max_source_positions, "max_source_positions") - len(self._query)
+        if len(asked) > most:
             raise UserError(
                 f"`query` must have at most {most:,} tokens with its end, half of what the model reads, but has "
                 f"{len(asked):,}: {shown(query)}."
@@ -116,19 +123,20 @@ class Reader:
         for tokens in self._tokens(text, name, on_read):
             head += tokens[: self._most - len(head)]
             whole += len(tokens)
-        return TokenizedText(head, whole, around=self._around, query=self._query, casing=self._casing(text))
+        return TokenizedText(head, whole, around=self._around, query=self._query, casing=self.casing(text))
 
     def pieces(self, text: str, name: str, on_read: OnRead | None = None) -> Iterator[TokenizedText]:
         """Yield a whole document in pieces, each as long as the model reads.
 
         Args and errors are those of `head`.
         """
-        tokens, casing = self._tokens(text, name, on_read), self._casing(text)
+        tokens, casing = self._tokens(text, name, on_read), self.casing(text)
         for piece in pieces(tokens, self._most, self.tokenizer.marker_id is not None, self.tokenizer.marks_first):
             whole = len(piece) + self._around
             yield TokenizedText(piece, whole, around=self._around, query=self._query, casing=casing)
 
-    def _casing(self, text: str) -> Casing | None:
+    def casing(self, text: str) -> Casing | None:
+        """Return how the words of a document are written, for a model that writes no capitals; else None."""
         return Casing(text) if self.tokenizer.folds_case else None
 
     def _tokens(self, text: str, name: str, on_read: OnRead | None) -> Iterator[list[str]]:

@@ -148,9 +148,9 @@ class SavedLanguageModel:
 
 @checked
 def load_model(path: str | Path) -> SavedModel:
-    """Read a model that writes summaries: a checkpoint of fairseq-train, the best in a folder of them, or an export.
+    """Read a model that writes summaries: a checkpoint, the best in a folder of them, an export, or of transformers.
 
-    An export may lie on the Hugging Face hub: OWNER/NAME, or OWNER/NAME@REVISION.
+    An export or a model of transformers may lie on the Hugging Face hub: OWNER/NAME, or OWNER/NAME@REVISION.
 
     Raises:
         UserError: nothing of the kind is there, or it is damaged, or of another task or architecture.

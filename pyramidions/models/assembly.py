@@ -212,6 +212,11 @@ class Assembly:
         """Make the projections that a field describes; a language model has the usual ones."""
         known = hasattr(self.config, field)
         part = self.reader.one(field) if known else Part(getattr(PyramidionConfig, field))
+        if part.options.get("inner_dim") and Feature.DISTANCES in attention.supports:
+            raise UserError(
+                f"`{field}` must have no `inner_dim` for attention that learns from distances (relative), but has "
+                f"{part.options['inner_dim']}."
+            )
         given = {"shares_query_key": attention.shares_query_key, "crosses": field == "cross_projections"}
         return self.made(PROJECTIONS, part, joins_heads=joins_heads, **given)
 

@@ -31,10 +31,11 @@ class LinearDecay(FairseqLRScheduler):
     times the share of updates or of hours that is left, whichever is smaller. fairseq's ``polynomial_decay`` knows
     updates alone, and a run that hours end keeps a high rate to its last update.
 
-    Hours of a resumed run count on. All workers follow the clock of the first.
+    Hours of a resumed run count on, but not those before it changed to this schedule. All workers follow the clock of
+    the first.
 
     Raises:
-        UserError: nothing ends the run, or several learning rates are given.
+        UserError: nothing ends the run, it ends within the warm-up, or several learning rates are given.
     """
 
     def __init__(self, cfg: Any, optimizer: Any) -> None:
@@ -43,6 +44,10 @@ class LinearDecay(FairseqLRScheduler):
             raise UserError(f"--lr must be one learning rate for --lr-scheduler linear_decay, but is {list(cfg.lr)}.")
         if cfg.max_update <= 0 and cfg.stop_time_hours <= 0:
             raise UserError("--lr-scheduler linear_decay needs the end of the run: --max-update or --stop-time-hours.")
+        if 0 < cfg.max_update <= cfg.warmup_updates:
+            raise UserError(
+                f"--warmup-updates must be below --max-update ({cfg.max_update}), but is {cfg.warmup_updates}."
+            )
         self._earlier, self._begun = 0.0, time.monotonic()
 
     def state_dict(self) -> dict[str, Any]:
@@ -57,7 +62,7 @@ class LinearDecay(FairseqLRScheduler):
     def step_update(self, num_updates: int) -> float:
         """Set and return the learning rate of the next update, after so many."""
         rising = (num_updates + 1) / self.cfg.warmup_updates if self.cfg.warmup_updates > 0 else 1.0
-        # What is left of the decay, which begins behind the warm-up.
+        # The decay by updates begins behind the warm-up, that by hours at once.
         left = 1.0
         if self.cfg.max_update > 0:
             left = (self.cfg.max_update - num_updates) / max(1, self.cfg.max_update - self.cfg.warmup_updates)

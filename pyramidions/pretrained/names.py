@@ -1,4 +1,4 @@
-"""What BART, LED, PEGASUS and BigBird-PEGASUS call their weights, and what we call them."""
+"""Our names of weights, and those of BART, LED, PEGASUS and BigBird-PEGASUS."""
 
 import re
 

@@ -5,6 +5,7 @@ embeddings in another order, and its tokenizer gets the same ids: no table has t
 """
 
 import json
+import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -23,6 +24,8 @@ SETTINGS = "tokenizer_config.json"
 #: of PEGASUS: reserved ids, behind the first two pieces, that spiece.model does not list
 OFFSET = 103
 _SENTINELS = 100  # of T5
+_LONGEST = 2**20  # tokens of a text
+_LONG_NUMBER = re.compile(rb"(?<=\"model_max_length\": )\d{19,}")
 #: Embeddings may have so many rows more than there are pieces; fairseq's BART has 936.
 _MOST_UNUSED = 1024
 
@@ -185,13 +188,25 @@ def reserved(offset: int) -> list[str]:
     return ["<mask_1>", "<mask_2>", *(f"<unk_{number}>" for number in range(2, offset))] if offset else []
 
 
-def _setting(folder: Path, name: str, default: int) -> int:
-    """Return a number that tokenizer_config.json says."""
+def tokenizer_length(folder: Path) -> int:
+    """Return how many tokens a text may have, as tokenizer_config.json says; 0 where it does not."""
+    found = _settings(folder)
+    most = found.get("model_max_length") if isinstance(found, dict) else None
+    return most if isinstance(most, int) and 0 < most <= _LONGEST else 0
+
+
+def _settings(folder: Path) -> Any:
     settings = folder / SETTINGS
     try:
-        found = parse_json(read_regular(settings)) if settings.exists() else {}
+        # transformers writes 1e30 in digits for a length that nobody said.
+        return parse_json(_LONG_NUMBER.sub(b"0", read_regular(settings))) if settings.exists() else {}
     except ValueError as error:
         raise UserError(f"{settings.name} is damaged: {error}.") from None
+
+
+def _setting(folder: Path, name: str, default: int) -> int:
+    """Return a number that tokenizer_config.json says."""
+    settings, found = folder / SETTINGS, _settings(folder)
     number = found.get(name, default) if isinstance(found, dict) else None
     if not isinstance(number, int) or not 0 <= number <= _MOST_UNUSED:
         raise UserError(f"{settings.name} must have a whole number from 0 to {_MOST_UNUSED} as `{name}`.")

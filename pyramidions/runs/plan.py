@@ -14,7 +14,7 @@ from pyramidions.runs.arguments import Arguments, Sources, absolute, find_source
 from pyramidions.runs.kinds import CONCEPTS, KINDS, Kind, Machine, Schedule, choose_kind, find_machine
 from pyramidions.runs.recipe import CorpusSize, Selecting
 
-_FEW_CAPITALS = 0.01  # of the words; a first word of a sentence is one of 20 or 30
+_MOST_SMALL, _FEW_CAPITALS = 0.5, 0.01  # of the words; a first word of a sentence is one of 20 or 30
 _PIECES = 1.5  # of a word, about, in vocabularies of these sizes
 
 
@@ -121,7 +121,8 @@ def make_plan(arguments: Arguments) -> tuple[Plan, Survey]:
     def plan_of(found: Survey) -> Plan:
         sizes = _sizes(found, sources)
         documents = sizes.get("train", found.documents)
-        told = found.trimmed, found.capitalized < _FEW_CAPITALS
+        # Other scripts have no small letters either.
+        told = found.trimmed, found.small > _MOST_SMALL and found.capitalized < _FEW_CAPITALS
         return Plan(given, sizes, documents, found.skipped, name, why, vocab_size, *machine, has_queries, *told)
 
     plan = plan_of(found)

@@ -125,7 +125,13 @@ def test_a_survey_counts_words(tmp_path: Path) -> None:
     assert found.source_words.tolist() == [3, 3] and found.target_words.tolist() == [1, 1] and found.documents == 2
 
 
-def test_a_survey_tells_how_many_words_of_the_summaries_begin_with_capitals(tmp_path: Path) -> None:
+def test_a_survey_tells_how_many_words_of_the_summaries_have_capitals(tmp_path: Path) -> None:
     given = [{"id": name, "article": "A.", "abstract": text} for name, text in (("a", "RESULTS we Saw"), ("b", "e"))]
     # A heading in capitals is none of them.
-    assert survey(corpus(tmp_path / "papers.jsonl", given)).capitalized == 1 / 4
+    found = survey(corpus(tmp_path / "papers.jsonl", given))
+    assert (found.small, found.capitalized) == (2 / 4, 1 / 4)
+
+
+def test_a_script_without_small_letters_has_neither(tmp_path: Path) -> None:
+    found = survey(corpus(tmp_path / "papers.jsonl", [{"id": "a", "article": "研究", "abstract": "我们研究DNA和 RNA"}]))
+    assert (found.small, found.capitalized) == (0, 0)

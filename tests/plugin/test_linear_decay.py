@@ -72,6 +72,11 @@ def test_a_run_without_an_end_is_refused() -> None:
         schedule()
 
 
+def test_a_run_that_ends_within_its_warm_up_is_refused() -> None:
+    with pytest.raises(UserError, match=r"--warmup-updates must be below --max-update \(10\), but is 10"):
+        schedule(max_update=10, warmup_updates=10)
+
+
 def test_several_rates_are_refused() -> None:
     with pytest.raises(UserError, match=r"--lr must be one learning rate .* but is \[1.0, 2.0\]"):
         schedule(lr=[1.0, 2.0], max_update=3)

@@ -433,3 +433,33 @@ def test_a_t5_reads_its_prefix_before_each_document_and_writes_as_it_says(tmp_pa
     # A checkpoint of it knows as much.
     write_checkpoint(tmp_path / "t5.pt", import_model(folder).model)
     assert Summarizer.from_pretrained(tmp_path / "t5.pt", "cpu").summarize([text])[0].text == found.text
+
+
+def test_a_table_of_the_released_t5_that_nothing_reads_is_left_out(tmp_path: Path) -> None:
+    folder = save(model_of("t5"), tmp_path)
+    weights = load_file(folder / "model.safetensors")
+    unread = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
+    # The released files name the embedding otherwise, too.
+    weights = {"encoder.embed_tokens.weight": weights.pop("shared.weight"), unread: torch.zeros(8, 3), **weights}
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    assert not import_model(folder).transfer.dropped
+
+
+def test_an_output_of_its_own_stays_whatever_the_embedding_is_called(tmp_path: Path) -> None:
+    folder = save(model_of("mt5"), tmp_path)
+    weights = load_file(folder / "model.safetensors")
+    weights["encoder.embed_tokens.weight"] = weights.pop("shared.weight")
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    assert import_model(folder).model.config.output == "untied"
+
+
+def test_a_tokenizer_may_say_that_a_t5_reads_longer_texts(tmp_path: Path) -> None:
+    folder = save(model_of("longt5"), tmp_path)
+    for said, length in ((4096, 4096), (10**30, 512), (100, 512)):
+        (folder / "tokenizer_config.json").write_text(json.dumps({"model_max_length": said}))
+        assert import_model(folder).model.max_source_positions == length
+
+
+def test_a_t5_keeps_attention_that_knows_the_order_of_tokens(saved: dict[str, tuple[Any, Path]]) -> None:
+    with pytest.raises(UserError, match="^`self_attention` must be of kinds with biases of distances .* but is blockw"):
+        import_model(saved["t5"][1], changes={"self_attention": "blockwise(block_size=8)"})

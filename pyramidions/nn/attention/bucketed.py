@@ -24,7 +24,7 @@ class DistanceBiases(nn.Module):
         num_heads: H.
         buckets: half of them are for later positions, unless these are hidden. Half of those on a side hold a single
             distance each, and the others grow logarithmically.
-        furthest: distance from which on all have one bucket.
+        furthest: longer distances have the bucket of this one.
     """
 
     def __init__(self, num_heads: int, buckets: int, furthest: int) -> None:
@@ -63,7 +63,7 @@ class BucketedAttention(CoreAttention):
     Args:
         num_heads: H.
         buckets: of distances, in both directions together; see `DistanceBiases`.
-        furthest: distance from which on all have one bucket; above a quarter of the buckets, or half if causal.
+        furthest: longer distances have the bucket of this one; above half of the buckets.
         dropout: probability of dropping an attention weight while training.
 
     Raises:

@@ -30,7 +30,7 @@ class TransientGlobalAttention(CoreAttention):
         window: positions on both sides together, half of them on each.
         block_size: positions of a block; 0 for windows alone (their local attention).
         buckets: of distances, in both directions together; see `DistanceBiases`.
-        furthest: distance from which on all have one bucket.
+        furthest: longer distances have the bucket of this one; above half of the buckets.
         dropout: probability of dropping an attention weight while training.
 
     Raises:

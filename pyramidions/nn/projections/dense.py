@@ -73,8 +73,11 @@ class DenseProjections(Projections):
         bias: bool = True,
     ) -> None:
         super().__init__()
+        if not inner_dim:
+            check_heads(embed_dim, num_heads)
+        elif inner_dim % num_heads:
+            raise ValueError(f"`inner_dim` ({inner_dim}) must be divisible by `num_heads` ({num_heads}).")
         inner_dim = inner_dim or embed_dim
-        check_heads(inner_dim, num_heads)
         self.num_heads = num_heads
         self.q_proj = HeadsLinear(embed_dim, inner_dim, bias)
         self.k_proj = None if shares_query_key else HeadsLinear(embed_dim, inner_dim, bias)

@@ -91,7 +91,7 @@ class LongDocumentSummarizationConfig(ScoredTaskConfig):
         "summaries",
     )
     source_prefix: Optional[str] = _option(
-        None, "text before each document, as 'summarize: ' for T5; none, or what the checkpoint says"
+        None, "text before each document, as 'summarize: ' for T5; none, or at generation what the checkpoint says"
     )
     eval_rouge_args: str = _option(
         "{}",

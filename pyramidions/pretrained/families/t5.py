@@ -24,6 +24,7 @@ from pyramidions.pretrained.families.core import (
 )
 from pyramidions.pretrained.names import EMBEDDING, SHARED, UNTIED
 from pyramidions.pretrained.source import Source
+from pyramidions.pretrained.tokenizers import tokenizer_length
 
 _LENGTH = 512  # of T5's training; its biases of distances allow any
 _SUBLAYERS = {
@@ -34,6 +35,7 @@ _SUBLAYERS = {
         "DenseReluDense": "feed_forward",
     },
 }
+_UNREAD = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
 _PROJECTIONS = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "out_proj"}
 _LAYERS = {"wi": "fc1", "wi_0": "gate", "wi_1": "fc1", "wo": "fc2"}
 # Tables that all layers share, and a norm of LongT5.
@@ -68,7 +70,8 @@ class T5(Family):
             "buckets": read.one("relative_attention_num_buckets", int, 32),
             "furthest": read.one("relative_attention_max_distance", int, 128),
         }
-        length = read.one("n_positions", int, _LENGTH)
+        # No table of positions ends: a tokenizer may say that the model was trained on longer texts.
+        length = max(read.one("n_positions", int, _LENGTH), tokenizer_length(source.path))
         generation = source.generation | _of_summaries(source)
         values = {
             "embed_dim": width,
@@ -101,7 +104,9 @@ class T5(Family):
         return Part("bucketed", distances)
 
     def weights(self, source: Source, shape: Shape) -> dict[str, Tensor]:
-        given, config = dict(source.weights), shape.config
+        # The released T5 has a table that nothing reads.
+        given = {name: value for name, value in source.weights.items() if name != _UNREAD}
+        config = shape.config
         output = _output(given)
         shared = {name: given.pop(name) for name in SHARED if name in given}
         if not shared:
@@ -153,7 +158,7 @@ def _of_summaries(source: Source) -> dict[str, Any]:
 
 def _output(weights: dict[str, Tensor]) -> Tensor | None:
     """Return the output layer, unless it is the embedding."""
-    output, embedding = weights.get(SHARED[-1]), weights.get(SHARED[0])
+    output, embedding = weights.get(SHARED[-1]), next((weights[name] for name in SHARED[:-1] if name in weights), None)
     return None if output is None or embedding is None or output.equal(embedding) else output
 
 

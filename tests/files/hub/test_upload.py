@@ -123,7 +123,7 @@ def test_a_model_of_transformers_is_read_from_the_hub(hub: Hub, bart: Path, tmp_
 def test_what_is_no_model_on_the_hub_is_told(hub: Hub) -> None:
     hub.add("owner/data", {"README.md": b""})
     assert fail("summarize", "owner/data", __file__) == (
-        "owner/data on the hub must be a model that `pyramidions export` wrote, but has no config.json."
+        "owner/data on the hub must be a model of transformers or an export, but has no config.json."
     )
 
 
