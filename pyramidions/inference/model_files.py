@@ -200,7 +200,8 @@ def _pretrained(place: Path | HubName, config: Path, wanted: tuple[ModelKind, ..
     found = read_pretrained(str(place))
     about = found.origin
     commit = "" if about.revision is None else f" of the hub, commit {about.revision[:12]}"
-    note(f"{place}{commit}: a {about.family}, licence {about.licence or 'not said'}, as it was pretrained.")
+    without = "".join(f"; {name} {shown(value)} is not applied" for name, value in found.not_applied.items())
+    note(f"{place}{commit}: a {about.family}, licence {about.licence or 'not said'}, as it was pretrained{without}.")
     fields = asdict(replace(found.config, decoding_long=_PRETRAINED_LONG))
     return FoundFile(Path(str(place)), SUMMARIZER, fields, FORMAT, found.settings(), found.weights)
 

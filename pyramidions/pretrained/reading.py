@@ -16,6 +16,14 @@ from pyramidions.pretrained.source import Source, read_source
 from pyramidions.pretrained.tokenizers import ImportedTokenizer, SpecialIds, from_vocabulary, import_tokenizer
 from pyramidions.text.tokenizer import BOS, EOS, PAD
 
+# Settings of transformers' generation, with the values that change nothing.
+_NOT_APPLIED: dict[str, Any] = {
+    "repetition_penalty": 1.0,
+    "encoder_repetition_penalty": 1.0,
+    "encoder_no_repeat_ngram_size": 0,
+    "num_beam_groups": 1,
+    "do_sample": False,
+}
 _STARTS = {EOS: "</s>", BOS: "<s>"}
 
 
@@ -28,6 +36,7 @@ class Pretrained(NamedTuple):
         tokenizer: with our ids.
         weights: by our names, in float32.
         origin: of the weights.
+        not_applied: settings of its generation that ours does not have, with their values.
     """
 
     shape: Shape
@@ -35,6 +44,7 @@ class Pretrained(NamedTuple):
     tokenizer: ImportedTokenizer
     weights: dict[str, Tensor]
     origin: Origin
+    not_applied: dict[str, Any]
 
     def settings(self) -> dict[str, Any]:
         """Return what a checkpoint of such a model says beside its config and its weights, the tokenizer as it is."""
@@ -70,9 +80,10 @@ def read_pretrained(path: str | Path) -> Pretrained:
         found = from_vocabulary(source.vocabulary, vocab_size, said)
     config = replace(shape.config, decoder_start=_start(source, found.id_of(shape.ids["start"])))
     weights = pretrained_weights(source, shape, torch.tensor(found.rows))
-    return Pretrained(
-        shape, config, found, weights, Origin(source.name, shape.family.name, source.commit, source.licence)
-    )
+    origin = Origin(source.name, shape.family.name, source.commit, source.licence)
+    given = {name: source.generation.get(name, usual) for name, usual in _NOT_APPLIED.items()}
+    not_applied = {name: value for name, value in given.items() if value not in (None, _NOT_APPLIED[name])}
+    return Pretrained(shape, config, found, weights, origin, not_applied)
 
 
 def _start(source: Source, start: int) -> str:

@@ -463,3 +463,14 @@ def test_a_tokenizer_may_say_that_a_t5_reads_longer_texts(tmp_path: Path) -> Non
 def test_a_t5_keeps_attention_that_knows_the_order_of_tokens(saved: dict[str, tuple[Any, Path]]) -> None:
     with pytest.raises(UserError, match="^`self_attention` must be of kinds with biases of distances .* but is blockw"):
         import_model(saved["t5"][1], changes={"self_attention": "blockwise(block_size=8)"})
+
+
+def test_settings_of_generation_that_are_not_applied_are_told(
+    saved: dict[str, tuple[Any, Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = save(saved["bart"][0], tmp_path / "bart")
+    said = {"repetition_penalty": 3.5, "num_beam_groups": 1, "encoder_no_repeat_ngram_size": 4}
+    (folder / "generation_config.json").write_text(json.dumps(said))
+    Summarizer.from_pretrained(folder, "cpu")
+    told = "pretrained; repetition_penalty 3.5 is not applied; encoder_no_repeat_ngram_size 4 is not applied."
+    assert told in capsys.readouterr().err
