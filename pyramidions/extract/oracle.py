@@ -6,13 +6,14 @@ import numpy as np
 
 from pyramidions.base.arguments import Count, checked
 from pyramidions.extract.core import Ranker
+from pyramidions.extract.fitness import fit_for_summary
 from pyramidions.extract.overlap import Overlap
 from pyramidions.text.outline import Outline
 from pyramidions.text.overlap import words_of
 
 
 class Oracle(Ranker):
-    """Ranks the sentences in the order in which `oracle` chooses them; others have -inf.
+    """Ranks the sentences in the order in which `oracle` chooses them, of those fit for an extract; others have -inf.
 
     Args:
         reference: the summary of the document.
@@ -26,10 +27,11 @@ class Oracle(Ranker):
 
     @checked
     def rank(self, outline: Outline) -> np.ndarray:
-        sentences = outline.texts
-        scores = np.full(len(sentences), -np.inf)
-        chosen = oracle(sentences, self.reference, words=self.words)
-        scores[chosen] = np.arange(len(chosen), 0, -1)
+        scores = np.full(len(outline.texts), -np.inf)
+        # Others would be left out of the extract, and leave room that the oracle did not know of.
+        fit = np.flatnonzero(np.isfinite(fit_for_summary(outline, np.zeros(len(scores)))))
+        chosen = oracle([outline.texts[place] for place in fit.tolist()], self.reference, words=self.words)
+        scores[fit[chosen]] = np.arange(len(chosen), 0, -1)
         return scores
 
 
