@@ -27,9 +27,9 @@ class KnownModel(NamedTuple):
 KNOWN = (
     KnownModel("google-t5/t5-small", 512, "news", 61, "Apache-2.0"),
     KnownModel("pszemraj/led-base-book-summary", 16_384, "books", 162, "BSD-3-Clause"),
+    KnownModel("pszemraj/long-t5-tglobal-base-16384-book-summary", 16_384, "books", 248, "BSD-3-Clause, Apache-2.0"),
     KnownModel("sshleifer/distilbart-cnn-12-6", 1024, "news", 306, "Apache-2.0"),
     KnownModel("facebook/bart-large-cnn", 1024, "news", 406, "MIT"),
-    KnownModel("pszemraj/long-t5-tglobal-base-16384-book-summary", 16_384, "books", 248, "BSD-3-Clause, Apache-2.0"),
     KnownModel("allenai/led-large-16384-arxiv", 16_384, "papers", 460, "Apache-2.0"),
     KnownModel("google/bigbird-pegasus-large-pubmed", 4096, "biomedical papers", 577, "Apache-2.0"),
     KnownModel("csebuetnlp/mT5_multilingual_XLSum", 512, "news in 45 languages", 582, "CC-BY-NC-SA-4.0"),
