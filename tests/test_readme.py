@@ -143,7 +143,7 @@ def test_extraction_from_a_first_summary_to_a_trained_extractor(folder: Path, tm
     (tmp_path / "papers.jsonl").write_text("\n".join(tests))
     run_in(tmp_path, command("extracting", "pyramidions", "extract", "papers.jsonl"))
     assert "lead" in run_in(tmp_path, command("extracting", "pyramidions", "score", "extracts.jsonl"))
-    short = ["--max-source-positions", "512", "--warmup-updates", "1", "--total-num-update", "3", "--max-update", "3"]
+    short = ["--max-source-positions", "512", "--warmup-updates", "1", "--max-update", "3"]
     assert "rouge1" in run_in(tmp_path, command("extracting", "fairseq-train", "labelled"), "--cpu", *short)
     run_in(tmp_path, command("extracting", "fairseq-generate", "labelled"), "--cpu")
     for page, model in (("extracting", "extractor"), ("extracting", "my-extractor"), ("README", "my-model")):

@@ -52,6 +52,11 @@ class Int8Linear(nn.Module):
         return self.weight_int8.size(1)
 
     @property
+    def out_features(self) -> int:
+        """V."""
+        return self.weight_int8.size(0)
+
+    @property
     def weight(self) -> Tensor:
         """The weights as float32, (V, D), made at each call."""
         return self.weight_int8 * self.scales[:, None]
@@ -71,6 +76,11 @@ class Int8Linear(nn.Module):
 
 class Int8HeadsLinear(Int8Linear):
     """A `HeadsLinear` with weights of 8 bits; rows for several heads are multiplied in float32."""
+
+    @property
+    def added(self) -> Tensor | None:
+        """As that of `HeadsLinear`."""
+        return self.bias
 
     def forward(self, x: Tensor, num_heads: int | None = None) -> Tensor:
         """As `HeadsLinear`."""

@@ -311,7 +311,7 @@ def test_the_help_groups_options_by_what_they_are_for_and_lists_each_once() -> N
     assert titles == [*_GROUPS.values()]
     options = [option.opts[-1] for option in summarize.params if isinstance(option, click.Option)]
     assert re.findall(r"^  (?:-\w, )?(--[\w-]+)", output, re.MULTILINE) == [*options, "--help"]
-    assert "`pyramidions import` made" in output
+    assert "a pretrained model of transformers" in output
 
 
 def test_a_short_text_says_that_its_summary_is_shorter_than_usual(checkpoint: Path, tmp_path: Path) -> None:

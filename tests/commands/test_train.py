@@ -117,5 +117,7 @@ def test_an_exported_summarizer_writes_what_was_scored(tmp_path: Path) -> None:
     scores = [found[place][0] * math.log(2) for place in range(len(written))]
     assert [summary.score for summary in written] == pytest.approx(scores, rel=1e-2)
     # A model of a few updates finds some tokens equally likely, and batches of another shape round differently.
-    assert sum(found[place][1] == summary.text for place, summary in enumerate(written)) >= 0.5 * len(written)
+    # The papers have no capitals, which ours adds.
+    same = [found[place][1] == summary.text.lower() for place, summary in enumerate(written)]
+    assert sum(same) >= 0.5 * len(written)
     assert "no repeated 3-grams" in (tmp_path / "model" / "README.md").read_text()

@@ -102,6 +102,8 @@ def test_every_preset_runs_and_every_parameter_is_in_its_graph(name: str) -> Non
         {"decoder_positions": "axial"},
         {"layernorm_embedding": True},
         {"no_scale_embedding": True},
+        {"norm": "rms"},
+        {"self_attention": "bucketed"},
         {"output": "untied"},
         {"decoder_self_attention": "lsh"},
         {"decoder_self_attention": "full | lsh(local_heads=0)"},
@@ -160,9 +162,6 @@ def test_fields_that_no_test_changes_are_known() -> None:
 @for_each(
     ("name", "kind"),
     [
-        ("encoder_projections", "dense"),
-        ("decoder_projections", "dense"),
-        ("cross_projections", "dense"),
         ("upsampling", "repeat"),
         ("stack", "plain"),
         ("decoder", "cross_attending"),
@@ -210,7 +209,7 @@ def test_every_dropout_acts_in_training(name: str) -> None:
         ({"cross_attention": "blockwise"}, "`cross_attention` must be a kind that reads another sequence"),
         (
             {"decoder_self_attention": "full | blockwise"},
-            r"`decoder_self_attention` must be a kind that writes token by token \(full, lsh, relative\), but",
+            r"`decoder_self_attention` must be a kind that writes token by token \(bucketed, full, lsh, relative\)",
         ),
         (
             {"decoder_self_attention": "full | lsh | full"},
@@ -286,7 +285,7 @@ def test_every_dropout_acts_in_training(name: str) -> None:
         ),
         (
             {"feed_forward": "spars"},
-            "`feed_forward` must be one of dense, experts, sparse, but is 'spars'.",
+            "`feed_forward` must be one of dense, experts, gated, sparse, but is 'spars'.",
         ),
         (
             {"feed_forward": "dense(activation='tanh')"},

@@ -131,7 +131,7 @@ def test_marks_survive_pooling_and_a_batch_equals_its_documents(pooling: str) ->
         ),
         (
             {"global_tokens": 1, "global_projections": "dense(rank=3)"},
-            "DenseProjections (projections 'dense') has no option 'rank'; it knows none.",
+            "DenseProjections (projections 'dense') has no option 'rank'; it knows inner_dim, bias.",
         ),
     ],
 )
