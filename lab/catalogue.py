@@ -38,6 +38,7 @@ _FILES = ("paper.csv", "lecture.csv", "sparse.csv", "dynamic_pooling.csv", "neig
 OF_SUMMARIES = (
     *(f"~task.eval_{name}" for name in ("rouge", "rouge_args", "metrics", "metric_args")),
     "~task.copying_updates",
+    "~task.source_prefix",
 )
 #: Behind the name of a corpus that is prepared with sentence markers.
 MARKED = "-with-markers"
