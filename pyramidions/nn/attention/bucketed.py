@@ -8,11 +8,15 @@ from torch import Tensor, nn
 
 from pyramidions.base.arguments import Range
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
-from pyramidions.nn.attention.state import KeysValues
+from pyramidions.nn.attention.state import ProjectedDistances
 from pyramidions.nn.functional.attention import scaled_dot_product_attention, tiled_attention
 from pyramidions.nn.functional.tiles import ByDistance, Dense
 from pyramidions.nn.options import Probability
 from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, State
+
+#: how many buckets there are, and the distance beyond which all share one
+Buckets = Annotated[int, Range(4, 2**20)]
+Furthest = Annotated[int, Range(2, 2**24)]
 
 
 class DistanceBiases(nn.Module):
@@ -77,8 +81,8 @@ class BucketedAttention(CoreAttention):
     def __init__(
         self,
         num_heads: int,
-        buckets: Annotated[int, Range(4, 2**20)] = 32,
-        furthest: Annotated[int, Range(2, 2**24)] = 128,
+        buckets: Buckets = 32,
+        furthest: Furthest = 128,
         dropout: Probability = 0.0,
     ) -> None:
         super().__init__()
@@ -95,13 +99,14 @@ class BucketedAttention(CoreAttention):
         return tiled_attention(q, k, v, plan, biases, self.dropout if self.training else 0.0)
 
     def new_state(self) -> State:
-        return KeysValues()
+        return ProjectedDistances()
 
     def step(self, q: Tensor, k: Tensor, v: Tensor, blocked: Tensor | None, state: State) -> Tensor:
-        assert isinstance(state, KeysValues)
+        assert isinstance(state, ProjectedDistances)
         k, v = state.extend(k, v)
-        # Of 0, 1, ... positions back: (H, S)
-        back = self.biases(-torch.arange(k.size(2), device=q.device), True).to(q.dtype)
+        # Of 0, 1, ... positions back; only the new ones are looked up: (H, N) -> (1, H, N, 1), all of them (H, S)
+        new = self.biases(-torch.arange(state.distances, k.size(2), device=q.device), True).to(q.dtype)
+        back = state.extend_distances(new[None, ..., None])[0, ..., 0]
         if blocked is None:
             bias = back.flip(1)[None, :, None]
         else:

@@ -1,12 +1,12 @@
 """Windows, and sums of blocks that every position sees, as in LongT5."""
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from pyramidions.base.arguments import CountOrZero, Range
-from pyramidions.nn.attention.bucketed import DistanceBiases, check_furthest
+from pyramidions.base.arguments import CountOrZero
+from pyramidions.nn.attention.bucketed import Buckets, DistanceBiases, Furthest, check_furthest
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.functional.attention import attended, joined
 from pyramidions.nn.functional.masking import padding_of
@@ -49,8 +49,8 @@ class TransientGlobalAttention(CoreAttention):
         num_heads: int,
         window: Window = 254,
         block_size: CountOrZero = 16,
-        buckets: Annotated[int, Range(4, 2**20)] = 32,
-        furthest: Annotated[int, Range(2, 2**24)] = 128,
+        buckets: Buckets = 32,
+        furthest: Furthest = 128,
         dropout: Probability = 0.0,
     ) -> None:
         super().__init__()
