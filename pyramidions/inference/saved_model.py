@@ -148,7 +148,7 @@ class SavedLanguageModel:
 
 @checked
 def load_model(path: str | Path) -> SavedModel:
-    """Read a model that writes summaries: a checkpoint, the best in a folder of them, an export, or of transformers.
+    """Read a model that writes summaries: a checkpoint, a folder of them, an export, or a model of transformers.
 
     An export or a model of transformers may lie on the Hugging Face hub: OWNER/NAME, or OWNER/NAME@REVISION.
 
