@@ -21,6 +21,7 @@ PIECES = {
     "led": 340,
     "pegasus": 80 + 103,
     "bigbird_pegasus": 80 + 103,
+    "pegasus_x": 80 + 103,
     "t5": 184,
     "mt5": 184,
     "longt5": 184,
@@ -57,6 +58,9 @@ def model_of(family: str, **changes: Any) -> Any:
         model = transformers.LEDForConditionalGeneration(
             transformers.LEDConfig(**{**lengths, "attention_window": [8, 4], **shape})
         )
+    elif family == "pegasus_x":
+        settings = {"max_position_embeddings": 64, "block_size": 8, "num_global_tokens": 3}
+        model = transformers.PegasusXForConditionalGeneration(transformers.PegasusXConfig(**{**settings, **shape}))
     elif family == "bigbird_pegasus":
         settings = {"max_position_embeddings": 64, "block_size": 4}
         # 44 tokens are seen whole.
@@ -77,7 +81,7 @@ def model_of(family: str, **changes: Any) -> Any:
 def save(model: Any, folder: Path) -> Path:
     """Write a model with a tokenizer; return the folder."""
     model.save_pretrained(folder)
-    if model.config.model_type in ("pegasus", "bigbird_pegasus", "t5", "mt5", "longt5"):
+    if model.config.model_type in ("pegasus", "bigbird_pegasus", "pegasus_x", "t5", "mt5", "longt5"):
         (folder / "spiece.model").write_bytes(pegasus())
     else:
         save_vocabulary(bart(), folder)

@@ -70,7 +70,7 @@ MAY_IMPORT = {
     # What composes them.
     "pyramidions.nn.stack": ("base", "nn.options", "nn.functional", "nn.sublayer", "nn.layer", "nn.stack"),
     "pyramidions.nn.stage": (
-        *("nn.block_layout", "nn.sequence", "nn.sublayer", "nn.attention", "nn.layer", "nn.pooling"),
+        *("nn.block_layout", "nn.sequence", "nn.sublayer", "nn.attention", "nn.layer", "nn.marks", "nn.pooling"),
         *("nn.units", "nn.upsampling", "nn.stack"),
     ),
     "pyramidions.nn.encoder": (

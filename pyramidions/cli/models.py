@@ -42,7 +42,7 @@ def models() -> None:
 
     `pyramidions summarize NAME paper.pdf` downloads one and writes with it. If a document is too long for the model,
     the model reads its most important sentences; --long has other ways. Any other BART, LED, PEGASUS, BigBird-PEGASUS,
-    T5, Flan-T5, mT5 or LongT5 can be named, too. The facts are those of the model cards.
+    PEGASUS-X, T5, Flan-T5, mT5 or LongT5 can be named, too. The facts are those of the model cards.
 
     \b
     Example:

@@ -115,6 +115,7 @@ class Assembly:
             self.norm() if merges else None,
             spec.memories,
             None if merges else self.made(STACK, stack, opened=False, merges=False),
+            config.global_vectors,
         )
 
     def decoder(self, spec: ModelSpec, embedding: nn.Embedding, longest: int) -> Decoder:
@@ -185,12 +186,13 @@ class Assembly:
         if spec.recurrence is not None:
             beside = self.made(RECURRENCE, spec.recurrence, confined_to=next(own, confined_to))
         around = (config.embed_dim, config.dropout, config.normalize_before)
-        return Layer(
-            {
-                name: Sublayer(one, *around, beside if name == "feed_forward" else None, self.new_norm)
-                for name, one in functions.items()
-            }
-        )
+
+        def sublayer(name: str, one: SublayerFunction) -> Sublayer:
+            of_encoder = isinstance(one, SelfAttention) and not one.is_causal
+            apart = config.global_vectors if of_encoder else 0
+            return Sublayer(one, *around, beside if name == "feed_forward" else None, self.new_norm, apart)
+
+        return Layer({name: sublayer(name, one) for name, one in functions.items()})
 
     def self_attention(self, part: Part, longest: int | None, is_causal: bool) -> SelfAttention:
         """Make attention of an encoder, or causal attention, with its projections."""
@@ -201,6 +203,11 @@ class Assembly:
         field = "decoder_projections" if is_causal else "encoder_projections"
         projected = self.projections(field, attention)
         rows = None if is_causal else self.global_rows(attention, projected)
+        if not is_causal and self.config.global_vectors and projected.look_back:
+            raise UserError(
+                "`encoder_projections` must read each position alone with `global_vectors`, but read "
+                f"{projected.look_back} before it."
+            )
         return SelfAttention(projected, attention, is_causal, rows)
 
     def cross_attention(self, part: Part, number: int, longest: int | None) -> CrossAttention:

@@ -92,6 +92,9 @@ class EncoderConfig(Spec):
     )
     global_markers: bool = described(False, "sentence markers see everything and are seen everywhere, too")
     global_query: bool = described(False, "the query's tokens see everything and are seen everywhere, too")
+    global_vectors: int = described(
+        0, "learned vectors that all positions of a document see and that see all of them, with norms of their own"
+    )
     global_projections: str = parts_field(
         NONE,
         PROJECTIONS,

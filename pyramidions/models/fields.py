@@ -30,6 +30,7 @@ _RANGES = {
     "encoder_layers": (1, 1000),
     "decoder_layers": (1, 1000),
     "global_tokens": (0, LONGEST_TEXT),
+    "global_vectors": (0, LONGEST_TEXT),
     "decoding_beam": (1, 2**10),
     "decoding_min_length": (0, LONGEST_TEXT),
     "decoding_max_length": (1, LONGEST_TEXT),

@@ -96,6 +96,11 @@ def _encoder(
     attention = reader.each("self_attention", config.encoder_layers, "encoder layer")
     check_kinds("`self_attention`", attention, supporting(Feature.ITSELF), "by which a sequence reads itself")
     has_marks = _check_marks(reader, attention)
+    if config.global_vectors:
+        kinds = supporting(Feature.MARKS)
+        check_kinds("`self_attention` with `global_vectors`", attention, kinds, "that shows global tokens to all")
+        for recurrence in (part for _, part in transforms if part is not None):
+            raise UserError(f"`recurrence` must be 'none' with `global_vectors`, but is {recurrence.kind!r}.")
     read = sorted(layer for layer in memories if layer is not None)
     stages = stages_of(reader, [LayerSpec(kind, *both) for kind, both in zip(attention, transforms, strict=True)], read)
     check_stages(stages, has_marks)
@@ -112,10 +117,10 @@ def _check_marks(reader: FieldReader, attention: list[Part]) -> bool:
             raise UserError(
                 f"`{name}` needs `self_attention` {' or '.join(kinds)}, but it is {config.self_attention!r}."
             )
-    if own is not None and not any(given.values()):
+    if own is not None and not any(given.values()) and not config.global_vectors:
         raise UserError(
-            f"`global_projections` is {own.kind!r}, but no token is global: give `global_tokens`, `global_markers` or "
-            "`global_query`."
+            f"`global_projections` is {own.kind!r}, but no token is global: give `global_tokens`, `global_markers`, "
+            "`global_query` or `global_vectors`."
         )
     return any(given.values())
 

@@ -46,6 +46,7 @@ class Encoder(nn.Module):
         memories: what the decoder reads, in that order: by its number (from 0) one of the memories that stages make, or
             None for the output.
         last_stack: composes the layers of the last stage; None for ``stack``.
+        global_vectors: how many learned vectors run beside each document, G; its layers must be made for as many.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Encoder(nn.Module):
         norm: nn.Module | None = None,
         memories: tuple[int | None, ...] = (None,),
         last_stack: Stack | None = None,
+        global_vectors: int = 0,
     ) -> None:
         super().__init__()
         self.embedder = embedder
@@ -81,6 +83,12 @@ class Encoder(nn.Module):
         self.norm = norm
         self.memories = memories
         self.structure_of = structure_of
+        self.global_vectors = None
+        if global_vectors:
+            embed_dim = embedder.tokens.embedding_dim
+            self.global_vectors = nn.Embedding(global_vectors, embed_dim)
+            # As embedded tokens are.
+            nn.init.normal_(self.global_vectors.weight, std=embedder.scale * embed_dim**-0.5)
         #: whether memories tell which tokens their vectors are made of, as an output layer that points needs it
         self.tells_origins = False
 
@@ -132,6 +140,9 @@ class Encoder(nn.Module):
         roles = self._roles(tokens, unit)
         origins = Origins.of_tokens(tokens, padding_mask, x.dtype) if self.tells_origins else None
         sequence = Sequence(x, padding_mask, position, lengths, unit, marks, query, roles, origins)
+        if self.global_vectors is not None:
+            global_vectors = self.global_vectors.weight.to(x.dtype).expand(len(x), -1, -1)
+            sequence = sequence._replace(global_vectors=global_vectors)
         poolings: list[Pooled] = []
         made: list[Sequence] = []
         for stage in self.stages:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar, cast
 
+import torch
 from torch import Tensor, nn
 
 from pyramidions.nn.functional.dropout import Dropout
@@ -26,6 +27,7 @@ class Sublayer(nn.Module):
         beside: a second function, whose output is added as well; it reads the input before any norm, and its output is
             not dropped. Or None.
         norm: makes the norm of a width.
+        global_vectors: the last so many vectors have a norm of their own.
     """
 
     def __init__(
@@ -36,10 +38,13 @@ class Sublayer(nn.Module):
         normalize_before: bool = False,
         beside: SublayerFunction | None = None,
         norm: Callable[[int], nn.Module] = nn.LayerNorm,
+        global_vectors: int = 0,
     ) -> None:
         super().__init__()
         self.function = function
         self.norm = norm(embed_dim)
+        self.global_norm = norm(embed_dim) if global_vectors else None
+        self.global_vectors = global_vectors
         self.dropout = Dropout(dropout)
         self.normalize_before = normalize_before
         self.beside = beside
@@ -56,8 +61,7 @@ class Sublayer(nn.Module):
 
     def entering(self, x: Tensor) -> Tensor:
         """Return what the function reads: (B, L, D) -> (B, L, D)."""
-        entering: Tensor = self.norm(x) if self.normalize_before else x
-        return entering
+        return self._normalized(x) if self.normalize_before else x
 
     def branch(self, x: Tensor, context: LayerContext) -> Tensor:
         """Return what is added to ``x``: (B, L, D) -> (B, L, D)."""
@@ -87,8 +91,14 @@ class Sublayer(nn.Module):
 
     def leaving(self, x: Tensor) -> Tensor:
         """Return the sublayer's output, given the sum ``x``: (B, L, D) -> (B, L, D)."""
-        leaving: Tensor = x if self.normalize_before else self.norm(x)
-        return leaving
+        return x if self.normalize_before else self._normalized(x)
+
+    def _normalized(self, x: Tensor) -> Tensor:
+        if self.global_norm is None:
+            normalized: Tensor = self.norm(x)
+            return normalized
+        tokens, others = x.split([x.size(1) - self.global_vectors, self.global_vectors], dim=1)
+        return torch.cat([self.norm(tokens), self.global_norm(others)], dim=1)
 
 
 class Layer(nn.Module):

@@ -16,11 +16,13 @@ class Marks:
         marked: (B, L), True at them; never at padding.
         most: how many a document has at most, at least 1. It is a number on the host, so that a GPU need not be waited
             for; more than there are only cost time.
+        appended: how many of them stand behind each document, `with_appended`.
     """
 
-    def __init__(self, marked: Tensor, most: int) -> None:
+    def __init__(self, marked: Tensor, most: int, appended: int = 0) -> None:
         self.marked = marked
         self.most = max(1, min(most, marked.size(1)))
+        self.appended = appended
 
     @cached_property
     def positions(self) -> Tensor:
@@ -50,6 +52,19 @@ class Marks:
         """Return the marks of a batch cut into blocks by ``pack``, (B, L) -> (N, M)."""
         marked = pack(self.marked)
         return self if marked.shape == self.marked.shape else Marks(marked, self.most)
+
+    @classmethod
+    def with_appended(cls, marks: "Marks | None", padding_mask: Tensor, appended: int) -> "Marks":
+        """Return the marks of documents with so many marked vectors behind them: (B, L) -> (B, L + G).
+
+        Args:
+            marks: of the documents, or None.
+            padding_mask: (B, L).
+            appended: G.
+        """
+        marked = torch.zeros_like(padding_mask) if marks is None else marks.marked
+        marked = torch.nn.functional.pad(marked, (0, appended), value=True)
+        return cls(marked, appended + (0 if marks is None else marks.most), appended)
 
     def handed_on(self, strongest: Tensor, padding_mask: Tensor) -> "Marks":
         """Return the marks after a pooling: a vector is marked if its strongest member is.

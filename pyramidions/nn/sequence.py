@@ -34,6 +34,8 @@ class Sequence(NamedTuple):
             provenance.
         key_bias: (B, L), what attention adds to the scores of each vector as a key; None for nothing, and after a
             pooling without provenance.
+        global_vectors: (B, G, D), learned vectors beside the tokens: all of a document read them, and they read all of
+            it. None if there are none.
         above: pooled vectors that these read by cross-attention; None before a top-down upsampling, and without one.
     """
 
@@ -47,6 +49,7 @@ class Sequence(NamedTuple):
     roles: Roles | None = None
     origins: Origins | None = None
     key_bias: Tensor | None = None
+    global_vectors: Tensor | None = None
     above: Memory | None = None
 
     @property

@@ -4,11 +4,14 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import NamedTuple
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pyramidions.nn.attention import SelfAttention
 from pyramidions.nn.block_layout import BlockLayout
 from pyramidions.nn.layer import Layer
+from pyramidions.nn.marks import Marks
 from pyramidions.nn.pooling import Pooled, Pooler
 from pyramidions.nn.sequence import PoolingContext, Sequence
 from pyramidions.nn.stack import Stack
@@ -82,7 +85,7 @@ class Stage:
             passed = stage(sequence, stack)
             sequence, poolings, memories = passed.sequence, poolings + passed.poolings, memories + passed.memories
         if self.upsampler is not None:
-            sequence = self.upsampler(sequence, unpooled)
+            sequence = self.upsampler(sequence, unpooled)._replace(global_vectors=sequence.global_vectors)
         return Passed(sequence, poolings, memories)
 
     def _passes(self, stack: Stack) -> list[tuple[int | None, list[Layer]]]:
@@ -110,14 +113,30 @@ class Stage:
         units = None if sequence.unit is None or confined_to is not None else Units(sequence.unit)
         key_bias = None if sequence.key_bias is None else layout.pack(sequence.key_bias)
         context = LayerContext(layout.attention_mask, memories, watchers, marks, units, key_bias=key_bias)
-        x = layout.unpack(stack(layers, layout.pack(sequence.x), context))
+        x, length = layout.pack(sequence.x), sequence.x.size(1)
+        if sequence.global_vectors is not None:
+            x, context = _appended(x, sequence.global_vectors, sequence.padding_mask, context)
+        x = stack(layers, x, context)
 
         def received() -> Tensor:
             if attention is None:
                 return _cannot_be_received()
-            return layout.unpack(attention.received(read[0], context))
+            return layout.unpack(attention.received(read[0], context))[:, :length]
 
-        return sequence._replace(x=x), PoolingContext(received)
+        if sequence.global_vectors is not None:
+            x, global_vectors = x.split([length, x.size(1) - length], dim=1)
+            sequence = sequence._replace(global_vectors=global_vectors)
+        return sequence._replace(x=layout.unpack(x)), PoolingContext(received)
+
+
+def _appended(
+    x: Tensor, global_vectors: Tensor, padding_mask: Tensor, context: LayerContext
+) -> tuple[Tensor, LayerContext]:
+    """Put global vectors behind documents: (B, L, D) -> (B, L + G, D), and the context of both."""
+    count = global_vectors.size(1)
+    marks = Marks.with_appended(context.marks, padding_mask, count)
+    mask = None if context.padding_mask is None else F.pad(context.padding_mask, (0, count), value=False)
+    return torch.cat([x, global_vectors.to(x.dtype)], dim=1), context._replace(padding_mask=mask, marks=marks)
 
 
 def _cannot_be_received() -> Tensor:

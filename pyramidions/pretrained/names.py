@@ -1,4 +1,4 @@
-"""Our names of weights, and those of BART, LED, PEGASUS and BigBird-PEGASUS."""
+"""Our names of weights, and those of BART, LED, PEGASUS, BigBird-PEGASUS and PEGASUS-X."""
 
 import re
 
@@ -16,11 +16,17 @@ TIED = "decoder.embedder.tokens.weight"
 UNTIED = "decoder.output.linear.weight"
 
 # Parts with weights, by their names there: of an encoder or a decoder, of its layers, and of their self-attention.
-_OF_CODERS = {"embed_positions": "embedder.positions", "layernorm_embedding": "embedder.norm", "layer_norm": "norm"}
+_OF_CODERS = {
+    "embed_positions": "embedder.positions",
+    "embed_global": "global_vectors",
+    "layernorm_embedding": "embedder.norm",
+    "layer_norm": "norm",
+}
 _PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj"}
 _OURS = "self_attention.function.projections"
 _OF_LAYERS = {
     "self_attn_layer_norm": "self_attention.norm",
+    "global_self_attn_layer_norm": "self_attention.global_norm",
     "encoder_attn_layer_norm": "cross_attention.norm",
     "final_layer_norm": "feed_forward.norm",
     **{f"encoder_attn.{name}_proj": f"cross_attention.function.projections.{name}_proj" for name in ("q", "k", "v")},

@@ -149,7 +149,7 @@ def test_fields_that_no_test_changes_are_known() -> None:
     tested_elsewhere = {
         *("checkpoint_activations", "stack", "decoder"),
         *("encoder_projections", "decoder_projections", "cross_projections"),
-        *("global_tokens", "global_markers", "global_query", "global_projections"),
+        *("global_tokens", "global_markers", "global_query", "global_projections", "global_vectors"),
         *("dropout", "attention_dropout", "activation_dropout", "cross_attention", "memories", "max_source_positions"),
         *("decoding_beam", "decoding_length_penalty", "decoding_min_length", "decoding_max_length"),
         *("decoding_no_repeat_ngram", "decoding_long", "tag_dim"),

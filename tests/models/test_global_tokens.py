@@ -89,6 +89,45 @@ def test_every_second_projection_is_trained() -> None:
             assert weight.grad is not None and (weight.grad.any() or "k_proj.bias" in name), name
 
 
+def test_global_vectors_carry_news_as_global_tokens_do() -> None:
+    assert reached(model(global_vectors=3), 30) == list(range(40))
+    assert reached(model(global_vectors=3, encoder_layers=1), 30) == [28, 29, 30, 31, 32]
+    both = model(global_vectors=3, global_tokens=1, encoder_layers=1)
+    assert reached(both, 30) == [0, 28, 29, 30, 31, 32]
+
+
+def test_global_vectors_learn_and_so_do_norms_of_their_own() -> None:
+    trained = model(global_vectors=3, normalize_before=True).train()
+    trained(document(), torch.tensor([[2, 5]])).square().sum().backward()
+    for name, weight in trained.encoder.named_parameters():
+        assert weight.grad is not None and (weight.grad.any() or "k_proj.bias" in name), name
+    assert sum("global_norm" in name for name, _ in trained.named_parameters()) == 2 * 2
+
+
+@for_each(
+    "fields",
+    [
+        {},
+        {"normalize_before": True, "stack": "reversible"},
+        {"self_attention": "block_global(block_size=8)", "upsampling": "top_down", "pooling_lengths": "12,None,None"},
+    ],
+)
+def test_global_vectors_pass_poolings_that_never_see_them(fields: dict[str, Any]) -> None:
+    lengths = {"encoder_layers": 3, "pooling_lengths": "None,12,None", "global_vectors": 3}
+    pooled = model(**{**lengths, **fields})
+    batch = torch.full((2, 40), PAD)
+    batch[0], batch[1, :19] = document()[0], document()[0, :19]
+    together, alone = memory(pooled, batch), memory(pooled, batch[1:, :19])
+    assert together.size(1) == (40 if "upsampling" in fields else 12)
+    torch.testing.assert_close(together[1:, : alone.size(1)], alone, rtol=0, atol=1e-5)
+
+
+def test_a_scorer_that_reads_attention_is_told_of_tokens_alone() -> None:
+    fields = {"encoder_layers": 2, "pooling_lengths": "12,None", "scorer": "attention", "global_vectors": 3}
+    for kind in ("sliding_window(window=4)", "block_global(block_size=8)"):
+        assert memory(model(**fields, self_attention=kind), document()).shape == (1, 12, 16)
+
+
 @for_each("pooling", ["soft_topk", "hard_topk", "mean", "markers", "iterative_topk", "gumbel_topk"])
 def test_marks_survive_pooling_and_a_batch_equals_its_documents(pooling: str) -> None:
     pooled = model(
@@ -113,16 +152,29 @@ def test_marks_survive_pooling_and_a_batch_equals_its_documents(pooling: str) ->
     [
         (
             {"global_tokens": 1, "self_attention": "full"},
-            "`global_tokens` needs `self_attention` sliding_window, but it is 'full'.",
+            "`global_tokens` needs `self_attention` block_global or sliding_window, but it is 'full'.",
         ),
         (
             {"global_projections": "dense"},
-            "`global_projections` is 'dense', but no token is global: give `global_tokens`, `global_markers` or "
-            "`global_query`.",
+            "`global_projections` is 'dense', but no token is global: give `global_tokens`, `global_markers`, "
+            "`global_query` or `global_vectors`.",
         ),
         (
             {"global_tokens": 1, "pooling": "max", "pooling_lengths": "12,None"},
             "Global tokens need poolings that tell what their vectors are made of, but 'max' does not.",
+        ),
+        (
+            {"global_vectors": 3, "self_attention": "sliding_window(window=4) | full"},
+            "`self_attention` with `global_vectors` must be a kind that shows global tokens to all (block_global, "
+            "sliding_window), but is 'full'.",
+        ),
+        (
+            {"global_vectors": 3, "recurrence": "sru"},
+            "`recurrence` must be 'none' with `global_vectors`, but is 'sru'.",
+        ),
+        (
+            {"global_vectors": 3, "encoder_projections": "conv"},
+            "`encoder_projections` must read each position alone with `global_vectors`, but read 2 before it.",
         ),
         ({"global_tokens": -1}, "`global_tokens` must be from 0 to 16,777,216, but is -1."),
         (

@@ -26,7 +26,7 @@ from pyramidions.pretrained.names import SHARED, renamed
 from pyramidions.pretrained.source import read_source
 from pyramidions.text.tokenizer import EOS, PAD
 
-FAMILIES = ["bart", "led", "pegasus", "bigbird_pegasus", "t5", "mt5", "longt5"]
+FAMILIES = ["bart", "led", "pegasus", "bigbird_pegasus", "pegasus_x", "t5", "mt5", "longt5"]
 
 
 @pytest.fixture(scope="module")
@@ -315,7 +315,7 @@ OURS = "encoder.layers.0.sublayers.self_attention.function.projections.q_proj.we
     [
         (
             with_config(model_type="marian"),
-            "one of the families bart, led, pegasus, bigbird_pegasus, t5, mt5, longt5, but holds 'marian'.",
+            "one of the families bart, led, pegasus, bigbird_pegasus, pegasus_x, t5, mt5, longt5, but holds 'marian'.",
         ),
         (with_config(d_model=None), "must say `d_model`, but does not."),
         (with_config(d_model="wide"), "`d_model` in the config of .* must be a whole number, but is 'wide'."),

@@ -2,6 +2,7 @@
 
 from pyramidions.nn.attention.adaptive_span import AdaptiveSpanAttention as AdaptiveSpanAttention
 from pyramidions.nn.attention.bigbird import BigBirdAttention as BigBirdAttention
+from pyramidions.nn.attention.block_global import BlockGlobalAttention as BlockGlobalAttention
 from pyramidions.nn.attention.blockwise import BlockwiseAttention as BlockwiseAttention
 from pyramidions.nn.attention.bucketed import BucketedAttention as BucketedAttention
 from pyramidions.nn.attention.bucketed import DistanceBiases as DistanceBiases

@@ -54,7 +54,7 @@ class Pooled(NamedTuple):
         """
         strongest = self._strongest()
         if strongest is None or self.sources is None or self.weights is None:
-            return Sequence(self.x, self.padding_mask, lengths=lengths)
+            return Sequence(self.x, self.padding_mask, lengths=lengths, global_vectors=unpooled.global_vectors)
         position, unit, marks, query = unpooled.position, unpooled.unit, unpooled.marks, unpooled.query
         return Sequence(
             self.x,
@@ -67,6 +67,7 @@ class Pooled(NamedTuple):
             unpooled.roles,
             None if unpooled.origins is None else unpooled.origins.pooled(self.sources, self.weights, unpooled.x),
             key_bias=self._bias(unpooled.key_bias, strongest),
+            global_vectors=unpooled.global_vectors,
         )
 
     def _bias(self, before: Tensor | None, strongest: Tensor) -> Tensor | None:

@@ -7,5 +7,6 @@ from pyramidions.pretrained.families.core import FAMILIES as FAMILIES
 from pyramidions.pretrained.families.core import Family as Family
 from pyramidions.pretrained.families.core import Shape as Shape
 from pyramidions.pretrained.families.core import shape_of as shape_of
+from pyramidions.pretrained.families.pegasus_x import PegasusX as PegasusX
 from pyramidions.pretrained.families.t5 import T5 as T5
 from pyramidions.pretrained.families.t5 import LongT5 as LongT5

@@ -21,6 +21,7 @@ def column_sums(q: Tensor, k: Tensor, block: int) -> Tensor:
 def test_it_is_the_sum_of_the_columns_over_heads_and_real_queries(kind: str) -> None:
     options, block = {
         "adaptive_span": ({"max_window": 2000}, 1000),
+        "block_global": ({"block_size": 1200}, 1000),
         "blockwise": ({"block_size": 4}, 4),
         "segments": ({"segment_length": 4}, 4),
         "sliding_window": ({"window": 1200}, 1000),

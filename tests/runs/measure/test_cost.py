@@ -130,6 +130,8 @@ ATTENTION_BY_HAND = {
         "(block_size=5, window_blocks=1, random_blocks=1)",
         2 * 8 * (5 * 5 + 16 * 4) * 5 * 5 * 4 + 2 * 8 * 2 * 5 * padded(101, 5) * 4,
     ),
+    # Four blocks of 32 tokens.
+    "block_global": ("(block_size=32)", 2 * 8 * padded(101, 32) * 32 * 4),
     # Two heads see chunks of 8 tokens and their neighbours; the other six multiply E x E matrices.
     "efficient": (
         "(local_heads=2, local_window=16)",

@@ -1,11 +1,11 @@
-"""How fast an imported LongT5 is, against that of transformers with the very same weights.
+"""How fast an imported LongT5 or PEGASUS-X is, against that of transformers with the very same weights.
 
-    python lab/benchmarks/longt5.py --out lab/benchmarks/results/longt5-cpu.json
-    python lab/benchmarks/longt5.py --only step --device cuda
-    python lab/benchmarks/longt5.py --tiny --source 64 --target 8 --repeats 2
+    python lab/benchmarks/imported.py longt5 --out lab/benchmarks/results/longt5-cpu.json
+    python lab/benchmarks/imported.py pegasus_x --only step --device cuda
+    python lab/benchmarks/imported.py longt5 --tiny --source 64 --target 8 --repeats 2
 
-Random weights in the shape of LongT5-base: 12+12 layers, 768 wide, 12 heads, windows of 127 tokens on either side, and
-sums of blocks of 16.
+Random weights in the base shapes of their papers: 12+12 layers, 768 wide, 12 heads. LongT5 has windows of 127 tokens on
+either side, and sums of blocks of 16; PEGASUS-X has blocks of 512, and 128 learned vectors.
 
 step
     Outputs side by side; then forward, cross entropy and backward of one document of --source tokens and --target of
@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from rivals import longt5
+from rivals import LONG_MODELS
 from side_by_side import EOS, Figure, finish, parser, ratio, take_turns, texts
 from torch import Tensor
 from windows import plain
@@ -35,7 +35,7 @@ from pyramidions.pretrained.transfer import transferred
 from pyramidions.runs.measure.timing import Timed
 
 GROUPS = ("step", "summary")
-THEIRS, OURS = "LongT5 of transformers", "imported"
+THEIRS, OURS = "transformers", "imported"
 
 
 class Bench:
@@ -50,7 +50,7 @@ class Bench:
         self.source = texts(1, args.source, args.vocab_size, args.device, args.seed)
         self.target = texts(1, args.target, args.vocab_size, args.device, args.seed + 1)
         torch.manual_seed(args.seed)
-        self.theirs = longt5(args.vocab_size, args.dropout, tiny=args.tiny).to(args.device)
+        self.theirs = LONG_MODELS[args.model](args.vocab_size, args.dropout, tiny=args.tiny).to(args.device)
         self.ours = self._imported().to(args.device)
 
     def _imported(self) -> Transformer:
@@ -125,7 +125,8 @@ def compare_summaries(bench: Bench) -> tuple[list[Figure], dict[str, Timed]]:
 
 def main() -> None:
     """Run the benchmark."""
-    made = parser(__doc__, "longt5", repeats=3)
+    made = parser(__doc__, "imported", repeats=3)
+    made.add_argument("model", choices=tuple(LONG_MODELS), help="which one")
     made.add_argument("--only", nargs="+", choices=GROUPS, default=GROUPS, metavar="GROUP", help=", ".join(GROUPS))
     made.add_argument("--source", type=int, default=4096, help="tokens of a document (default: 4096)")
     made.add_argument("--target", type=int, default=128, help="tokens of its summary (default: 128)")

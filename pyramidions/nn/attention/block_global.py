@@ -1,0 +1,114 @@
+"""Attention within blocks, and to the marked positions, as in PEGASUS-X."""
+
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
+from pyramidions.nn.attention.full import FullAttention
+from pyramidions.nn.functional.masking import padding_of
+from pyramidions.nn.options import Length, Probability
+from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
+
+
+@ATTENTION.register("block_global")
+class BlockGlobalAttention(CoreAttention):
+    """Attention within blocks of fixed length, and to every marked position (Phang et al. 2022, sections 3.1 and 3.2).
+
+    Blocks of every second layer are staggered: they begin half a block earlier. So news cross the borders of blocks
+    without marked positions, too. What marked positions see themselves is computed around this kind. It cannot be
+    causal.
+
+    Args:
+        block_size: positions in a block, M.
+        staggered: blocks of layers 1, 3, ... begin half a block earlier.
+        layer: the number of the layer, from 0.
+        dropout: probability of dropping an attention weight while training.
+
+    Raises:
+        ValueError: staggered blocks of an odd size.
+    """
+
+    supports = frozenset({Feature.ITSELF, Feature.RECEIVED, Feature.MARKS})
+    wide: ClassVar = {"block_size": 128}
+    narrow: ClassVar = {"block_size": 4}
+
+    def __init__(
+        self, block_size: Length = 512, staggered: bool = True, layer: int = 0, dropout: Probability = 0.0
+    ) -> None:
+        super().__init__()
+        if staggered and block_size % 2:
+            raise ValueError(f"`block_size` of staggered blocks must be even, but is {block_size}.")
+        self.block_size = block_size
+        self.earlier = block_size // 2 if staggered and layer % 2 else 0
+        self.within = FullAttention(dropout)
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
+        self.refuse(q, k, context)
+        if self._sees_everything(k, context):
+            return self.within(q, k, v, context)
+        batch, (keys, mask) = q.size(0), self._read(k, context)
+        mixed = self.within(self._cut(q, context), keys, self._read(v, context)[0], LayerContext(mask))
+        # (B N, H, M, E) -> (B, H, N M, E)
+        mixed = mixed.unflatten(0, (batch, -1)).transpose(1, 2).flatten(2, 3)
+        length = q.size(2) - _appended(context)
+        return F.pad(mixed[:, :, self.earlier : self.earlier + length], (0, 0, 0, _appended(context)))
+
+    def received(self, q: Tensor, k: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
+        hidden, marks = padding_of(k, context.padding_mask), context.marks
+        # What marked positions see is not this kind's.
+        left_out = hidden if marks is None else hidden | marks.marked
+        if self._sees_everything(k, context):
+            return self.within.received(q, k, context, left_out)
+        batch, (keys, mask) = q.size(0), self._read(k, context)
+        rows = self._cut_mask(left_out, context)
+        found = self.within.received(self._cut(q, context), keys, LayerContext(mask), rows).unflatten(0, (batch, -1))
+        # (B, N, G + M) -> (B, N M)
+        near = found[..., -self.block_size :].flatten(1)
+        length = k.size(2) - _appended(context)
+        total = F.pad(near[:, self.earlier : self.earlier + length], (0, _appended(context)))
+        if marks is not None:
+            total = total.scatter_add(1, marks.positions, found[..., : -self.block_size].sum(dim=1))
+        return total.masked_fill(hidden, 0.0)
+
+    def _sees_everything(self, k: Tensor, context: LayerContext) -> bool:
+        return k.size(2) - _appended(context) <= self.block_size - self.earlier
+
+    def _read(self, x: Tensor, context: LayerContext) -> tuple[Tensor, Tensor | None]:
+        """Return keys, or values, of each block with those of marked positions before: (B N, H, G + M, E).
+
+        With them comes what is hidden, (B N, G + M), or None for nothing.
+        """
+        marks, blocks = context.marks, self._cut(x, context)
+        length, appended = x.size(2), _appended(context)
+        whole = not self.earlier and (length - appended) % self.block_size == 0
+        if context.padding_mask is None and whole and (marks is None or marks.most == appended):
+            mask = None
+        else:
+            hidden = padding_of(x, context.padding_mask)
+            mask = self._cut_mask(hidden if marks is None else hidden | marks.marked, context)
+        if marks is None:
+            return blocks, mask
+        count = len(blocks) // len(x)
+        # (B, H, G, E) -> (B N, H, G, E), (B, G) -> (B N, G)
+        further = marks.take(x).repeat_interleave(count, dim=0)
+        absent = marks.absent.repeat_interleave(count, dim=0)
+        return torch.cat([further, blocks], dim=2), None if mask is None else torch.cat([absent, mask], dim=1)
+
+    def _cut(self, x: Tensor, context: LayerContext) -> Tensor:
+        x = x[:, :, : x.size(2) - _appended(context)]
+        # (B, H, L, E) -> (B, H, N, M, E) -> (B N, H, M, E)
+        x = F.pad(x, (0, 0, self.earlier, -(x.size(2) + self.earlier) % self.block_size))
+        return x.unflatten(2, (-1, self.block_size)).transpose(1, 2).flatten(0, 1)
+
+    def _cut_mask(self, hidden: Tensor, context: LayerContext) -> Tensor:
+        hidden = hidden[:, : hidden.size(1) - _appended(context)]
+        # (B, L) -> (B N, M)
+        hidden = F.pad(hidden, (self.earlier, -(hidden.size(1) + self.earlier) % self.block_size), value=True)
+        return hidden.unflatten(1, (-1, self.block_size)).flatten(0, 1)
+
+
+def _appended(context: LayerContext) -> int:
+    return 0 if context.marks is None else context.marks.appended

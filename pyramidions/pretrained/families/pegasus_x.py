@@ -1,0 +1,46 @@
+"""PEGASUS-X."""
+
+from dataclasses import dataclass, replace
+
+from pyramidions.base.errors import UserError
+from pyramidions.models.notation import written
+from pyramidions.models.spec import Part
+from pyramidions.pretrained.families.bart import Bart
+from pyramidions.pretrained.families.core import FAMILIES, Settings, Shape
+from pyramidions.pretrained.source import Source
+
+
+@dataclass(frozen=True)
+class PegasusX(Bart):
+    """PEGASUS-X (Phang et al. 2022): staggered blocks and learned vectors that all tokens see, over 16,384 tokens.
+
+    No projection has a bias. No table of positions ends.
+    """
+
+    name: str = "pegasus_x"
+    normalize_before: bool = True
+    normalizes_embeddings: bool = False
+    learns_positions: bool = False
+
+    def shape(self, source: Source) -> Shape:
+        read, shape = Settings(source), super().shape(source)
+        block_size, staggered = read.one("block_size", int, 512), read.one("stagger_local_blocks", bool, True)
+        if staggered and block_size % 2:
+            raise UserError(
+                f"`block_size` in the config of {source.path} must be even where blocks are staggered, but is "
+                f"{block_size}."
+            )
+        attention = {"block_size": block_size, **({} if staggered else {"staggered": False})}
+        positions = written(Part("sinusoidal", {"first": 0, "frequencies": "fairseq"}))
+        projections = written(Part("dense", {"bias": False}))
+        config = shape.config.replace(
+            self_attention=written(Part("block_global", attention)),
+            global_vectors=read.one("num_global_tokens", int, 32),
+            encoder_positions=positions,
+            decoder_positions=positions,
+            **{f"{name}_projections": projections for name in ("encoder", "decoder", "cross")},
+        )
+        return replace(shape, config=config)
+
+
+FAMILIES["pegasus_x"] = PegasusX()
