@@ -1,4 +1,4 @@
-"""Reads BART as fairseq published it: an archive of model.pt and dict.txt, with the vocabulary of GPT-2."""
+"""Reads BART and BART-LS as published with fairseq: an archive of model.pt and dict.txt, with GPT-2's vocabulary."""
 
 import shutil
 import tarfile
@@ -46,12 +46,16 @@ _ALWAYS: Mapping[str, Any] = {
     "adaptive_softmax_cutoff": None,
 }
 _EQUAL = {"max_source_positions": "max_target_positions", "encoder_embed_dim": "decoder_embed_dim"}
+# What BART-LS says further.
+_LONG = ("use_xformers", "attention_name", "xformer_config", "pooling_layers", "alibi")
 _ACTIVATIONS = {"gelu_accurate": "gelu_new", "gelu_fast": "gelu_new"}  # fairseq's own approximate it by tanh
 _RENAMED = {
     "encoder.embed_tokens.weight": "shared.weight",
     "decoder.output_projection.weight": "lm_head.weight",
 }
 _COUNTERS = ("encoder.version", "decoder.version")
+_BLOCK_SIZE = 1024  # of BART-LS, where nothing else is said
+_GENERATOR = "generator."  # proposes words while BART-LS is pretrained; the model does without
 
 
 class Archive(NamedTuple):
@@ -140,13 +144,17 @@ def _parts(state: Any, name: Path) -> tuple[Mapping[str, Any], dict[str, Tensor]
 
 
 def _config(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    for name in (name for name in (*_ALWAYS, *_SETTINGS, *_EQUAL.values(), "no_scale_embedding") if name in settings):
+    known = (*_ALWAYS, *_SETTINGS, *_EQUAL.values(), *_LONG, "no_scale_embedding")
+    for name in (name for name in known if name in settings):
         if not isinstance(settings[name], bool | int | float | str | None):
             raise UserError(f"`{name}` of {path} must be a number or a word, but is {shown(settings[name])}.")
     for name, expected in _ALWAYS.items():
         if settings.get(name, expected) != expected:
             raise UserError(f"`{name}` of {path} must be {expected}, but is {shown(settings[name])}: it is no BART.")
+    long = _of_long(settings, path) if settings.get("use_xformers") or settings.get("pooling_layers") else {}
     for name, other in _EQUAL.items():
+        if long and name == "max_source_positions":
+            continue
         first = settings.get(name)
         if first != (second := settings.get(other, first)):
             raise UserError(
@@ -163,11 +171,34 @@ def _config(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:
         "pad_token_id": PAD,
         "eos_token_id": EOS,
         "decoder_start_token_id": EOS,
+        **long,
+    }
+
+
+def _of_long(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Return what a config.json would say of BART-LS beyond BART."""
+    for name, expected in (("use_xformers", True), ("alibi", False)):
+        if (found := settings.get(name, expected)) != expected:
+            raise UserError(f"`{name}` of {path} must be {expected} in a BART-LS, but is {shown(found)}.")
+    try:
+        about = parse_json(str(settings.get("xformer_config", "{}")).encode())
+    except ValueError as error:
+        raise UserError(f"`xformer_config` of {path} must be a JSON object, but is damaged: {error}.") from None
+    if not isinstance(about, dict):
+        raise UserError(f"`xformer_config` of {path} must be a JSON object, but is {shown(about)}.")
+    return {
+        "model_type": "bart_ls",
+        "attention_name": settings.get("attention_name", "block_noglobal"),
+        "block_size": about.get("block_size", _BLOCK_SIZE),
+        "pooling_layers": settings.get("pooling_layers", 0),
+        "max_encoder_position_embeddings": settings.get("max_source_positions"),
+        "max_decoder_position_embeddings": settings.get("max_target_positions"),
     }
 
 
 def _renamed(weights: dict[str, Tensor], name: Path) -> dict[str, Tensor]:
     """Return weights as transformers has them, each once."""
+    weights = {key: value for key, value in weights.items() if not key.startswith(_GENERATOR)}
     found = {key: value for key, value in weights.items() if key not in _COUNTERS and ".in_proj_" not in key}
     for key, value in weights.items():
         head, is_stacked, kind = key.partition("in_proj_")

@@ -35,6 +35,9 @@ _OF_LAYERS = {
     "fc2": "feed_forward.function.fc2",
 }
 _FULL = {f"self_attn.{name}": f"{_OURS}.{name}" for name in (*_PROJECTIONS.values(), "out_proj")}
+_POOLED = {
+    name.replace("self_attn", "pool_attn"): own.replace("function", "function.attention") for name, own in _FULL.items()
+}
 _OUT = {"self_attn.output": f"{_OURS}.out_proj"}
 _LONGFORMER = _OUT | {
     f"self_attn.longformer_self_attn.{theirs}{of}": f"{ours}.{name}"
@@ -95,5 +98,5 @@ def _our_name(name: str) -> str:
     coder, layer, part, kind = found.groups()
     if layer is None:
         return f"{coder}.{_OF_CODERS.get(part, part)}.{kind}"
-    own = (_OF_LAYERS | _FULL | _LONGFORMER | _BIGBIRD).get(part)
+    own = (_OF_LAYERS | _FULL | _POOLED | _LONGFORMER | _BIGBIRD).get(part)
     return name if own is None else f"{coder}.{layer}sublayers.{own}.{kind}"

@@ -213,6 +213,83 @@ def test_what_cannot_be_read_is_one_sentence(
         import_model(changed(archive[2], tmp_path / "other", change))
 
 
+def as_bart_ls(state: dict[str, Any], **settings: Any) -> None:
+    """Turn a BART into a BART-LS: 80 positions, blocks of 40, and a last layer that reads averages."""
+    said = {"use_xformers": True, "attention_name": "block_noglobal", "xformer_config": '{"block_size": 40}'}
+    vars(state["args"]).update({**said, "pooling_layers": 1, "max_source_positions": 80, "alibi": False, **settings})
+    weights, generator = state["model"], torch.Generator().manual_seed(2)
+    table = weights["encoder.embed_positions.weight"]
+    weights["encoder.embed_positions.weight"] = torch.cat([table, table[2:]])
+    for part in ("q_proj", "k_proj", "v_proj", "out_proj"):
+        for kind, shape in (("weight", (16, 16)), ("bias", (16,))):
+            drawn = 0.3 * torch.randn(shape, generator=generator)
+            weights[f"encoder.layers.1.pool_attn.{part}.{kind}"] = drawn
+    weights["generator.sentence_encoder.embed_tokens.weight"] = torch.ones(2, 16)
+
+
+def read_averages(x: Tensor, weights: dict[str, Tensor]) -> Tensor:
+    """Return what a text (L, 1, D) reads of its averages, as the released layer computes it."""
+    w = {name: weights[f"encoder.layers.1.pool_attn.{name}"] for name in ("q_proj.weight", "q_proj.bias")}
+    out = [weights[f"encoder.layers.1.pool_attn.out_proj.{kind}"] for kind in ("weight", "bias")]
+    k, v = (
+        torch.nn.functional.linear(
+            x, *(weights[f"encoder.layers.1.pool_attn.{p}_proj.{k}"] for k in ("weight", "bias"))
+        )
+        for p in "kv"
+    )
+    pool, same, bias = torch.nn.AvgPool1d(18, 12, 9), torch.eye(16), torch.cat([w["q_proj.bias"], torch.zeros(32)])
+    k, v = (pool(each.permute(1, 2, 0)).permute(2, 0, 1) for each in (k, v))
+    found, _ = torch.nn.functional.multi_head_attention_forward(
+        *(x, k, v, 16, 2, None, bias, None, None, False, 0.0, *out, False),
+        use_separate_proj_weight=True,
+        q_proj_weight=w["q_proj.weight"],
+        k_proj_weight=same,
+        v_proj_weight=same,
+    )
+    return found
+
+
+@torch.no_grad()
+def test_a_bart_ls_reads_averages_in_its_last_layers(archive: tuple[Any, Dictionary, Path], tmp_path: Path) -> None:
+    theirs, dictionary, folder = archive
+    kept: dict[str, Any] = {}
+    ours = import_model(changed(folder, tmp_path / "long", lambda state: (as_bart_ls(state), kept.update(state))))
+    assert ours.origin.family == "bart_ls" and not ours.transfer.new
+    assert (ours.model.max_source_positions, ours.model.max_target_positions) == (80, 40)
+    assert ours.model.config.self_attention == "blockwise(block_size=40) | pooled_blockwise(block_size=40)"
+    attention = theirs.encoder.layers[1].self_attn
+    added = attention.register_forward_hook(
+        lambda _, __, output: (output[0] + read_averages(output[0], kept["model"]), None)
+    )
+    # One block; their pooling leaves out a last window of fewer than 9 tokens, which 39 tokens do not have.
+    source = torch.randint(4, len(dictionary), (1, 39), generator=torch.Generator().manual_seed(3))
+    expected = theirs.encoder(source, torch.tensor([39]))["encoder_out"][0].transpose(0, 1)
+    added.remove()
+    found = ours.model.transformer.encoder(source, source.eq(PAD)).sequence.x
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"use_xformers": False}, r"`use_xformers` of .* must be True in a BART-LS, but is False\.$"),
+        (
+            {"attention_name": "bs_local"},
+            "`attention_name` in the config of .* must be block_noglobal, but is 'bs_local'",
+        ),
+        ({"pooling_layers": 3}, r"`pooling_layers` of .* must be from 0 to the 2 encoder layers, but is 3\.$"),
+        ({"xformer_config": "[]"}, r"`xformer_config` of .* must be a JSON object, but is a list\.$"),
+        ({"xformer_config": "{"}, "`xformer_config` of .* must be a JSON object, but is damaged: "),
+        ({"alibi": True}, r"`alibi` of .* must be False in a BART-LS, but is True\.$"),
+    ],
+)
+def test_another_bart_ls_is_refused(
+    archive: tuple[Any, Dictionary, Path], tmp_path: Path, settings: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(UserError, match=sentence):
+        import_model(changed(archive[2], tmp_path / "other", lambda state: as_bart_ls(state, **settings)))
+
+
 @pytest.mark.parametrize(
     ("file", "content", "sentence"),
     [

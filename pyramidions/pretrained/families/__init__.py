@@ -2,6 +2,7 @@
 
 from pyramidions.pretrained.families.bart import LIKE_BART as LIKE_BART
 from pyramidions.pretrained.families.bart import Bart as Bart
+from pyramidions.pretrained.families.bart_ls import BartLs as BartLs
 from pyramidions.pretrained.families.core import ACTIVATIONS as ACTIVATIONS
 from pyramidions.pretrained.families.core import FAMILIES as FAMILIES
 from pyramidions.pretrained.families.core import Family as Family

@@ -66,7 +66,7 @@ class Bart(Family):
             ("static_position_embeddings", not self.learns_positions),
         ):
             read.must_be(name, expected)
-        lengths = _lengths(read, self.windowed)
+        lengths = _lengths(read)
         positions = [
             Part("learned", {"length": n}) if self.learns_positions else Part("sinusoidal", _PUBLISHED_SINUSOIDS)
             for n in lengths
@@ -127,8 +127,8 @@ _ALWAYS: Mapping[str, Any] = {
 }
 
 
-def _lengths(read: Settings, windowed: bool) -> tuple[int, int]:
-    if windowed:
+def _lengths(read: Settings) -> tuple[int, int]:
+    if "max_encoder_position_embeddings" in read.values:
         return read.one("max_encoder_position_embeddings", int), read.one("max_decoder_position_embeddings", int)
     both = read.one("max_position_embeddings", int)
     return both, both
