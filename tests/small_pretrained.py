@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 import transformers
-from small_tokenizers import bart, pegasus, save_vocabulary
+from small_tokenizers import bart, mbart, pegasus, save_vocabulary
 
 SHAPE = {
     "d_model": 16,
@@ -22,6 +22,7 @@ PIECES = {
     "pegasus": 80 + 103,
     "bigbird_pegasus": 80 + 103,
     "pegasus_x": 80 + 103,
+    "mbart": 80 + 1 + 52 + 1,
     "t5": 184,
     "mt5": 184,
     "longt5": 184,
@@ -53,6 +54,9 @@ def model_of(family: str, **changes: Any) -> Any:
     elif family == "bart":
         config = transformers.BartConfig(**{"max_position_embeddings": 40, **shape})
         model = transformers.BartForConditionalGeneration(config)
+    elif family == "mbart":
+        config = transformers.MBartConfig(**{"max_position_embeddings": 40, "decoder_start_token_id": 2, **shape})
+        model = transformers.MBartForConditionalGeneration(config)
     elif family == "led":
         lengths = {"max_encoder_position_embeddings": 64, "max_decoder_position_embeddings": 40}
         model = transformers.LEDForConditionalGeneration(
@@ -83,6 +87,9 @@ def save(model: Any, folder: Path) -> Path:
     model.save_pretrained(folder)
     if model.config.model_type in ("pegasus", "bigbird_pegasus", "pegasus_x", "t5", "mt5", "longt5"):
         (folder / "spiece.model").write_bytes(pegasus())
+    elif model.config.model_type == "mbart":
+        (folder / "sentencepiece.bpe.model").write_bytes(mbart())
+        (folder / "tokenizer_config.json").write_text('{"src_lang": "de_DE", "tgt_lang": null}')
     else:
         save_vocabulary(bart(), folder)
     return folder

@@ -47,18 +47,23 @@ def save_vocabulary(tokenizer: Tokenizer, folder: Path) -> None:
     (folder / "merges.txt").write_text("#version: 0.2\n" + "".join(f"{' '.join(pair)}\n" for pair in about["merges"]))
 
 
-def pegasus(size: int = 80, bos: int = -1, unk: int = 2) -> bytes:
+def pegasus(size: int = 80, bos: int = -1, unk: int = 2, eos: int = 1, pad: int = 0) -> bytes:
     """Return a spiece.model with `<pad>`, `</s>`, `<unk>` at 0, 1, 2, no `<s>`, and sentencepiece's normalisation."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(SENTENCES),
         model_writer=model,
         vocab_size=size,
-        pad_id=0,
-        eos_id=1,
+        pad_id=pad,
+        eos_id=eos,
         unk_id=unk,
         bos_id=bos,
         character_coverage=1.0,
         minloglevel=2,
     )
     return model.getvalue()
+
+
+def mbart(size: int = 80) -> bytes:
+    """Return a sentencepiece.bpe.model with `<unk>`, `<s>`, `</s>` at 0, 1, 2, and no `<pad>`."""
+    return pegasus(size, bos=1, unk=0, eos=2, pad=-1)

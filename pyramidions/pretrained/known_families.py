@@ -6,7 +6,7 @@ from typing import Any
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 
-KNOWN_FAMILIES = ("bart", "led", "pegasus", "bigbird_pegasus", "pegasus_x", "t5", "mt5", "longt5")
+KNOWN_FAMILIES = ("bart", "led", "pegasus", "bigbird_pegasus", "pegasus_x", "mbart", "t5", "mt5", "longt5")
 
 
 def unknown_family(place: str | Path, family: Any) -> UserError:

@@ -73,7 +73,7 @@ def read_pretrained(path: str | Path) -> Pretrained:
     vocab_size = source.config.get("vocab_size")
     if not isinstance(vocab_size, int):
         raise UserError(f"The config of {path} must say `vocab_size`, but does not.")
-    said = SpecialIds(**{name: shape.ids.get(name) for name in ("bos", "pad", "eos", "start")})
+    said = SpecialIds(**{name: shape.ids.get(name) for name in ("bos", "pad", "eos", "start", "forced")})
     if source.vocabulary is None:
         found = import_tokenizer(path, vocab_size, said, shape.family.sentinels)
     else:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.optional import optional_library
 from pyramidions.base.strict_json import parse_json
@@ -20,10 +21,19 @@ from pyramidions.text.tokenizer import SPECIALS, Tokenizer
 from pyramidions.text.tokenizer.byte_level import library, load
 
 SENTENCEPIECE, JSON, VOCABULARY, MERGES = "spiece.model", "tokenizer.json", "vocab.json", "merges.txt"
+#: of mBART-50: its own special pieces and languages are not in it
+LANGUAGES = "sentencepiece.bpe.model"
 SETTINGS = "tokenizer_config.json"
 #: of PEGASUS: reserved ids, behind the first two pieces, that spiece.model does not list
 OFFSET = 103
 _SENTINELS = 100  # of T5
+# Of mBART-50, in the order of their ids.
+_OF_MBART = (
+    "ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN it_IT ja_XX kk_KZ ko_KR lt_LT lv_LV my_MM ne_NP nl_XX "
+    "ro_RO ru_RU si_LK tr_TR vi_VN zh_CN af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id_ID ka_GE km_KH mk_MK ml_IN mn_MN mr_IN "
+    "pl_PL ps_AF pt_XX sv_SE sw_KE ta_IN te_IN th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES sl_SI"
+)
+_LANGUAGE = "en_XX"  # where its files say none
 _LONGEST = 2**20  # tokens of a text
 _LONG_NUMBER = re.compile(rb"(?<=\"model_max_length\": )\d{19,}")
 #: Embeddings may have so many rows more than there are pieces; fairseq's BART has 936.
@@ -38,6 +48,7 @@ class SpecialIds(NamedTuple):
     eos: int | None = None
     unk: int | None = None
     start: int | None = None  # of the decoder
+    forced: int | None = None  # the first token of each summary
 
 
 class Vocabulary(NamedTuple):
@@ -72,7 +83,9 @@ class ImportedTokenizer(NamedTuple):
 
 
 def import_tokenizer(folder: Path, vocab_size: int, said: SpecialIds, sentinels: bool = False) -> ImportedTokenizer:
-    """Read the tokenizer of a model's folder: spiece.model, tokenizer.json, or vocab.json and merges.txt.
+    """Read the tokenizer of a model's folder.
+
+    It is spiece.model, sentencepiece.bpe.model, tokenizer.json, or vocab.json and merges.txt.
 
     Args:
         folder: as the Hugging Face hub has it.
@@ -85,6 +98,7 @@ def import_tokenizer(folder: Path, vocab_size: int, said: SpecialIds, sentinels:
     """
     for names, read in (
         ((SENTENCEPIECE,), partial(_from_sentencepiece, sentinels=sentinels)),
+        ((LANGUAGES,), _from_languages),
         ((JSON,), _from_json),
         ((VOCABULARY, MERGES), _from_vocabulary),
     ):
@@ -94,7 +108,8 @@ def import_tokenizer(folder: Path, vocab_size: int, said: SpecialIds, sentinels:
             except UserError as error:
                 raise UserError(f"{folder}: {error}") from None
     raise UserError(
-        f"{folder} must hold a tokenizer ({SENTENCEPIECE}, {JSON}, or {VOCABULARY} and {MERGES}), but holds none."
+        f"{folder} must hold a tokenizer ({SENTENCEPIECE}, {LANGUAGES}, {JSON}, or {VOCABULARY} and {MERGES}), but "
+        "holds none."
     )
 
 
@@ -136,7 +151,7 @@ def written_sentencepiece(model: Any, pieces: Sequence[Any], ids: Sequence[int] 
     made.pieces.extend(pieces)
     for role, i, name in zip(("bos", "pad", "eos", "unk"), ids, SPECIALS, strict=True):
         setattr(made.trainer_spec, f"{role}_id", i)
-        setattr(made.trainer_spec, f"{role}_piece", name)
+        setattr(made.trainer_spec, f"{role}_piece", pieces[i].piece if i >= 0 else name)
     return bytes(made.SerializeToString(deterministic=True))
 
 
@@ -150,7 +165,20 @@ def _from_sentencepiece(folder: Path, vocab_size: int, said: SpecialIds, sentine
     return _sentencepiece(model, [*model.pieces[:2], *hidden, *model.pieces[2:]], vocab_size, said)
 
 
-def _sentencepiece(model: Any, pieces: list[Any], vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
+def _from_languages(folder: Path, vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
+    """Read that of mBART-50, whose ids are fairseq's: special pieces, those of the file, languages, and `<mask>`."""
+    model = read_sentencepiece((folder / LANGUAGES).read_bytes(), LANGUAGES)
+    front, behind = (control_pieces(model, names) for names in (SPECIALS, (*_OF_MBART.split(), "<mask>")))
+    front[-1].type = type(model).SentencePiece.UNKNOWN
+    settings = _settings(folder)
+    language = settings.get("src_lang") if isinstance(settings, dict) else None
+    language = _LANGUAGE if language is None else language
+    return _sentencepiece(model, [*front, *model.pieces[3:], *behind], vocab_size, said, language)
+
+
+def _sentencepiece(
+    model: Any, pieces: list[Any], vocab_size: int, said: SpecialIds, language: str | None = None
+) -> ImportedTokenizer:
     """Return a sentencepiece tokenizer.
 
     Args:
@@ -158,6 +186,7 @@ def _sentencepiece(model: Any, pieces: list[Any], vocab_size: int, said: Special
         pieces: by their old ids.
         vocab_size: as in `import_tokenizer`.
         said: likewise.
+        language: the piece in front of each text. It becomes our `<s>`, which such a model does not read.
     """
     kind = type(model).SentencePiece
     unused = _unused(len(pieces), vocab_size)
@@ -170,8 +199,18 @@ def _sentencepiece(model: Any, pieces: list[Any], vocab_size: int, said: Special
         # Of PEGASUS the last before <unk>.
         of_no_text = (i for i, piece in enumerate(pieces) if piece.type == kind.CONTROL and i > max(map(_id, said[:3])))
         spare = found.get(f"<unk_{OFFSET - 1}>", max(of_no_text, default=None))
+    if language is not None:
+        begins = found.get(language) if isinstance(language, str) else None
+        if begins is None or pieces[begins].type != kind.CONTROL:
+            raise UserError(f"`src_lang` must be a language of the tokenizer, but is {shown(language)}.")
+        if said.forced not in (None, begins):
+            raise UserError(
+                f"The model must write in the language that it reads, {language}, but `forced_bos_token_id` is "
+                f"{said.forced}: {pieces[said.forced].piece if 0 <= said.forced < len(pieces) else 'no piece'}."
+            )
+        pieces[found[SPECIALS[0]]].piece, found[SPECIALS[0]], said = "<bos>", begins, said._replace(bos=None)
     rows = _order(found, said, vocab_size, spare)
-    special = control_pieces(model, SPECIALS)
+    special = control_pieces(model, SPECIALS if language is None else (language, *SPECIALS[1:]))
     special[3].type = kind.UNKNOWN
     for row, piece in zip(rows, special, strict=False):
         piece.score = pieces[row].score
@@ -245,9 +284,12 @@ def _from_unigram(data: bytes, vocab_size: int, said: SpecialIds) -> ImportedTok
         kinds
         or cuts not in (["Metaspace"], ["WhitespaceSplit", "Metaspace"])
         or model["byte_fallback"]
-        or around != [SPECIALS[2]]
+        or not 1 <= len(around) <= 2
+        or around[-1] != SPECIALS[2]
     ):
-        raise UserError(f"{JSON} of Unigram must be as that of PEGASUS or T5 is, but does other things to a text.")
+        raise UserError(
+            f"{JSON} of Unigram must be as that of PEGASUS, T5 or mBART-50 is, but does other things to a text."
+        )
     special = {token["content"] for token in about["added_tokens"] if token["special"]}
     proto = read_sentencepiece()
     for step in steps:
@@ -257,7 +299,7 @@ def _from_unigram(data: bytes, vocab_size: int, said: SpecialIds) -> ImportedTok
     for i, (text, score) in enumerate(model["vocab"]):
         is_a = kind.UNKNOWN if i == model["unk_id"] else kind.CONTROL if text in special else kind.NORMAL
         proto.pieces.add(piece=text, score=score, type=is_a)
-    return _sentencepiece(proto, list(proto.pieces), vocab_size, said)
+    return _sentencepiece(proto, list(proto.pieces), vocab_size, said, around[0] if around[1:] else None)
 
 
 def _from_vocabulary(folder: Path, vocab_size: int, said: SpecialIds) -> ImportedTokenizer:

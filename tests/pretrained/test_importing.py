@@ -26,7 +26,7 @@ from pyramidions.pretrained.names import SHARED, renamed
 from pyramidions.pretrained.source import read_source
 from pyramidions.text.tokenizer import EOS, PAD
 
-FAMILIES = ["bart", "led", "pegasus", "bigbird_pegasus", "pegasus_x", "t5", "mt5", "longt5"]
+FAMILIES = ["bart", "led", "pegasus", "bigbird_pegasus", "pegasus_x", "mbart", "t5", "mt5", "longt5"]
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_a_long_document_of_a_bigbird_is_read_in_blocks_or_whole(tmp_path: Path)
 
 def generated(theirs: Any, ours: Imported, source: Tensor, rows: Tensor, beam: int, longest: int) -> list[list[int]]:
     """Return what transformers writes, in our ids, without the start and what follows the end."""
-    starts_with = {"forced_bos_token_id": 0} if ours.model.tokenizer.prefix else {}
+    starts_with = {"forced_bos_token_id": int(rows[0])} if ours.model.tokenizer.prefix else {}
     with torch.no_grad():
         found = theirs.generate(
             **given_to(theirs, source, rows),
@@ -315,7 +315,8 @@ OURS = "encoder.layers.0.sublayers.self_attention.function.projections.q_proj.we
     [
         (
             with_config(model_type="marian"),
-            "one of the families bart, led, pegasus, bigbird_pegasus, pegasus_x, t5, mt5, longt5, but holds 'marian'.",
+            "one of the families bart, led, pegasus, bigbird_pegasus, pegasus_x, mbart, t5, mt5, longt5, but holds "
+            "'marian'.",
         ),
         (with_config(d_model=None), "must say `d_model`, but does not."),
         (with_config(d_model="wide"), "`d_model` in the config of .* must be a whole number, but is 'wide'."),

@@ -3,23 +3,25 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sentencepiece
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from small_tokenizers import SENTENCES, bart, bart_bytes, pegasus, save_vocabulary
+from small_tokenizers import SENTENCES, bart, bart_bytes, mbart, pegasus, save_vocabulary
 from tables import for_each
-from transformers import BartTokenizer, PegasusTokenizer, T5Tokenizer
+from transformers import BartTokenizer, MBart50Tokenizer, PegasusTokenizer, T5Tokenizer
 
 from pyramidions.base.errors import UserError
 from pyramidions.pretrained.tokenizers import ImportedTokenizer, SpecialIds, import_tokenizer
 from pyramidions.text.normalization import normalize
 from pyramidions.text.text_windows import windows
-from pyramidions.text.tokenizer import BOS, EOS, PAD, UNK
+from pyramidions.text.tokenizer import BOS, EOS, PAD, SPECIALS, UNK
 
 BART_IDS = SpecialIds(bos=0, pad=1, eos=2)
 PEGASUS_IDS = SpecialIds(pad=0, eos=1)
+MBART_IDS = SpecialIds(bos=0, pad=1, eos=2, start=2)
 T5_IDS = SpecialIds(pad=0, eos=1, start=0)
 
 
@@ -97,7 +99,7 @@ def test_what_transformers_saves_of_pegasus_is_the_same_tokenizer(
     about = json.loads((tmp_path / "tokenizer.json").read_text())
     (tmp_path / "tokenizer.json").write_text(json.dumps({**about, "normalizer": {"type": "Lowercase"}}))
     with pytest.raises(
-        UserError, match="of Unigram must be as that of PEGASUS or T5 is, but does other things to a text"
+        UserError, match="of Unigram must be as that of PEGASUS, T5 or mBART-50 is, but does other things to a text"
     ):
         import_tokenizer(tmp_path, 183, PEGASUS_IDS)
 
@@ -115,6 +117,46 @@ def test_a_text_has_the_ids_that_transformers_gives_it(
 def test_any_text_has_the_pieces_of_the_old_model(imported: ImportedTokenizer, of_pegasus: Path, text: str) -> None:
     old = sentencepiece.SentencePieceProcessor(model_file=str(of_pegasus / "spiece.model"))
     assert of_theirs(imported, imported.tokenizer.encode(text)) == [i + 103 for i in old.encode(normalize(text))]
+
+
+@pytest.fixture
+def of_mbart(tmp_path: Path) -> Path:
+    """A folder as the hub has an mBART-50, for German."""
+    (tmp_path / "sentencepiece.bpe.model").write_bytes(mbart())
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"src_lang": "de_DE", "tgt_lang": None}))
+    return tmp_path
+
+
+def test_a_text_of_mbart_has_the_ids_that_transformers_gives_it_behind_its_language(of_mbart: Path) -> None:
+    theirs = MBart50Tokenizer.from_pretrained(of_mbart)
+    theirs.save_pretrained(of_mbart / "saved")
+    for folder in (of_mbart, of_mbart / "saved"):
+        found = import_tokenizer(folder, 134, MBART_IDS)
+        assert found.rows[:5] == [83, 1, 2, 3, 0] and sorted(found.rows) == list(range(134))
+        assert found.tokenizer.prefix == (BOS,) and found.tokenizer.pieces()[:5] == ["de_DE", *SPECIALS[1:], "<bos>"]
+        for text in [*SENTENCES, "½ ﬁsh… <mask> en_XX 漢 </s>"]:
+            ids = found.tokenizer.framed(found.tokenizer.encode(text))
+            assert "<" in text or of_theirs(found, ids) == theirs(text)["input_ids"]
+            assert not {BOS, PAD, EOS} & set(ids[1:-1]) and max(ids) < 82
+        assert found.tokenizer.decode(found.tokenizer.framed(found.tokenizer.encode("Bees fly."))) == "Bees fly."
+
+
+@for_each(
+    ("language", "forced", "words"),
+    [
+        ("de_DE", 84, "must write in the language that it reads, de_DE, but `forced_bos_token_id` is 84: en_XX."),
+        ("xx", None, "`src_lang` must be a language of the tokenizer, but is 'xx'."),
+        (["de"], None, "`src_lang` must be a language of the tokenizer, but is a list."),
+        (None, 83, "must write in the language that it reads, en_XX, but `forced_bos_token_id` is 83: de_DE."),
+    ],
+)
+def test_a_translator_and_an_unknown_language_are_refused(
+    of_mbart: Path, language: Any, forced: int | None, words: str
+) -> None:
+    (of_mbart / "tokenizer_config.json").write_text(json.dumps({"src_lang": language}))
+    with pytest.raises(UserError) as caught:
+        import_tokenizer(of_mbart, 134, MBART_IDS._replace(forced=forced))
+    assert str(caught.value).endswith(words)
 
 
 @for_each("name", ["<s>", "<pad>", "</s>", "<unk>", "<mask_1>", "<unk_7>"])
@@ -184,7 +226,10 @@ def test_a_tokenizer_that_does_not_fit_is_refused(
 
 
 def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"must hold a tokenizer \(spiece.model, tokenizer.json, or vocab.json and mer"):
+    with pytest.raises(
+        UserError,
+        match=r"must hold a tokenizer \(spiece.model, sentencepiece.bpe.model, tokenizer.json, or vocab.json and mer",
+    ):
         import_tokenizer(tmp_path, 340, BART_IDS)
 
 

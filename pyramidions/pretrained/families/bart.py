@@ -1,4 +1,4 @@
-"""BART and its like: LED, PEGASUS and BigBird-PEGASUS."""
+"""BART and its like: LED, PEGASUS, BigBird-PEGASUS and mBART-50."""
 
 import re
 from collections.abc import Mapping
@@ -177,6 +177,8 @@ LIKE_BART = {
         Bart("bart", unused_positions=2),
         Bart("led", windowed=True),
         Bart("pegasus", normalize_before=True, normalizes_embeddings=False, learns_positions=False),
+        # mBART-50 (Tang et al. 2020).
+        Bart("mbart", normalize_before=True, unused_positions=2),
         Bart(
             "bigbird_pegasus",
             normalize_before=True,

@@ -142,8 +142,8 @@ def test_the_weights_of_another_family_are_not_downloaded(hub: Hub, tmp_path: Pa
     hub.add("owner/llama", {"config.json": b'{"model_type": "llama"}', "model.safetensors": b"", "tokenizer.json": b""})
     sentence = fail("import", "owner/llama", "-o", tmp_path / "llama.pt")
     assert sentence.endswith(
-        "must hold a model of one of the families bart, led, pegasus, bigbird_pegasus, pegasus_x, t5, mt5, longt5, but "
-        "holds 'llama': import a model of these, or run this one in transformers."
+        "must hold a model of one of the families bart, led, pegasus, bigbird_pegasus, pegasus_x, mbart, t5, mt5, "
+        "longt5, but holds 'llama': import a model of these, or run this one in transformers."
     )
     assert hub.downloaded() == {"config.json"}
 
