@@ -58,8 +58,8 @@ def export(
     config.json, the tokenizer (sentencepiece.model or tokenizer.json), if the model has one, and a model card
     (README.md). It appears whole or not at all, and replaces only an older export.
 
-    With --to hf, transformers reads FOLDER: `AutoModelForSeq2SeqLM.from_pretrained("FOLDER")`. Models with pooling or
-    other attention than BART, LED and PEGASUS have no class there.
+    With --to hf, transformers reads FOLDER: `AutoModelForSeq2SeqLM.from_pretrained("FOLDER")`. Models with pooling, a
+    pointer or other attention than BART, LED, PEGASUS, PEGASUS-X, T5 and LongT5 have no class there.
 
     \b
     Examples:

@@ -13,13 +13,11 @@ from pyramidions.models.declared import part_fields
 from pyramidions.models.notation import parse_part, parse_parts
 from pyramidions.models.older_fields import NONE
 from pyramidions.models.spec import Part
-from pyramidions.nn.attention.sliding_window import SlidingWindowAttention
 from pyramidions.nn.stack import STACK
-from pyramidions.pretrained.families import ACTIVATIONS, LIKE_BART, Bart, shape_of
+from pyramidions.pretrained.families import FAMILIES, Family, shape_of
 from pyramidions.pretrained.source import Source
 from pyramidions.text.tokenizer import BOS, EOS, PAD
 
-_CLASSES = {"bart": "Bart", "led": "LED", "pegasus": "Pegasus"}
 _OURS = "--to pyramidions, the default, holds such a model"
 _NOT_COMPARED = (
     # What only training and decoding read, and lengths, which the config repeats.
@@ -32,7 +30,7 @@ _OF_POOLING = ("pooling", "scorer", "upsampling")
 _DEFAULTS: dict[str, dict[str, Any]] = {"feed_forward": {"activation": "relu"}}
 
 
-def family_that_holds(model: SavedModel) -> Bart:
+def family_that_holds(model: SavedModel) -> Family:
     """Return the family whose class of transformers computes what a model computes.
 
     Raises:
@@ -40,12 +38,12 @@ def family_that_holds(model: SavedModel) -> Bart:
     """
     if model.queries:
         raise UserError(f"A model that answers queries must stay in our format, which says how they are read; {_OURS}.")
-    if model.source_prefix:
+    family = family_of(model.config)
+    if model.source_prefix and family.tokenizer != "t5":
         raise UserError(
             f"A model that reads {shown(model.source_prefix)} before each document must stay in our format, which says "
             f"so; {_OURS}."
         )
-    family = family_of(model.config)
     # The import says what the class computes; whose ids these are makes no difference to it.
     config = {**_architecture(model, family), "pad_token_id": PAD, **_special(model, family)}
     read = shape_of(Source(Path("the export"), "", None, config, config | _writing(model, family), {}, None)).config
@@ -53,13 +51,13 @@ def family_that_holds(model: SavedModel) -> Bart:
         mine, theirs = getattr(model.config, name), getattr(read, name)
         if _compared(name, read, model.config) and _plain(name, mine) != _plain(name, theirs):
             raise UserError(
-                f"`{name}` must be {shown(theirs)} in a {_CLASSES[family.name]} of transformers, but is {shown(mine)}; "
+                f"`{name}` must be {shown(theirs)} in a {family.class_name} of transformers, but is {shown(mine)}; "
                 f"{_OURS}."
             )
     return family
 
 
-def described(model: SavedModel, family: Bart, order: list[int]) -> tuple[dict[str, Any], dict[str, Any]]:
+def described(model: SavedModel, family: Family, order: list[int]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what config.json and generation_config.json say.
 
     Args:
@@ -68,7 +66,7 @@ def described(model: SavedModel, family: Bart, order: list[int]) -> tuple[dict[s
         order: our id of each of theirs.
     """
     ids = {name: order.index(i) for name, i in _special(model, family).items()}
-    # PEGASUS pads with its first, which it may start from.
+    # PEGASUS and T5 pad with their first, which they may start from.
     ids.setdefault("pad_token_id", 0)
     forced = {"forced_eos_token_id": ids["eos_token_id"]}
     if model.tokenizer.prefix:
@@ -77,13 +75,19 @@ def described(model: SavedModel, family: Bart, order: list[int]) -> tuple[dict[s
     return config, {**ids, **_writing(model, family), **forced}
 
 
-def family_of(config: PyramidionConfig) -> Bart:
+def family_of(config: PyramidionConfig) -> Family:
     """Return the family that is nearest to a model."""
-    name = "pegasus" if config.normalize_before else "led" if "sliding_window" in config.self_attention else "bart"
-    return LIKE_BART[name]
+    attention = parse_parts("self_attention", config.self_attention)[0][0].kind
+    if config.norm == "rms":
+        return FAMILIES["longt5" if attention == "transient_global" else "t5"]
+    if config.global_vectors or attention == "block_global":
+        return FAMILIES["pegasus_x"]
+    if config.normalize_before:
+        return FAMILIES["mbart" if config.layernorm_embedding else "pegasus"]
+    return FAMILIES["led" if "sliding_window" in config.self_attention else "bart"]
 
 
-def lengths_of(model: SavedModel, family: Bart) -> tuple[int, int]:
+def lengths_of(model: SavedModel) -> tuple[int, int]:
     """Return how many positions encoder and decoder have: the rows of learned tables, else the longest texts."""
     found = [model.max_source_positions, model.max_target_positions]
     coders: tuple[Any, ...] = (model.transformer.encoder, model.transformer.decoder)
@@ -91,64 +95,42 @@ def lengths_of(model: SavedModel, family: Bart) -> tuple[int, int]:
         table = getattr(coder.embedder.positions, "weight", None)
         if table is not None:
             found[number] = len(table)
-    source, target = found if family.windowed else [max(found)] * 2
-    return source, target
+    return found[0], found[1]
 
 
-def _architecture(model: SavedModel, family: Bart) -> dict[str, Any]:
+def _architecture(model: SavedModel, family: Family) -> dict[str, Any]:
     """Return what config.json says, but for the vocabulary."""
-    config = model.config
-    source, target = lengths_of(model, family)
-    lengths = {"max_encoder_position_embeddings": source, "max_decoder_position_embeddings": target}
-    activation = _parts("feed_forward", config.feed_forward)[0].options["activation"]
-    own = {theirs for theirs, ours in ACTIVATIONS.items() if ours == activation}
+    try:
+        said = family.described(model.config, lengths_of(model))
+    except UserError as error:
+        raise UserError(f"{error}; {_OURS}.") from None
     found = {
-        "architectures": [f"{_CLASSES[family.name]}ForConditionalGeneration"],
+        "architectures": [f"{family.class_name}ForConditionalGeneration"],
         "model_type": family.name,
         "is_encoder_decoder": True,
         "tie_word_embeddings": True,
-        "d_model": config.embed_dim,
-        "encoder_layers": config.encoder_layers,
-        "decoder_layers": config.decoder_layers,
-        **{f"{coder}_attention_heads": config.num_heads for coder in ("encoder", "decoder")},
-        **{f"{coder}_ffn_dim": config.ffn_embed_dim for coder in ("encoder", "decoder")},
-        **{name: getattr(config, name) for name in ("dropout", "attention_dropout", "activation_dropout")},
-        # The last name is that of torch's own function.
-        "activation_function": max(own, key=list(ACTIVATIONS).index) if own else "gelu",
-        **(lengths if family.windowed else {"max_position_embeddings": source}),
+        **said,
         "dtype": "float32",
         WRITTEN_BY: __version__,
     }
-    if family.windowed:
-        # LED's encoder never scales embeddings.
-        found["attention_window"] = [_window(model, layer) for layer in range(config.encoder_layers)]
-    else:
-        found["scale_embedding"] = not config.no_scale_embedding
+    if model.source_prefix:
+        found["task_specific_params"] = {"summarization": {"prefix": model.source_prefix}}
     return found
 
 
-def _window(model: SavedModel, layer: int) -> int:
-    attention: Any = model.transformer.encoder.layers[layer]
-    kind = attention.sublayers["self_attention"].function.attention
-    if not isinstance(kind, SlidingWindowAttention) or kind.dilated_heads:
-        raise UserError(
-            "`self_attention` must be sliding_window in all layers, without `dilation`, in a LED of transformers, but "
-            f"is {model.config.self_attention}; {_OURS}."
-        )
-    return 2 * kind.side
-
-
-def _special(model: SavedModel, family: Bart) -> dict[str, int]:
+def _special(model: SavedModel, family: Family) -> dict[str, int]:
     """Return our ids of the special tokens that ours and theirs have in common."""
     start = BOS if model.config.decoder_start == "<s>" else EOS
     ours = {"eos_token_id": EOS, "decoder_start_token_id": start}
-    return {"pad_token_id": PAD, **ours, "bos_token_id": BOS} if family.learns_positions else ours
+    if family.tokenizer == "byte_level":
+        return {"pad_token_id": PAD, **ours, "bos_token_id": BOS}
+    return {"pad_token_id": PAD, **ours} if family.tokenizer == "mbart" else ours
 
 
-def _writing(model: SavedModel, family: Bart) -> dict[str, Any]:
+def _writing(model: SavedModel, family: Family) -> dict[str, Any]:
     """Return what generation_config.json says, but for tokens."""
     config = model.config
-    longest = min(lengths_of(model, family)[1], model.max_target_positions)
+    longest = min(lengths_of(model)[1], model.max_target_positions)
     return {
         "num_beams": config.decoding_beam,
         "length_penalty": config.decoding_length_penalty,

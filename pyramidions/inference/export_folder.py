@@ -17,7 +17,7 @@ from pyramidions.text.tokenizer import ByteLevelTokenizer, SentencePieceTokenize
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 #: What an export for transformers may hold beside them.
-OF_TRANSFORMERS = ("generation_config.json", "tokenizer_config.json", "spiece.model")
+OF_TRANSFORMERS = ("generation_config.json", "tokenizer_config.json", "spiece.model", "sentencepiece.bpe.model")
 #: Fields of its config.json. transformers keeps them when it saves another model: only the hashes tell whose it is.
 WRITTEN_BY, HASHES = "pyramidions_version", "pyramidions_sha256"
 #: In an export of 0.1.0, which lists no files, the first.
@@ -161,7 +161,7 @@ def hashes_for_transformers(config: Path) -> dict[str, str] | None:
     except (OSError, ValueError):
         return None
     hashes = about.get(HASHES) if isinstance(about, dict) and WRITTEN_BY in about else None
-    tokenizers = (TOKENIZERS[1], OF_TRANSFORMERS[2])
+    tokenizers = (TOKENIZERS[1], *OF_TRANSFORMERS[2:])
     known = isinstance(hashes, dict) and any(hashes.keys() == {WEIGHTS, name} for name in tokenizers)
     return hashes if known else None
 

@@ -27,13 +27,15 @@ SETTINGS = "tokenizer_config.json"
 #: of PEGASUS: reserved ids, behind the first two pieces, that spiece.model does not list
 OFFSET = 103
 _SENTINELS = 100  # of T5
-# Of mBART-50, in the order of their ids.
-_OF_MBART = (
+#: languages of mBART-50, in the order of their ids
+OF_MBART = (
     "ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN it_IT ja_XX kk_KZ ko_KR lt_LT lv_LV my_MM ne_NP nl_XX "
     "ro_RO ru_RU si_LK tr_TR vi_VN zh_CN af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id_ID ka_GE km_KH mk_MK ml_IN mn_MN mr_IN "
     "pl_PL ps_AF pt_XX sv_SE sw_KE ta_IN te_IN th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES sl_SI"
 )
 _LANGUAGE = "en_XX"  # where its files say none
+#: what its <s> is called where a language takes that place, and how rows of embeddings that no piece has are called
+WITHOUT_LANGUAGE, UNUSED = "<bos>", "<unused_"
 _LONGEST = 2**20  # tokens of a text
 _LONG_NUMBER = re.compile(rb"(?<=\"model_max_length\": )\d{19,}")
 #: Embeddings may have so many rows more than there are pieces; fairseq's BART has 936.
@@ -168,7 +170,7 @@ def _from_sentencepiece(folder: Path, vocab_size: int, said: SpecialIds, sentine
 def _from_languages(folder: Path, vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
     """Read that of mBART-50, whose ids are fairseq's: special pieces, those of the file, languages, and `<mask>`."""
     model = read_sentencepiece((folder / LANGUAGES).read_bytes(), LANGUAGES)
-    front, behind = (control_pieces(model, names) for names in (SPECIALS, (*_OF_MBART.split(), "<mask>")))
+    front, behind = (control_pieces(model, names) for names in (SPECIALS, (*OF_MBART.split(), "<mask>")))
     front[-1].type = type(model).SentencePiece.UNKNOWN
     settings = _settings(folder)
     language = settings.get("src_lang") if isinstance(settings, dict) else None
@@ -208,7 +210,7 @@ def _sentencepiece(
                 f"The model must write in the language that it reads, {language}, but `forced_bos_token_id` is "
                 f"{said.forced}: {pieces[said.forced].piece if 0 <= said.forced < len(pieces) else 'no piece'}."
             )
-        pieces[found[SPECIALS[0]]].piece, found[SPECIALS[0]], said = "<bos>", begins, said._replace(bos=None)
+        pieces[found[SPECIALS[0]]].piece, found[SPECIALS[0]], said = WITHOUT_LANGUAGE, begins, said._replace(bos=None)
     rows = _order(found, said, vocab_size, spare)
     special = control_pieces(model, SPECIALS if language is None else (language, *SPECIALS[1:]))
     special[3].type = kind.UNKNOWN
@@ -376,7 +378,7 @@ def _unused(pieces: int, vocab_size: int) -> list[str]:
     """Return names of the embeddings that no piece has."""
     if not 0 <= vocab_size - pieces <= _MOST_UNUSED:
         raise UserError(f"The tokenizer has {pieces} pieces, but the embeddings have {vocab_size} rows.")
-    return [f"<unused_{number}>" for number in range(pieces, vocab_size)]
+    return [f"{UNUSED}{number}>" for number in range(pieces, vocab_size)]
 
 
 def _order(found: Mapping[str, int], said: SpecialIds, vocab_size: int, spare: int | None = None) -> list[int]:

@@ -1,6 +1,5 @@
 """Families of pretrained models, one kind per file; importing this package fills the registry."""
 
-from pyramidions.pretrained.families.bart import LIKE_BART as LIKE_BART
 from pyramidions.pretrained.families.bart import Bart as Bart
 from pyramidions.pretrained.families.bart_ls import BartLs as BartLs
 from pyramidions.pretrained.families.core import ACTIVATIONS as ACTIVATIONS

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -12,8 +12,9 @@ from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import config_as
-from pyramidions.models.notation import written, written_parts
+from pyramidions.models.notation import parse_parts, written, written_parts
 from pyramidions.models.spec import Part
+from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.positions import SinusoidalPositions
 from pyramidions.pretrained.families.core import (
     FAMILIES,
@@ -22,10 +23,12 @@ from pyramidions.pretrained.families.core import (
     Shape,
     activation_of,
     decoding_of,
+    name_of_activation,
     special_ids,
 )
-from pyramidions.pretrained.names import POSITIONS, renamed
+from pyramidions.pretrained.names import EMBEDDING, LOGITS_BIAS, POSITIONS, SHARED, names_of, renamed
 from pyramidions.pretrained.source import Source
+from pyramidions.pretrained.transfer import extended
 
 _PUBLISHED_SINUSOIDS = {"first": 0, "frequencies": "published"}
 
@@ -36,6 +39,8 @@ class Bart(Family):
 
     Attributes:
         name: what their configs call it.
+        class_name: what transformers calls their class.
+        tokenizer: as in `Family`.
         normalize_before: pre-norm, with a norm of the last layer's output.
         normalizes_embeddings: a norm follows the embeddings.
         learns_positions: positions are a table; else sinusoids, as Vaswani et al. (2017) publish them.
@@ -46,6 +51,8 @@ class Bart(Family):
     """
 
     name: str
+    class_name: str
+    tokenizer: Literal["byte_level", "pegasus", "t5", "mbart"] = "byte_level"
     normalize_before: bool = False
     normalizes_embeddings: bool = True
     learns_positions: bool = True
@@ -53,7 +60,6 @@ class Bart(Family):
     windowed: bool = False
     in_blocks: bool = False
     final_norm: str = "layer_norm"
-    sentinels: bool = False
 
     def shape(self, source: Source) -> Shape:
         read = Settings(source)
@@ -117,6 +123,48 @@ class Bart(Family):
             found |= {name.removesuffix("weight") + "bias": torch.zeros(len(found[name])) for name in projections}
         return found
 
+    def described(self, config: PyramidionConfig, lengths: tuple[int, int]) -> dict[str, Any]:
+        activation = parse_parts("feed_forward", config.feed_forward)[0][0].options.get("activation", "relu")
+        found = {
+            "d_model": config.embed_dim,
+            "encoder_layers": config.encoder_layers,
+            "decoder_layers": config.decoder_layers,
+            **{f"{coder}_attention_heads": config.num_heads for coder in ("encoder", "decoder")},
+            **{f"{coder}_ffn_dim": config.ffn_embed_dim for coder in ("encoder", "decoder")},
+            **{name: getattr(config, name) for name in ("dropout", "attention_dropout", "activation_dropout")},
+            "activation_function": name_of_activation(activation),
+        }
+        if self.windowed:
+            # LED's encoder never scales embeddings.
+            names = ("max_encoder_position_embeddings", "max_decoder_position_embeddings")
+            return {**found, **dict(zip(names, lengths, strict=True)), "attention_window": _sizes(config)}
+        return {**found, "max_position_embeddings": max(lengths), "scale_embedding": not config.no_scale_embedding}
+
+    def given_back(
+        self, own: dict[str, Tensor], config: PyramidionConfig, lengths: tuple[int, int]
+    ) -> dict[str, Tensor]:
+        own, theirs = dict(own), names_of(config.encoder_layers, config.decoder_layers, self.windowed)
+        for name in theirs:
+            # Without second projections, global positions have those of all others.
+            if ".global_rows." in name and name not in own:
+                own[name] = own[name.replace(".global_rows.", ".")].clone()
+        own |= self._tables(own, lengths if self.windowed else (max(lengths),) * 2)
+        head, embedding = "led" if self.windowed else "model", own.pop(EMBEDDING)
+        weights = {f"{head}.{SHARED[0]}": embedding, LOGITS_BIAS: torch.zeros(1, len(embedding))}
+        return weights | {f"{head}.{theirs[name]}": value for name, value in own.items()}
+
+    def _tables(self, own: dict[str, Tensor], lengths: tuple[int, int]) -> dict[str, Tensor]:
+        """Return the tables of positions, which transformers has for sinusoids, too."""
+        found = {}
+        for name, length in zip(POSITIONS, lengths, strict=True):
+            if self.learns_positions:
+                table = extended(own[name], length)
+                found[name] = torch.cat([table.new_zeros(self.unused_positions, table.size(1)), table])
+            else:
+                sinusoids = SinusoidalPositions(own[EMBEDDING].size(1), 0, "published")
+                found[name] = sinusoids(torch.arange(length), length)
+        return found
+
 
 # What all of our models are.
 _ALWAYS: Mapping[str, Any] = {
@@ -152,6 +200,20 @@ def _windows(read: Settings, layers: int) -> dict[str, Any]:
     }
 
 
+def _sizes(config: PyramidionConfig) -> list[int]:
+    """Return the window of each layer."""
+    parts = parse_parts("self_attention", config.self_attention)[0]
+    for part in parts:
+        if part.kind != "sliding_window" or part.options.get("dilated_heads"):
+            raise UserError(
+                "`self_attention` must be sliding_window in all layers, without `dilation`, in a LED of transformers, "
+                f"but is {config.self_attention}"
+            )
+    usual = ATTENTION.arguments("sliding_window")["window"].default
+    sizes = [part.options.get("window", usual) for part in parts]
+    return sizes * config.encoder_layers if len(sizes) == 1 else sizes
+
+
 def _blocks(read: Settings) -> dict[str, Any]:
     """Return the encoder's attention: that of BigBird, unless the config says that it is full."""
     kinds = ("block_sparse", "original_full")
@@ -171,22 +233,15 @@ def _check_sinusoids(table: Tensor, length: int, name: str) -> None:
         raise UserError(f"{name} must be the sinusoids of Vaswani et al. (2017), but is not.")
 
 
-LIKE_BART = {
-    family.name: family
-    for family in (
-        Bart("bart", unused_positions=2),
-        Bart("led", windowed=True),
-        Bart("pegasus", normalize_before=True, normalizes_embeddings=False, learns_positions=False),
-        # mBART-50 (Tang et al. 2020).
-        Bart("mbart", normalize_before=True, unused_positions=2),
-        Bart(
-            "bigbird_pegasus",
-            normalize_before=True,
-            normalizes_embeddings=False,
-            in_blocks=True,
-            # It stands behind the last layer, whatever its name says.
-            final_norm="layernorm_embedding",
-        ),
-    )
-}
-FAMILIES.update(LIKE_BART)
+_OF_PEGASUS: dict[str, Any] = {"tokenizer": "pegasus", "normalize_before": True, "normalizes_embeddings": False}
+FAMILIES.update(
+    bart=Bart("bart", "Bart", unused_positions=2),
+    led=Bart("led", "LED", windowed=True),
+    # mBART-50 (Tang et al. 2020).
+    mbart=Bart("mbart", "MBart", "mbart", normalize_before=True, unused_positions=2),
+    pegasus=Bart("pegasus", "Pegasus", learns_positions=False, **_OF_PEGASUS),
+    # The norm of its last layer's output stands behind that layer, whatever its name says.
+    bigbird_pegasus=Bart(
+        "bigbird_pegasus", "BigBirdPegasus", in_blocks=True, final_norm="layernorm_embedding", **_OF_PEGASUS
+    ),
+)

@@ -15,6 +15,7 @@ class BartLs(Bart):
     """BART-LS (Xiong et al. 2022): blocks in the encoder, whose last layers also read averages over the document."""
 
     name: str = "bart_ls"
+    class_name: str = "BartLs"
     unused_positions: int = 2
 
     def shape(self, source: Source) -> Shape:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor
 
@@ -27,11 +27,13 @@ class Family(ABC):
 
     Attributes:
         name: what their configs call it.
-        sentinels: pieces such as <extra_id_0> stand behind those of spiece.model; without, PEGASUS's among them.
+        class_name: what transformers calls their class, before "ForConditionalGeneration".
+        tokenizer: "byte_level", or whose sentencepiece models they have: each leaves other pieces out of its file.
     """
 
     name: str
-    sentinels: bool
+    class_name: str
+    tokenizer: Literal["byte_level", "pegasus", "t5", "mbart"]
 
     @abstractmethod
     def shape(self, source: Source) -> "Shape":
@@ -47,6 +49,30 @@ class Family(ABC):
 
         Raises:
             UserError: they are not those of this family.
+        """
+
+    @abstractmethod
+    def described(self, config: PyramidionConfig, lengths: tuple[int, int]) -> dict[str, Any]:
+        """Return what config.json says of the architecture that is nearest to ours: `shape`, backwards.
+
+        Args:
+            config: of ours.
+            lengths: positions of the encoder and of the decoder.
+
+        Raises:
+            UserError: there is none near.
+        """
+
+    @abstractmethod
+    def given_back(
+        self, own: dict[str, Tensor], config: PyramidionConfig, lengths: tuple[int, int]
+    ) -> dict[str, Tensor]:
+        """Return weights by the names that transformers has for them: `weights`, backwards.
+
+        Args:
+            own: by our names, in float32; rows of vocabularies in their order.
+            config: of ours, which the family can hold.
+            lengths: as in `described`.
         """
 
 
@@ -138,6 +164,12 @@ def activation_of(read: Settings, setting: str, name: str) -> str:
             f"`{setting}` in the config of {read.path} must be one of {', '.join(ACTIVATIONS)}, but is {shown(name)}."
         )
     return ACTIVATIONS[name]
+
+
+def name_of_activation(activation: str) -> str:
+    """Return what transformers calls an activation; the last of several names, which is torch's own function."""
+    names = [theirs for theirs, ours in ACTIVATIONS.items() if ours == activation]
+    return names[-1] if names else activation
 
 
 def decoding_of(read: Settings, longest: int) -> dict[str, Any]:

@@ -1,12 +1,17 @@
 """PEGASUS-X."""
 
 from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from torch import Tensor
 
 from pyramidions.base.errors import UserError
-from pyramidions.models.notation import written
+from pyramidions.models import PyramidionConfig
+from pyramidions.models.notation import parse_parts, written
 from pyramidions.models.spec import Part
 from pyramidions.pretrained.families.bart import Bart
 from pyramidions.pretrained.families.core import FAMILIES, Settings, Shape
+from pyramidions.pretrained.names import LOGITS_BIAS
 from pyramidions.pretrained.source import Source
 
 
@@ -18,6 +23,8 @@ class PegasusX(Bart):
     """
 
     name: str = "pegasus_x"
+    class_name: str = "PegasusX"
+    tokenizer: Literal["byte_level", "pegasus", "t5", "mbart"] = "pegasus"
     normalize_before: bool = True
     normalizes_embeddings: bool = False
     learns_positions: bool = False
@@ -41,6 +48,25 @@ class PegasusX(Bart):
             **{f"{name}_projections": projections for name in ("encoder", "decoder", "cross")},
         )
         return replace(shape, config=config)
+
+    def described(self, config: PyramidionConfig, lengths: tuple[int, int]) -> dict[str, Any]:
+        options = parse_parts("self_attention", config.self_attention)[0][0].options
+        return {
+            **super().described(config, lengths),
+            "block_size": options.get("block_size", 512),
+            "stagger_local_blocks": options.get("staggered", True),
+            "num_global_tokens": config.global_vectors,
+        }
+
+    def given_back(
+        self, own: dict[str, Tensor], config: PyramidionConfig, lengths: tuple[int, int]
+    ) -> dict[str, Tensor]:
+        found = super().given_back(own, config, lengths)
+        del found[LOGITS_BIAS]
+        return found
+
+    def _tables(self, own: dict[str, Tensor], lengths: tuple[int, int]) -> dict[str, Tensor]:
+        return {}
 
 
 FAMILIES["pegasus_x"] = PegasusX()

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import product
+from typing import Any, Literal
 
 from torch import Tensor
 
@@ -11,7 +12,7 @@ from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import config_as
-from pyramidions.models.notation import written
+from pyramidions.models.notation import parse_parts, written
 from pyramidions.models.spec import Part
 from pyramidions.pretrained.families.core import (
     FAMILIES,
@@ -20,6 +21,7 @@ from pyramidions.pretrained.families.core import (
     Shape,
     activation_of,
     decoding_of,
+    name_of_activation,
     special_ids,
 )
 from pyramidions.pretrained.names import EMBEDDING, SHARED, UNTIED
@@ -55,8 +57,9 @@ class T5(Family):
     """
 
     name: str
+    class_name: str
     scales_output: bool = True
-    sentinels: bool = True
+    tokenizer: Literal["byte_level", "pegasus", "t5", "mbart"] = "t5"
 
     def shape(self, source: Source) -> Shape:
         read = Settings(source)
@@ -88,7 +91,7 @@ class T5(Family):
             "no_scale_embedding": True,
             "encoder_positions": "none",
             "decoder_positions": "none",
-            "output": "untied" if _output(source.weights) is not None else "tied",
+            "output": "untied" if _is_untied(source) else "tied",
             "max_source_positions": length,
             **dict.fromkeys(
                 ("dropout", "attention_dropout", "activation_dropout"), read.one("dropout_rate", float, 0.1)
@@ -102,6 +105,64 @@ class T5(Family):
     def _attention(self, read: Settings, distances: dict[str, Any]) -> Part:
         """Return that of the encoder."""
         return Part("bucketed", distances)
+
+    def described(self, config: PyramidionConfig, lengths: tuple[int, int]) -> dict[str, Any]:
+        distances = parse_parts("decoder_self_attention", config.decoder_self_attention)[0][0].options
+        function = parse_parts("feed_forward", config.feed_forward)[0][0]
+        activation = function.options.get("activation", "gelu_tanh" if function.kind == "gated" else "relu")
+        gate = "gated-" if function.kind == "gated" else ""
+        # What T5 calls gelu in a gate is its approximation.
+        activation = "gelu" if gate and activation == "gelu_tanh" else name_of_activation(activation)
+        return {
+            "tie_word_embeddings": config.output == "tied",
+            "d_model": config.embed_dim,
+            "d_kv": _inner_dim(config) // config.num_heads,
+            "d_ff": config.ffn_embed_dim,
+            "num_heads": config.num_heads,
+            "num_layers": config.encoder_layers,
+            "num_decoder_layers": config.decoder_layers,
+            "relative_attention_num_buckets": distances.get("buckets", 32),
+            "relative_attention_max_distance": distances.get("furthest", 128),
+            "feed_forward_proj": f"{gate}{activation}",
+            "dropout_rate": config.dropout,
+            "layer_norm_epsilon": 1e-6,
+            "n_positions": lengths[0],
+        }
+
+    def given_back(
+        self, own: dict[str, Tensor], config: PyramidionConfig, lengths: tuple[int, int]
+    ) -> dict[str, Tensor]:
+        own, root = dict(own), (_inner_dim(config) // config.num_heads) ** 0.5
+        for name in own:
+            if name.endswith("q_proj.weight"):
+                own[name] = own[name] / root
+        found = {SHARED[0]: own.pop(EMBEDDING)}
+        if UNTIED in own:
+            found[SHARED[-1]] = own.pop(UNTIED)
+        else:
+            own["decoder.norm.weight"] = own["decoder.norm.weight"] * config.embed_dim**0.5
+        for theirs in self._names(config):
+            ours = next(_our_names(theirs, config))
+            if ours in own:
+                found[theirs] = own[ours]
+        return found
+
+    def _names(self, config: PyramidionConfig) -> Iterator[str]:
+        """Yield their names of weights; a model need not have all of them. Tables are in first layers alone."""
+        gated = parse_parts("feed_forward", config.feed_forward)[0][0].kind == "gated"
+        for coder, layers in (("encoder", config.encoder_layers), ("decoder", config.decoder_layers)):
+            yield f"{coder}.final_layer_norm.weight"
+            for layer, (place, part) in product(range(layers), enumerate(_SUBLAYERS[coder])):
+                inner = [*_PROJECTIONS, "global_input_layer_norm", *([] if layer else _TABLES)]
+                if part == "DenseReluDense":
+                    inner = ["wi_0", "wi_1", "wo"] if gated else ["wi", "wo"]
+                part = self._called(config, part) if coder == "encoder" else part
+                yield from (f"{coder}.block.{layer}.layer.{place}.{part}.{name}.weight" for name in inner)
+                yield f"{coder}.block.{layer}.layer.{place}.layer_norm.weight"
+
+    def _called(self, config: PyramidionConfig, part: str) -> str:
+        """Return the name of a part of the encoder."""
+        return part
 
     def weights(self, source: Source, shape: Shape) -> dict[str, Tensor]:
         # The released T5 has a table that nothing reads.
@@ -148,12 +209,40 @@ class LongT5(T5):
         block_size = read.one("global_block_size", int, 16) if kind == kinds[1] else 0
         return Part("transient_global", {"window": window, "block_size": block_size, **distances})
 
+    def described(self, config: PyramidionConfig, lengths: tuple[int, int]) -> dict[str, Any]:
+        options = parse_parts("self_attention", config.self_attention)[0][0].options
+        size = options.get("block_size", 16)
+        kind = {"encoder_attention_type": "transient-global", "global_block_size": size}
+        return {
+            **super().described(config, lengths),
+            **(kind if size else {"encoder_attention_type": "local"}),
+            "local_radius": options.get("window", 254) // 2,
+        }
+
+    def _called(self, config: PyramidionConfig, part: str) -> str:
+        options = parse_parts("self_attention", config.self_attention)[0][0].options
+        kind = "TransientGlobal" if options.get("block_size", 16) else "Local"
+        return part.replace("SelfAttention", f"{kind}SelfAttention")
+
 
 def _of_summaries(source: Source) -> dict[str, Any]:
     """Return how a model writes summaries, where it does other tasks as well."""
     tasks = source.config.get("task_specific_params")
     found = tasks.get("summarization") if isinstance(tasks, dict) else None
     return found if isinstance(found, dict) else {}
+
+
+def _is_untied(source: Source) -> bool:
+    """Return whether the output layer is not the embedding; before the weights are there, what the config says."""
+    if not source.weights:
+        return not Settings(source).one("tie_word_embeddings", bool, True)
+    return _output(source.weights) is not None
+
+
+def _inner_dim(config: PyramidionConfig) -> int:
+    """Return the width of all heads together."""
+    options = parse_parts("decoder_projections", config.decoder_projections)[0][0].options
+    return int(options.get("inner_dim") or config.embed_dim)
 
 
 def _output(weights: dict[str, Tensor]) -> Tensor | None:
@@ -200,4 +289,4 @@ def _our_names(name: str, config: PyramidionConfig) -> Iterator[str]:
         yield name
 
 
-FAMILIES.update({"t5": T5("t5"), "mt5": T5("mt5", scales_output=False), "longt5": LongT5("longt5")})
+FAMILIES.update(t5=T5("t5", "T5"), mt5=T5("mt5", "MT5", scales_output=False), longt5=LongT5("longt5", "LongT5"))
