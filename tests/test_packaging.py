@@ -52,7 +52,8 @@ import json, runpy, setuptools
 declared = {}
 setuptools.setup = lambda **arguments: declared.update(arguments)
 runpy.run_path("setup.py")
-print(json.dumps({name: declared[name] for name in ("python_requires", "install_requires", "extras_require")}))
+names = ("version", "python_requires", "install_requires", "extras_require")
+print(json.dumps({name: declared[name] for name in names}))
 """
 
 
@@ -231,6 +232,15 @@ def test_no_python_from_3_11_on_is_shut_out(declared: dict[str, Any]) -> None:
     assert [minor for minor in range(8, 20) if f"3.{minor}.0" in supported] == list(range(11, 20))
 
 
+def test_one_version_stands_in_the_package_the_citation_the_changelog_and_the_tag(declared: dict[str, Any]) -> None:
+    version = declared["version"]
+    assert re.findall(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE) == [version]
+    newest = re.findall(r"^## \[(.+)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[0]
+    assert newest == ("Unreleased" if Version(version).is_devrelease else version)
+    tags = run("git", "-C", ROOT, "tag", "--points-at", "HEAD").stdout.split()
+    assert [tag for tag in tags if tag != f"v{version}"] == []
+
+
 def test_every_folder_with_code_is_packaged() -> None:
     folders = {path.parent for path in (ROOT / "pyramidions").rglob("*.py")}
     missing = [str(folder.relative_to(ROOT)) for folder in folders if not (folder / "__init__.py").exists()]
@@ -243,9 +253,17 @@ def source(tmp_path: Path) -> Path:
     folder = tmp_path / "a copy"
     shutil.copytree(ROOT / "pyramidions", folder / "pyramidions", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "scripts", folder / "scripts")
-    for name in ("setup.py", "pyproject.toml", "LICENSE"):
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def index() -> None:
+    """Skip where the package index that pip is configured with cannot be reached."""
+    probe = ("install", "--dry-run", "--ignore-installed", "--no-deps", "--retries", "0", "--timeout", "15", "wheel")
+    if run(sys.executable, "-m", "pip", *probe).returncode:
+        pytest.skip("needs a package index, and pip reaches none")
 
 
 def would_install(python: Path | str, target: str, folder: Path) -> set[str]:
@@ -280,6 +298,46 @@ def test_a_clean_environment_with_torch_gets_no_second_torch(source: Path, tmp_p
     names = would_install(python, f"{source}[torch]", tmp_path)
     assert {"pyramidions", "numpy", "sentencepiece"} <= names
     assert not [name for name in names if re.match("torch|nvidia|cuda|triton|fairseq", name)]
+
+
+BUILD_SDIST = "from setuptools.build_meta import build_sdist; build_sdist('dist')"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("index")
+def test_the_built_wheel_extracts_a_document_in_an_empty_environment(
+    source: Path, tmp_path: Path, declared: dict[str, Any]
+) -> None:
+    # Whoever releases builds an sdist, and the wheel from it: a file that the sdist lacks is missed here.
+    done = run(sys.executable, "-c", BUILD_SDIST, cwd=source)
+    assert done.returncode == 0, done.stderr
+    (sdist,) = (source / "dist").iterdir()
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+    done = run(*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path / "dist", sdist)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    assert wheel.name == f"pyramidions-{declared['version']}-py3-none-any.whl"
+
+    assert run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "empty").returncode == 0
+    programs, work = tmp_path / "empty" / "bin", tmp_path / "work"
+    done = run(*pip, "--python", programs / "python", "install", "--no-compile", wheel)
+    assert done.returncode == 0, done.stderr
+    work.mkdir()
+    # Nothing of the checkout is on the path.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = run(programs / "python", "-c", "import torch", env=env, cwd=work)
+    assert "No module named 'torch'" in done.stderr
+    done = run(programs / "pyramidions", "--version", env=env, cwd=work)
+    assert done.stdout == f"pyramidions, version {declared['version']}\n", done.stderr
+    (tmp_path / "paper.txt").write_text(PAPER)
+    for method in ("hiporank", "biomedical"):
+        words = ("extract", tmp_path / "paper.txt", "--method", method, "--words", "30", "--explain", "page.html")
+        done = run(programs / "pyramidions", *words, env=env, cwd=work)
+        assert done.returncode == 0, done.stderr
+        extracted = [sentence for sentence in SENTENCES if sentence in done.stdout]
+        assert 2 <= len(extracted) <= 6, done.stdout
+        assert [path.name for path in work.iterdir()] == ["page.html"]
+        (work / "page.html").unlink()
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
