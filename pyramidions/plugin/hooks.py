@@ -16,6 +16,7 @@ import math
 import os
 from argparse import ArgumentParser
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,19 @@ def load_on_each_worker(parser: ArgumentParser) -> None:
     on several GPUs could resume.
     """
     parser.set_defaults(load_checkpoint_on_all_dp_ranks=True)
+
+
+def compute_bfloat16_here(args: Any) -> None:
+    """Let ``--bf16`` mean bfloat16 on this machine's GPU or CPU, as ``common.bf16=true`` of Hydra does.
+
+    fairseq's command line takes it for a wish for a TPU, and ends without the library of one. fairseq asks a model to
+    fill in its settings right after.
+
+    Args:
+        args: the command line as it was read; its ``tpu`` is set.
+    """
+    if getattr(args, "bf16", False) and find_spec("torch_xla") is None:
+        args.tpu = False
 
 
 # Batches

@@ -125,6 +125,23 @@ def test_a_run_that_meteor_selects_goes_on_with_the_same_best(
     assert best[0] == best[1] == pytest.approx(max(map(float, found)), abs=0.01)
 
 
+@pytest.mark.parametrize("flag", ["--bf16", pytest.param("--memory-efficient-bf16", marks=pytest.mark.slow)])
+def test_bf16_trains_in_bfloat16_validates_and_resumes(flag: str, data: DataFolder, tmp_path: Path) -> None:
+    flags = [flag, "--eval-rouge", "--eval-rouge-args", '{"beam": 1, "min_len": 2, "max_len_b": 4}']
+    log = train(data, tmp_path / "bf16", *flags, "--max-update", "4", "--validate-interval-updates", "4")
+    assert len(rouge(log)) == 1
+    saved = torch.load(tmp_path / "bf16" / "checkpoint_last.pt", weights_only=True)
+    trained = [weight for weight in saved["model"].values() if weight.is_floating_point()]
+    # fairseq writes them in float32, but they are rounded.
+    assert all(weight.isfinite().all() and torch.equal(weight, weight.bfloat16().float()) for weight in trained)
+    moments = [state["exp_avg"] for state in saved["last_optimizer_state"]["state"].values()]
+    assert {moment.dtype for moment in moments} == {torch.float32}
+    in_float32 = updates(train(data, tmp_path / "float32", "--no-save", "--disable-validation", "--max-update", "4"))
+    losses = [[float(line.split()[0]) for line in found.values()] for found in (updates(log), in_float32)]
+    assert losses[0] == pytest.approx(losses[1], rel=0.01)
+    assert [*updates(train(data, tmp_path / "bf16", *flags, "--max-update", "6"))] == [5, 6]
+
+
 def assert_equal(first: object, second: object) -> None:
     torch.testing.assert_close(first, second, rtol=0, atol=0)
 

@@ -1,12 +1,14 @@
 """What fairseq has no call for: the config of the whole run, its end, and results that were cut short."""
 
 import math
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 from omegaconf import OmegaConf
 
-from pyramidions.plugin.hooks import end_run, is_first_worker, run_of, set_aside
+from pyramidions.plugin import hooks
+from pyramidions.plugin.hooks import compute_bfloat16_here, end_run, is_first_worker, run_of, set_aside
 from pyramidions.plugin.tasks.config import LongDocumentSummarizationConfig
 
 
@@ -26,6 +28,20 @@ def test_a_config_that_stands_alone_has_no_run() -> None:
     for cfg in (alone, OmegaConf.create({"task": {"data": "x"}}).task, LongDocumentSummarizationConfig(data="x")):
         assert run_of(cfg) is None
         assert is_first_worker(cfg)
+
+
+@pytest.mark.parametrize(
+    ("bf16", "library", "tpu"),
+    [(True, False, False), (True, True, True), (False, False, True)],
+    ids=["bf16", "bf16 beside the library of TPUs", "tpu alone"],
+)
+def test_bf16_means_this_machine_unless_the_library_of_tpus_is_installed(
+    monkeypatch: pytest.MonkeyPatch, bf16: bool, library: bool, tpu: bool
+) -> None:
+    monkeypatch.setattr(hooks, "find_spec", lambda name: object() if library and name == "torch_xla" else None)
+    args = Namespace(bf16=bf16, tpu=True)
+    compute_bfloat16_here(args)
+    assert args.tpu is tpu
 
 
 WHOLE = "S-0\tsource\nT-0\ttarget\nH-0\t-1.0\t▁a\nD-0\t-1.0\ta\nGenerate test with beam=4: ROUGE\n"
