@@ -1,3 +1,5 @@
+from importlib.metadata import version
+
 import numpy as np
 import pytest
 
@@ -33,7 +35,7 @@ def test_the_interval_holds_the_mean_and_is_the_same_every_time():
 def test_the_signature_says_what_decides():
     signatures = [metric.signature() for metric in metrics_of(["rouge"]).values()]
     assert Scores(ROUGE, np.zeros((40, 4)), signatures).signature == (
-        "rouge-score 0.1.2 | stemmer | F1 | sentences: sentencex 1.0.32 | normalisation NFKC | "
+        f"rouge-score {version('rouge-score')} | stemmer | F1 | sentences: sentencex 1.0.32 | normalisation NFKC | "
         "bootstrap 95% 1000 seed 1 | n=40"
     )
 

@@ -1,4 +1,7 @@
+import json
+import lzma
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +14,8 @@ from tables import for_each
 from pyramidions.scoring import Example
 from pyramidions.scoring.metrics.rouge import Rouge
 from pyramidions.text.normalization import split_sentences
+
+SAMPLE = Path(__file__).parents[3] / "data" / "sample"
 
 
 def document_scores(prediction, *references, **options):
@@ -60,6 +65,13 @@ def test_english_equals_rouge_score_to_the_last_digit(ours, theirs):
     plain = RougeScorer(list(Rouge.figures), use_stemmer=True)
     expected = plain.score("\n".join(split_sentences(reference)), "\n".join(split_sentences(prediction)))
     assert document_scores(prediction, reference) == {name: 100 * expected[name].fmeasure for name in Rouge.figures}
+
+
+def test_a_paper_scores_the_same_with_each_release_of_rouge_score():
+    with lzma.open(SAMPLE / "test.jsonl.xz", "rt") as papers:
+        paper = json.loads(next(papers))
+    scores = document_scores(paper["article"][:1500], paper["abstract"])
+    assert scores == pytest.approx({"rouge1": 52.80528, "rouge2": 26.490066, "rougeL": 29.70297, "rougeLsum": 51.15512})
 
 
 def test_english_has_the_words_that_rouge_score_makes_with_its_stemmer(monkeypatch):
