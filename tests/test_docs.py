@@ -193,6 +193,14 @@ def test_every_command_parses(page: str) -> None:
             *_, run = script.splitlines()
             targets = re.findall(r"\w+", run.partition('run.sh"')[2].removesuffix('"$@"')) or [Path(program).stem]
             subcommand("reproduce", lab).make_context("reproduce", [*targets, *words])
+        elif program == "docker":
+            assert words[0] in ("build", "run"), words
+            if words[0] == "run":
+                image = next(i for i, word in enumerate(words) if word.partition(":")[0] == "pyramidions")
+                subcommand(words[image + 1]).make_context(words[image + 1], words[image + 2 :])
+            for word in words:
+                if word.endswith("="):
+                    assert f"\nARG {word}" in (ROOT / "Dockerfile").read_text(), word
         else:
             assert program in SHELL, program
 

@@ -340,6 +340,21 @@ def test_the_built_wheel_extracts_a_document_in_an_empty_environment(
         (work / "page.html").unlink()
 
 
+def test_the_image_is_built_from_what_is_there_and_runs_the_command_as_no_root(requirements: Requirements) -> None:
+    lines = (ROOT / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
+    copied = [line.split()[1:-1] for line in lines if line.startswith("COPY ") and "--from" not in line]
+    sources = {source for words in copied for source in words}
+    assert all((ROOT / source).exists() for source in sources)
+    ignored, *kept = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
+    assert ignored == "*" and {line[1:] for line in kept if line.startswith("!")} == sources
+    default = dict(line.removeprefix("ARG ").split("=", 1) for line in lines if line.startswith("ARG "))
+    assert default["EXTRA"] in requirements
+    assert f"torch_version={default['TORCH']}\n" in (ROOT / "scripts" / "setup.sh").read_text()
+    assert f"python{default['PYTHON']} " in (ROOT / "scripts" / "setup.sh").read_text()
+    last = [line for line in lines if line.startswith(("USER", "ENTRYPOINT"))]
+    assert last == ["USER 1000", 'ENTRYPOINT ["pyramidions"]']
+
+
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
 def test_a_script_is_executable_and_parses(script: Path) -> None:
     assert os.access(script, os.X_OK)
