@@ -84,6 +84,7 @@ DEV = [
     "pytest-xdist>=3.8,<4",
     "pytest-timeout>=2.4,<3",  # a test that hangs says where
     "hypothesis>=6.150,<7",
+    *("nbclient>=0.10,<0.12", "nbformat>=5.10,<6", "ipykernel>=6.29,<8"),  # run the notebooks of docs/ in a test
     "selenium>=4.20,<5",  # drives Chromium in the tests of pages
     *RAY,
     *TAGS,
