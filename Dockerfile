@@ -1,4 +1,4 @@
-# The command `pyramidions` in an image: it extracts, and writes with pretrained models. docs/install.md has the commands.
+# An image with the command `pyramidions`, which extracts, and writes with pretrained models: see docs/install.md.
 ARG PYTHON=3.11
 
 FROM python:${PYTHON}-slim-bookworm AS build
