@@ -40,6 +40,13 @@ PRETRAINED = [
     "huggingface-hub>=1.0,<3",  # names of models on the hub; 1.0 and 2.0 differ in the library of HTTP only
 ]
 
+# What transformers reads, trains and runs our models with. 5.24 renamed what decoders keep between steps.
+HF = [
+    *PRETRAINED,
+    "transformers>=5.24,<6",
+    "accelerate>=1.10,<2",  # its trainers need it
+]
+
 # What metrics with weights run on: BERTScore, MoverScore, APES, entities.
 METRICS = [
     *PRETRAINED,
@@ -90,6 +97,8 @@ DEV = [
     *TAGS,
     *DOCS,
     *METRICS,  # transformers' LED and BART are also what ours are compared with, in tests
+    *HF,
+    "peft>=0.21,<1",  # adapters of a model under transformers, in a test
     "beautifulsoup4>=4.12,<5",  # reads .html as ours does, in a test
 ]
 
@@ -126,6 +135,7 @@ setup(
         "torch": TORCH,
         "train": TRAIN,
         "pretrained": PRETRAINED,
+        "hf": HF,
         "metrics": METRICS,
         "ray": RAY,
         "tags": TAGS,

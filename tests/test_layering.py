@@ -104,6 +104,8 @@ MAY_IMPORT = {
         *("base", "data", "documents", "extract", "files", "models", "nn", "pages", "text"),
         *("pretrained", "inference"),
     ),
+    # The face that transformers sees; nothing of ours imports it.
+    "pyramidions.hf": ("base", "inference", "models", "nn", "text", "hf"),
     "pyramidions.pretrained": ("base", "files", "models", "nn", "text", "pretrained"),
     "pyramidions.conversion": (
         *("base", "data", "files", "inference", "models", "nn", "pretrained", "scoring", "text"),
@@ -170,6 +172,12 @@ def test_only_the_face_knows_fairseq() -> None:
     knowing = [path for path, imported in IMPORTS.items() if any(is_in(name, "fairseq") for name in imported)]
     inside = [str(path.relative_to(ROOT / "pyramidions")) for path in knowing]
     assert [path for path in inside if not path.startswith("plugin/")] == []
+
+
+def test_only_faces_and_metrics_know_transformers() -> None:
+    knowing = [path for path, imported in IMPORTS.items() if any(is_in(name, "transformers") for name in imported)]
+    inside = [str(path.relative_to(ROOT / "pyramidions")) for path in knowing]
+    assert [path for path in inside if not path.startswith(("hf/", "scoring/"))] == []
 
 
 def test_parts_need_torch_only() -> None:

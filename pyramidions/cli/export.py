@@ -56,10 +56,12 @@ def export(
     The model is a summarizer, an extractor or a language model of characters. CHECKPOINT is a checkpoint of
     fairseq-train, or a folder of them (the best is taken). FOLDER gets the weights (model.safetensors),
     config.json, the tokenizer (sentencepiece.model or tokenizer.json), if the model has one, and a model card
-    (README.md). It appears whole or not at all, and replaces only an older export.
+    (README.md). It appears whole or not at all, and replaces only an older export. After `import pyramidions.hf`,
+    transformers reads an exported summarizer; three small files in FOLDER are for that.
 
-    With --to hf, transformers reads FOLDER: `AutoModelForSeq2SeqLM.from_pretrained("FOLDER")`. Models with pooling, a
-    pointer or other attention than BART, LED, PEGASUS, PEGASUS-X, T5 and LongT5 have no class there.
+    With --to hf, transformers reads FOLDER with its own classes:
+    `AutoModelForSeq2SeqLM.from_pretrained("FOLDER")`. Models with pooling, a pointer or other attention than BART, LED,
+    PEGASUS, PEGASUS-X, T5 and LongT5 have no class there.
 
     \b
     Examples:

@@ -7,6 +7,7 @@ from pyramidions.base import __version__
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.inference.export_folder import WRITTEN_BY
+from pyramidions.inference.for_transformers import searching
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.declared import part_fields
@@ -129,17 +130,7 @@ def _special(model: SavedModel, family: Family) -> dict[str, int]:
 
 def _writing(model: SavedModel, family: Family) -> dict[str, Any]:
     """Return what generation_config.json says, but for tokens."""
-    config = model.config
-    longest = min(lengths_of(model)[1], model.max_target_positions)
-    return {
-        "num_beams": config.decoding_beam,
-        "length_penalty": config.decoding_length_penalty,
-        # Theirs count the first input of the decoder, and the longest the end as well.
-        "max_length": min(config.decoding_max_length + 2, longest),
-        "min_length": config.decoding_min_length + 1,
-        "no_repeat_ngram_size": config.decoding_no_repeat_ngram,
-        "early_stopping": config.decoding_beam > 1,
-    }
+    return searching(model.config, min(lengths_of(model)[1], model.max_target_positions))
 
 
 def _compared(name: str, read: PyramidionConfig, config: PyramidionConfig) -> bool:

@@ -16,8 +16,10 @@ from pyramidions.pretrained.known_families import unknown_family
 from pyramidions.text.tokenizer import ByteLevelTokenizer, SentencePieceTokenizer
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
-#: What an export for transformers may hold beside them.
-OF_TRANSFORMERS = ("generation_config.json", "tokenizer_config.json", "spiece.model", "sentencepiece.bpe.model")
+#: What an export for transformers may hold beside them. Ours of a summarizer hold the first two.
+OF_TRANSFORMERS = ("generation_config.json", "tokenizer_config.json", "spiece.model")
+#: In an export of ours, where transformers finds our classes.
+CODE = "modeling_pyramidions.py"
 #: Fields of its config.json. transformers keeps them when it saves another model: only the hashes tell whose it is.
 WRITTEN_BY, HASHES = "pyramidions_version", "pyramidions_sha256"
 #: In an export of 0.1.0, which lists no files, the first.
@@ -25,7 +27,7 @@ TOKENIZERS = (SentencePieceTokenizer.file_name, ByteLevelTokenizer.file_name)
 #: Instead of an export, a folder may hold checkpoints of fairseq-train; in this order one is chosen.
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
 #: All that an export may hold.
-EXPORTED = (WEIGHTS, CONFIG, CARD, *TOKENIZERS, *OF_TRANSFORMERS)
+EXPORTED = (WEIGHTS, CONFIG, CARD, *TOKENIZERS, *OF_TRANSFORMERS, CODE)
 
 
 def foreign(place: str | Path, family: Any, wanted: Collection[ModelKind] = (SUMMARIZER,)) -> UserError:
@@ -161,7 +163,7 @@ def hashes_for_transformers(config: Path) -> dict[str, str] | None:
     except (OSError, ValueError):
         return None
     hashes = about.get(HASHES) if isinstance(about, dict) and WRITTEN_BY in about else None
-    tokenizers = (TOKENIZERS[1], *OF_TRANSFORMERS[2:])
+    tokenizers = (TOKENIZERS[1], OF_TRANSFORMERS[2])
     known = isinstance(hashes, dict) and any(hashes.keys() == {WEIGHTS, name} for name in tokenizers)
     return hashes if known else None
 

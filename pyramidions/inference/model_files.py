@@ -67,7 +67,7 @@ class FoundFile(NamedTuple):
         if isinstance(model_bytes, Tokenizer):
             return model_bytes
         if self.path.is_dir():
-            return Tokenizer.from_file(self.path / _tokenizer_file(self.settings))
+            return Tokenizer.from_file(self.path / _tokenizer_file(self.path, self.settings))
         if not isinstance(model_bytes, bytes):
             raise UserError(f"The tokenizer in {self.path} must be bytes, but is {shown(model_bytes)}.")
         try:
@@ -210,7 +210,7 @@ def _from_export(folder: Path, wanted: tuple[ModelKind, ...]) -> FoundFile:
     require(folder, CONFIG)
     about = read_config(folder / CONFIG, wanted=wanted)
     kind = _kind(about)
-    require(folder, WEIGHTS, *([] if kind is LANGUAGE_MODEL else [_tokenizer_file(about)]))
+    require(folder, WEIGHTS, *([] if kind is LANGUAGE_MODEL else [_tokenizer_file(folder, about)]))
     _refuse_other(folder, kind, wanted)
     check_hashes(folder, about.get("sha256", {}))
     try:
@@ -225,8 +225,12 @@ def _kind(about: Mapping[str, Any]) -> ModelKind:
     return KINDS[about.get("kind", SUMMARIZER.name)]
 
 
-def _tokenizer_file(about: Mapping[str, Any]) -> str:
-    return next((name for name in TOKENIZERS if name in about.get("sha256", {})), TOKENIZERS[0])
+def _tokenizer_file(folder: Path, about: Mapping[str, Any]) -> str:
+    hashes = about.get("sha256", {})
+    # transformers writes no hashes.
+    return next(
+        (name for name in TOKENIZERS if (name in hashes if hashes else (folder / name).is_file())), TOKENIZERS[0]
+    )
 
 
 def _refuse_other(path: Path, kind: ModelKind, wanted: tuple[ModelKind, ...]) -> None:

@@ -17,6 +17,8 @@ from pyramidions.extract.selection import MMR_WEIGHT, Redundancy
 from pyramidions.files.atomic import atomic_folder, sync
 from pyramidions.inference.export_folder import CARD, CONFIG, WEIGHTS, refuse_foreign
 from pyramidions.inference.filling import building, fill
+from pyramidions.inference.for_transformers import config_fields
+from pyramidions.inference.for_transformers import files as files_for_transformers
 from pyramidions.inference.model_files import WINDOW, FoundFile, find_file
 from pyramidions.inference.model_kinds import EXTRACTOR, LANGUAGE_MODEL, SUMMARIZER, ModelKind
 from pyramidions.models import (
@@ -196,7 +198,7 @@ def _summarizer(found: FoundFile) -> SavedModel:
             raise UserError(f"`queries` must be true or false, but is {shown(queries)}.")
         if not isinstance(prefix, str):
             raise UserError(f"`source_prefix` must be a text, but is {shown(prefix)}.")
-        config = _config(PyramidionConfig, found)
+        config = described_config(PyramidionConfig, found.config, found.written, source)
         markers = {"marker_idx": tokenizer.marker_id, "name_end_idx": tokenizer.name_end_id}
         transformer = build(config, tokenizer.vocab_size, PAD, max_target_positions=target, **markers)
     rename_from_0_1(found.weights)
@@ -214,18 +216,28 @@ def _extractor(found: FoundFile) -> SavedExtractor:
     with building(found.path):
         check_lengths(source, LONGEST_TEXT)
         check(selection, get_type_hints(SavedExtractor, include_extras=True))
-        config = _config(ExtractorConfig, found)
+        config = described_config(ExtractorConfig, found.config, found.written, source)
         ranker = build_extractor(config, tokenizer.vocab_size, tokenizer.marker_id, PAD)
     fill(ranker, found.weights, found.path)
     return SavedExtractor(ranker, config, tokenizer, source, **selection)
 
 
-def _config(kind: type[Encoding], found: FoundFile) -> Encoding:
-    config = config_as_written(kind, found.config, found.written)
+def described_config(kind: type[Encoding], fields: Mapping[str, Any], written: Any, source: int) -> Encoding:
+    """Return the config that a file describes, in today's meaning.
+
+    Args:
+        kind: of the config.
+        fields: by name.
+        written: the format that the file records; None if it records none.
+        source: most tokens of a document, as the task tells the model in training.
+
+    Raises:
+        UserError: a field breaks a rule.
+    """
+    config = config_as_written(kind, fields, written)
     if config.max_source_positions is not None:
         check_lengths(config.max_source_positions, LONGEST_TEXT)
-    # As the task tells the model in training.
-    return replace(config, max_source_positions=found.settings.get("max_source_positions"))
+    return replace(config, max_source_positions=source)
 
 
 def _language_model(found: FoundFile) -> SavedLanguageModel:
@@ -253,6 +265,13 @@ def _window(found: FoundFile) -> int:
     return int(window)
 
 
+def description(model: SavedModel | SavedExtractor | SavedLanguageModel) -> dict[str, Any]:
+    """Return what config.json of an export says of a model, but for the hashes of files."""
+    theirs = config_fields(model) if isinstance(model, SavedModel) else {}
+    about = {"format": FORMAT, "kind": model.kind.name, "model": asdict(model.config), **model.settings()}
+    return {**theirs, **about}
+
+
 @checked
 def export_model(model: SavedModel | SavedExtractor | SavedLanguageModel, folder: str | Path, card: str) -> None:
     """Write a model as a folder of files that need no pickle; it appears whole or not at all.
@@ -277,12 +296,11 @@ def export_model(model: SavedModel | SavedExtractor | SavedLanguageModel, folder
     if not isinstance(model, SavedLanguageModel):
         files[model.tokenizer.file_name] = model.tokenizer.model_bytes
     about = {
-        "format": FORMAT,
-        "kind": model.kind.name,
-        "model": asdict(model.config),
-        **model.settings(),
+        **description(model),
         "sha256": {name: sha256(content).hexdigest() for name, content in files.items()},
     }
+    if isinstance(model, SavedModel):
+        files |= files_for_transformers(model)
     files |= {CONFIG: (json.dumps(about, indent=1) + "\n").encode(), CARD: card.encode()}
     write_export(folder, files)
 

@@ -22,7 +22,8 @@ def test_an_export_holds_plain_files_and_a_card(data: DataFolder, checkpoint: Pa
     for _ in range(2):  # an older export is replaced
         done = run("pyramidions", "export", checkpoint.parent, tmp_path / "model", *flags)
         assert done.returncode == 0, done.stdout
-    assert done.stdout.endswith("model: README.md, config.json, model.safetensors, sentencepiece.model\n")
+    names = "README.md, config.json, generation_config.json, model.safetensors, modeling_pyramidions.py"
+    assert done.stdout.endswith(f"model: {names}, sentencepiece.model, tokenizer_config.json\n")
     card = (tmp_path / "model" / "README.md").read_text()
     assert "\n---\n\n# model\n" in card and "## Licence\n\nCC BY 4.0\n" in card
     assert "| pooling | soft_topk: 64 vectors after layer 2, 16 vectors after layer 3 |" in card

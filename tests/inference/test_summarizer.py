@@ -98,8 +98,11 @@ def test_an_exported_model_writes_the_same_and_holds_each_weight_once(
     assert sorted(path.name for path in exported.iterdir()) == [
         "README.md",
         "config.json",
+        "generation_config.json",
         "model.safetensors",
+        "modeling_pyramidions.py",
         "sentencepiece.model",
+        "tokenizer_config.json",
     ]
     ours, again = (each.summarize(articles[:3], **SHORT) for each in (summarizer, Summarizer.from_pretrained(exported)))
     assert ours == again

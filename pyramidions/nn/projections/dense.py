@@ -102,6 +102,8 @@ class DenseProjections(Projections):
         return self._heads(self._keys(x)), self._heads(self.v_proj(x))
 
     def strided_keys_values(self, x: Tensor, stride: int) -> tuple[Tensor, Tensor]:
+        if self._is_wrapped:
+            return super().strided_keys_values(x, stride)
         batch, heads = len(x), self.num_heads
         # (B, Lk, D) -> (B, Lk/s, s, D) -> (s, B * Lk/s, D)
         rows = pad_to_multiple(x, stride, dim=1).unflatten(1, (-1, stride)).movedim(2, 0).flatten(1, 2)
@@ -118,6 +120,11 @@ class DenseProjections(Projections):
     def _keys(self) -> HeadsLinear:
         return self.q_proj if self.k_proj is None else self.k_proj
 
+    @property
+    def _is_wrapped(self) -> bool:
+        """Whether a layer stands inside another one, such as an adapter, whose products its weights do not tell."""
+        return not all(hasattr(each, "added") for each in (self.q_proj, self._keys, self.v_proj))
+
     def output(self, mixed: Tensor) -> Tensor:
         if self.out_proj is None:
             raise ValueError("These projections have no output.")
@@ -125,7 +132,7 @@ class DenseProjections(Projections):
 
     def reads_unprojected(self, queries: int) -> bool:
         # H queries of D numbers instead of one of E, but no D x D products for L keys and L values.
-        return queries * self.num_heads <= self.q_proj.in_features
+        return not self._is_wrapped and queries * self.num_heads <= self.q_proj.in_features
 
     def scores(self, rows: Tensor, x: Tensor) -> Tensor:
         # (B, H, G, E), (H, E, D), (H, E)

@@ -1,0 +1,196 @@
+"""A tokenizer of ours with the interface of transformers."""
+
+from itertools import groupby
+from pathlib import Path
+from typing import Any, ClassVar
+
+from transformers import PreTrainedTokenizer
+
+from pyramidions.base.errors import UserError
+from pyramidions.inference import SavedModel
+from pyramidions.inference.for_transformers import TOKENIZER_MAP, tokenizer_fields
+from pyramidions.text.tokenizer import (
+    EOS,
+    SPECIALS,
+    UNK,
+    ByteLevelTokenizer,
+    SentencePieceTokenizer,
+    Tokenizer,
+)
+
+_SPECIAL_TOKENS = dict(zip(("bos_token", "pad_token", "eos_token", "unk_token"), SPECIALS, strict=True))
+
+
+class PyramidionsTokenizer(PreTrainedTokenizer):
+    """Turns texts into the ids that our own tokenizer makes of them.
+
+    A document gets the source prefix in front, and `</s>` behind; a summary (``text_target``) has no source prefix. For
+    a model that answers queries, call it with the query and the document: the query ends with `</s>`, too. No text is
+    read as a special piece. Batches are padded on the right.
+
+    Args:
+        sentencepiece_file: sentencepiece.model.
+        byte_level_file: tokenizer.json, in place of it.
+        tokenizer: of ours, in place of both.
+        source_prefix: stands before each document, as "summarize: " does in T5.
+        queries: the model answers queries.
+        max_target_positions: most tokens of a summary, for truncation; None for ``model_max_length``.
+        others: as in transformers; ``model_max_length`` is the most tokens of a document, all that stands around it
+            included.
+
+    Raises:
+        UserError: there is no file, or it is damaged, or special tokens are not `<s>`, `<pad>`, `</s>` and `<unk>`.
+    """
+
+    vocab_files_names: dict[str, str] = {  # noqa: RUF012  (the base class has it of instances)
+        "sentencepiece_file": SentencePieceTokenizer.file_name,
+        "byte_level_file": ByteLevelTokenizer.file_name,
+    }
+    model_input_names: list[str] = ["input_ids", "attention_mask"]  # noqa: RUF012
+    _auto_map: ClassVar[dict[str, Any]] = TOKENIZER_MAP
+
+    def __init__(
+        self,
+        sentencepiece_file: str | None = None,
+        byte_level_file: str | None = None,
+        tokenizer: Tokenizer | None = None,
+        source_prefix: str = "",
+        queries: bool = False,
+        max_target_positions: int | None = None,
+        **others: Any,
+    ) -> None:
+        file = sentencepiece_file or byte_level_file
+        if tokenizer is None and file is None:
+            names = " or ".join(self.vocab_files_names.values())
+            raise UserError(f"A tokenizer must have a file {names}, but has none.")
+        self._ours = tokenizer or Tokenizer.from_file(str(file))
+        self._ids = {name: number for number, name in enumerate(self._ours.pieces())}
+        self._special = {i for name, i in self._ids.items() if name in SPECIALS} | {
+            i for i in (self._ours.marker_id, self._ours.name_end_id) if i is not None
+        }
+        self.source_prefix = source_prefix
+        self.queries = queries
+        self.max_target_positions = max_target_positions
+        self._reads = True
+        for name, piece in _SPECIAL_TOKENS.items():
+            if (given := str(others.setdefault(name, piece))) != piece:
+                raise UserError(f"`{name}` must be {piece}, but is {given!r}.")
+        others.setdefault("split_special_tokens", True)
+        # Which it would look for in tokenizer.json.
+        others.pop("tokenizer_file", None)
+        said = {"source_prefix": source_prefix, "queries": queries, "max_target_positions": max_target_positions}
+        super().__init__(token_type_ids_include_special_tokens=False, **said, **others)
+
+    def __call__(self, *texts: Any, **others: Any) -> Any:
+        """Tokenize texts, as in transformers; summaries are truncated to ``max_target_positions``."""
+        if (most := self.max_target_positions) is not None:
+            others.setdefault("max_target_length", min(most, others.get("max_length") or most))
+        return super().__call__(*texts, **others)
+
+    @classmethod
+    def from_saved(cls, model: SavedModel) -> "PyramidionsTokenizer":
+        """Return the tokenizer of a model that `load_model` read."""
+        return cls(tokenizer=model.tokenizer, **tokenizer_fields(model))
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of pieces, the special ones included."""
+        return len(self._ids)
+
+    def get_vocab(self) -> dict[str, int]:
+        """Return the ids of all pieces."""
+        return dict(self._ids)
+
+    def build_inputs_with_special_tokens(
+        self, token_ids_0: list[int], token_ids_1: list[int] | None = None
+    ) -> list[int]:
+        """Return ids as the model reads them.
+
+        Args:
+            token_ids_0: of a document or a summary; of the query, if there is one.
+            token_ids_1: of the document behind the query.
+
+        Raises:
+            UserError: the model needs a query and there is none, or the other way round.
+        """
+        if not self._reads:
+            return self._ours.framed(token_ids_0)
+        if self.queries and token_ids_1 is None:
+            raise UserError("The model answers queries: give the query, and the document as `text_pair`.")
+        if not self.queries and token_ids_1 is not None:
+            raise UserError("`text_pair` must not be given: the model was trained without queries.")
+        before = self._ours.encode(self.source_prefix)
+        if token_ids_1 is None:
+            return self._ours.framed(token_ids_0, before)
+        return self._ours.framed(token_ids_1, [*before, *token_ids_0, EOS])
+
+    def prepare_for_model(self, ids: list[int], pair_ids: list[int] | None = None, *others: Any, **more: Any) -> Any:
+        """Truncate, frame and pad ids; a query has no markers."""
+        if pair_ids is not None:
+            ids = [i for i in ids if i not in self._special] or [UNK]
+        return super().prepare_for_model(ids, pair_ids, *others, **more)
+
+    def num_special_tokens_to_add(self, pair: bool = False) -> int:
+        """Return the number of tokens around a text, or around a query and a document."""
+        around = len(self._ours.prefix) + 1 + pair
+        return around + (len(self._ours.encode(self.source_prefix)) if self._reads else 0)
+
+    def get_special_tokens_mask(
+        self, token_ids_0: list[int], token_ids_1: list[int] | None = None, already_has_special_tokens: bool = False
+    ) -> list[int]:
+        """Return 1 for each special piece, 0 for others."""
+        whole = already_has_special_tokens
+        ids = token_ids_0 if whole else self.build_inputs_with_special_tokens(token_ids_0, token_ids_1)
+        return [int(i in self._special) for i in ids]
+
+    def convert_tokens_to_string(self, tokens: list[str]) -> str:
+        """Return the text of pieces."""
+        return self._ours.decode_pieces(tokens)
+
+    def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str]:
+        """Write the file of our tokenizer; return its path."""
+        before = f"{filename_prefix}-" if filename_prefix else ""
+        path = Path(save_directory) / f"{before}{self._ours.file_name}"
+        path.write_bytes(self._ours.model_bytes)
+        return (str(path),)
+
+    @classmethod
+    def register_for_auto_class(cls, auto_class: Any = None) -> None:
+        """Do nothing, as that of the config."""
+
+    def _tokenize(self, text: str, **_: Any) -> list[str]:
+        return self._ours.encode_as_pieces(text)
+
+    def _convert_token_to_id(self, token: str) -> int:
+        return self._ids.get(token, UNK)
+
+    def _convert_id_to_token(self, index: int) -> str:
+        return self._ours.names([index])[0]
+
+    def _decode(
+        self,
+        token_ids: int | list[int],
+        skip_special_tokens: bool = False,
+        clean_up_tokenization_spaces: bool | None = None,
+        **_: Any,
+    ) -> str:
+        ids = [token_ids] if isinstance(token_ids, int) else token_ids
+        if skip_special_tokens:
+            text = self._ours.decode(ids)
+        else:
+            runs = groupby(ids, key=(self._special - {UNK}).__contains__)
+            text = "".join("".join(self._ours.names(run)) if named else self._ours.decode(run) for named, run in runs)
+        return self.clean_up_tokenization(text) if clean_up_tokenization_spaces else text
+
+    def _add_tokens(self, new_tokens: Any, special_tokens: bool = False) -> int:
+        for token in new_tokens or []:
+            if str(token) not in self._ids:
+                raise UserError(f"The vocabulary must stay the {self.vocab_size:,} pieces, but {str(token)!r} is none.")
+        return super()._add_tokens(new_tokens, special_tokens)
+
+    # transformers calls these around `text_target`.
+    def _switch_to_target_mode(self) -> None:
+        self._reads = False
+
+    def _switch_to_input_mode(self) -> None:
+        self._reads = True

@@ -1,0 +1,105 @@
+"""What an export of a summarizer holds for transformers, which reads it with the classes of `pyramidions.hf`."""
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyramidions.inference.export_folder import CODE, OF_TRANSFORMERS
+from pyramidions.models import PyramidionConfig
+from pyramidions.text.tokenizer import BOS, EOS, PAD
+
+if TYPE_CHECKING:
+    from pyramidions.inference.saved_model import SavedModel
+
+#: How transformers calls our models.
+MODEL_TYPE = "pyramidions"
+MODEL, CONFIG, TOKENIZER = "PyramidionsForConditionalGeneration", "PyramidionsConfig", "PyramidionsTokenizer"
+#: Where `trust_remote_code` finds the classes.
+_MODULE = CODE.removesuffix(".py")
+AUTO_MAP = {"AutoConfig": f"{_MODULE}.{CONFIG}", "AutoModelForSeq2SeqLM": f"{_MODULE}.{MODEL}"}
+TOKENIZER_MAP = {"AutoTokenizer": [f"{_MODULE}.{TOKENIZER}", None]}
+#: What that file says.
+CODE_TEXT = f'''\
+"""Tells transformers, with `trust_remote_code=True`, where the classes of this model are."""
+
+try:
+    from pyramidions.hf import {CONFIG}, {MODEL}, {TOKENIZER}
+except ModuleNotFoundError as error:
+    if error.name not in ("pyramidions", "pyramidions.hf"):
+        raise
+    raise ImportError("The model needs the library pyramidions: `pip install 'pyramidions[hf]'` brings it.") from None
+'''
+
+
+def config_fields(model: "SavedModel") -> dict[str, Any]:
+    """Return the fields that transformers needs in config.json beside ours."""
+    tokenizer = model.tokenizer
+    return {
+        "model_type": MODEL_TYPE,
+        "architectures": [MODEL],
+        "auto_map": AUTO_MAP,
+        "vocab_size": tokenizer.vocab_size,
+        "prefix": list(tokenizer.prefix),
+        "marker_id": tokenizer.marker_id,
+        "name_end_id": tokenizer.name_end_id,
+    }
+
+
+def tokenizer_fields(model: "SavedModel") -> dict[str, Any]:
+    """Return how the tokenizer of transformers reads a text, beside what the tokenizer's own file says."""
+    return {
+        "model_max_length": model.max_source_positions,
+        "max_target_positions": model.max_target_positions,
+        "source_prefix": model.source_prefix,
+        "queries": model.queries,
+    }
+
+
+def generation_fields(config: PyramidionConfig, target: int, prefix: Sequence[int]) -> dict[str, Any]:
+    """Return the decoding settings of a model as those of `generate`. Padding is never written.
+
+    Args:
+        config: of the model.
+        target: most tokens of a summary, its end included.
+        prefix: tokens that each summary begins with; only one can be forced.
+    """
+    return {
+        "bos_token_id": BOS,
+        "pad_token_id": PAD,
+        "eos_token_id": EOS,
+        "decoder_start_token_id": EOS,
+        **searching(config, target + 1),
+        "forced_eos_token_id": EOS,
+        **({"forced_bos_token_id": prefix[0]} if len(prefix) == 1 else {}),
+        "suppress_tokens": [PAD],
+    }
+
+
+def searching(config: PyramidionConfig, longest: int) -> dict[str, Any]:
+    """Return how `generate` searches by default.
+
+    Args:
+        config: of the model.
+        longest: most tokens of a summary, with what the decoder starts from and the end.
+    """
+    # Theirs count the first input of the decoder, and the longest the end as well.
+    most = min(config.decoding_max_length + 2, longest)
+    return {
+        "num_beams": config.decoding_beam,
+        "length_penalty": config.decoding_length_penalty,
+        "max_length": most,
+        "min_length": min(config.decoding_min_length + 1, most - 1),
+        "no_repeat_ngram_size": config.decoding_no_repeat_ngram,
+        "early_stopping": config.decoding_beam > 1,
+    }
+
+
+def files(model: "SavedModel") -> dict[str, bytes]:
+    """Return the files for transformers beside config.json, weights and tokenizer, by their names."""
+    reading = {"tokenizer_class": TOKENIZER, "auto_map": TOKENIZER_MAP, **tokenizer_fields(model)}
+    writing = generation_fields(model.config, model.max_target_positions, model.tokenizer.prefix)
+    said = dict(zip(OF_TRANSFORMERS, (writing, reading), strict=False))
+    return {
+        CODE: CODE_TEXT.encode(),
+        **{name: f"{json.dumps(fields, indent=1)}\n".encode() for name, fields in said.items()},
+    }

@@ -1,0 +1,191 @@
+"""transformers reads what `pyramidions export` wrote, and `pyramidions` reads what transformers saved."""
+
+import json
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import small_extractor
+import torch
+from kinds_of_summarizers import KINDS, TEXTS, model_of
+from safetensors.torch import load_file, save_file
+from small_pretrained import model_of as pretrained_model
+from small_pretrained import save
+from tables import for_each
+from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
+
+from pyramidions import SavedModel, Summarizer, export_model, load_model
+from pyramidions.base.errors import UserError
+from pyramidions.hf import PyramidionsConfig, PyramidionsForConditionalGeneration, PyramidionsTokenizer
+from pyramidions.inference.export_folder import check_export
+
+ROOT = Path(__file__).parents[2]
+SHORT = {"beam": 1, "min_len": 3, "max_len": 8}
+
+
+def exported(saved: SavedModel, folder: Path) -> Path:
+    export_model(saved, folder, "# A model\n")
+    return folder
+
+
+def write_with(folder: Path) -> list[str]:
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForSeq2SeqLM.from_pretrained(folder)
+    batch = tokenizer(TEXTS, padding=True, truncation=True, return_tensors="pt")
+    written: list[str] = tokenizer.batch_decode(
+        model.generate(**batch, num_beams=1, min_length=4, max_length=10), skip_special_tokens=True
+    )
+    return written
+
+
+@for_each("kind", KINDS)
+def test_auto_classes_read_an_export_and_what_they_save_is_read_again(kind: str, tmp_path: Path) -> None:
+    saved = model_of(kind)
+    folder, again = exported(saved, tmp_path / f"{kind} export"), tmp_path / f"{kind} again"
+    assert type(AutoConfig.from_pretrained(folder)) is PyramidionsConfig
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForSeq2SeqLM.from_pretrained(folder)
+    assert type(tokenizer) is PyramidionsTokenizer and type(model) is PyramidionsForConditionalGeneration
+    assert not model.training
+    own = saved.transformer.state_dict()
+    assert model.state_dict().keys() == own.keys()
+    assert all(value.equal(own[name]) for name, value in model.state_dict().items())
+    model.save_pretrained(again)
+    tokenizer.save_pretrained(again)
+    # As in an export, a weight with several names is written once, under the same one.
+    assert load_file(again / "model.safetensors").keys() == load_file(folder / "model.safetensors").keys()
+    ours = [summary.text for summary in Summarizer(saved, "cpu").summarize(TEXTS, **SHORT)]
+    assert [summary.text for summary in Summarizer.from_pretrained(again, "cpu").summarize(TEXTS, **SHORT)] == ours
+    assert write_with(folder) == write_with(again) == ours
+    assert load_model(again).config == load_model(folder).config == saved.config
+    check_export(again)
+
+
+@for_each("family", ["bart", "led", "pegasus", "t5", "longt5"])
+def test_pretrained_models_go_through_our_export(family: str, tmp_path: Path) -> None:
+    pretrained = load_model(save(pretrained_model(family), tmp_path / family))
+    folder, again = exported(pretrained, tmp_path / f"{family} export"), tmp_path / f"{family} again"
+    AutoModelForSeq2SeqLM.from_pretrained(folder).save_pretrained(again)
+    AutoTokenizer.from_pretrained(folder).save_pretrained(again)
+    texts = [summary.text for summary in Summarizer(pretrained, "cpu").summarize(TEXTS, no_repeat_ngram=0, **SHORT)]
+    assert write_with(folder) == write_with(again) == texts
+    read = load_model(again)
+    assert (read.tokenizer.prefix, read.origin) == (pretrained.tokenizer.prefix, pretrained.origin)
+
+
+def test_an_export_holds_what_transformers_needs(tmp_path: Path) -> None:
+    folder = exported(model_of("pooled", prefix="summarize:"), tmp_path / "model")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        *("README.md", "config.json", "generation_config.json", "model.safetensors", "modeling_pyramidions.py"),
+        *("sentencepiece.model", "tokenizer_config.json"),
+    ]
+    about = json.loads((folder / "config.json").read_text())
+    assert (about["model_type"], about["architectures"]) == ("pyramidions", ["PyramidionsForConditionalGeneration"])
+    assert about["auto_map"]["AutoModelForSeq2SeqLM"] == "modeling_pyramidions.PyramidionsForConditionalGeneration"
+    assert json.loads((folder / "tokenizer_config.json").read_text())["source_prefix"] == "summarize:"
+    # An older export is replaced, and a folder that transformers saved, too.
+    exported(model_of("vanilla"), folder)
+    AutoModelForSeq2SeqLM.from_pretrained(folder).save_pretrained(tmp_path / "again")
+    exported(model_of("vanilla"), tmp_path / "again")
+
+
+def test_models_of_other_kinds_have_nothing_for_transformers(tmp_path: Path) -> None:
+    folder = small_extractor.exported(tmp_path / "model")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        *("README.md", "config.json", "model.safetensors", "sentencepiece.model"),
+    ]
+    assert "model_type" not in json.loads((folder / "config.json").read_text())
+    with pytest.raises(UserError) as error:
+        PyramidionsConfig.from_pretrained(folder)
+    assert str(error.value) == "`kind` must be summarizer for transformers, but is 'extractor'."
+
+
+REMOTE = """
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("model", trust_remote_code=True)
+model = AutoModelForSeq2SeqLM.from_pretrained("model", trust_remote_code=True)
+print(tokenizer.decode(model.generate(**tokenizer("bees fly", return_tensors="pt"), num_beams=1)[0]))
+model.save_pretrained("again")
+tokenizer.save_pretrained("again")
+"""
+
+
+def test_trusted_code_finds_the_classes_without_our_import(tmp_path: Path) -> None:
+    folder = exported(model_of("pooled"), tmp_path / "model")
+    done = subprocess.run(
+        [sys.executable, "-c", REMOTE],
+        env={**os.environ, "HF_MODULES_CACHE": str(tmp_path / "modules"), "HF_HUB_OFFLINE": "1"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("</s>") and done.stdout.endswith("</s>\n")
+    # No code of ours is copied.
+    names = {path.name for path in folder.iterdir()} - {"README.md"}
+    assert {path.name for path in (tmp_path / "again").iterdir()} == names
+
+
+def test_without_pyramidions_the_trusted_code_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = exported(model_of("vanilla"), tmp_path / "model") / "modeling_pyramidions.py"
+    monkeypatch.delitem(sys.modules, "pyramidions.hf")
+    monkeypatch.setitem(sys.modules, "pyramidions", None)
+    with pytest.raises(ImportError) as error:
+        runpy.run_path(str(code))
+    sentence = "The model needs the library pyramidions: `pip install 'pyramidions[hf]'` brings it."
+    assert str(error.value) == sentence
+
+
+def test_an_older_export_is_written_anew_or_taken_as_a_saved_model(tmp_path: Path) -> None:
+    saved = model_of("pooled pointer")
+    folder = exported(saved, tmp_path / "old")
+    about = json.loads((folder / "config.json").read_text())
+    for name in ("model_type", "architectures", "auto_map", "vocab_size", "prefix", "marker_id", "name_end_id"):
+        del about[name]
+    (folder / "config.json").write_text(json.dumps(about))
+    for name in ("generation_config.json", "modeling_pyramidions.py", "tokenizer_config.json"):
+        (folder / name).unlink()
+    with pytest.raises(UserError) as error:
+        PyramidionsForConditionalGeneration.from_pretrained(folder)
+    assert str(error.value) == (
+        "`vocab_size` must be in config.json, which exports of older releases lack: `pyramidions export OLD NEW` "
+        "writes them anew."
+    )
+    model = PyramidionsForConditionalGeneration.from_saved(load_model(folder))
+    batch = PyramidionsTokenizer.from_saved(load_model(folder))(TEXTS, padding=True, return_tensors="pt")
+    prefix = torch.tensor([[2, 9]] * 3)
+    logits = model(**batch, decoder_input_ids=prefix).logits
+    torch.testing.assert_close(logits, saved.transformer(batch["input_ids"], prefix))
+    exported(load_model(folder), tmp_path / "new")
+    assert type(AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "new")) is PyramidionsForConditionalGeneration
+
+
+def test_weights_and_settings_that_do_not_fit_are_told(tmp_path: Path) -> None:
+    folder = exported(model_of("vanilla"), tmp_path / "model")
+    weights = load_file(folder / "model.safetensors")
+    name = "encoder.layers.0.sublayers.feed_forward.norm.weight"
+    save_file({**weights, "more": torch.zeros(1)}, folder / "model.safetensors", {"format": "pt"})
+    for changed, wrong in (
+        ({**weights, "more": torch.zeros(1)}, "more has no place in the model."),
+        ({key: value for key, value in weights.items() if key != name}, f"{name} is missing."),
+    ):
+        save_file(changed, folder / "model.safetensors", {"format": "pt"})
+        with pytest.raises(UserError) as error:
+            AutoModelForSeq2SeqLM.from_pretrained(folder)
+        assert str(error.value) == f"The weights of {folder} do not fit its settings: {wrong}"
+    about = json.loads((folder / "config.json").read_text())
+    for changes, sentence in (
+        ({"pooling_lengths": "7"}, "`pooling_lengths` must"),
+        ({"tag_dim": 2}, "`tag_dim` must be 0 for transformers, whose texts have no tags, but is 2."),
+        ({"widht": 2}, "The model has no field 'widht'."),
+    ):
+        model = {**about["model"], **changes}
+        (folder / "config.json").write_text(json.dumps({**about, "model": model}))
+        with pytest.raises(UserError) as error:
+            AutoModelForSeq2SeqLM.from_pretrained(folder)
+        assert str(error.value).startswith(sentence)

@@ -1,0 +1,119 @@
+"""Texts have the same ids under transformers as without."""
+
+from pathlib import Path
+
+import pytest
+from kinds_of_summarizers import TEXTS, model_of
+from small_tokenizers import SENTENCES
+from tables import for_each
+
+from pyramidions import SavedModel
+from pyramidions.base.errors import UserError
+from pyramidions.hf import PyramidionsTokenizer
+from pyramidions.inference.reader import Reader
+
+# Without markers, with markers, byte-level, and with a prefix.
+MODELS = [
+    {"kind": "vanilla"},
+    {"kind": "pooled"},
+    {"kind": "vanilla", "byte_level": True},
+    {"kind": "vanilla", "prefix": "summarize:"},
+    {"kind": "vanilla", "prefix": "summarize:", "byte_level": True},
+]
+
+
+def our_ids(saved: SavedModel, text: str, query: str | None = None, most: int = 64) -> list[int]:
+    reader = Reader(saved.tokenizer, most, saved.queries, saved.source_prefix).asking(query)
+    document = reader.head(text, "the text")
+    return saved.tokenizer.framed(saved.tokenizer.ids_of(document.tokens), document.query)
+
+
+@for_each("which", MODELS)
+def test_ids_are_those_that_our_summarizer_reads(which: dict[str, object]) -> None:
+    saved = model_of(**which)  # type: ignore[arg-type]
+    tokenizer = PyramidionsTokenizer.from_saved(saved)
+    for text in (*SENTENCES[:6], "Two sentences. And </s> with <pad>.", "Ünknown ☃ 字"):
+        assert tokenizer(text, truncation=True)["input_ids"] == our_ids(saved, text)
+    long = " ".join(SENTENCES)
+    assert tokenizer(long, truncation=True)["input_ids"] == our_ids(saved, long)
+    assert tokenizer(long, truncation=True, max_length=20)["input_ids"] == our_ids(saved, long, most=20)
+
+
+@for_each("which", MODELS)
+def test_summaries_are_decoded_as_ours_are(which: dict[str, object]) -> None:
+    saved = model_of(**which)  # type: ignore[arg-type]
+    tokenizer = PyramidionsTokenizer.from_saved(saved)
+    ids = [2, *saved.tokenizer.framed(saved.tokenizer.encode("Bees fly fast. A dog jumps.")), 1, 1]
+    assert (
+        tokenizer.decode(ids, skip_special_tokens=True) == saved.tokenizer.decode(ids) == "Bees fly fast. A dog jumps."
+    )
+    whole = tokenizer.decode(ids)
+    assert whole.startswith("</s>") and whole.endswith("</s><pad><pad>")
+    assert tokenizer.decode(5) == saved.tokenizer.decode([5])
+    assert tokenizer.convert_tokens_to_ids(tokenizer.convert_ids_to_tokens(ids)) == ids
+    assert len(tokenizer) == tokenizer.vocab_size == saved.tokenizer.vocab_size
+
+
+def test_a_batch_is_padded_on_the_right() -> None:
+    tokenizer = PyramidionsTokenizer.from_saved(model_of("vanilla"))
+    batch = tokenizer(TEXTS, padding=True)
+    lengths = [len(tokenizer(text)["input_ids"]) for text in TEXTS]
+    for ids, mask, length in zip(batch["input_ids"], batch["attention_mask"], lengths, strict=True):
+        assert len(ids) == max(lengths) and set(ids[length:]) <= {1}
+        assert mask == [1] * length + [0] * (max(lengths) - length)
+    assert sorted(batch) == ["attention_mask", "input_ids"]
+
+
+def test_a_summary_has_no_source_prefix_and_its_own_greatest_length() -> None:
+    saved = model_of("vanilla", prefix="summarize:", byte_level=True)
+    tokenizer = PyramidionsTokenizer.from_saved(saved)
+    text = " ".join(SENTENCES[:6])
+    pair = tokenizer(text, text_target=text, truncation=True)
+    assert (len(pair["input_ids"]), len(pair["labels"])) == (64, 24)
+    assert pair["labels"] == [0, *saved.tokenizer.encode(text)[:22], 2]
+    assert tokenizer(text, truncation=True)["input_ids"] == pair["input_ids"]
+    assert tokenizer(text_target="a bee")["input_ids"] == saved.tokenizer.framed(saved.tokenizer.encode("a bee"))
+
+
+@for_each("kind", ["vanilla", "pooled"])
+def test_a_query_stands_before_its_document(kind: str) -> None:
+    saved = model_of(kind, queries=True, prefix="answer:")
+    tokenizer = PyramidionsTokenizer.from_saved(saved)
+    long = " ".join(SENTENCES)
+    for text in (TEXTS[0], long):
+        found = tokenizer("What flies? Who?", text, truncation="only_second")["input_ids"]
+        assert found == our_ids(saved, text, "What flies? Who?")
+    with pytest.raises(
+        UserError, match="^The model answers queries: give the query, and the document as `text_pair`.$"
+    ):
+        tokenizer(TEXTS[0])
+    with pytest.raises(UserError, match="^`text_pair` must not be given: the model was trained without queries.$"):
+        PyramidionsTokenizer.from_saved(model_of(kind))("What flies?", TEXTS[0])
+
+
+@for_each("which", MODELS)
+def test_a_tokenizer_is_saved_and_read_again(which: dict[str, object], tmp_path: Path) -> None:
+    tokenizer = PyramidionsTokenizer.from_saved(model_of(**which))  # type: ignore[arg-type]
+    folder = tmp_path / "-".join(map(str, which.values()))
+    tokenizer.save_pretrained(folder)
+    again = PyramidionsTokenizer.from_pretrained(folder)
+    text = " ".join(SENTENCES)
+    assert again(text, truncation=True) == tokenizer(text, truncation=True)
+    assert again(text_target=text, truncation=True) == tokenizer(text_target=text, truncation=True)
+    assert (again.source_prefix, again.model_max_length) == (tokenizer.source_prefix, 64)
+
+
+def test_the_vocabulary_stays_as_it_is(tmp_path: Path) -> None:
+    tokenizer = PyramidionsTokenizer.from_saved(model_of("vanilla"))
+    assert tokenizer.add_tokens(["<pad>"]) == 0
+    with pytest.raises(UserError) as error:
+        tokenizer.add_tokens(["<new>"])
+    assert str(error.value) == "The vocabulary must stay the 90 pieces, but '<new>' is none."
+    with pytest.raises(UserError) as error:
+        PyramidionsTokenizer(tokenizer=model_of("vanilla").tokenizer, eos_token="<end>")
+    assert str(error.value) == "`eos_token` must be </s>, but is '<end>'."
+    with pytest.raises(UserError) as error:
+        PyramidionsTokenizer.from_pretrained(tmp_path)
+    assert str(error.value) == "A tokenizer must have a file sentencepiece.model or tokenizer.json, but has none."
+    mask = tokenizer("bees", return_special_tokens_mask=True)["special_tokens_mask"]
+    assert mask == [0] * (len(mask) - 1) + [1]

@@ -1,0 +1,98 @@
+"""Models learn under transformers: by its trainers, and by adapters of peft."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from kinds_of_summarizers import TEXTS, model_of
+from tables import for_each
+from torch import Tensor
+from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments
+
+from pyramidions import Summarizer
+from pyramidions.hf import PyramidionsForConditionalGeneration as Model
+from pyramidions.hf import PyramidionsTokenizer
+
+SUMMARIES = ["bees fly", "a fox jumps", "the dog"]
+
+
+def new(kind: str) -> tuple[Any, PyramidionsTokenizer]:
+    """Return a model whose weights no other test shares, and its tokenizer."""
+    saved = model_of(kind)
+    model = Model(Model.from_saved(saved).config)
+    model.load_state_dict(saved.transformer.state_dict())
+    return model, PyramidionsTokenizer.from_saved(saved)
+
+
+@for_each("kind", ["pooled", "pooled pointer"])
+def test_a_trainer_teaches_a_model_and_scores_what_it_writes(kind: str, tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
+    torch.manual_seed(0)
+    saved = model_of(kind)
+    model, tokenizer = Model(Model.from_saved(saved).config), PyramidionsTokenizer.from_saved(saved)
+    pairs = [tokenizer(text, text_target=summary) for text, summary in zip(TEXTS, SUMMARIES, strict=True)]
+    written: list[str] = []
+
+    def lengths(predicted: Any) -> dict[str, float]:
+        ids = [[token for token in row if token != -100] for row in predicted.predictions]
+        written[:] = tokenizer.batch_decode(ids, skip_special_tokens=True)
+        return {"letters": sum(map(len, written))}
+
+    arguments = Seq2SeqTrainingArguments(
+        output_dir=str(tmp_path / "run"),
+        max_steps=8,
+        learning_rate=0.01,
+        per_device_train_batch_size=2,
+        gradient_accumulation_steps=2,
+        label_smoothing_factor=0.1,
+        predict_with_generate=True,
+        generation_num_beams=1,
+        save_strategy="no",
+        report_to="none",
+        use_cpu=True,
+        disable_tqdm=True,
+    )
+    model.generation_config.min_length, model.generation_config.max_length = 5, 12
+    collator = DataCollatorForSeq2Seq(tokenizer, model)
+    trainer = Seq2SeqTrainer(model, arguments, collator, pairs, pairs, tokenizer, compute_metrics=lengths)
+    before, _, after = trainer.evaluate(), trainer.train(), trainer.evaluate()
+    assert after["eval_loss"] < 0.9 * before["eval_loss"]
+    assert after["eval_letters"] == sum(map(len, written)) > 0
+    # What it saves is a model of ours.
+    trainer.save_model(str(tmp_path / kind))
+    found = Summarizer.from_pretrained(tmp_path / kind, "cpu").summarize(TEXTS, beam=1, min_len=4, max_len=10)
+    assert [summary.text for summary in found] == written
+
+
+def step(model: Any, batch: dict[str, Tensor]) -> None:
+    model.train()(**batch).loss.backward()
+    torch.optim.SGD([weight for weight in model.parameters() if weight.requires_grad], 0.5).step()
+    model.eval()
+
+
+@for_each("kind", ["pooled", "pooled pointer", "sliding window", "buckets", "two memories"])
+def test_adapters_of_queries_and_values_learn_alone_and_are_merged(kind: str) -> None:
+    peft = pytest.importorskip("peft")
+    model, tokenizer = new(kind)
+    batch = dict(tokenizer(TEXTS, text_target=SUMMARIES, padding=True, return_tensors="pt"))
+    before = model.eval()(**batch).logits
+    kept = {name: weight.clone() for name, weight in model.state_dict().items()}
+    config = peft.LoraConfig(task_type="SEQ_2_SEQ_LM", r=2, target_modules=["q_proj", "v_proj"])
+    adapted = peft.get_peft_model(model, config)
+    learning = [name for name, weight in adapted.named_parameters() if weight.requires_grad]
+    assert learning and all("lora_" in name for name in learning)
+    torch.testing.assert_close(adapted.eval()(**batch).logits, before)
+    step(adapted, batch)
+    step(adapted, batch)
+    assert all(weight.grad is not None for weight in adapted.parameters() if weight.requires_grad)
+    after = adapted(**batch).logits
+    assert not torch.allclose(after, before, atol=1e-3)
+    torch.manual_seed(0)
+    written = adapted.generate(input_ids=batch["input_ids"], num_beams=2, min_length=2, max_length=9)
+    merged = adapted.merge_and_unload()
+    # What adapters add, as weights: no part reads a layer past its adapter.
+    torch.testing.assert_close(merged(**batch).logits, after, atol=2e-3, rtol=2e-3)
+    assert merged.generate(batch["input_ids"], num_beams=2, min_length=2, max_length=9).tolist() == written.tolist()
+    moved = {name for name, weight in merged.state_dict().items() if not weight.equal(kept[name])}
+    assert moved == {name for name in kept if name.endswith(("q_proj.weight", "v_proj.weight"))}
