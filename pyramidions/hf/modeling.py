@@ -1,5 +1,6 @@
 """A summarizer of ours with the interface of transformers: `forward` with labels, `generate`, and loading."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -266,6 +267,14 @@ class PyramidionsForConditionalGeneration(PreTrainedModel, GenerationMixin):
         """Return the arguments of a step's `forward`; documents have been read, and ``labels`` are no step's."""
         unread = input_ids if cache is None else input_ids[:, cache.get_seq_length() :]
         return {**kwargs, "decoder_input_ids": unread, "cache": cache}
+
+    def _prepare_generated_length(self, **arguments: Any) -> GenerationConfig:  # type: ignore[override]
+        found: GenerationConfig = super()._prepare_generated_length(**arguments)  # type: ignore[misc]
+        asked, most = found.max_length, self.config.max_target_positions + 1
+        if asked is not None and asked > most:
+            warnings.warn(f"`max_length` is lowered from {asked:,} to {most:,}, the most that the model writes.")
+            found.max_length = most
+        return found
 
     def _prepare_cache_for_generation(  # type: ignore[override]
         self, generation_config: GenerationConfig, model_kwargs: dict[str, Any], *_: Any

@@ -133,6 +133,13 @@ def test_by_default_generate_decodes_as_the_model_was_made_for() -> None:
     assert (found.eos_token_id, found.pad_token_id, found.decoder_start_token_id) == (2, 1, 2)
 
 
+def test_no_summary_is_longer_than_the_model_writes() -> None:
+    saved = model_of("pooled")
+    with pytest.warns(UserWarning, match="`max_length` is lowered from 99 to 25, the most that the model writes."):
+        found = Model.from_saved(saved).generate(**batch_of(saved), min_length=90, max_length=99)
+    assert found.shape == (3, 25) and set(found[:, -1].tolist()) == {2}
+
+
 @each_kind
 def test_the_loss_is_the_cross_entropy_of_labels_but_minus_100(kind: str) -> None:
     saved = model_of(kind)
