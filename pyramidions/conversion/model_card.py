@@ -44,6 +44,7 @@ _SUMMARIZER = """\
 from pyramidions import Summarizer
 
 Summarizer.from_pretrained({name!r}).summarize(["A long document ..."])
+# In transformers, after `import pyramidions.hf`: AutoModelForSeq2SeqLM.from_pretrained({name!r})
 ```"""
 _TRANSFORMERS = """\
 ```python

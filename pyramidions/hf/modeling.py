@@ -11,7 +11,7 @@ from transformers import GenerationConfig, GenerationMixin, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 from transformers.utils.generic import can_return_tuple
 
-from pyramidions.base.arguments import shown
+from pyramidions.base.arguments import CountOrZero, check, shown
 from pyramidions.base.errors import UserError
 from pyramidions.hf.configuration import PyramidionsConfig
 from pyramidions.inference import SavedModel
@@ -25,6 +25,14 @@ from pyramidions.nn.functional.masking import flush_right_padding
 from pyramidions.nn.sublayer import Memory
 from pyramidions.text.tokenizer import EOS, PAD
 
+# Of the fields that nothing else checks.
+_RULES: dict[str, Any] = {
+    "model": dict[str, Any],
+    "vocab_size": CountOrZero,
+    "prefix": list[CountOrZero],
+    "marker_id": CountOrZero | None,
+    "name_end_id": CountOrZero | None,
+}
 _IGNORED = -100  # of labels, as everywhere in transformers
 
 
@@ -96,6 +104,8 @@ class PyramidionsForConditionalGeneration(PreTrainedModel, GenerationMixin):
     config_class = PyramidionsConfig
     main_input_name = "input_ids"
     accepts_loss_kwargs = True
+    # What decides by scores, as with `--precision bfloat16`.
+    _keep_in_fp32_modules_strict = ["scorer"]  # noqa: RUF012
     # Assisted decoding would cut the cache, and is refused.
     _is_stateful = True
 
@@ -291,6 +301,7 @@ class PyramidionsForConditionalGeneration(PreTrainedModel, GenerationMixin):
 
 def _fields(config: PyramidionsConfig) -> PyramidionConfig:
     """Return the config of ours that one of transformers describes."""
+    check({name: getattr(config, name) for name in _RULES}, _RULES)
     if not config.vocab_size:
         raise UserError(
             "`vocab_size` must be in config.json, which exports of older releases lack: `pyramidions export OLD NEW` "

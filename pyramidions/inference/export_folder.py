@@ -18,8 +18,8 @@ from pyramidions.text.tokenizer import ByteLevelTokenizer, SentencePieceTokenize
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 #: What an export for transformers may hold beside them. Ours of a summarizer hold the first two.
 OF_TRANSFORMERS = ("generation_config.json", "tokenizer_config.json", "spiece.model")
-#: In an export of ours, where transformers finds our classes.
-CODE = "modeling_pyramidions.py"
+#: In an export of ours, how transformers calls our models, and where it finds our classes.
+MODEL_TYPE, CODE = "pyramidions", "modeling_pyramidions.py"
 #: Fields of its config.json. transformers keeps them when it saves another model: only the hashes tell whose it is.
 WRITTEN_BY, HASHES = "pyramidions_version", "pyramidions_sha256"
 #: In an export of 0.1.0, which lists no files, the first.
@@ -54,7 +54,7 @@ def family_of(config: Path) -> str | None:
     except (OSError, ValueError):
         return None
     family = about.get("model_type") if isinstance(about, dict) and "format" not in about else None
-    return family if isinstance(family, str) else None
+    return family if isinstance(family, str) and family != MODEL_TYPE else None
 
 
 def read_config(
@@ -76,7 +76,7 @@ def read_config(
         about = parse_json(read_regular(path))
     except ValueError as error:
         raise UserError(f"{path} is damaged: {error}.") from None
-    if isinstance(about, dict) and "model_type" in about and "format" not in about:
+    if isinstance(about, dict) and "format" not in about and about.get("model_type", MODEL_TYPE) != MODEL_TYPE:
         raise foreign(place or path.parent, about["model_type"], wanted)
     if not isinstance(about, dict) or "format" not in about:
         raise UserError(f"{path} must be as written by `pyramidions export`.")

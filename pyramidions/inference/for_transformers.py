@@ -4,15 +4,13 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyramidions.inference.export_folder import CODE, OF_TRANSFORMERS
+from pyramidions.inference.export_folder import CODE, MODEL_TYPE, OF_TRANSFORMERS
 from pyramidions.models import PyramidionConfig
 from pyramidions.text.tokenizer import BOS, EOS, PAD
 
 if TYPE_CHECKING:
     from pyramidions.inference.saved_model import SavedModel
 
-#: How transformers calls our models.
-MODEL_TYPE = "pyramidions"
 MODEL, CONFIG, TOKENIZER = "PyramidionsForConditionalGeneration", "PyramidionsConfig", "PyramidionsTokenizer"
 #: Where `trust_remote_code` finds the classes.
 _MODULE = CODE.removesuffix(".py")

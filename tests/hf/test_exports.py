@@ -1,5 +1,6 @@
 """transformers reads what `pyramidions export` wrote, and `pyramidions` reads what transformers saved."""
 
+import importlib
 import json
 import os
 import runpy
@@ -141,6 +142,26 @@ def test_without_pyramidions_the_trusted_code_says_what_is_missing(
     assert str(error.value) == sentence
 
 
+def test_without_transformers_the_import_says_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "pyramidions.hf")
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(UserError, match="^`pyramidions.hf` needs the library transformers, which is not installed: "):
+        importlib.import_module("pyramidions.hf")
+
+
+@for_each("kind", ["pooled", "pooled pointer", "sliding window"])
+def test_weights_are_read_in_bfloat16_but_for_scorers(kind: str, tmp_path: Path) -> None:
+    folder = exported(model_of(kind), tmp_path / kind)
+    model = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.bfloat16)
+    wide = {name for name, weight in model.named_parameters() if weight.dtype == torch.float32}
+    assert wide == {name for name, _ in model.named_parameters() if ".scorer." in name}
+    batch = AutoTokenizer.from_pretrained(folder)(TEXTS, padding=True, return_tensors="pt")
+    assert model.generate(**batch, num_beams=2, min_length=4, max_length=4).shape == (3, 4)
+    # In our own format, weights are in float32 again.
+    model.save_pretrained(folder)
+    assert {weight.dtype for weight in load_model(folder).transformer.parameters()} == {torch.float32}
+
+
 def test_an_older_export_is_written_anew_or_taken_as_a_saved_model(tmp_path: Path) -> None:
     saved = model_of("pooled pointer")
     folder = exported(saved, tmp_path / "old")
@@ -179,6 +200,16 @@ def test_weights_and_settings_that_do_not_fit_are_told(tmp_path: Path) -> None:
             AutoModelForSeq2SeqLM.from_pretrained(folder)
         assert str(error.value) == f"The weights of {folder} do not fit its settings: {wrong}"
     about = json.loads((folder / "config.json").read_text())
+    for field, value, sentence in (
+        ("vocab_size", "many", "`vocab_size` must be a whole number, but is 'many'."),
+        ("model", [1], "`model` must be a mapping, but is a list."),
+        ("max_source_positions", 1, "`max_source_positions` must be a whole number from 2 to 16,777,216, but is 1."),
+        ("format", 9, "`config_format` must be from 1 to 3, but is 9."),
+    ):
+        (folder / "config.json").write_text(json.dumps({**about, field: value}))
+        with pytest.raises(UserError) as error:
+            AutoModelForSeq2SeqLM.from_pretrained(folder)
+        assert str(error.value) == sentence
     for changes, sentence in (
         ({"pooling_lengths": "7"}, "`pooling_lengths` must"),
         ({"tag_dim": 2}, "`tag_dim` must be 0 for transformers, whose texts have no tags, but is 2."),
