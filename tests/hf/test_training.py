@@ -1,5 +1,7 @@
 """Models learn under transformers: by its trainers, and by adapters of peft."""
 
+import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,11 @@ from tables import for_each
 from torch import Tensor
 from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments
 
-from pyramidions import Summarizer
+from pyramidions import Summarizer, export_model
 from pyramidions.hf import PyramidionsForConditionalGeneration as Model
 from pyramidions.hf import PyramidionsTokenizer
 
+PAGE = Path(__file__).parents[2] / "docs" / "transformers.md"
 SUMMARIES = ["bees fly", "a fox jumps", "the dog"]
 
 
@@ -96,3 +99,18 @@ def test_adapters_of_queries_and_values_learn_alone_and_are_merged(kind: str) ->
     assert merged.generate(batch["input_ids"], num_beams=2, min_length=2, max_length=9).tolist() == written.tolist()
     moved = {name for name, weight in merged.state_dict().items() if not weight.equal(kept[name])}
     assert moved == {name for name in kept if name.endswith(("q_proj.weight", "v_proj.weight"))}
+
+
+def test_the_page_about_transformers_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for library in ("accelerate", "peft"):
+        pytest.importorskip(library)
+    for name in ("my-summarizer", "checkpoints"):
+        export_model(model_of("pooled"), tmp_path / name, "# A model\n")
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    script = "\n".join(blocks).replace("max_steps=100", "max_steps=2, disable_tqdm=True, use_cpu=True")
+    (tmp_path / "page.py").write_text(f"{script}\nscores = rouge(trainer.predict(pairs))\n")
+    said = runpy.run_path(str(tmp_path / "page.py"))
+    assert 0 <= said["scores"]["rouge2"] <= 1
+    # Of the adapted model, which the page saves last.
+    assert Summarizer.from_pretrained("tuned", "cpu").summarize(TEXTS[:1], beam=1, min_len=0, max_len=4)
