@@ -123,6 +123,8 @@ class PyramidionsForConditionalGeneration(PreTrainedModel, GenerationMixin):
         owners = {id(weight): name for name, weight in self.named_parameters(remove_duplicate=False)}
         shared = {name: owners[id(weight)] for name, weight in self.named_parameters(remove_duplicate=False)}
         self._tied_weights_keys = {name: owner for name, owner in shared.items() if name != owner}
+        # So that a trainer that resumes misses none.
+        self._keys_to_ignore_on_save = set(self._tied_weights_keys)
         self.post_init()
         self.generation_config = GenerationConfig(
             **generation_fields(fields, config.max_target_positions, config.prefix)

@@ -29,7 +29,9 @@ def new(kind: str) -> tuple[Any, PyramidionsTokenizer]:
 
 
 @for_each("kind", ["pooled", "pooled pointer"])
-def test_a_trainer_teaches_a_model_and_scores_what_it_writes(kind: str, tmp_path: Path) -> None:
+def test_a_trainer_teaches_a_model_and_scores_what_it_writes(
+    kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     pytest.importorskip("accelerate")
     torch.manual_seed(0)
     saved = model_of(kind)
@@ -43,7 +45,7 @@ def test_a_trainer_teaches_a_model_and_scores_what_it_writes(kind: str, tmp_path
         return {"letters": sum(map(len, written))}
 
     arguments = Seq2SeqTrainingArguments(
-        output_dir=str(tmp_path / "run"),
+        output_dir=str(tmp_path / f"{kind} run"),
         max_steps=8,
         learning_rate=0.01,
         per_device_train_batch_size=2,
@@ -51,7 +53,8 @@ def test_a_trainer_teaches_a_model_and_scores_what_it_writes(kind: str, tmp_path
         label_smoothing_factor=0.1,
         predict_with_generate=True,
         generation_num_beams=1,
-        save_strategy="no",
+        save_strategy="steps",
+        save_steps=4,
         report_to="none",
         use_cpu=True,
         disable_tqdm=True,
@@ -62,6 +65,11 @@ def test_a_trainer_teaches_a_model_and_scores_what_it_writes(kind: str, tmp_path
     before, _, after = trainer.evaluate(), trainer.train(), trainer.evaluate()
     assert after["eval_loss"] < 0.9 * before["eval_loss"]
     assert after["eval_letters"] == sum(map(len, written)) > 0
+    # A run that broke off goes on.
+    arguments.max_steps = 9
+    Seq2SeqTrainer(model, arguments, collator, pairs, None, tokenizer).train(resume_from_checkpoint=True)
+    assert "missing keys" not in caplog.text
+    trainer.predict(pairs)
     # What it saves is a model of ours.
     trainer.save_model(str(tmp_path / kind))
     found = Summarizer.from_pretrained(tmp_path / kind, "cpu").summarize(TEXTS, beam=1, min_len=4, max_len=10)
