@@ -4,8 +4,8 @@ ARG PYTHON=3.11
 FROM python:${PYTHON}-slim-bookworm AS build
 # As in scripts/setup.sh.
 ARG TORCH=2.13.0
-# Where pip finds torch: by default the CPU build. Empty, it is pip's own index, whose build for Linux brings CUDA.
-ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+# Where pip finds torch: by default its own index, whose build for Linux brings CUDA; or that of PyTorch's CPU builds.
+ARG TORCH_INDEX
 ARG EXTRA=pretrained
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 RUN python -m venv /opt/pyramidions

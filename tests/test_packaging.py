@@ -347,7 +347,7 @@ def test_the_image_is_built_from_what_is_there_and_runs_the_command_as_no_root(r
     assert all((ROOT / source).exists() for source in sources)
     ignored, *kept = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
     assert ignored == "*" and {line[1:] for line in kept if line.startswith("!")} == sources
-    default = dict(line.removeprefix("ARG ").split("=", 1) for line in lines if line.startswith("ARG "))
+    default = dict(line.removeprefix("ARG ").split("=", 1) for line in lines if line.startswith("ARG ") and "=" in line)
     assert default["EXTRA"] in requirements
     assert f"torch_version={default['TORCH']}\n" in (ROOT / "scripts" / "setup.sh").read_text()
     assert f"python{default['PYTHON']} " in (ROOT / "scripts" / "setup.sh").read_text()
