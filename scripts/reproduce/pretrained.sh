@@ -7,7 +7,7 @@
 #                                   [--configs FOLDER] [KEY=VALUE...]
 #
 #   RECIPE     a file of configs/pretrained: bart_base_4k_blockwise, bart_base_16k_pyramidion, led_base_16k,
-#              pegasus_large_4k_blockwise
+#              pegasus_large_4k_blockwise, pegasus_x_base_16k_pyramidion, longt5_base_16k_pyramidion
 #   CORPUS     a file of configs/corpus: arxiv, pubmed, govreport, qmsum
 #   --source   the pretrained model, a name on the Hugging Face hub or a folder; by default the one the recipe names
 #   --data     documents as `pyramidions prepare` reads them, with summaries; needed for qmsum, where it may be its
