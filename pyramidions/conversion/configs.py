@@ -10,7 +10,7 @@ from pyramidions.inference.export_folder import WRITTEN_BY
 from pyramidions.inference.for_transformers import searching
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PyramidionConfig
-from pyramidions.models.declared import part_fields
+from pyramidions.models.declared import part_fields, with_defaults
 from pyramidions.models.notation import parse_part, parse_parts
 from pyramidions.models.older_fields import NONE
 from pyramidions.models.spec import Part
@@ -23,12 +23,9 @@ _OURS = "--to pyramidions, the default, holds such a model"
 _NOT_COMPARED = (
     # What only training and decoding read, and lengths, which the config repeats.
     *("checkpoint_activations", "max_source_positions", "decoder_start"),
-    # Marks are given with each document.
-    *("global_tokens", "global_markers", "global_query", "global_projections"),
 )
+_MARKS = ("global_tokens", "global_markers", "global_query", "global_projections")
 _OF_POOLING = ("pooling", "scorer", "upsampling")
-# Options that are left out.
-_DEFAULTS: dict[str, dict[str, Any]] = {"feed_forward": {"activation": "relu"}}
 
 
 def family_that_holds(model: SavedModel) -> Family:
@@ -48,7 +45,8 @@ def family_that_holds(model: SavedModel) -> Family:
     # The import says what the class computes; whose ids these are makes no difference to it.
     config = {**_architecture(model, family), "pad_token_id": PAD, **_special(model, family)}
     read = shape_of(Source(Path("the export"), "", None, config, config | _writing(model, family), {}, None)).config
-    for name in (field for field in vars(read) if field not in _NOT_COMPARED and not field.startswith("decoding_")):
+    left_out = {*_NOT_COMPARED, *(_MARKS if family.takes_marks else ())}
+    for name in (field for field in vars(read) if field not in left_out and not field.startswith("decoding_")):
         mine, theirs = getattr(model.config, name), getattr(read, name)
         if _compared(name, read, model.config) and _plain(name, mine) != _plain(name, theirs):
             raise UserError(
@@ -84,7 +82,8 @@ def family_of(config: PyramidionConfig) -> Family:
     if config.global_vectors or attention == "block_global":
         return FAMILIES["pegasus_x"]
     if config.normalize_before:
-        return FAMILIES["mbart" if config.layernorm_embedding else "pegasus"]
+        learned = parse_parts("encoder_positions", config.encoder_positions)[0][0].kind == "learned"
+        return FAMILIES["mbart" if learned else "pegasus"]
     return FAMILIES["led" if "sliding_window" in config.self_attention else "bart"]
 
 
@@ -102,7 +101,7 @@ def lengths_of(model: SavedModel) -> tuple[int, int]:
 def _architecture(model: SavedModel, family: Family) -> dict[str, Any]:
     """Return what config.json says, but for the vocabulary."""
     try:
-        said = family.described(model.config, lengths_of(model))
+        said = family.config_json(model.config, lengths_of(model))
     except UserError as error:
         raise UserError(f"{error}; {_OURS}.") from None
     found = {
@@ -158,9 +157,9 @@ def _parts(name: str, text: str) -> list[Part]:
 
 
 def _compared_part(name: str, part: Part) -> Part:
-    # The config says their lengths itself, and `_window` refuses dilation.
+    # The config says their lengths itself, and a LED's refuses dilation.
     if part.kind in ("sliding_window", "learned"):
         return Part(part.kind)
-    options = {**_DEFAULTS.get(name, {}), **part.options}
+    options = with_defaults(PyramidionConfig, name, part).options
     # Computed in chunks or not, the values are the same.
     return Part(part.kind, {key: value for key, value in options.items() if key != "chunk_size"})

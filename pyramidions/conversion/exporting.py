@@ -49,7 +49,7 @@ def _weights(model: SavedModel, family: Family, order: list[int]) -> dict[str, T
     for name in (EMBEDDING, UNTIED):
         if name in own:
             own[name] = own[name][torch.tensor(order)]
-    found = family.given_back(own, model.config, lengths_of(model))
+    found = family.state_dict(own, model.config, lengths_of(model))
     return {name: value.contiguous() for name, value in found.items()}
 
 

@@ -52,7 +52,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained({name!r})
 model = AutoModelForSeq2SeqLM.from_pretrained({name!r})
-inputs = tokenizer("A long document ...", truncation=True, return_tensors="pt")
+inputs = tokenizer({document!r}, truncation=True, return_tensors="pt")
 summary = model.generate(**inputs)[0]
 print(tokenizer.decode(summary, skip_special_tokens=True))
 ```"""
@@ -153,7 +153,8 @@ def _of_summaries(model: SavedModel | SavedExtractor, name: str, for_transformer
         limits = "Extracts are sentences of the document, but out of their context they may mislead."
     else:
         purpose = "Answers queries about long documents" if model.queries else "Summarizes long documents"
-        use = (_TRANSFORMERS if for_transformers else _SUMMARIZER).format(name=name)
+        document = f"{model.source_prefix}A long document ..."
+        use = (_TRANSFORMERS if for_transformers else _SUMMARIZER).format(name=name, document=document)
         if model.queries:
             use = use.replace('"])', '"], query="What ...?")')
         count = model.config.global_tokens
@@ -178,8 +179,8 @@ def _source(model: SavedModel) -> str:
         place = f"[{name}](https://huggingface.co/{quote_url(origin.source)}) at commit {plain(origin.revision or '')}"
     else:
         place = f"the folder {name}"
-    family = {"bart": "BART", "led": "LED", "pegasus": "PEGASUS"}.get(origin.family, plain(origin.family))
-    return f"## Source\n\nThe weights started from {place}, a {family}; its licence: {licence}.\n\n"
+    family = plain(origin.family)
+    return f"## Source\n\nThe weights started from {place}, of the family {family}; its licence: {licence}.\n\n"
 
 
 def _rows(model: SavedModel | SavedExtractor | SavedLanguageModel) -> dict[str, str]:

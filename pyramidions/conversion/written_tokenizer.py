@@ -11,12 +11,12 @@ from pyramidions.pretrained.tokenizers import (
     OFFSET,
     SETTINGS,
     UNUSED,
-    WITHOUT_LANGUAGE,
     read_sentencepiece,
     reserved,
 )
 from pyramidions.text.tokenizer import BOS, EOS, PAD, SPACE, SPECIALS, UNK, ByteLevelTokenizer, Tokenizer
 from pyramidions.text.tokenizer.byte_level import library
+from pyramidions.text.tokenizer.sentencepiece import WITHOUT_LANGUAGE
 
 _MASK = "<mask>"
 # What the error about another kind calls each.
@@ -70,6 +70,8 @@ def written_tokenizer(tokenizer: Tokenizer, family: Family, decoder_start: str, 
             first, last = (BOS, PAD) if decoder_start == SPECIALS[BOS] else (PAD, BOS)
             order = (_of_pegasus if family.tokenizer == "pegasus" else _of_t5)(tokenizer, first, last)
             names = {first: SPECIALS[PAD], last: f"{UNUSED}{order.index(last)}>"}
+        if sorted(order) != list(range(tokenizer.vocab_size)):
+            raise _refusal(f"{_KINDS[family.tokenizer]} in their usual order, but has another")
         file = _unigram(tokenizer, order, names)
     if _MASK in tokenizer.pieces():
         settings["mask_token"] = _MASK
@@ -111,9 +113,16 @@ def _unigram(tokenizer: Tokenizer, order: list[int], names: dict[int, str]) -> b
         names: of pieces that have other names there, by our ids.
     """
     model = read_sentencepiece(tokenizer.model_bytes, "The tokenizer")
-    normalises = model.normalizer_spec.precompiled_charsmap
-    if not normalises or model.trainer_spec.byte_fallback or model.trainer_spec.model_type != 1:
-        raise _refusal("a sentencepiece model of Unigram that normalises by itself and spells no bytes, but is another")
+    normalises, trained = model.normalizer_spec.precompiled_charsmap, model.trainer_spec
+    if (
+        not normalises
+        or not model.normalizer_spec.add_dummy_prefix
+        or trained.model_type != trained.UNIGRAM
+        or trained.byte_fallback
+        or trained.treat_whitespace_as_suffix
+        or not trained.split_by_whitespace
+    ):
+        raise _refusal("a sentencepiece model that normalises and cuts as that of PEGASUS does, but is another")
     vocabulary = [(names.get(i, model.pieces[i].piece), model.pieces[i].score) for i in order]
     made = library()
     written = made.Tokenizer(made.models.Unigram(vocabulary, unk_id=order.index(UNK), byte_fallback=False))

@@ -17,7 +17,7 @@ from pyramidions.text.tokenizer import ByteLevelTokenizer, SentencePieceTokenize
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 #: What an export for transformers may hold beside them. Ours of a summarizer hold the first two.
-OF_TRANSFORMERS = ("generation_config.json", "tokenizer_config.json", "spiece.model")
+OF_TRANSFORMERS = ("generation_config.json", "tokenizer_config.json")
 #: In an export of ours, how transformers calls our models, and where it finds our classes.
 MODEL_TYPE, CODE = "pyramidions", "modeling_pyramidions.py"
 #: Fields of its config.json. transformers keeps them when it saves another model: only the hashes tell whose it is.
@@ -143,8 +143,12 @@ def check_export(folder: Path) -> None:
         raise UserError(f"{rule} holds {min(others)}.")
     hashes = hashes_for_transformers(folder / CONFIG)
     if hashes is None:
-        hashes = read_config(folder / CONFIG).get("sha256", {})
+        about = read_config(folder / CONFIG)
+        hashes = about.get("sha256", {})
         require(folder, WEIGHTS, *hashes)
+        # transformers writes no hashes.
+        if not hashes and about.get("kind") != LANGUAGE_MODEL.name and not found & set(TOKENIZERS):
+            require(folder, TOKENIZERS[0])
     else:
         require(folder, *hashes, *OF_TRANSFORMERS[:2])
     check_hashes(folder, hashes)
@@ -163,8 +167,7 @@ def hashes_for_transformers(config: Path) -> dict[str, str] | None:
     except (OSError, ValueError):
         return None
     hashes = about.get(HASHES) if isinstance(about, dict) and WRITTEN_BY in about else None
-    tokenizers = (TOKENIZERS[1], OF_TRANSFORMERS[2])
-    known = isinstance(hashes, dict) and any(hashes.keys() == {WEIGHTS, name} for name in tokenizers)
+    known = isinstance(hashes, dict) and hashes.keys() == {WEIGHTS, TOKENIZERS[1]}
     return hashes if known else None
 
 

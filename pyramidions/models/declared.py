@@ -6,6 +6,7 @@ from typing import Any
 
 from pyramidions.base.registry import Registry
 from pyramidions.models.older_fields import NONE
+from pyramidions.models.spec import Part
 
 
 def described(default: Any, text: str) -> Any:
@@ -43,6 +44,15 @@ def about(kind: type[Any], name: str) -> Mapping[str, Any]:
     """Return what `parts_field` says of a field: its "registry", and whether it is "optional"."""
     metadata: Mapping[str, Any] = kind.__dataclass_fields__[name].metadata
     return metadata
+
+
+def with_defaults(kind: type[Any], name: str, part: Part) -> Part:
+    """Return a part of a field with all of its options, those that were left out at their defaults."""
+    registry: Registry[Any] = about(kind, name)["registry"]
+    if part.kind not in registry.names:
+        return part
+    given = {key: each.default for key, each in registry.arguments(part.kind).items() if each.default is not each.empty}
+    return Part(part.kind, given | dict(part.options))
 
 
 def per(each: str, order: str = "") -> str:

@@ -46,7 +46,7 @@ class Encoder(nn.Module):
         memories: what the decoder reads, in that order: by its number (from 0) one of the memories that stages make, or
             None for the output.
         last_stack: composes the layers of the last stage; None for ``stack``.
-        global_vectors: how many learned vectors run beside each document, G; its layers must be made for as many.
+        global_vectors: number of learned vectors beside each document; layers must be built with the same number.
     """
 
     def __init__(

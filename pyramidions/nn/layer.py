@@ -27,7 +27,7 @@ class Sublayer(nn.Module):
         beside: a second function, whose output is added as well; it reads the input before any norm, and its output is
             not dropped. Or None.
         norm: makes the norm of a width.
-        global_vectors: the last so many vectors have a norm of their own.
+        global_vectors: the last ``global_vectors`` vectors have their own norm.
     """
 
     def __init__(

@@ -55,7 +55,7 @@ class Marks:
 
     @classmethod
     def with_appended(cls, marks: "Marks | None", padding_mask: Tensor, appended: int) -> "Marks":
-        """Return the marks of documents with so many marked vectors behind them: (B, L) -> (B, L + G).
+        """Return the marks of documents followed by marked vectors: (B, L) -> (B, L + G).
 
         Args:
             marks: of the documents, or None.

@@ -181,7 +181,7 @@ def _of_long(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:
         if (found := settings.get(name, expected)) != expected:
             raise UserError(f"`{name}` of {path} must be {expected} in a BART-LS, but is {shown(found)}.")
     try:
-        about = parse_json(str(settings.get("xformer_config", "{}")).encode())
+        about = parse_json(str(settings.get("xformer_config") or "{}").encode())
     except ValueError as error:
         raise UserError(f"`xformer_config` of {path} must be a JSON object, but is damaged: {error}.") from None
     if not isinstance(about, dict):

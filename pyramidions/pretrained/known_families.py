@@ -8,6 +8,9 @@ from pyramidions.base.errors import UserError
 
 KNOWN_FAMILIES = ("bart", "led", "pegasus", "bigbird_pegasus", "pegasus_x", "mbart", "t5", "mt5", "longt5")
 
+#: what an export of ours says
+OWN = "pyramidions"
+
 
 def unknown_family(place: str | Path, family: Any) -> UserError:
     """Return the error for a model of a family that is not read.
@@ -16,6 +19,8 @@ def unknown_family(place: str | Path, family: Any) -> UserError:
         place: of the model.
         family: as its config says.
     """
+    if family == OWN:
+        return UserError(f"{place} must be a model of transformers, but is an export of ours, which needs no import.")
     return UserError(
         f"{place} must hold a model of one of the families {', '.join(KNOWN_FAMILIES)}, but holds {shown(family)}: "
         "import a model of these, or run this one in transformers."

@@ -75,7 +75,7 @@ def read_pretrained(path: str | Path) -> Pretrained:
         raise UserError(f"The config of {path} must say `vocab_size`, but does not.")
     said = SpecialIds(**{name: shape.ids.get(name) for name in ("bos", "pad", "eos", "start", "forced")})
     if source.vocabulary is None:
-        found = import_tokenizer(path, vocab_size, said, shape.family.tokenizer == "t5")
+        found = import_tokenizer(path, vocab_size, said, shape.family.tokenizer)
     else:
         found = from_vocabulary(source.vocabulary, vocab_size, said)
     config = replace(shape.config, decoder_start=_start(source, found.id_of(shape.ids["start"])))

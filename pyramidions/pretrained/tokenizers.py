@@ -10,7 +10,7 @@ from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
@@ -19,6 +19,7 @@ from pyramidions.base.strict_json import parse_json
 from pyramidions.files.bounded import read_regular
 from pyramidions.text.tokenizer import SPECIALS, Tokenizer
 from pyramidions.text.tokenizer.byte_level import library, load
+from pyramidions.text.tokenizer.sentencepiece import WITHOUT_LANGUAGE
 
 SENTENCEPIECE, JSON, VOCABULARY, MERGES = "spiece.model", "tokenizer.json", "vocab.json", "merges.txt"
 #: of mBART-50: its own special pieces and languages are not in it
@@ -34,8 +35,8 @@ OF_MBART = (
     "pl_PL ps_AF pt_XX sv_SE sw_KE ta_IN te_IN th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES sl_SI"
 )
 _LANGUAGE = "en_XX"  # where its files say none
-#: what its <s> is called where a language takes that place, and how rows of embeddings that no piece has are called
-WITHOUT_LANGUAGE, UNUSED = "<bos>", "<unused_"
+#: how the names of rows begin that no piece has
+UNUSED = "<unused_"
 _LONGEST = 2**20  # tokens of a text
 _LONG_NUMBER = re.compile(rb"(?<=\"model_max_length\": )\d{19,}")
 #: Embeddings may have so many rows more than there are pieces; fairseq's BART has 936.
@@ -84,7 +85,9 @@ class ImportedTokenizer(NamedTuple):
         return self.rows.index(old)
 
 
-def import_tokenizer(folder: Path, vocab_size: int, said: SpecialIds, sentinels: bool = False) -> ImportedTokenizer:
+def import_tokenizer(
+    folder: Path, vocab_size: int, said: SpecialIds, family: Literal["byte_level", "pegasus", "t5", "mbart"] = "pegasus"
+) -> ImportedTokenizer:
     """Read the tokenizer of a model's folder.
 
     It is spiece.model, sentencepiece.bpe.model, tokenizer.json, or vocab.json and merges.txt.
@@ -93,17 +96,18 @@ def import_tokenizer(folder: Path, vocab_size: int, said: SpecialIds, sentinels:
         folder: as the Hugging Face hub has it.
         vocab_size: rows of the embeddings.
         said: ids of special tokens, by the model's config.
-        sentinels: spiece.model lacks T5's pieces such as <extra_id_0>; else those of PEGASUS.
+        family: whose pieces a sentencepiece model lacks: those of PEGASUS, T5's such as <extra_id_0>, or languages.
 
     Raises:
         UserError: there is none, it is of another kind, or it does not fit the embeddings or the config.
     """
-    for names, read in (
-        ((SENTENCEPIECE,), partial(_from_sentencepiece, sentinels=sentinels)),
-        ((LANGUAGES,), _from_languages),
+    known: list[tuple[tuple[str, ...], Callable[[Path, int, SpecialIds], ImportedTokenizer]]] = [
+        ((SENTENCEPIECE,), partial(_from_sentencepiece, sentinels=family == "t5")),
+        *([((LANGUAGES,), _from_languages)] if family == "mbart" else []),
         ((JSON,), _from_json),
         ((VOCABULARY, MERGES), _from_vocabulary),
-    ):
+    ]
+    for names, read in known:
         if all((folder / name).is_file() for name in names):
             try:
                 return read(folder, vocab_size, said)
@@ -139,21 +143,15 @@ def control_pieces(model: Any, names: Iterable[str]) -> list[Any]:
     return [kind(piece=name, type=kind.CONTROL) for name in names]
 
 
-def written_sentencepiece(model: Any, pieces: Sequence[Any], ids: Sequence[int] = range(len(SPECIALS))) -> bytes:
-    """Return a model as bytes, with other pieces.
-
-    Args:
-        model: says all else.
-        pieces: in the order of their ids.
-        ids: of `<s>`, `<pad>`, `</s>` and `<unk>`; -1 for one that the model has not.
-    """
+def written_sentencepiece(model: Any, pieces: Sequence[Any]) -> bytes:
+    """Return a model as bytes, with other pieces in the order of their ids; the special ones come first."""
     made = type(model)()
     made.CopyFrom(model)
     del made.pieces[:]
     made.pieces.extend(pieces)
-    for role, i, name in zip(("bos", "pad", "eos", "unk"), ids, SPECIALS, strict=True):
+    for i, role in enumerate(("bos", "pad", "eos", "unk")):
         setattr(made.trainer_spec, f"{role}_id", i)
-        setattr(made.trainer_spec, f"{role}_piece", pieces[i].piece if i >= 0 else name)
+        setattr(made.trainer_spec, f"{role}_piece", pieces[i].piece)
     return bytes(made.SerializeToString(deterministic=True))
 
 
@@ -174,8 +172,13 @@ def _from_languages(folder: Path, vocab_size: int, said: SpecialIds) -> Imported
     front[-1].type = type(model).SentencePiece.UNKNOWN
     settings = _settings(folder)
     language = settings.get("src_lang") if isinstance(settings, dict) else None
-    language = _LANGUAGE if language is None else language
-    return _sentencepiece(model, [*front, *model.pieces[3:], *behind], vocab_size, said, language)
+    pieces = [*front, *model.pieces[3:], *behind]
+    if len(pieces) > vocab_size:
+        raise UserError(
+            f"{LANGUAGES} must be of mBART-50, with {len(pieces)} pieces and languages, but the embeddings have "
+            f"{vocab_size} rows."
+        )
+    return _sentencepiece(model, pieces, vocab_size, said, _LANGUAGE if language is None else language)
 
 
 def _sentencepiece(
@@ -202,9 +205,13 @@ def _sentencepiece(
         of_no_text = (i for i, piece in enumerate(pieces) if piece.type == kind.CONTROL and i > max(map(_id, said[:3])))
         spare = found.get(f"<unk_{OFFSET - 1}>", max(of_no_text, default=None))
     if language is not None:
-        begins = found.get(language) if isinstance(language, str) else None
+        begins = found.get(language) if language in OF_MBART.split() else None
         if begins is None or pieces[begins].type != kind.CONTROL:
-            raise UserError(f"`src_lang` must be a language of the tokenizer, but is {shown(language)}.")
+            raise UserError(f"`src_lang` must be a language of mBART-50, but is {shown(language)}.")
+        if said.start == begins:
+            raise UserError(
+                f"The decoder of mBART-50 must start from </s>, but `decoder_start_token_id` is {begins}, {language}."
+            )
         if said.forced not in (None, begins):
             raise UserError(
                 f"The model must write in the language that it reads, {language}, but `forced_bos_token_id` is "
@@ -286,8 +293,9 @@ def _from_unigram(data: bytes, vocab_size: int, said: SpecialIds) -> ImportedTok
         kinds
         or cuts not in (["Metaspace"], ["WhitespaceSplit", "Metaspace"])
         or model["byte_fallback"]
-        or not 1 <= len(around) <= 2
-        or around[-1] != SPECIALS[2]
+        or around[-1:] != [SPECIALS[2]]
+        or not set(around[:-1]) <= set(OF_MBART.split())
+        or len(around) > 2
     ):
         raise UserError(
             f"{JSON} of Unigram must be as that of PEGASUS, T5 or mBART-50 is, but does other things to a text."

@@ -112,7 +112,7 @@ def test_global_vectors_learn_and_so_do_norms_of_their_own() -> None:
         {"self_attention": "block_global(block_size=8)", "upsampling": "top_down", "pooling_lengths": "12,None,None"},
     ],
 )
-def test_global_vectors_pass_poolings_that_never_see_them(fields: dict[str, Any]) -> None:
+def test_with_global_vectors_a_batch_equals_its_documents(fields: dict[str, Any]) -> None:
     lengths = {"encoder_layers": 3, "pooling_lengths": "None,12,None", "global_vectors": 3}
     pooled = model(**{**lengths, **fields})
     batch = torch.full((2, 40), PAD)
@@ -122,10 +122,11 @@ def test_global_vectors_pass_poolings_that_never_see_them(fields: dict[str, Any]
     torch.testing.assert_close(together[1:, : alone.size(1)], alone, rtol=0, atol=1e-5)
 
 
-def test_a_scorer_that_reads_attention_is_told_of_tokens_alone() -> None:
-    fields = {"encoder_layers": 2, "pooling_lengths": "12,None", "scorer": "attention", "global_vectors": 3}
-    for kind in ("sliding_window(window=4)", "block_global(block_size=8)"):
-        assert memory(model(**fields, self_attention=kind), document()).shape == (1, 12, 16)
+def test_poolings_never_see_global_vectors() -> None:
+    pooled = model(encoder_layers=2, pooling_lengths="12,None", scorer="attention", global_vectors=3)
+    read: list[int] = []
+    pooled.encoder.poolers["0"].register_forward_pre_hook(lambda module, given: read.append(given[0].x.size(1)))
+    assert memory(pooled, document()).shape == (1, 12, 16) and read == [40]
 
 
 @for_each("pooling", ["soft_topk", "hard_topk", "mean", "markers", "iterative_topk", "gumbel_topk"])

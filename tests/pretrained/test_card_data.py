@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -122,10 +123,13 @@ def test_a_licence_has_the_name_that_the_hub_knows(licence: str, found: Mapping[
 def test_the_source_and_its_licence_are_shown_and_the_models_own_is_not_guessed() -> None:
     card = model_card(model(HUB), "my-model")
     link = "[owner/bart](https://huggingface.co/owner/bart)"
-    assert f"## Source\n\nThe weights started from {link} at commit abc, a BART; its licence: apache-2.0.\n" in card
+    assert (
+        f"## Source\n\nThe weights started from {link} at commit abc, of the family bart; its licence: apache-2.0.\n"
+        in card
+    )
     assert "## Licence\n\nNot said.\n" in card and "license" not in fields(card)
     card = model_card(model(Origin("my_folder", "led")), "my-model")
-    assert "The weights started from the folder my_folder, a LED; its licence: not said.\n" in card
+    assert "The weights started from the folder my_folder, of the family led; its licence: not said.\n" in card
     assert "base_model" not in fields(card)
 
 
@@ -135,6 +139,11 @@ def test_a_card_for_transformers_shows_how_they_read_it() -> None:
     assert "model = AutoModelForSeq2SeqLM.from_pretrained('my-model')" in card and "Summarizer" not in card
     assert "The first token is global." in card and 'inputs["global_attention_mask"] = mask' in card
     assert "global" not in model_card(model(name="vanilla"), "my-model", for_transformers=True)
+
+
+def test_a_card_for_transformers_puts_the_prefix_before_the_document() -> None:
+    card = model_card(replace(model(name="vanilla"), source_prefix="sum: "), "my-model", for_transformers=True)
+    assert "inputs = tokenizer('sum: A long document ...', truncation" in card
 
 
 @for_each("text", ["no", "yes", "null", "1.0", "a: b", "# c", "é 😀", 'say "a"', "- x"])
@@ -173,7 +182,7 @@ def test_the_examples_of_a_card_take_another_name(name: str) -> None:
     extractor = SavedExtractor(ranker, config, tokenizer, 32)
     for found in (model(), extractor):
         card = model_card(found, name)
-        assert renamed(card, "me/model").split("## ")[0].count("me/model") == 1
+        assert renamed(card, "me/model").split("## ")[0].count("me/model") == (1 if found is extractor else 2)
         assert renamed(renamed(card, "me/model"), name) == card
 
 

@@ -20,6 +20,7 @@ from pyramidions.conversion.importing import import_model
 from pyramidions.inference.saved_model import SavedModel, write_export
 from pyramidions.models import build, preset
 from pyramidions.nn import BeamSearch
+from pyramidions.pretrained.tokenizers import read_sentencepiece
 from pyramidions.text.tokenizer import EOS, PAD, Tokenizer
 
 FAMILIES = ["bart", "led", "pegasus", "pegasus_x", "mbart", "t5", "mt5", "longt5"]
@@ -191,11 +192,17 @@ HOLDS = "; --to pyramidions, the default, holds such a model."
             {"stack": "reversible"},
             "`stack` must be 'plain' in a Pegasus of transformers, but is",
         ),
-        ("pegasus", {"layernorm_embedding": True}, "`encoder_positions` must be"),
+        ("pegasus", {"layernorm_embedding": True}, "`layernorm_embedding` must be False in a Pegasus of transformers"),
         (
             "bart",
             {"decoder_self_attention": "full | lsh"},
             "`decoder_self_attention` must be 'full' in a Bart of transformers, but is 'full | lsh'" + HOLDS,
+        ),
+        ("pegasus_x", {"global_tokens": 2}, "`global_tokens` must be 0 in a PegasusX of transformers, but is 2"),
+        (
+            "longt5",
+            {"decoder_self_attention": "full"},
+            "`decoder_self_attention` must be bucketed in a LongT5 of transformers, but is full",
         ),
         ("bart", {"output": "pointer"}, "`output` must be 'tied' in a Bart of transformers, but is 'pointer'" + HOLDS),
         (
@@ -218,6 +225,33 @@ def test_a_model_with_queries_stays_in_our_format(sources: dict[str, Path]) -> N
     model = replace(import_model(sources["bart"]).model, queries=True)
     with pytest.raises(UserError, match=f"^A model that answers queries must stay in our format.*{HOLDS[2:]}$"):
         hugging_face_files(model)
+
+
+@for_each(
+    ("family", "changes"),
+    [
+        ("pegasus_x", {"self_attention": "block_global(block_size=8, staggered=True) | block_global(block_size=8)"}),
+        ("t5", {"feed_forward": "dense(bias=False)", "cross_projections": "dense(inner_dim=12, bias=False)"}),
+        ("longt5", {"self_attention": "transient_global(window=6, block_size=4, furthest=16, buckets=8)"}),
+    ],
+)
+def test_options_may_be_left_out_or_spelt(
+    sources: dict[str, Path], tmp_path: Path, family: str, changes: dict[str, Any]
+) -> None:
+    ours = import_model(sources[family], changes=changes).model
+    assert_same_logits(exported(ours, tmp_path / family)[0], ours, 20, 9)
+
+
+def test_a_tokenizer_that_cuts_otherwise_is_refused(sources: dict[str, Path]) -> None:
+    ours = import_model(sources["t5"]).model
+    for option in ("add_dummy_prefix", "split_by_whitespace"):
+        model = read_sentencepiece(ours.tokenizer.model_bytes)
+        setattr(model.normalizer_spec if option == "add_dummy_prefix" else model.trainer_spec, option, False)
+        other = Tokenizer.from_bytes(model.SerializeToString())
+        with pytest.raises(
+            UserError, match="must be a sentencepiece model that normalises and cuts as that of PEGASUS"
+        ):
+            hugging_face_files(replace(ours, tokenizer=other))
 
 
 def test_the_prefix_of_a_t5_travels_and_a_bart_may_have_none(sources: dict[str, Path], tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Tokenizers of pretrained models get our ids, and nothing else changes."""
 
+import io
 import json
 import shutil
 from pathlib import Path
@@ -17,7 +18,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.pretrained.tokenizers import ImportedTokenizer, SpecialIds, import_tokenizer
 from pyramidions.text.normalization import normalize
 from pyramidions.text.text_windows import windows
-from pyramidions.text.tokenizer import BOS, EOS, PAD, SPECIALS, UNK
+from pyramidions.text.tokenizer import BOS, EOS, PAD, SPECIALS, UNK, Tokenizer
 
 BART_IDS = SpecialIds(bos=0, pad=1, eos=2)
 PEGASUS_IDS = SpecialIds(pad=0, eos=1)
@@ -131,7 +132,7 @@ def test_a_text_of_mbart_has_the_ids_that_transformers_gives_it_behind_its_langu
     theirs = MBart50Tokenizer.from_pretrained(of_mbart)
     theirs.save_pretrained(of_mbart / "saved")
     for folder in (of_mbart, of_mbart / "saved"):
-        found = import_tokenizer(folder, 134, MBART_IDS)
+        found = import_tokenizer(folder, 134, MBART_IDS, "mbart")
         assert found.rows[:5] == [83, 1, 2, 3, 0] and sorted(found.rows) == list(range(134))
         assert found.tokenizer.prefix == (BOS,) and found.tokenizer.pieces()[:5] == ["de_DE", *SPECIALS[1:], "<bos>"]
         for text in [*SENTENCES, "½ ﬁsh… <mask> en_XX 漢 </s>"]:
@@ -145,8 +146,11 @@ def test_a_text_of_mbart_has_the_ids_that_transformers_gives_it_behind_its_langu
     ("language", "forced", "words"),
     [
         ("de_DE", 84, "must write in the language that it reads, de_DE, but `forced_bos_token_id` is 84: en_XX."),
-        ("xx", None, "`src_lang` must be a language of the tokenizer, but is 'xx'."),
-        (["de"], None, "`src_lang` must be a language of the tokenizer, but is a list."),
+        *(
+            (name, None, f"`src_lang` must be a language of mBART-50, but is {name!r}.")
+            for name in ("xx", "<mask>", "<pad>", "</s>", "<s>", "")
+        ),
+        (["de"], None, "`src_lang` must be a language of mBART-50, but is a list."),
         (None, 83, "must write in the language that it reads, en_XX, but `forced_bos_token_id` is 83: de_DE."),
     ],
 )
@@ -155,8 +159,36 @@ def test_a_translator_and_an_unknown_language_are_refused(
 ) -> None:
     (of_mbart / "tokenizer_config.json").write_text(json.dumps({"src_lang": language}))
     with pytest.raises(UserError) as caught:
-        import_tokenizer(of_mbart, 134, MBART_IDS._replace(forced=forced))
+        import_tokenizer(of_mbart, 134, MBART_IDS._replace(forced=forced), "mbart")
     assert str(caught.value).endswith(words)
+
+
+def test_other_models_of_languages_are_refused(of_mbart: Path) -> None:
+    sentence = "must be of mBART-50, with 134 pieces and languages, but the embeddings have 107 rows."
+    with pytest.raises(UserError, match=sentence):
+        import_tokenizer(of_mbart, 107, MBART_IDS, "mbart")
+    with pytest.raises(UserError, match="must start from </s>, but `decoder_start_token_id` is 83, de_DE."):
+        import_tokenizer(of_mbart, 134, MBART_IDS._replace(start=83), "mbart")
+
+
+def test_a_piece_in_front_that_is_no_language_is_refused(of_mbart: Path) -> None:
+    MBart50Tokenizer.from_pretrained(of_mbart).save_pretrained(of_mbart / "saved")
+    path = of_mbart / "saved" / "tokenizer.json"
+    about = json.loads(path.read_text())
+    about["post_processor"]["single"][0]["SpecialToken"]["id"] = "<s>"
+    about["post_processor"]["special_tokens"]["<s>"] = {"id": "<s>", "ids": [0], "tokens": ["<s>"]}
+    path.write_text(json.dumps(about))
+    with pytest.raises(UserError, match="must be as that of PEGASUS, T5 or mBART-50 is"):
+        import_tokenizer(of_mbart / "saved", 134, MBART_IDS, "mbart")
+
+
+def test_a_first_piece_of_another_name_stands_before_no_text() -> None:
+    model = io.BytesIO()
+    special = {"bos_id": 0, "pad_id": 1, "eos_id": 2, "unk_id": 3, "bos_piece": "[BOS]"}
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(SENTENCES), model_writer=model, vocab_size=80, minloglevel=2, **special
+    )
+    assert Tokenizer.from_bytes(model.getvalue()).prefix == ()
 
 
 @for_each("name", ["<s>", "<pad>", "</s>", "<unk>", "<mask_1>", "<unk_7>"])
@@ -183,9 +215,9 @@ def test_a_text_has_the_ids_that_t5_gives_it_from_either_file(
     of_pegasus: Path, of_t5: T5Tokenizer, tmp_path: Path
 ) -> None:
     # The embeddings have four rows more than there are pieces.
-    found = import_tokenizer(of_pegasus, 184, T5_IDS, sentinels=True)
+    found = import_tokenizer(of_pegasus, 184, T5_IDS, family="t5")
     of_t5.save_pretrained(tmp_path)
-    again = import_tokenizer(tmp_path, 184, T5_IDS, sentinels=True)
+    again = import_tokenizer(tmp_path, 184, T5_IDS, family="t5")
     assert sorted(found.rows) == list(range(184)) and found.unused == 4
     assert found.id_of(0) == BOS and (found.id_of(1), found.id_of(2)) == (EOS, UNK)
     for text in [*SENTENCES, "summarize: It’s  half:\n½ ﬁsh."]:

@@ -17,8 +17,8 @@ from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
 class BlockGlobalAttention(CoreAttention):
     """Attention within blocks of fixed length, and to every marked position (Phang et al. 2022, sections 3.1 and 3.2).
 
-    Blocks of every second layer are staggered: they begin half a block earlier. So news cross the borders of blocks
-    without marked positions, too. What marked positions see themselves is computed around this kind. It cannot be
+    Blocks of every second layer are staggered: they begin half a block earlier. Thus information crosses block borders
+    even without marked positions. What marked positions see themselves is computed around this kind. It cannot be
     causal.
 
     Args:

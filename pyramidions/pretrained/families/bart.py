@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,18 +12,19 @@ from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import config_as
-from pyramidions.models.notation import parse_parts, written, written_parts
+from pyramidions.models.notation import written, written_parts
 from pyramidions.models.spec import Part
-from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.positions import SinusoidalPositions
 from pyramidions.pretrained.families.core import (
     FAMILIES,
     Family,
     Settings,
     Shape,
+    TokenizerKind,
     activation_of,
     decoding_of,
     name_of_activation,
+    parts_of,
     special_ids,
 )
 from pyramidions.pretrained.names import EMBEDDING, LOGITS_BIAS, POSITIONS, SHARED, names_of, renamed
@@ -52,7 +53,7 @@ class Bart(Family):
 
     name: str
     class_name: str
-    tokenizer: Literal["byte_level", "pegasus", "t5", "mbart"] = "byte_level"
+    tokenizer: TokenizerKind = "byte_level"
     normalize_before: bool = False
     normalizes_embeddings: bool = True
     learns_positions: bool = True
@@ -123,8 +124,8 @@ class Bart(Family):
             found |= {name.removesuffix("weight") + "bias": torch.zeros(len(found[name])) for name in projections}
         return found
 
-    def described(self, config: PyramidionConfig, lengths: tuple[int, int]) -> dict[str, Any]:
-        activation = parse_parts("feed_forward", config.feed_forward)[0][0].options.get("activation", "relu")
+    def config_json(self, config: PyramidionConfig, lengths: tuple[int, int]) -> dict[str, Any]:
+        activation = parts_of(config, "feed_forward")[0].options.get("activation", "relu")
         found = {
             "d_model": config.embed_dim,
             "encoder_layers": config.encoder_layers,
@@ -140,7 +141,11 @@ class Bart(Family):
             return {**found, **dict(zip(names, lengths, strict=True)), "attention_window": _sizes(config)}
         return {**found, "max_position_embeddings": max(lengths), "scale_embedding": not config.no_scale_embedding}
 
-    def given_back(
+    @property
+    def takes_marks(self) -> bool:
+        return self.windowed
+
+    def state_dict(
         self, own: dict[str, Tensor], config: PyramidionConfig, lengths: tuple[int, int]
     ) -> dict[str, Tensor]:
         own, theirs = dict(own), names_of(config.encoder_layers, config.decoder_layers, self.windowed)
@@ -202,15 +207,14 @@ def _windows(read: Settings, layers: int) -> dict[str, Any]:
 
 def _sizes(config: PyramidionConfig) -> list[int]:
     """Return the window of each layer."""
-    parts = parse_parts("self_attention", config.self_attention)[0]
+    parts = parts_of(config, "self_attention")
     for part in parts:
-        if part.kind != "sliding_window" or part.options.get("dilated_heads"):
+        if part.kind != "sliding_window" or part.options["dilated_heads"]:
             raise UserError(
                 "`self_attention` must be sliding_window in all layers, without `dilation`, in a LED of transformers, "
                 f"but is {config.self_attention}"
             )
-    usual = ATTENTION.arguments("sliding_window")["window"].default
-    sizes = [part.options.get("window", usual) for part in parts]
+    sizes = [part.options["window"] for part in parts]
     return sizes * config.encoder_layers if len(sizes) == 1 else sizes
 
 

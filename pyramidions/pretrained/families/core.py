@@ -9,6 +9,9 @@ from torch import Tensor
 from pyramidions.base.arguments import fits, rule_of, shown
 from pyramidions.base.errors import UserError
 from pyramidions.models import PyramidionConfig
+from pyramidions.models.declared import with_defaults
+from pyramidions.models.notation import parse_parts
+from pyramidions.models.spec import Part
 from pyramidions.pretrained.known_families import unknown_family
 from pyramidions.pretrained.source import Source
 
@@ -22,6 +25,9 @@ ACTIVATIONS = {
 }
 
 
+TokenizerKind = Literal["byte_level", "pegasus", "t5", "mbart"]
+
+
 class Family(ABC):
     """Models that read configs and weights alike.
 
@@ -33,7 +39,7 @@ class Family(ABC):
 
     name: str
     class_name: str
-    tokenizer: Literal["byte_level", "pegasus", "t5", "mbart"]
+    tokenizer: TokenizerKind
 
     @abstractmethod
     def shape(self, source: Source) -> "Shape":
@@ -52,7 +58,7 @@ class Family(ABC):
         """
 
     @abstractmethod
-    def described(self, config: PyramidionConfig, lengths: tuple[int, int]) -> dict[str, Any]:
+    def config_json(self, config: PyramidionConfig, lengths: tuple[int, int]) -> dict[str, Any]:
         """Return what config.json says of the architecture that is nearest to ours: `shape`, backwards.
 
         Args:
@@ -63,8 +69,13 @@ class Family(ABC):
             UserError: there is none near.
         """
 
+    @property
+    def takes_marks(self) -> bool:
+        """Whether global tokens are given with each document."""
+        return False
+
     @abstractmethod
-    def given_back(
+    def state_dict(
         self, own: dict[str, Tensor], config: PyramidionConfig, lengths: tuple[int, int]
     ) -> dict[str, Tensor]:
         """Return weights by the names that transformers has for them: `weights`, backwards.
@@ -72,7 +83,7 @@ class Family(ABC):
         Args:
             own: by our names, in float32; rows of vocabularies in their order.
             config: of ours, which the family can hold.
-            lengths: as in `described`.
+            lengths: as in `config_json`.
         """
 
 
@@ -112,6 +123,12 @@ def shape_of(source: Source) -> Shape:
     if family is None:
         raise unknown_family(source.path, name)
     return family.shape(source)
+
+
+def parts_of(config: PyramidionConfig, field: str) -> list[Part]:
+    """Return the parts that a field describes, of the first memory, with all of their options."""
+    parts = parse_parts(field, getattr(config, field))[0]
+    return [with_defaults(PyramidionConfig, field, part) for part in parts]
 
 
 class Settings:

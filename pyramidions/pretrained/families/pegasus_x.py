@@ -1,16 +1,16 @@
 """PEGASUS-X."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from torch import Tensor
 
 from pyramidions.base.errors import UserError
 from pyramidions.models import PyramidionConfig
-from pyramidions.models.notation import parse_parts, written
+from pyramidions.models.notation import written
 from pyramidions.models.spec import Part
 from pyramidions.pretrained.families.bart import Bart
-from pyramidions.pretrained.families.core import FAMILIES, Settings, Shape
+from pyramidions.pretrained.families.core import FAMILIES, Settings, Shape, TokenizerKind, parts_of
 from pyramidions.pretrained.names import LOGITS_BIAS
 from pyramidions.pretrained.source import Source
 
@@ -24,7 +24,7 @@ class PegasusX(Bart):
 
     name: str = "pegasus_x"
     class_name: str = "PegasusX"
-    tokenizer: Literal["byte_level", "pegasus", "t5", "mbart"] = "pegasus"
+    tokenizer: TokenizerKind = "pegasus"
     normalize_before: bool = True
     normalizes_embeddings: bool = False
     learns_positions: bool = False
@@ -49,19 +49,19 @@ class PegasusX(Bart):
         )
         return replace(shape, config=config)
 
-    def described(self, config: PyramidionConfig, lengths: tuple[int, int]) -> dict[str, Any]:
-        options = parse_parts("self_attention", config.self_attention)[0][0].options
+    def config_json(self, config: PyramidionConfig, lengths: tuple[int, int]) -> dict[str, Any]:
+        options = parts_of(config, "self_attention")[0].options
         return {
-            **super().described(config, lengths),
+            **super().config_json(config, lengths),
             "block_size": options.get("block_size", 512),
             "stagger_local_blocks": options.get("staggered", True),
             "num_global_tokens": config.global_vectors,
         }
 
-    def given_back(
+    def state_dict(
         self, own: dict[str, Tensor], config: PyramidionConfig, lengths: tuple[int, int]
     ) -> dict[str, Tensor]:
-        found = super().given_back(own, config, lengths)
+        found = super().state_dict(own, config, lengths)
         del found[LOGITS_BIAS]
         return found
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Literal
+from typing import Any
 
 from torch import Tensor
 
@@ -12,16 +12,18 @@ from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import config_as
-from pyramidions.models.notation import parse_parts, written
+from pyramidions.models.notation import written
 from pyramidions.models.spec import Part
 from pyramidions.pretrained.families.core import (
     FAMILIES,
     Family,
     Settings,
     Shape,
+    TokenizerKind,
     activation_of,
     decoding_of,
     name_of_activation,
+    parts_of,
     special_ids,
 )
 from pyramidions.pretrained.names import EMBEDDING, SHARED, UNTIED
@@ -59,7 +61,7 @@ class T5(Family):
     name: str
     class_name: str
     scales_output: bool = True
-    tokenizer: Literal["byte_level", "pegasus", "t5", "mbart"] = "t5"
+    tokenizer: TokenizerKind = "t5"
 
     def shape(self, source: Source) -> Shape:
         read = Settings(source)
@@ -106,10 +108,14 @@ class T5(Family):
         """Return that of the encoder."""
         return Part("bucketed", distances)
 
-    def described(self, config: PyramidionConfig, lengths: tuple[int, int]) -> dict[str, Any]:
-        distances = parse_parts("decoder_self_attention", config.decoder_self_attention)[0][0].options
-        function = parse_parts("feed_forward", config.feed_forward)[0][0]
-        activation = function.options.get("activation", "gelu_tanh" if function.kind == "gated" else "relu")
+    def config_json(self, config: PyramidionConfig, lengths: tuple[int, int]) -> dict[str, Any]:
+        decoder, function = parts_of(config, "decoder_self_attention")[0], parts_of(config, "feed_forward")[0]
+        if decoder.kind != "bucketed":
+            raise UserError(
+                f"`decoder_self_attention` must be bucketed in a {self.class_name} of transformers, but is "
+                f"{config.decoder_self_attention}"
+            )
+        activation = function.options.get("activation", "relu")
         gate = "gated-" if function.kind == "gated" else ""
         # What T5 calls gelu in a gate is its approximation.
         activation = "gelu" if gate and activation == "gelu_tanh" else name_of_activation(activation)
@@ -121,15 +127,15 @@ class T5(Family):
             "num_heads": config.num_heads,
             "num_layers": config.encoder_layers,
             "num_decoder_layers": config.decoder_layers,
-            "relative_attention_num_buckets": distances.get("buckets", 32),
-            "relative_attention_max_distance": distances.get("furthest", 128),
+            "relative_attention_num_buckets": decoder.options["buckets"],
+            "relative_attention_max_distance": decoder.options["furthest"],
             "feed_forward_proj": f"{gate}{activation}",
             "dropout_rate": config.dropout,
             "layer_norm_epsilon": 1e-6,
             "n_positions": lengths[0],
         }
 
-    def given_back(
+    def state_dict(
         self, own: dict[str, Tensor], config: PyramidionConfig, lengths: tuple[int, int]
     ) -> dict[str, Tensor]:
         own, root = dict(own), (_inner_dim(config) // config.num_heads) ** 0.5
@@ -141,15 +147,12 @@ class T5(Family):
             found[SHARED[-1]] = own.pop(UNTIED)
         else:
             own["decoder.norm.weight"] = own["decoder.norm.weight"] * config.embed_dim**0.5
-        for theirs in self._names(config):
-            ours = next(_our_names(theirs, config))
-            if ours in own:
-                found[theirs] = own[ours]
-        return found
+        names = {ours: theirs for theirs in self._names(config) for ours in _our_names(theirs, config)}
+        return found | {names[ours]: value for ours, value in own.items()}
 
     def _names(self, config: PyramidionConfig) -> Iterator[str]:
         """Yield their names of weights; a model need not have all of them. Tables are in first layers alone."""
-        gated = parse_parts("feed_forward", config.feed_forward)[0][0].kind == "gated"
+        gated = parts_of(config, "feed_forward")[0].kind == "gated"
         for coder, layers in (("encoder", config.encoder_layers), ("decoder", config.decoder_layers)):
             yield f"{coder}.final_layer_norm.weight"
             for layer, (place, part) in product(range(layers), enumerate(_SUBLAYERS[coder])):
@@ -209,19 +212,18 @@ class LongT5(T5):
         block_size = read.one("global_block_size", int, 16) if kind == kinds[1] else 0
         return Part("transient_global", {"window": window, "block_size": block_size, **distances})
 
-    def described(self, config: PyramidionConfig, lengths: tuple[int, int]) -> dict[str, Any]:
-        options = parse_parts("self_attention", config.self_attention)[0][0].options
-        size = options.get("block_size", 16)
+    def config_json(self, config: PyramidionConfig, lengths: tuple[int, int]) -> dict[str, Any]:
+        options = parts_of(config, "self_attention")[0].options
+        size = options["block_size"]
         kind = {"encoder_attention_type": "transient-global", "global_block_size": size}
         return {
-            **super().described(config, lengths),
+            **super().config_json(config, lengths),
             **(kind if size else {"encoder_attention_type": "local"}),
-            "local_radius": options.get("window", 254) // 2,
+            "local_radius": options["window"] // 2,
         }
 
     def _called(self, config: PyramidionConfig, part: str) -> str:
-        options = parse_parts("self_attention", config.self_attention)[0][0].options
-        kind = "TransientGlobal" if options.get("block_size", 16) else "Local"
+        kind = "TransientGlobal" if parts_of(config, "self_attention")[0].options["block_size"] else "Local"
         return part.replace("SelfAttention", f"{kind}SelfAttention")
 
 
@@ -241,8 +243,7 @@ def _is_untied(source: Source) -> bool:
 
 def _inner_dim(config: PyramidionConfig) -> int:
     """Return the width of all heads together."""
-    options = parse_parts("decoder_projections", config.decoder_projections)[0][0].options
-    return int(options.get("inner_dim") or config.embed_dim)
+    return int(parts_of(config, "decoder_projections")[0].options.get("inner_dim") or config.embed_dim)
 
 
 def _output(weights: dict[str, Tensor]) -> Tensor | None:

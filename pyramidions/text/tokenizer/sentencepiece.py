@@ -28,6 +28,8 @@ from pyramidions.text.tokenizer.core import (
 _NAME = re.compile("[^:]{1,60}:(?= .)")
 #: How the end of a name is spelt in `surfaces`: by what no normalised text holds.
 NAME_END_SURFACE = "\u2060"
+#: What `<s>` is called where a language takes its place.
+WITHOUT_LANGUAGE = "<bos>"
 
 
 class SentencePieceTokenizer(Tokenizer):
@@ -46,8 +48,8 @@ class SentencePieceTokenizer(Tokenizer):
 
     Those of 0.2.0 have `<n>` or `<t>` between sentences or lines, and none before the first.
 
-    Languages: the piece that begins a text, 0, may have the name of a language in place of `<s>`, as in an imported
-    mBART. It then stands in front of each text.
+    Languages: in an imported mBART, piece 0 is a language, which stands in front of each text. Its `<s>`, which no text
+    has, is the control piece `<bos>` at 4 then.
 
     Args:
         model_bytes: a serialized sentencepiece model.
@@ -73,7 +75,8 @@ class SentencePieceTokenizer(Tokenizer):
                 "The sentencepiece model must have the ids <s>=0, <pad>=1, </s>=2, <unk>=3, "
                 f"but it has {', '.join(f'{name}={i}' for name, i in zip(SPECIALS, found, strict=True))}."
             )
-        self.prefix = () if self._model.id_to_piece(BOS) == SPECIALS[BOS] else (BOS,)
+        without = self._model.piece_to_id(WITHOUT_LANGUAGE)
+        self.prefix = (BOS,) if without == len(SPECIALS) and self._model.is_control(without) else ()
         # Only a control piece is safe as a marker: sentencepiece never finds one inside a text.
         markers = {name: self._model.piece_to_id(name) for name in (SENTENCE_MARKER, TURN_MARKER, *MARKERS_BETWEEN)}
         name = next((name for name, marker in markers.items() if self._model.is_control(marker)), "")

@@ -40,20 +40,28 @@ def test_a_position_sees_its_block_and_the_marked_ones(layer: int, starts: list[
     torch.testing.assert_close(found.transpose(1, 2)[real], expected.transpose(1, 2)[real])
 
 
-def test_what_positions_receive_comes_from_their_block_and_goes_to_the_marked_ones() -> None:
+@for_each(("layer", "starts"), [(0, [0, 4, 8]), (1, [0, 2, 6, 10])])
+@for_each("appended", [0, 3])
+@for_each("real", [10, 5])
+def test_what_positions_receive_comes_from_their_block_and_goes_to_the_marked_ones(
+    layer: int, starts: list[int], appended: int, real: int
+) -> None:
     torch.manual_seed(0)
-    q, k = torch.randn(2, 1, 2, 10, 6, dtype=torch.float64)
-    marked = torch.zeros(1, 10, dtype=torch.bool)
-    marked[0, 1] = True
+    q, k = torch.randn(2, 1, 2, 10 + appended, 6, dtype=torch.float64)
+    padding = torch.arange(10)[None] >= real
+    marked = torch.arange(10)[None] == 1
     marks = Marks(marked, 1)
-    found = BlockGlobalAttention(4, staggered=False).received(q, k, LayerContext(marks=marks))
-    block = torch.arange(10) // 4
-    seen = (block[:, None] == block) | marked
+    if appended:
+        marks, padding = Marks.with_appended(marks, padding, appended), torch.nn.functional.pad(padding, (0, appended))
+    found = BlockGlobalAttention(4, layer=layer).received(q, k, LayerContext(padding, marks=marks))
+    block = torch.bucketize(torch.arange(10 + appended), torch.tensor(starts), right=True)
+    seen = ((block[:, None] == block) | marks.marked) & ~padding
     weights = (q @ k.mT / 6**0.5).masked_fill(~seen, -torch.inf).softmax(dim=-1)
-    expected = weights[:, :, ~marked[0]].sum(dim=(1, 2))
+    senders = ~marks.marked[0] & ~padding[0]
+    expected = weights[:, :, senders].sum(dim=(1, 2))
     torch.testing.assert_close(found, expected.float(), rtol=1e-5, atol=1e-6)
-    # A marked position gets from all nine others, in two heads.
-    assert found.sum() == pytest.approx(2 * 9)
+    # Each of the others gives one in each of two heads.
+    assert found.sum() == pytest.approx(2 * int(senders.sum()))
 
 
 def test_staggered_blocks_have_an_even_size() -> None:
