@@ -2,23 +2,37 @@
 
 from itertools import groupby
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from transformers import PreTrainedTokenizer
 
+from pyramidions.base.arguments import Range, check
 from pyramidions.base.errors import UserError
 from pyramidions.inference import SavedModel
 from pyramidions.inference.for_transformers import TOKENIZER_MAP, tokenizer_fields
 from pyramidions.text.tokenizer import (
+    BOS,
     EOS,
-    SPECIALS,
+    PAD,
     UNK,
     ByteLevelTokenizer,
     SentencePieceTokenizer,
     Tokenizer,
 )
 
-_SPECIAL_TOKENS = dict(zip(("bos_token", "pad_token", "eos_token", "unk_token"), SPECIALS, strict=True))
+_SPECIAL_TOKENS = {"bos_token": BOS, "pad_token": PAD, "eos_token": EOS, "unk_token": UNK}
+# Of what tokenizer_config.json says. transformers itself writes 10 ** 30 for a length without limit.
+_RULES: dict[str, Any] = {
+    "tokenizer": Tokenizer | None,
+    "source_prefix": str,
+    "queries": bool,
+    "max_target_positions": Annotated[int, Range(2)] | None,
+    "model_max_length": Annotated[int, Range(2)] | None,
+    "max_len": Annotated[int, Range(2)] | None,
+    "padding_side": Literal["left", "right"],
+    "truncation_side": Literal["left", "right"],
+    "model_input_names": list[str],
+}
 
 
 class PyramidionsTokenizer(PreTrainedTokenizer):
@@ -39,7 +53,8 @@ class PyramidionsTokenizer(PreTrainedTokenizer):
             included.
 
     Raises:
-        UserError: there is no file, or it is damaged, or special tokens are not `<s>`, `<pad>`, `</s>` and `<unk>`.
+        UserError: there is no file, or it is damaged, or an argument breaks a rule, or special tokens are not those of
+            the file: `<s>` or a language, `<pad>`, `</s>` and `<unk>`.
     """
 
     vocab_files_names: dict[str, str] = {  # noqa: RUF012  (the base class has it of instances)
@@ -59,27 +74,31 @@ class PyramidionsTokenizer(PreTrainedTokenizer):
         max_target_positions: int | None = None,
         **others: Any,
     ) -> None:
+        said = {"source_prefix": source_prefix, "queries": queries, "max_target_positions": max_target_positions}
+        check({"tokenizer": tokenizer, **said, **others}, _RULES)
         file = sentencepiece_file or byte_level_file
         if tokenizer is None and file is None:
             names = " or ".join(self.vocab_files_names.values())
             raise UserError(f"A tokenizer must have a file {names}, but has none.")
         self._ours = tokenizer or Tokenizer.from_file(str(file))
         self._ids = {name: number for number, name in enumerate(self._ours.pieces())}
-        self._special = {i for name, i in self._ids.items() if name in SPECIALS} | {
-            i for i in (self._ours.marker_id, self._ours.name_end_id) if i is not None
-        }
-        self.source_prefix = source_prefix
-        self.queries = queries
+        if (most := others.get("model_max_length")) is not None:
+            self._ours.room(most, "model_max_length")
+        self._markers = {i for i in (self._ours.marker_id, self._ours.name_end_id) if i is not None}
+        # Not `<unk>`, which stands for text.
+        self._special = {BOS, PAD, EOS} | self._markers
+        self._source_prefix = source_prefix
+        self._queries = queries
         self.max_target_positions = max_target_positions
         self._reads = True
-        for name, piece in _SPECIAL_TOKENS.items():
+        pieces = self._ours.names(_SPECIAL_TOKENS.values())
+        for name, piece in zip(_SPECIAL_TOKENS, pieces, strict=True):
             if (given := str(others.setdefault(name, piece))) != piece:
                 raise UserError(f"`{name}` must be {piece}, but is {given!r}.")
-        others.setdefault("split_special_tokens", True)
+        others |= {"split_special_tokens": True, "token_type_ids_include_special_tokens": False}
         # Which it would look for in tokenizer.json.
         others.pop("tokenizer_file", None)
-        said = {"source_prefix": source_prefix, "queries": queries, "max_target_positions": max_target_positions}
-        super().__init__(token_type_ids_include_special_tokens=False, **said, **others)
+        super().__init__(**said, **others)
 
     def __call__(self, *texts: Any, **others: Any) -> Any:
         """Tokenize texts, as in transformers; summaries are truncated to ``max_target_positions``."""
@@ -88,14 +107,40 @@ class PyramidionsTokenizer(PreTrainedTokenizer):
         return super().__call__(*texts, **others)
 
     @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path: Any, *arguments: Any, **others: Any) -> Any:
+        """Read the tokenizer of an export, or what `save_pretrained` wrote; arguments are those of transformers.
+
+        Raises:
+            UserError: as the class; or an argument would change what config.json says of the model.
+        """
+        for name in ("source_prefix", "queries"):
+            if name in others:
+                raise UserError(f"`{name}` must not be given: the model was trained with what its export says.")
+        return super().from_pretrained(pretrained_model_name_or_path, *arguments, **others)
+
+    @classmethod
     def from_saved(cls, model: SavedModel) -> "PyramidionsTokenizer":
         """Return the tokenizer of a model that `load_model` read."""
         return cls(tokenizer=model.tokenizer, **tokenizer_fields(model))
 
     @property
+    def source_prefix(self) -> str:
+        """What stands before each document, as config.json says, too."""
+        return self._source_prefix
+
+    @property
+    def queries(self) -> bool:
+        """The model answers queries, as config.json says, too."""
+        return self._queries
+
+    @property
     def vocab_size(self) -> int:
         """Number of pieces, the special ones included."""
         return len(self._ids)
+
+    def tokenize(self, text: str, **others: Any) -> list[str]:  # type: ignore[override]
+        """Return the pieces of a text; it is never read as special pieces, whatever ``split_special_tokens`` says."""
+        return super().tokenize(text, **{**others, "split_special_tokens": True})
 
     def get_vocab(self) -> dict[str, int]:
         """Return the ids of all pieces."""
@@ -127,7 +172,7 @@ class PyramidionsTokenizer(PreTrainedTokenizer):
     def prepare_for_model(self, ids: list[int], pair_ids: list[int] | None = None, *others: Any, **more: Any) -> Any:
         """Truncate, frame and pad ids; a query has no markers."""
         if pair_ids is not None:
-            ids = [i for i in ids if i not in self._special] or [UNK]
+            ids = [i for i in ids if i not in self._markers] or [UNK]
         return super().prepare_for_model(ids, pair_ids, *others, **more)
 
     def num_special_tokens_to_add(self, pair: bool = False) -> int:
@@ -138,7 +183,7 @@ class PyramidionsTokenizer(PreTrainedTokenizer):
     def get_special_tokens_mask(
         self, token_ids_0: list[int], token_ids_1: list[int] | None = None, already_has_special_tokens: bool = False
     ) -> list[int]:
-        """Return 1 for each special piece, 0 for others."""
+        """Return 1 for each special piece, 0 for others, `<unk>` among them."""
         whole = already_has_special_tokens
         ids = token_ids_0 if whole else self.build_inputs_with_special_tokens(token_ids_0, token_ids_1)
         return [int(i in self._special) for i in ids]
@@ -178,7 +223,7 @@ class PyramidionsTokenizer(PreTrainedTokenizer):
         if skip_special_tokens:
             text = self._ours.decode(ids)
         else:
-            runs = groupby(ids, key=(self._special - {UNK}).__contains__)
+            runs = groupby(ids, key=self._special.__contains__)
             text = "".join("".join(self._ours.names(run)) if named else self._ours.decode(run) for named, run in runs)
         return self.clean_up_tokenization(text) if clean_up_tokenization_spaces else text
 

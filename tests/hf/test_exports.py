@@ -13,8 +13,8 @@ import small_extractor
 import torch
 from kinds_of_summarizers import KINDS, TEXTS, model_of
 from safetensors.torch import load_file, save_file
+from small_pretrained import PIECES, save
 from small_pretrained import model_of as pretrained_model
-from small_pretrained import save
 from tables import for_each
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
@@ -63,7 +63,7 @@ def test_auto_classes_read_an_export_and_what_they_save_is_read_again(kind: str,
     check_export(again)
 
 
-@for_each("family", ["bart", "led", "pegasus", "t5", "longt5"])
+@for_each("family", list(PIECES))
 def test_pretrained_models_go_through_our_export(family: str, tmp_path: Path) -> None:
     pretrained = load_model(save(pretrained_model(family), tmp_path / family))
     folder, again = exported(pretrained, tmp_path / f"{family} export"), tmp_path / f"{family} again"

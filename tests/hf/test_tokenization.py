@@ -1,6 +1,8 @@
 """Texts have the same ids under transformers as without."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kinds_of_summarizers import TEXTS, model_of
@@ -81,8 +83,9 @@ def test_a_query_stands_before_its_document(kind: str) -> None:
     tokenizer = PyramidionsTokenizer.from_saved(saved)
     long = " ".join(SENTENCES)
     for text in (TEXTS[0], long):
-        found = tokenizer("What flies? Who?", text, truncation="only_second")["input_ids"]
-        assert found == our_ids(saved, text, "What flies? Who?")
+        for query in ("What flies? Who?", "What is ☃? Or </s>?", "☃"):
+            found = tokenizer(query, text, truncation="only_second")["input_ids"]
+            assert found == our_ids(saved, text, query)
     with pytest.raises(
         UserError, match="^The model answers queries: give the query, and the document as `text_pair`.$"
     ):
@@ -117,3 +120,58 @@ def test_the_vocabulary_stays_as_it_is(tmp_path: Path) -> None:
     assert str(error.value) == "A tokenizer must have a file sentencepiece.model or tokenizer.json, but has none."
     mask = tokenizer("bees", return_special_tokens_mask=True)["special_tokens_mask"]
     assert mask == [0] * (len(mask) - 1) + [1]
+    # What is unknown is text all the same.
+    unknown = tokenizer("☃", return_special_tokens_mask=True)
+    assert 3 in unknown["input_ids"] and unknown["special_tokens_mask"] == [0] * (len(unknown["input_ids"]) - 1) + [1]
+
+
+def test_what_is_saved_with_a_model_says_the_same(tmp_path: Path) -> None:
+    tokenizer: Any = PyramidionsTokenizer.from_saved(model_of("vanilla", queries=True, prefix="answer:"))
+    assert (tokenizer.source_prefix, tokenizer.queries) == ("answer:", True)
+    with pytest.raises(AttributeError):
+        tokenizer.source_prefix = "summarize:"
+    with pytest.raises(AttributeError):
+        tokenizer.queries = False
+    tokenizer.save_pretrained(tmp_path)
+    for name, value in (("source_prefix", "summarize:"), ("queries", False)):
+        with pytest.raises(UserError) as error:
+            PyramidionsTokenizer.from_pretrained(tmp_path, **{name: value})
+        assert str(error.value) == f"`{name}` must not be given: the model was trained with what its export says."
+
+
+WRONG = [
+    ({"source_prefix": 5}, "`source_prefix` must be a text, but is 5."),
+    ({"queries": "no"}, "`queries` must be True or False, but is 'no'."),
+    ({"max_target_positions": "x"}, "`max_target_positions` must be a whole number or None, but is 'x'."),
+    ({"max_target_positions": 1}, "`max_target_positions` must be at least 2, but is 1."),
+    ({"model_max_length": "x"}, "`model_max_length` must be a whole number or None, but is 'x'."),
+    ({"model_max_length": -3}, "`model_max_length` must be at least 2, but is -3."),
+    ({"model_max_length": 1.5}, "`model_max_length` must be a whole number or None, but is 1.5."),
+    ({"tokenizer": "x"}, "`tokenizer` must be a Tokenizer or None, but is 'x'."),
+    ({"padding_side": "above"}, "`padding_side` must be one of left, right, but is 'above'."),
+    ({"truncation_side": 1}, "`truncation_side` must be one of left, right, but is 1."),
+    ({"model_input_names": [5]}, "`model_input_names[0]` must be a text, but is 5."),
+    ({"eos_token": "<end>"}, "`eos_token` must be </s>, but is '<end>'."),
+    ({"extra_special_tokens": ["<new>"]}, "The vocabulary must stay the 90 pieces, but '<new>' is none."),
+]
+
+
+@for_each(("fields", "sentence"), WRONG)
+def test_damaged_settings_are_told(fields: dict[str, Any], sentence: str, tmp_path: Path) -> None:
+    PyramidionsTokenizer.from_saved(model_of("vanilla")).save_pretrained(tmp_path)
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+    with pytest.raises(UserError) as error:
+        PyramidionsTokenizer.from_pretrained(tmp_path)
+    assert str(error.value) == sentence
+
+
+def test_no_setting_turns_text_into_special_pieces(tmp_path: Path) -> None:
+    saved = model_of("vanilla")
+    PyramidionsTokenizer.from_saved(saved).save_pretrained(tmp_path)
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "split_special_tokens": False}))
+    tokenizer, text = PyramidionsTokenizer.from_pretrained(tmp_path), "a <pad> and </s>"
+    ids = our_ids(saved, text)
+    assert 1 not in ids and ids.count(2) == 1
+    assert tokenizer(text)["input_ids"] == tokenizer(text, split_special_tokens=False)["input_ids"] == ids
