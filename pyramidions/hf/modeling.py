@@ -140,17 +140,19 @@ class PyramidionsForConditionalGeneration(PreTrainedModel, GenerationMixin):
         """Read an export, or what `save_pretrained` wrote; arguments are those of transformers.
 
         Raises:
-            UserError: the weights do not fit the config.
+            UserError: the weights do not fit the config; ``ignore_mismatched_sizes`` changes nothing.
         """
         told = others.pop("output_loading_info", False)
-        loaded: Any = super().from_pretrained(
-            pretrained_model_name_or_path, *arguments, output_loading_info=True, **others
-        )
+        # Of a wrong shape, transformers would raise an error of its own.
+        others |= {"output_loading_info": True, "ignore_mismatched_sizes": True}
+        loaded: Any = super().from_pretrained(pretrained_model_name_or_path, *arguments, **others)
         model, info = loaded
         head = f"The weights of {pretrained_model_name_or_path} do not fit its settings:"
         for names, wrong in (("missing_keys", "is missing"), ("unexpected_keys", "has no place in the model")):
             if info[names]:
                 raise UserError(f"{head} {min(info[names])} {wrong}.")
+        for name, given, shape in sorted(info["mismatched_keys"])[:1]:
+            raise UserError(f"{head} {name} must be {tuple(shape)}, but is {tuple(given)}.")
         return (model, info) if told else model
 
     def read(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> PyramidionsEncoderOutput:

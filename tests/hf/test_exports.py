@@ -190,16 +190,25 @@ def test_weights_and_settings_that_do_not_fit_are_told(tmp_path: Path) -> None:
     folder = exported(model_of("vanilla"), tmp_path / "model")
     weights = load_file(folder / "model.safetensors")
     name = "encoder.layers.0.sublayers.feed_forward.norm.weight"
-    save_file({**weights, "more": torch.zeros(1)}, folder / "model.safetensors", {"format": "pt"})
     for changed, wrong in (
         ({**weights, "more": torch.zeros(1)}, "more has no place in the model."),
         ({key: value for key, value in weights.items() if key != name}, f"{name} is missing."),
+        ({**weights, name: torch.zeros(3)}, f"{name} must be (16,), but is (3,)."),
+        ({**weights, name: torch.zeros(4, 4)}, f"{name} must be (16,), but is (4, 4)."),
+        ({**weights, name: torch.zeros(())}, f"{name} must be (16,), but is ()."),
     ):
         save_file(changed, folder / "model.safetensors", {"format": "pt"})
         with pytest.raises(UserError) as error:
             AutoModelForSeq2SeqLM.from_pretrained(folder)
         assert str(error.value) == f"The weights of {folder} do not fit its settings: {wrong}"
+        with pytest.raises(UserError) as error:
+            AutoModelForSeq2SeqLM.from_pretrained(folder, ignore_mismatched_sizes=True)
+        assert str(error.value) == f"The weights of {folder} do not fit its settings: {wrong}"
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
     about = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**about, "vocab_size": 91}))
+    with pytest.raises(UserError, match=r"decoder.embedder.tokens.weight must be \(91, 16\), but is \(90, 16\)\.$"):
+        AutoModelForSeq2SeqLM.from_pretrained(folder)
     for field, value, sentence in (
         ("vocab_size", "many", "`vocab_size` must be a whole number, but is 'many'."),
         ("model", [1], "`model` must be a mapping, but is a list."),
