@@ -50,7 +50,7 @@ HF = [
 # What metrics with weights run on: BERTScore, MoverScore, APES, entities.
 METRICS = [
     *PRETRAINED,
-    "transformers>=5.23,<6",
+    "transformers>=5.24,<6",  # as in HF: where it is installed, `import pyramidions.hf` must work
     "POT>=0.9.6,<0.10",  # optimal transport, for MoverScore
 ]
 

@@ -203,6 +203,13 @@ def test_every_requirement_is_bounded_above(requirements: Requirements) -> None:
             assert far_away not in requirement.specifier, f"[{extra}] {requirement}"
 
 
+def test_a_library_has_the_same_bounds_in_every_extra(requirements: Requirements) -> None:
+    bounds: dict[str, set[str]] = {}
+    for requirement in (one for declared in requirements.values() for one in declared):
+        bounds.setdefault(requirement.name, set()).add(str(requirement.specifier))
+    assert [name for name, found in bounds.items() if len(found) > 1] == []
+
+
 def test_what_is_installed_here_satisfies_every_requirement(requirements: Requirements) -> None:
     for requirement in {str(one): one for declared in requirements.values() for one in declared}.values():
         assert distribution(requirement.name).version in requirement.specifier, requirement
