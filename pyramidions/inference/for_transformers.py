@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyramidions.inference.export_folder import CODE, MODEL_TYPE, OF_TRANSFORMERS
+from pyramidions.inference.export_folder import CODE, MODEL_TYPE
 from pyramidions.models import PyramidionConfig
 from pyramidions.text.tokenizer import BOS, EOS, PAD
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from pyramidions.inference.saved_model import SavedModel
 
 MODEL, CONFIG, TOKENIZER = "PyramidionsForConditionalGeneration", "PyramidionsConfig", "PyramidionsTokenizer"
+#: How transformers decodes, and how it reads a text.
+GENERATION_CONFIG, TOKENIZER_CONFIG = "generation_config.json", "tokenizer_config.json"
 #: Where `trust_remote_code` finds the classes.
 _MODULE = CODE.removesuffix(".py")
 AUTO_MAP = {"AutoConfig": f"{_MODULE}.{CONFIG}", "AutoModelForSeq2SeqLM": f"{_MODULE}.{MODEL}"}
@@ -25,7 +27,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name not in ("pyramidions", "pyramidions.hf"):
         raise
-    raise ImportError("The model needs the library pyramidions: `pip install 'pyramidions[hf]'` brings it.") from None
+    raise ImportError("The model needs pyramidions: install it from its repository, with the extra hf.") from None
 '''
 
 
@@ -96,7 +98,7 @@ def files(model: "SavedModel") -> dict[str, bytes]:
     """Return the files for transformers beside config.json, weights and tokenizer, by their names."""
     reading = {"tokenizer_class": TOKENIZER, "auto_map": TOKENIZER_MAP, **tokenizer_fields(model)}
     writing = generation_fields(model.config, model.max_target_positions, model.tokenizer.prefix)
-    said = dict(zip(OF_TRANSFORMERS, (writing, reading), strict=False))
+    said = {GENERATION_CONFIG: writing, TOKENIZER_CONFIG: reading}
     return {
         CODE: CODE_TEXT.encode(),
         **{name: f"{json.dumps(fields, indent=1)}\n".encode() for name, fields in said.items()},

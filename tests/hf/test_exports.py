@@ -85,6 +85,7 @@ def test_an_export_holds_what_transformers_needs(tmp_path: Path) -> None:
     assert (about["model_type"], about["architectures"]) == ("pyramidions", ["PyramidionsForConditionalGeneration"])
     assert about["auto_map"]["AutoModelForSeq2SeqLM"] == "modeling_pyramidions.PyramidionsForConditionalGeneration"
     assert json.loads((folder / "tokenizer_config.json").read_text())["source_prefix"] == "summarize:"
+    assert json.loads((folder / "generation_config.json").read_text())["forced_eos_token_id"] == 2
     # An older export is replaced, and a folder that transformers saved, too.
     exported(model_of("vanilla"), folder)
     AutoModelForSeq2SeqLM.from_pretrained(folder).save_pretrained(tmp_path / "again")
@@ -138,8 +139,10 @@ def test_without_pyramidions_the_trusted_code_says_what_is_missing(
     monkeypatch.setitem(sys.modules, "pyramidions", None)
     with pytest.raises(ImportError) as error:
         runpy.run_path(str(code))
-    sentence = "The model needs the library pyramidions: `pip install 'pyramidions[hf]'` brings it."
+    sentence = "The model needs pyramidions: install it from its repository, with the extra hf."
     assert str(error.value) == sentence
+    # Nobody owns the name on an index, so that anybody could.
+    assert "pip install" not in code.read_text()
 
 
 def test_without_transformers_the_import_says_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
