@@ -14,6 +14,7 @@ import atexit
 import logging
 import math
 import os
+import sys
 from argparse import ArgumentParser
 from collections.abc import Iterable
 from importlib.util import find_spec
@@ -88,16 +89,17 @@ def load_on_each_worker(parser: ArgumentParser) -> None:
     parser.set_defaults(load_checkpoint_on_all_dp_ranks=True)
 
 
-def compute_bfloat16_here(args: Any) -> None:
-    """Let ``--bf16`` mean bfloat16 on this machine's GPU or CPU, as ``common.bf16=true`` of Hydra does.
+def bf16_without_tpu(args: Any) -> None:
+    """Let ``--bf16`` compute on the GPU or CPU, as ``common.bf16=true`` of Hydra does.
 
-    fairseq's command line takes it for a wish for a TPU, and ends without the library of one. fairseq asks a model to
-    fill in its settings right after.
+    fairseq's command line reads --bf16 as --tpu, which fails without torch_xla. A --tpu on the command line stays, and
+    fails there. fairseq asks a model to fill in its settings right after.
 
     Args:
-        args: the command line as it was read; its ``tpu`` is set.
+        args: what fairseq read; its ``tpu`` is changed.
     """
-    if getattr(args, "bf16", False) and find_spec("torch_xla") is None:
+    # In what fairseq read, a --tpu that was given looks like one that it set itself.
+    if getattr(args, "bf16", False) and find_spec("torch_xla") is None and "--tpu" not in sys.argv:
         args.tpu = False
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from omegaconf import OmegaConf
+from tables import for_each
 
 from pyramidions.plugin import hooks
-from pyramidions.plugin.hooks import compute_bfloat16_here, end_run, is_first_worker, run_of, set_aside
+from pyramidions.plugin.hooks import bf16_without_tpu, end_run, is_first_worker, run_of, set_aside
 from pyramidions.plugin.tasks.config import LongDocumentSummarizationConfig
 
 
@@ -30,17 +31,25 @@ def test_a_config_that_stands_alone_has_no_run() -> None:
         assert is_first_worker(cfg)
 
 
-@pytest.mark.parametrize(
-    ("bf16", "library", "tpu"),
-    [(True, False, False), (True, True, True), (False, False, True)],
-    ids=["bf16", "bf16 beside the library of TPUs", "tpu alone"],
+@for_each(
+    ("words", "library", "tpu"),
+    [
+        ("--bf16", False, False),
+        ("--bf16", True, True),
+        ("--memory-efficient-bf16", False, False),
+        ("--bf16 --tpu", False, True),
+        ("--tpu", False, True),
+        ("", False, False),
+    ],
 )
-def test_bf16_means_this_machine_unless_the_library_of_tpus_is_installed(
-    monkeypatch: pytest.MonkeyPatch, bf16: bool, library: bool, tpu: bool
+def test_bf16_means_no_tpu_unless_there_is_one_or_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, words: str, library: bool, tpu: bool
 ) -> None:
     monkeypatch.setattr(hooks, "find_spec", lambda name: object() if library and name == "torch_xla" else None)
-    args = Namespace(bf16=bf16, tpu=True)
-    compute_bfloat16_here(args)
+    monkeypatch.setattr("sys.argv", ["fairseq-train", *words.split()])
+    # As fairseq reads these.
+    args = Namespace(bf16="bf16" in words, tpu=bool(words))
+    bf16_without_tpu(args)
     assert args.tpu is tpu
 
 

@@ -24,7 +24,7 @@ from pyramidions.models.declared import part_fields
 from pyramidions.models.fitting import VOCABULARY, fingerprint, refuse_architecture, refuse_vocabulary
 from pyramidions.models.older_fields import ENDING, translate, with_given
 from pyramidions.models.older_releases import FORMAT, config_as_written
-from pyramidions.plugin.hooks import compute_bfloat16_here
+from pyramidions.plugin.hooks import bf16_without_tpu
 
 _CACHE = "pyramidions"
 _MARKERS = ("<sentence>", "<turn>", "<n>", "<t>")
@@ -90,7 +90,7 @@ def _filling_in(fields: Mapping[str, Any], defaults: Mapping[str, Any]) -> Calla
         # fairseq's own config lacks a field only where an older release wrote it, which had no such field.
         if isinstance(args, DictConfig):
             return
-        compute_bfloat16_here(args)
+        bf16_without_tpu(args)
         given = {name: value for name, value in vars(args).items() if name in {*defaults, *_OLDER, "memories"}}
         values = translate(with_given(fields, given), defaults)
         for name in _OLDER:
