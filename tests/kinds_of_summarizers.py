@@ -41,6 +41,13 @@ KINDS: dict[str, dict[str, Any]] = {
     "buckets": _T5,
     "pooled": _BLOCKS,
     "pooled pointer": {**_BLOCKS, "output": "pointer"},
+    "global vectors": {
+        "self_attention": "block_global(block_size=8)",
+        "global_vectors": 3,
+        "normalize_before": True,  # as in PEGASUS-X; behind the last layer, nothing reads what a norm makes of them
+        "pooling_lengths": "None,16,4",
+        "output": "pointer",
+    },
     "hard top-k": {**_BLOCKS, "pooling": "hard_topk", "scorer": "attention"},
     "two memories": {**_BLOCKS, "memories": "last,2", "cross_attention": "full; hepos(stride=2)"},
     "concatenated": {"decoder": "concatenated", "recurrence": "sru", "output": "untied"},
