@@ -189,6 +189,22 @@ def test_an_older_export_is_written_anew_or_taken_as_a_saved_model(tmp_path: Pat
     assert type(AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "new")) is PyramidionsForConditionalGeneration
 
 
+def test_transformers_compares_no_hashes_and_we_read_no_shards(tmp_path: Path) -> None:
+    folder, shards = exported(model_of("vanilla"), tmp_path / "model"), tmp_path / "shards"
+    weights = {name: weight + 1 for name, weight in load_file(folder / "model.safetensors").items()}
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    model = AutoModelForSeq2SeqLM.from_pretrained(folder)
+    with pytest.raises(UserError, match=r"model.safetensors is damaged: its SHA-256 is not the one in config.json\.$"):
+        load_model(folder)
+    model.save_pretrained(shards, max_shard_size="10KB")
+    AutoTokenizer.from_pretrained(folder).save_pretrained(shards)
+    assert len(list(shards.glob("*.safetensors"))) > 1
+    read = AutoModelForSeq2SeqLM.from_pretrained(shards).state_dict()
+    assert all(weight.equal(read[name]) for name, weight in model.state_dict().items())
+    with pytest.raises(UserError, match=r" lacks model.safetensors\.$"):
+        load_model(shards)
+
+
 def test_weights_and_settings_that_do_not_fit_are_told(tmp_path: Path) -> None:
     folder = exported(model_of("vanilla"), tmp_path / "model")
     weights = load_file(folder / "model.safetensors")
