@@ -39,7 +39,7 @@ _DATASET = re.compile(r"([\w.-]+/)?[\w.-]+", re.ASCII)
     default="pyramidions",
     show_default=True,
     help="pyramidions: our format, for every model; hf: that of transformers, for models with the architecture of "
-    "BART, LED or PEGASUS.",
+    "BART, mBART-50, LED, PEGASUS, PEGASUS-X, T5 or LongT5.",
 )
 def export(
     checkpoint: Path,

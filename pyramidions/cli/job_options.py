@@ -1,5 +1,6 @@
 """The options that `extract`, `summarize` and `segments` share."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +24,11 @@ class Asked(NamedTuple):
     page: Path | None
     engine: str | None
     resume: bool
+
+    def check_files(self) -> None:
+        """Refuse files of which none is there, before a model is loaded or fetched for them."""
+        if self.files and not any(os.path.lexists(path) for path in self.files):
+            raise UserError(f"{self.files[0]}: No such file or directory.")
 
 
 #: Gives a command what its user asks of documents and results, as `asked`.

@@ -68,8 +68,9 @@ _GROUPS = {
 @click.option(
     "--select",
     metavar="METHOD",
-    help="Select the sentences for --long extract by hiporank, lead, textrank, or a trained extractor: a checkpoint, a "
-    "folder of them, or an exported model.  [default: hiporank]",
+    help="Select the sentences for --long extract by hiporank, lead, textrank, biomedical, meetings, or what was "
+    "trained: a model of concepts, or an extractor as a checkpoint, a folder of them, or an export.  "
+    "[default: hiporank]",
 )
 @writing_options("that shows what the model kept of each document, and what each word of its summary drew on")
 @click.option("--beam", type=click.IntRange(1), help="Beam size.  [default: the model's]")
@@ -147,6 +148,7 @@ def summarize(
     """
     # Before what needs torch.
     check_model(model, "summarize")
+    asked.check_files()
     from pyramidions.cli.naming import naming_options, option
     from pyramidions.documents.source import Fields
     from pyramidions.inference.model_files import reads_long
@@ -231,11 +233,11 @@ class Summarizing(Worker):
         from pyramidions.inference.search import decoding_settings
         from pyramidions.inference.summarizer import Summarizer
 
+        sampled = None if sampling is None else SamplingOptions(**sampling)
         self._summarizer = Summarizer.from_pretrained(model, device, precision)
         check_queries(self._summarizer.model.queries, bool(queries) or own_queries)
         for query in queries:
             self._summarizer.reader.asking(query)
-        sampled = None if sampling is None else SamplingOptions(**sampling)
         self._decoding = decoding_settings(self._summarizer.model, **decoding, sampling=sampled)
         self._reader = self._summarizer.long_reader(long, types, select)
         self._layout = layout

@@ -222,8 +222,15 @@ def _about(pieces: Sequence[_Piece], all_pieces: int, has_query: bool) -> str:
     if len(pieces) < all_pieces:
         return f"The first {len(pieces)} of {all_pieces} pieces are shown: the page is full."
     tokens, read = (sum(getattr(x.summary, f"{key}_tokens") for x in pieces) for key in ("document", "read"))
+    coverages = [piece.summary.coverage for piece in pieces]
+    selected = [coverage for coverage in coverages if coverage.sentences is not None]
     about = f"The first {read:,} of {tokens:,} tokens were read; the rest was cut off."
-    if read == tokens:
+    if selected:
+        kept, of = (sum(each.sentences[i] for each in selected if each.sentences) for i in (0, 1))
+        about = f"{kept:,} of {of:,} sentences, selected by {selected[0].selected_by}, were read; only these are shown."
+    elif read < tokens and any(coverage.heading is not None for coverage in coverages):
+        about = f"{read:,} of {tokens:,} tokens were read: the beginning of each section."
+    elif read == tokens:
         how = f", in {len(pieces)} pieces that were summarized one by one" if len(pieces) > 1 else ""
         about = f"All {tokens:,} tokens were read{how}."
     return f"{about}{' Those of the query are among them.' if has_query else ''}"

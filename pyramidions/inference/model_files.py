@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
+from pyramidions.extract.concepts.files import CARD as CONCEPTS_CARD
 from pyramidions.files.hub import HubName, fetch, hub_name
 from pyramidions.files.progress import note
 from pyramidions.inference.export_folder import (
@@ -105,6 +106,8 @@ def find_file(path: str | Path, *wanted: ModelKind) -> FoundFile:
             f"{path} holds model.pt, as fairseq's own BART does: `pyramidions import {path} -o model.pt` makes a "
             "checkpoint of such a model."
         )
+    if (path / CONCEPTS_CARD).is_file():
+        raise UserError(f"{path} holds a model of concepts, which extracts: use `pyramidions extract --method {path}`.")
     raise UserError(
         f"{path} must hold an exported model ({CONFIG}), {' or '.join(CHECKPOINTS)}, but holds none of them."
     )
@@ -201,7 +204,7 @@ def _pretrained(place: Path | HubName, config: Path, wanted: tuple[ModelKind, ..
     about = found.origin
     commit = "" if about.revision is None else f" of the hub, commit {about.revision[:12]}"
     without = "".join(f"; {name} {shown(value)} is not applied" for name, value in found.not_applied.items())
-    note(f"{place}{commit}: a {about.family}, licence {about.licence or 'not said'}, as it was pretrained{without}.")
+    note(f"{place}{commit}: a model of the family {about.family}, licence {about.licence or 'not said'}{without}.")
     fields = asdict(replace(found.config, decoding_long=_PRETRAINED_LONG))
     return FoundFile(Path(str(place)), SUMMARIZER, fields, FORMAT, found.settings(), found.weights)
 

@@ -1,6 +1,7 @@
 """Reads the checkpoints of fairseq-train safely: no code in them is run."""
 
 import pickle
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,8 @@ def load_safely(path: Path, *allowed: type) -> Any:
         if is_damaged(path):
             raise UserError(f"{path} is damaged or no checkpoint.")
         try:
-            with torch.serialization.safe_globals(list(allowed)):
+            # Of damage, one sentence below says enough.
+            with torch.serialization.safe_globals(list(allowed)), warnings.catch_warnings(action="ignore"):
                 return torch.load(file, map_location="cpu", weights_only=True)
         except Exception as error:
             # Damaged bytes can make torch raise any error.

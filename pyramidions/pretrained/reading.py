@@ -78,7 +78,8 @@ def read_pretrained(path: str | Path) -> Pretrained:
         found = import_tokenizer(path, vocab_size, said, shape.family.tokenizer)
     else:
         found = from_vocabulary(source.vocabulary, vocab_size, said)
-    config = replace(shape.config, decoder_start=_start(source, found.id_of(shape.ids["start"])))
+    start = _start(source, found.id_of(shape.ids["start"]))
+    config = replace(shape.config, decoder_start=start)
     weights = pretrained_weights(source, shape, torch.tensor(found.rows))
     origin = Origin(source.name, shape.family.name, source.commit, source.licence)
     given = {name: source.generation.get(name, usual) for name, usual in _NOT_APPLIED.items()}

@@ -8,6 +8,7 @@ Files stay on disk: a text is read when it is asked for. What is held are the id
 
 import json
 import re
+import shlex
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,6 +26,7 @@ from pyramidions.text.tokenizer import MARKERS_BETWEEN, NAME_END, SENTENCE_MARKE
 
 _HYPOTHESIS = re.compile(r"([SHD])-(\d+)\t(.*)", re.DOTALL)
 _END = "Generate "
+_UNPACK = {".gz": "gzip", ".xz": "xz"}
 # What the texts of a key are called in errors.
 _NAMES = {"summary": ("summary", "summaries"), "article": ("document", "documents")}
 
@@ -61,6 +63,8 @@ class _Items(IndexedLines):
 
 
 def _lines(path: Path) -> IndexedLines:
+    if (unpack := _UNPACK.get(path.suffix.lower())) and path.exists():
+        raise UserError(f"{path} must not be compressed: `{unpack} -dk {shlex.quote(str(path))}` unpacks it.")
     return _Items(path) if path.suffix.lower() == ".json" else IndexedLines(path)
 
 

@@ -11,6 +11,7 @@ from tables import for_each
 from pyramidions.inference import ExplanationPage, html_page
 from pyramidions.inference.explanation import Trace
 from pyramidions.inference.explanation_page import words
+from pyramidions.inference.summary import Coverage
 
 
 def test_its_figures_are_those_of_the_api() -> None:
@@ -39,6 +40,20 @@ def test_its_figures_are_those_of_the_api() -> None:
             torch.tensor(link["shares"]) / 1e5, drew.sort(descending=True).values, atol=5e-6, rtol=0
         )
         assert link["covered"] == pytest.approx(1, abs=1e-4)
+
+
+def test_of_selected_sentences_and_of_sections_it_says_so() -> None:
+    explanation = example()
+    for coverage, about in (
+        (
+            Coverage(sentences=(2, 9), selected_by="hiporank"),
+            "2 of 9 sentences, selected by hiporank, were read; only ",
+        ),
+        (Coverage(heading="Methods"), "6 of 10 tokens were read: the beginning of each section."),
+    ):
+        summary = explanation.summary._replace(coverage=coverage)
+        found = only_document(html_page(replace(explanation, summary=summary), "a.pdf"))["about"]
+        assert found.startswith(about)
 
 
 def test_a_word_names_its_64_strongest_tokens_and_how_much_they_got() -> None:

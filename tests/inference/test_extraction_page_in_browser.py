@@ -22,6 +22,9 @@ pytestmark = needs_browser
 LONG = long(4, 50, (3, 52, 53, 180))
 
 
+Covered = list[list[tuple[str, float]]]
+
+
 class Page(OpenPage):
     """A page of an extraction that is open in a browser."""
 
@@ -54,10 +57,10 @@ class Shower:
     browser: webdriver.Chrome
     folder: Path
 
-    def __call__(self, *extractions: Extraction, reference: str | None = None) -> Page:
+    def __call__(self, *extractions: Extraction, reference: str | None = None, covered: Covered | None = None) -> Page:
         made = ExtractionPage("hiporank", settings={"words": "at most 220"})
         for number, extraction in enumerate(extractions):
-            made.add(f"{number}.txt", extraction, reference)
+            made.add(f"{number}.txt", extraction, reference, covered)
         path = self.folder / "page.html"
         path.write_text(made.html(), encoding="utf-8")
         self.browser.get(path.as_uri())
@@ -223,6 +226,13 @@ def test_a_reference_stands_beside_the_summary(show: Shower) -> None:
     assert page.find("#reference").text == "Genes <i>map</i>.\n\nTo loci."
     summary, reference = page.find("#items").rect, page.find("#reference").rect
     assert summary["x"] == reference["x"] and summary["y"] < reference["y"] < 800
+
+
+def test_sentences_have_more_room_than_the_concepts_beside_them(show: Shower) -> None:
+    page = show(example(), covered=[[(f"concept {number}", 0.5) for number in range(9)]] * 2)
+    for item in page.all("#items li"):
+        sentence, concepts = item.find_element("css selector", ".w"), item.find_element("css selector", ".beside")
+        assert sentence.rect["width"] > concepts.rect["width"] > 50
 
 
 def test_a_document_without_sentences_is_shown_empty(show: Shower) -> None:

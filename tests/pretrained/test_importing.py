@@ -474,5 +474,5 @@ def test_settings_of_generation_that_are_not_applied_are_told(
     said = {"repetition_penalty": 3.5, "num_beam_groups": 1, "encoder_no_repeat_ngram_size": 4}
     (folder / "generation_config.json").write_text(json.dumps(said))
     Summarizer.from_pretrained(folder, "cpu")
-    told = "pretrained; repetition_penalty 3.5 is not applied; encoder_no_repeat_ngram_size 4 is not applied."
+    told = "licence not said; repetition_penalty 3.5 is not applied; encoder_no_repeat_ngram_size 4 is not applied."
     assert told in capsys.readouterr().err
