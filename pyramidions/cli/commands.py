@@ -174,7 +174,8 @@ def _installed_by(module: str) -> str:
     of_fairseq = module in ("fairseq", "hydra", "omegaconf")
     if of_fairseq:
         return "scripts/setup.sh train brings what training needs"
-    return what_brings(module, module)
+    # What reads models on the hub comes along: it is missed next.
+    return what_brings(module, "pretrained" if module == "torch" else module)
 
 
 def _sentence(error: Exception) -> str | None:
