@@ -6,7 +6,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.models.declared import about, part_fields
 from pyramidions.models.notation import changed, lengths_in
 from pyramidions.models.spec import Part
-from pyramidions.nn.options import Role, options_of
+from pyramidions.nn.options import Role, is_window, options_of
 
 _WIDTHS = ("embed_dim", "ffn_embed_dim")
 _LENGTHS = ("max_source_positions", "max_target_positions", "decoding_min_length", "decoding_max_length")
@@ -45,10 +45,12 @@ def scaled_field(kind: type[Any], name: str, value: Any, lengths: int, widths: i
 
     def own(part: Part) -> Part:
         named = options_of(Role.LENGTH, registry, part.kind) if part.kind in registry.names else ()
-        options = {
-            key: divided(given, lengths) if key in named and type(given) is int else given
-            for key, given in part.options.items()
-        }
+        options = dict(part.options)
+        for key in (key for key in named if type(options.get(key)) is int):
+            options[key] = divided(options[key], lengths)
+            # What lies on both sides stays even.
+            if options[key] > 1 and is_window(registry, part.kind, key):
+                options[key] -= options[key] % 2
         return Part(part.kind, options)
 
     return changed(name, value, own)

@@ -35,5 +35,10 @@ def options_of(role: Role, registry: Registry[Any], kind: str) -> dict[str, Any]
     return {name: each.default for name, each in found.items() if role in _said(each.annotation)}
 
 
+def is_window(registry: Registry[Any], kind: str, option: str) -> bool:
+    """Return whether an option of a kind is a `Window`."""
+    return registry.arguments(kind)[option].annotation == Window
+
+
 def _said(hint: Any) -> tuple[Any, ...]:
     return get_args(hint)[1:] if get_origin(hint) is Annotated else ()

@@ -93,7 +93,10 @@ def test_a_query_is_a_unit_of_its_own() -> None:
             "`scorer` 'query' needs a pooling that keeps the query's vectors, such as soft_topk, but `pooling` is "
             "'gumbel_topk'.",
         ),
-        ({"global_query": True}, "`global_query` needs `self_attention` sliding_window, but it is 'full'."),
+        (
+            {"global_query": True},
+            "`global_query` needs `self_attention` block_global or sliding_window, but it is 'full'.",
+        ),
         (
             {
                 "scorer": "linear | query",

@@ -13,7 +13,7 @@ from pyramidions.models.parse import spec_of
 from pyramidions.models.spec import Part
 from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.feed_forward import FEED_FORWARD
-from pyramidions.nn.options import Role, options_of
+from pyramidions.nn.options import Role, is_window, options_of
 from pyramidions.nn.pooling import POOLING
 from pyramidions.runs.measure.cost import Cost, Lengths, cost_of, cost_of_run, model_of
 
@@ -113,8 +113,12 @@ def shrink(config: PyramidionConfig, lengths: Lengths) -> tuple[PyramidionConfig
 
 
 def _spans(part: Part) -> dict[str, int]:
-    """Return the options that are lengths, by name, defaults included."""
-    return _given(Role.LENGTH, ATTENTION, part)
+    """Return the options that are lengths, by name, defaults included; windows are rounded up to multiples of 4.
+
+    So a window of 254 divides as one of 256 does, and stays even.
+    """
+    spans = _given(Role.LENGTH, ATTENTION, part)
+    return {name: span + (-span % 4 if is_window(ATTENTION, part.kind, name) else 0) for name, span in spans.items()}
 
 
 def _dividing(part: Part, ffn_embed_dim: int) -> dict[str, int]:
