@@ -69,6 +69,7 @@ class Job:
         device = click.get_current_context().params.get("device")
         if asked.engine and device not in (None, "cpu", "cuda"):
             raise UserError(f"--engine ray gives a GPU to each worker: --device must be cpu or cuda, but is {device}.")
+        asked.check_files()
         self._is_resumable = _is_resumable(asked)
         if asked.resume and not self._is_resumable:
             raise UserError("--resume needs --out, a file that ends in .jsonl, and excludes --explain.")

@@ -26,7 +26,7 @@ class Asked(NamedTuple):
     resume: bool
 
     def check_files(self) -> None:
-        """Refuse files of which none is there, before a model is loaded or fetched for them."""
+        """Refuse files of which none is there, before a model is loaded for them."""
         if self.files and not any(os.path.lexists(path) for path in self.files):
             raise UserError(f"{self.files[0]}: No such file or directory.")
 

@@ -148,7 +148,6 @@ def summarize(
     """
     # Before what needs torch.
     check_model(model, "summarize")
-    asked.check_files()
     from pyramidions.cli.naming import naming_options, option
     from pyramidions.documents.source import Fields
     from pyramidions.inference.model_files import reads_long
