@@ -10,8 +10,8 @@ from transformers import PreTrainedConfig
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.inference import SavedModel
-from pyramidions.inference.export_folder import CODE, MODEL_TYPE
-from pyramidions.inference.for_transformers import AUTO_MAP, CODE_TEXT
+from pyramidions.inference.export_folder import CODE
+from pyramidions.inference.for_transformers import AUTO_MAP, CODE_TEXT, MODEL_TYPE
 from pyramidions.inference.model_kinds import SUMMARIZER
 from pyramidions.inference.saved_model import description
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS

@@ -12,14 +12,14 @@ from pyramidions.extract.concepts.files import ARRAYS as CONCEPTS_ARRAYS
 from pyramidions.extract.concepts.files import CARD as CONCEPTS_CARD
 from pyramidions.files.bounded import read_regular
 from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER, ModelKind
-from pyramidions.pretrained.known_families import unknown_family
+from pyramidions.pretrained.known_families import MODEL_TYPE, unknown_family
 from pyramidions.text.tokenizer import ByteLevelTokenizer, SentencePieceTokenizer
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 #: What an export for transformers may hold beside them. Ours of a summarizer hold the first two.
 OF_TRANSFORMERS = ("generation_config.json", "tokenizer_config.json")
-#: In an export of ours, how transformers calls our models, and where it finds our classes.
-MODEL_TYPE, CODE = "pyramidions", "modeling_pyramidions.py"
+#: In an export of ours, where transformers finds our classes.
+CODE = "modeling_pyramidions.py"
 #: Fields of its config.json. transformers keeps them when it saves another model: only the hashes tell whose it is.
 WRITTEN_BY, HASHES = "pyramidions_version", "pyramidions_sha256"
 #: In an export of 0.1.0, which lists no files, the first.

@@ -4,8 +4,9 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyramidions.inference.export_folder import CODE, MODEL_TYPE
+from pyramidions.inference.export_folder import CODE
 from pyramidions.models import PyramidionConfig
+from pyramidions.pretrained.known_families import MODEL_TYPE as MODEL_TYPE
 from pyramidions.text.tokenizer import BOS, EOS, PAD
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from pyramidions.base.errors import UserError
 
 KNOWN_FAMILIES = ("bart", "led", "pegasus", "bigbird_pegasus", "pegasus_x", "mbart", "t5", "mt5", "longt5")
 
-#: what an export of ours says
-OWN = "pyramidions"
+#: how transformers calls our models in an export of ours
+MODEL_TYPE = "pyramidions"
 
 
 def unknown_family(place: str | Path, family: Any) -> UserError:
@@ -19,7 +19,7 @@ def unknown_family(place: str | Path, family: Any) -> UserError:
         place: of the model.
         family: as its config says.
     """
-    if family == OWN:
+    if family == MODEL_TYPE:
         return UserError(f"{place} must be a model of transformers, but is an export of ours, which needs no import.")
     return UserError(
         f"{place} must hold a model of one of the families {', '.join(KNOWN_FAMILIES)}, but holds {shown(family)}: "

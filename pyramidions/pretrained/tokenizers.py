@@ -43,6 +43,10 @@ _LONG_NUMBER = re.compile(rb"(?<=\"model_max_length\": )\d{19,}")
 _MOST_UNUSED = 1024
 
 
+#: "byte_level", or whose sentencepiece models these are: each leaves other pieces out of its file
+TokenizerKind = Literal["byte_level", "pegasus", "t5", "mbart"]
+
+
 class SpecialIds(NamedTuple):
     """Ids as a config says, None where it does not."""
 
@@ -86,7 +90,7 @@ class ImportedTokenizer(NamedTuple):
 
 
 def import_tokenizer(
-    folder: Path, vocab_size: int, said: SpecialIds, family: Literal["byte_level", "pegasus", "t5", "mbart"] = "pegasus"
+    folder: Path, vocab_size: int, said: SpecialIds, family: TokenizerKind = "pegasus"
 ) -> ImportedTokenizer:
     """Read the tokenizer of a model's folder.
 

@@ -49,8 +49,8 @@ class BlockGlobalAttention(CoreAttention):
         self.refuse(q, k, context)
         if self._sees_everything(k, context):
             return self.within(q, k, v, context)
-        batch, (keys, mask) = q.size(0), self._read(k, context)
-        mixed = self.within(self._cut(q, context), keys, self._read(v, context)[0], LayerContext(mask))
+        batch, mask = q.size(0), LayerContext(self._mask(k, context))
+        mixed = self.within(self._cut(q, context), self._read(k, context), self._read(v, context), mask)
         # (B N, H, M, E) -> (B, H, N M, E)
         mixed = mixed.unflatten(0, (batch, -1)).transpose(1, 2).flatten(2, 3)
         length = q.size(2) - _appended(context)
@@ -62,7 +62,7 @@ class BlockGlobalAttention(CoreAttention):
         left_out = hidden if marks is None else hidden | marks.marked
         if self._sees_everything(k, context):
             return self.within.received(q, k, context, left_out)
-        batch, (keys, mask) = q.size(0), self._read(k, context)
+        batch, keys, mask = q.size(0), self._read(k, context), self._mask(k, context)
         rows = self._cut_mask(left_out, context)
         found = self.within.received(self._cut(q, context), keys, LayerContext(mask), rows).unflatten(0, (batch, -1))
         # (B, N, G + M) -> (B, N M)
@@ -76,26 +76,26 @@ class BlockGlobalAttention(CoreAttention):
     def _sees_everything(self, k: Tensor, context: LayerContext) -> bool:
         return k.size(2) - _appended(context) <= self.block_size - self.earlier
 
-    def _read(self, x: Tensor, context: LayerContext) -> tuple[Tensor, Tensor | None]:
-        """Return keys, or values, of each block with those of marked positions before: (B N, H, G + M, E).
-
-        With them comes what is hidden, (B N, G + M), or None for nothing.
-        """
+    def _read(self, x: Tensor, context: LayerContext) -> Tensor:
+        """Return keys, or values, of each block behind those of marked positions: (B N, H, G + M, E)."""
         marks, blocks = context.marks, self._cut(x, context)
-        length, appended = x.size(2), _appended(context)
-        whole = not self.earlier and (length - appended) % self.block_size == 0
-        if context.padding_mask is None and whole and (marks is None or marks.most == appended):
-            mask = None
-        else:
-            hidden = padding_of(x, context.padding_mask)
-            mask = self._cut_mask(hidden if marks is None else hidden | marks.marked, context)
         if marks is None:
-            return blocks, mask
-        count = len(blocks) // len(x)
-        # (B, H, G, E) -> (B N, H, G, E), (B, G) -> (B N, G)
-        further = marks.take(x).repeat_interleave(count, dim=0)
-        absent = marks.absent.repeat_interleave(count, dim=0)
-        return torch.cat([further, blocks], dim=2), None if mask is None else torch.cat([absent, mask], dim=1)
+            return blocks
+        # (B, H, G, E) -> (B N, H, G, E)
+        return torch.cat([marks.take(x).repeat_interleave(len(blocks) // len(x), dim=0), blocks], dim=2)
+
+    def _mask(self, k: Tensor, context: LayerContext) -> Tensor | None:
+        """Return which of these are hidden, (B N, G + M), or None for none."""
+        marks, appended = context.marks, _appended(context)
+        whole = not self.earlier and (k.size(2) - appended) % self.block_size == 0
+        if context.padding_mask is None and whole and (marks is None or marks.most == appended):
+            return None
+        hidden = padding_of(k, context.padding_mask)
+        if marks is None:
+            return self._cut_mask(hidden, context)
+        mask = self._cut_mask(hidden | marks.marked, context)
+        # (B, G) -> (B N, G)
+        return torch.cat([marks.absent.repeat_interleave(len(mask) // len(k), dim=0), mask], dim=1)
 
     def _cut(self, x: Tensor, context: LayerContext) -> Tensor:
         x = x[:, :, : x.size(2) - _appended(context)]

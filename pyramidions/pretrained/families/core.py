@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from torch import Tensor
 
@@ -14,6 +14,7 @@ from pyramidions.models.notation import parse_parts
 from pyramidions.models.spec import Part
 from pyramidions.pretrained.known_families import unknown_family
 from pyramidions.pretrained.source import Source
+from pyramidions.pretrained.tokenizers import TokenizerKind as TokenizerKind
 
 #: Transformers' names of activations, and ours.
 ACTIVATIONS = {
@@ -23,9 +24,6 @@ ACTIVATIONS = {
     "gelu_fast": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
 }
-
-
-TokenizerKind = Literal["byte_level", "pegasus", "t5", "mbart"]
 
 
 class Family(ABC):
