@@ -58,6 +58,7 @@ MODELS = (THEIRS, OURS, POOLED)
 TINY = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 4}
 BASE = {"embed_dim": 768, "ffn_embed_dim": 3072, "num_heads": 12}
 LINEAR = 1 / 1.15  # within 15% of it
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 @dataclass
@@ -118,7 +119,10 @@ class Bench:
         prefix = F.pad(self.target[:, :-1], (1, 0), value=EOS)
 
         def run() -> None:
-            F.cross_entropy(self.logits(name, model, prefix).flatten(0, 1), self.target.flatten()).backward()
+            low = self.args.dtype == "bf16"
+            with torch.autocast(self.args.device, torch.bfloat16, enabled=low):
+                logits = self.logits(name, model, prefix)
+            F.cross_entropy(logits.flatten(0, 1).float(), self.target.flatten()).backward()
             model.zero_grad()
 
         return run
@@ -147,7 +151,7 @@ def compare_steps(bench: Bench) -> tuple[list[Figure], dict[str, Timed]]:
         same = [bench.logits(name, models[name].eval(), bench.target) for name in (THEIRS, OURS)]
     apart = float((same[0] - same[1]).abs().max())
     del same
-    products = MatrixProducts(bench.args.device)
+    products = MatrixProducts(bench.args.device, DTYPES[bench.args.dtype])
     works: dict[str, Callable[[], object]] = {f"a step, {name}": bench.step(name, m) for name, m in models.items()}
     timed = take_turns({**works, PRODUCTS: products}, bench.args.repeats, 1, bench.args.device)
     steps = [timed[f"a step, {name}"] for name in MODELS]
@@ -293,6 +297,7 @@ def arguments() -> argparse.Namespace:
     made.add_argument("--window", type=int, help="positions on both sides together (default: 512)")
     made.add_argument("--beam", type=int, default=4, help="hypotheses (default: 4)")
     made.add_argument("--dropout", type=float, default=0.1, help="of a training step, everywhere (default: 0.1)")
+    made.add_argument("--dtype", choices=DTYPES, default="fp32", help="of steps; bf16 is autocast (default: fp32)")
     made.add_argument("--vocab-size", type=int, help="pieces (default: 50265)")
     made.add_argument("--tiny", action="store_true", help="models 16 wide, to try the program")
     made.add_argument("--peak", choices=(*MODELS, "length"), help="print the peak of this one, in this process")

@@ -120,9 +120,12 @@ def test_lengths_that_the_host_knows_change_no_gradient(name: str) -> None:
     assert_same_step(model(name).eval(), model(name).eval(), torch.device("cpu"))
 
 
+# Rounding decides which units a sparse layer chooses, and near 0 the logarithm of a score that Sinkhorn takes: both
+# are compared in float64.
 @on_a_gpu
 def test_a_step_on_a_gpu_is_that_of_the_cpu(name: str, gpu: torch.device) -> None:
-    assert_same_step(model(name).eval(), model(name).eval(), gpu)
+    kind = torch.float64 if name in ("sinkhorn", "terraformer") else torch.float32
+    assert_same_step(model(name).eval().to(kind), model(name).eval().to(kind), gpu)
 
 
 @foreseen
@@ -209,7 +212,8 @@ def test_a_forced_step_of_decoding_never_waits(device: torch.device) -> None:
 def test_evaluation_repeats_itself_on_a_gpu(name: str, gpu: torch.device) -> None:
     trained, source = model(name, **DROPOUTS).eval().to(gpu), documents().to(gpu)
     first, second = (trained(source, source[:, :3]) for _ in range(2))
-    assert first.equal(second)
+    # A GPU adds up segments in any order, unless algorithms must be deterministic.
+    torch.testing.assert_close(first, second, rtol=0, atol=1e-5 if name in OF_SEGMENTS else 0)
 
 
 @presets
@@ -273,7 +277,8 @@ def test_a_checkpoint_on_the_cpu_loads_into_a_model_on_a_gpu() -> None:
     from pyramidions.plugin.models.pyramidion import PyramidionModel, PyramidionModelConfig
 
     task = SimpleNamespace(source_dictionary=Dictionary(), target_dictionary=Dictionary(), max_positions=lambda: (9, 9))
-    config = OmegaConf.structured(PyramidionModelConfig(embed_dim=16, ffn_embed_dim=32, num_heads=2))
+    sizes = PyramidionModelConfig(embed_dim=16, ffn_embed_dim=32, num_heads=2, max_source_positions=9)
+    config = OmegaConf.structured(sizes)
     trained = PyramidionModel.build_model(config, task)
     saved = copy.deepcopy(trained.state_dict())
     trained.cuda().load_state_dict(saved)
