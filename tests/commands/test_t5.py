@@ -1,4 +1,4 @@
-"""A T5 on its way from its folder, with our parts, through training and an interruption, to its summaries."""
+"""A T5 on its way from its folder, with our parts, through training and a kill, to its summaries and transformers."""
 
 import json
 import re
@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 from click.testing import CliRunner
-from fairseq_commands import TASK, run
+from fairseq_commands import TASK, kill_at, run
 from small_pretrained import model_of, save
 from small_tokenizers import SENTENCES
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
+import pyramidions.hf  # registers with the Auto classes
 from pyramidions.cli import main
 from pyramidions.inference import Summarizer, load_model
 
@@ -50,10 +52,13 @@ def test_a_t5_with_pooling_and_a_pointer_resumes_bit_for_bit_and_keeps_its_prefi
     words[1], words[words.index("--user-dir") + 1] = str(folder / "data"), TASK[1]
     assert words[words.index("--source-prefix") + 1] == PREFIX
     flags = ["--cpu", "--update-freq", "1", "--warmup-updates", "0", "--disable-validation", "--no-epoch-checkpoints"]
-    for name, updates in (("whole", 6), ("parts", 3), ("parts", 6)):
-        given = [*flags, "--max-update", str(updates), "--lr-scheduler", "fixed", "--save-dir", folder / name]
-        done = run(*words, *given)
+    flags += ["--log-format", "simple", "--log-interval", "1", "--save-interval-updates", "2", "--num-workers", "0"]
+    command = [*words, *flags, "--max-update", "6", "--lr-scheduler", "fixed"]
+    kill_at(3, [*command, "--save-dir", folder / "parts"])
+    for name in ("whole", "parts"):
+        done = run(*command, "--save-dir", folder / name)
         assert done.returncode == 0, done.stdout
+        assert ("num_updates=1," in done.stdout) == (name == "whole")
     whole, resumed = (
         torch.load(folder / name / "checkpoint_last.pt", weights_only=True) for name in ("whole", "parts")
     )
@@ -63,9 +68,16 @@ def test_a_t5_with_pooling_and_a_pointer_resumes_bit_for_bit_and_keeps_its_prefi
     pyramidions("export", trained, exported)
     limits = ["--beam", "2", "--min-len", "2", "--max-len-b", "6"]
     done = run("fairseq-generate", folder / "data", *TASK, "--gen-subset", "test", "--path", trained, *limits)
+    (folder / "generated.txt").write_text(done.stdout)
     generated = dict(re.findall(r"^D-(\d+)\t\S+\t(.*)$", done.stdout, re.MULTILINE))
     texts = [json.loads(line)["article"] for line in (folder / "test.jsonl").read_text().splitlines()]
     for model in (trained, exported):
         assert load_model(model).source_prefix == PREFIX
         ours = Summarizer.from_pretrained(model, "cpu").summarize(texts, **SHORT)
         assert [summary.text for summary in ours] == [generated[str(i)] for i in range(5)]
+    assert "| n=5" in pyramidions("score", folder / "generated.txt", "--data", folder / "data")
+    ours = Summarizer.from_pretrained(exported, "cpu").summarize(texts, beam=1, min_len=3, max_len=12)
+    model, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(exported), AutoTokenizer.from_pretrained(exported)
+    read = tokenizer(texts, return_tensors="pt", padding=True, truncation=True)
+    found = model.generate(**read, num_beams=1, no_repeat_ngram_size=0, min_length=4, max_length=14)
+    assert tokenizer.batch_decode(found, skip_special_tokens=True) == [summary.text for summary in ours]
