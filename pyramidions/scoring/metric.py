@@ -124,6 +124,25 @@ class Tags(Reader, Protocol):
         """Return the entities of sentences, in order."""
 
 
+class Judged(NamedTuple):
+    """What pairs of a premise and a claim were found to be.
+
+    Attributes:
+        chances: (pairs, 2), the probabilities of entailment and of contradiction.
+        cut: how many premises were truncated.
+    """
+
+    chances: np.ndarray
+    cut: int
+
+
+class Entails(Reader, Protocol):
+    """Tells whether premises entail claims."""
+
+    def judged(self, pairs: Sequence[tuple[str, str]], /) -> Judged:
+        """Return what pairs of a premise and a claim are found to be."""
+
+
 def _option(default: Any, text: str) -> Any:
     return field(default=default, metadata={"help": text})
 
@@ -150,5 +169,11 @@ class MetricOptions:
     stop_words: str | None = _option(None, "File of words that MoverScore leaves out.  [default: none]")
     qa_model: str | None = _option(None, "Model of APES that answers questions: a folder or a name on the hub.")
     tagger: str | None = _option(None, "Token classifier that finds entities: a folder or a name on the hub.")
+    entailment_model: str | None = _option(
+        None, "Classifier that tells entailment and contradiction: a folder or a name on the hub."
+    )
+    entailment_premise: str = _option(
+        "sentences", "What it reads of a document: each of its sentences, or the whole document, truncated."
+    )
     wordnet: str | None = _option(None, "Folder of WordNet's database files, for the synonyms of METEOR.")
     device: str = _option("cpu", "Device of these models, such as cuda.")

@@ -57,6 +57,12 @@ ANSWERS = Head(
 ENTITY_LABELS = Head(
     "tagger", "a token classifier that finds entities", "AutoModelForTokenClassification", "ForTokenClassification"
 )
+ENTAILMENT = Head(
+    "entailment_model",
+    "a classifier that tells whether one text entails another",
+    "AutoModelForSequenceClassification",
+    "ForSequenceClassification",
+)
 
 
 class Loaded(NamedTuple):

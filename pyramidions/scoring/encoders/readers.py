@@ -1,4 +1,4 @@
-"""Models that read, for APES and the metrics of entities: they find entities in sentences and answers in texts."""
+"""Models that read, for metrics: they find entities in sentences and answers in texts, and tell what follows."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -7,8 +7,15 @@ import numpy as np
 import torch
 
 from pyramidions.base.errors import UserError
-from pyramidions.scoring.encoders.loading import ANSWERS, ENTITY_LABELS, Loaded, batches_by_length, load
-from pyramidions.scoring.metric import Question, Span
+from pyramidions.scoring.encoders.loading import (
+    ANSWERS,
+    ENTAILMENT,
+    ENTITY_LABELS,
+    Loaded,
+    batches_by_length,
+    load,
+)
+from pyramidions.scoring.metric import Judged, Question, Span
 
 _OUTSIDE = "O"
 # Of the schemes BIO, IOB2, BIOES and BILOU.
@@ -16,6 +23,7 @@ _BEGINS, _GOES_ON = ("B", "S", "U"), ("I", "E", "L")
 _AROUND = " \t.,;:!?\"'()[]“”‘’«»"
 _LONGEST_ANSWER = 30  # tokens, as in the evaluation of SQuAD by BERT
 _STRIDE = 128  # tokens that two windows of a long text share
+_ENTAILS, _CONTRADICTS = ("entail", "support", "correct"), ("contra", "refute")
 
 
 class EntityTagger:
@@ -199,3 +207,66 @@ def _best_span(encoding: Any, start: np.ndarray, end: np.ndarray) -> tuple[float
     first, last = np.unravel_index(int(np.argmax(scores)), scores.shape)
     left, right = encoding.offsets[places[first]][0], encoding.offsets[places[last]][1]
     return float(scores[first, last]), left, right
+
+
+class EntailmentClassifier:
+    """Tells whether premises entail claims, by a classifier of pairs.
+
+    The label of entailment begins with "entail", or is "supports", or FactCC's "correct"; that of contradiction begins
+    with "contra", or is "refutes", or the other one of two.
+
+    Args:
+        loaded: the model.
+        place: where it is from, for errors.
+
+    Raises:
+        UserError: its labels are others.
+    """
+
+    def __init__(self, loaded: Loaded, place: str) -> None:
+        self._loaded = loaded
+        labels = [label.casefold() for _, label in sorted(loaded.model.config.id2label.items())]
+        entails = [n for n, label in enumerate(labels) if label.startswith(_ENTAILS)]
+        others = [n for n in range(len(labels)) if n not in entails]
+        contradicts = others if len(labels) == 2 else [n for n in others if labels[n].startswith(_CONTRADICTS)]
+        if not len(entails) == len(contradicts) == 1:
+            raise UserError(
+                f"`{ENTAILMENT.option}` must have labels of entailment and contradiction, "
+                f"but {place} has {', '.join(labels[:5])}{', ...' * (len(labels) > 5)}."
+            )
+        self._labels = [entails[0], contradicts[0]]
+        self.signature = loaded.signature
+
+    @classmethod
+    def of(cls, place: str | None, device: str) -> "EntailmentClassifier":
+        """Load a model; errors as in `load`."""
+        return cls(load(place, ENTAILMENT, device), str(place))
+
+    def judged(self, pairs: Sequence[tuple[str, str]]) -> Judged:
+        """Return what pairs of a premise and a claim are found to be; a premise is cut that leaves no room."""
+        chances = np.zeros((len(pairs), 2))
+        if not pairs:
+            return Judged(chances, 0)
+        settings: dict[str, Any] = {}
+        premises, claims = map(list, zip(*pairs, strict=True))
+        if (length := self._loaded.length) is not None:
+            settings = {"truncation": "only_first", "max_length": length}
+            # A claim takes half of the room at most.
+            shorter = {claim: _first(self._loaded.tokenizer, claim, length // 2) for claim in set(claims)}
+            claims = [shorter[claim] for claim in claims]
+        encodings = self._loaded.tokenizer(premises, claims, **settings).encodings
+        for batch in batches_by_length([len(encoding.ids) for encoding in encodings]):
+            chances[batch] = self._chances([encodings[index] for index in batch])
+        return Judged(chances, sum(bool(encoding.overflowing) for encoding in encodings))
+
+    @torch.inference_mode()
+    def _chances(self, encodings: Sequence[Any]) -> np.ndarray:
+        logits = self._loaded.model(**self._loaded.padded(encodings)).logits
+        found: np.ndarray = logits.float().softmax(dim=-1)[:, self._labels].cpu().double().numpy()
+        return found
+
+
+def _first(tokenizer: Any, text: str, length: int) -> str:
+    """Return a text up to a number of pieces."""
+    encoding = tokenizer(text, add_special_tokens=False, truncation=True, max_length=length).encodings[0]
+    return text[: encoding.offsets[-1][1]] if encoding.overflowing else text

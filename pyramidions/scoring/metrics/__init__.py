@@ -2,6 +2,7 @@
 
 from pyramidions.scoring.metrics.apes_src import ApesSrc
 from pyramidions.scoring.metrics.embeddings import BertScore, MoverScore
+from pyramidions.scoring.metrics.entailment import Entailment
 from pyramidions.scoring.metrics.entities import Capitalized, Entities
 from pyramidions.scoring.metrics.meteor import Meteor
 from pyramidions.scoring.metrics.of_words import Coverage, Length, Novelty, Repetition
@@ -12,6 +13,7 @@ __all__ = [
     "BertScore",
     "Capitalized",
     "Coverage",
+    "Entailment",
     "Entities",
     "Length",
     "Meteor",
