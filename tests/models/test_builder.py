@@ -209,7 +209,8 @@ def test_every_dropout_acts_in_training(name: str) -> None:
         ({"cross_attention": "blockwise"}, "`cross_attention` must be a kind that reads another sequence"),
         (
             {"decoder_self_attention": "full | blockwise"},
-            r"`decoder_self_attention` must be a kind that writes token by token \(bucketed, full, lsh, relative\)",
+            r"`decoder_self_attention` must be a kind that writes token by token "
+            r"\(bucketed, full, lsh, relative, sliding_window\)",
         ),
         (
             {"decoder_self_attention": "full | lsh | full"},

@@ -10,6 +10,7 @@ from pyramidions.base.arguments import Range
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.state import ProjectedDistances
 from pyramidions.nn.functional.attention import scaled_dot_product_attention, tiled_attention
+from pyramidions.nn.functional.masking import distances_back
 from pyramidions.nn.functional.tiles import ByDistance, Dense
 from pyramidions.nn.options import Probability
 from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, State
@@ -107,12 +108,7 @@ class BucketedAttention(CoreAttention):
         # Of 0, 1, ... positions back; only the new ones are looked up: (H, N) -> (1, H, N, 1), all of them (H, S)
         new = self.biases(-torch.arange(state.distances, k.size(2), device=q.device), True).to(q.dtype)
         back = state.extend_distances(new[None, ..., None])[0, ..., 0]
-        if blocked is None:
-            bias = back.flip(1)[None, :, None]
-        else:
-            # Between a position and an earlier one of its own hypothesis stand those that it sees: (B, WT, S)
-            seen = (blocked[:, 0] == 0).long()
-            distances = seen.sum(dim=-1, keepdim=True) - seen.cumsum(dim=-1)
-            # (H, B, WT, S) -> (B, H, WT, S)
-            bias = back[:, distances].transpose(0, 1) + blocked
+        # (H, B, T, S) -> (B, H, T, S)
+        bias = back[:, distances_back(blocked, k)[:, 0]].transpose(0, 1)
+        bias = bias if blocked is None else bias + blocked
         return scaled_dot_product_attention(q, k, v, bias, self.dropout if self.training else 0.0)

@@ -7,6 +7,7 @@ from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.state import ProjectedDistances
 from pyramidions.nn.functional.attention import tiled_attention
 from pyramidions.nn.functional.dropout import drop
+from pyramidions.nn.functional.masking import distances_back
 from pyramidions.nn.functional.sinusoids import sinusoids
 from pyramidions.nn.functional.tiles import Dense, Relative, full_precision
 from pyramidions.nn.options import Probability
@@ -105,19 +106,13 @@ class RelativeAttention(CoreAttention):
 
     def _read(self, q: Tensor, k: Tensor, v: Tensor, by_distance: Tensor, blocked: Tensor | None) -> Tensor:
         """Attend from a few new positions to all written ones."""
-        root, count = q.size(-1) ** -0.5, k.size(2)
+        root, distance = q.size(-1) ** -0.5, distances_back(blocked, k)
         content, position = (
             (q + bias[:, None].to(q.dtype)) * root
             for bias in (self.distances.content_bias, self.distances.position_bias)
         )
-        if blocked is None:
-            distance = torch.arange(count - 1, -1, -1, device=q.device).expand(len(q), 1, q.size(2), -1)
-        else:
-            # Between a position and an earlier one of its own hypothesis stand those that it sees: (B, 1, WT, S)
-            seen = (blocked == 0).long()
-            distance = seen.sum(dim=-1, keepdim=True) - seen.cumsum(dim=-1)
         # (B, H, WT, E) @ (1, H, E, S) -> (B, H, WT, S)
-        further = (position @ by_distance.mT).gather(3, distance.expand(-1, q.size(1), -1, -1))
+        further = (position @ by_distance.mT).gather(3, distance.expand(*q.shape[:3], -1))
         scores = full_precision(content @ k.mT) + further
         scores = scores if blocked is None else scores + blocked
         return drop(scores.softmax(dim=-1), self.dropout if self.training else 0.0).to(v.dtype) @ v

@@ -8,13 +8,14 @@ from torch import Tensor
 from pyramidions.base.arguments import Count, CountOrZero
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.full import FullAttention
-from pyramidions.nn.functional.attention import received, tiled_attention
+from pyramidions.nn.attention.state import KeysValues
+from pyramidions.nn.functional.attention import received, scaled_dot_product_attention, tiled_attention
 from pyramidions.nn.functional.interleaving import in_order, interleaved, interleaved_mask
-from pyramidions.nn.functional.masking import padding_of
+from pyramidions.nn.functional.masking import distances_back, padding_of
 from pyramidions.nn.functional.tiles import Band
 from pyramidions.nn.marks import Marks
 from pyramidions.nn.options import Probability, Window
-from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
+from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, State
 
 
 @ATTENTION.register("sliding_window")
@@ -22,7 +23,8 @@ class SlidingWindowAttention(CoreAttention):
     """Attention within a window of fixed length around each position (Beltagy et al. 2020, section 3.1).
 
     Time and memory are linear in the length. Marked positions are seen from everywhere; what they see themselves is
-    computed around this kind, as for any kind that reads marks. It cannot be causal.
+    computed around this kind, as for any kind that reads marks. Where it is causal, positions see the half of their
+    window that stands before them.
 
     Args:
         window: positions on both sides together, half of them on each; LED's released models have 1024.
@@ -34,7 +36,7 @@ class SlidingWindowAttention(CoreAttention):
         ValueError: a dilation without heads, or heads without a dilation.
     """
 
-    supports = frozenset({Feature.ITSELF, Feature.RECEIVED, Feature.MARKS})
+    supports = frozenset({Feature.ITSELF, Feature.CAUSAL, Feature.STEPS, Feature.RECEIVED, Feature.MARKS})
     wide: ClassVar = {"window": 64}
     narrow: ClassVar = {"window": 4, "dilation": 2, "dilated_heads": 1}
 
@@ -64,9 +66,25 @@ class SlidingWindowAttention(CoreAttention):
         parts = []
         for heads, dilation in self._groups(q.size(1)):
             rows, keys, values = (interleaved(x[:, heads], dilation) for x in (q, k, v))
-            plan = self._plan(hidden, further, heads, dilation)
+            plan = self._plan(hidden, further, heads, dilation, ahead=not context.is_causal)
             mixed = tiled_attention(rows, keys, values, plan, dropout=dropout)
             parts.append(in_order(mixed, dilation, q.size(2)))
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+
+    def new_state(self) -> State:
+        return KeysValues()
+
+    def step(self, q: Tensor, k: Tensor, v: Tensor, blocked: Tensor | None, state: State) -> Tensor:
+        assert isinstance(state, KeysValues)
+        k, v = state.extend(k, v)
+        if self._sees_everything(k):
+            return self.everywhere(q, k, v, LayerContext(blocked))
+        away, parts = distances_back(blocked, k), []
+        dropout = self.dropout if self.training else 0.0
+        for heads, dilation in self._groups(q.size(1)):
+            near = (away <= self.side * dilation) & (away % dilation == 0)
+            seen = near if blocked is None else near & (blocked == 0)
+            parts.append(scaled_dot_product_attention(q[:, heads], k[:, heads], v[:, heads], seen, dropout))
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
     def received(self, q: Tensor, k: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
@@ -94,12 +112,14 @@ class SlidingWindowAttention(CoreAttention):
     def _sees_everything(self, k: Tensor) -> bool:
         return k.size(2) <= self.side + 1 and not self.dilated_heads
 
-    def _plan(self, hidden: Tensor, further: tuple[Tensor, ...], heads: slice, dilation: int) -> Band:
+    def _plan(
+        self, hidden: Tensor, further: tuple[Tensor, ...], heads: slice, dilation: int, *, ahead: bool = True
+    ) -> Band:
         """Return what ``heads`` see near them and everywhere, once per residue."""
         # (B, H, G, E) -> (Bd, H', G, E), (B, G) -> (Bd, G)
         own = (x[:, heads] if x.dim() == 4 else x for x in further)
         repeated = (x if dilation == 1 else x.repeat_interleave(dilation, dim=0) for x in own)
-        return Band(interleaved_mask(hidden, dilation), self.side, True, *repeated)
+        return Band(interleaved_mask(hidden, dilation), self.side, True, ahead, *repeated)
 
     def _groups(self, heads: int) -> list[tuple[slice, int]]:
         """Return the heads that see each position of their window, and those that leave some out."""

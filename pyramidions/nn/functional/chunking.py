@@ -23,9 +23,9 @@ def look_around(x: Tensor, value: float | bool = 0.0, chunks: int = -3) -> Tenso
     return torch.cat([_shifted(x, 1, value, chunks), x, _shifted(x, -1, value, chunks)], dim=-2)
 
 
-def look_back(x: Tensor, value: float | bool = 0.0) -> Tensor:
-    """Join every chunk with the one before: (..., C, M, E) -> (..., C, 2M, E); ``value`` before the first."""
-    return torch.cat([_shifted(x, 1, value, -3), x], dim=-2)
+def look_back(x: Tensor, value: float | bool = 0.0, chunks: int = -3) -> Tensor:
+    """Join every chunk with the one before: (..., C, M, E) -> (..., C, 2M, E); arguments as in `look_around`."""
+    return torch.cat([_shifted(x, 1, value, chunks), x], dim=-2)
 
 
 def _shifted(x: Tensor, by: int, value: float | bool, chunks: int) -> Tensor:

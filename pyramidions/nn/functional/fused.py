@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pyramidions.nn.functional.chunking import look_around, pad_to_multiple
+from pyramidions.nn.functional.chunking import look_around, look_back, pad_to_multiple
 from pyramidions.nn.functional.tiles import Band, Blocks, Plan, Tile
 
 #: attends from a tile's queries to its keys and values, with dropout
@@ -39,9 +39,9 @@ def _by_chunks(plan: Band) -> Iterator[tuple[Tile, Attend]]:
 
 
 def _attend_in_chunks(plan: Band, q: Tensor, k: list[Tensor], v: list[Tensor], dropout: float) -> Tensor:
-    """Chunks of as many positions as a window reaches see themselves and their neighbours."""
+    """Chunks of as many positions as a window reaches see themselves and their neighbours, or the one before."""
     batch, _, length, _ = q.shape
-    window = plan.reach
+    window, look = plan.reach, look_around if plan.ahead else look_back
     count = -(-length // window)
 
     def chunked(x: Tensor) -> Tensor:
@@ -49,21 +49,21 @@ def _attend_in_chunks(plan: Band, q: Tensor, k: list[Tensor], v: list[Tensor], d
         return pad_to_multiple(x, window, dim=2).unflatten(2, (-1, window)).transpose(1, 2)
 
     def beside(near: Tensor, *far: Tensor) -> Tensor:
-        # (B, H, L, E) and (B, H, G, E) -> (B, C, H, 3M + G, E)
+        # (B, H, L, E) and (B, H, G, E) -> (B, C, H, S + G, E), where S is 3M, or 2M
         return torch.cat(
-            [look_around(chunked(near), chunks=-4), *(x[:, None].expand(-1, count, -1, -1, -1) for x in far)], dim=3
+            [look(chunked(near), chunks=-4), *(x[:, None].expand(-1, count, -1, -1, -1) for x in far)], dim=3
         )
 
     blocked = pad_to_multiple(plan.hidden, window, dim=1, value=True).unflatten(1, (-1, window))[..., None]
-    # (B, C, M, 1) -> (B, C, 1, 3M)
-    blocked = look_around(blocked, value=True).transpose(2, 3)
-    distance = torch.arange(3 * window, device=q.device) - window
-    distance = distance - torch.arange(window, device=q.device)[:, None]  # key minus query, (M, 3M)
-    near = distance.abs() <= window
+    # (B, C, M, 1) -> (B, C, 1, S)
+    blocked = look(blocked, value=True).transpose(2, 3)
+    distance = torch.arange(blocked.size(3), device=q.device) - window
+    distance = distance - torch.arange(window, device=q.device)[:, None]  # key minus query, (M, S)
+    near = (distance.abs() <= window) & (distance <= window * plan.ahead)
     allowed = (near if plan.sees_itself else near & (distance != 0)) & ~blocked
     own = distance == 0
     if plan.absent is not None:
-        # (B, C, M, 3M) and (B, G) -> (B, C, M, 3M + G)
+        # (B, C, M, S) and (B, G) -> (B, C, M, S + G)
         allowed = torch.cat([allowed, ~plan.absent[:, None, None].expand(-1, count, window, -1)], dim=3)
         own = F.pad(own, (0, plan.absent.size(1)))
     # A query that sees nothing sees its own position: where that is padding, nobody reads the result.

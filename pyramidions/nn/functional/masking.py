@@ -55,6 +55,24 @@ def as_bias(blocked_mask: Tensor, like: Tensor) -> Tensor:
     return room[..., :keys].masked_fill_(blocked_mask, -torch.inf)
 
 
+def distances_back(blocked: Tensor | None, k: Tensor) -> Tensor:
+    """Return how far new positions are from the written ones that they see, in positions of their own hypothesis.
+
+    Args:
+        blocked: (B, 1, T, S), the `as_bias` of the written positions, those of other hypotheses and later ones hidden;
+            None for one hypothesis with one new position.
+        k: (B, H, S, E), the keys of all of them.
+
+    Returns:
+        (B, 1, T, S), or (1, 1, 1, S); meaningless where ``blocked``.
+    """
+    if blocked is None:
+        return torch.arange(k.size(2) - 1, -1, -1, device=k.device)[None, None, None]
+    # Between a position and an earlier one of its own hypothesis stand those that it sees.
+    seen = (blocked == 0).long()
+    return seen.sum(dim=-1, keepdim=True) - seen.cumsum(dim=-1)
+
+
 def padding_of(k: Tensor, padding_mask: Tensor | None) -> Tensor:
     """Return the padding mask of keys (B, H, L, E): the given one, or for None no padding. (B, L)."""
     if padding_mask is None:

@@ -155,6 +155,7 @@ class Band(NamedTuple):
         hidden: (B, L), True at keys that no window shows.
         reach: how far a query sees in either direction.
         sees_itself: a query sees its own position; without, it does only where it sees nothing else.
+        ahead: a query sees later positions, too.
         further_k: (B, H, G, E), of keys that every query sees; or None.
         further_v: (B, H, G, E).
         absent: (B, G), True where a document has no such key.
@@ -163,6 +164,7 @@ class Band(NamedTuple):
     hidden: Tensor
     reach: int
     sees_itself: bool = True
+    ahead: bool = True
     further_k: Tensor | None = None
     further_v: Tensor | None = None
     absent: Tensor | None = None
@@ -179,13 +181,13 @@ class Band(NamedTuple):
             everywhere = ((*lead, ...),) if further else ()
             for start in range(0, length, rows):
                 stop = min(length, start + rows)
-                span = slice(max(0, start - self.reach), min(length, stop + self.reach))
+                span = slice(max(0, start - self.reach), min(length, stop + self.reach * self.ahead))
                 yield Tile(lead, slice(start, stop), span, ((*lead, ..., span, slice(None)), *everywhere))
 
     def bias(self, q: Tensor, on_gpu: bool) -> Bias:
         reach, rows = self.reach, self.rows(q.shape, on_gpu)
         distance = torch.arange(-reach, rows + reach, device=q.device) - torch.arange(rows, device=q.device)[:, None]
-        band = hiding(distance.abs() > reach, q)
+        band = hiding((distance.abs() > reach) | (distance > reach * self.ahead), q)
         if not self.sees_itself:
             band.diagonal(reach).fill_(UNSEEN / 2)
         # (B, L) -> (B, 1, 1, L)
@@ -215,7 +217,7 @@ class Band(NamedTuple):
         # Chunks see their neighbours.
         batch, heads, length, dim = q.shape
         further = 0 if self.absent is None else self.absent.size(1)
-        return 4 * batch * heads * (length + -length % self.reach) * (3 * self.reach + further) * dim
+        return 4 * batch * heads * (length + -length % self.reach) * ((2 + self.ahead) * self.reach + further) * dim
 
 
 class Blocks(NamedTuple):

@@ -8,8 +8,10 @@ from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import GlobalRows, SelfAttention, SlidingWindowAttention
+from pyramidions.nn.decoder.cache import Lineage
 from pyramidions.nn.functional import attention
 from pyramidions.nn.functional.attention import tiled_attention
+from pyramidions.nn.functional.masking import as_bias
 from pyramidions.nn.functional.tiles import Band
 from pyramidions.nn.marks import Marks
 from pyramidions.nn.projections import DenseProjections
@@ -25,12 +27,22 @@ def seen(length: int, side: int, dilation: int, marked: Tensor) -> Tensor:
     return near | marked | marked[:, None]
 
 
-def naive(q: Tensor, k: Tensor, v: Tensor, padding: Tensor, marked: Tensor, kind: SlidingWindowAttention) -> Tensor:
-    """Attend in one document: (H, L, E) x 3 -> weights (H, L, L) @ v."""
+def naive(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    padding: Tensor,
+    marked: Tensor,
+    kind: SlidingWindowAttention,
+    *,
+    is_causal: bool = False,
+) -> Tensor:
+    """Return the weights of one document: (H, L, E) x 3 -> (H, L, L)."""
     weights = []
     for head in range(len(q)):
         dilated = head >= len(q) - kind.dilated_heads
         allowed = seen(q.size(1), kind.side, kind.dilation if dilated else 1, marked) & ~padding
+        allowed = allowed.tril() if is_causal else allowed
         allowed |= torch.eye(len(padding), dtype=torch.bool) & ~allowed.any(dim=1, keepdim=True)
         logits = (q[head] @ k[head].T / q.size(-1) ** 0.5).masked_fill(~allowed, -torch.inf)
         weights.append(logits.softmax(dim=-1))
@@ -73,6 +85,40 @@ def test_it_equals_the_naive_form_and_so_do_gradients_and_what_is_received(in_ti
     torch.testing.assert_close(rows.double(), columns, rtol=0, atol=1e-4)
 
 
+@settings(deadline=None, max_examples=40)
+@given(st.data())
+@pytest.mark.parametrize("in_tiles", [True, False])
+def test_a_causal_one_equals_the_naive_form_and_so_do_gradients_and_steps(in_tiles: bool, data: st.DataObject) -> None:
+    length, batch, dilation = (data.draw(st.integers(1, most)) for most in (150, 3, 4))
+    kind = SlidingWindowAttention(
+        2 * data.draw(st.integers(1, 12)), dilation, data.draw(st.integers(1, HEADS)) if dilation > 1 else 0
+    )
+    padding = torch.arange(length) >= torch.tensor([data.draw(st.integers(1, length)) for _ in range(batch)])[:, None]
+    generator = torch.Generator().manual_seed(length)
+    q, k, v = (
+        torch.randn(batch, HEADS, length, 4, generator=generator, dtype=torch.float64).requires_grad_()
+        for _ in range(3)
+    )
+    nothing = torch.zeros_like(padding)
+    weights = torch.stack([naive(*each, kind, is_causal=True) for each in zip(q, k, v, padding, nothing, strict=True)])
+    real = ~padding[:, None, :, None].expand_as(q)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(attention, "computes_in_tiles", lambda x: in_tiles)
+        mixed = kind(q, k, v, LayerContext(padding, is_causal=True))
+        torch.testing.assert_close(mixed[real], (weights @ v)[real])
+        grad = torch.randn(mixed.shape, generator=generator, dtype=torch.float64).masked_fill(~real, 0.0)
+        found, expected = (torch.autograd.grad(out, (q, k, v), grad) for out in (mixed, weights @ v))
+        torch.testing.assert_close(found, expected)
+    # Padding is at the end, where steps do not get.
+    state, first = kind.new_state(), data.draw(st.integers(1, length))
+    lineage, parts = Lineage(), []
+    for new in (slice(0, first), *(slice(place, place + 1) for place in range(first, length))):
+        blocked = lineage.extend(batch, 1, new.stop - new.start, q.device)
+        bias = None if blocked is None else as_bias(blocked, q)
+        parts.append(kind.step(q[:, :, new], k[:, :, new], v[:, :, new], bias, state))
+    torch.testing.assert_close(torch.cat(parts, dim=2)[real], mixed[real])
+
+
 @pytest.mark.parametrize("marked", [False, True])
 def test_nothing_as_large_as_the_square_of_the_length_is_kept_or_made(marked: bool) -> None:
     largest = []
@@ -99,11 +145,11 @@ def test_dropout_drops_weights_and_keeps_their_mean_and_the_backward_pass_knows_
     q, k, v = (torch.randn(1, 1, 9, 4, generator=torch.Generator().manual_seed(n)) for n in range(3))
     padding = torch.zeros(1, 9, dtype=torch.bool)
     further = k[:, :, :1], v[:, :, :1], padding[:, :1]
-    exact = tiled_attention(q, k, v, Band(padding, 2, True, *further))
+    exact = tiled_attention(q, k, v, Band(padding, 2, True, True, *further))
     torch.manual_seed(0)
     many = [x.expand(6000, -1, -1, -1) for x in (q, k, v)]
     wide = (x.expand(6000, *[-1] * (x.dim() - 1)) for x in further)
-    dropped = tiled_attention(*many, Band(padding.expand(6000, -1), 2, True, *wide), dropout=0.2)
+    dropped = tiled_attention(*many, Band(padding.expand(6000, -1), 2, True, True, *wide), dropout=0.2)
     torch.testing.assert_close(dropped.mean(dim=0, keepdim=True), exact, rtol=0, atol=0.05)
     assert not dropped[0].allclose(dropped[1])
     # Linear in values: their gradient mixes with the very weights of the forward pass.
@@ -136,11 +182,6 @@ def test_chunks_and_tiles_agree_in_half_precision(monkeypatch: pytest.MonkeyPatc
     chunks = tiled_attention(q, k, v, Band(padding, 9))
     assert tiles.dtype == torch.bfloat16
     torch.testing.assert_close(tiles[0].float(), chunks[0].float(), rtol=0.02, atol=0.02)
-
-
-def test_it_cannot_be_causal() -> None:
-    with pytest.raises(ValueError, match="^SlidingWindowAttention cannot be causal.$"):
-        SlidingWindowAttention()(*torch.randn(3, 1, 1, 5, 4), LayerContext(is_causal=True))
 
 
 @for_each(
