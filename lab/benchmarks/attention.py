@@ -35,7 +35,7 @@ from pathlib import Path
 import torch
 from attention_memory import HEAD_DIM, HEADS, built, saved_bytes
 from peaks import peak, peaks_of_process
-from side_by_side import Figure, finish, parser, ratio
+from side_by_side import DTYPES, Figure, finish, parser, ratio
 from torch import Tensor
 
 from pyramidions.files.atomic import atomic_file
@@ -46,7 +46,6 @@ KINDS = tuple(kind for kind in ATTENTION.names if Feature.ITSELF in ATTENTION[ki
 #: Options of kinds that are asked to be linear; but a stride looks at all of the document.
 NEAR, FAR = ("window", "max_window", "block_size", "bucket_size", "segment_length"), "stride"
 LINEAR = 1 / 1.15  # within 15% of it
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 COLUMNS = ("measure", "kind", "length", "turn", "value")
 #: How the C library keeps freed memory.
 KEEPING = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(10**12)}

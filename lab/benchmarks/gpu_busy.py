@@ -7,7 +7,7 @@ under autocast to bfloat16; writing is the encoder and a beam search of 4 that w
 A GPU that computes for a small part of the time waits for Python, which starts its kernels.
 """
 
-import time
+import statistics
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from side_by_side import parser, record, texts
+from side_by_side import clock, parser, record, texts
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
@@ -26,14 +26,10 @@ WRITTEN, BEAM, TARGET = 32, 4, 256
 
 
 def busy(action: Callable[[], object], parts: int) -> dict[str, Any]:
-    """Return milliseconds of an action, those that a GPU computes, and its kernels: of each of its ``parts``."""
+    """Return milliseconds of an action (of five, the median), those that the GPU is busy, and its kernels, by part."""
     for _ in range(3):
         action()
-    torch.cuda.synchronize()
-    begun = time.perf_counter()
-    action()
-    torch.cuda.synchronize()
-    wall = time.perf_counter() - begun
+    wall = statistics.median(clock(action, "cuda")[0] for _ in range(5))
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as found:
         action()
         torch.cuda.synchronize()

@@ -22,6 +22,8 @@ from pyramidions.base.environment import commit, hardware, versions
 from pyramidions.runs.measure import timing
 from pyramidions.runs.measure.timing import EOS, FIRST, PAD, Timed, clock, texts
 
+#: of what is timed, by their names in arguments
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 __all__ = ["EOS", "FIRST", "PAD", "Timed", "clock", "texts"]
 #: Multiplications of a turn of matrix products: a GPU makes in 0.1 ms what takes a CPU a second.
 _MULTIPLICATIONS = {"cpu": 40e9, "cuda": 4e12}

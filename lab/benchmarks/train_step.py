@@ -25,7 +25,20 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 from rivals import fairseq_task, fairseq_transformer, led
-from side_by_side import EOS, FIRST, PAD, Figure, MatrixProducts, finish, parser, ratio, share, take_turns, texts
+from side_by_side import (
+    DTYPES,
+    EOS,
+    FIRST,
+    PAD,
+    Figure,
+    MatrixProducts,
+    finish,
+    parser,
+    ratio,
+    share,
+    take_turns,
+    texts,
+)
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 
@@ -46,7 +59,6 @@ GROUPS = {
 }
 MARKER, SENTENCE = FIRST, 32
 Predict = Callable[[Tensor, Tensor], Tensor]
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 TINY = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2}
 
 

@@ -14,7 +14,7 @@ from functools import partial
 
 import torch
 import torch.nn.functional as F
-from side_by_side import Figure, finish, parser, ratio, take_turns
+from side_by_side import DTYPES, Figure, finish, parser, ratio, take_turns
 from torch import Tensor
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
@@ -23,7 +23,6 @@ from pyramidions.runs.measure.timing import Timed
 
 HEADS, HEAD_DIM = 12, 64
 OURS, FLEX, MASKED, EVERYTHING = "sliding_window", "FlexAttention", "SDPA with a mask", "SDPA of all pairs"
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
@@ -39,7 +38,7 @@ def contenders(length: int, args: argparse.Namespace) -> dict[str, Attend]:
     window = (places[:, None] - places).abs() <= side
     return {
         OURS: SlidingWindowAttention(args.window),
-        FLEX: partial(torch.compile(flex_attention), block_mask=blocks),
+        FLEX: partial(torch.compile(flex_attention, dynamic=False), block_mask=blocks),
         MASKED: partial(F.scaled_dot_product_attention, attn_mask=window),
         EVERYTHING: F.scaled_dot_product_attention,
     }

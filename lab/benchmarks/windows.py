@@ -34,7 +34,7 @@ import torch
 import torch.nn.functional as F
 from peaks import peak, peak_of_process
 from rivals import led
-from side_by_side import EOS, Figure, MatrixProducts, finish, parser, ratio, share, take_turns, texts
+from side_by_side import DTYPES, EOS, Figure, MatrixProducts, finish, parser, ratio, share, take_turns, texts
 from torch import Tensor
 
 from pyramidions.models import PyramidionConfig, preset
@@ -58,7 +58,6 @@ MODELS = (THEIRS, OURS, POOLED)
 TINY = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 4}
 BASE = {"embed_dim": 768, "ffn_embed_dim": 3072, "num_heads": 12}
 LINEAR = 1 / 1.15  # within 15% of it
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 @dataclass
@@ -182,7 +181,7 @@ def compare_memory(bench: Bench) -> tuple[list[Figure], dict[str, Timed]]:
 
 def sizes(args: argparse.Namespace) -> list[object]:
     """Return the arguments that a process of its own needs."""
-    named = ("source", "target", "vocab_size", "window", "dropout", "seed", "device")
+    named = ("source", "target", "vocab_size", "window", "dropout", "seed", "device", "dtype")
     given = [word for name in named for word in (f"--{name.replace('_', '-')}", getattr(args, name))]
     return [*given, *(["--tiny"] if args.tiny else [])]
 
@@ -297,7 +296,7 @@ def arguments() -> argparse.Namespace:
     made.add_argument("--window", type=int, help="positions on both sides together (default: 512)")
     made.add_argument("--beam", type=int, default=4, help="hypotheses (default: 4)")
     made.add_argument("--dropout", type=float, default=0.1, help="of a training step, everywhere (default: 0.1)")
-    made.add_argument("--dtype", choices=DTYPES, default="fp32", help="of steps; bf16 is autocast (default: fp32)")
+    made.add_argument("--dtype", choices=DTYPES, default="fp32", help="of a training step (default: fp32)")
     made.add_argument("--vocab-size", type=int, help="pieces (default: 50265)")
     made.add_argument("--tiny", action="store_true", help="models 16 wide, to try the program")
     made.add_argument("--peak", choices=(*MODELS, "length"), help="print the peak of this one, in this process")

@@ -125,22 +125,26 @@ class Tags(Reader, Protocol):
 
 
 class Judged(NamedTuple):
-    """What pairs of a premise and a claim were found to be.
+    """What a claim was found to be by each of some premises.
 
     Attributes:
-        chances: (pairs, 2), the probabilities of entailment and of contradiction.
-        cut: how many premises were truncated.
+        probabilities: (premises, 2), of entailment and of contradiction.
+        truncated: for how many premises one of both was truncated.
     """
 
-    chances: np.ndarray
-    cut: int
+    probabilities: np.ndarray
+    truncated: int
 
 
 class Entails(Reader, Protocol):
-    """Tells whether premises entail claims."""
+    """Tells whether premises entail a claim."""
 
-    def judged(self, pairs: Sequence[tuple[str, str]], /) -> Judged:
-        """Return what pairs of a premise and a claim are found to be."""
+    @property
+    def is_binary(self) -> bool:
+        """Whether what is not entailed counts as contradicted."""
+
+    def judged(self, premises: Sequence[str], claim: str, /) -> Judged:
+        """Return what a claim is found to be by each premise."""
 
 
 def _option(default: Any, text: str) -> Any:
@@ -154,7 +158,7 @@ class MetricOptions:
     The metadata of each has its help, from which the flags of commands are made.
     """
 
-    language: str = _option("en", "Language of the summaries, an ISO 639-1 code, for ROUGE and METEOR.")
+    language: str = _option("en", "Language of the summaries, an ISO 639-1 code: words, stems and where sentences end.")
     tokenization: str | None = _option(
         None, "What ROUGE and METEOR compare: ascii, words or characters.  [default: the language's]"
     )

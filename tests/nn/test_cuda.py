@@ -124,8 +124,8 @@ def test_lengths_that_the_host_knows_change_no_gradient(name: str) -> None:
 # are compared in float64.
 @on_a_gpu
 def test_a_step_on_a_gpu_is_that_of_the_cpu(name: str, gpu: torch.device) -> None:
-    kind = torch.float64 if name in ("sinkhorn", "terraformer") else torch.float32
-    assert_same_step(model(name).eval().to(kind), model(name).eval().to(kind), gpu)
+    dtype = torch.float64 if name in ("sinkhorn", "terraformer") else torch.float32
+    assert_same_step(model(name).eval().to(dtype), model(name).eval().to(dtype), gpu)
 
 
 @foreseen

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from pyramidions.scoring import METRICS, Example
 from pyramidions.scoring.metrics import Entailment
 
 NLI = ["contradiction", "neutral", "entailment"]
-SUMMARY, DOCUMENT = " ".join(TEXTS[:2]), f"{TEXTS[1]} {TEXTS[2]}\nBees are models. {TEXTS[0]}"
+SUMMARY, DOCUMENT = " ".join(TEXTS[:2]), " ".join([TEXTS[1], TEXTS[2], "Bees are models.", TEXTS[0]])
 SENTENCES = [TEXTS[1], TEXTS[2], "Bees are models.", TEXTS[0]]
 
 
@@ -57,23 +58,37 @@ def test_it_is_the_mean_over_sentences_of_the_best_in_the_document(
     np.testing.assert_allclose(found, [100 * value for value in expected], atol=1e-4)
 
 
-def test_a_whole_document_is_cut_to_what_the_model_reads(tmp_path: Path) -> None:
+def test_a_whole_document_is_truncated_to_what_the_model_reads(tmp_path: Path) -> None:
     folder = saved(tmp_path, ["CORRECT", "INCORRECT"], length=50)
-    made = metric(folder, entailment_premise="document")
-    long = " ".join([DOCUMENT] * 3).replace("\n", " ")
+    made, long = metric(folder, entailment_premise="document"), " ".join([DOCUMENT] * 3)
     (found,) = made.score([Example(TEXTS[0], ("",), long)])
     cut = {"truncation": "only_first", "max_length": 50}
     expected = [chance(folder, long, TEXTS[0], label, **cut) for label in ("CORRECT", "INCORRECT")]
     np.testing.assert_allclose(found, [100 * value for value in expected], atol=1e-4)
-    assert made.remarks() == ["entailment: 1 of 1 premises are longer than the model reads and were cut."]
+    remark = (
+        "entailment: 1 of 1 pairs of a premise and a sentence of a summary are longer than the model reads and were "
+        "truncated."
+    )
+    assert made.remarks() == [remark]
     made.fit(())
     assert made.remarks() == []
 
 
-def test_a_claim_that_fills_the_model_leaves_half_of_it_to_the_premise(tmp_path: Path) -> None:
-    made = metric(saved(tmp_path, NLI, length=20))
-    (found,) = made.score([Example("fox " * 60, ("",), DOCUMENT)])
-    assert np.isfinite(found).all() and made.remarks()
+def test_a_long_claim_leaves_half_of_the_model_to_the_premise(tmp_path: Path) -> None:
+    folder = saved(tmp_path, NLI, length=20)
+    made, claim = metric(folder), "fox " * 60
+    (found,) = made.score([Example(claim, ("",), DOCUMENT)])
+    # A fox is three pieces: ten of them are three foxes and a letter.
+    cut = {"truncation": "only_first", "max_length": 20}
+    best = max(chance(folder, premise, "fox fox fox f", "entailment", **cut) for premise in SENTENCES)
+    assert found[0] == pytest.approx(100 * best, abs=1e-4)
+    assert made.remarks()[0].startswith("entailment: 4 of 4 pairs")
+
+
+def test_each_truncated_pair_counts_once(tmp_path: Path) -> None:
+    made = metric(saved(tmp_path, NLI, length=45))
+    made.score([Example("Bees fly. " + "The fox reads documents fast " * 3 + ".", ("",), TEXTS[0])])
+    assert made.remarks()[0].startswith("entailment: 1 of 2 pairs")
 
 
 def test_an_empty_summary_is_the_worst_and_an_empty_document_entails_nothing(tmp_path: Path) -> None:
@@ -85,21 +100,38 @@ def test_an_empty_summary_is_the_worst_and_an_empty_document_entails_nothing(tmp
 @for_each(
     ("labels", "shown"),
     [
-        (["LABEL_0", "LABEL_1"], "label_0, label_1"),
+        (["LABEL_0", "LABEL_1"], "LABEL_0, LABEL_1"),
         (["entailment", "neutral", "other"], "entailment, neutral, other"),
         (["entailment", "contradiction", "contradicted"], "entailment, contradiction, contradicted"),
     ],
 )
-def test_other_labels_are_told(labels: list[str], shown: str, tmp_path: Path) -> None:
+def test_other_labels_are_refused(labels: list[str], shown: str, tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
         metric(saved(tmp_path, labels))
     told = f"`entailment_model` must have labels of entailment and contradiction, but {tmp_path} has {shown}."
     assert str(error.value) == told
 
 
-def test_another_premise_is_told(tmp_path: Path) -> None:
+def test_another_premise_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"`entailment_premise` must be .*sentences.*document.*, but is 'pages'"):
         metric(saved(tmp_path, NLI), entailment_premise="pages")
+
+
+@for_each("labels", [["entailment", "not_entailment"], ["CORRECT", "INCORRECT"]])
+def test_two_labels_need_the_whole_document(labels: list[str], tmp_path: Path) -> None:
+    folder = saved(tmp_path, labels)
+    with pytest.raises(UserError, match="`entailment_premise` must be document for a classifier of two labels"):
+        metric(folder)
+    assert np.isfinite(metric(folder, entailment_premise="document").score([Example("Bees.", ("",), DOCUMENT)])).all()
+
+
+def test_a_tokenizer_without_padding_is_refused(tmp_path: Path) -> None:
+    folder = saved(tmp_path, NLI)
+    config = folder / "tokenizer_config.json"
+    settings = json.loads(config.read_text())
+    config.write_text(json.dumps({**settings, "pad_token": None}))
+    with pytest.raises(UserError, match="`entailment_model` must have a tokenizer with a padding token, but .* has no"):
+        metric(folder)
 
 
 def test_a_signature_names_the_model_and_the_premise(tmp_path: Path) -> None:

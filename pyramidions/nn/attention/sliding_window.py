@@ -23,8 +23,8 @@ class SlidingWindowAttention(CoreAttention):
     """Attention within a window of fixed length around each position (Beltagy et al. 2020, section 3.1).
 
     Time and memory are linear in the length. Marked positions are seen from everywhere; what they see themselves is
-    computed around this kind, as for any kind that reads marks. Where it is causal, positions see the half of their
-    window that stands before them.
+    computed around this kind, as for any kind that reads marks. Where it is causal, positions see themselves and the
+    half of their window that stands before them, and there can be no marks. Steps keep all keys.
 
     Args:
         window: positions on both sides together, half of them on each; LED's released models have 1024.
@@ -60,6 +60,8 @@ class SlidingWindowAttention(CoreAttention):
         if self._sees_everything(k):
             return self.everywhere(q, k, v, context)
         marks = context.marks
+        if marks is not None and context.is_causal:
+            raise ValueError("SlidingWindowAttention cannot be causal with marks, which all positions see.")
         hidden = _hidden(k, context.padding_mask, marks)
         further = () if marks is None else (marks.take(k), marks.take(v), marks.absent)
         dropout = self.dropout if self.training else 0.0

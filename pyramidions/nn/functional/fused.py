@@ -59,7 +59,8 @@ def _attend_in_chunks(plan: Band, q: Tensor, k: list[Tensor], v: list[Tensor], d
     blocked = look(blocked, value=True).transpose(2, 3)
     distance = torch.arange(blocked.size(3), device=q.device) - window
     distance = distance - torch.arange(window, device=q.device)[:, None]  # key minus query, (M, S)
-    near = (distance.abs() <= window) & (distance <= window * plan.ahead)
+    near = distance.abs() <= window
+    near = near if plan.ahead else near & (distance <= 0)
     allowed = (near if plan.sees_itself else near & (distance != 0)) & ~blocked
     own = distance == 0
     if plan.absent is not None:

@@ -187,7 +187,8 @@ class Band(NamedTuple):
     def bias(self, q: Tensor, on_gpu: bool) -> Bias:
         reach, rows = self.reach, self.rows(q.shape, on_gpu)
         distance = torch.arange(-reach, rows + reach, device=q.device) - torch.arange(rows, device=q.device)[:, None]
-        band = hiding((distance.abs() > reach) | (distance > reach * self.ahead), q)
+        far = distance.abs() > reach
+        band = hiding(far if self.ahead else far | (distance > 0), q)
         if not self.sees_itself:
             band.diagonal(reach).fill_(UNSEEN / 2)
         # (B, L) -> (B, 1, 1, L)

@@ -161,6 +161,8 @@ def load(place: str | None, head: Head, device: str = "cpu", layers: int | None 
             f"`{head.option}` must have a tokenizer that tells where its pieces stand (tokenizer.json), "
             f"but {place} has none."
         )
+    if head.suffix and tokenizer.pad_token_id is None:
+        raise UserError(f"`{head.option}` must have a tokenizer with a padding token, but {place} has none.")
     model = _weights(library, folder, place, head, config)
     pieces, rows = len(tokenizer), model.get_input_embeddings().num_embeddings
     if pieces > rows:

@@ -210,10 +210,10 @@ def _best_span(encoding: Any, start: np.ndarray, end: np.ndarray) -> tuple[float
 
 
 class EntailmentClassifier:
-    """Tells whether premises entail claims, by a classifier of pairs.
+    """Tells whether premises entail a claim, by a classifier of pairs.
 
-    The label of entailment begins with "entail", or is "supports", or FactCC's "correct"; that of contradiction begins
-    with "contra", or is "refutes", or the other one of two.
+    The label of entailment begins with "entail", "support" or "correct"; that of contradiction begins with "contra" or
+    "refute", or is the other one of two.
 
     Args:
         loaded: the model.
@@ -225,14 +225,16 @@ class EntailmentClassifier:
 
     def __init__(self, loaded: Loaded, place: str) -> None:
         self._loaded = loaded
-        labels = [label.casefold() for _, label in sorted(loaded.model.config.id2label.items())]
+        shown = [label for _, label in sorted(loaded.model.config.id2label.items())]
+        labels = [label.casefold() for label in shown]
         entails = [n for n, label in enumerate(labels) if label.startswith(_ENTAILS)]
         others = [n for n in range(len(labels)) if n not in entails]
-        contradicts = others if len(labels) == 2 else [n for n in others if labels[n].startswith(_CONTRADICTS)]
+        self.is_binary = len(labels) == 2
+        contradicts = others if self.is_binary else [n for n in others if labels[n].startswith(_CONTRADICTS)]
         if not len(entails) == len(contradicts) == 1:
             raise UserError(
                 f"`{ENTAILMENT.option}` must have labels of entailment and contradiction, "
-                f"but {place} has {', '.join(labels[:5])}{', ...' * (len(labels) > 5)}."
+                f"but {place} has {', '.join(shown[:5])}{', ...' * (len(shown) > 5)}."
             )
         self._labels = [entails[0], contradicts[0]]
         self.signature = loaded.signature
@@ -242,31 +244,33 @@ class EntailmentClassifier:
         """Load a model; errors as in `load`."""
         return cls(load(place, ENTAILMENT, device), str(place))
 
-    def judged(self, pairs: Sequence[tuple[str, str]]) -> Judged:
-        """Return what pairs of a premise and a claim are found to be; a premise is cut that leaves no room."""
-        chances = np.zeros((len(pairs), 2))
-        if not pairs:
-            return Judged(chances, 0)
-        settings: dict[str, Any] = {}
-        premises, claims = map(list, zip(*pairs, strict=True))
+    def judged(self, premises: Sequence[str], claim: str) -> Judged:
+        """Return what a claim is found to be by each premise.
+
+        Long premises are truncated, and a claim that fills more than half of what the model reads.
+        """
+        probabilities = np.zeros((len(premises), 2))
+        if not premises:
+            return Judged(probabilities, 0)
+        settings, is_short = {}, False
         if (length := self._loaded.length) is not None:
             settings = {"truncation": "only_first", "max_length": length}
-            # A claim takes half of the room at most.
-            shorter = {claim: _first(self._loaded.tokenizer, claim, length // 2) for claim in set(claims)}
-            claims = [shorter[claim] for claim in claims]
-        encodings = self._loaded.tokenizer(premises, claims, **settings).encodings
+            shortened = _first(self._loaded.tokenizer, claim, length // 2)
+            claim, is_short = shortened, shortened != claim
+        encodings = self._loaded.tokenizer(list(premises), [claim] * len(premises), **settings).encodings
         for batch in batches_by_length([len(encoding.ids) for encoding in encodings]):
-            chances[batch] = self._chances([encodings[index] for index in batch])
-        return Judged(chances, sum(bool(encoding.overflowing) for encoding in encodings))
+            probabilities[batch] = self._probabilities([encodings[index] for index in batch])
+        truncated = [is_short or bool(encoding.overflowing) for encoding in encodings]
+        return Judged(probabilities, sum(truncated))
 
     @torch.inference_mode()
-    def _chances(self, encodings: Sequence[Any]) -> np.ndarray:
+    def _probabilities(self, encodings: Sequence[Any]) -> np.ndarray:
         logits = self._loaded.model(**self._loaded.padded(encodings)).logits
         found: np.ndarray = logits.float().softmax(dim=-1)[:, self._labels].cpu().double().numpy()
         return found
 
 
 def _first(tokenizer: Any, text: str, length: int) -> str:
-    """Return a text up to a number of pieces."""
+    """Return a text up to a number of tokens."""
     encoding = tokenizer(text, add_special_tokens=False, truncation=True, max_length=length).encodings[0]
     return text[: encoding.offsets[-1][1]] if encoding.overflowing else text

@@ -3,9 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal
 
+import numpy as np
+
+from pyramidions.base.errors import UserError
 from pyramidions.scoring.metric import METRICS, Entails, Example, Figure, Metric
 from pyramidions.text.language import Language
-from pyramidions.text.normalization import normalize
+from pyramidions.text.normalization import SPLITTER, normalize
 
 #: What the document is read as: the best of its sentences, or all of it.
 Premise = Literal["sentences", "document"]
@@ -16,13 +19,18 @@ class Entailment(Metric):
 
     Each figure is the mean over the summary's sentences of the highest probability among the document's. Their
     difference is SummaC-ZS (Laban, Schnabel, Bennett and Hearst, 2022, section 3.2.1), whose package splits sentences
-    by nltk and drops those of up to ten characters. With the premise "document", the whole document is the one
-    premise, as FactCC reads it (Kryściński, McCann, Xiong and Socher, 2020), truncated to what the model reads.
+    by nltk, drops those of up to ten characters, and reads the first 100 of a document. With the premise "document",
+    the whole document is the one premise, as FactCC reads it (Kryściński, McCann, Xiong and Socher, 2020), truncated to
+    what the model reads.
 
     Args:
         model: tells the probabilities.
         premise: "sentences" or "document".
         language: as in `Language`; decides where sentences end.
+
+    Raises:
+        UserError: the premise is "sentences", and the model has two labels: some sentence of a document always does not
+            entail a claim.
     """
 
     figures: ClassVar = {
@@ -34,43 +42,47 @@ class Entailment(Metric):
     batch_size: ClassVar[int] = 4
 
     def __init__(self, model: Entails, premise: Premise = "sentences", language: str = "en") -> None:
+        if premise == "sentences" and model.is_binary:
+            raise UserError(
+                "`entailment_premise` must be document for a classifier of two labels, but is sentences: some sentence "
+                "of a document always does not entail a claim."
+            )
         self._premise = premise
         self._language = Language(language)
         self._model = model
         self.fit(())
 
     def fit(self, examples: Iterable[Example]) -> None:
-        """Reset the counts of premises that were truncated."""
-        self._cut = self._premises = 0
+        """Reset the counts of truncated pairs."""
+        self._truncated = self._pairs = 0
 
     def of(self, example: Example) -> Sequence[float]:
         """Return both figures."""
-        claims = self._sentences(example.prediction)
-        source = example.source or ""
-        premises = self._sentences(source) if self._premise == "sentences" else [*filter(None, [normalize(source)])]
+        claims, source = self._language.sentences(example.prediction), normalize(example.source or "")
+        premises = self._language.sentences(source) if self._premise == "sentences" else [source] * bool(source)
         if not claims or not premises:
             return 0.0, 0.0 if claims else 100.0
-        judged = self._model.judged([(premise, claim) for claim in claims for premise in premises])
-        self._premises += len(premises)
-        self._cut += judged.cut // len(claims)
-        # (claims * premises, 2) -> (2,)
-        best = judged.chances.reshape(len(claims), len(premises), 2).max(axis=1).mean(axis=0)
-        return tuple(100 * best)
-
-    def _sentences(self, text: str) -> list[str]:
-        return [sentence for line in text.splitlines() for sentence in self._language.sentences(line)]
+        best = []
+        for claim in claims:
+            judged = self._model.judged(premises, claim)
+            best.append(judged.probabilities.max(axis=0))
+            self._truncated += judged.truncated
+        self._pairs += len(premises) * len(claims)
+        return tuple(100 * np.mean(best, axis=0))
 
     def signature(self) -> str:
-        """Name the model and the premise."""
+        """Name the model, the premise and what splits sentences."""
         premise = "best of the document's sentences" if self._premise == "sentences" else "the document"
-        return f"entailment | {self._model.signature()} | {premise} | mean over the summary's sentences"
+        splitter = f"sentences: {SPLITTER}, language {self._language.code}"
+        return f"entailment | {self._model.signature()} | {premise} | mean over the summary's sentences | {splitter}"
 
     def remarks(self) -> list[str]:
-        """Say how many premises were truncated."""
-        if not self._cut:
+        """Say how many pairs were truncated."""
+        if not self._truncated:
             return []
         return [
-            f"entailment: {self._cut:,} of {self._premises:,} premises are longer than the model reads and were cut."
+            f"entailment: {self._truncated:,} of {self._pairs:,} pairs of a premise and a sentence of a summary are "
+            "longer than the model reads and were truncated."
         ]
 
 

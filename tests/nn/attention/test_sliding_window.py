@@ -119,6 +119,12 @@ def test_a_causal_one_equals_the_naive_form_and_so_do_gradients_and_steps(in_til
     torch.testing.assert_close(torch.cat(parts, dim=2)[real], mixed[real])
 
 
+def test_a_causal_one_refuses_marks() -> None:
+    x, marks = torch.randn(1, HEADS, 20, 4), Marks(torch.arange(20)[None] < 1, 1)
+    with pytest.raises(ValueError, match=r"^SlidingWindowAttention cannot be causal with marks"):
+        SlidingWindowAttention(4)(x, x, x, LayerContext(marks=marks, is_causal=True))
+
+
 @pytest.mark.parametrize("marked", [False, True])
 def test_nothing_as_large_as_the_square_of_the_length_is_kept_or_made(marked: bool) -> None:
     largest = []
