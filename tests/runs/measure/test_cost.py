@@ -210,6 +210,8 @@ CAUSAL_BY_HAND = {
     "bucketed": ("", 2 * 8 * 101 * 101 * 4),
     # All rows in one tile, with as many distances as if they saw later keys.
     "relative": ("", 2 * 8 * 101 * 101 * 4 + 8 * 101 * 201 * 4),
+    # Chunks of eight see themselves and the one before.
+    "sliding_window": ("(window=16)", 2 * 8 * padded(101, 8) * 16 * 4),
 }
 
 
