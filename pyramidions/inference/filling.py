@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import torch
 from torch import Tensor, nn
 
 from pyramidions.base.errors import UserError
+from pyramidions.models.builder import shapes_alone
 
 
 @contextmanager
@@ -21,7 +21,7 @@ def building(path: Path) -> Iterator[None]:
         UserError: the settings break a rule.
     """
     try:
-        with torch.device("meta"):
+        with shapes_alone():
             yield
     except UserError as error:
         raise UserError(f"The settings of {path} are damaged: {error}") from None

@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from pyramidions.base.errors import UserError
 from pyramidions.models.assembly import Assembly
@@ -102,6 +105,24 @@ def _completed(
         global_query=config.global_query,
         reads_query=reads_query(spec),
     )
+
+
+@contextmanager
+def shapes_alone() -> Iterator[None]:
+    """Build models without memory and without values, on the meta device.
+
+    No value is drawn either: for a normal one on that device, torch imports 800 modules, which takes over a second.
+    """
+    with torch.device("meta"), _NoDraws():
+        yield
+
+
+class _NoDraws(TorchFunctionMode):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in (Tensor.normal_, nn.init.normal_):
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **kwargs)
 
 
 def _embedding(embed_dim: int, vocab_size: int, padding_idx: int) -> nn.Embedding:

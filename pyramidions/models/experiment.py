@@ -4,12 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
-import torch
-
 from pyramidions.base.arguments import fits
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
-from pyramidions.models.builder import build
+from pyramidions.models.builder import build, shapes_alone
 from pyramidions.models.config import (
     LONGEST_TEXT,
     MAX_SOURCE_POSITIONS,
@@ -128,7 +126,7 @@ def _checked(fields: dict[str, Any], max_target_positions: int) -> PyramidionCon
     # Nobody knows the vocabulary yet; modules of an output layer are at most its tokens.
     modules = parse_part("output", config.output).options.get("modules", 1)
     vocab_size = 8 * modules if isinstance(modules, int) and modules > 0 else 8
-    with torch.device("meta"):
+    with shapes_alone():
         build(config, vocab_size, marker_idx=4, max_target_positions=max_target_positions)
     return config
 

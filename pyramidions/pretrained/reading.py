@@ -9,6 +9,7 @@ from torch import Tensor
 
 from pyramidions.base.errors import UserError
 from pyramidions.models import PyramidionConfig, build
+from pyramidions.models.builder import shapes_alone
 from pyramidions.pretrained.families import Shape, shape_of
 from pyramidions.pretrained.names import EMBEDDING, TIED, UNTIED
 from pyramidions.pretrained.origin import Origin
@@ -117,7 +118,7 @@ def pretrained_weights(source: Source, shape: Shape, order: Tensor) -> dict[str,
     found[EMBEDDING] = found[TIED] = embedding[order]
     if (output := found.get(UNTIED)) is not None and len(output) == len(embedding):
         found[UNTIED] = output[order]
-    with torch.device("meta"):
+    with shapes_alone():
         expected = build(shape.config, len(order), PAD, max_target_positions=shape.max_target_positions).state_dict()
     head = f"The weights of {source.path} do not fit its config:"
     for name in sorted(expected.keys() ^ found.keys()):

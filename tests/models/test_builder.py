@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from dataclasses import fields
 from typing import Any
 
@@ -335,3 +337,20 @@ def test_an_extractor_has_the_fields_of_an_encoder_and_no_other() -> None:
 def test_a_field_of_an_extractor_that_breaks_a_rule_is_named(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build_extractor(extractor_preset("extractor", **change), vocab_size=50, marker_idx=4)
+
+
+# For a normal value on the meta device torch imports 800 modules, which takes longer than to read a model.
+def test_shapes_alone_have_no_memory_and_import_little() -> None:
+    program = """
+import sys
+from pyramidions.models import build, preset
+from pyramidions.models.builder import shapes_alone
+config = preset("led_pyramidion", encoder_positions="learned", decoder_positions="learned")
+before = set(sys.modules)
+with shapes_alone():
+    model = build(config, 50_000)
+print(all(weight.is_meta for weight in model.parameters()), len(set(sys.modules) - before))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    alone, imported = done.stdout.split()
+    assert alone == "True" and int(imported) < 50
