@@ -15,7 +15,7 @@ Premise = Literal["sentences", "document"]
 
 
 class Entailment(Metric):
-    """How surely some sentence of the document entails, or contradicts, each sentence of the summary; 0 to 100.
+    """How likely a sentence of the document entails, or contradicts, each sentence of the summary; 0 to 100.
 
     Each figure is the mean over the summary's sentences of the highest probability among the document's. Their
     difference is SummaC-ZS (Laban, Schnabel, Bennett and Hearst, 2022, section 3.2.1), whose package splits sentences
@@ -29,8 +29,8 @@ class Entailment(Metric):
         language: as in `Language`; decides where sentences end.
 
     Raises:
-        UserError: the premise is "sentences", and the model has two labels: some sentence of a document always does not
-            entail a claim.
+        UserError: the premise is "sentences", and the model has two labels: any document has a sentence that does not
+            entail the claim.
     """
 
     figures: ClassVar = {
@@ -44,8 +44,8 @@ class Entailment(Metric):
     def __init__(self, model: Entails, premise: Premise = "sentences", language: str = "en") -> None:
         if premise == "sentences" and model.is_binary:
             raise UserError(
-                "`entailment_premise` must be document for a classifier of two labels, but is sentences: some sentence "
-                "of a document always does not entail a claim."
+                "`entailment_premise` must be document for a classifier of two labels, but is sentences: any document has "
+                "a sentence that does not entail the claim."
             )
         self._premise = premise
         self._language = Language(language)
