@@ -44,8 +44,8 @@ class Entailment(Metric):
     def __init__(self, model: Entails, premise: Premise = "sentences", language: str = "en") -> None:
         if premise == "sentences" and model.is_binary:
             raise UserError(
-                "`entailment_premise` must be document for a classifier of two labels, but is sentences: any document has "
-                "a sentence that does not entail the claim."
+                "`entailment_premise` must be document for a classifier of two labels, but is sentences: any document "
+                "has a sentence that does not entail the claim."
             )
         self._premise = premise
         self._language = Language(language)
