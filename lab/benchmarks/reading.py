@@ -5,9 +5,11 @@
     python lab/benchmarks/reading.py documents --unjudged new.jsonl
 
 The folder `reading` beside this program lists the documents, their headings, and judged sentences: the kind of noise
-that a sentence is, or the hash of one that can stand in an extract. A sentence that nobody judged is counted apart.
-`--unjudged` writes those with "noise": null; with "" or a kind of noise in its place, `--judged` adds them. `--collect`
-needs Debian's apt-get and dpkg-deb, and npm; words lost need poppler's pdftotext.
+that a sentence is, or the hash of one that can stand in an extract. A sentence that nobody judged is counted apart, and
+so are documents of the kind `unseen`: the rules that keep noise out were written without them (only the sentences of
+hiporank are judged there, and no headings). `--unjudged` writes what nobody judged with "noise": null; with "" or a
+kind of noise in its place, `--judged` adds it. `--collect` needs Debian's apt-get and dpkg-deb, and npm; lost words
+need poppler's pdftotext.
 """
 
 import argparse
@@ -35,6 +37,9 @@ from pyramidions.text.outline import Outline
 GOLD = Path(__file__).with_name("reading")
 METHODS = ("hiporank", "textrank", "biomedical", "lead")
 WORDS = 220
+#: The kind of documents that nobody looked at while the rules of fitness were written.
+UNSEEN = "unseen"
+UNMARKED = {"wanted": 0, "found": 0, "false": 0, "missed": [], "false ones": []}
 LIGATURES = ("ff", "fi", "fl")
 _NUMBER = re.compile(
     r"^(?:(?:appendix|chapter|part|section)\s+)?(?:[A-Z]|\d+|[IVXLC]+)(?:\.\d+)*[.):]?\s+", re.IGNORECASE
@@ -97,7 +102,9 @@ def collect(folder: Path) -> None:
             print(f"{package} ...", flush=True)
             unpacked = unpack(package, wanted[0].version, Path(work))
             for each in wanted:
-                held = (unpacked / each.path.lstrip("/")).read_bytes()
+                path = unpacked / each.path.lstrip("/")
+                # Debian packs most documentation with gzip.
+                held = path.read_bytes() if path.exists() else gzip.decompress(Path(f"{path}.gz").read_bytes())
                 (folder / each.file).write_bytes(gzip.decompress(held) if each.path.endswith(".gz") else held)
 
 
@@ -256,7 +263,7 @@ def measure(each: Document, folder: Path, gold: dict[str, Any], judged: Judged) 
         "kind": each.kind,
         "format": each.format,
         "language": each.language,
-        "headings": headings(outline, gold[each.name]["headings"]),
+        "headings": headings(outline, gold[each.name]["headings"]) if each.name in gold else UNMARKED,
         "extracts": {},
     }
     if each.format == "pdf":
@@ -282,11 +289,12 @@ def share(part: int, whole: int) -> str:
 
 def table(rows: list[dict[str, Any]]) -> str:
     """Return the figures of all documents, and of each kind, in markdown."""
-    groups = {"all": rows}
+    known = [row for row in rows if row["kind"] != UNSEEN]
+    groups = {"all": known, UNSEEN: [row for row in rows if row["kind"] == UNSEEN]}
     for part in ("kind", "format"):
-        for row in rows:
+        for row in known:
             groups.setdefault(row[part], []).append(row)
-    groups["not English"] = [row for row in rows if row["language"] != "en"]
+    groups["not English"] = [row for row in known if row["language"] != "en"]
     heads = ["documents", *(f"noise, {method}" for method in METHODS), "unjudged", "headings found", "false headings"]
     made = [f"| | {' | '.join(heads)} |", f"|---|{'---|' * len(heads)}"]
     for name, some in groups.items():

@@ -14,8 +14,11 @@ from pyramidions.text.words import UNSPACED, count_words
 LEAST_WORDS = 3
 #: The same in a dialogue, fillers not counted.
 LEAST_SPOKEN_WORDS = 8
+#: Characters of a sentence, as a share of those of the median one.
+LEAST_SHARE = 0.25
 _BACK_MATTER = re.compile(
     r"\W*(\d+\.?\s+)?(references|bibliography|works cited|acknowledge?ments?|(licen[cs]e|copyright)( notice)?|copying|"
+    r"gnu .{0,20}licen[cs]e\b.{0,60}|"
     r"key ?words?|index terms|(electronic )?supplement(ary|al) (material|information)|literatur(verzeichnis)?|"
     r"danksagung|r[ée]f[ée]rences( bibliographiques)?|bibliographie|remerciements|referencias|bibliograf[íi]a|"
     r"agradecimientos|refer[êe]ncias|riferimenti|литература|список литературы|参考文献|参考資料|謝辞)\W*",
@@ -24,13 +27,16 @@ _BACK_MATTER = re.compile(
 #: What stands for a citation where a corpus took the citations out.
 CITATION = re.compile(r"\s?\[?<cit>\]?")
 _OWNED = re.compile(r"©.{0,80}\b\d{4}\b")
-_ADDRESS = re.compile(r"://|^www\.|@|^\W*doi:")
+_ADDRESS = re.compile(r"://|^www\.|@|^\W*doi:|\w_\w")
 # Notices that stand in sentences of their own, in any section.
 _NOTICE = re.compile(
     r"all rights reserved|licensee biomed central|creative commons|under the terms of the .{0,100}\blicen[cs]e|"
-    r"permission is (hereby )?granted|^\W*((copyright|©|\(c\)) ?){1,2}(the )?\d{4}|^\W*copyright (c|©|\(c\)) |"
+    r"permission (is (hereby )?granted|vous est donnée)|se (concede|otorga) permiso|"
+    r"^\W*((copyright|©|\(c\)) ?){1,2}(the )?\d{4}|^\W*copyright (c|©|\(c\)) |"
     r"redistributions? (and use )?(in|of) (source|binary)|this software is provided|distribute verbatim copies|"
     r"endorse or promote products derived|as published by the free software foundation|"
+    r"(registered )?trade-?marks? (of|or)\b|marque déposée|marca registrada|eingetragene marke|"
+    r"\bwish(es)? to thank\b|\bsupported (in part )?by (\S+ ){0,4}grants?\b|^produced by|^\W*see (also:|here\b)|"
     r"^\W*click here for\b|^\W*(see )?(also )?additional files? (\d|<dig>)|"
     r"^.{0,60}\b(supplement(ary|al) \w+|supporting information|additional files?) (\S+ ){0,3}(is|are|can be) "
     r"(freely |also |publicly )?(available|found|accessed)",
@@ -39,9 +45,16 @@ _NOTICE = re.compile(
 # A credit or a pointer, such as "(See below.)".
 _BRACKETED = re.compile(r"[(（][^()（）]*[)）][.。]?")
 # The number of the next entry, in a table of contents.
-_SECTION_NUMBER = re.compile(r"\s\d{1,3}(\.\d{1,3}){2,4}\.$")
+_SECTION_NUMBER = re.compile(r"\s\d{1,3}(\.\d{1,3}){2,4}\.$|^(\S{1,30} ){1,5}\d{1,3}\.\d{1,3}\.$")
+# The same at the beginning of an entry, and of a caption, within a sentence too.
+_NUMBERED = re.compile(r"\d{1,2}(\.\d{1,2}){1,3}\.? +[^\W\d_]")
+_CAPTION = re.compile(
+    r"(\b(fig(ure|\.)|tab(le|elle|leau|la|\.)|abb(ildung|\.)|figura|рис(унок|\.)|таблица)\s|[図表])\s?[\w.‐-]{0,8}\d(\([a-z]\))?(\s?[:：]|\s(?-i:[A-ZÀ-Ý][a-zà-ÿ]+)\s[a-zà-ÿ])",
+    re.IGNORECASE,
+)
+_ENTRY = re.compile(r"\(?(\d{1,2}|[a-z])[.)] ")
 # What a sentence ends in.
-_ENDS = re.compile(r"[.!?…。！？।؟۔](?:[^\w\s]|\s)*$")
+_ENDS = re.compile(r"[.!?…。！？।؟۔](?:[^\w\s,]|\s)*$")
 #: Share of the sentences that end as sentences do, from which on the others are fragments.
 _USUALLY = 0.75
 # A firm by itself.
@@ -56,19 +69,22 @@ _LICENCE = re.compile(r"\bthis licen[cs]e\b|general public licen[cs]e", re.IGNOR
 # Marks in front of an entry of a list, and those of notes behind a sentence.
 _BULLET, _ARROW = re.compile(r"[•●▪◦‣·○*–—o-]\s+(?=\w)"), re.compile(r"[↩↑↗]\ufe0e?$")
 # A sentence does not begin so, nor end so: where a line or an address was cut.
-_CUT = re.compile(r"[,;:.)\]](?![.\w])")
+_CUT = re.compile(r"[,;:.)\]](?![.\w])|[|~=]")
 _CUT_OFF = re.compile(r"(\b(e\.g|i\.e|cf|vs)|//www|://www\.\w{1,80})\.$")
-# Of tables that are drawn.
-_RULES = ("||", "| |", "-----")
+# An address, a path or a command in front.
+_BEGINS_WITH_ADDRESS = re.compile(r"[<(]?(\S{0,80}(://|@[\w-]{1,40}\.\w)|//?\w)")
+# Of tables that are drawn, and of links to elsewhere.
+_RULES = ("||", "| |", "-----", "↗")
+_OPEN, _CLOSED, _SMILES = re.compile(r"[(\[（]"), re.compile(r"[)\]）]"), re.compile(r"[:;]-?[()]|^\(?\w{1,3}\)")
 # The word that a sentence begins with, behind a number in brackets.
-_BEGIN = re.compile(r"(?:\(?\w{1,3}\) )?([^\W\d_]+)(?=[\s,])")
+_BEGIN = re.compile(r"(?:\(?\w{1,3}\) |\.{3} ?|… ?)?([^\W\d_]\S*)")
 _NUMBERS = re.compile(r"\d+")
 # Words of a label, such as "Changes in Version 1.2", that comes again with other numbers, and how often it does.
 _LABEL, _AGAIN = 6, 3
 _PLACEHOLDER = re.compile(r"<(?:cit|dig)>")
 #: Characters of a line of code for each mark in it, at most.
 _CODE_SHARE = 12
-_PROMPT = re.compile(r">>> |> [\w.]{1,40} ?(\(|<-)|\$ |# \w+ -|[\w.-]{1,40}@[\w.-]{1,40}:|\w{0,20}[=-]?#>? ")
+_PROMPT = re.compile(r">>> |R?> [\w.]{1,40} ?(\(|<-)|\$ |# \w+ -|[\w.-]{1,40}@[\w.-]{1,40}:|\w{0,20}[=-]?#>? ")
 _JOINS_NAMES = frozenset(
     ["and", "et", "und", "y", "e", "van", "von", "der", "den", "de", "da", "del", "di", "la", "le"]
 )
@@ -97,13 +113,17 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
       dialogue, of fewer than `LEAST_SPOKEN_WORDS` words beside fillers, which are words that make up whole sentences
       again and again, such as "Okay";
     - sentences that repeat an earlier one word by word;
-    - references, keywords, acknowledgements, licences, pointers to additional files, lists of names, and lines of code;
-    - sentences inside brackets, and those that end in a colon, since what they announce is not there;
-    - lines that repeat a heading, as in a table of contents, or another line with other numbers; and mentions of a
-      licence, where they are few;
+    - references, keywords, acknowledgements, notices (licences, trademarks), captions, pointers to elsewhere, lists of
+      names, and lines of code;
+    - sentences inside brackets or with half a pair of them, those that begin with an address, a path or the number of a
+      section, and those that end in a colon, since what they announce is not there;
+    - lines that repeat a heading, as in a table of contents, or another line with other numbers; mentions of a licence,
+      and lines in capitals, where they are few;
+    - sentences shorter than `LEAST_SHARE` of the median one; entries of a list, than twice that;
     - where three of four sentences end as sentences do: those that do not, such as captions, cells of tables and what
-      stands before a formula, and those behind them that begin in lower case; also others that begin in lower case, by
-      a word that begins a sentence in upper case elsewhere, unlike a name such as "zoo".
+      stands before a formula, and those behind them that begin in lower case; also others that begin in lower case,
+      unless they begin with a name such as "zoo": a word that begins sentences so again and again, and none in upper
+      case, or a text has few capitals.
 
     If a document has no others, the scores stay as they are.
 
@@ -116,10 +136,11 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
     fillers = _fillers(outline.texts) if outline.speakers else frozenset()
     least = LEAST_SPOKEN_WORDS if outline.speakers else LEAST_WORDS
     hashes = np.empty(len(scores), dtype=np.int64)  # a set of texts would take many times their memory
-    fit, ends, licences = np.zeros((3, len(scores)), dtype=bool)
+    fit, ends, licences, shouted, entries = np.zeros((5, len(scores)), dtype=bool)
     labels = Counter[str]()
-    lower, upper = dict[int, str](), set[str]()  # words that begin sentences
-    for place, text in enumerate(outline.texts):
+    lower, upper = dict[int, str](), Counter[str]()  # words that begin sentences
+    characters = np.array([len(text) for text in outline.texts])
+    for place, text in enumerate(map(as_extracted, outline.texts)):
         spelt = text.casefold()
         fit[place] = not back[place] and _words(spelt, fillers) >= least and not _is_noise(text)
         fit[place] &= len(text) > _MOST or _bare(text) not in headings
@@ -127,18 +148,27 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
         ends[place] = _ENDS.search(text[-20:]) is not None
         if begins := _BEGIN.match(text):
             if begins[1].islower():
-                lower[place] = begins[1]
+                lower[place] = begins[1].rstrip(_MARKS)
             else:
-                upper.add(begins[1].lower())
+                upper[begins[1].rstrip(_MARKS).lower()] += 1
+        entries[place] = _ENTRY.match(text) is not None
+        shouted[place] = _is_shouted(text[:_MOST])
         licences[place] = "licen" in spelt and _LICENCE.search(text[:_MOST]) is not None
         if _is_label(text):
             labels[_NUMBERS.sub("0", text)] += 1
     if not outline.speakers and ends[fit].sum() >= _USUALLY * fit.sum():
         fit &= ends
+        # A text may have no capitals at all.
+        fewest = _AGAIN if upper.total() >= _USUALLY * (upper.total() + len(lower)) else 1
+        again = Counter(lower.values())
         for place, word in lower.items():
-            fit[place] &= word not in upper and (place == 0 or bool(ends[place - 1]))
-    if licences.sum() < _FEW * len(licences):
-        fit &= ~licences
+            is_name = word not in upper and again[word] >= fewest
+            fit[place] &= is_name and (place == 0 or bool(ends[place - 1]))
+    for rare in (licences, shouted):
+        if rare.sum() < _FEW * len(rare):
+            fit &= ~rare
+    if fit.any():
+        fit &= characters >= LEAST_SHARE * np.median(characters[fit]) * (1 + entries)
     for place, text in enumerate(outline.texts if max(labels.values(), default=0) >= _AGAIN else ()):
         fit[place] &= not (_is_label(text) and labels[_NUMBERS.sub("0", text)] >= _AGAIN)
     # The first of equal ones stays in front.
@@ -209,8 +239,12 @@ def _is_noise(sentence: str) -> bool:
     return (
         _NOTICE.search(sentence[:_MOST]) is not None
         or sentence.endswith((":", "："))
+        or _NUMBERED.match(sentence) is not None
+        or _CAPTION.search(sentence[:_MOST]) is not None
+        or _BEGINS_WITH_ADDRESS.match(sentence) is not None
+        or _is_cut_in_brackets(sentence)
         or _BRACKETED.fullmatch(sentence) is not None
-        or _SECTION_NUMBER.search(sentence[-20:]) is not None
+        or _SECTION_NUMBER.search(sentence[-200:]) is not None
         or _CUT.match(sentence) is not None
         or _CUT_OFF.search(sentence[-100:]) is not None
         or any(rule in sentence for rule in _RULES)
@@ -218,6 +252,16 @@ def _is_noise(sentence: str) -> bool:
         or _is_code(sentence)
         or _names_authors(sentence)
     )
+
+
+def _is_shouted(text: str) -> bool:
+    capitals = sum(map(str.isupper, text))
+    return capitals > 2 * sum(map(str.islower, text))
+
+
+def _is_cut_in_brackets(sentence: str) -> bool:
+    bare = _SMILES.sub("", sentence)
+    return len(_OPEN.findall(bare)) != len(_CLOSED.findall(bare))
 
 
 def _is_code(sentence: str) -> bool:

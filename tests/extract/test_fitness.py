@@ -50,6 +50,21 @@ def test_a_fragment_is_not_fit(fragment: str) -> None:
         "The bee | | wasp | has some wings.",
         "> plot(bees) draws all of them.",
         "Bee and Wasp, Inc.",
+        "R> plot(bees, main = 'all')",
+        "1.5 Why do bees fly at all?",
+        "Bees of the north 4.1.",
+        "Some bees fly Figure 5.4: All of them sleep.",
+        "Some bees are shown in figure 7.2(b) Others are not shown.",
+        "/usr/share/bees holds all the bees.",
+        "• bees@example.org is their list.",
+        "Bees fly (which is known since long.",
+        "0, 1] holds all the bees.",
+        "Hive is a registered trademark of Bees.",
+        "The bees wish to thank the wasps.",
+        "This work was supported in part by NIH grant 12.",
+        "See also: bees, wasps and the ants.",
+        "More on the page of bees ↗.",
+        "bee_north.txt, bee_south.txt, etc.",
     ],
 )
 def test_noise_is_not_fit(noise: str) -> None:
@@ -65,6 +80,10 @@ def test_noise_is_not_fit(noise: str) -> None:
         "蜂はとても速く飛ぶ。",
         "Wir sahen Bienen, Wespen, Hummeln.",
         "We made additional files of bees and used them in all trials.",
+        "Bees live in (0, 1] and in [0, 1), as we said :)",
+        "a) Bees fly from north to south.",
+        "Recall@10 of bees is that of wasps.",
+        "They flew 2.5 miles in version 4.1.2 of the hive.",
     ],
 )
 def test_what_looks_like_noise_is_fit(sentence: str) -> None:
@@ -75,11 +94,16 @@ def test_where_sentences_end_what_does_not_end_is_a_fragment() -> None:
     whole = "Bees fly very fast.\n\nThey sting us (all).\n\nDo they like “it?”\n\nNobody knows this!"
     for fragment in ("Bees of the north and south", "which holds for all the bees;", "The mean of bees is"):
         assert fit(f"{whole}\n\n{fragment}") == [1, 1, 1, 1, NO]
-    # What goes on behind it is one, too; a name may begin in lower case elsewhere.
+    # What goes on behind it is one, too.
     assert fit(f"{whole}\n\nThe mean of all is\n\nwhere bees are few.") == [1, 1, 1, 1, NO, NO]
-    assert fit(f"{whole}\n\nzoo is a good package.") == [1] * 5
+    # A name may begin in lower case, as often as names do.
+    assert fit(f"{whole}\n\nzoo is a good package.") == [1] * 4 + [NO]
+    zoos = "zoo is a good package.\n\nzoo makes series.\n\nzoo plots them."
+    assert fit(f"{whole}\n\n{zoos}\n\n...bees are not.") == [1] * 7 + [NO]
     # A word that also begins a sentence is no name.
     assert fit(f"{whole}\n\nnobody and no bee.\n\n(2) they sting and fly.") == [1] * 4 + [NO] * 2
+    # A corpus may have no capitals.
+    assert fit("\n\n".join([whole.lower(), "bees are few."])) == [1] * 5
     # Lists of changes hold no other lines.
     assert fit("* add a new bee\n* fix the old bee\n\nBees fly very fast.") == [1, 1, 1]
 
@@ -156,6 +180,21 @@ def test_a_licence_is_mentioned_in_no_extract_unless_the_document_is_one() -> No
     few = " ".join(f"Bee {letter} flies very fast." for letter in "abcdefghij")
     assert fit(f"{few} You may copy it under this licence.") == [1] * 10 + [NO]
     assert fit("You may copy bees under this licence. Bees fly very fast.") == [1, 1]
+
+
+def test_capitals_are_fit_only_in_a_document_that_is_written_so() -> None:
+    loud = "BEES OF THE NORTH AND OF THE SOUTH ..."
+    lines = [f"Bees fly {word} than wasps." for word in "faster higher slower further longer later wider lower".split()]
+    assert fit("\n\n".join([*lines, "They sting us.", "Nobody knows why.", loud])) == [1] * 10 + [NO]
+    assert fit(f"{loud}\n\nTHEY STING US.") == [1, 1]
+
+
+def test_a_sentence_much_shorter_than_others_is_not_fit_and_an_entry_of_a_list_sooner() -> None:
+    lines = [f"Bees fly {word} than all of the wasps do, as everybody knows." for word in "faster higher later".split()]
+    short = ["So do the wasps.", "So do ants."]
+    entries = ["2. So do the wasps.", "3. So do all the wasps and the ants."]
+    assert fit("\n\n".join([*lines, *short])) == [1, 1, 1, 1, NO]
+    assert fit("\n\n".join([*lines, *entries])) == [1, 1, 1, NO, 1]
 
 
 @for_each(
