@@ -3,18 +3,25 @@
     python lab/benchmarks/extraction.py sumpubmed/test.jsonl.xz --idf sumpubmed/train.jsonl.xz \\
         --out lab/benchmarks/results/extraction
     python lab/benchmarks/extraction.py papers.jsonl --only lead hiporank --method my-extractor --limit 100
+    python lab/benchmarks/extraction.py papers.jsonl --only hiporank --limit 100 --rival lex_rank --rival summa
 
 A file of JSON lines has documents and their abstracts. Every system gets the same budget of words, the lead among them.
 Reported are ROUGE with 95% bootstrap intervals, the paired differences to the lead and to hiporank, and documents per
 second of one process, reading and ranking included.
+
+Rivals are sumy 0.11 and summa 1.2, which must be installed. sumy's methods rank the sentences that we read, without
+headings, and the best of them that fit are taken, as for ours; summa splits the text and keeps the budget by itself.
 """
 
 import argparse
 import json
 import lzma
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -26,10 +33,15 @@ from pyramidions.inference.extractor import Extractor
 from pyramidions.scoring.examples import Examples
 from pyramidions.scoring.metrics import Rouge
 from pyramidions.scoring.scores import Scores, metrics_of, score_documents
+from pyramidions.text.outline import outline
+from pyramidions.text.words import count_words
 
 LABELS = {name: figure.label for name, figure in Rouge.figures.items()}
 #: Systems that all others are compared with.
 COMPARED = ("lead", "hiporank")
+RIVALS = ("lex_rank", "text_rank", "lsa", "luhn", "summa")
+
+Summarise = Callable[[dict[str, str]], str]
 
 
 class System(NamedTuple):
@@ -65,6 +77,51 @@ SYSTEMS = [
 ]
 
 
+class SumyWords:
+    """What sumy asks for words: its own reader needs data that it downloads."""
+
+    def to_words(self, sentence: str) -> tuple[str, ...]:
+        """Return the words of a sentence."""
+        return tuple(re.findall(r"[^\W_]+", sentence))
+
+
+def by_sumy(method: str, words: int, each: dict[str, str]) -> str:
+    """Return the summary of a method of sumy, such as lex_rank."""
+    from sumy.models.dom import ObjectDocumentModel, Paragraph, Sentence
+    from sumy.nlp.stemmers import Stemmer
+    from sumy.utils import get_stop_words
+
+    module = import_module(f"sumy.summarizers.{method}")
+    summarizer = getattr(module, f"{method.title().replace('_', '')}Summarizer")(Stemmer("english"))
+    summarizer.stop_words = get_stop_words("english")
+    document = ObjectDocumentModel(
+        [Paragraph([Sentence(text, SumyWords()) for text in outline(each["article"]).texts])]
+    )
+
+    def fitting(ranked: list[Any]) -> list[Any]:
+        left, kept = words, []
+        for found in ranked:
+            count = count_words(str(found.sentence))
+            if count <= left:
+                left -= count
+                kept.append(found)
+        return kept
+
+    return " ".join(map(str, summarizer(document, fitting)))
+
+
+def by_summa(words: int, each: dict[str, str]) -> str:
+    """Return the summary of summa's TextRank."""
+    from summa.summarizer import summarize
+
+    return " ".join(summarize(each["article"], words=words).split("\n"))
+
+
+def by_rival(name: str, words: int) -> Summarise:
+    """Return what summarises a record in so many words: summa, or a method of sumy, by its name there."""
+    return partial(by_summa, words) if name == "summa" else partial(by_sumy, name, words)
+
+
 def records(path: Path, limit: int | None) -> Iterator[dict[str, str]]:
     """Yield the records of a file of JSON lines, which may be compressed by xz."""
     with (lzma.open if path.suffix == ".xz" else open)(path, "rt") as lines:
@@ -81,21 +138,25 @@ def without_headings(text: str) -> str:
     return "\n".join(line.text for line in headed_lines(text) if not line.level)
 
 
-def run(
-    system: System, documents: list[dict[str, str]], words: int, corpus: TfIdf | None, log: Callable[[str], object]
-) -> tuple[Scores, dict[str, Any]]:
-    """Extract and score; return the scores, and words and documents per second."""
+def by_us(system: System, words: int, corpus: TfIdf | None) -> Summarise:
+    """Return what extracts so many words of a record."""
     vectors = corpus if system.with_corpus else None
     extractor = Extractor(system.method, system.options, vectors=vectors)
-    texts = [each["article"] if system.with_headings else without_headings(each["article"]) for each in documents]
-    oracle = system.method == "oracle"
+
+    def summarise(each: dict[str, str]) -> str:
+        text = each["article"] if system.with_headings else without_headings(each["article"])
+        reference = each["abstract"] if system.method == "oracle" else None
+        return extractor.extract(text, words=words, redundancy=system.redundancy, reference=reference).text
+
+    return summarise
+
+
+def run(
+    name: str, summarise: Summarise, documents: list[dict[str, str]], log: Callable[[str], object]
+) -> tuple[Scores, dict[str, Any]]:
+    """Extract and score; return the scores, and words and documents per second."""
     begun = time.perf_counter()
-    made = [
-        extractor.extract(
-            text, words=words, redundancy=system.redundancy, reference=each["abstract"] if oracle else None
-        ).text
-        for text, each in zip(texts, documents, strict=True)
-    ]
+    made = [summarise(each) for each in documents]
     seconds = time.perf_counter() - begun
     examples = Examples(made, [(each["abstract"],) for each in documents])
     scores = score_documents(examples, metrics_of(["rouge"]), workers=available_cores())
@@ -104,7 +165,7 @@ def run(
         "documents_per_second": len(made) / seconds,
     }
     means = "  ".join(f"{scores.estimates[name].mean:5.2f}" for name in LABELS)
-    log(f"{system.name:45}  {means}  {about['words']:5.0f} words  {about['documents_per_second']:6.1f} documents/s")
+    log(f"{name:45}  {means}  {about['words']:5.0f} words  {about['documents_per_second']:6.1f} documents/s")
     return scores, about
 
 
@@ -151,6 +212,7 @@ def main() -> None:
     parser.add_argument("--method", action="append", default=[], help="a further method, such as a trained model")
     names = [system.name for system in SYSTEMS]
     parser.add_argument("--only", nargs="+", choices=names, metavar="SYSTEM", help="some of the systems (default: all)")
+    parser.add_argument("--rival", action="append", default=[], choices=RIVALS, help="a system of others")
     parser.add_argument("--words", type=int, default=220, help="budget of a summary (default: 220)")
     parser.add_argument("--limit", type=int, help="documents that are read (default: all)")
     parser.add_argument("--out", type=Path, help="write PATH.json and PATH.md")
@@ -160,7 +222,9 @@ def main() -> None:
     systems = [system for system in SYSTEMS if corpus is not None or not system.with_corpus]
     systems = [system for system in systems if not given.only or system.name in given.only]
     systems += [System(_shown(method), method) for method in given.method]
-    found = {system.name: run(system, documents, given.words, corpus, print) for system in systems}
+    ways = {system.name: by_us(system, given.words, corpus) for system in systems}
+    ways |= {name: by_rival(name, given.words) for name in given.rival}
+    found = {name: run(name, summarise, documents, print) for name, summarise in ways.items()}
     scores = {name: each for name, (each, _) in found.items()}
     rows = [row(name, each, about, scores) for name, (each, about) in found.items()]
     print(f"\n{table(rows)}")
