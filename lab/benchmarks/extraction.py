@@ -9,7 +9,7 @@ A file of JSON lines has documents and their abstracts. Every system gets the sa
 Reported are ROUGE with 95% bootstrap intervals, the paired differences to the lead and to hiporank, and documents per
 second of one process, reading and ranking included.
 
-Rivals are sumy 0.11 and summa 1.2, which must be installed. sumy's methods rank the sentences that we read, without
+Rivals are sumy and summa, which must be installed. sumy's methods rank the sentences that we read, without
 headings, and the best of them that fit are taken, as for ours; summa splits the text and keeps the budget by itself.
 """
 
