@@ -12,10 +12,15 @@ import click
 
 from pyramidions.base.errors import UserError
 
+# The page of a model.
+_ON_HUB = re.compile(r"https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([\w.-]{1,96}/[\w.-]{1,96})/?$")
+
 
 class _Path(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         # As a path it would lose a slash.
+        if (found := _ON_HUB.match(str(value))) is not None:
+            self.fail(f"must be a path or a name, but is an address: write {found[1]}.", param, ctx)
         if "://" in str(value):
             self.fail(f"must be a path on this machine, but is {str(value)!r}: download it first.", param, ctx)
         return super().convert(value, param, ctx)

@@ -57,10 +57,30 @@ class Fetched(NamedTuple):
 
 
 def hub_name(place: str | Path) -> HubName | None:
-    """Return what a place names on the hub, unless it is a path that exists, or one in a folder that does."""
+    """Return what a place names on the hub, unless it is a path that exists.
+
+    A name without a revision may be a mistyped path, and is no reason to ask the hub, if its folder exists.
+    """
     found = parsed(str(place))
-    # A mistyped path is no reason to ask the hub.
-    return None if found is None or Path(found.name).parent.exists() or Path(place).exists() else found
+    is_path = found is not None and found.revision is None and Path(found.name).parent.exists()
+    return None if is_path or Path(place).exists() else found
+
+
+def absent(place: str | Path) -> str:
+    """Return the clause that a place does not exist, and how to name the model on the hub that may be meant."""
+    text = str(place)
+    if (found := parsed(text)) is not None:
+        folder, name = found.name.split("/")
+        return f"does not exist: the folder {folder} here holds no {name}; the hub's is {found.name}@main"
+    if re.fullmatch(_PART, text, re.ASCII) and not text.endswith(_FILES):
+        return "does not exist; on the hub, models are called OWNER/NAME"
+    return "does not exist"
+
+
+def when_damaged(path: Path) -> str:
+    """Return the clause of what to do about a damaged file in the hub's cache; "" of any other file."""
+    found = next((each for each in path.parents if each.name.startswith("models--")), None)
+    return "" if found is None else f"; remove {found} to download it again"
 
 
 def parsed(text: str) -> HubName | None:
@@ -90,33 +110,42 @@ def fetch(name: HubName, patterns: Sequence[str], commit: str | None = None, kin
             missing.
     """
     hub = _library(f"{name} does not exist here, and a {kind} of this name on the hub")
-    api, revision, unreachable = hub.HfApi(), commit or name.revision, None
+    api, revision, about, unreachable = hub.HfApi(), commit or name.revision, None, None
     try:
         with _as_sentences(str(name)):
             # The download itself has no limit of time until it has found the files.
-            api.repo_info(name.name, revision=revision, repo_type=kind, timeout=PATIENCE)
+            about = api.repo_info(name.name, revision=revision, repo_type=kind, timeout=PATIENCE)
     except _UnreachableError as error:
         unreachable = str(error)
     try:
         with _as_sentences(str(name)):
-            folder = hub.snapshot_download(
-                name.name,
-                repo_type=kind,
-                revision=revision,
-                allow_patterns=list(patterns),
-                local_files_only=unreachable is not None,
-                endpoint=api.endpoint,
-            )
+            if about is None:
+                whole = {"repo_type": kind, "revision": revision, "allow_patterns": list(patterns)}
+                folder = Path(hub.snapshot_download(name.name, **whole, local_files_only=True))
+            else:
+                folder = _downloaded(hub, about, revision, patterns, kind)
     except _UnreachableError as error:
         if unreachable is None:
             raise UserError(f"The download of {name} failed: {error}; run the same command to resume.") from None
-        raise UserError(
-            f"{name} is not on this machine, and the hub at {api.endpoint} cannot be reached: {unreachable}."
-        ) from None
-    found = Fetched(Path(folder), Path(folder).name)
+        held = "is not on this machine" if commit is None else "is not whole in the cache"
+        raise UserError(f"{name} {held}, and the hub at {api.endpoint} cannot be reached: {unreachable}.") from None
+    found = Fetched(folder, folder.name)
     if unreachable is not None:
         _say_once(f"The hub cannot be reached: the copy of {name} in the cache is used, commit {found.commit}.")
     return found
+
+
+def _downloaded(hub: Any, about: Any, revision: str | None, patterns: Sequence[str], kind: Kind) -> Path:
+    """Download files one after the other, since threads would not end on Ctrl-C; return their folder."""
+    place: dict[str, Any] = {"repo_type": kind, "revision": revision, "endpoint": hub.HfApi().endpoint}
+    folder: Path | None = None
+    for name in hub.utils.filter_repo_objects(
+        [each.rfilename for each in about.siblings], allow_patterns=list(patterns)
+    ):
+        folder = Path(hub.hf_hub_download(about.id, name, **place)).parents[len(Path(name).parts) - 1]
+        if folder.name != about.sha:
+            raise _UnreachableError("its files changed meanwhile")
+    return folder or Path(hub.snapshot_download(about.id, **place, allow_patterns=list(patterns)))
 
 
 _say_once = cache(note)

@@ -12,7 +12,7 @@ import numpy as np
 from pyramidions.base.arguments import broken, checked
 from pyramidions.base.device import found_device
 from pyramidions.base.errors import UserError
-from pyramidions.files.hub import hub_name
+from pyramidions.files.hub import absent, hub_name
 
 # The process that imported this; a fork of it has another number.
 _IMPORTED_BY = os.getpid()
@@ -142,7 +142,7 @@ def stamps(model: str | Path) -> dict[str, tuple[int, int]]:
     if hub_name(path):
         return {}
     if not path.exists():
-        raise UserError(f"The model {path} does not exist.")
+        raise UserError(f"The model {path} {absent(path)}.")
     if not path.is_dir():
         return stamp(path)
     from pyramidions.extract.concepts.files import ARRAYS, CARD, is_concept_model

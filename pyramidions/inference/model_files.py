@@ -12,7 +12,7 @@ from torch import Tensor
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.extract.concepts.files import CARD as CONCEPTS_CARD
-from pyramidions.files.hub import HubName, fetch, hub_name
+from pyramidions.files.hub import HubName, absent, fetch, hub_name, when_damaged
 from pyramidions.files.progress import note
 from pyramidions.inference.export_folder import (
     CHECKPOINTS,
@@ -92,7 +92,7 @@ def find_file(path: str | Path, *wanted: ModelKind) -> FoundFile:
     if on_hub := hub_name(path):
         return _from_hub(on_hub, wanted)
     if not path.exists():
-        raise UserError(f"The model {path} does not exist.")
+        raise UserError(f"The model {path} {absent(path)}.")
     path = _with_its_config(path)
     if path.is_file():
         return _from_checkpoint(path, wanted)
@@ -219,7 +219,7 @@ def _from_export(folder: Path, wanted: tuple[ModelKind, ...]) -> FoundFile:
     try:
         weights = load_file(folder / WEIGHTS)
     except SafetensorError as error:
-        raise UserError(f"{folder / WEIGHTS} is damaged ({error}).") from None
+        raise UserError(f"{folder / WEIGHTS} is damaged ({error}){when_damaged(folder)}.") from None
     check_weights(weights, folder / WEIGHTS)
     return FoundFile(folder, kind, about["model"], about["format"], about, weights)
 

@@ -13,7 +13,7 @@ from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
 from pyramidions.files.bounded import read_regular
-from pyramidions.files.hub import fetch, hub_name
+from pyramidions.files.hub import absent, fetch, hub_name, when_damaged
 from pyramidions.pretrained.checkpoint_file import check_weights, load_safely
 from pyramidions.pretrained.fairseq_archive import archive_name, is_archive, read_archive
 from pyramidions.pretrained.tokenizers import JSON, LANGUAGES, MERGES, SENTENCEPIECE, SETTINGS, VOCABULARY, Vocabulary
@@ -72,7 +72,7 @@ def read_source(place: str | Path, check: Callable[[Source], object] | None = No
         own, config = archive_name(path), archive.config
         return Source(path, own, None, config, config, archive.weights, None, archive.vocabulary)
     if not path.is_dir():
-        kind = "is a file" if path.exists() else "does not exist"
+        kind = "is a file" if path.exists() else absent(path)
         raise UserError(f"A pretrained model must be a folder, but {path} {kind}.")
     config = _read_json(path / CONFIG)
     generation = _read_json(path / GENERATION) if (path / GENERATION).exists() else {}
@@ -95,7 +95,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from None
     except ValueError as error:
-        raise UserError(f"{path} is damaged: {error}.") from None
+        raise UserError(f"{path} is damaged: {error}{when_damaged(path)}.") from None
     if not isinstance(found, dict):
         raise UserError(f"{path} must hold a JSON object, but holds {shown(found)}.")
     return found
@@ -133,7 +133,7 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except (SafetensorError, OSError) as error:
-        raise UserError(f"{path} is damaged ({error}).") from None
+        raise UserError(f"{path} is damaged ({error}){when_damaged(path)}.") from None
 
 
 def _pickled(path: Path) -> dict[str, Tensor]:

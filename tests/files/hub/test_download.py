@@ -2,7 +2,9 @@
 
 import socket
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import huggingface_hub.constants
 import pytest
@@ -10,7 +12,7 @@ from hub_stand_in import Hub
 from tables import for_each
 
 from pyramidions.base.errors import UserError
-from pyramidions.files.hub import HubName, fetch, hub_name
+from pyramidions.files.hub import HubName, absent, fetch, hub_name, when_damaged
 from pyramidions.inference.model_files import find_file
 from pyramidions.inference.model_kinds import SUMMARIZER
 
@@ -37,6 +39,8 @@ def test_a_path_that_exists_is_no_name(tmp_path: Path, monkeypatch: pytest.Monke
     assert hub_name("owner/bart") == BART
     (tmp_path / "owner" / "bart").mkdir(parents=True)
     assert hub_name("owner/bart") is None
+    # With a revision it is no path.
+    assert hub_name("owner/other") is None and hub_name("owner/other@main") == HubName("owner/other", "main")
 
 
 def test_a_mistyped_path_in_a_folder_here_is_not_sought_on_the_hub(
@@ -44,7 +48,7 @@ def test_a_mistyped_path_in_a_folder_here_is_not_sought_on_the_hub(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "checkpoints" / "run1").mkdir(parents=True)
-    with pytest.raises(UserError, match=r"^The model checkpoints/rum1 does not exist\.$"):
+    with pytest.raises(UserError, match=r"^The model checkpoints/rum1 does not exist: the folder chec"):
         find_file("checkpoints/rum1", SUMMARIZER)
     assert not hub.asked
 
@@ -127,6 +131,50 @@ def test_a_download_that_breaks_says_how_to_go_on(hub: Hub, monkeypatch: pytest.
     def broken(*_: object, **__: object) -> None:
         raise huggingface_hub.errors.LocalEntryNotFoundError("an error happened")
 
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", broken)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", broken)
     with pytest.raises(UserError, match=r"^The download of owner/bart failed: .*; run the same command to resume\.$"):
         fetch(BART, ["*"])
+
+
+def test_a_download_runs_in_the_main_thread_so_that_ctrl_c_ends_it(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.add("owner/bart", FILES)
+    threads = []
+    download = huggingface_hub.hf_hub_download
+
+    def seen(*args: Any, **options: Any) -> Any:
+        threads.append(threading.current_thread())
+        return download(*args, **options)
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", seen)
+    fetch(BART, ["*"])
+    assert threads == [threading.main_thread()] * len(FILES)
+
+
+def test_a_cache_that_lacks_files_is_told_from_one_without_the_model(hub: Hub) -> None:
+    sha = hub.add("owner/bart", FILES)
+    fetch(BART, ["config.json"])
+    hub.down = 503
+    found = fetch(BART, ["*"])
+    assert found.commit == sha and {path.name for path in found.path.iterdir()} == {"config.json"}
+    with pytest.raises(UserError, match=r"^owner/bart is not whole in the cache, and the hub at .* cannot be reached"):
+        fetch(BART, ["*"], "0" * 40)
+
+
+@for_each(
+    ("place", "clause"),
+    [
+        ("bart-base", "does not exist; on the hub, models are called OWNER/NAME"),
+        ("a/b/c", "does not exist"),
+        ("model.pt", "does not exist"),
+        ("me/bart", "does not exist: the folder me here holds no bart; the hub's is me/bart@main"),
+    ],
+)
+def test_what_does_not_exist_is_named_as_the_hub_names_it(place: str, clause: str) -> None:
+    assert absent(place) == clause
+
+
+def test_a_damaged_file_of_the_cache_says_how_to_download_it_again(hub: Hub) -> None:
+    hub.add("owner/bart", {"config.json": b"{}"})
+    path = fetch(BART, ["*"]).path / "config.json"
+    assert when_damaged(path) == f"; remove {path.parents[2]} to download it again"
+    assert when_damaged(Path("bart/config.json")) == ""
