@@ -12,9 +12,13 @@ from pyramidions.nn import LanguageModel
 from pyramidions.text.alphabets import recorded_alphabet
 
 VOCABULARY, PAD, SPACE = 12, 1, 4
+_WINDOWS = ["relative_window(window=2)", *2 * ["relative_window(window=4, dilation=2, dilated_heads=1)"]]
+#: Small shapes of presets whose layers differ from each other.
+OWN_LAYERS = {"longformer_lm": {"layers": "3", "self_attention": " | ".join(_WINDOWS)}}
+WITHOUT_SEGMENTS = ("hourglass_vanilla", "longformer_lm")
 #: by name: a preset, and the fields that differ
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
-    **{name.removeprefix("hourglass_"): (name, {}) for name in LANGUAGE_MODEL_PRESETS},
+    **{name.removeprefix("hourglass_"): (name, OWN_LAYERS.get(name, {})) for name in LANGUAGE_MODEL_PRESETS},
     "last": ("hourglass_whitespace", {"segments": "last"}),
     "one part": ("hourglass_fixed_2", {"layers": "0,1,0"}),
     "pre-norm": ("hourglass_gumbel", {"normalize_before": True}),

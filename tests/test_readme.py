@@ -277,7 +277,7 @@ def test_every_preset_is_named() -> None:
     in_table = set(re.findall(r"^\| `(\w+)` \|", presets, re.MULTILINE))
     in_text = set(re.findall(r"`(transpooler_\w+)`", presets))
     assert in_table | in_text == set(PRESETS)
-    table = re.findall(r"^\| (`hourglass_.*?) \|", text("language-models"), re.MULTILINE)
+    table = re.findall(r"^\| (`(?:hourglass|longformer)_.*?) \|", text("language-models"), re.MULTILINE)
     assert set(re.findall(r"`(\w+)`", " ".join(table))) == set(LANGUAGE_MODEL_PRESETS)
 
 

@@ -298,8 +298,18 @@ EXTRACTOR_PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-#: Nawrot et al. 2023, table 1, and the last with the segments of Hwang et al. 2025: name to the fields that differ from
-#: `LanguageModelConfig`'s defaults.
+# Beltagy et al. 2020, table 12, first phase: the windows of the lowest and of the highest layer are theirs, and each
+# layer's is twice that of the one below. On two heads, dilation grows in the upper half.
+_GROWING_WINDOWS = " | ".join(
+    [f"relative_window(window={32 * 2**layer})" for layer in range(6)]
+    + [
+        f"relative_window(window={min(32 * 2**layer, 8192)}, dilation={layer // 2 - 1}, dilated_heads=2)"
+        for layer in range(6, 12)
+    ]
+)
+
+#: Nawrot et al. 2023, table 1, with the segments of Hwang et al. 2025, and Longformer's small model: name to the fields
+#: that differ from `LanguageModelConfig`'s defaults.
 LANGUAGE_MODEL_PRESETS: dict[str, dict[str, Any]] = {
     "hourglass_vanilla": {},
     "hourglass_fixed_2": {"boundaries": "fixed(factor=2)"},
@@ -310,6 +320,12 @@ LANGUAGE_MODEL_PRESETS: dict[str, dict[str, Any]] = {
     "hourglass_unigram": {"boundaries": "unigram"},
     "hourglass_entropy": {"boundaries": "entropy"},
     "hourglass_routing": {"boundaries": "routing", "segments": "last", "upsampling": "smoothing"},
+    "longformer_lm": {
+        "layers": "12",
+        "self_attention": _GROWING_WINDOWS,
+        "normalize_before": True,
+        "dropout": 0.2,
+    },
 }
 
 

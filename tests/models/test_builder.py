@@ -212,7 +212,7 @@ def test_every_dropout_acts_in_training(name: str) -> None:
         (
             {"decoder_self_attention": "full | blockwise"},
             r"`decoder_self_attention` must be a kind that writes token by token "
-            r"\(bucketed, full, lsh, relative, sliding_window\)",
+            r"\(bucketed, full, lsh, relative, relative_window, sliding_window\)",
         ),
         (
             {"decoder_self_attention": "full | lsh | full"},

@@ -26,6 +26,9 @@ SIZES = {
     **dict.fromkeys(("hourglass_gumbel", "hourglass_unigram", "hourglass_entropy"), PREDICTED),
     # Hwang et al. 2025: projections of queries, of keys and, with a bias, of positions.
     "hourglass_routing": MARKED + 3 * 512**2 + 512,
+    # Beltagy et al. 2020, table 12: as many layers as without segments, and one norm more behind pre-norm layers; one
+    # less, since post-norm ones have it too
+    "longformer_lm": WITHOUT + 1024,
 }
 
 

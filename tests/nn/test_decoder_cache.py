@@ -24,6 +24,7 @@ KINDS: dict[str, dict[str, object]] = {
         "decoder_self_attention": "lsh(bucket_size=1, num_hashes=2, num_buckets=2, local_heads=1, local_window=2)",
     },
     "relative": {"decoder_self_attention": "relative"},
+    "relative_window": {"decoder_self_attention": "relative_window(window=4, dilation=2, dilated_heads=1)"},
     "sliding_window": {"decoder_self_attention": "sliding_window(window=4, dilation=2, dilated_heads=1)"},
 }
 kinds = pytest.mark.parametrize("kind", KINDS)

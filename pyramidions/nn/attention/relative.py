@@ -7,9 +7,10 @@ from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.state import ProjectedDistances
 from pyramidions.nn.functional.attention import tiled_attention
 from pyramidions.nn.functional.dropout import drop
-from pyramidions.nn.functional.masking import distances_back
+from pyramidions.nn.functional.interleaving import head_groups, in_order, interleaved, interleaved_mask
+from pyramidions.nn.functional.masking import distances_back, padding_of
 from pyramidions.nn.functional.sinusoids import sinusoids
-from pyramidions.nn.functional.tiles import Dense, Relative, full_precision
+from pyramidions.nn.functional.tiles import Band, Dense, Plan, Relative, full_precision, hiding
 from pyramidions.nn.options import Probability
 from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, State
 
@@ -65,6 +66,8 @@ class RelativeAttention(CoreAttention):
     supports = frozenset({Feature.ITSELF, Feature.CAUSAL, Feature.STEPS, Feature.DISTANCES})
     is_exact = False
     _QUERIES = 64  # of a cached step, whose weights are held at a time
+    #: how many positions a query sees on either side, 0 for all; the heads that see positions so far apart
+    side, dilation, dilated_heads = 0, 1, 0
 
     def __init__(
         self,
@@ -83,11 +86,23 @@ class RelativeAttention(CoreAttention):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
         self.refuse(q, k, context)
-        length, hidden = q.size(2), context.padding_mask
-        projected = self._projected(length - 1, 0 if context.is_causal else 1 - length)
-        scores = Relative(projected, self.distances.content_bias, self.distances.position_bias, length)
-        plan = Dense(length, None if hidden is None else ~hidden[:, None, None], context.is_causal)
-        return tiled_attention(q, k, v, plan, scores, self.dropout if self.training else 0.0)
+        dropout = self.dropout if self.training else 0.0
+        parts = []
+        for heads, stride in self._groups:
+            rows, keys, values = (interleaved(x[:, heads], stride) for x in (q, k, v))
+            hidden = context.padding_mask
+            if hidden is not None or stride > 1:
+                hidden = interleaved_mask(padding_of(k, hidden), stride)
+            last = rows.size(2) - 1
+            plan: Plan = Dense(last + 1, None if hidden is None else ~hidden[:, None, None], context.is_causal)
+            reach = last
+            if self.side and self.side < last:
+                reach = self.side
+                plan = Band(padding_of(keys, hidden), reach, ahead=not context.is_causal)
+            projected = self._projected(reach, 0 if context.is_causal else -reach, heads, stride)
+            scores = Relative(projected, self.distances.content_bias[heads], self.distances.position_bias[heads], reach)
+            parts.append(in_order(tiled_attention(rows, keys, values, plan, scores, dropout), stride, q.size(2)))
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
     def new_state(self) -> State:
         return ProjectedDistances()
@@ -96,31 +111,51 @@ class RelativeAttention(CoreAttention):
         assert isinstance(state, ProjectedDistances)
         k, v = state.extend(k, v)
         # From 0 on: (H, N, E) -> (1, H, N, E)
-        by_distance = state.extend_distances(self._projected(k.size(2) - 1, state.distances).flip(1)[None])
+        new = self._projected(k.size(2) - 1, state.distances, slice(None))
+        by_distance = state.extend_distances(new.flip(1)[None])
+        away = distances_back(blocked, k)
+        hidden = self._unseen(away, blocked, q)
         parts = []
         for start in range(0, q.size(2), self._QUERIES):
             rows = slice(start, start + self._QUERIES)
-            hidden = None if blocked is None else blocked[:, :, rows]
-            parts.append(self._read(q[:, :, rows], k, v, by_distance, hidden))
+            unseen = None if hidden is None else hidden[:, :, rows]
+            parts.append(self._read(q[:, :, rows], k, v, by_distance, away[:, :, rows], unseen))
         return torch.cat(parts, dim=2)
 
-    def _read(self, q: Tensor, k: Tensor, v: Tensor, by_distance: Tensor, blocked: Tensor | None) -> Tensor:
+    def _unseen(self, away: Tensor, blocked: Tensor | None, q: Tensor) -> Tensor | None:
+        """Return what is added to the scores of a step: (B, H or 1, T, S), or None."""
+        if not self.side:
+            return blocked
+        far = [
+            ((away > self.side * stride) | (away % stride > 0)).expand(-1, heads.stop - heads.start, -1, -1)
+            for heads, stride in self._groups
+        ]
+        unseen = hiding(torch.cat(far, dim=1), q)
+        return unseen if blocked is None else unseen + blocked
+
+    def _read(
+        self, q: Tensor, k: Tensor, v: Tensor, by_distance: Tensor, away: Tensor, unseen: Tensor | None
+    ) -> Tensor:
         """Attend from a few new positions to all written ones."""
-        root, distance = q.size(-1) ** -0.5, distances_back(blocked, k)
+        root = q.size(-1) ** -0.5
         content, position = (
             (q + bias[:, None].to(q.dtype)) * root
             for bias in (self.distances.content_bias, self.distances.position_bias)
         )
         # (B, H, WT, E) @ (1, H, E, S) -> (B, H, WT, S)
-        further = (position @ by_distance.mT).gather(3, distance.expand(*q.shape[:3], -1))
+        further = (position @ by_distance.mT).gather(3, away.expand(*q.shape[:3], -1))
         scores = full_precision(content @ k.mT) + further
-        scores = scores if blocked is None else scores + blocked
+        scores = scores if unseen is None else scores + unseen
         return drop(scores.softmax(dim=-1), self.dropout if self.training else 0.0).to(v.dtype) @ v
 
-    def _projected(self, first: int, last: int) -> Tensor:
-        """Return what queries meet of the distances ``first`` down to ``last``: (H, N, E)."""
-        read = self.distances.between(first, last, self.position_proj.weight)
+    def _projected(self, first: int, last: int, heads: slice, stride: int = 1) -> Tensor:
+        """Return what queries of ``heads`` meet of ``first`` strides down to ``last``: (H, N, E)."""
+        read = self.distances.between(first * stride, last * stride, self.position_proj.weight)[::stride]
         read = drop(read, self.position_dropout) if self.training else read
         # (N, D) -> (N, H, E) -> (H, N, E)
         projected: Tensor = self.position_proj(read)
-        return projected.unflatten(1, (self.num_heads, -1)).transpose(0, 1)
+        return projected.unflatten(1, (self.num_heads, -1))[:, heads].transpose(0, 1)
+
+    @property
+    def _groups(self) -> list[tuple[slice, int]]:
+        return head_groups(self.num_heads, self.dilated_heads, self.dilation)

@@ -10,7 +10,7 @@ from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.full import FullAttention
 from pyramidions.nn.attention.state import KeysValues
 from pyramidions.nn.functional.attention import received, scaled_dot_product_attention, tiled_attention
-from pyramidions.nn.functional.interleaving import in_order, interleaved, interleaved_mask
+from pyramidions.nn.functional.interleaving import check_dilation, head_groups, in_order, interleaved, interleaved_mask
 from pyramidions.nn.functional.masking import distances_back, padding_of
 from pyramidions.nn.functional.tiles import Band
 from pyramidions.nn.marks import Marks
@@ -44,11 +44,7 @@ class SlidingWindowAttention(CoreAttention):
         self, window: Window = 512, dilation: Count = 1, dilated_heads: CountOrZero = 0, dropout: Probability = 0.0
     ) -> None:
         super().__init__()
-        if (dilation > 1) != (dilated_heads > 0):
-            raise ValueError(
-                "`dilation` above 1 and `dilated_heads` above 0 need each other, "
-                f"but are {dilation} and {dilated_heads}."
-            )
+        check_dilation(dilation, dilated_heads)
         self.side = window // 2
         self.dilation = dilation
         self.dilated_heads = dilated_heads
@@ -66,7 +62,7 @@ class SlidingWindowAttention(CoreAttention):
         further = () if marks is None else (marks.take(k), marks.take(v), marks.absent)
         dropout = self.dropout if self.training else 0.0
         parts = []
-        for heads, dilation in self._groups(q.size(1)):
+        for heads, dilation in head_groups(q.size(1), self.dilated_heads, self.dilation):
             rows, keys, values = (interleaved(x[:, heads], dilation) for x in (q, k, v))
             plan = self._plan(hidden, further, heads, dilation, ahead=not context.is_causal)
             mixed = tiled_attention(rows, keys, values, plan, dropout=dropout)
@@ -83,7 +79,7 @@ class SlidingWindowAttention(CoreAttention):
             return self.everywhere(q, k, v, LayerContext(blocked))
         away, parts = distances_back(blocked, k), []
         dropout = self.dropout if self.training else 0.0
-        for heads, dilation in self._groups(q.size(1)):
+        for heads, dilation in head_groups(q.size(1), self.dilated_heads, self.dilation):
             near = (away <= self.side * dilation) & (away % dilation == 0)
             seen = near if blocked is None else near & (blocked == 0)
             parts.append(scaled_dot_product_attention(q[:, heads], k[:, heads], v[:, heads], seen, dropout))
@@ -98,7 +94,7 @@ class SlidingWindowAttention(CoreAttention):
         hidden = _hidden(k, context.padding_mask, marks)
         further = () if marks is None else (marks.take(k), marks.take(k), marks.absent)
         total = torch.zeros(real.shape, dtype=torch.float32, device=k.device)
-        for heads, dilation in self._groups(q.size(1)):
+        for heads, dilation in head_groups(q.size(1), self.dilated_heads, self.dilation):
             near, *far = received(
                 interleaved(q[:, heads], dilation),
                 interleaved(k[:, heads], dilation),
@@ -122,12 +118,6 @@ class SlidingWindowAttention(CoreAttention):
         own = (x[:, heads] if x.dim() == 4 else x for x in further)
         repeated = (x if dilation == 1 else x.repeat_interleave(dilation, dim=0) for x in own)
         return Band(interleaved_mask(hidden, dilation), self.side, True, ahead, *repeated)
-
-    def _groups(self, heads: int) -> list[tuple[slice, int]]:
-        """Return the heads that see each position of their window, and those that leave some out."""
-        near = max(0, heads - self.dilated_heads)
-        groups = [(slice(0, near), 1), (slice(near, heads), self.dilation)]
-        return [(found, dilation) for found, dilation in groups if found.start < found.stop]
 
 
 def _hidden(k: Tensor, padding_mask: Tensor | None, marks: Marks | None) -> Tensor:

@@ -24,3 +24,22 @@ def in_order(x: Tensor, stride: int, length: int) -> Tensor:
     if stride == 1:
         return x
     return x.unflatten(0, (-1, stride)).movedim(1, 3).flatten(2, 3)[:, :, :length]
+
+
+def check_dilation(dilation: int, dilated_heads: int) -> None:
+    """Refuse a dilation without heads, and heads without a dilation.
+
+    Raises:
+        ValueError: such ones.
+    """
+    if (dilation > 1) != (dilated_heads > 0):
+        raise ValueError(
+            f"`dilation` above 1 and `dilated_heads` above 0 need each other, but are {dilation} and {dilated_heads}."
+        )
+
+
+def head_groups(heads: int, dilated: int, dilation: int) -> list[tuple[slice, int]]:
+    """Return the heads that see each position of their window, and the last ``dilated``, with the stride of each."""
+    near = max(0, heads - dilated)
+    groups = [(slice(0, near), 1), (slice(near, heads), dilation)]
+    return [(found, stride) for found, stride in groups if found.start < found.stop]

@@ -329,27 +329,26 @@ class Relative(NamedTuple):
     """Scores ((q_i + u) k_j + (q_i + w) r_(i - j)) / sqrt(E) (Dai et al. 2019, section 3.3).
 
     Attributes:
-        distances: r, (H, N, E), of the distances L - 1 down to 0 if causal, and else down to 1 - L.
+        distances: r, (H, N, E), of the distances R down to 0 if causal, and else down to -R.
         content_bias: u, (H, E).
         position_bias: w, (H, E).
-        length: L.
+        reach: R, how far a query sees.
     """
 
     distances: Tensor
     content_bias: Tensor
     position_bias: Tensor
-    length: int
+    reach: int
 
     def prepared(self, rows: int) -> tuple[Tensor, ...]:
-        distances = self.distances
-        if distances.size(1) == self.length:
-            # Rows of a causal tile share their keys, and some keys come after the first row.
-            distances = F.pad(distances, (0, 0, 0, rows - 1))
+        # Rows of a tile share their keys: some are too far from the last row, or come after the first.
+        distances = F.pad(self.distances, (0, 0, rows - 1, rows - 1))
         return distances, self.content_bias[:, None], self.position_bias[:, None]
 
     def beside(self, tile: Tile, prepared: Sequence[Tensor]) -> Iterator[tuple[Tensor, Index]]:
         # From the last row to the first key, down to those from the first row to the last key.
-        between = slice(self.length - tile.rows.stop, self.length - tile.rows.start + tile.span.stop - 1)
+        zero = self.reach + (prepared[0].size(1) - self.distances.size(1)) // 2
+        between = slice(zero - (tile.rows.stop - 1 - tile.span.start), zero - tile.rows.start + tile.span.stop)
         places: tuple[Index, ...] = ((tile.heads, between), (tile.heads,), (tile.heads,))
         yield from zip(prepared, places, strict=True)
 
@@ -363,4 +362,4 @@ class Relative(NamedTuple):
         return q + content, by_distance.as_strided(size, stride, by_distance.storage_offset() + (rows - 1) * one)
 
     def operations(self, tile: Tile) -> int:
-        return 2 * (tile.rows.stop - tile.rows.start + tile.span.stop - 1)
+        return 2 * (tile.rows.stop - tile.rows.start + tile.span.stop - tile.span.start - 1)

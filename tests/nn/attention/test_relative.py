@@ -5,21 +5,31 @@ import math
 import pytest
 import torch
 from dense_attention import assert_dropout_is_replayed, kept_for_the_backward_pass
+from live_memory import most_bytes
 from tables import for_each
 from torch import Tensor
 
-from pyramidions.nn.attention import Distances, RelativeAttention
+from pyramidions.nn.attention import Distances, RelativeAttention, RelativeWindowAttention
 from pyramidions.nn.decoder.cache import Lineage
 from pyramidions.nn.functional import attention, tiles
 from pyramidions.nn.functional.masking import as_bias
 from pyramidions.nn.sublayer import LayerContext
 
 HEADS, WIDTH = 3, 12
+UNSEEN = -1e30
+#: of windows that learn from distances
+WINDOWS: dict[str, dict[str, int]] = {
+    "all": {},
+    "window": {"window": 4},
+    "dilated": {"window": 4, "dilation": 3, "dilated_heads": 1},
+    "all dilated": {"window": 2, "dilation": 2, "dilated_heads": 3},
+}
 
 
 def make(dropout: float = 0.0, **options: float) -> RelativeAttention:
     torch.manual_seed(0)
-    made = RelativeAttention(WIDTH, HEADS, dropout=dropout, **options).double().eval()
+    kind = RelativeWindowAttention if "window" in options else RelativeAttention
+    made = kind(WIDTH, HEADS, dropout=dropout, **options).double().eval()  # type: ignore[arg-type]
     with torch.no_grad():
         made.distances.content_bias.normal_()
         made.distances.position_bias.normal_()
@@ -60,10 +70,14 @@ def explicit(
     kind: RelativeAttention, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None, is_causal: bool
 ) -> Tensor:
     scores = explicit_scores(kind, q, k)
+    if kind.side:
+        away = (torch.arange(q.size(2))[:, None] - torch.arange(q.size(2))).abs()
+        strides = torch.tensor([1] * (HEADS - kind.dilated_heads) + [kind.dilation] * kind.dilated_heads)[:, None, None]
+        scores = scores.masked_fill((away > kind.side * strides) | (away % strides > 0), UNSEEN)
     if is_causal:
-        scores = scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).triu(1), -torch.inf)
+        scores = scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).triu(1), UNSEEN)
     if padding is not None:
-        scores = scores.masked_fill(padding[:, None, None], -torch.inf)
+        scores = scores.masked_fill(padding[:, None, None], UNSEEN)
     return scores.softmax(-1) @ v
 
 
@@ -72,20 +86,24 @@ def explicit(
 @for_each("padded", [True, False])
 @for_each("rows", [2, 5, 64])
 @for_each("path", ["cpu", "gpu"])
+@for_each("window", list(WINDOWS))
 def test_outputs_and_gradients_are_those_of_explicit_distances(
-    length: int, is_causal: bool, padded: bool, rows: int, path: str, monkeypatch: pytest.MonkeyPatch
+    length: int, is_causal: bool, padded: bool, rows: int, path: str, window: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tiles, "_ROWS", rows)
     # So few weights that neither all heads nor all documents share a tile.
     monkeypatch.setattr(tiles, "_WEIGHTS", 2 * rows * length)
     monkeypatch.setattr(tiles, "_WEIGHTS_OF_GPU", 2 * rows * length)
     monkeypatch.setattr(attention, "computes_in_tiles", lambda q: path == "cpu")
-    kind, given = make(), [x.requires_grad_() for x in heads(length)]
+    kind, given = make(**WINDOWS[window]), [x.requires_grad_() for x in heads(length)]
     padding = torch.arange(length) >= torch.tensor([[length], [max(1, length - 2)]]) if padded else None
     ours, expected = (
         kind(*given, LayerContext(padding, is_causal=is_causal)),
         explicit(kind, *given, padding, is_causal),
     )
+    if padding is not None:
+        # What a padded query sees is nobody's.
+        ours, expected = (out.masked_fill(padding[:, None, :, None], 0) for out in (ours, expected))
     torch.testing.assert_close(ours, expected, rtol=0, atol=1e-6)
     learned = [*given, *kind.parameters()]
     grad = torch.randn(ours.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
@@ -126,6 +144,18 @@ def test_layers_that_share_their_biases_add_up_their_gradients() -> None:
         torch.testing.assert_close(weight.grad, sum(each))
 
 
+def test_the_memory_of_a_window_grows_with_the_length() -> None:
+    kind = RelativeWindowAttention(4, 1, window=16).train()
+
+    def peak(length: int) -> int:
+        given = [torch.randn(1, 1, length, 4, requires_grad=True) for _ in range(3)]
+        return most_bytes(lambda: kind(*given, LayerContext(is_causal=True)).sum().backward())
+
+    # Sinusoids of distances are made once.
+    peak(1600)
+    assert peak(3200) < 2.2 * peak(1600)
+
+
 @for_each("is_causal", [True, False])
 def test_what_is_kept_for_the_backward_pass_grows_with_the_length(is_causal: bool) -> None:
     class OneWay(RelativeAttention):
@@ -146,8 +176,9 @@ def test_dropout_of_sinusoids_acts_in_training_only() -> None:
     assert not kind.train()(*given).equal(make()(*given))
 
 
-def test_steps_of_several_hypotheses_count_distances_along_each() -> None:
-    kind, (q, k, v) = make(), heads(6, batch=3)
+@for_each("window", list(WINDOWS))
+def test_steps_of_several_hypotheses_count_distances_along_each(window: str) -> None:
+    kind, (q, k, v) = make(**WINDOWS[window]), heads(6, batch=3)
     lineage, state = Lineage(), kind.new_state()
 
     def step(position: int, rows: list[int]) -> Tensor:
@@ -170,9 +201,10 @@ def test_steps_of_several_hypotheses_count_distances_along_each() -> None:
     torch.testing.assert_close(found[1:], kind(*mixed, LayerContext(is_causal=True))[:, :, 3:])
 
 
-def test_a_long_prompt_is_read_a_few_positions_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@for_each("window", list(WINDOWS))
+def test_a_long_prompt_is_read_a_few_positions_at_a_time(window: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RelativeAttention, "_QUERIES", 4)
-    kind, (q, k, v) = make(), heads(11)
+    kind, (q, k, v) = make(**WINDOWS[window]), heads(11)
     blocked = Lineage().extend(2, 1, 11, q.device)
     assert blocked is not None
     found = kind.step(q, k, v, as_bias(blocked, q), kind.new_state())

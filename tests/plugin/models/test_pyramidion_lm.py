@@ -10,6 +10,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_NAME_REGISTRY
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 from omegaconf import OmegaConf
+from small_language_models import OWN_LAYERS, WITHOUT_SEGMENTS
 from torch import Tensor
 
 from pyramidions.models import LANGUAGE_MODEL_PRESETS
@@ -31,7 +32,7 @@ TASK = task()
 
 def model(name: str, of: Any = TASK, **overrides: Any) -> PyramidionLanguageModel:
     torch.manual_seed(0)
-    fields = {**LANGUAGE_MODEL_PRESETS[name], **SMALL, **overrides}
+    fields = {**LANGUAGE_MODEL_PRESETS[name], **SMALL, **OWN_LAYERS.get(name, {}), **overrides}
     made = PyramidionLanguageModel.build_model(OmegaConf.structured(PyramidionLanguageModelConfig(**fields)), of)
     with torch.no_grad():
         for weight in made.parameters():
@@ -58,7 +59,7 @@ def test_a_batch_of_fairseqs_gives_logits_and_where_segments_end(name: str) -> N
     ours = model(name)
     logits, extra = ours(**batch())
     assert logits.shape == (2, 6, 12) and extra["attn"] == [None]
-    assert len(extra["segmentations"]) == (name != "hourglass_vanilla")
+    assert len(extra["segmentations"]) == (name not in WITHOUT_SEGMENTS)
     features, _ = ours.extract_features(batch()["src_tokens"])
     torch.testing.assert_close(ours.output_layer(features), logits)
     assert ours.max_positions() == 2**24 and ours.supported_targets == {"future"}

@@ -13,6 +13,7 @@ from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models.transformer_lm import TransformerLanguageModel, base_lm_architecture
 from fairseq_cli.eval_lm import eval_lm
 from omegaconf import OmegaConf
+from small_language_models import OWN_LAYERS
 from tables import for_each
 
 from pyramidions.base.errors import UserError
@@ -233,7 +234,7 @@ def test_a_checkpoint_of_another_alphabet_is_refused(folder: CharacterFolder) ->
 
 def hourglass(made: CharacterLanguageModelingTask, name: str) -> PyramidionLanguageModel:
     tiny = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "layers": "1,1,1"}
-    config = PyramidionLanguageModelConfig(**{**LANGUAGE_MODEL_PRESETS[name], **tiny})
+    config = PyramidionLanguageModelConfig(**{**LANGUAGE_MODEL_PRESETS[name], **tiny, **OWN_LAYERS.get(name, {})})
     torch.manual_seed(0)
     built = PyramidionLanguageModel.build_model(OmegaConf.structured(config), made)
     with torch.no_grad():

@@ -149,6 +149,8 @@ ATTENTION_BY_HAND = {
     "bucketed": ("", 2 * 8 * 101 * 101 * 4),
     # Scores of contents, mixes, and scores of the 201 distances from 100 to -100.
     "relative": ("", 2 * 8 * 101 * 101 * 4 + 8 * 101 * 201 * 4),
+    # Rows 0 to 63 see keys up to 71, and meet distances from 63 to -71; the others see those from 56.
+    "relative_window": ("(window=16)", 2 * 8 * (64 * 72 + 37 * 45) * 4 + 8 * (64 * 135 + 37 * 81) * 4),
     # Seven buckets of 16 tokens: scores, mixtures of keys and values, and how much of those is real; then attention.
     "sinkhorn": (
         "(bucket_size=16)",
@@ -210,6 +212,8 @@ CAUSAL_BY_HAND = {
     "bucketed": ("", 2 * 8 * 101 * 101 * 4),
     # All rows in one tile, with as many distances as if they saw later keys.
     "relative": ("", 2 * 8 * 101 * 101 * 4 + 8 * 101 * 201 * 4),
+    # In tiles of up to 64 rows, which see keys up to their last.
+    "relative_window": ("(window=16)", 2 * 8 * (64 * 64 + 37 * 45) * 4 + 8 * (64 * 127 + 37 * 81) * 4),
     # Chunks of eight see themselves and the one before.
     "sliding_window": ("(window=16)", 2 * 8 * padded(101, 8) * 16 * 4),
 }
