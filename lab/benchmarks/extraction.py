@@ -10,7 +10,7 @@ Reported are ROUGE with 95% bootstrap intervals, the paired differences to the l
 second of one process, reading and ranking included.
 
 Rivals are sumy and summa, which must be installed. sumy's methods rank the sentences that we read, without
-headings, and the best of them that fit are taken, as for ours; summa splits the text and keeps the budget by itself.
+headings, and the best of them that fit the budget are taken; summa splits the text and keeps the budget by itself.
 """
 
 import argparse

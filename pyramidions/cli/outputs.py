@@ -12,8 +12,11 @@ import click
 
 from pyramidions.base.errors import UserError
 
-# The page of a model.
-_ON_HUB = re.compile(r"https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([\w.-]{1,96}/[\w.-]{1,96})/?$")
+# The page of a model or a dataset.
+_ON_HUB = re.compile(
+    r"https?://(?:www\.)?(?:huggingface\.co|hf\.co)/(?:datasets/)?(?!docs/|spaces/|papers/|blog/|datasets/)([\w.-]{1,96}/[\w.-]{1,96})"
+    r"(?:/tree/main)?/?$"
+)
 
 
 class _Path(click.Path):

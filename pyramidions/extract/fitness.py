@@ -14,7 +14,7 @@ from pyramidions.text.words import UNSPACED, count_words
 LEAST_WORDS = 3
 #: The same in a dialogue, fillers not counted.
 LEAST_SPOKEN_WORDS = 8
-#: Characters of a sentence, as a share of those of the median one.
+#: The same, as a share of those of the median sentence.
 LEAST_SHARE = 0.25
 _BACK_MATTER = re.compile(
     r"\W*(\d+\.?\s+)?(references|bibliography|works cited|acknowledge?ments?|(licen[cs]e|copyright)( notice)?|copying|"
@@ -35,8 +35,8 @@ _NOTICE = re.compile(
     r"^\W*((copyright|©|\(c\)) ?){1,2}(the )?\d{4}|^\W*copyright (c|©|\(c\)) |"
     r"redistributions? (and use )?(in|of) (source|binary)|this software is provided|distribute verbatim copies|"
     r"endorse or promote products derived|as published by the free software foundation|"
-    r"(registered )?trade-?marks? (of|or)\b|marque déposée|marca registrada|eingetragene marke|"
-    r"\bwish(es)? to thank\b|\bsupported (in part )?by (\S+ ){0,4}grants?\b|^produced by|^\W*see (also:|here\b)|"
+    r"\bwish(es)? to thank\b|\b(work|study|research|project|authors?)\b.{0,60}\bsupported\b.{0,60}\bgrants?\b|"
+    r"^produced by (?-i:[A-Z])\S{0,30} (?-i:[A-Z])\S{0,30}$|^\W*see (also:|here\b)|"
     r"^\W*click here for\b|^\W*(see )?(also )?additional files? (\d|<dig>)|"
     r"^.{0,60}\b(supplement(ary|al) \w+|supporting information|additional files?) (\S+ ){0,3}(is|are|can be) "
     r"(freely |also |publicly )?(available|found|accessed)",
@@ -45,14 +45,19 @@ _NOTICE = re.compile(
 # A credit or a pointer, such as "(See below.)".
 _BRACKETED = re.compile(r"[(（][^()（）]*[)）][.。]?")
 # The number of the next entry, in a table of contents.
-_SECTION_NUMBER = re.compile(r"\s\d{1,3}(\.\d{1,3}){2,4}\.$|^(\S{1,30} ){1,5}\d{1,3}\.\d{1,3}\.$")
-# The same at the beginning of an entry, and of a caption, within a sentence too.
-_NUMBERED = re.compile(r"\d{1,2}(\.\d{1,2}){1,3}\.? +[^\W\d_]")
+_SECTION_NUMBER = re.compile(r"\s\d{1,3}(\.\d{1,3}){2,4}\.$")
+# The same at the beginning of an entry.
+_NUMBERED = re.compile(r"\d{1,2}(\.\d{1,2}){1,3}\.? +[A-ZÀ-ÝΑ-ΩА-Я]")
+# A caption within a sentence, unless the word before refers to it.
 _CAPTION = re.compile(
-    r"(\b(fig(ure|\.)|tab(le|elle|leau|la|\.)|abb(ildung|\.)|figura|рис(унок|\.)|таблица)\s|[図表])\s?[\w.‐-]{0,8}\d(\([a-z]\))?(\s?[:：]|\s(?-i:[A-ZÀ-Ý][a-zà-ÿ]+)\s[a-zà-ÿ])",
+    r"(\b(fig(ure|\.)|tab(le|elle|leau|la|\.)|abb(ildung|\.)|figura|рис(унок|\.)|таблица)\s|[図表])"
+    r"\s?[\w.‐-]{0,8}\d(\([a-z]\))?\s?[:：]",
     re.IGNORECASE,
 )
-_ENTRY = re.compile(r"\(?(\d{1,2}|[a-z])[.)] ")
+_REFERS = frozenset(
+    ["in", "from", "see", "by", "of", "and", "to", "on", "with", "than", "the", "dans", "de", "voir", "et", "la", "le"]
+    + ["à", "en", "y", "ver", "siehe", "der", "auf", "nach", "und", "aus", "см.", "на", "в", "и"]
+)
 # What a sentence ends in.
 _ENDS = re.compile(r"[.!?…。！？।؟۔](?:[^\w\s,]|\s)*$")
 #: Share of the sentences that end as sentences do, from which on the others are fragments.
@@ -65,20 +70,28 @@ _FEW = 0.1
 _MOST = 500
 _CODE_MARK = re.compile(r"[{}=;$#\\|_*`~^]|\(\)|::|->|</?\w+>")
 # What stands for a licence outside of one.
-_LICENCE = re.compile(r"\bthis licen[cs]e\b|general public licen[cs]e", re.IGNORECASE)
+_LICENCE = re.compile(
+    r"\bthis licen[cs]e\b|general public licen[cs]e|registered trade-?marks?\b|\b(is|are) (a )?trade-?marks? of\b|"
+    r"marque déposée|marca registrada|eingetragene marke",
+    re.IGNORECASE,
+)
 # Marks in front of an entry of a list, and those of notes behind a sentence.
-_BULLET, _ARROW = re.compile(r"[•●▪◦‣·○*–—o-]\s+(?=\w)"), re.compile(r"[↩↑↗]\ufe0e?$")
+_BULLET, _ARROW = re.compile(r"[•●▪◦‣·○*–—o-]\s+(?=\w)"), re.compile(r"[↩↑]\ufe0e?$")
 # A sentence does not begin so, nor end so: where a line or an address was cut.
-_CUT = re.compile(r"[,;:.)\]](?![.\w])|[|~=]")
+_CUT = re.compile(r"[,;:.)\]](?![.\w])|[|=]|~(?!\d)")
 _CUT_OFF = re.compile(r"(\b(e\.g|i\.e|cf|vs)|//www|://www\.\w{1,80})\.$")
 # An address, a path or a command in front.
 _BEGINS_WITH_ADDRESS = re.compile(r"[<(]?(\S{0,80}(://|@[\w-]{1,40}\.\w)|//?\w)")
 # Of tables that are drawn, and of links to elsewhere.
 _RULES = ("||", "| |", "-----", "↗")
-_OPEN, _CLOSED, _SMILES = re.compile(r"[(\[（]"), re.compile(r"[)\]）]"), re.compile(r"[:;]-?[()]|^\(?\w{1,3}\)")
+_OPEN, _CLOSED = re.compile(r"[(\[（]"), re.compile(r"[)\]）]")
+# Half brackets that are none: of a smile, and behind the number of an entry.
+_SMILE, _ENTRY = re.compile(r"[:;]-?[()]"), re.compile(r"(?:^|(?<=\s))\w{1,3}\)")
 # The word that a sentence begins with, behind a number in brackets.
 _BEGIN = re.compile(r"(?:\(?\w{1,3}\) |\.{3} ?|… ?)?([^\W\d_]\S*)")
 _NUMBERS = re.compile(r"\d+")
+# A name that begins a sentence in lower case, such as "p53" and "t-test".
+_NAME = re.compile(r"[^\W\d_]{1,20}[-\d]")
 # Words of a label, such as "Changes in Version 1.2", that comes again with other numbers, and how often it does.
 _LABEL, _AGAIN = 6, 3
 _PLACEHOLDER = re.compile(r"<(?:cit|dig)>")
@@ -115,15 +128,16 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
     - sentences that repeat an earlier one word by word;
     - references, keywords, acknowledgements, notices (licences, trademarks), captions, pointers to elsewhere, lists of
       names, and lines of code;
-    - sentences inside brackets or with half a pair of them, those that begin with an address, a path or the number of a
-      section, and those that end in a colon, since what they announce is not there;
-    - lines that repeat a heading, as in a table of contents, or another line with other numbers; mentions of a licence,
-      and lines in capitals, where they are few;
-    - sentences shorter than `LEAST_SHARE` of the median one; entries of a list, than twice that;
+    - sentences inside brackets or with half a pair of them, those that begin with an address or a path, and those that
+      end in a colon, since what they announce is not there;
+    - lines that repeat a heading, as in a table of contents, or another line with other numbers; sentences that begin
+      with the number of a section, where several do; mentions of a licence or a trademark, and sentences in capitals,
+      where they are few;
+    - outside of dialogues, sentences with fewer words than `LEAST_SHARE` of those of the median sentence;
     - where three of four sentences end as sentences do: those that do not, such as captions, cells of tables and what
       stands before a formula, and those behind them that begin in lower case; also others that begin in lower case,
-      unless they begin with a name such as "zoo": a word that begins sentences so again and again, and none in upper
-      case, or a text has few capitals.
+      unless a text has few capitals, or the word is a name: it holds a number or a hyphen, or it begins several
+      sentences in lower case and none in upper case.
 
     If a document has no others, the scores stay as they are.
 
@@ -136,24 +150,26 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
     fillers = _fillers(outline.texts) if outline.speakers else frozenset()
     least = LEAST_SPOKEN_WORDS if outline.speakers else LEAST_WORDS
     hashes = np.empty(len(scores), dtype=np.int64)  # a set of texts would take many times their memory
-    fit, ends, licences, shouted, entries = np.zeros((5, len(scores)), dtype=bool)
+    fit, ends, licences, shouted, numbered = np.zeros((5, len(scores)), dtype=bool)
+    words = np.zeros(len(scores), dtype=np.int64)
     labels = Counter[str]()
     lower, upper = dict[int, str](), Counter[str]()  # words that begin sentences
-    characters = np.array([len(text) for text in outline.texts])
     for place, text in enumerate(map(as_extracted, outline.texts)):
         spelt = text.casefold()
-        fit[place] = not back[place] and _words(spelt, fillers) >= least and not _is_noise(text)
+        words[place] = _words(spelt, fillers)
+        fit[place] = not back[place] and words[place] >= least and not _is_noise(text)
         fit[place] &= len(text) > _MOST or _bare(text) not in headings
         hashes[place] = hash(spelt)
         ends[place] = _ENDS.search(text[-20:]) is not None
-        if begins := _BEGIN.match(text):
+        begins = _BEGIN.match(text)
+        if begins and not _NAME.match(begins[1]):
             if begins[1].islower():
                 lower[place] = begins[1].rstrip(_MARKS)
             else:
                 upper[begins[1].rstrip(_MARKS).lower()] += 1
-        entries[place] = _ENTRY.match(text) is not None
+        numbered[place] = _NUMBERED.match(text) is not None
         shouted[place] = _is_shouted(text[:_MOST])
-        licences[place] = "licen" in spelt and _LICENCE.search(text[:_MOST]) is not None
+        licences[place] = _LICENCE.search(text[:_MOST]) is not None
         if _is_label(text):
             labels[_NUMBERS.sub("0", text)] += 1
     if not outline.speakers and ends[fit].sum() >= _USUALLY * fit.sum():
@@ -167,9 +183,11 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
     for rare in (licences, shouted):
         if rare.sum() < _FEW * len(rare):
             fit &= ~rare
-    if fit.any():
-        fit &= characters >= LEAST_SHARE * np.median(characters[fit]) * (1 + entries)
-    for place, text in enumerate(outline.texts if max(labels.values(), default=0) >= _AGAIN else ()):
+    if numbered.sum() >= _AGAIN:
+        fit &= ~numbered
+    if not outline.speakers and fit.any():
+        fit &= words >= LEAST_SHARE * np.median(words[fit])
+    for place, text in enumerate(map(as_extracted, outline.texts) if max(labels.values(), default=0) >= _AGAIN else ()):
         fit[place] &= not (_is_label(text) and labels[_NUMBERS.sub("0", text)] >= _AGAIN)
     # The first of equal ones stays in front.
     order = np.argsort(hashes, kind="stable")
@@ -239,12 +257,11 @@ def _is_noise(sentence: str) -> bool:
     return (
         _NOTICE.search(sentence[:_MOST]) is not None
         or sentence.endswith((":", "："))
-        or _NUMBERED.match(sentence) is not None
-        or _CAPTION.search(sentence[:_MOST]) is not None
+        or _holds_caption(sentence)
         or _BEGINS_WITH_ADDRESS.match(sentence) is not None
         or _is_cut_in_brackets(sentence)
         or _BRACKETED.fullmatch(sentence) is not None
-        or _SECTION_NUMBER.search(sentence[-200:]) is not None
+        or _SECTION_NUMBER.search(sentence[-20:]) is not None
         or _CUT.match(sentence) is not None
         or _CUT_OFF.search(sentence[-100:]) is not None
         or any(rule in sentence for rule in _RULES)
@@ -255,13 +272,18 @@ def _is_noise(sentence: str) -> bool:
 
 
 def _is_shouted(text: str) -> bool:
-    capitals = sum(map(str.isupper, text))
-    return capitals > 2 * sum(map(str.islower, text))
+    return 3 * sum(map(str.isupper, text)) > 2 * sum(map(str.isalpha, text))
 
 
 def _is_cut_in_brackets(sentence: str) -> bool:
-    bare = _SMILES.sub("", sentence)
-    return len(_OPEN.findall(bare)) != len(_CLOSED.findall(bare))
+    bare = _SMILE.sub("", sentence)
+    texts = (bare, _ENTRY.sub("", bare))
+    return all(len(_OPEN.findall(text)) != len(_CLOSED.findall(text)) for text in texts)
+
+
+def _holds_caption(sentence: str) -> bool:
+    found = _CAPTION.search(sentence[:_MOST])
+    return found is not None and not _REFERS.intersection(sentence[: found.start()].casefold().split()[-1:])
 
 
 def _is_code(sentence: str) -> bool:

@@ -79,8 +79,9 @@ def absent(place: str | Path) -> str:
 
 def when_damaged(path: Path) -> str:
     """Return the clause of what to do about a damaged file in the hub's cache; "" of any other file."""
-    found = next((each for each in path.parents if each.name.startswith("models--")), None)
-    return "" if found is None else f"; remove {found} to download it again"
+    above = {folder.parent.name: folder.parents[1] for folder in path.parents[:-2]}
+    found = above.get("snapshots")
+    return "" if found is None or "--" not in found.name else f"; remove {found} to download it again"
 
 
 def parsed(text: str) -> HubName | None:
@@ -123,7 +124,7 @@ def fetch(name: HubName, patterns: Sequence[str], commit: str | None = None, kin
                 whole = {"repo_type": kind, "revision": revision, "allow_patterns": list(patterns)}
                 folder = Path(hub.snapshot_download(name.name, **whole, local_files_only=True))
             else:
-                folder = _downloaded(hub, about, revision, patterns, kind)
+                folder = _downloaded(hub, name.name, about, revision, patterns, kind)
     except _UnreachableError as error:
         if unreachable is None:
             raise UserError(f"The download of {name} failed: {error}; run the same command to resume.") from None
@@ -135,17 +136,18 @@ def fetch(name: HubName, patterns: Sequence[str], commit: str | None = None, kin
     return found
 
 
-def _downloaded(hub: Any, about: Any, revision: str | None, patterns: Sequence[str], kind: Kind) -> Path:
+def _downloaded(hub: Any, name: str, about: Any, revision: str | None, patterns: Sequence[str], kind: Kind) -> Path:
     """Download files one after the other, since threads would not end on Ctrl-C; return their folder."""
     place: dict[str, Any] = {"repo_type": kind, "revision": revision, "endpoint": hub.HfApi().endpoint}
     folder: Path | None = None
-    for name in hub.utils.filter_repo_objects(
+    # By the name that was asked for, under which it is sought without network: the hub may know another one.
+    for file in hub.utils.filter_repo_objects(
         [each.rfilename for each in about.siblings], allow_patterns=list(patterns)
     ):
-        folder = Path(hub.hf_hub_download(about.id, name, **place)).parents[len(Path(name).parts) - 1]
+        folder = Path(hub.hf_hub_download(name, file, **place)).parents[len(Path(file).parts) - 1]
         if folder.name != about.sha:
-            raise _UnreachableError("its files changed meanwhile")
-    return folder or Path(hub.snapshot_download(about.id, **place, allow_patterns=list(patterns)))
+            raise _UnreachableError("the hub has another commit than the cache, or stopped to answer")
+    return folder or Path(hub.snapshot_download(name, **place, allow_patterns=list(patterns)))
 
 
 _say_once = cache(note)

@@ -51,19 +51,17 @@ def test_a_fragment_is_not_fit(fragment: str) -> None:
         "> plot(bees) draws all of them.",
         "Bee and Wasp, Inc.",
         "R> plot(bees, main = 'all')",
-        "1.5 Why do bees fly at all?",
-        "Bees of the north 4.1.",
         "Some bees fly Figure 5.4: All of them sleep.",
-        "Some bees are shown in figure 7.2(b) Others are not shown.",
         "/usr/share/bees holds all the bees.",
         "• bees@example.org is their list.",
         "Bees fly (which is known since long.",
         "0, 1] holds all the bees.",
-        "Hive is a registered trademark of Bees.",
         "The bees wish to thank the wasps.",
         "This work was supported in part by NIH grant 12.",
         "See also: bees, wasps and the ants.",
         "More on the page of bees ↗.",
+        "More on the page of bees ↗",
+        "Produced by Jane Doe.",
         "bee_north.txt, bee_south.txt, etc.",
     ],
 )
@@ -84,6 +82,17 @@ def test_noise_is_not_fit(noise: str) -> None:
         "a) Bees fly from north to south.",
         "Recall@10 of bees is that of wasps.",
         "They flew 2.5 miles in version 4.1.2 of the hive.",
+        "1.5 million bees fled the hive.",
+        "The mean of all bees was 45.3.",
+        "We ask whether a) bees fly and b) wasps sting.",
+        "The gains are clear from Table 3: bees fly faster.",
+        "In Table 1 Smith et al. count all bees.",
+        "p53 is mutated in some of the bees.",
+        "Produced by the bees, honey is sweet.",
+        "Irony is the trademark of his prose.",
+        "Most hives are supported by state grants.",
+        "~50 bees attended the dance.",
+        "本文提出一种基于CNN的方法。",
     ],
 )
 def test_what_looks_like_noise_is_fit(sentence: str) -> None:
@@ -174,12 +183,20 @@ def test_a_label_that_comes_again_with_other_numbers_is_not_fit() -> None:
 
     assert fit(log("1.1", "1.2", "1.3")) == [1] + [NO, 1] * 3
     assert fit(log("1.1", "1.2", "now")) == [1] * 7
+    assert fit(log("1.1", "1.2", "1.3").replace("Changes", "• Changes")) == [1] + [NO, 1] * 3
 
 
 def test_a_licence_is_mentioned_in_no_extract_unless_the_document_is_one() -> None:
     few = " ".join(f"Bee {letter} flies very fast." for letter in "abcdefghij")
     assert fit(f"{few} You may copy it under this licence.") == [1] * 10 + [NO]
     assert fit("You may copy bees under this licence. Bees fly very fast.") == [1, 1]
+    assert fit(f"{few} Hive is a registered trademark of Bees.") == [1] * 10 + [NO]
+
+
+def test_the_number_of_a_section_begins_no_sentence_where_several_do() -> None:
+    assert fit("Bees fly very fast.\n\n1.5 Why do bees fly at all?\n\nThey sting us.") == [1, 1, 1]
+    asked = "1.5 Why do bees fly?\n\n1.6 Do bees fly at all?\n\n2.1 Why are bees here?"
+    assert fit(f"Bees fly very fast.\n\n{asked}\n\nThey sting us.") == [1, NO, NO, NO, 1]
 
 
 def test_capitals_are_fit_only_in_a_document_that_is_written_so() -> None:
@@ -187,14 +204,16 @@ def test_capitals_are_fit_only_in_a_document_that_is_written_so() -> None:
     lines = [f"Bees fly {word} than wasps." for word in "faster higher slower further longer later wider lower".split()]
     assert fit("\n\n".join([*lines, "They sting us.", "Nobody knows why.", loud])) == [1] * 10 + [NO]
     assert fit(f"{loud}\n\nTHEY STING US.") == [1, 1]
+    # Of a script without capitals, the letters of an acronym are none.
+    assert fit("\n\n".join([*10 * ["蜂はとても速く飛ぶ。"], "本文提出一种基于CNN的方法。"]))[-1] == 1
 
 
-def test_a_sentence_much_shorter_than_others_is_not_fit_and_an_entry_of_a_list_sooner() -> None:
-    lines = [f"Bees fly {word} than all of the wasps do, as everybody knows." for word in "faster higher later".split()]
-    short = ["So do the wasps.", "So do ants."]
-    entries = ["2. So do the wasps.", "3. So do all the wasps and the ants."]
-    assert fit("\n\n".join([*lines, *short])) == [1, 1, 1, 1, NO]
-    assert fit("\n\n".join([*lines, *entries])) == [1, 1, 1, NO, 1]
+def test_a_sentence_of_far_fewer_words_than_others_is_not_fit() -> None:
+    long = "than all of the wasps do, as everybody knows who looked at"
+    lines = [f"Bees fly {word} {long} them." for word in "faster higher later".split()]
+    assert fit("\n\n".join([*lines, "So do most ants.", "So do ants."])) == [1, 1, 1, 1, NO]
+    # Marks of citations are no words.
+    assert fit("\n\n".join([*lines, "So do ants <cit> <cit> <cit> <cit> ."])) == [1, 1, 1, NO]
 
 
 @for_each(

@@ -7,7 +7,7 @@ from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.state import ProjectedDistances
 from pyramidions.nn.functional.attention import tiled_attention
 from pyramidions.nn.functional.dropout import drop
-from pyramidions.nn.functional.interleaving import head_groups, in_order, interleaved, interleaved_mask
+from pyramidions.nn.functional.interleaving import head_groups, in_order, in_window, interleaved, interleaved_mask
 from pyramidions.nn.functional.masking import distances_back, padding_of
 from pyramidions.nn.functional.sinusoids import sinusoids
 from pyramidions.nn.functional.tiles import Band, Dense, Plan, Relative, full_precision, hiding
@@ -66,7 +66,7 @@ class RelativeAttention(CoreAttention):
     supports = frozenset({Feature.ITSELF, Feature.CAUSAL, Feature.STEPS, Feature.DISTANCES})
     is_exact = False
     _QUERIES = 64  # of a cached step, whose weights are held at a time
-    #: how many positions a query sees on either side, 0 for all; the heads that see positions so far apart
+    #: how many positions a query sees on either side, 0 for all; how far apart they are; and for how many heads
     side, dilation, dilated_heads = 0, 1, 0
 
     def __init__(
@@ -113,13 +113,11 @@ class RelativeAttention(CoreAttention):
         # From 0 on: (H, N, E) -> (1, H, N, E)
         new = self._projected(k.size(2) - 1, state.distances, slice(None))
         by_distance = state.extend_distances(new.flip(1)[None])
-        away = distances_back(blocked, k)
-        hidden = self._unseen(away, blocked, q)
         parts = []
         for start in range(0, q.size(2), self._QUERIES):
             rows = slice(start, start + self._QUERIES)
-            unseen = None if hidden is None else hidden[:, :, rows]
-            parts.append(self._read(q[:, :, rows], k, v, by_distance, away[:, :, rows], unseen))
+            hidden = None if blocked is None else blocked[:, :, rows]
+            parts.append(self._read(q[:, :, rows], k, v, by_distance, hidden))
         return torch.cat(parts, dim=2)
 
     def _unseen(self, away: Tensor, blocked: Tensor | None, q: Tensor) -> Tensor | None:
@@ -127,17 +125,16 @@ class RelativeAttention(CoreAttention):
         if not self.side:
             return blocked
         far = [
-            ((away > self.side * stride) | (away % stride > 0)).expand(-1, heads.stop - heads.start, -1, -1)
+            (~in_window(away, self.side, stride)).expand(-1, heads.stop - heads.start, -1, -1)
             for heads, stride in self._groups
         ]
         unseen = hiding(torch.cat(far, dim=1), q)
         return unseen if blocked is None else unseen + blocked
 
-    def _read(
-        self, q: Tensor, k: Tensor, v: Tensor, by_distance: Tensor, away: Tensor, unseen: Tensor | None
-    ) -> Tensor:
+    def _read(self, q: Tensor, k: Tensor, v: Tensor, by_distance: Tensor, blocked: Tensor | None) -> Tensor:
         """Attend from a few new positions to all written ones."""
-        root = q.size(-1) ** -0.5
+        root, away = q.size(-1) ** -0.5, distances_back(blocked, k)
+        unseen = self._unseen(away, blocked, q)
         content, position = (
             (q + bias[:, None].to(q.dtype)) * root
             for bias in (self.distances.content_bias, self.distances.position_bias)

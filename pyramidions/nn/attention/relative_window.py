@@ -21,7 +21,7 @@ class RelativeWindowAttention(RelativeAttention):
         num_heads: H.
         distances: what the layers of a model share; without, this one has its own.
         window: positions on both sides together, half of them on each.
-        dilation: dilated heads see positions that are so far apart, and as many of them.
+        dilation: dilated heads see as many positions, so far apart from each other.
         dilated_heads: how many of the last heads are dilated.
         dropout: probability of dropping an attention weight while training.
         position_dropout: that of dropping a value of a sinusoid.

@@ -10,7 +10,14 @@ from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.full import FullAttention
 from pyramidions.nn.attention.state import KeysValues
 from pyramidions.nn.functional.attention import received, scaled_dot_product_attention, tiled_attention
-from pyramidions.nn.functional.interleaving import check_dilation, head_groups, in_order, interleaved, interleaved_mask
+from pyramidions.nn.functional.interleaving import (
+    check_dilation,
+    head_groups,
+    in_order,
+    in_window,
+    interleaved,
+    interleaved_mask,
+)
 from pyramidions.nn.functional.masking import distances_back, padding_of
 from pyramidions.nn.functional.tiles import Band
 from pyramidions.nn.marks import Marks
@@ -80,7 +87,7 @@ class SlidingWindowAttention(CoreAttention):
         away, parts = distances_back(blocked, k), []
         dropout = self.dropout if self.training else 0.0
         for heads, dilation in head_groups(q.size(1), self.dilated_heads, self.dilation):
-            near = (away <= self.side * dilation) & (away % dilation == 0)
+            near = in_window(away, self.side, dilation)
             seen = near if blocked is None else near & (blocked == 0)
             parts.append(scaled_dot_product_attention(q[:, heads], k[:, heads], v[:, heads], seen, dropout))
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)

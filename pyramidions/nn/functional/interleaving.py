@@ -26,6 +26,11 @@ def in_order(x: Tensor, stride: int, length: int) -> Tensor:
     return x.unflatten(0, (-1, stride)).movedim(1, 3).flatten(2, 3)[:, :, :length]
 
 
+def in_window(away: Tensor, side: int, stride: int) -> Tensor:
+    """Return which positions, so far ``away``, are among the ``side`` nearest ones of their residue."""
+    return (away <= side * stride) & (away % stride == 0)
+
+
 def check_dilation(dilation: int, dilated_heads: int) -> None:
     """Refuse a dilation without heads, and heads without a dilation.
 

@@ -150,7 +150,7 @@ def test_a_download_runs_in_the_main_thread_so_that_ctrl_c_ends_it(hub: Hub, mon
     assert threads == [threading.main_thread()] * len(FILES)
 
 
-def test_a_cache_that_lacks_files_is_told_from_one_without_the_model(hub: Hub) -> None:
+def test_without_network_what_the_cache_has_is_read_and_another_commit_is_not(hub: Hub) -> None:
     sha = hub.add("owner/bart", FILES)
     fetch(BART, ["config.json"])
     hub.down = 503
@@ -178,3 +178,31 @@ def test_a_damaged_file_of_the_cache_says_how_to_download_it_again(hub: Hub) -> 
     path = fetch(BART, ["*"]).path / "config.json"
     assert when_damaged(path) == f"; remove {path.parents[2]} to download it again"
     assert when_damaged(Path("bart/config.json")) == ""
+
+
+def test_a_model_that_the_hub_knows_by_another_name_is_found_without_network(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sha = hub.add("owner/bart", FILES)
+    about = huggingface_hub.HfApi.repo_info
+
+    def renamed(*args: Any, **options: Any) -> Any:
+        found = about(*args, **options)
+        found.id = "owner/BART"
+        return found
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "repo_info", renamed)
+    assert fetch(BART, ["config.json"]).commit == sha
+    hub.down = 503
+    assert fetch(BART, ["config.json"]).commit == sha
+
+
+def test_a_commit_of_the_cache_is_not_taken_for_that_of_the_hub(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.add("owner/bart", FILES)
+    older = fetch(BART, ["config.json"]).path / "config.json"
+    hub.models["owner/bart"].commit({"config.json": b"[]"})
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda *_, **__: str(older))
+    with pytest.raises(
+        UserError, match="^The download of owner/bart failed: the hub has another commit than the cache"
+    ):
+        fetch(BART, ["config.json"])

@@ -8,6 +8,7 @@ from dense_attention import assert_dropout_is_replayed, kept_for_the_backward_pa
 from live_memory import most_bytes
 from tables import for_each
 from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 
 from pyramidions.nn.attention import Distances, RelativeAttention, RelativeWindowAttention
 from pyramidions.nn.decoder.cache import Lineage
@@ -154,6 +155,26 @@ def test_the_memory_of_a_window_grows_with_the_length() -> None:
     # Sinusoids of distances are made once.
     peak(1600)
     assert peak(3200) < 2.2 * peak(1600)
+
+
+def test_a_window_computes_no_more_than_it_sees() -> None:
+    (q, k, v), padding = heads(400), torch.zeros(2, 400, dtype=torch.bool)
+    operations = []
+    for kind in (make(), make(window=16)):
+        with FlopCounterMode(display=False) as counted:
+            kind(q, k, v, LayerContext(padding, is_causal=True))
+        operations.append(counted.get_total_flops())
+    assert operations[1] < 0.5 * operations[0]
+
+
+@torch.no_grad()
+def test_a_step_of_a_long_prompt_holds_the_weights_of_a_few_queries() -> None:
+    kind, (q, k, v) = make(window=4, dilation=2, dilated_heads=1), heads(600, batch=1)
+    blocked = Lineage().extend(1, 1, 600, q.device)
+    assert blocked is not None
+    bias = as_bias(blocked, q)
+    # Of all heads and all pairs, the weights alone would take 8.6 MB.
+    assert most_bytes(lambda: kind.step(q, k, v, bias, kind.new_state())) < 6e6
 
 
 @for_each("is_causal", [True, False])
