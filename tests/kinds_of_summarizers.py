@@ -49,6 +49,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "output": "pointer",
     },
     "hard top-k": {**_BLOCKS, "pooling": "hard_topk", "scorer": "attention"},
+    "discourse": {"self_attention": "segments(segment_length=16)", "cross_attention": "discourse", "output": "pointer"},
     "two memories": {**_BLOCKS, "memories": "last,2", "cross_attention": "full; hepos(stride=2)"},
     "concatenated": {"decoder": "concatenated", "recurrence": "sru", "output": "untied"},
     "reversible": {"self_attention": "lsh(bucket_size=8)", "stack": "reversible", "normalize_before": True},
@@ -58,7 +59,7 @@ KINDS: dict[str, dict[str, Any]] = {
 @cache
 def model_of(kind: str, byte_level: bool = False, queries: bool = False, prefix: str = "") -> SavedModel:
     """Return a model that reads 64 tokens and writes 24."""
-    settings = Settings(90, sentence_markers=kind == "pooled")
+    settings = Settings(90, sentence_markers=kind in ("pooled", "discourse"))
     tokenizer = Tokenizer.from_bytes(bart_bytes()) if byte_level else train_tokenizer(SENTENCES, settings)
     config = preset("vanilla", **{**SIZE, **KINDS[kind]}, max_source_positions=64)
     torch.manual_seed(1)

@@ -45,7 +45,7 @@ def build(
     embedding = _embedding(config.embed_dim, vocab_size, padding_idx)
     builder = Assembly(config, vocab_size)
     with _rules_of_parts():
-        tokens = StructureOf(marker_of_units(spec.encoder, marker_idx), separator_idx, name_end_idx)
+        tokens = StructureOf(marker_of_units(spec, marker_idx), separator_idx, name_end_idx)
         structure_of = _completed(tokens, config, spec.encoder, marker_idx)
         encoder = builder.encoder(spec.encoder, embedding, structure_of, merges=not spec.reads_streams)
         decoder = builder.decoder(spec, embedding, max_target_positions)

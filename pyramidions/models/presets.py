@@ -188,6 +188,12 @@ PRESETS: dict[str, dict[str, Any]] = {
     "pyramidion_pointer": {**_BLOCKS, "pooling_lengths": "2048,512", "output": "pointer"},
     "pointer_generator": {"output": "pointer"},
     "blockwise_pointer": {**_BLOCKS, "output": "pointer"},
+    # Cohan et al. 2018: words read their own section, and the decoder weighs sections. Theirs is recurrent.
+    "discourse_pointer": {
+        "self_attention": "segments(segment_length=512)",
+        "cross_attention": "discourse",
+        "output": "pointer",
+    },
     "transpooler_pointer": {**_TRANSPOOLER, "output": "pointer"},
     "deep_pyramidion_pointer": {**_DEEP, "pooling_lengths": "None,2048,512,None,None,None", "output": "pointer"},
     "lsh": {"self_attention": "lsh"},

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from pyramidions.base.errors import UserError
 from pyramidions.models.fields import check_kinds
-from pyramidions.models.spec import EncoderSpec, LayerSpec, Part, PoolingSpec, StageSpec
+from pyramidions.models.spec import EncoderSpec, LayerSpec, ModelSpec, Part, PoolingSpec, StageSpec
 from pyramidions.nn.attention import ATTENTION, Feature, supporting
 from pyramidions.nn.decoder import DECODER
 from pyramidions.nn.pooling import POOLING
@@ -24,7 +24,7 @@ def reads_query(spec: EncoderSpec) -> bool:
     return any(_reads_query(pooling) for pooling in spec.poolings.values())
 
 
-def marker_of_units(spec: EncoderSpec, marker_idx: int | None) -> int | None:
+def marker_of_units(spec: ModelSpec, marker_idx: int | None) -> int | None:
     """Return the marker if a part reads units; otherwise None, and the encoder does not look for it.
 
     Raises:
@@ -36,9 +36,15 @@ def marker_of_units(spec: EncoderSpec, marker_idx: int | None) -> int | None:
     return None if reading is None else marker_idx
 
 
-def _readers_of_units(spec: EncoderSpec) -> Iterator[str]:
+def _readers_of_units(spec: ModelSpec) -> Iterator[str]:
     """Yield what reads units, as errors call it."""
-    for stage in spec.all_stages():
+    for layer in spec.layers:
+        yield from (
+            f"`cross_attention` {part.kind!r}"
+            for part in layer.cross_attention
+            if Feature.UNITS in ATTENTION[part.kind].supports
+        )
+    for stage in spec.encoder.all_stages():
         yield from (
             f"`self_attention` {layer.attention.kind!r}" for layer in stage.layers if _has(layer, Feature.UNITS)
         )
@@ -126,21 +132,28 @@ def check_pointer(encoder: EncoderSpec, output: str, layer: int | None) -> None:
     Raises:
         UserError: a pooling before it has no provenance.
     """
+    if lost := _loses_provenance(encoder, layer):
+        possible = ", ".join(name for name in POOLING.names if POOLING[name].has_provenance)
+        raise UserError(
+            f"`output` {output} needs a `pooling` that tells which tokens a vector is made of ({possible}), but is "
+            f"given {lost!r}."
+        )
+
+
+def _loses_provenance(encoder: EncoderSpec, layer: int | None) -> str | None:
+    """Return the pooling after which the memory of ``layer`` does not tell what its vectors are made of, or None."""
     for place, pooling in encoder.poolings.items():
         # The output of an encoder that upsamples has the length of the document again; what is in between has not.
         shortens = pooling.upsampler is None if layer is None else place < layer
         if shortens and not POOLING[pooling.pooler.kind].has_provenance:
-            possible = ", ".join(name for name in POOLING.names if POOLING[name].has_provenance)
-            raise UserError(
-                f"`output` {output} needs a `pooling` that tells which tokens a vector is made of ({possible}), but is "
-                f"given {pooling.pooler.kind!r}."
-            )
+            return pooling.pooler.kind
+    return None
 
 
 def check_read(
     encoder: EncoderSpec, decoder: str, memories: Sequence[int | None], cross: Sequence[Sequence[Part]]
 ) -> None:
-    """Refuse a decoder that would read soft deletions as if they were none.
+    """Refuse a decoder that would read soft deletions as if they were none, or units that a pooling lost.
 
     Args:
         encoder: of the model.
@@ -159,3 +172,9 @@ def check_read(
         for memory, kinds in zip(memories, cross, strict=True):
             if memory is None or memory > place:
                 check_kinds(f"`cross_attention` after `pooling` {kind}", kinds, *_BIASED)
+    for memory, kinds in zip(memories, cross, strict=True):
+        reading = next((part.kind for part in kinds if Feature.UNITS in ATTENTION[part.kind].supports), None)
+        if reading is not None and (lost := _loses_provenance(encoder, memory)):
+            raise UserError(
+                f"`cross_attention` {reading!r} must not follow `pooling` {lost!r}, which loses the units of the text."
+            )

@@ -153,7 +153,7 @@ class Encoder(nn.Module):
         pooled = dict(zip(map(int, self.poolers), poolings, strict=True))
         memories = (sequence if number is None else made[number] for number in self.memories)
         read_by_decoder = tuple(
-            Memory(memory.x, memory.attention_mask, memory.origins, memory.key_bias) for memory in memories
+            Memory(memory.x, memory.attention_mask, memory.origins, memory.key_bias, memory.unit) for memory in memories
         )
         return Encoded(sequence, pooled, read_by_decoder)
 

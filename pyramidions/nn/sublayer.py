@@ -20,22 +20,23 @@ class Memory(NamedTuple):
         padding_mask: (B, K), True at padding, or its `as_bias`, or None if there is no padding.
         origins: which tokens the vectors are made of; None if nothing reads that.
         key_bias: (B, K), what is added to the scores of each vector; None for nothing.
+        unit: (B, K), the number of the unit of the text that each vector stands in, -1 at padding; None if unknown.
     """
 
     x: Tensor
     padding_mask: Tensor | None = None
     origins: Origins | None = None
     key_bias: Tensor | None = None
+    unit: Tensor | None = None
 
     def select(self, documents: Tensor) -> "Memory":
         """Return the memory of ``documents`` (B',), in that order."""
-        mask, origins, bias = self.padding_mask, self.origins, self.key_bias
-        return Memory(
-            self.x.index_select(0, documents),
-            None if mask is None else mask.index_select(0, documents),
-            None if origins is None else origins.select(documents),
-            None if bias is None else bias.index_select(0, documents),
+        origins = None if self.origins is None else self.origins.select(documents)
+        mask, bias, unit = (
+            None if each is None else each.index_select(0, documents)
+            for each in (self.padding_mask, self.key_bias, self.unit)
         )
+        return Memory(self.x.index_select(0, documents), mask, origins, bias, unit)
 
 
 class Memories(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a sparse architecture goes through: training, a kill, resumption, generation, scores, export, summaries."""
+"""What an architecture goes through: training, a kill, resumption, generation, scores, export, summaries."""
 
 import json
 import lzma
@@ -23,7 +23,10 @@ SMALL = {
         "self_attention": "blockwise(block_size=32)",
         "pooling_lengths": "None,64,16,None,None,None",
     },
+    "discourse_pointer": {"self_attention": "segments(segment_length=32)"},
 }
+#: Those that need a vocabulary with markers.
+MARKED = ("discourse_pointer",)
 TRAINING = [
     *("--criterion", "pooled_cross_entropy", "--optimizer", "adam", "--lr", "0.001", "--lr-scheduler", "fixed"),
     *("--batch-size", "4", "--seed", "1", "--log-format", "simple", "--log-interval", "1", "--num-workers", "0"),
@@ -53,11 +56,13 @@ def pyramidions(*words: object) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "arch", ["scaling", "deep_scaling", "terraformer", "terraformer_pyramidion", "toy_vanilla", "toy_terraformer"]
+    "arch",
+    ["scaling", "deep_scaling", "terraformer", "terraformer_pyramidion", "toy_vanilla", "toy_terraformer", *MARKED],
 )
 def test_a_killed_training_ends_bit_for_bit_like_a_whole_one_and_its_export_writes_what_fairseq_writes(
-    arch: str, data: DataFolder, tmp_path: Path
+    arch: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
+    data: DataFolder = request.getfixturevalue("labelled_data" if arch in MARKED else "data")
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     done = run(*train_command(data, whole, arch))
     assert done.returncode == 0, done.stdout

@@ -26,6 +26,7 @@ Combination = tuple[str, str, str, str, str]
 DECODERS: dict[str, dict[str, str]] = {
     "full": {},
     "hepos": {"cross_attention": "hepos"},
+    "discourse": {"cross_attention": "discourse"},
     "hashing": {"decoder_self_attention": "lsh"},
     "concatenated": {"decoder": "concatenated"},
     "concatenated and recurring": {"decoder": "concatenated", "recurrence": "sru"},

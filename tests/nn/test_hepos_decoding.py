@@ -16,7 +16,7 @@ from pyramidions.nn import BeamSearch, Hypothesis, Sampling, Transformer
 from pyramidions.nn.attention import CoreAttention, CrossAttention, Feature
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.projections import Projections
-from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
+from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, Memory
 from pyramidions.plugin.models.pyramidion import PyramidionModel, PyramidionModelConfig
 
 EOS, HEADS = 2, 4
@@ -34,10 +34,9 @@ class DenseMask(CoreAttention):
         super().__init__()
         self.stride = stride
 
-    def keys_values(
-        self, projections: Projections, memory: Tensor, padding_mask: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor | None]:
-        k, v = projections.keys_values(memory)
+    def keys_values(self, projections: Projections, memory: Memory) -> tuple[Tensor, Tensor, Tensor | None]:
+        padding_mask = memory.padding_mask
+        k, v = projections.keys_values(memory.x)
         heads, positions = torch.arange(k.size(1))[:, None], torch.arange(k.size(2))
         unread = ((positions - heads) % self.stride != 0).expand(len(k), -1, -1)
         return k, v, unread if padding_mask is None else unread | padding_mask[:, None]

@@ -10,6 +10,7 @@ from pyramidions.nn.attention.core import ATTENTION as ATTENTION
 from pyramidions.nn.attention.core import CoreAttention as CoreAttention
 from pyramidions.nn.attention.core import Feature as Feature
 from pyramidions.nn.attention.core import supporting as supporting
+from pyramidions.nn.attention.discourse import DiscourseAttention as DiscourseAttention
 from pyramidions.nn.attention.efficient import EfficientAttention as EfficientAttention
 from pyramidions.nn.attention.full import FullAttention as FullAttention
 from pyramidions.nn.attention.global_rows import GlobalRows as GlobalRows

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from pyramidions.base.registry import Registry
 from pyramidions.nn.projections import Projections
-from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, State
+from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, Memory, State
 
 
 class Feature(Enum):
@@ -23,7 +23,7 @@ class Feature(Enum):
     RECEIVED = "cannot tell how much attention a position received"  #: `received`
     WEIGHTS = "cannot tell how much a query attends to each key"  #: `weights`
     MARKS = "knows no global tokens"  #: shows `LayerContext.marks` to all positions
-    UNITS = "reads beyond units of the text"  #: stays inside `LayerContext.units`
+    UNITS = "reads beyond units of the text"  #: stays inside `LayerContext.units`, or weighs those of a memory
     QUERY_MASKS = "has one mask for all queries"  #: the mask may differ from query to query, and be an `as_bias`
     KEY_BIAS = "adds nothing to the scores of a key"  #: `with_key_bias`: weights are a softmax of products alone
     DISTANCES = "reads no distances"  #: takes `Distances`, which all layers of a model share
@@ -96,22 +96,20 @@ class CoreAttention(nn.Module, ABC):
         if context.is_causal and Feature.CAUSAL not in self.supports:
             raise self.cannot(Feature.CAUSAL)
 
-    def keys_values(
-        self, projections: Projections, memory: Tensor, padding_mask: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor | None]:
+    def keys_values(self, projections: Projections, memory: Memory) -> tuple[Tensor, Tensor, Tensor | None]:
         """Project a memory to what queries read of it; a decoder keeps that between steps.
 
         By default it is all of the memory.
 
         Args:
             projections: of the memory.
-            memory: (B, K, D).
-            padding_mask: (B, K), True at padding, or None; if the kind supports ``QUERY_MASKS``, its `as_bias`, too.
+            memory: its ``padding_mask`` is (B, K), True at padding, or None; if the kind supports ``QUERY_MASKS``, its
+                `as_bias`, too.
 
         Returns:
             Keys and values, (B, H, Lk, E) each, and the mask that `forward` and `weights` take with them.
         """
-        return *projections.keys_values(memory), padding_mask
+        return *projections.keys_values(memory.x), memory.padding_mask
 
     def spread(self, weights: Tensor, padding_mask: Tensor) -> Tensor:
         """Return over all of a memory what `weights` says of the keys that `keys_values` made of it.

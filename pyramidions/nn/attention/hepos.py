@@ -12,7 +12,7 @@ from pyramidions.nn.functional.chunking import pad_to_multiple
 from pyramidions.nn.functional.masking import as_bias
 from pyramidions.nn.options import Probability
 from pyramidions.nn.projections import Projections
-from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
+from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, Memory
 
 
 @ATTENTION.register("hepos")
@@ -48,14 +48,13 @@ class HeposAttention(CoreAttention):
         self.refuse(q, k, context)
         return self.within(q, k, v, context)
 
-    def keys_values(
-        self, projections: Projections, memory: Tensor, padding_mask: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor | None]:
-        k, v = projections.strided_keys_values(memory, self.stride)
-        if padding_mask is None and memory.size(1) % self.stride == 0:
+    def keys_values(self, projections: Projections, memory: Memory) -> tuple[Tensor, Tensor, Tensor | None]:
+        x, padding_mask = memory.x, memory.padding_mask
+        k, v = projections.strided_keys_values(x, self.stride)
+        if padding_mask is None and x.size(1) % self.stride == 0:
             return k, v, None
         if padding_mask is None:
-            padding_mask = torch.zeros(memory.shape[:2], dtype=torch.bool, device=memory.device)
+            padding_mask = torch.zeros(x.shape[:2], dtype=torch.bool, device=x.device)
         # (B, K) -> (B, K/s, s) -> (B, s, K/s) -> (B, H, K/s)
         padding = pad_to_multiple(padding_mask, self.stride, dim=1, value=True).unflatten(1, (-1, self.stride))
         padding = padding.transpose(1, 2).repeat(1, k.size(1) // self.stride, 1)

@@ -148,15 +148,15 @@ class CrossAttention(SublayerFunction):
             ValueError: the kind cannot tell.
         """
         k, v, mask = self._read(context)
-        memory, padding, _, bias = context.memories[self.reads]
-        q, k, _ = with_key_bias(self.projections.queries(x), k, v, bias)
+        memory, padding = context.memories[self.reads][:2]
+        q, k, _ = with_key_bias(self.projections.queries(x), k, v, context.memories[self.reads].key_bias)
         weights = self.attention.weights(q, k, LayerContext(mask))
         if padding is None:
             padding = torch.zeros(memory.shape[:2], dtype=torch.bool, device=x.device)
         return self.attention.spread(weights, padding)
 
     def _read(self, context: LayerContext) -> tuple[Tensor, Tensor, Tensor | None]:
-        return self.attention.keys_values(self.projections, *context.memories[self.reads][:2])
+        return self.attention.keys_values(self.projections, context.memories[self.reads])
 
 
 # dimensions for the bias: kernels of a GPU want a multiple of 8
