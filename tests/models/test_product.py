@@ -115,7 +115,14 @@ def cannot_be(combination: Combination) -> bool:
     inside = Feature.UNITS in ATTENTION[attention].supports
     biased = pooling != "none" and POOLING[pooling].biases_keys
     read = decoder in ("full", "hashing")
-    return refused(attention, pooling) or (inside and "recurrence" in DECODERS[decoder]) or (biased and not read)
+    # A funnel brings its vectors back to full length.
+    lost = pooling not in ("none", "funnel") and not POOLING[pooling].has_provenance
+    return (
+        refused(attention, pooling)
+        or (inside and "recurrence" in DECODERS[decoder])
+        or (biased and not read)
+        or (lost and decoder == "discourse")
+    )
 
 
 @for_each("combination", SAMPLE)
