@@ -1,13 +1,16 @@
 """How much memory a training step takes, by length: the curve must be a line.
 
     python lab/benchmarks/train_memory.py --out lab/benchmarks/results/train-memory-cpu
+    python lab/benchmarks/train_memory.py --models longformer_lm hourglass_vanilla \\
+        --lengths 2048 4096 8192 16384 32768 --out lab/benchmarks/results/language-model-memory-cpu
 
 Figures that OUT.csv has already are not taken again: an interrupted run goes on.
 
-One document and 256 tokens of its summary, dropout of 0.1 everywhere, forward and backward, each in a process of its
-own: the peak of its memory less what it held before the step (weights and the program), gradients included. The C
-library is set to give freed tensors back (MALLOC_MMAP_THRESHOLD_): by default it keeps those of up to 32 MB, and the
-peak is then partly its own. On a GPU it is the peak of what tensors take, less the weights.
+One document and 256 tokens of its summary, or one text of 27 kinds of characters; dropout as in the preset. Forward and
+backward, each in a process of its own: the peak of its memory less what it held before the step (weights and the
+program), gradients included. The C library is set to give freed tensors back (MALLOC_MMAP_THRESHOLD_): by default it
+keeps those of up to 32 MB, and the peak is then partly its own. On a GPU it is the peak of what tensors take, less the
+weights.
 """
 
 import argparse
@@ -26,9 +29,11 @@ from side_by_side import EOS, PAD, texts
 
 from pyramidions.base.environment import commit, hardware, versions
 from pyramidions.files.atomic import atomic_file
-from pyramidions.models import build, preset
+from pyramidions.models import LANGUAGE_MODEL_PRESETS, build, build_language_model, language_model_preset, preset
 
 MODELS = ("deep_pyramidion", "deep_blockwise")
+#: Symbols of text8, and the four special ones
+CHARACTERS = 31
 OUT = "out of memory"
 COLUMNS = ("model", "checkpoint_activations", "length", "megabytes")
 
@@ -36,6 +41,13 @@ COLUMNS = ("model", "checkpoint_activations", "length", "megabytes")
 def peak_of_step(name: str, length: int, checkpointed: bool, args: argparse.Namespace) -> float:
     """Return what one step takes in this process, in 10^6 bytes."""
     torch.manual_seed(1)
+    if name in LANGUAGE_MODEL_PRESETS:
+        config = language_model_preset(name, checkpoint_activations=checkpointed)
+        reader = build_language_model(config, CHARACTERS, PAD).to(args.device).train()
+        text = texts(1, length + 1, CHARACTERS, args.device)
+        return peak(
+            lambda: F.cross_entropy(reader(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten()).backward(), args.device
+        )
     model = build(preset(name, checkpoint_activations=checkpointed), args.vocab_size, PAD).to(args.device).train()
     source = texts(1, length, args.vocab_size, args.device)
     target = texts(1, args.target, args.vocab_size, args.device)
@@ -108,7 +120,7 @@ def draw(rows: list[dict[str, object]], path: Path) -> None:
             axes.plot(lengths, sizes, "--o" if checkpointed else "-o", color=f"C{number}", label=label)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
-    axes.set_xlabel("tokens of a document")
+    axes.set_xlabel("tokens, or characters of a language model")
     axes.set_ylabel("peak of a training step, GB")
     axes.legend(fontsize="small")
     figure.tight_layout()
@@ -120,11 +132,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--lengths", type=int, nargs="+", default=[2**p for p in range(13, 17)], help="8k to 64k")
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
+    names = (*MODELS, *LANGUAGE_MODEL_PRESETS)
+    parser.add_argument("--models", nargs="+", choices=names, default=MODELS)
     parser.add_argument("--target", type=int, default=256, help="tokens of a summary (default: 256)")
     parser.add_argument("--vocab-size", type=int, default=32768)
     parser.add_argument("--out", type=Path, help="write OUT.csv, OUT.png and OUT.json")
-    parser.add_argument("--one", choices=MODELS, help="print the figure of this model, in this process")
+    parser.add_argument("--one", choices=names, help="print the figure of this model, in this process")
     parser.add_argument("--checkpoint-activations", action="store_true", help="for --one")
     args = parser.parse_args()
     if args.one:
