@@ -47,7 +47,7 @@ HF = [
     "accelerate>=1.10,<2",  # its trainers need it
 ]
 
-# What metrics with weights run on: BERTScore, MoverScore, APES, entities.
+# What metrics with weights run on: BERTScore, MoverScore, BARTScore, BLEURT, APES, entailment, entities.
 METRICS = [
     *PRETRAINED,
     "transformers>=5.24,<6",  # as in HF: where it is installed, `import pyramidions.hf` must work

@@ -318,9 +318,9 @@ def page(
         if not lines.empty:
             parts += [f"## {title}", _table(lines, table), pictures["figure4.png"] if table == "figure4" else ""]
             parts.append(markdown(lines[(lines.note != "") & lines.same_data][["row", "note"]]))
-    if further := {name: figure.label for name, figure in FIGURES.items() if name in rows and name not in _ROUGE}:
+    if further := {name: figure for name, figure in FIGURES.items() if name in rows and name not in _ROUGE}:
         scored = rows[rows[[*further]].notna().any(axis=1)]
-        cells = {label: shown(scored, name, 2) for name, label in further.items()}
+        cells = {figure.label: shown(scored, name, figure.digits) for name, figure in further.items()}
         parts += ["## Other metrics", markdown(scored[["table", "row", "scale"]].assign(**cells))]
     if topk is not None:
         parts += [f"## {TOPK}", pictures["topk.png"], markdown(pd.DataFrame([topk.model_dump()]).map(plain))]

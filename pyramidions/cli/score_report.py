@@ -27,8 +27,8 @@ def table(scores: Mapping[str, Scores]) -> str:
     for names in chunks(figures, _COLUMNS):
         rows = [["system", *(figures[name].label for name in names)]]
         for system, of_system in scores.items():
-            estimates = (of_system.estimates[name] for name in names)
-            rows.append([system, *(f"{e.mean:.2f} [{e.low:.2f}, {e.high:.2f}]" for e in estimates)])
+            estimates = ((of_system.estimates[name], figures[name].digits) for name in names)
+            rows.append([system, *(f"{e.mean:.{n}f} [{e.low:.{n}f}, {e.high:.{n}f}]" for e, n in estimates)])
         widths = [max(20, *map(len, column)) for column in list(zip(*rows, strict=True))[1:]]
         for first_cell, *cells in rows:
             aligned = (f"{cell:>{wide}}" for cell, wide in zip(cells, widths, strict=True))
@@ -38,7 +38,8 @@ def table(scores: Mapping[str, Scores]) -> str:
         lines.append(f"{first} minus {other}, paired bootstrap:")
         for name, d in scores[first].compare(scores[other]).items():
             sign = "<=" if d.p_value <= SMALLEST_P else "="
-            interval = f"{d.difference:+6.2f} [{d.low:+.2f}, {d.high:+.2f}]"
+            n = figures[name].digits
+            interval = f"{d.difference:+6.{n}f} [{d.low:+.{n}f}, {d.high:+.{n}f}]"
             lines.append(f"  {figures[name].label:{_label_width(figures)}}  {interval}  p {sign} {d.p_value:.3f}")
         lines.append("")
     documents = len(scores[first].scores)

@@ -77,13 +77,17 @@ class CardScores(NamedTuple):
         tables = []
         for names in chunks(self.of_model, _COLUMNS):
             rows = [
-                (plain(system), *("{mean:.2f} [{low:.2f}, {high:.2f}]".format(**figures[name]) for name in names))
+                (plain(system), *(_with_interval(FIGURES[name].digits, **figures[name]) for name in names))
                 for system, figures in self.systems.items()
             ]
             tables.append(table(("", *(FIGURES[name].label for name in names)), rows))
         return "\n\n".join(
             [*tables, " ".join(["Means with 95% intervals.", *map(plain, [*self.remarks, self.signature])])]
         )
+
+
+def _with_interval(digits: int, mean: float, low: float, high: float) -> str:
+    return f"{mean:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def table(head: tuple[str, ...], rows: Any) -> str:
@@ -127,7 +131,7 @@ def front_matter(
                     dataset_name=datasets[0],
                     metric_type=metric_of(figure),
                     metric_name=FIGURES[figure].label,
-                    metric_value=round(value["mean"], 2),
+                    metric_value=round(value["mean"], FIGURES[figure].digits),
                 )
                 for figure, value in scores.of_model.items()
             ]

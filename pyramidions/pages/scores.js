@@ -9,8 +9,8 @@ const colourOf = system => `var(--s${system % 6})`, shapeOf = system => SHAPES[s
 // The figure that charts and documents show; the points of the scatter plot, and the one described below it.
 let chosen = 0, points = [], told = null;
 
-// Figures that reach 10 have two digits behind the point, smaller ones three.
-const digits = figures?.map((_, f) => Math.max(...all.distributions[f].quartiles.flat().map(Math.abs)) >= 10 ? 2 : 3);
+// Figures that reach 10 have two digits behind the point, smaller ones and those without bounds three.
+const digits = figures?.map(({bounded}, f) => bounded && Math.max(...all.distributions[f].quartiles.flat().map(Math.abs)) >= 10 ? 2 : 3);
 const number = (value, f, sign) => value === null ? "–" : (sign && value > 0 ? "+" : "") + value.toFixed(digits[f]).replace("-", "−");
 const interval = (low, high, f, sign) => `[${number(low, f, sign)}, ${number(high, f, sign)}]`;
 

@@ -32,10 +32,17 @@ class Figure(NamedTuple):
     Attributes:
         label: its heading.
         better: whether higher or lower figures are better; None where the figure describes and does not judge.
+        bounded: of a figure that judges, whether it goes from 0 to 100. One that does not has no worst value.
     """
 
     label: str
     better: Literal["higher", "lower"] | None = "higher"
+    bounded: bool = True
+
+    @property
+    def digits(self) -> int:
+        """How many digits behind the point tell systems apart."""
+        return 2 if self.bounded else 3
 
 
 class Metric(ABC):
@@ -68,7 +75,8 @@ class Metric(ABC):
     def score(self, examples: Sequence[Example]) -> np.ndarray:
         """Return the figures of examples: (documents, figures), in the order of `figures`.
 
-        An empty prediction gets the worst of each figure that judges.
+        An empty prediction gets the worst of each figure that judges. Where the figure is not bounded, it gets what the
+        model gives an empty text.
         """
         return np.array([self.of(example) for example in examples])
 
@@ -147,6 +155,25 @@ class Entails(Reader, Protocol):
         """Return what a claim is found to be by each premise."""
 
 
+class Rated(NamedTuple):
+    """What a model gives to pairs of texts.
+
+    Attributes:
+        values: (pairs,).
+        truncated: of how many pairs a text was truncated.
+    """
+
+    values: np.ndarray
+    truncated: int
+
+
+class Rates(Reader, Protocol):
+    """Rates the second text of a pair, given the first."""
+
+    def rated(self, pairs: Sequence[tuple[str, str]], /) -> Rated:
+        """Return the values of pairs, in order."""
+
+
 def _option(default: Any, text: str) -> Any:
     return field(default=default, metadata={"help": text})
 
@@ -179,5 +206,9 @@ class MetricOptions:
     entailment_premise: str = _option(
         "sentences", "What it reads of a document: each of its sentences, or the whole document, truncated."
     )
+    bartscore_model: str | None = _option(
+        None, "Sequence-to-sequence model of BARTScore, such as BART: a folder or a name on the hub."
+    )
+    bleurt_model: str | None = _option(None, "Model of BLEURT, with one label: a folder or a name on the hub.")
     wordnet: str | None = _option(None, "Folder of WordNet's database files, for the synonyms of METEOR.")
     device: str = _option("cpu", "Device of these models, such as cuda.")

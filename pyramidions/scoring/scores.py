@@ -170,7 +170,8 @@ def score_documents(examples: Examples, metrics: Mapping[str, Metric], *, worker
     scored = [_score(name, metric, examples, workers if metric.in_workers else 1) for name, metric in metrics.items()]
     figures = {name: figure for metric in metrics.values() for name, figure in metric.figures.items()}
     signatures = [metric.signature() for metric in metrics.values()]
-    remarks = [*_about_empty(examples), *(remark for metric in metrics.values() for remark in metric.remarks())]
+    remarks = [remark for metric in metrics.values() for remark in metric.remarks()]
+    remarks = [*_about_empty(examples, figures), *remarks]
     return Scores(figures, np.concatenate(scored, axis=1), signatures, remarks)
 
 
@@ -188,12 +189,15 @@ def _score(name: str, metric: Metric, examples: Examples, workers: int) -> np.nd
     return np.concatenate(scored)
 
 
-def _about_empty(examples: Examples) -> list[str]:
+def _about_empty(examples: Examples, figures: Mapping[str, Figure]) -> list[str]:
     empty = sum(not text.strip() for text in map(examples.predictions.__getitem__, range(len(examples))))
     if not empty:
         return []
     verb = "is empty and gets" if empty == 1 else "are empty and get"
-    return [f"{empty:,} of {len(examples):,} summaries {verb} the worst of each figure: 0, or 100 if lower is better."]
+    told = f"{empty:,} of {len(examples):,} summaries {verb} the worst of each figure: 0, or 100 if lower is better."
+    if unbounded := ", ".join(figure.label for figure in figures.values() if not figure.bounded):
+        told += f" Figures without a worst value ({unbounded}) count what the model gives an empty text."
+    return [told]
 
 
 def pooled(values: np.ndarray) -> Estimate:

@@ -1,11 +1,15 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 from full_disk import files_of_at_most
 from tables import for_each
 
+from pyramidions.cli.score_report import table
 from pyramidions.data.folder import DataFolder
+from pyramidions.scoring import FIGURES
+from pyramidions.scoring.scores import Scores
 
 
 @pytest.fixture
@@ -24,6 +28,14 @@ def test_perfect_summaries_score_100_whatever_their_order(run, generated, prepar
     assert result.exit_code == 0
     assert result.stdout.count("100.00 [100.00, 100.00]") == 4
     assert result.stdout.rstrip().endswith("bootstrap 95% 1000 seed 1 | n=5")
+
+
+def test_figures_without_bounds_have_three_digits():
+    figures = {"rouge1": FIGURES["rouge1"], "bleurt": FIGURES["bleurt"]}
+    ours = Scores(figures, np.tile([40.0, -0.5125], (20, 1)))
+    shown = table({"ours": ours, "lead": Scores(figures, np.tile([39.0, -0.5375], (20, 1)))})
+    assert "40.00 [40.00, 40.00]" in shown and "-0.512 [-0.512, -0.512]" in shown
+    assert "+1.00 [+1.00, +1.00]" in shown and "+0.025 [+0.025, +0.025]" in shown
 
 
 def test_the_lead_baseline_is_compared(run, generated, prepared):

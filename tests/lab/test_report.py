@@ -180,8 +180,10 @@ def test_the_csv_file_has_one_line_a_row(out: Path, configs: Path) -> None:
 
 
 def test_figures_beside_rouge_have_a_table_and_columns_of_their_own(out: Path, section: Any) -> None:
-    write(out, changes={"scores.meteor": {"mean": 20.5, "low": 20.25, "high": 20.75}})
+    bleurt = {"mean": -0.5125, "low": -0.625, "high": -0.375}
+    write(out, changes={"scores.meteor": {"mean": 20.5, "low": 20.25, "high": 20.75}, "scores.bleurt": bleurt})
     assert section("Other metrics").loc["8", "METEOR"] == "20.50 [20.25, 20.75]"
+    assert section("Other metrics").loc["8", "BLEURT"] == "−0.512 [−0.625, −0.375]"
     assert pd.read_csv(out / "report.csv").meteor_low.dropna().tolist() == [20.25]
 
 

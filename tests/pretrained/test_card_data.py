@@ -99,6 +99,17 @@ def test_scores_without_their_dataset_are_no_entry_of_an_index(tmp_path: Path) -
         assert "model-index" not in found and found["metrics"] == ["rouge"]
 
 
+def test_figures_without_bounds_have_three_digits(tmp_path: Path) -> None:
+    path = tmp_path / "scores.json"
+    bleurt = {"mean": -0.5125, "low": -0.625, "high": -0.4}
+    means = {"rouge1": {"mean": 44.2161, "low": 43, "high": 45}, "bleurt": bleurt}
+    path.write_text(json.dumps({"signature": "x", "systems": {"ours": means}}))
+    card = model_card(model(), "my-model", scores=path, datasets=["a/b"])
+    assert "| ours | 44.22 [43.00, 45.00] | -0.512 [-0.625, -0.400] |" in card
+    found = [metric["value"] for metric in fields(card)["model-index"][0]["results"][0]["metrics"]]
+    assert found == [44.22, -0.512]
+
+
 def test_an_extractor_says_that_it_extracts() -> None:
     tokenizer, config = Tokenizer.from_bytes(bart_bytes()), extractor_preset("extractor", **SIZE)
     ranker = build_extractor(config, tokenizer.vocab_size, 5, PAD)

@@ -49,7 +49,15 @@ def test_an_empty_summary_gets_the_worst_of_each_figure(name):
     figures = dict(zip(METRICS[name].figures, of(name, EXAMPLES)[1], strict=True))
     worst = {"higher": 0, "lower": 100}
     judging = {key: figure.better for key, figure in METRICS[name].figures.items() if figure.better}
+    assert all(METRICS[name].figures[key].bounded for key in judging)
     assert {key: figures[key] for key in judging} == {key: worst[better] for key, better in judging.items()}
+
+
+def test_figures_without_a_worst_value_are_named() -> None:
+    unbounded = {name for name, figure in FIGURES.items() if not figure.bounded}
+    bartscore = {f"bartscore_{name}" for name in ("faithfulness", "precision", "recall", "f")}
+    assert unbounded == {*bartscore, "bleurt"}
+    assert {FIGURES[name].better for name in unbounded} == {"higher"}
 
 
 @pytest.mark.parametrize("name", [name for name in METRICS.names if METRICS[name].reads_source])

@@ -14,7 +14,9 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
+from pyramidions.scoring.metric import Figure
 from pyramidions.scoring.page import score_page
+from pyramidions.scoring.scores import Scores
 
 pytestmark = needs_browser
 
@@ -154,6 +156,17 @@ def test_without_documents_the_page_says_that_the_references_were_searched(
     page = shown(browser, tmp_path, systems(with_sources=False))
     assert page.find("#documents-note").text.startswith("The documents are not at hand")
     assert browser.get_log("browser") == []
+
+
+def test_figures_without_bounds_have_three_digits_however_large_they_are(
+    browser: webdriver.Chrome, tmp_path: Path
+) -> None:
+    figures = {"rouge1": Figure("ROUGE-1"), "bleurt": Figure("BLEURT", bounded=False)}
+    of = {name: (examples, Scores(figures, each.scores[:, :2] - 30)) for name, (examples, each) in systems().items()}
+    page = shown(browser, tmp_path, of)
+    for cell, (digits, name) in zip(page.all("#means tbody td"), [(2, "rouge1"), (3, "bleurt")] * 2, strict=False):
+        if cell.find_element(By.XPATH, "preceding-sibling::th").text == "ours":
+            assert cell.text.splitlines()[0] == f"{of['ours'][1].estimates[name].mean:.{digits}f}".replace("-", "−")
 
 
 def test_a_single_system_has_no_differences(browser: webdriver.Chrome, tmp_path: Path) -> None:

@@ -63,6 +63,18 @@ ENTAILMENT = Head(
     "AutoModelForSequenceClassification",
     "ForSequenceClassification",
 )
+LIKELIHOOD = Head(
+    "bartscore_model",
+    "a sequence-to-sequence model, such as BART",
+    "AutoModelForSeq2SeqLM",
+    "ForConditionalGeneration",
+)
+RATING = Head(
+    "bleurt_model",
+    "a model that rates pairs of texts by one label",
+    "AutoModelForSequenceClassification",
+    "ForSequenceClassification",
+)
 
 
 class Loaded(NamedTuple):
@@ -297,8 +309,8 @@ def _weights(library: Any, folder: Path, place: str, head: Head, config: Any) ->
             )
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise UserError(f"{start}: {' '.join(str(error).split()).rstrip('.')}.") from None
-    # A pooler is a head that vectors of tokens do not go through.
-    if missing := sorted(name for name in about["missing_keys"] if "pooler" not in name):
+    # A pooler is a head that vectors of tokens do not go through; classifiers of whole texts do.
+    if missing := sorted(name for name in about["missing_keys"] if head.suffix or "pooler" not in name):
         raise UserError(f"{start} lacks {missing[0]}.")
     return model.get_encoder() if not head.suffix and config.is_encoder_decoder else model
 

@@ -6,11 +6,15 @@ from pyramidions.scoring.metrics.entailment import Entailment
 from pyramidions.scoring.metrics.entities import Capitalized, Entities
 from pyramidions.scoring.metrics.meteor import Meteor
 from pyramidions.scoring.metrics.of_words import Coverage, Length, Novelty, Repetition
+from pyramidions.scoring.metrics.pairs import BartScore, BartScoreFaithfulness, Bleurt
 from pyramidions.scoring.metrics.rouge import Rouge
 
 __all__ = [
     "ApesSrc",
+    "BartScore",
+    "BartScoreFaithfulness",
     "BertScore",
+    "Bleurt",
     "Capitalized",
     "Coverage",
     "Entailment",

@@ -1,0 +1,176 @@
+"""BARTScore and BLEURT, which models give to pairs of texts."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from pyramidions.scoring.metric import METRICS, Example, Figure, Metric, Rates
+from pyramidions.text.normalization import NORMALISATION, normalize
+
+# torch takes seconds to import: only when it is needed.
+if TYPE_CHECKING:
+    from pyramidions.scoring.encoders.raters import LikelihoodRater
+
+
+class PairMetric(Metric):
+    """What a model gives to pairs of a summary and another text; its figures are not bounded.
+
+    Texts are normalised as for ROUGE: line breaks make no difference.
+
+    Args:
+        model: rates the second text of a pair, given the first.
+    """
+
+    in_workers: ClassVar[bool] = False
+    #: As users call it, and how its figures are computed.
+    name: ClassVar[str]
+    settings: ClassVar[str]
+
+    def __init__(self, model: Rates) -> None:
+        self._model = model
+        self.fit(())
+
+    def fit(self, examples: Iterable[Example]) -> None:
+        """Reset the counts of truncated pairs."""
+        self._truncated = self._pairs = 0
+
+    @abstractmethod
+    def pairs(self, example: Example) -> list[tuple[str, str]]:
+        """Return the pairs of an example, whose texts are normalised."""
+
+    @abstractmethod
+    def combine(self, values: np.ndarray) -> Sequence[float]:
+        """Return the figures of an example, (figures,), by the values of its pairs, (pairs,)."""
+
+    def score(self, examples: Sequence[Example]) -> np.ndarray:
+        """Return the figures of examples: (documents, figures)."""
+        pairs = [self.pairs(_normalised(example)) for example in examples]
+        rated = self._model.rated([pair for of_example in pairs for pair in of_example])
+        self._truncated += rated.truncated
+        self._pairs += len(rated.values)
+        ends = np.cumsum([len(of_example) for of_example in pairs])[:-1]
+        return np.array([self.combine(values) for values in np.split(rated.values, ends)])
+
+    def signature(self) -> str:
+        """Name the model and the settings."""
+        return f"{self.settings} | {self._model.signature()} | normalisation {NORMALISATION}"
+
+    def remarks(self) -> list[str]:
+        """Say how many pairs were truncated."""
+        if not self._truncated:
+            return []
+        return [
+            f"{self.name}: {self._truncated:,} of {self._pairs:,} pairs of texts are longer than the model reads and "
+            "were truncated."
+        ]
+
+
+def _normalised(example: Example) -> Example:
+    references = tuple(map(normalize, example.references))
+    return Example(normalize(example.prediction), references, normalize(example.source or ""))
+
+
+class BartScore(PairMetric):
+    """Mean log-likelihood of the summary's tokens given a reference, of the reference's given the summary, and F.
+
+    BARTScore (Yuan, Neubig and Liu, 2021, section 3.2), in nats a token; F is the arithmetic mean of the two. Of
+    several references the mean counts, as by default in the authors' package.
+
+    Args:
+        model: gives the mean log-likelihood of the second text's tokens.
+    """
+
+    name: ClassVar = "bartscore"
+    settings: ClassVar = "BARTScore | nats a token | mean of references"
+    figures: ClassVar = {
+        "bartscore_precision": Figure("BARTScore precision", bounded=False),
+        "bartscore_recall": Figure("BARTScore recall", bounded=False),
+        "bartscore_f": Figure("BARTScore F", bounded=False),
+    }
+
+    def pairs(self, example: Example) -> list[tuple[str, str]]:
+        """Return each reference and the summary, in both directions."""
+        summary = example.prediction
+        return [pair for reference in example.references for pair in ((reference, summary), (summary, reference))]
+
+    def combine(self, values: np.ndarray) -> Sequence[float]:
+        """Return precision, recall and F."""
+        precision, recall = values.reshape(-1, 2).mean(axis=0)
+        return precision, recall, (precision + recall) / 2
+
+
+class BartScoreFaithfulness(PairMetric):
+    """Mean log-likelihood of the summary's tokens given the document; otherwise as `BartScore`.
+
+    It is a metric of its own, as the other directions do without documents.
+
+    Args:
+        model: gives the mean log-likelihood of the second text's tokens.
+    """
+
+    name: ClassVar = "bartscore_faithfulness"
+    settings: ClassVar = "BARTScore | nats a token | given the document"
+    figures: ClassVar = {"bartscore_faithfulness": Figure("BARTScore faithfulness", bounded=False)}
+    reads_source: ClassVar[bool] = True
+
+    def pairs(self, example: Example) -> list[tuple[str, str]]:
+        """Return the document and the summary."""
+        return [(example.source or "", example.prediction)]
+
+    def combine(self, values: np.ndarray) -> Sequence[float]:
+        """Return the one value."""
+        return [float(values[0])]
+
+
+class Bleurt(PairMetric):
+    """How good people would find the summary beside a reference, as a trained model predicts.
+
+    BLEURT (Sellam, Das and Parikh, 2020). Published models predict ratings of translations, standardised by annotator.
+    Of several references the best counts; the authors' package knows one.
+
+    Args:
+        model: predicts the rating of the second text.
+    """
+
+    name: ClassVar = "bleurt"
+    settings: ClassVar = "BLEURT | best of references"
+    figures: ClassVar = {"bleurt": Figure("BLEURT", bounded=False)}
+
+    def pairs(self, example: Example) -> list[tuple[str, str]]:
+        """Return each reference and the summary."""
+        return [(reference, example.prediction) for reference in example.references]
+
+    def combine(self, values: np.ndarray) -> Sequence[float]:
+        """Return the best."""
+        return [float(values.max())]
+
+
+@METRICS.register("bartscore")
+def bartscore(bartscore_model: str | None = None, device: str = "cpu") -> BartScore:
+    """Load the model."""
+    return BartScore(_likelihoods(bartscore_model, device))
+
+
+@METRICS.register("bartscore_faithfulness")
+def bartscore_faithfulness(bartscore_model: str | None = None, device: str = "cpu") -> BartScoreFaithfulness:
+    """Load the model."""
+    return BartScoreFaithfulness(_likelihoods(bartscore_model, device))
+
+
+@METRICS.register("bleurt")
+def bleurt(bleurt_model: str | None = None, device: str = "cpu") -> Bleurt:
+    """Load the model."""
+    from pyramidions.scoring.encoders.raters import RegressionRater
+
+    return Bleurt(RegressionRater.of(bleurt_model, device))
+
+
+@lru_cache(maxsize=1)
+def _likelihoods(place: str | None, device: str) -> "LikelihoodRater":
+    """Load the model of BARTScore, once for all directions."""
+    from pyramidions.scoring.encoders.raters import LikelihoodRater
+
+    return LikelihoodRater.of(place, device)
