@@ -1,4 +1,4 @@
-"""The commands of the lab: `reproduce` and `report`."""
+"""The commands of the lab: `reproduce`, `report` and `correlate`."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ CHECKOUT = Path(__file__).parents[1]
 
 @click.group(
     cls=Commands,
-    places={"report": "lab.cli:report", "reproduce": "lab.reproduce:reproduce"},
+    places={"correlate": "lab.cli:correlate", "report": "lab.cli:report", "reproduce": "lab.reproduce:reproduce"},
     context_settings=SETTINGS,
 )
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
@@ -42,3 +42,26 @@ def report(out: Path, configs: Path, to: Path | None) -> None:
     for path in written.files:
         click.echo(f"wrote {path}")
     click.echo(written.summary)
+
+
+@click.command(short_help="Say how well metrics agree with people's judgements.")
+@click.argument("scores", type=PATH)
+@click.argument("judgements", type=PATH)
+@click.option("--system", metavar="NAME", help="Whose summaries were judged, as SCORES names it.  [default: the first]")
+def correlate(scores: Path, judgements: Path, system: str | None) -> None:
+    """Correlate the figures of documents with people's judgements: Pearson, Spearman and Kendall.
+
+    SCORES is what `pyramidions score --json` wrote. JUDGEMENTS has an id and any number of ratings for each document: a
+    .jsonl file such as {"id": "a", "informativeness": 4, "errors": 1}, or a .csv file with these names in its first
+    line. Several judgements of a document are averaged. Documents that nobody judged are left out.
+
+    Brackets hold 95% bootstrap intervals over documents. "p" is that of Williams' test, whether Pearson's correlation
+    differs from the strongest one with the same rating.
+
+    \b
+    Example:
+      python -m lab correlate scores.json judgements.csv
+    """
+    from lab.correlate import correlation_report
+
+    click.echo(correlation_report(scores, judgements, system))

@@ -1,0 +1,193 @@
+"""How well figures of summaries agree with people's judgements of them."""
+
+import csv
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.stats import kendalltau, rankdata, t
+
+from lab.tables import markdown, with_interval
+from pyramidions.base.errors import UserError
+from pyramidions.base.strict_json import parse_json
+from pyramidions.files.bounded import read_regular
+from pyramidions.files.lines import read_lines
+from pyramidions.files.progress import progress_bar
+from pyramidions.scoring import FIGURES
+from pyramidions.scoring.scores import SAMPLES, SEED, Estimate
+
+#: With fewer, Williams' test has no degree of freedom.
+FEWEST = 4
+
+
+class DocumentScores(NamedTuple):
+    """The figures of a system, (documents, figures), by ids and names; and what determines them."""
+
+    system: str
+    figures: pd.DataFrame
+    signature: str
+
+
+def correlation_report(scores: Path, judgements: Path, system: str | None = None) -> str:
+    """Return the correlations of figures with ratings as a table in Markdown, and how to read it.
+
+    Args:
+        scores: a file that `pyramidions score --json` wrote.
+        judgements: a .jsonl or .csv file of ids and ratings.
+        system: of the scores; the first where it is None.
+
+    Raises:
+        UserError: a file is missing or damaged; it knows no such system; a judged document has no scores; there are
+            fewer than `FEWEST`; or a rating is the same for all.
+    """
+    found, ratings = read_scores(scores, system), read_judgements(judgements)
+    if missing := [name for name in ratings.index if name not in found.figures.index]:
+        raise UserError(
+            f"{judgements} must judge documents of {scores}, but {len(missing)} of {len(ratings)} have no scores there "
+            f"({missing[0]!r} first)."
+        )
+    if len(ratings) < FEWEST:
+        raise UserError(f"{judgements} must judge at least {FEWEST} documents, but judges {len(ratings)}.")
+    for name, values in ratings.items():
+        if np.ptp(values) == 0:
+            raise UserError(f"A rating must differ between documents, but {name} is {values.iloc[0]:g} for all.")
+    return "\n\n".join(
+        [
+            markdown(correlations(found.figures.loc[ratings.index], ratings)),
+            f"n = {len(ratings)} documents, summaries of {found.system}. Brackets hold 95% bootstrap intervals. p: "
+            "Williams' test of Pearson's correlation against the strongest one, two-sided. A figure that is the same "
+            "for all documents has no correlation.",
+            found.signature,
+        ]
+    )
+
+
+def read_scores(path: Path, system: str | None = None) -> DocumentScores:
+    """Read the figures of a system, the first where it is None, from what `pyramidions score --json` wrote.
+
+    Raises:
+        UserError: the file is missing or damaged, or knows no such system.
+    """
+    try:
+        found = parse_json(read_regular(path))
+        documents = {str(each["id"]): each for each in found["documents"]}
+        figures = {
+            name: pd.DataFrame([each[name] for each in documents.values()], index=list(documents), dtype=float)
+            for name in found["systems"]
+        }
+        first, signature = next(iter(figures)), str(found["signature"])
+    except FileNotFoundError:
+        raise UserError(f"The scores {path} do not exist.") from None
+    except (ValueError, KeyError, TypeError, AttributeError, StopIteration, IsADirectoryError):
+        raise UserError(f"{path} must be as written by `pyramidions score --json`.") from None
+    name = first if system is None else system
+    if name not in figures:
+        raise UserError(f"--system must be one of {', '.join(figures)}, but is {name!r}.")
+    return DocumentScores(name, figures[name], signature)
+
+
+def read_judgements(path: Path) -> pd.DataFrame:
+    """Read ratings, (documents, ratings), by ids and names; several judgements of a document are averaged.
+
+    Raises:
+        UserError: the file is missing, is neither .jsonl nor .csv, or has a judgement that is not as described.
+    """
+    if (ending := path.suffix.lower()) not in (".jsonl", ".csv"):
+        raise UserError(f"Judgements must be a .jsonl or .csv file, but are {path}.")
+    # Spreadsheets write a mark in front.
+    lines = [line.removeprefix("\ufeff") for line in read_lines(path) if line.strip()]
+    ids, rows = [], []
+    for number, judgement in enumerate(csv.DictReader(lines) if ending == ".csv" else lines, 1):
+        try:
+            record: Any = parse_json(judgement) if isinstance(judgement, str) else judgement
+            ids.append(str(record.pop("id")))
+            rows.append({name: float(value) for name, value in record.items()})
+            if not rows[-1] or rows[-1].keys() != rows[0].keys() or not all(map(math.isfinite, rows[-1].values())):
+                raise ValueError
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise UserError(
+                f"{path}, judgement {number}: each must have an id and numbers, the same ratings as the first."
+            ) from None
+    return pd.DataFrame(rows, index=ids).groupby(level=0, sort=False).mean()
+
+
+def correlations(figures: pd.DataFrame, ratings: pd.DataFrame) -> pd.DataFrame:
+    """Return one line a rating and figure, as text.
+
+    Args:
+        figures: (documents, figures).
+        ratings: (documents, ratings) of the same documents; none is the same for all.
+    """
+    n = len(ratings)
+    draws = np.random.default_rng(SEED).integers(0, n, (SAMPLES, n))
+    lines = []
+    with progress_bar("correlating", len(ratings.columns) * len(figures.columns), "pairs") as bar:
+        for rating, judged in ratings.items():
+            pearson = figures.loc[:, figures.nunique() > 1].corrwith(judged)
+            best = pearson.abs().idxmax() if len(pearson) else None
+            for figure, scored in figures.items():
+                cells = {"p": ""}
+                if figure in pearson:
+                    cells = {
+                        head: with_interval(*_estimate(of, scored.to_numpy(), judged.to_numpy(), draws), 2)
+                        for head, of in _CORRELATIONS.items()
+                    }
+                    p = williams_p(pearson[best], pearson[figure], scored.corr(figures[best]), n)
+                    cells["p"] = "strongest" if figure == best else f"{p:.3f}" if p >= 0.001 else "< 0.001"
+                label = FIGURES[figure].label if figure in FIGURES else figure
+                lines.append({"rating": rating, "figure": label, **cells})
+                bar.update()
+    return pd.DataFrame(lines)
+
+
+def _pearson(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the correlation of each row: (rows, documents) -> (rows,)."""
+    x, y = (values - values.mean(axis=1, keepdims=True) for values in (x, y))
+    found: np.ndarray = (x * y).sum(axis=1) / np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
+    return found
+
+
+def _spearman(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return _pearson(rankdata(x, axis=1), rankdata(y, axis=1))
+
+
+def _kendall(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.array([kendalltau(*pair, method="asymptotic").statistic for pair in zip(x, y, strict=True)])
+
+
+_CORRELATIONS = {"Pearson": _pearson, "Spearman": _spearman, "Kendall": _kendall}
+
+
+def _estimate(
+    of: Callable[[np.ndarray, np.ndarray], np.ndarray], scored: np.ndarray, judged: np.ndarray, draws: np.ndarray
+) -> Estimate:
+    """Return a correlation and its 95% percentile bootstrap interval; it leaves out draws of equal values."""
+    x, y = scored[draws], judged[draws]
+    differ = (np.ptp(x, axis=1) > 0) & (np.ptp(y, axis=1) > 0)
+    low, high = np.percentile(of(x[differ], y[differ]), [2.5, 97.5])
+    return Estimate(float(of(scored[None], judged[None])[0]), float(low), float(high))
+
+
+def williams_p(one: float, other: float, between: float, n: int) -> float:
+    """Return the two-sided p-value of Williams' test (Williams, 1959) that two figures correlate equally with a rating.
+
+    As Graham and Baldwin (2014, section 4) have it. Correlations are compared by strength: the test turns each figure
+    around that falls with the rating.
+
+    Args:
+        one: Pearson's correlation of a figure with the rating.
+        other: that of another figure.
+        between: that of the two figures.
+        n: number of documents, at least 4.
+    """
+    between *= math.copysign(1, one) * math.copysign(1, other)
+    one, other = abs(one), abs(other)
+    # Figures that say the same differ in rounding only.
+    if one == other or 1 - between < 1e-12:
+        return 1.0
+    determinant = max(0.0, 1 - one**2 - other**2 - between**2 + 2 * one * other * between)
+    spread = 2 * determinant * (n - 1) / (n - 3) + (one + other) ** 2 / 4 * (1 - between) ** 3
+    return float(2 * t.sf(abs(one - other) * math.sqrt((n - 1) * (1 + between) / spread), n - 3))
