@@ -1,9 +1,10 @@
-"""BERTScore and MoverScore equal their packages where these are installed.
+"""BERTScore, MoverScore and BARTScore equal their packages where these are installed.
 
 They are no dependency: `pip install --target FOLDER --no-deps bert-score==0.3.13 moverscore==1.0.3 pyemd`, and FOLDER
 on PYTHONPATH. Neither runs as it is. bert-score overflows on a tokenizer without a length, and transformers 5 ignores
 the space that it asks for in front of a text of RoBERTa: its tokenizer is made here. moverscore puts a model onto a GPU
 when it is imported, by names that libraries no longer have; these names are stand-ins here, and its sums are its own.
+BARTScore is no package: bart_score.py of github.com/neulab/BARTScore in FOLDER will do.
 """
 
 import importlib.util
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_encoders import save_bert, save_roberta, transformers
+from small_encoders import save_bert, save_encoder_decoder, save_roberta, transformers
 from small_tokenizers import SENTENCES
 
 from pyramidions.scoring import METRICS, Example
@@ -53,6 +54,21 @@ def test_bertscore_equals_bert_score(tmp_path: Path, monkeypatch: pytest.MonkeyP
     examples = [Example(summary, tuple(group)) for summary, group in zip(SUMMARIES, groups, strict=True)]
     metric.fit(examples)
     close(metric.score(examples), torch.stack(theirs, dim=-1).numpy())
+
+
+def test_bartscore_equals_the_authors_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = pytest.importorskip("bart_score", reason="bart_score.py is not on PYTHONPATH")
+    folder = save_encoder_decoder(tmp_path)
+    # It reads vocab.json and merges.txt, which the small tokenizer does not have.
+    monkeypatch.setattr(program, "BartTokenizer", transformers.AutoTokenizer)
+    scorer = program.BARTScorer(device="cpu", checkpoint=folder, max_length=64)
+    summaries, references = [*SUMMARIES, "", "bees " * 60], [*REFERENCES, *SENTENCES[:2]]
+    groups = [[reference, SENTENCES[n % 6]] for n, reference in enumerate(references)]
+    precision = [np.mean(scorer.score(group, [text] * 2)) for text, group in zip(summaries, groups, strict=True)]
+    recall = scorer.multi_ref_score(summaries, groups)
+    metric = METRICS.build("bartscore", {}, bartscore_model=folder)
+    examples = [Example(summary, tuple(group)) for summary, group in zip(summaries, groups, strict=True)]
+    close(100 * metric.score(examples)[:, :2], np.stack([precision, recall], axis=1))
 
 
 class Runs:

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_encoders import TEXTS, randomized, save_byte_level, transformers
-from small_tokenizers import bart
+from small_encoders import ENCODER_DECODERS, TEXTS, save_encoder_decoder, transformers
 from tables import for_each
 
 from pyramidions.base.errors import UserError
@@ -14,35 +13,12 @@ from pyramidions.scoring import METRICS, Example, Metric, MetricOptions
 from pyramidions.scoring.examples import Examples
 from pyramidions.scoring.scores import metrics_of, score_documents
 
-SHAPE = {"d_model": 16, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "encoder_layers": 2, "decoder_layers": 2}
-HEADS = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
-ENDS = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2}
-FAMILIES: dict[str, dict[str, Any]] = {
-    "Bart": {**SHAPE, **HEADS, "max_position_embeddings": 64},
-    "T5": {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2},
-    "LED": {
-        **SHAPE,
-        **HEADS,
-        "attention_window": 8,
-        "max_encoder_position_embeddings": 64,
-        "max_decoder_position_embeddings": 16,
-    },
-}
 DOCUMENT = " ".join(TEXTS)
 EXAMPLES = [
     Example(TEXTS[0], (TEXTS[1], TEXTS[2]), DOCUMENT),
     Example("Bees.", (TEXTS[0],), "Bees fly."),
     Example("", (TEXTS[2],), DOCUMENT),
 ]
-
-
-def saved(folder: Path, family: str = "Bart", **settings: Any) -> str:
-    tokenizer = bart()
-    size = {"vocab_size": tokenizer.get_vocab_size()}
-    config = getattr(transformers, f"{family}Config")(**{**FAMILIES[family], **ENDS, **size, **settings})
-    randomized(getattr(transformers, f"{family}ForConditionalGeneration")(config)).save_pretrained(folder)
-    save_byte_level(folder, tokenizer)
-    return str(folder)
 
 
 def metric(folder: str, name: str = "bartscore") -> Metric:
@@ -79,9 +55,10 @@ def released(folder: str, given: list[str], texts: list[str]) -> list[float]:
     return (-losses.sum(dim=1) / written.attention_mask.sum(dim=1)).tolist()  # type: ignore[no-any-return]
 
 
-@for_each("family", FAMILIES)
+@for_each("family", ENCODER_DECODERS)
 def test_it_is_the_mean_log_likelihood_of_each_token_after_the_others(family: str, tmp_path: Path) -> None:
-    folder, short = saved(tmp_path / family, family), Example("Bees fly.", ("A fox reads.",), "The fox reads fast.")
+    folder = save_encoder_decoder(tmp_path / family, family)
+    short = Example("Bees fly.", ("A fox reads.",), "The fox reads fast.")
     precision = likelihood(folder, "A fox reads.", "Bees fly.")
     recall = likelihood(folder, "Bees fly.", "A fox reads.")
     (found,) = metric(folder).score([short])
@@ -91,7 +68,7 @@ def test_it_is_the_mean_log_likelihood_of_each_token_after_the_others(family: st
 
 
 def test_it_equals_the_arithmetic_of_the_authors_package(tmp_path: Path) -> None:
-    folder = saved(tmp_path)
+    folder = save_encoder_decoder(tmp_path)
     given, texts = [TEXTS[2], TEXTS[0], "Bees fly.", DOCUMENT[:60].strip()], [TEXTS[1], "Bees fly.", TEXTS[0], ""]
     examples = [Example(text, (one,)) for one, text in zip(given, texts, strict=True)]
     found = metric(folder).score(examples)
@@ -101,7 +78,7 @@ def test_it_equals_the_arithmetic_of_the_authors_package(tmp_path: Path) -> None
 
 
 def test_of_several_references_the_mean_counts(tmp_path: Path) -> None:
-    made = metric(saved(tmp_path))
+    made = metric(save_encoder_decoder(tmp_path))
     (found,) = made.score([Example("Bees fly.", tuple(TEXTS[:2]))])
     alone = made.score([Example("Bees fly.", (text,)) for text in TEXTS[:2]])
     np.testing.assert_allclose(found, alone.mean(axis=0), atol=1e-5)
@@ -109,7 +86,7 @@ def test_of_several_references_the_mean_counts(tmp_path: Path) -> None:
 
 @for_each("name", ["bartscore", "bartscore_faithfulness"])
 def test_other_documents_and_padding_change_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = metric(saved(tmp_path), name)
+    made = metric(save_encoder_decoder(tmp_path), name)
     together, alone = made.score(EXAMPLES), np.concatenate([made.score([example]) for example in EXAMPLES])
     np.testing.assert_allclose(together, alone, atol=1e-5)
     monkeypatch.setattr("pyramidions.scoring.encoders.loading._TOKENS", 70)
@@ -117,7 +94,7 @@ def test_other_documents_and_padding_change_nothing(name: str, tmp_path: Path, m
 
 
 def test_an_empty_summary_gets_the_likelihood_of_its_marks_alone(tmp_path: Path) -> None:
-    folder = saved(tmp_path)
+    folder = save_encoder_decoder(tmp_path)
     (found,) = metric(folder, "bartscore_faithfulness").score([Example(" \n", ("",), "Bees fly.")])
     model, _ = loaded(folder)
     with torch.no_grad():
@@ -128,13 +105,13 @@ def test_an_empty_summary_gets_the_likelihood_of_its_marks_alone(tmp_path: Path)
 
 
 def test_line_breaks_make_no_difference(tmp_path: Path) -> None:
-    made = metric(saved(tmp_path))
+    made = metric(save_encoder_decoder(tmp_path))
     one, other = made.score([Example("Bees fly.\nFoxes read.", ("a\n b",)), Example("Bees fly. Foxes read.", ("a b",))])
     assert one.tolist() == other.tolist()
 
 
 def test_long_texts_are_truncated_and_counted(tmp_path: Path) -> None:
-    folder = saved(tmp_path)
+    folder = save_encoder_decoder(tmp_path)
     made, long = metric(folder, "bartscore_faithfulness"), " ".join([DOCUMENT] * 3)
     found = made.score([Example("Bees fly.", ("",), long), Example("Bees fly.", ("",), "Bees.")])
     model, tokenizer = loaded(folder)
@@ -151,7 +128,7 @@ def test_long_texts_are_truncated_and_counted(tmp_path: Path) -> None:
 
 
 def test_a_decoder_that_reads_less_than_its_encoder_gets_as_much_as_it_reads(tmp_path: Path) -> None:
-    folder = saved(tmp_path, "LED")
+    folder = save_encoder_decoder(tmp_path, "LED")
     made, (_, tokenizer) = metric(folder), loaded(folder)
     ids = tokenizer(DOCUMENT).input_ids
     # The encoder reads it whole.
@@ -164,19 +141,19 @@ def test_a_decoder_that_reads_less_than_its_encoder_gets_as_much_as_it_reads(tmp
 
 
 def test_both_metrics_share_one_model(tmp_path: Path) -> None:
-    folder = saved(tmp_path)
+    folder = save_encoder_decoder(tmp_path)
     one, other = (metric(folder, name) for name in ("bartscore", "bartscore_faithfulness"))
     assert vars(one)["_model"] is vars(other)["_model"]
 
 
 def test_a_signature_names_the_model_and_the_unit(tmp_path: Path) -> None:
-    signature = metric(saved(tmp_path / "small")).signature()
+    signature = metric(save_encoder_decoder(tmp_path / "small")).signature()
     assert signature.startswith("BARTScore | nats a token | mean of references | small sha256:")
     assert "at most 64 tokens" in signature
 
 
 def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:
-    folder = saved(tmp_path)
+    folder = save_encoder_decoder(tmp_path)
     config = tmp_path / "config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "architectures": ["BartModel"]}))
     with pytest.raises(UserError) as error:
@@ -186,7 +163,7 @@ def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_tokenizer_that_does_not_end_texts_is_refused(tmp_path: Path) -> None:
-    folder, tokenizer = saved(tmp_path), tmp_path / "tokenizer.json"
+    folder, tokenizer = save_encoder_decoder(tmp_path), tmp_path / "tokenizer.json"
     tokenizer.write_text(json.dumps({**json.loads(tokenizer.read_text()), "post_processor": None}))
     (tmp_path / "tokenizer_config.json").write_text(
         json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": "<pad>"})
@@ -197,7 +174,7 @@ def test_a_tokenizer_that_does_not_end_texts_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_remark_says_what_an_empty_summary_gets(tmp_path: Path) -> None:
-    metrics = metrics_of(["rouge", "bartscore"], MetricOptions(bartscore_model=saved(tmp_path)))
+    metrics = metrics_of(["rouge", "bartscore"], MetricOptions(bartscore_model=save_encoder_decoder(tmp_path)))
     told = score_documents(Examples(["", "a"], [("a",), ("a",)]), metrics).remarks
     assert told == (
         "1 of 2 summaries is empty and gets the worst of each figure: 0, or 100 if lower is better. Figures without a "

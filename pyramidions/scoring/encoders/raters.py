@@ -91,9 +91,9 @@ class LikelihoodRater(Rater):
             attention_mask=read["attention_mask"],
             decoder_input_ids=model.prepare_decoder_input_ids_from_labels(labels),
         ).logits
-        # (texts, tokens, vocabulary) -> (texts, tokens)
-        losses = cross_entropy(logits.transpose(1, 2), labels, ignore_index=_IGNORED, reduction="none")
-        return -losses.sum(dim=1) / written["attention_mask"].sum(dim=1)
+        # (texts, tokens, vocabulary) -> (texts * tokens,) -> (texts, tokens)
+        losses = cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=_IGNORED, reduction="none")
+        return -losses.view_as(labels).sum(dim=1) / written["attention_mask"].sum(dim=1)
 
 
 class RegressionRater(Rater):
