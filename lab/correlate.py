@@ -174,7 +174,7 @@ def _estimate(
 def williams_p(one: float, other: float, between: float, n: int) -> float:
     """Return the two-sided p-value of Williams' test (Williams, 1959) that two figures correlate equally with a rating.
 
-    As Graham and Baldwin (2014, section 4) have it. Correlations are compared by strength: the test turns each figure
+    As Graham and Baldwin (2014) have it. Correlations are compared by strength: the test turns each figure
     around that falls with the rating.
 
     Args:
