@@ -163,6 +163,97 @@ def summscreen_of_release(folder: Path) -> None:
             write(folder / place / f"{source}_anonymize_{split}.json", lines([row]))
 
 
+def govreport_aspects(folder: Path) -> None:
+    """Write reports of GAO as in the authors' dataset, with sections in sections, and one of CRS beside them."""
+    for split in ("train", "valid", "test"):
+        inner = {"section_title": "Background", "paragraphs": [f"A {split}  fund."], "subsections": []}
+        row = {
+            "id": f"GAO-{split}",
+            "title": "Funds",
+            "report": [{"section_title": "Letter", "paragraphs": ["We audited."], "subsections": [inner]}],
+            "highlight": [
+                {"section_title": "Why GAO Did This Study ", "paragraphs": ["Congress asked.", "It did so in May."]},
+                {"section_title": "What GAO Found", "paragraphs": ["Money is short."]},
+                {"section_title": "What GAO Recommends", "paragraphs": []},
+            ],
+        }
+        write(folder / "data" / f"gao_{split}.jsonl", lines([row]))
+        write(folder / "data" / f"crs_{split}.jsonl", lines([{"id": "R1", "reports": {}, "summary": []}]))
+
+
+def booksum_books(folder: Path) -> None:
+    """Write books as on the hub."""
+    tables(folder, "book", "summary", ("train", "validation", "test"))
+
+
+def hmnet(folder: Path) -> None:
+    """Write the meetings of AMI and ICSI as in the repository of HMNet, a file each, with tags of words."""
+    for name, role, speaker in (("AMI", "PM", "B"), ("ICSI", "Grad", "C")):
+        for split in ("train", "dev", "test"):
+            for number in (0, 1):
+                turn = {"speaker": speaker, "role": role, "utt": {"word": ["Good", "day", "."], "pos_id": [1, 2, 3]}}
+                other = {"speaker": "A", "role": role, "utt": {"word": [f"{split}-{number}", "?"], "pos_id": [1, 3]}}
+                row = {"id": f"{name}-{split}-{number}", "meeting": [turn, other], "summary": ["They met .", "Twice ."]}
+                path = folder / "meeting_summarization" / f"{name}_proprec" / split / f"split_{number}.jsonl.gz"
+                write(path, gzip.compress(lines([row]), mtime=0))
+
+
+def mediasum(folder: Path) -> None:
+    """Write interviews as on the hub."""
+    for split in ("train", "validation", "test"):
+        row = {"id": f"NPR-{split}", "summary": "They talk.", "title": "News", "date": "2008-06-10"}
+        turns = {"speaker": ["ALEX COHEN, host", "ALEX COHEN, host"], "utt": ["This is  Day\nto Day.", f"Now {split}."]}
+        write(folder / f"{split}.json", lines([row | turns]))
+
+
+def dialogues(folder: Path) -> None:
+    """Write dialogues as on the hub, with further files and columns; their rows have line breaks in quotes."""
+    for split in ("train", "validation", "test", "holdout"):
+        texts = [f"#Person1#: Is this {split}?\r\n#Person2#: Yes.", "A: Hi"]
+        rows = [f'{number},"{text}",Short.,greeting' for number, text in enumerate(texts, 7)]
+        write(folder / f"{split}.csv", "\n".join(["id,dialogue,summary,topic", *rows, ""]).encode())
+
+
+def cnn_dailymail(folder: Path) -> None:
+    """Write news as on the hub, in two versions."""
+    for version in ("1.0.0", "3.0.0"):
+        for split in ("train", "validation", "test"):
+            row = {"article": f"News of {version} {split}.", "highlights": "News .\nMore .", "id": f"0001d1{split}"}
+            parquet(folder / version / f"{split}-00000-of-00001.parquet", [row])
+
+
+def newsroom(folder: Path) -> None:
+    """Write news as in the release, with their density."""
+    for split in ("train", "dev", "test"):
+        row = {"text": f"News of {split}.", "summary": "News.", "title": "New", "density": 2.5, "density_bin": "mixed"}
+        write(folder / "release" / f"{split}.jsonl.gz", gzip.compress(lines([row])))
+
+
+def multi_news(folder: Path) -> None:
+    """Write news as on the hub: articles on an event in a line, and their summary in a line of another file."""
+    for split in ("train", "val", "test"):
+        write(folder / "data" / f"{split}.src.cleaned", f"One {split}. NEWLINE_CHAR End. ||||| Two.\nThree.\n".encode())
+        write(folder / "data" / f"{split}.tgt", f"\u2013 All {split} news.\n\u2013 No news.\n".encode())
+
+
+def scisummnet(folder: Path) -> None:
+    """Write papers as in the release, each with a folder of its own."""
+    for number in range(1, 41):
+        name = f"A00-{number:04}"
+        paper = f"""<PAPER>
+  <S sid="0">Parsing &amp; Tagging</S>
+  <ABSTRACT><S sid="1" ssid="1">We tag.</S></ABSTRACT>
+  <SECTION title="1 Introduction" number="1">
+    <S sid="2" ssid="1">Tags of paper {number}.</S><S sid="3" ssid="2" /><S sid="4" ssid="3">A &lt; B.</S>
+  </SECTION>
+  <SECTION title="2 End" number="2"><S sid="5" ssid="1">The end.</S></SECTION>
+</PAPER>"""
+        write(folder / "top1000_complete" / name / "Documents_xml" / f"{name}.xml", paper.encode())
+        write(folder / "top1000_complete" / name / "citing_sentences_annotated.json", b"[]")
+        summary = "Parsing And Tagging\nWe tag.\nIt was cited.\n"
+        write(folder / "top1000_complete" / name / "summary" / f"{name}.gold.txt", summary.encode())
+
+
 SHAPES: dict[str, Callable[[Path], None]] = {
     "arxiv": papers,
     "pubmed": papers,
@@ -172,4 +263,16 @@ SHAPES: dict[str, Callable[[Path], None]] = {
     "qmsum": qmsum,
     "booksum": booksum,
     "summscreen": summscreen,
+    "govreport_aspects": govreport_aspects,
+    "booksum_books": booksum_books,
+    "ami": hmnet,
+    "icsi": hmnet,
+    "mediasum": mediasum,
+    "samsum": dialogues,
+    "dialogsum": dialogues,
+    "cnn_dailymail": cnn_dailymail,
+    "xsum": dialogues,
+    "newsroom": newsroom,
+    "multi_news": multi_news,
+    "scisummnet": scisummnet,
 }

@@ -37,6 +37,12 @@ def _file(name: str) -> Any:
     type=PATH,
     help="Files of a known corpus on this machine, a folder or a .zip file, instead of those on the hub.",
 )
+@click.option(
+    "--aspects",
+    is_flag=True,
+    help="With govreport: one document for each part of GAO's highlights. Its title, such as What GAO Found, is the "
+    "query.",
+)
 @click.option("--out", required=True, type=PATH, help="Data folder to make.")
 @click.option(
     "--vocab-size",
@@ -103,6 +109,7 @@ def prepare(
     valid: str | None,
     test: str | None,
     release: Path | None,
+    aspects: bool,
     out: Path,
     tokenizer: Path | None,
     labels: bool,
@@ -116,8 +123,9 @@ def prepare(
     """Turn documents into a data folder for fairseq.
 
     INPUT is a folder with train, valid and test files, a Hugging Face dataset, by name or as a folder, or a known
-    corpus: arxiv, pubmed, govreport, billsum, bigpatent, qmsum, booksum or summscreen. The source, licence and size of
-    a known corpus are shown before anything is fetched. With --release, its files are read from this machine.
+    corpus: arxiv, pubmed, govreport, billsum, bigpatent, qmsum, booksum, booksum_books, summscreen, ami, icsi,
+    mediasum, samsum, dialogsum, cnn_dailymail, xsum, newsroom, multi_news or scisummnet. The source, licence and size
+    of a known corpus are shown before anything is fetched. With --release, its files are read from this machine.
 
     Files end in .jsonl, .jsonl.gz, .jsonl.xz or .parquet. JSON lines in .txt files are read too, and val.* is
     the valid split, as in the arXiv and PubMed release. The data folder holds the tokenizer, the
@@ -138,6 +146,7 @@ def prepare(
       pyramidions prepare data/sample --out prepared --vocab-size 4000
       pyramidions prepare --train a.jsonl --valid b.jsonl --test c.jsonl.gz --out prepared
       pyramidions prepare govreport --out prepared
+      pyramidions prepare govreport --aspects --out prepared
       pyramidions prepare bigpatent --config d --out prepared
       pyramidions prepare qmsum --release QMSum --out prepared
       pyramidions prepare owner/dataset --source-field text --target-field summary --out prepared
@@ -158,6 +167,10 @@ def prepare(
         done = prepare_characters(out, input, files, characters, **read, workers=workers, overwrite=overwrite)
         click.echo(done)
         return
+    if aspects:
+        if input != "govreport":
+            raise UserError(f"--aspects is an option of govreport, but INPUT is {input or 'not given'}.")
+        input = "govreport_aspects"
     vocabulary = {field.name: options.pop(field.name) for field in fields(Settings) if field.name in options}
     inputs = find_inputs(input, files, release, **options)
     pairings = pairing.pairings(list(inputs.corpora))

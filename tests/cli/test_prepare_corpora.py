@@ -72,6 +72,15 @@ def test_the_facts_come_before_the_documents_are_read(tmp_path: Path) -> None:
                 "  download: about 50 MB, if it is not in the cache",
             ],
         ),
+        (
+            ("govreport", "--aspects"),
+            [
+                "govreport_aspects (Huang et al. 2021): from launch/gov_report on the Hugging Face hub",
+                "  licence: CC BY 4.0",
+                "  reports, a document for each aspect: 11,005 train; 612 valid; 611 test",
+                "  download: about 791 MB, if it is not in the cache",
+            ],
+        ),
     ],
 )
 def test_the_facts_are_those_of_the_configuration(
@@ -110,6 +119,15 @@ def test_the_data_folder_remembers_the_corpus(tmp_path: Path) -> None:
     }
     # The folder of the same name, which was made here, is no input.
     assert "up to date" in prepare(*words).output
+
+
+def test_aspects_of_reports_are_queries(tmp_path: Path) -> None:
+    SHAPES["govreport_aspects"](tmp_path / "release")
+    done = prepare("govreport", "--aspects", "--release", "release", "--out", "aspects")
+    assert done.exit_code == 0, done.stderr
+    assert manifest("aspects")["settings"]["corpus"]["name"] == "govreport_aspects"  # type: ignore[index]
+    queries = [json.loads(line)["id"] for line in (Path("aspects") / "test.references.jsonl").read_text().splitlines()]
+    assert queries == ["GAO-test/1", "GAO-test/2"] and manifest("aspects")["settings"]["queries"] is True  # type: ignore[index]
 
 
 def test_a_folder_of_documents_wins_over_the_corpus_of_its_name(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pyramidions.data.corpora.pairs import ReadPair
 from pyramidions.documents.record_fields import FieldNames
 from pyramidions.documents.records import Record
 
@@ -28,6 +29,8 @@ class Form:
         fetched: names of the files to fetch from the hub; none if Hugging Face datasets reads what is there.
         documents: makes documents of a record, where a record is not one.
         columns: that a record must have; those of the fields if empty.
+        summaries: pattern of the files of summaries, where those lie apart; they begin with the same name before a dot.
+        pairs: reads a file of documents and that of their summaries.
     """
 
     fields: FieldNames
@@ -39,6 +42,8 @@ class Form:
     fetched: tuple[str, ...] = ()
     documents: Callable[[Record], Iterator[Record]] | None = None
     columns: tuple[str, ...] = ()
+    summaries: str = ""
+    pairs: ReadPair | None = None
 
     @property
     def is_tables(self) -> bool:
@@ -69,6 +74,7 @@ class KnownCorpus:
         hub: OWNER/NAME on the Hugging Face hub.
         download: bytes that are fetched from there, about.
         held_out: share of the train documents that become the valid split, where there is none.
+        counted: what the sizes count.
     """
 
     name: str
@@ -80,6 +86,7 @@ class KnownCorpus:
     hub: str | None = None
     download: int = 0
     held_out: float = 0.0
+    counted: str = "documents"
 
     @property
     def configs(self) -> list[str]:
@@ -93,7 +100,7 @@ def facts(corpus: KnownCorpus, config: str, release: Path | None) -> list[str]:
     return [
         f"{named} ({corpus.paper}): from {_place(corpus, release)}",
         f"  licence: {corpus.licence}",
-        f"  documents: {_documents(corpus, config, release)}",
+        f"  {corpus.counted}: {_documents(corpus, config, release)}",
         f"  download: {_download(corpus, release)}",
     ]
 

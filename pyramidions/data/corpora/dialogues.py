@@ -7,6 +7,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.documents.records import Record
 
 _TURNS, _GENERAL, _SPECIFIC = MEETING_COLUMNS = ("meeting_transcripts", "general_query_list", "specific_query_list")
+INTERVIEW_COLUMNS = ("speaker", "utt")
 
 
 def questions_of_meeting(record: Record) -> Iterator[Record]:
@@ -24,6 +25,40 @@ def questions_of_meeting(record: Record) -> Iterator[Record]:
     for number, (query, answer) in enumerate(queries, 1):
         value = {"id": f"{record.number}/{number}", "source": meeting, "target": answer, "query": query}
         yield record._replace(value=value, place=f"{record.place}, query {number}")
+
+
+def turns_of_meeting(record: Record) -> Iterator[Record]:
+    """Yield the record of a meeting of AMI or ICSI, a line for each turn: `role speaker: words`.
+
+    Raises:
+        UserError: a turn is not as in the release of HMNet.
+    """
+    try:
+        turns = [(turn["role"], turn["speaker"], turn["utt"]["word"]) for turn in record.value["meeting"]]
+        meeting = "\n".join(f"{role} {speaker}: {' '.join(words)}" for role, speaker, words in turns)
+    except (KeyError, TypeError):
+        raise UserError(
+            f"{record.place}: the field 'meeting' must be a list of turns with `role`, `speaker` and, in `utt`, a list "
+            "`word`."
+        ) from None
+    yield record._replace(value=record.value | {"meeting": meeting})
+
+
+def turns_of_interview(record: Record) -> Iterator[Record]:
+    """Yield the record of an interview of MediaSum, a line for each turn: `speaker: text`.
+
+    Raises:
+        UserError: it does not have a speaker for each text.
+    """
+    speakers, texts = (record.value[name] for name in INTERVIEW_COLUMNS)
+    try:
+        turns = [f"{speaker}: {' '.join(text.split())}" for speaker, text in zip(speakers, texts, strict=True)]
+    except (AttributeError, TypeError, ValueError):
+        raise UserError(
+            f"{record.place}: the fields 'speaker' and 'utt' must be lists of texts, and have as many entries as each "
+            "other."
+        ) from None
+    yield record._replace(value=record.value | {"utt": "\n".join(turns)})
 
 
 def join_subwords(record: Record) -> Iterator[Record]:

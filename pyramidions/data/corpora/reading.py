@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.corpora.core import TABLES, Form, KnownCorpus
+from pyramidions.data.corpora.pairs import Pair, open_pairs
 from pyramidions.data.corpora.release import ARCHIVE, ReleaseFile, release_files
 from pyramidions.data.folder import SPLITS
 from pyramidions.data.ids import id_hash
@@ -129,15 +130,27 @@ def _matching(files: list[ReleaseFile], form: Form, config: str, place: Path | H
     for split, name in form.splits.items():
         # Only BigPatent joins its configurations, each a letter.
         pattern = form.files.format(split=name, config="?" if config == "all" else config)
-        of_split = [file.lines for file in files if file.matches(pattern)]
-        names = [file.name for file in of_split]
+        of_split = [file for file in files if file.matches(pattern)]
+        names = [file.lines.name for file in of_split]
         if len(names) > 1 and not form.in_parts:
             raise UserError(f"{place} must hold one {split} split, but holds {' and '.join(names[:2])}.")
         if form.is_tables and (packed := [each for each in names if not _is_plain_table(each)]):
             raise UserError(f"{packed[0]} must be unpacked: tables are read from files of their own.")
-        if names:
-            found[split] = partial(open_tables, names) if form.is_tables else partial(open_lines, of_split)
+        if form.is_tables and names:
+            found[split] = partial(open_tables, names)
+        elif form.pairs and names:
+            summaries = [file for file in files if file.matches(form.summaries.format(split=name))]
+            found[split] = partial(open_pairs, _paired(of_split, summaries), form.pairs)
+        elif names:
+            found[split] = partial(open_lines, [file.lines for file in of_split])
     return found
+
+
+def _paired(documents: list[ReleaseFile], summaries: list[ReleaseFile]) -> list[Pair]:
+    by_stem = {summary.stem: summary.lines for summary in summaries}
+    if missing := [document.lines.name for document in documents if document.stem not in by_stem]:
+        raise UserError(f"The release must hold a summary of {missing[0]}, but holds none.")
+    return [(document.lines, by_stem[document.stem]) for document in documents]
 
 
 def _is_plain_table(name: str) -> bool:

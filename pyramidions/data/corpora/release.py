@@ -24,6 +24,11 @@ class ReleaseFile(NamedTuple):
     path: str
     lines: LinesFile
 
+    @property
+    def stem(self) -> str:
+        """The name before its first dot."""
+        return PurePosixPath(self.path).name.partition(".")[0]
+
     def matches(self, pattern: str) -> bool:
         """Return whether the path is one of a pattern, in which `*` also stands for slashes."""
         return fnmatchcase(f"/{self.path}", pattern)

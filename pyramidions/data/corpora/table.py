@@ -1,7 +1,7 @@
 """The corpora that users name: one entry each.
 
 Counts and columns are those of the data cards on the hub and of the releases; sizes are those of the files there, but
-for PubMed and SummScreen, whose cards state none.
+for PubMed and SummScreen, whose cards state none. ScisummNet has the 1,000 papers that its authors state.
 """
 
 from difflib import get_close_matches
@@ -9,7 +9,16 @@ from pathlib import Path
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.corpora.core import Form, KnownCorpus
-from pyramidions.data.corpora.dialogues import MEETING_COLUMNS, join_subwords, questions_of_meeting
+from pyramidions.data.corpora.dialogues import (
+    INTERVIEW_COLUMNS,
+    MEETING_COLUMNS,
+    join_subwords,
+    questions_of_meeting,
+    turns_of_interview,
+    turns_of_meeting,
+)
+from pyramidions.data.corpora.pairs import articles_of_news, paper_of_xml
+from pyramidions.data.corpora.reports import ASPECT_COLUMNS, aspects_of_report
 from pyramidions.data.folder import DataFolder
 from pyramidions.documents.record_fields import PLAIN, RELEASE, FieldNames
 from pyramidions.files.progress import note
@@ -24,6 +33,19 @@ def _tables(fields: FieldNames, folder: str) -> tuple[Form, ...]:
     return tuple(Form(fields, f"{folder}/train-*.parquet", each, _ON_HUB, in_parts=True) for each in patterns)
 
 
+def _csv(fields: FieldNames, valid: str = "validation") -> tuple[Form, ...]:
+    """Return the form of the tables of a dataset on the hub, a file for each split."""
+    return (Form(fields, "train.csv", "*/{split}.csv", {"train": "train", "valid": valid, "test": "test"}),)
+
+
+def _meetings(name: str) -> tuple[Form, ...]:
+    """Return the form of the meetings in the repository of HMNet (Zhu et al. 2020)."""
+    fields, splits = FieldNames("meeting", "summary", "id"), {"train": "train", "valid": "dev", "test": "test"}
+    files = f"*/{name}_proprec/{{split}}/*.jsonl"
+    example = f"{name}_proprec/train/split_0.jsonl.gz"
+    return (Form(fields, example, files, splits, in_parts=True, documents=turns_of_meeting),)
+
+
 def _papers(folder: str) -> tuple[Form, ...]:
     """Return the forms of the papers of Cohan et al. (2018); only the release has sections."""
     patterns = (f"*/{folder}*/{{split}}.txt", "*/{split}.txt")
@@ -34,6 +56,7 @@ def _papers(folder: str) -> tuple[Form, ...]:
 _PATENT = FieldNames("description", "abstract", None)
 _QUESTION = FieldNames("source", "target", "id", "query")
 _SCREENPLAY = FieldNames("Transcript", "Recap", "filename")
+_DIALOGUE = FieldNames("dialogue", "summary", "id")
 
 _ALL = (
     KnownCorpus(
@@ -60,7 +83,7 @@ _ALL = (
         name="govreport",
         paper="Huang et al. 2021",
         home="https://gov-report-data.github.io",
-        licence="none stated",
+        licence="CC BY 4.0",
         sizes={"document": {"train": 17_517, "valid": 973, "test": 973}},
         forms=_tables(FieldNames("report", "summary", None), "document"),
         hub="ccdv/govreport-summarization",
@@ -134,14 +157,7 @@ _ALL = (
         home="https://github.com/salesforce/booksum",
         licence="BSD 3-Clause; the texts are for research only",
         sizes={"": {"train": 9_600, "valid": 1_484, "test": 1_431}},
-        forms=(
-            Form(
-                FieldNames("chapter", "summary_text", None),
-                "train.csv",
-                "*/{split}.csv",
-                {"train": "train", "valid": "dev", "test": "test"},
-            ),
-        ),
+        forms=_csv(FieldNames("chapter", "summary_text", None), valid="dev"),
         hub="kmfoda/booksum",
         download=378_800_000,
     ),
@@ -175,6 +191,162 @@ _ALL = (
         ),
         hub="tau/scrolls",
         download=50_000_000,
+    ),
+    KnownCorpus(
+        name="govreport_aspects",
+        paper="Huang et al. 2021",
+        home="https://gov-report-data.github.io",
+        licence="CC BY 4.0",
+        sizes={"": {"train": 11_005, "valid": 612, "test": 611}},
+        forms=(
+            Form(
+                _QUESTION,
+                "data/gao_train.jsonl",
+                "*/gao_{split}.jsonl",
+                fetched=tuple(f"data/gao_{split}.jsonl" for split in ("train", "valid", "test")),
+                documents=aspects_of_report,
+                columns=("id", *ASPECT_COLUMNS),
+            ),
+        ),
+        hub="launch/gov_report",
+        download=790_600_000,
+        counted="reports, a document for each aspect",
+    ),
+    KnownCorpus(
+        name="booksum_books",
+        paper="Kryściński et al. 2021",
+        home="https://github.com/salesforce/booksum",
+        licence="BSD 3-Clause; the texts are for research only",
+        sizes={"": {"train": 314, "valid": 45, "test": 46}},
+        forms=_tables(FieldNames("book", "summary", None), "data"),
+        hub="abertsch/booksum-fullbooks",
+        download=60_336_046,
+    ),
+    KnownCorpus(
+        name="ami",
+        paper="Carletta et al. 2005",
+        home="https://github.com/microsoft/HMNet",
+        licence="CC BY 4.0",
+        sizes={"": {"train": 97, "valid": 20, "test": 20}},
+        forms=_meetings("AMI"),
+    ),
+    KnownCorpus(
+        name="icsi",
+        paper="Janin et al. 2003",
+        home="https://github.com/microsoft/HMNet",
+        licence="CC BY 4.0",
+        sizes={"": {"train": 43, "valid": 10, "test": 6}},
+        forms=_meetings("ICSI"),
+    ),
+    KnownCorpus(
+        name="mediasum",
+        paper="Zhu et al. 2021",
+        home="https://github.com/zcgzcgzcg1/MediaSum",
+        licence="none stated; the authors ask for research use only",
+        sizes={"": {"train": 443_596, "valid": 10_000, "test": 10_000}},
+        forms=(
+            Form(
+                FieldNames("utt", "summary", "id"),
+                "train.json",
+                "*/{split}.json",
+                _ON_HUB,
+                fetched=tuple(f"{split}.json" for split in _ON_HUB.values()),
+                documents=turns_of_interview,
+                columns=("id", "summary", *INTERVIEW_COLUMNS),
+            ),
+        ),
+        hub="nbroad/mediasum",
+        download=4_451_000_000,
+    ),
+    KnownCorpus(
+        name="samsum",
+        paper="Gliwa et al. 2019",
+        home="https://arxiv.org/abs/1911.12237",
+        licence="CC BY-NC-ND 4.0",
+        sizes={"": {"train": 14_732, "valid": 818, "test": 819}},
+        forms=_csv(_DIALOGUE),
+        hub="knkarthick/samsum",
+        download=10_286_000,
+    ),
+    KnownCorpus(
+        name="dialogsum",
+        paper="Chen et al. 2021",
+        home="https://github.com/cylnlp/dialogsum",
+        licence="CC BY-NC-SA 4.0",
+        sizes={"": {"train": 12_460, "valid": 500, "test": 1_500}},
+        forms=_csv(_DIALOGUE),
+        hub="knkarthick/dialogsum",
+        download=13_092_000,
+    ),
+    KnownCorpus(
+        name="cnn_dailymail",
+        paper="See et al. 2017",
+        home="https://github.com/abisee/cnn-dailymail",
+        licence="Apache 2.0",
+        sizes={"3.0.0": {"train": 287_113, "valid": 13_368, "test": 11_490}},
+        forms=_tables(FieldNames("article", "highlights", "id"), "3.0.0"),
+        hub="abisee/cnn_dailymail",
+        download=837_000_000,
+    ),
+    KnownCorpus(
+        name="xsum",
+        paper="Narayan et al. 2018",
+        home="https://github.com/EdinburghNLP/XSum",
+        licence="none stated",
+        sizes={"": {"train": 204_045, "valid": 11_332, "test": 11_334}},
+        forms=_csv(_DIALOGUE),
+        hub="knkarthick/xsum",
+        download=533_100_000,
+    ),
+    KnownCorpus(
+        name="newsroom",
+        paper="Grusky et al. 2018",
+        home="https://lil.nlp.cornell.edu/newsroom",
+        licence="the owners' agreement: research and education only",
+        sizes={"": {"train": 995_041, "valid": 108_837, "test": 108_862}},
+        forms=(
+            Form(
+                FieldNames("text", "summary", None),
+                "train.jsonl.gz",
+                "*/{split}.jsonl",
+                {"train": "train", "valid": "dev", "test": "test"},
+            ),
+        ),
+    ),
+    KnownCorpus(
+        name="multi_news",
+        paper="Fabbri et al. 2019",
+        home="https://github.com/Alex-Fabbri/Multi-News",
+        licence="the owners' agreement: research and education only",
+        sizes={"": {"train": 44_972, "valid": 5_622, "test": 5_622}},
+        forms=(
+            Form(
+                FieldNames("document", "summary", None),
+                "train.src.cleaned",
+                "*/{split}.src.cleaned",
+                _SHORT,
+                fetched=tuple(f"data/{split}.{part}" for split in _SHORT.values() for part in ("src.cleaned", "tgt")),
+                summaries="*/{split}.tgt",
+                pairs=articles_of_news,
+            ),
+        ),
+        hub="alexfabbri/multi_news",
+        download=756_785_627,
+    ),
+    KnownCorpus(
+        name="scisummnet",
+        paper="Yasunaga et al. 2019",
+        home="https://cs.stanford.edu/~myasu/projects/scisumm_net",
+        licence="CC BY-SA 4.0",
+        sizes={"": {"train": 1_000}},
+        forms=tuple(
+            Form(RELEASE, example, files, {"train": ""}, in_parts=True, summaries=summaries, pairs=paper_of_xml)
+            for example, files, summaries in (
+                ("top1000_complete/A00-1031", "*/top1000_complete/*/Documents_xml/*.xml", "*/summary/*.gold.txt"),
+                ("Task2/From-ScisummNet-2019", "*/Task2/*ScisummNet*/Reference_XML/*.xml", "*/summary/*_human.txt"),
+            )
+        ),
+        held_out=0.05,
     ),
 )
 

@@ -27,13 +27,15 @@ def read(corpus: KnownCorpus) -> dict[str, list[Document]]:
     return {split: list(reading.documents(split)) for split in reading.splits}
 
 
-@pytest.mark.parametrize("name", ["arxiv", "pubmed", "govreport", "billsum", "booksum"])
+@pytest.mark.parametrize("name", ["arxiv", "pubmed", "govreport", "billsum", "booksum", "booksum_books"])
 def test_datasets_reads_the_tables(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     folder = tmp_path / "hub"
     SHAPES[name](folder)
     if name == "billsum":
         (folder / "README.md").write_text(card("default", "data", ("train", "test", "ca_test")))
+    elif name == "booksum_books":
+        (folder / "README.md").write_text(card("default", "data", ("train", "validation", "test")))
     elif name != "booksum":
         (folder / "README.md").write_text(card("document", "document", ("train", "validation", "test")))
     found = read(replace(KNOWN[name], hub=str(folder)))
@@ -43,16 +45,41 @@ def test_datasets_reads_the_tables(name: str, tmp_path: Path, monkeypatch: pytes
         assert (len(found["train"]), len(found["valid"]), len(found["test"])) == (189, 11, 200)
 
 
+@pytest.mark.parametrize("name", ["samsum", "cnn_dailymail"])
+def test_datasets_reads_other_columns_and_leaves_other_tables(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    SHAPES[name](tmp_path / "hub")
+    if name == "cnn_dailymail":
+        (tmp_path / "hub" / "README.md").write_text(card("3.0.0", "3.0.0", ("train", "validation", "test")))
+    found = read(replace(KNOWN[name], hub=str(tmp_path / "hub")))
+    assert {split: documents[0].id for split, documents in found.items()} == (
+        {"train": "0001d1train", "valid": "0001d1validation", "test": "0001d1test"}
+        if name == "cnn_dailymail"
+        else dict.fromkeys(("train", "valid", "test"), "7")
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "fetched", "counts"),
     [
+        ("mediasum", {"train.json", "validation.json", "test.json"}, {"train": 1, "valid": 1, "test": 1}),
+        (
+            "govreport_aspects",
+            {"gao_train.jsonl", "gao_valid.jsonl", "gao_test.jsonl"},
+            {"train": 2, "valid": 2, "test": 2},
+        ),
+        (
+            "multi_news",
+            {f"{split}.{part}" for split in ("train", "val", "test") for part in ("src.cleaned", "tgt")},
+            {"train": 2, "valid": 2, "test": 2},
+        ),
         ("bigpatent", {"train.zip", "val.zip", "test.zip"}, {"train": 2, "valid": 2, "test": 2}),
         ("summscreen", {"summ_screen_fd.zip"}, {"train": 1, "valid": 1}),
     ],
 )
-def test_archives_are_fetched_once(
-    name: str, fetched: set[str], counts: dict[str, int], hub: Hub, tmp_path: Path
-) -> None:
+def test_files_are_fetched_once(name: str, fetched: set[str], counts: dict[str, int], hub: Hub, tmp_path: Path) -> None:
     SHAPES[name](tmp_path / "shape")
     corpus = KNOWN[name]
     hub.add(f"datasets/{corpus.hub}", files(tmp_path / "shape"))

@@ -48,7 +48,11 @@ def shape(name: str, tmp_path: Path) -> Path:
     return tmp_path / "release"
 
 
-@for_each("name", ["arxiv", "pubmed", "govreport", "booksum"])
+def test_every_corpus_has_a_shape() -> None:
+    assert list(SHAPES) == list(KNOWN)
+
+
+@for_each("name", ["arxiv", "pubmed", "govreport", "booksum", "booksum_books"])
 def test_the_tables_of_the_hub_are_read(name: str, tmp_path: Path) -> None:
     found = read(name, shape(name, tmp_path))
     assert found == {"train": of("train"), "valid": of("validation"), "test": of("test")}
@@ -176,6 +180,136 @@ def test_episodes_of_the_release_get_whole_words(config: str, tmp_path: Path) ->
     found = read("summscreen", tmp_path, config)
     assert list(found) == ["train", "valid", "test"]
     assert found["valid"] == [Document("dev.json", "transcript of dev\n[ SCENE_BREAK ]", "recap")]
+
+
+@pytest.mark.parametrize(("name", "first"), [("ami", "PM B"), ("icsi", "Grad C")])
+def test_turns_of_a_meeting_begin_with_role_and_speaker(name: str, first: str, tmp_path: Path) -> None:
+    found = read(name, shape(name, tmp_path))
+    turns = [f"{first}: Good day .\n{first[:-1]}A: dev-{number} ?" for number in (0, 1)]
+    assert found["valid"] == [
+        Document(f"{name.upper()}-dev-{number}", text, "They met .\nTwice .") for number, text in enumerate(turns)
+    ]
+    assert {split: len(documents) for split, documents in found.items()} == {"train": 2, "valid": 2, "test": 2}
+
+
+def test_each_aspect_of_a_report_is_a_query(tmp_path: Path) -> None:
+    reading = read_corpus(KNOWN["govreport_aspects"], "", shape("govreport_aspects", tmp_path))
+    documents = reading.documents("valid")
+    report = "We audited.\nBackground\nA valid fund."
+    assert list(documents) == [
+        Document("GAO-valid/1", report, "Congress asked.\nIt did so in May.", "Why GAO Did This Study"),
+        Document("GAO-valid/2", report, "Money is short.", "What GAO Found"),
+    ]
+    assert documents.skipped == 1  # GAO recommends nothing here
+
+
+def test_turns_of_an_interview_are_lines(tmp_path: Path) -> None:
+    found = read("mediasum", shape("mediasum", tmp_path))
+    turns = "ALEX COHEN, host: This is Day to Day.\nALEX COHEN, host: Now validation."
+    assert list(found) == ["train", "valid", "test"]
+    assert found["valid"] == [Document("NPR-validation", turns, "They talk.")]
+
+
+@for_each("name", ["samsum", "dialogsum", "xsum"])
+def test_dialogues_are_read_as_they_are(name: str, tmp_path: Path) -> None:
+    found = read(name, shape(name, tmp_path))
+    assert list(found) == ["train", "valid", "test"]
+    assert found["valid"][0] == Document("7", "#Person1#: Is this validation?\r\n#Person2#: Yes.", "Short.")
+
+
+def test_news_are_those_of_the_newest_version(tmp_path: Path) -> None:
+    found = read("cnn_dailymail", shape("cnn_dailymail", tmp_path))
+    assert found["test"] == [Document("0001d1test", "News of 3.0.0 test.", "News .\nMore .")]
+
+
+def test_news_of_a_newsroom_are_those_of_the_release(tmp_path: Path) -> None:
+    assert read("newsroom", shape("newsroom", tmp_path))["valid"] == [Document("1", "News of dev.", "News.")]
+
+
+def test_articles_on_an_event_are_one_document(tmp_path: Path) -> None:
+    found = read("multi_news", shape("multi_news", tmp_path))
+    assert list(found) == ["train", "valid", "test"]
+    assert found["valid"] == [
+        Document("1", "One val. \n End. \n\n Two.", "\u2013 All val news."),
+        Document("2", "Three.", "\u2013 No news."),
+    ]
+
+
+@pytest.mark.parametrize(("file", "other"), [("src.cleaned", "tgt"), ("tgt", "src.cleaned")])
+def test_articles_without_a_summary_each_are_refused(file: str, other: str, tmp_path: Path) -> None:
+    release = shape("multi_news", tmp_path)
+    with (release / "data" / f"test.{file}").open("a") as stream:
+        stream.write("More.\n")
+    with pytest.raises(UserError, match=rf"test\.{file} must have as many lines as \S+test\.{other}, but has more\.$"):
+        read("multi_news", release)
+
+
+def test_a_paper_is_read_without_title_and_abstract(tmp_path: Path) -> None:
+    release = shape("scisummnet", tmp_path)
+    reading = read_corpus(KNOWN["scisummnet"], "", release)
+    whole, held = (list(reading.documents(split)) for split in ("train", "valid"))
+    assert len(whole) + len(held) == 40 and 0 < len(held) < 6
+    first = min([*whole, *held])
+    assert first == Document("A00-0001", "Tags of paper 1.\nA < B.\nThe end.", "We tag.\nIt was cited.")
+    with_sections = [document.source for document in reading.documents("train", sections=True)]
+    assert with_sections[-1].startswith("1 Introduction\nTags of paper") and "\n\n2 End\nThe end." in with_sections[-1]
+
+
+def test_papers_of_the_shared_task_are_the_same(tmp_path: Path) -> None:
+    release = shape("scisummnet", tmp_path)
+    expected = read("scisummnet", release)
+    for paper in (release / "top1000_complete").iterdir():
+        (paper / "Documents_xml").rename(paper / "Reference_XML")
+        (paper / "summary" / f"{paper.name}.gold.txt").rename(paper / "summary" / f"{paper.name}.scisummnet_human.txt")
+    (release / "Task2").mkdir()
+    (release / "top1000_complete").rename(release / "Task2" / "From-ScisummNet-2019")
+    assert read("scisummnet", release) == expected
+
+
+def test_a_paper_without_summary_or_that_is_no_xml_is_named(tmp_path: Path) -> None:
+    release = shape("scisummnet", tmp_path)
+    write(release / "top1000_complete" / "A00-0001" / "Documents_xml" / "A00-0001.xml", b"<PAPER>")
+    with pytest.raises(UserError, match=r"A00-0001\.xml must be XML, but is none \(no element found"):
+        read("scisummnet", release)
+    (release / "top1000_complete" / "A00-0002" / "summary" / "A00-0002.gold.txt").unlink()
+    with pytest.raises(UserError, match=r"^The release must hold a summary of \S+A00-0002\.xml, but holds none\.$"):
+        read("scisummnet", release)
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "change", "sentence"),
+    [
+        (
+            "ami",
+            "meeting_summarization/AMI_proprec/train/split_0.jsonl",
+            {"meeting": [{"speaker": "A", "role": "PM", "utt": "Hi."}]},
+            r"line 1: the field 'meeting' must be a list of turns with `role`, `speaker` and, in `utt`, a list `word",
+        ),
+        (
+            "mediasum",
+            "train.json",
+            {"utt": ["Hi."]},
+            r"line 1: the fields 'speaker' and 'utt' must be lists of texts, and have as many entries as each other\.",
+        ),
+        (
+            "govreport_aspects",
+            "data/gao_train.jsonl",
+            {"highlight": [{"section_title": None, "paragraphs": []}]},
+            r"line 1: the fields 'report' and 'highlight' must be lists of sections with a `section_title` and `",
+        ),
+    ],
+)
+def test_a_record_of_another_shape_is_refused(
+    name: str, file: str, change: dict[str, object], sentence: str, tmp_path: Path
+) -> None:
+    release = shape(name, tmp_path)
+    path = release / file
+    packed_path = path.with_name(f"{path.name}.gz")
+    row = json.loads(gzip.decompress(packed_path.read_bytes()) if packed_path.exists() else path.read_bytes())
+    packed_path.unlink(missing_ok=True)
+    write(path, lines([row | change]))
+    with pytest.raises(UserError, match=sentence):
+        read(name, release)
 
 
 def test_empty_documents_are_left_out_and_counted(tmp_path: Path) -> None:
