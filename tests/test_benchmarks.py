@@ -1,6 +1,7 @@
 """The programs in lab/benchmarks/ run, in a small size, and write what they say."""
 
 import contextlib
+import csv
 import gc
 import hashlib
 import io
@@ -536,6 +537,38 @@ def test_support_compares_a_document_with_another_one(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     assert "4 sentences of 2 summaries" in done.stdout
     assert "| 0.25 (ours) | 100.0% | 0.0% | 100.0% | 0.0% |" in done.stdout
+
+
+def test_salient_bigrams_are_counted_up_to_each_percent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    statistics = pytest.importorskip("corpus_statistics")
+    ten = "Red fox. Blue whale. Green frog. Pink crab. Gray wolf."
+    # Red fox ends after 2 of 10 words, blue whale after 4, gray wolf after 10; "of the" has stop words only.
+    pairs = [(ten, "Red fox, blue whale."), (ten, "Gray wolf"), ("A part of the whole.", "Of the")]
+    papers = tmp_path / "test.jsonl"
+    papers.write_text("".join(json.dumps({"article": text, "abstract": short}) + "\n" for text, short in pairs))
+    out = tmp_path / "results" / "statistics"
+    monkeypatch.setattr("sys.argv", ["corpus_statistics.py", str(tmp_path), "--limit", "3", "--out", str(out)])
+    statistics.main()
+    with out.with_suffix(".csv").open() as file:
+        rows = {int(row["percent"]): row for row in csv.DictReader(file)}
+    expected = {19: 0, 20: 0.25, 39: 0.25, 40: 0.5, 99: 0.5, 100: 1}
+    assert {percent: float(rows[percent]["seen"]) for percent in expected} == expected
+    assert (rows[40]["new"], rows[41]["new"], rows[100]["shuffled"]) == ("0.2500", "0.0000", "1.0000")
+    written = json.loads(out.with_suffix(".json").read_text())
+    means = written["means"][tmp_path.name]
+    assert {"command", "commit", "versions"} <= written.keys()
+    assert means == {
+        "documents": 3,
+        "with salient bigrams": 2,
+        "words": 8.3333,
+        "summary words": 2.6667,
+        "coverage": 0.9444,
+        "density": 2.0556,
+        "compression": 4.3333,
+        "salient": 0.5556,
+    }
+    assert out.with_suffix(".png").stat().st_size > 1000
 
 
 def test_documents_are_read_judged_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
