@@ -36,7 +36,10 @@ _VISIBLE = str.maketrans(" \n", "␣␤")
 @click.argument("model", type=PATH)
 @click.argument("files", nargs=-1, type=PATH)
 @reading_options
-@writing_options("with each text, its characters shaded by the probability of a boundary")
+@writing_options(
+    "with each text, its characters shaded by the probability of a boundary, over bars of the entropy of their "
+    "prediction"
+)
 @click.option("--device", help="Device, such as cpu or cuda:1.  [default: a GPU if there is one]")
 @job_command
 def segments(asked: Asked, model: Path, device: str | None) -> int:
@@ -79,11 +82,12 @@ class Segmenting(Worker):
     """
 
     def __init__(self, layout: Layout, model: Path, device: str | None, explains: bool) -> None:
-        from pyramidions.inference.segment_page import MOST_CHARACTERS, SegmentPage
+        from pyramidions.inference.segment_page import MOST_BITS, MOST_CHARACTERS, SegmentPage
         from pyramidions.inference.segmenter import Segmenter
 
         self._segmenter = Segmenter.from_pretrained(model, device)
         self._layout = layout
+        self._entropies = MOST_BITS if explains else 0
         if explains:
             self.page = self._page = SegmentPage(_settings(model, self._segmenter))
             self.most_shown = f"{MOST_CHARACTERS:,} characters"
@@ -94,7 +98,8 @@ class Segmenting(Worker):
             origin, size = document.origin, document.size
             report.add(size)
             try:
-                found = self._segmenter.segment(document.text, origin.name, partial(_add_share, report, size))
+                add = partial(_add_share, report, size)
+                found = self._segmenter.segment(document.text, origin.name, add, self._entropies)
             except UserError as error:
                 report.fail(error)
                 continue

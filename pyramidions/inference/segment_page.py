@@ -11,6 +11,8 @@ from pyramidions.pages.page import MOST, Document, DocumentPage, Kind
 
 #: most characters of a text on a page that browsers draw at once
 MOST_CHARACTERS = 2**18
+#: characters of a text that have a bar: each is an element of its own
+MOST_BITS = 2**16
 #: segments that the page lists with their counts
 FREQUENT = 60
 #: characters of a paragraph
@@ -34,16 +36,19 @@ _KIND: Kind = {
         (0.5, "50%", "predicted"),
         (1.0, "100%", "predicted"),
         ("", "This kind of boundaries has no probabilities.", "unpredicted"),
+        ("entropy", "below a character: entropy of its prediction, 5 bits at most", "entropic"),
         ("", "Numbers in the margin count characters.", "wide"),
     ],
-    "figure": "Bars: a segment ends. Blue: the more probable a boundary, the darker.",
+    "figure": "Bars: a segment ends. Blue: the more probable a boundary, the darker. Violet, if any: entropy of the "
+    "prediction of each character, 5 bits at most.",
 }
 
 
 class SegmentPage(DocumentPage):
     """A page of texts and their segments, gathered one by one.
 
-    Characters are shaded by the probability of a boundary behind them, which is rounded to thousandths.
+    Characters are shaded by the probability of a boundary behind them, which is rounded to thousandths. Below the first
+    `MOST_BITS` stand the entropies of their predictions, if they are known, as in figure 2 of Nawrot et al. 2023.
 
     Args:
         settings: of the model, by name.
@@ -75,6 +80,8 @@ def _document(name: str, found: SegmentedText) -> Document:
     values = None if p is None else (p[:MOST_CHARACTERS] * 1000).round().astype(int).tolist()
     cuts = [0, *(found.ends[:MOST_CHARACTERS].nonzero()[0] + 1).tolist()]
     parts = list(pairwise(cuts))
+    entropies = np.zeros(0) if found.entropies is None else found.entropies[: min(len(text), MOST_BITS)]
+    bits = (entropies * 100).round().astype(int).tolist()
     lengths = np.bincount([len(segment) for segment in found.segments] or [0])[1:]
     bars = [
         *lengths[: _LONGEST - 1].tolist(),
@@ -93,7 +100,7 @@ def _document(name: str, found: SegmentedText) -> Document:
         },
         "segments": [text[start:end] for start, end in parts],
         "blocks": _blocks(parts),
-        "runs": [_runs(values, start, end) for start, end in parts],
+        "runs": [_runs(values, start, end, len(bits)) for start, end in parts],
         "predicted": values is not None,
         "items": [
             {"text": segment, "note": f"{times:,} · {times / len(found.segments):.1%}"}
@@ -103,7 +110,10 @@ def _document(name: str, found: SegmentedText) -> Document:
         "longest": len(lengths) > _LONGEST,
     }
     if cuts[-1] < len(text):
-        document["rest"] = text[cuts[-1] :], _runs(values, cuts[-1], len(text))
+        document["rest"] = text[cuts[-1] :], _runs(values, cuts[-1], len(text), len(bits))
+    if bits:
+        document["facts"]["bits of entropy a character"] = f"{entropies.mean():.2f}"
+        document["bits"] = [bits[start:end] for start, end in [*parts, (cuts[-1], len(text))] if start < len(bits)]
     if not parts:
         highest = "" if values is None else f": the highest probability is {max(values, default=0) / 1000:.3f}"
         document["help"] = f"This model draws no boundary in this text{highest}."
@@ -132,13 +142,16 @@ def _blocks(parts: list[tuple[int, int]]) -> list[tuple[str, int, str]]:
     return blocks
 
 
-def _runs(values: list[int] | None, start: int, end: int) -> list[int]:
-    """Return lengths and values of runs. Characters that have a shade are apart, and so is the last one."""
+def _runs(values: list[int] | None, start: int, end: int, barred: int) -> list[int]:
+    """Return lengths and values of runs.
+
+    Characters that have a shade are apart, and so are the last one and those before ``barred``, which have a bar.
+    """
     runs: list[int] = []
     faint = 0
     for place in range(start, end):
         value = 0 if values is None else values[place]
-        if value < _FAINT and place < end - 1:
+        if value < _FAINT and barred <= place < end - 1:
             faint += 1
             continue
         runs += [*([faint, 0] if faint else []), 1, value]

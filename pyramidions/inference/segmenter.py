@@ -1,5 +1,6 @@
 """Segments that a language model of characters draws in texts."""
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,12 +32,15 @@ class SegmentedText:
         ends: (characters,), True at the last character of each segment. What follows the last one is no segment.
         probabilities: (characters,), of a boundary behind each; None if the model predicts none.
         outside: how often each character stood in the text that is not in the alphabet.
+        entropies: (at most characters,), bits, of the prediction of each from those before it, from the first one on;
+            None if they were not asked for.
     """
 
     text: str
     ends: np.ndarray
     probabilities: np.ndarray | None
     outside: Counter[str]
+    entropies: np.ndarray | None = None
 
     @cached_property
     def segments(self) -> list[str]:
@@ -126,7 +130,11 @@ class Segmenter:
 
     @checked
     def segment(
-        self, text: str, name: str = "The text", on_progress: Callable[[float], object] | None = None
+        self,
+        text: str,
+        name: str = "The text",
+        on_progress: Callable[[float], object] | None = None,
+        entropies: CountOrZero = 0,
     ) -> SegmentedText:
         """Find the segments of a text.
 
@@ -134,10 +142,13 @@ class Segmenter:
         long as those of training, and the last quarter of each counts. Boundaries that a model draws at random are the
         same in each call.
 
+        The first layers alone find segments. Entropies take the whole model, a few times as long.
+
         Args:
             text: any string.
             name: what an error calls it.
             on_progress: called with the share of the text that was read since the last call.
+            entropies: of how many characters at the beginning to return the entropy.
 
         Raises:
             UserError: the text holds no letter of the alphabet.
@@ -149,13 +160,20 @@ class Segmenter:
         # In front of a text stands its end, as in training.
         tokens = torch.from_numpy(np.concatenate([[EOS], alphabet.encode(clean)]).astype(np.int64))
         counted = -(-self.model.window // 4)
-        ends, logits = [], []
+        network, ends, logits, bits = self.model.network, [], [], []
         of_gpu = [self.device] if self.device.type == "cuda" else []
         with torch.random.fork_rng(of_gpu), torch.inference_mode():
-            torch.manual_seed(_SEED)
             for begin in range(0, len(tokens), counted):
+                # Anew for each window: inner hourglasses draw as well, and run for entropies alone.
+                torch.manual_seed(_SEED + begin)
                 shown, end = max(0, begin + counted - self.model.window), min(begin + counted, len(tokens))
-                found = self.model.network.mark(tokens[None, shown:end].to(self.device), shown)
+                window = tokens[None, shown:end].to(self.device)
+                # The first token predicts the first character.
+                if begin < entropies:
+                    x, (found, *_) = network.features(window, start=shown)
+                    bits.append(_entropy(network.logits(x[0, begin - shown :])).cpu())
+                else:
+                    found = network.mark(window, shown)
                 assert found is not None
                 ends.append((found.boundaries[0, begin - shown :] != 0).cpu())
                 if found.logits is not None:
@@ -163,4 +181,11 @@ class Segmenter:
                 if on_progress is not None:
                     on_progress((end - begin) / len(tokens))
         probabilities = torch.cat(logits).sigmoid()[1:].numpy() if logits else None
-        return SegmentedText(clean, torch.cat(ends)[1:].numpy(), probabilities, alphabet.outside(text))
+        # The last token predicts what follows the text.
+        predicted = torch.cat(bits)[: min(entropies, len(clean))].numpy() if bits else None
+        return SegmentedText(clean, torch.cat(ends)[1:].numpy(), probabilities, alphabet.outside(text), predicted)
+
+
+def _entropy(logits: torch.Tensor) -> torch.Tensor:
+    """Return the entropy of predictions in bits: (T, V) -> (T,)."""
+    return torch.distributions.Categorical(logits=logits.float()).entropy() / math.log(2)

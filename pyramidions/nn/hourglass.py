@@ -40,7 +40,7 @@ class Hourglass(nn.Module):
             yield from self.shortened.inner.all_shortened()
 
     def forward(
-        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None, stack: Stack
+        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None, stack: Stack, start: int = 0
     ) -> tuple[Tensor, list[Segmentation]]:
         """Read whole sequences.
 
@@ -49,6 +49,7 @@ class Hourglass(nn.Module):
             tokens: (B, L), which they stand for; None if they stand for segments.
             padding_mask: (B, L), True at padding, or None.
             stack: composes layers.
+            start: the position of the first token in its text.
 
         Returns:
             (B, L, D), and where segments end, of the outermost shortened part first.
@@ -57,15 +58,15 @@ class Hourglass(nn.Module):
         x = stack(_layers(self.before), x, context)
         if self.shortened is None:
             return x, []
-        x, segmentations = self.shortened(x, tokens, padding_mask, stack)
+        x, segmentations = self.shortened(x, tokens, padding_mask, stack, start)
         return stack(_layers(self.after), x, context), segmentations
 
     def mark(
         self, x: Tensor, tokens: Tensor, padding_mask: Tensor | None, stack: Stack, start: int
     ) -> Segmentation | None:
-        """Return where the segments of the shortened part end, without running it; None if there is none.
+        """Return where segments of the shortened part end, without running it; arguments as in `forward`.
 
-        ``start`` is the position of the first token; other arguments are those of `forward`.
+        None if there is none.
         """
         if self.shortened is None:
             return None
@@ -139,10 +140,10 @@ class Shortened(nn.Module):
         self.null_group = nn.Parameter(torch.randn(embed_dim))
 
     def forward(
-        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None, stack: Stack
+        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None, stack: Stack, start: int = 0
     ) -> tuple[Tensor, list[Segmentation]]:
         """Return what the layers after it read; arguments and results as in `Hourglass.forward`."""
-        marked = self.boundaries(HiddenStates(x, tokens, padding_mask))
+        marked = self.boundaries(HiddenStates(x, tokens, padding_mask, start))
         # (B, K, D) -> (B, K + 1, D)
         read = self._with_null_group(self.segments(x, marked.boundaries))
         # Rows have different numbers of segments.

@@ -89,16 +89,17 @@ class LanguageModel(nn.Module):
         """Return an empty cache."""
         return LanguageModelCache(self.hourglass.new_state())
 
-    def features(self, tokens: Tensor, cache: LanguageModelCache | None = None) -> Features:
+    def features(self, tokens: Tensor, cache: LanguageModelCache | None = None, start: int = 0) -> Features:
         """Return the last layer's output.
 
         Args:
             tokens: (B, T), padded on the right if at all. With a cache, those that follow the tokens in it, unpadded.
             cache: of these texts, extended in place. Segments are read when they end. With None all is computed.
+            start: the position of the first token in its text; with a cache, that says it.
         """
         if cache is None:
             padding_mask = tokens.eq(self.padding_idx)
-            x, segmentations = self.hourglass(self.embedder(tokens), tokens, padding_mask, self.stack)
+            x, segmentations = self.hourglass(self.embedder(tokens), tokens, padding_mask, self.stack, start)
         else:
             x = self.hourglass.step(self.embedder(tokens, cache.length), tokens, None, self.stack, cache.state)
             segmentations = []

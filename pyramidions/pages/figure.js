@@ -65,10 +65,13 @@ function excerpt(svg, column, top, family) {
     const style = getComputedStyle(element), rule = parseFloat(style.borderBottomWidth), side = parseFloat(style.borderRightWidth), pad = parseFloat(style.paddingLeft);
     for (const {text, box} of boxes(element)) {
       const x = EDGE + box.left - column.left, y = top + box.top - first;
-      svg.append(drawn("rect", {x, y, width: box.width, height: box.height, rx: 2, fill: style.backgroundColor}));
+      // Below the text, the room of a bar, if there is one.
+      const size = parseFloat(style.fontSize), bar = Number(style.getPropertyValue("--e")) * .7 * size, high = box.height - parseFloat(style.paddingBottom) + parseFloat(style.paddingTop);
+      svg.append(drawn("rect", {x, y, width: box.width, height: high, rx: 2, fill: style.backgroundColor}));
+      if (bar) svg.append(drawn("rect", {x, y: y + box.height - bar, width: box.width, height: bar, fill: `rgba(${colour("--violet")}, .7)`}));
       if (rule) svg.append(drawn("rect", {x, y: y + box.height - rule, width: box.width, height: rule, fill: style.borderBottomColor}));
       if (side) svg.append(drawn("rect", {x: x + box.width - side, y, width: side, height: box.height, fill: style.borderRightColor}));
-      svg.append(drawn("text", {x: x + pad, y: y + box.height * .78, "font-size": parseFloat(style.fontSize), "font-weight": style.fontWeight,
+      svg.append(drawn("text", {x: x + pad, y: y + high * .78, "font-size": size, "font-weight": style.fontWeight,
         "font-family": family, fill: style.color, textLength: box.width - 2 * pad - side, lengthAdjust: "spacingAndGlyphs"}, text));
       height = Math.max(height, y + box.height - top);
     }

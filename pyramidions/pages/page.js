@@ -103,7 +103,9 @@ function beginDocuments() {
   });
   on("document", "mouseover", ({target}) => {
     const at = segmentAt(target);
-    if (at !== undefined) target.title = target.p === undefined ? describe(at) : `Boundary after ${quoted(target.textContent.at(-1))} with probability ${(target.p / 1000).toFixed(3)}`;
+    if (at === undefined) return;
+    const bits = target.bits === undefined ? "" : `\nIts prediction had an entropy of ${target.bits.toFixed(2)} bits`;
+    target.title = (target.p === undefined ? describe(at) : `Boundary after ${quoted(target.textContent.at(-1))} with probability ${(target.p / 1000).toFixed(3)}`) + bits;
   });
   document.addEventListener("keydown", ({key}) => key === "Escape" && select(null, null));
   on("curve", "click", goAlong);
@@ -117,6 +119,7 @@ function beginDocuments() {
 function open(number) {
   data = {query: null, about: "", facts: {}, marks: {}, shades: [], layers: [], items: [], parts: [], views: [], known: [true], sentences: [], reference: null, ...all.documents[number]};
   document.body.classList.toggle("predicted", Boolean(data.predicted));
+  document.body.classList.toggle("entropic", Boolean(data.bits));
   [picked, pinned, shown, stop, other] = [null, null, null, 0, null];
   numbers = new Map(isAbout.sentences ? data.items.map(({links: [{to: [i]}]}, k) => [i, k]) : []);
   document.title = byId("title").textContent = data.name;
@@ -179,7 +182,7 @@ function drawText() {
     if (text) sections.at(-1).append(made(tag, {dir: "auto"}, made("span", {textContent: text})));
   });
   flush(end);
-  if (data.rest) paragraph.append(made("span", {className: "rest"}, ...pieces(...data.rest)));
+  if (data.rest) paragraph.append(made("span", {className: "rest"}, ...pieces(...data.rest, data.bits?.[data.segments.length])));
   for (const [name, places] of Object.entries(data.marks)) places.forEach(i => spanOf[i].classList.add(name));
   byId("document").replaceChildren(...sections);
   spans = spanOf.filter(Boolean);
@@ -187,7 +190,7 @@ function drawText() {
 }
 function segment(i, isFirst) {
   const text = data.segments[i], word = isAbout.segments ? text : text.trimStart(), before = text.slice(0, text.length - word.length);
-  const span = spanOf[i] = made("span", {className: "s"}, ...(data.runs ? pieces(text, data.runs[i]) : [word || (text && " ")]));
+  const span = spanOf[i] = made("span", {className: "s"}, ...(data.runs ? pieces(text, data.runs[i], data.bits?.[i]) : [word || (text && " ")]));
   span.at = i;
   const found = [isFirst ? "" : before.includes("\n") ? "\n" : word ? before : "", span];
   if (data.runs) span.lastChild.classList.add("end");
@@ -199,13 +202,14 @@ function segment(i, isFirst) {
   }
   return found;
 }
-// Runs of characters with a value each.
-function pieces(text, runs) {
+// Runs of characters with a value each. Where an entropy is known, a run has one character.
+function pieces(text, runs, bits) {
   const found = [];
   for (let at = 0, from = 0; at < runs.length; from += runs[at], at += 2) {
     const piece = made("span", {className: "c", textContent: text.slice(from, from + runs[at])});
     if (runs[at] === 1 && data.predicted) piece.p = runs[at + 1];
     if (runs[at + 1]) piece.style.setProperty("--m", runs[at + 1] / 1000);
+    if (bits?.[from] !== undefined) piece.style.setProperty("--e", Math.min(1, (piece.bits = bits[from] / 100) / 5));
     found.push(piece);
   }
   return found;

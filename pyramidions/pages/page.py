@@ -33,7 +33,7 @@ class Kind(TypedDict):
     chart: str  #: what it shows
     figure: str  #: what the colours of a saved figure mean
     #: a shade from 0 to 1 or the name of a mark, and what it means; and when that is shown, if not always: "alone" or
-    #: "compared", "predicted" or "unpredicted", "global" where there are such tokens, or "wide"
+    #: "compared", "predicted" or "unpredicted", "entropic" with entropies, "global" where there are such tokens, "wide"
     legend: list[tuple[float | str, str] | tuple[float | str, str, str]]
     table: NotRequired[str]  #: its heading
     caption: NotRequired[str]  #: of the chart
@@ -104,6 +104,7 @@ class Document(TypedDict, total=False):
     layers: list[Layer]  #: stops of a slider; without any, the first of `shades` is shown
     runs: list[list[int]]  #: instead of shades: lengths and values of runs of characters, for each segment
     predicted: bool  #: whether these values are probabilities
+    bits: list[list[int]]  #: entropies of the first characters by segment, then of `rest`, in hundredths of a bit
     rest: tuple[str, list[int]]  #: what follows the last segment, and its runs
     scores: list[float | None]  #: of the segments
     ranks: list[int | None]  #: likewise

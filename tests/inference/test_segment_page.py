@@ -1,6 +1,7 @@
 """What the page of segments contains."""
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,17 @@ def test_it_contains_the_text_its_boundaries_and_its_figures() -> None:
         "bars": [0, 0, 0, 3],
         "longest": False,
     }
+
+
+def test_with_entropies_each_character_stands_apart_over_hundredths_of_a_bit() -> None:
+    text = shown(replace(TEXT, entropies=np.array([4.0, 0.004, 1.239, *[0.5] * 12])))
+    assert text["runs"][0] == [1, 0, 1, 0, 1, 0, 1, 1000] and text["rest"] == ["end", [1, 0, 1, 0, 1, 400]]
+    assert text["bits"] == [[400, 0, 124, 50], [50] * 4, [50] * 4, [50] * 3]
+    assert text["facts"]["bits of entropy a character"] == "0.75"
+    some = shown(replace(TEXT, entropies=np.ones(5)))
+    assert some["bits"] == [[100] * 4, [100]] and some["runs"][2] == [3, 0, 1, 1000]
+    whole = replace(TEXT, ends=np.arange(15) == 14, entropies=np.ones(15))
+    assert [len(bits) for bits in shown(whole)["bits"]] == [15]
 
 
 def test_a_text_without_boundaries_has_no_figures_of_them() -> None:

@@ -70,6 +70,33 @@ def test_of_each_window_the_last_quarter_counts(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.probabilities[19:21], marked.probabilities[0, 6:].numpy(), atol=1e-6)
 
 
+@torch.no_grad()
+@pytest.mark.parametrize(("kind", "window"), [("gumbel", 400), ("fixed_3", 8)])
+def test_entropies_are_those_of_the_prediction_of_each_character(kind: str, window: int, tmp_path: Path) -> None:
+    path = saved(tmp_path, kind, window)
+    segmenter, model = Segmenter.from_pretrained(path, "cpu"), load_language_model(path)
+    found, without = segmenter.segment(TEXT, entropies=99), segmenter.segment(TEXT)
+    assert found.entropies is not None and found.entropies.shape == (len(TEXT),) and without.entropies is None
+    np.testing.assert_array_equal(found.ends, without.ends)
+    some = segmenter.segment(TEXT, entropies=9).entropies
+    assert some is not None
+    np.testing.assert_allclose(some, found.entropies[:9], atol=1e-6)
+    tokens = torch.tensor([[2, *model.alphabet.encode(TEXT).tolist()]])
+    # The first character is predicted from the end that stands in front; 20 is read from 14 on with a window of 8.
+    begin, place = (0, 20) if window == 400 else (14, 6)
+    logits = model.network.logits(model.network.features(tokens[:, begin : begin + 8 + 20], start=begin).x)
+    p = logits[0, place].softmax(0)
+    assert found.entropies[20] == pytest.approx(-(p * p.log2()).sum().item(), abs=1e-5)
+
+
+def test_boundaries_that_are_drawn_at_random_do_not_depend_on_entropies(tmp_path: Path) -> None:
+    drawn = "gumbel(evaluation='sample')"
+    path = saved(tmp_path, "nested and learned", 8, boundaries=f"{drawn} | {drawn}")
+    segmenter = Segmenter.from_pretrained(path, "cpu")
+    first, second = segmenter.segment(TEXT), segmenter.segment(TEXT, entropies=99)
+    np.testing.assert_array_equal(first.ends, second.ends)
+
+
 def test_boundaries_that_are_drawn_at_random_are_the_same_in_each_call(tmp_path: Path) -> None:
     path = saved(tmp_path, "gumbel", boundaries="gumbel(evaluation='sample')")
     segmenter = Segmenter.from_pretrained(path, "cpu")

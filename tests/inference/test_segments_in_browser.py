@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -74,6 +74,25 @@ def show(browser: webdriver.Chrome, tmp_path: Path) -> Iterator[Shower]:
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     # A script that failed, or a request that was refused, would have left a word here.
     assert browser.get_log("browser") == []
+
+
+def test_bars_below_characters_are_as_high_as_their_entropy(show: Shower) -> None:
+    bits = np.linspace(0, 5, len(TEXT.text))
+    page = show(replace(TEXT, entropies=bits), TEXT)
+    heights = page.run(
+        "return [...document.querySelectorAll('.c')].map(c => parseFloat(c.style.getPropertyValue('--e')))"
+    )
+    assert heights == pytest.approx((bits / 5).tolist(), abs=0.001)
+    assert "5 bits at most" in page.find("#legend").text
+    page.point_at(page.all(".c")[1])
+    assert page.all(".c")[1].get_attribute("title").endswith(f"Its prediction had an entropy of {bits[1]:.2f} bits")
+    # A saved figure has them, too; the first one has no height.
+    violet = page.run("return figure().querySelectorAll('rect[fill$=\", .7)\"]').length")
+    assert violet == len(TEXT.text) - 1 - len(TEXT.rest)
+    page.run("open(1)")
+    assert "5 bits" not in page.find("#legend").text and not page.run(
+        "return document.querySelector('[style*=\"--e\"]')"
+    )
 
 
 def test_it_shows_the_text_and_its_figures(show: Shower) -> None:
