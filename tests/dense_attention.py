@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import pytest
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
@@ -65,28 +64,3 @@ def assert_is_dense(kind: CoreAttention, bias: Bias, padding: Tensor, alone: boo
     columns = weights.masked_fill(padding[:, None, :, None], 0.0).sum(dim=(1, 2)).masked_fill(padding, 0.0)
     received = kind.received(q.detach(), k.detach(), LayerContext(padding))
     torch.testing.assert_close(received.double(), columns.detach(), rtol=0, atol=1e-4)
-
-
-def assert_dropout_is_replayed(kind: CoreAttention) -> None:
-    """Check that dropout of 0.3 drops weights, keeps their mean, and is the same in the backward pass."""
-    q, k, v = torch.randn(3, 1, 1, 11, 4, generator=torch.Generator().manual_seed(0))
-    exact = kind.eval()(q, k, v)
-    torch.manual_seed(0)
-    dropped = kind.train()(*(x.expand(6000, -1, -1, -1) for x in (q, k, v)))
-    torch.testing.assert_close(dropped.mean(dim=0, keepdim=True), exact, rtol=0, atol=0.06)
-    assert not dropped[0].allclose(dropped[1])
-    # Linear in values: their gradient mixes with the very weights of the forward pass.
-    v.requires_grad_()
-    first = kind(q, k, v)
-    kind(q, k, v)
-    (grad,) = torch.autograd.grad(first, v, first.detach())
-    assert (grad * v).sum().item() == pytest.approx(first.square().sum().item(), rel=1e-4)
-
-
-def kept_for_the_backward_pass(kind: CoreAttention, length: int) -> int:
-    """Return how many numbers one head of 4 dimensions keeps."""
-    q, k, v = (torch.randn(1, 1, length, 4, requires_grad=True) for _ in range(3))
-    sizes: list[int] = []
-    with torch.autograd.graph.saved_tensors_hooks(lambda x: sizes.append(x.numel()) or x, lambda x: x):
-        kind(q, k, v)
-    return sum(sizes)

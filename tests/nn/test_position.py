@@ -20,11 +20,6 @@ def test_the_table_is_no_weight() -> None:
     assert not SinusoidalPositions(8).state_dict()
 
 
-def test_an_odd_width_is_refused() -> None:
-    with pytest.raises(ValueError, match="`embed_dim` must be even and at least 4, but is 7."):
-        SinusoidalPositions(7)
-
-
 def test_published_frequencies_fall_to_one_short_of_the_last_step() -> None:
     row = SinusoidalPositions(4, first=0, frequencies="published")(torch.tensor([3]), 4)[0]
     # 10000 ** -(2i / D) for D = 4

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from dense_attention import HEADS, assert_dropout_is_replayed, assert_is_dense, kept_for_the_backward_pass, some_padding
+from dense_attention import HEADS, assert_is_dense, some_padding
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import for_each
@@ -113,31 +113,3 @@ def test_training_sees_the_same_blocks_as_evaluation() -> None:
     q, k, v = torch.randn(3, 1, HEADS, 60, 4)
     kind = BigBirdAttention(3, 1, 1, 1)
     assert kind.train()(q, k, v).equal(kind.eval()(q, k, v))
-
-
-@pytest.mark.parametrize("on_cpu", [True, False])
-def test_dropout_drops_weights_and_keeps_their_mean_and_the_backward_pass_knows_them(
-    on_cpu: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(attention, "computes_in_tiles", lambda x: on_cpu)
-    assert_dropout_is_replayed(BigBirdAttention(1, 1, 1, 1, dropout=0.3))
-
-
-def test_what_is_kept_grows_as_the_length() -> None:
-    kind = BigBirdAttention(8)
-    assert kept_for_the_backward_pass(kind, 1024) < 2.1 * kept_for_the_backward_pass(kind, 512)
-
-
-@for_each(
-    ("options", "words"),
-    [
-        ({"block_size": 0}, "`block_size` must be at least 1, but is 0."),
-        ({"window_blocks": 2}, "`window_blocks` must be odd and at least 1, but is 2."),
-        ({"global_blocks": -1}, "`global_blocks` must be at least 0, but is -1."),
-        ({"random_blocks": -1}, "`random_blocks` must be at least 0, but is -1."),
-    ],
-)
-def test_options_that_list_no_blocks_are_refused(options: dict[str, int], words: str) -> None:
-    with pytest.raises(ValueError) as caught:
-        BigBirdAttention(**options)
-    assert str(caught.value) == words

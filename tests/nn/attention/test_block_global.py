@@ -62,9 +62,3 @@ def test_what_positions_receive_comes_from_their_block_and_goes_to_the_marked_on
     torch.testing.assert_close(found, expected.float(), rtol=1e-5, atol=1e-6)
     # Each of the others gives one in each of two heads.
     assert found.sum() == pytest.approx(2 * int(senders.sum()))
-
-
-def test_staggered_blocks_have_an_even_size() -> None:
-    with pytest.raises(ValueError, match="^`block_size` of staggered blocks must be even, but is 5.$"):
-        BlockGlobalAttention(5)
-    BlockGlobalAttention(5, staggered=False)

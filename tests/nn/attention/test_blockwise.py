@@ -1,4 +1,3 @@
-import pytest
 import torch
 
 from pyramidions.nn.attention import BlockwiseAttention, FullAttention
@@ -11,8 +10,3 @@ def test_each_block_is_full_attention_on_its_own() -> None:
     for start, end in ((0, 4), (4, 8), (8, 10)):
         block = slice(start, end)
         torch.testing.assert_close(out[:, :, block], full(q[:, :, block], k[:, :, block], v[:, :, block]))
-
-
-def test_a_block_size_of_zero_is_refused() -> None:
-    with pytest.raises(ValueError, match="`block_size` must be at least 1, but is 0."):
-        BlockwiseAttention(block_size=0)

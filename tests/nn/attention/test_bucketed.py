@@ -57,8 +57,3 @@ def test_steps_give_what_one_pass_gives() -> None:
     whole, state = attention(q, k, v, LayerContext(is_causal=True)), attention.new_state()
     steps = [attention.step(*(x[:, :, [n]] for x in (q, k, v)), None, state) for n in range(30)]
     torch.testing.assert_close(torch.cat(steps, dim=2), whole)
-
-
-def test_a_furthest_distance_among_the_single_ones_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"`furthest` must be above half of the `buckets` \(16\), but is 16"):
-        BucketedAttention(2, 32, 16)

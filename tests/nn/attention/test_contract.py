@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from live_memory import saved_bytes
 from tables import for_each
 from torch import Tensor
 
@@ -9,6 +10,7 @@ from pyramidions.nn.attention import ATTENTION, CoreAttention, CrossAttention, F
 from pyramidions.nn.attention.multihead import with_key_bias
 from pyramidions.nn.attention.state import KeysValues
 from pyramidions.nn.decoder.cache import Lineage
+from pyramidions.nn.functional import attention as functional
 from pyramidions.nn.functional.masking import as_bias
 from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.nn.sublayer import LayerContext, Memory, SublayerFunction
@@ -18,6 +20,7 @@ GIVEN = {"embed_dim": 16, "num_heads": 2, "head_dim": 8, "max_length": 64}
 
 kinds = pytest.mark.parametrize("kind", ATTENTION.names)
 lengths = for_each("length", [1, 3, 4, 5, 13])
+in_tiles_or_not = pytest.mark.parametrize("in_tiles", [True, False])
 
 
 def make(kind: str, size: str, **options: float) -> CoreAttention:
@@ -179,16 +182,64 @@ def test_the_same_seed_gives_the_same_output(kind: str) -> None:
     assert torch.equal(*outputs)
 
 
-@kinds
-def test_dropout_acts_in_training_only(kind: str) -> None:
-    attention = make(kind, "narrow", dropout=0.5)
-    assert not torch.equal(attention.train()(*heads(9)), attention.eval()(*heads(9)))
+def computing(kind: str, in_tiles: bool, monkeypatch: pytest.MonkeyPatch, dropout: float = 0.0) -> CoreAttention:
+    """Return a kind that cuts a sequence, in tiles as on a CPU or in one product as on a GPU."""
+    monkeypatch.setattr(functional, "computes_in_tiles", lambda x: in_tiles)
+    # Where these have more than one bucket, they draw rotations or noise in training.
+    return make(kind, "wide" if kind in ("lsh", "sinkhorn") else "narrow", dropout=dropout)
 
 
 @kinds
-def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
-    with pytest.raises(ValueError, match=rf"{ATTENTION[kind].__name__} .* has no option 'blok_size'"):
-        ATTENTION.build(kind, {"blok_size": 3}, dropout=0.0, **GIVEN)
+@in_tiles_or_not
+def test_dropout_drops_weights_and_keeps_their_mean_and_the_backward_pass_knows_them(
+    kind: str, in_tiles: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attention, (q, k, v) = computing(kind, in_tiles, monkeypatch, dropout=0.3), heads(11, batch=1)
+    exact = attention.eval()(q, k, v)
+    torch.manual_seed(0)
+    dropped = attention.train()(*(x.expand(6000, -1, -1, -1) for x in (q, k, v)))
+    torch.testing.assert_close(dropped.mean(dim=0, keepdim=True), exact, rtol=0, atol=0.06)
+    assert not dropped[0].allclose(dropped[1])
+    # Linear in values: their gradient mixes with the very weights of the forward pass.
+    v.requires_grad_()
+    first = attention(q, k, v)
+    attention(q, k, v)
+    (grad,) = torch.autograd.grad(first, v, first.detach())
+    assert (grad * v).sum().item() == pytest.approx(first.square().sum().item(), rel=1e-4)
+
+
+@kinds
+@in_tiles_or_not
+@for_each("dtype", [torch.float16, torch.bfloat16])
+@for_each("is_causal", [False, True])
+def test_half_precision_is_close_to_full_precision(
+    kind: str, in_tiles: bool, dtype: torch.dtype, is_causal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attention, rounded = computing(kind, in_tiles, monkeypatch), [x.to(dtype) for x in heads(40)]
+    if is_causal and Feature.CAUSAL not in attention.supports:
+        return
+    context = LayerContext(torch.arange(40) >= torch.tensor([[40], [0]]), is_causal=is_causal)
+    exact = attention(*(x.float() for x in rounded), context)
+    low = [x.requires_grad_() for x in rounded]
+    out = attention.to(dtype)(*low, context)
+    attention.float()
+    assert out.dtype == dtype and out.isfinite().all()
+    torch.testing.assert_close(out[0].float(), exact[0], atol=3e-2, rtol=3e-2)
+    out.float().sum().backward()
+    assert all(x.grad is None or x.grad.isfinite().all() for x in low)
+
+
+@kinds
+@for_each("is_causal", [False, True])
+def test_what_is_kept_for_the_backward_pass_grows_as_the_length(kind: str, is_causal: bool) -> None:
+    attention = make(kind, "wide", max_length=2048).train()
+    if is_causal and Feature.CAUSAL not in attention.supports:
+        return
+    sizes = []
+    for length in (512, 1024, 2048):
+        q, k, v = (x.requires_grad_() for x in heads(length))
+        sizes.append(saved_bytes(lambda q=q, k=k, v=v: attention(q, k, v, LayerContext(is_causal=is_causal))))
+    assert sizes[2] / sizes[1] < 2.3
 
 
 OVERRIDDEN = {"step": Feature.STEPS, "across": Feature.ACROSS, "received": Feature.RECEIVED, "weights": Feature.WEIGHTS}

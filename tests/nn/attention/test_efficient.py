@@ -72,15 +72,3 @@ def test_the_first_heads_are_the_local_ones() -> None:
     both = EfficientAttention(local_heads=1, local_window=4)(q, k, v)
     assert torch.equal(both[:, 1:], EfficientAttention(local_heads=0)(q[:, 1:], k[:, 1:], v[:, 1:]))
     assert torch.equal(both[:, :1], EfficientAttention(local_heads=1, local_window=4)(q[:, :1], k[:, :1], v[:, :1]))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"local_heads": -1}, "`local_heads` must be at least 0, but is -1."),
-        ({"local_window": 0}, "`local_window` must be even and at least 2, but is 0."),
-    ],
-)
-def test_options_that_break_a_rule_are_named(options: dict[str, int], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        EfficientAttention(**options)

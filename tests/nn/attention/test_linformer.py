@@ -71,18 +71,6 @@ def test_layers_after_a_pooling_have_weights_for_what_it_hands_on() -> None:
     assert not any("compress_" in name for name, _ in model.decoder.named_parameters())
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ({"max_length": 9, "compressed": 0}, r"^`compressed` must be at least 1, but is 0\.$"),
-        ({"max_length": None}, r"^Linformer needs `max_length`, to which its weights are tied"),
-    ],
-)
-def test_what_it_cannot_be_made_of_is_refused(arguments: dict[str, int | None], sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        LinformerAttention(**arguments)  # type: ignore[arg-type]
-
-
 def test_a_document_beyond_the_columns_is_refused() -> None:
     q = vectors(1, 2, 10, 4)
     with pytest.raises(ValueError, match=r"^Linformer's weights are for at most 9 positions, but read 10\.$"):

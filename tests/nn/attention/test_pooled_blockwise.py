@@ -1,6 +1,5 @@
 """Blockwise attention that also reads averages over the whole document, beside a plain reference."""
 
-import pytest
 import torch
 from small_parts import DIM, HEADS, ends_after, vectors
 from tables import for_each
@@ -96,19 +95,6 @@ def test_it_reaches_from_the_last_block_to_the_first_and_each_option_changes_som
     ]
     for place, one in enumerate(outputs):
         assert not any(torch.allclose(one, another, atol=1e-4) for another in outputs[:place])
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"padding": 18}, r"^`padding` must be below `window` \(18\), but is 18\.$"),
-        ({"stride": 19}, r"^`stride` must be at most `window` \(18\), but is 19\.$"),
-        ({"window": 0}, r"^`window` must be at least 1, but is 0\.$"),
-    ],
-)
-def test_windows_that_leave_positions_out_are_refused(options: dict[str, int], sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        made(**options)
 
 
 def test_the_last_four_of_the_twelve_layers_of_bart_ls_read_the_whole_document() -> None:

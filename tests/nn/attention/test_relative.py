@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from dense_attention import assert_dropout_is_replayed, kept_for_the_backward_pass
 from live_memory import most_bytes
 from tables import for_each
 from torch import Tensor
@@ -177,20 +176,6 @@ def test_a_step_of_a_long_prompt_holds_the_weights_of_a_few_queries() -> None:
     assert most_bytes(lambda: kind.step(q, k, v, bias, kind.new_state())) < 6e6
 
 
-@for_each("is_causal", [True, False])
-def test_what_is_kept_for_the_backward_pass_grows_with_the_length(is_causal: bool) -> None:
-    class OneWay(RelativeAttention):
-        def forward(self, *given: Tensor, **named: bool) -> Tensor:  # type: ignore[override]
-            return super().forward(*given, LayerContext(is_causal=is_causal))
-
-    kind = OneWay(4, 1).train()
-    assert kept_for_the_backward_pass(kind, 800) < 2.2 * kept_for_the_backward_pass(kind, 400)
-
-
-def test_dropout_is_the_same_in_the_backward_pass() -> None:
-    assert_dropout_is_replayed(RelativeAttention(4, 1, dropout=0.3))
-
-
 def test_dropout_of_sinusoids_acts_in_training_only() -> None:
     kind, given = make(position_dropout=0.5), heads(6)
     assert kind(*given).equal(make()(*given))
@@ -230,19 +215,6 @@ def test_a_long_prompt_is_read_a_few_positions_at_a_time(window: str, monkeypatc
     assert blocked is not None
     found = kind.step(q, k, v, as_bias(blocked, q), kind.new_state())
     torch.testing.assert_close(found, kind(q, k, v, LayerContext(is_causal=True)))
-
-
-@for_each("dtype", [torch.float16, torch.bfloat16])
-@for_each("path", ["cpu", "gpu"])
-def test_half_precision_stays_close_and_finite(dtype: torch.dtype, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "computes_in_tiles", lambda q: path == "cpu")
-    kind, given = make().float(), [x.float() for x in heads(70)]
-    low = [x.to(dtype).requires_grad_() for x in given]
-    out = kind.to(dtype)(*low, LayerContext(is_causal=True))
-    assert out.dtype == dtype
-    torch.testing.assert_close(out.float(), make().float()(*given, LayerContext(is_causal=True)), rtol=0.1, atol=0.1)
-    out.float().sum().backward()
-    assert all(x.grad is not None and x.grad.isfinite().all() for x in low)
 
 
 def test_a_width_without_pairs_is_refused() -> None:

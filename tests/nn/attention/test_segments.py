@@ -1,6 +1,5 @@
 """Attention inside units, against full attention with a mask that keeps units apart."""
 
-import pytest
 import torch
 from tables import for_each
 from torch import Tensor
@@ -88,8 +87,3 @@ def test_gradients_are_those_of_the_mask() -> None:
         loss = mixed.transpose(1, 2)[unit >= 0].square().sum()
         gradients.append(torch.autograd.grad(loss, given))
     torch.testing.assert_close(*gradients)
-
-
-def test_a_segment_has_at_least_one_position() -> None:
-    with pytest.raises(ValueError, match="^`segment_length` must be at least 1, but is 0.$"):
-        SegmentsAttention(0)

@@ -4,7 +4,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import GlobalRows, SelfAttention, SlidingWindowAttention
@@ -188,19 +187,3 @@ def test_chunks_and_tiles_agree_in_half_precision(monkeypatch: pytest.MonkeyPatc
     chunks = tiled_attention(q, k, v, Band(padding, 9))
     assert tiles.dtype == torch.bfloat16
     torch.testing.assert_close(tiles[0].float(), chunks[0].float(), rtol=0.02, atol=0.02)
-
-
-@for_each(
-    ("options", "words"),
-    [
-        ({"window": 3}, "`window` must be even and at least 2, but is 3."),
-        ({"window": 0}, "`window` must be even and at least 2, but is 0."),
-        ({"dilation": 0}, "`dilation` must be at least 1, but is 0."),
-        ({"dilated_heads": -1}, "`dilated_heads` must be at least 0, but is -1."),
-        ({"dilation": 2}, "`dilation` above 1 and `dilated_heads` above 0 need each other, but are 2 and 0."),
-    ],
-)
-def test_options_that_make_no_window_are_refused(options: dict[str, int], words: str) -> None:
-    with pytest.raises(ValueError) as caught:
-        SlidingWindowAttention(**options)
-    assert str(caught.value) == words

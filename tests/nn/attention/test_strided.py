@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from dense_attention import HEADS, assert_dropout_is_replayed, assert_is_dense, kept_for_the_backward_pass, some_padding
+from dense_attention import HEADS, assert_is_dense, some_padding
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import for_each
@@ -39,37 +39,3 @@ def test_it_is_dense_attention_to_the_union_of_window_and_stride(on_cpu: bool, d
 def test_odd_lengths_and_a_single_token_with_the_default_options(length: int, split_heads: bool) -> None:
     kind = StridedAttention(split_heads=split_heads)
     assert_is_dense(kind, lambda length: seen(length, kind), torch.zeros(1, length, dtype=torch.bool))
-
-
-@pytest.mark.parametrize("on_cpu", [True, False])
-def test_dropout_drops_weights_and_keeps_their_mean_and_the_backward_pass_knows_them(
-    on_cpu: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(attention, "computes_in_tiles", lambda x: on_cpu)
-    assert_dropout_is_replayed(StridedAttention(3, 2, dropout=0.3))
-
-
-def test_what_is_kept_grows_as_the_length() -> None:
-    kind = StridedAttention(8, 16)
-    assert kept_for_the_backward_pass(kind, 1024) < 2.1 * kept_for_the_backward_pass(kind, 512)
-
-
-def test_half_precision_is_near_full_precision() -> None:
-    q, k, v = torch.randn(3, 2, HEADS, 70, 4)
-    half = StridedAttention(7, 8)(*(x.bfloat16() for x in (q, k, v)))
-    assert half.dtype == torch.bfloat16
-    torch.testing.assert_close(half.float(), StridedAttention(7, 8)(q, k, v), rtol=0.05, atol=0.05)
-
-
-@for_each(
-    ("options", "words"),
-    [
-        ({"stride": 0}, "`stride` must be at least 1, but is 0."),
-        ({"window": 0}, "`window` must be even and at least 2, but is 0."),
-        ({"window": 7}, "`window` must be even and at least 2, but is 7."),
-    ],
-)
-def test_options_that_make_no_stride_or_window_are_refused(options: dict[str, int], words: str) -> None:
-    with pytest.raises(ValueError) as caught:
-        StridedAttention(**options)
-    assert str(caught.value) == words

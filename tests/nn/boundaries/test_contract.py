@@ -79,9 +79,3 @@ def test_gradients_reach_boundaries_where_the_kind_says_so_and_the_loss_reaches_
 def test_kinds_that_mark_segments_need_no_tokens(kind: str) -> None:
     if BOUNDARIES[kind].marks_segments:
         assert make(kind)(HiddenStates(vectors(2, 7, DIM))).boundaries.shape == (2, 7)
-
-
-@kinds
-def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
-    with pytest.raises(ValueError, match=rf"{BOUNDARIES[kind].__name__} .* has no option 'factr'"):
-        make(kind, factr=2)

@@ -37,26 +37,6 @@ def test_a_space_belongs_to_the_word_before_it() -> None:
     ]
 
 
-@for_each(
-    ("kind", "options", "message"),
-    [
-        ("fixed", {"factor": 1}, "^`factor` must be at least 2, but is 1.$"),
-        ("fixed", {"factor": 0}, "^`factor` must be at least 2, but is 0.$"),
-        ("gumbel", {"prior": 0.0}, "^`prior` must be above 0 and below 1, but is 0.0.$"),
-        ("gumbel", {"prior": 1.5}, "^`prior` must be above 0 and below 1, but is 1.5.$"),
-        ("gumbel", {"temperature": 0.0}, "^`temperature` must be above 0, but is 0.0.$"),
-        ("unigram", {"threshold": 1.0}, "^`threshold` must be above 0 and below 1, but is 1.0.$"),
-        ("routing", {"factor": 1.0}, "^`factor` must be above 1, but is 1.0.$"),
-        ("routing", {"weight": 0.0}, "^`weight` must be above 0, but is 0.0.$"),
-        ("entropy", {"window": 0}, "^`window` must be at least 1, but is 0.$"),
-        ("unigram", {"loss": "thrice"}, "must be one of logits, twice, but is 'thrice'"),
-    ],
-)
-def test_an_option_that_means_nothing_is_refused(kind: str, options: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        marked(kind, torch.zeros(1, 3), **options)
-
-
 def test_whitespace_needs_a_space_and_tokens() -> None:
     with pytest.raises(ValueError, match="^`boundaries` whitespace needs a vocabulary with a space"):
         BOUNDARIES.build("whitespace", {}, **SETTING, space_idx=None)

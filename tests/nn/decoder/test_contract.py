@@ -170,9 +170,3 @@ def test_the_same_seed_drops_the_same_and_evaluation_drops_nothing(kind: str) ->
     expected = make(kind).features(prefixes(2, 5), memories())
     assert torch.equal(*found) and not found[0].equal(expected)
     assert decoder.eval().features(prefixes(2, 5), memories()).equal(expected)
-
-
-@kinds
-def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
-    with pytest.raises(ValueError, match=rf"{DECODER[kind].__name__} \(decoder '{kind}'\) has no option 'depht'"):
-        DECODER.build(kind, {"depht": 1}, **SETTING, embedder=None, layers=[], stack=None, output=None, norm=None)

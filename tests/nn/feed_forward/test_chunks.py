@@ -107,8 +107,3 @@ def test_chunks_stand_under_every_stack(kind: str) -> None:
         x = vectors(2, 4, EMBED_DIM).double()
         found.append(step(lambda x, run=layers, stack=stack: stack(run, x, LayerContext()), weights, x))
     torch.testing.assert_close(*found, rtol=1e-12, atol=1e-10)
-
-
-def test_a_negative_chunk_size_is_refused() -> None:
-    with pytest.raises(ValueError, match="`chunk_size` must be at least 0, but is -1."):
-        make(-1)

@@ -79,9 +79,3 @@ def test_gradients_reach_every_input_and_parameter(kind: str) -> None:
 def test_the_output_has_the_precision_of_the_input(kind: str, dtype: torch.dtype) -> None:
     out = run(make(kind).to(dtype), vectors(2, 3, DIM).to(dtype))
     assert out.dtype == dtype and out.isfinite().all()
-
-
-@kinds
-def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
-    with pytest.raises(ValueError, match=rf"{FEED_FORWARD[FORMS[kind][0]].__name__} .* has no option 'activaton'"):
-        make(kind, activaton="relu")

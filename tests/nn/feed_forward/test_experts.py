@@ -84,17 +84,3 @@ def test_every_option_changes_what_training_computes(options: dict[str, Any]) ->
         torch.manual_seed(1)
         outputs.append(run(part, inputs()))
     assert not torch.allclose(*outputs)
-
-
-@for_each(
-    ("options", "sentence"),
-    [
-        ({"experts": 5}, r"`ffn_embed_dim` \(24\) must be divisible by `experts` \(5\)."),
-        ({"experts": 0}, "`experts` must be at least 1, but is 0."),
-        ({"temperature": -0.1}, "`temperature` must be at least 0, but is -0.1."),
-        ({"quantized": -0.5}, "`quantized` must be from 0 to 1, but is -0.5."),
-    ],
-)
-def test_what_cannot_be_is_refused(options: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ValueError, match=f"^{sentence}$"):
-        make(**options)

@@ -215,22 +215,3 @@ def test_under_autocast_units_are_chosen_in_full_precision(dtype: torch.dtype, t
     of = [weight for name, weight in part.named_parameters() if training or "controller" not in name]
     pairs = zip(*(torch.autograd.grad(out.float().sum(), of) for out in (found, expected)), strict=True)
     assert all((ours - theirs).abs().max() < 0.05 * theirs.abs().max() for ours, theirs in pairs)
-
-
-@for_each(
-    ("options", "sentence"),
-    [
-        ({"block_size": 5}, r"`ffn_embed_dim` \(24\) must be divisible by `block_size` \(5\)."),
-        ({"block_size": 48}, r"`ffn_embed_dim` \(24\) must be divisible by `block_size` \(48\)."),
-        ({"block_size": 0}, "`block_size` must be at least 1, but is 0."),
-        ({"rank": 0}, "`rank` must be at least 1, but is 0."),
-        ({"temperature": -0.1}, "`temperature` must be at least 0, but is -0.1."),
-        ({"temperature": float("inf")}, "`temperature` must be a number, but is inf."),
-        ({"quantized": 1.1}, "`quantized` must be from 0 to 1, but is 1.1."),
-        ({"quantized": float("nan")}, "`quantized` must be from 0 to 1, but is nan."),
-        ({"activation_dropout": 1.0}, "`activation_dropout` must be at least 0 and below 1, but is 1.0."),
-    ],
-)
-def test_what_cannot_be_is_refused(options: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ValueError, match=f"^{sentence}$"):
-        make(**options)

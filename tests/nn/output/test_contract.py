@@ -53,12 +53,6 @@ def test_gradients_reach_the_features_and_either_the_embedding_or_weights_of_its
         assert grad is not None and grad.isfinite().all() and grad.flatten(1).any(dim=1).all()
 
 
-@kinds
-def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
-    with pytest.raises(ValueError, match=rf"{OUTPUT[kind].__name__} .* has no option 'bais'"):
-        OUTPUT.build(kind, {"bais": True}, **SETTING)
-
-
 def test_tied_logits_are_products_with_the_embeddings() -> None:
     features, embedding = torch.tensor([[[1.0, 2.0]]]), torch.tensor([[1.0, 0.0], [0.0, 1.0], [3.0, -1.0]])
     assert OUTPUT.build("tied", {})(features, embedding).tolist() == [[[1.0, 2.0, 1.0]]]

@@ -121,12 +121,6 @@ def test_provenance_weights_rebuild_the_pooled_vectors(kind: str) -> None:
     torch.testing.assert_close(rebuilt.view_as(pooled.x), pooled.x)
 
 
-@kinds
-def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
-    with pytest.raises(ValueError, match=rf"\(pooling '{kind}'\) has no option 'bass'"):
-        make(kind, bass=3)
-
-
 @pytest.mark.parametrize("kind", [kind for kind in POOLING.names if "inference" in POOLING.arguments(kind)])
 def test_hard_inference_hands_on_the_best_as_they_are(kind: str) -> None:
     given = batch(13, 6)

@@ -70,8 +70,3 @@ def test_after_a_pooling_without_provenance_nothing_is_known() -> None:
     assert after.unit is None
     with pytest.raises(ValueError, match="must say which unit of the text each vector stands in, but does not."):
         pool(4, after)
-
-
-def test_a_k_below_1_is_refused() -> None:
-    with pytest.raises(ValueError, match="`k` must be at least 1, but is 0."):
-        MarkersPooler(0)

@@ -107,15 +107,3 @@ def test_the_prior_of_a_training_pass_is_told_once_in_nats_for_each_position() -
 
 def test_evaluation_has_no_loss() -> None:
     assert pool(2, [1.0, 2.0])[2].regulariser() is None
-
-
-@pytest.mark.parametrize(
-    ("k", "prior", "sentence"),
-    [
-        (0, None, "`k` must be at least 1, but is 0."),
-        (2, 1.0, "`prior` must be above 0 and below 1, but is 1.0."),
-    ],
-)
-def test_what_cannot_be_is_refused(k: int, prior: float | None, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        SegmentsPooler(k, 4, DIM, 16, prior=prior)

@@ -17,8 +17,3 @@ def test_the_base_changes_what_comes_out() -> None:
     x, mask, scorer = torch.randn(1, 9, 8), torch.zeros(1, 9).bool(), LinearScorer(8)
     outputs = [SoftTopKPooler(4, scorer, base=base)(Sequence(x, mask), NO_CONTEXT).x for base in (20.0, 5.0, None)]
     assert not torch.equal(outputs[0], outputs[1]) and not torch.equal(outputs[1], outputs[2])
-
-
-def test_a_base_of_one_is_refused_when_the_pooler_is_made() -> None:
-    with pytest.raises(ValueError, match="`base` must be above 1"):
-        SoftTopKPooler(4, LinearScorer(8), base=1.0)

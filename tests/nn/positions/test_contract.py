@@ -65,9 +65,3 @@ def test_embeddings_stand_on_the_device_of_the_positions(kind: str) -> None:
     elsewhere = copy.deepcopy(positions).to("meta")(where.to("meta"), 5)
     assert elsewhere.device.type == "meta" and elsewhere.shape == expected.shape
     assert positions(where, 5).equal(expected) and expected.device == where.device
-
-
-@kinds
-def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
-    with pytest.raises(ValueError, match=rf"{POSITIONS[kind].__name__} .* has no option 'frist'"):
-        POSITIONS.build(kind, {"frist": 1}, **SETTING, max_length=9)

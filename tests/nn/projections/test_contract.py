@@ -148,12 +148,6 @@ def test_a_width_that_heads_cannot_share_is_refused(kind: str) -> None:
 
 
 @kinds
-def test_an_unknown_option_is_an_error_that_names_the_kind(kind: str) -> None:
-    with pytest.raises(ValueError, match=rf"\(projections '{kind}'\) has no option 'rank'"):
-        PROJECTIONS.build(kind, {"rank": 1}, **SETTING)
-
-
-@kinds
 @shared
 def test_what_reads_vectors_itself_is_what_reads_keys_and_values(kind: str, shares_query_key: bool) -> None:
     projections, rows, x = make(kind, shares_query_key), vectors(2, 3, DIM), vectors(2, 5, DIM)

@@ -176,19 +176,3 @@ def test_a_state_is_two_rows_of_each_hypothesis_or_none() -> None:
         assert state.value.shape == (6, 2, DIM)
         assert make(kind, length_kernel=1).new_state() is None
     assert PROJECTIONS.build("multiplicative", {}, **SETTING).new_state() is None
-
-
-@kinds
-@for_each(
-    ("options", "sentence"),
-    [
-        ({"modules": 3}, r"^`embed_dim` \(8\) must be divisible by `modules` \(3\)\.$"),
-        ({"modules": 0}, r"^`modules` must be at least 1, but is 0\.$"),
-        ({"kernel": 2}, r"^`kernel` must be odd and at least 1, but is 2\.$"),
-        ({"value_kernel": -1}, r"^`value_kernel` must be odd and at least 1, but is -1\.$"),
-        ({"length_kernel": 0}, r"^`length_kernel` must be at least 1, but is 0\.$"),
-    ],
-)
-def test_what_makes_no_convolution_is_refused(kind: str, options: dict[str, int], sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        make(kind, **options)

@@ -71,9 +71,3 @@ def test_sums_have_the_digits_of_float32_under_mixed_precision() -> None:
         out, last = part.run(x, None, None)
     assert out.dtype == torch.bfloat16 and last.dtype == torch.float32
     torch.testing.assert_close(out.float(), by_formula(part, x), rtol=0.05, atol=0.1)
-
-
-@pytest.mark.parametrize("name", ["dim", "layers"])
-def test_its_options_are_at_least_one(name: str) -> None:
-    with pytest.raises(ValueError, match=f"`{name}` must be at least 1, but is 0."):
-        SRURecurrence(DIM, **{name: 0})

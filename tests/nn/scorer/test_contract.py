@@ -79,9 +79,3 @@ def test_a_gradient_reaches_every_parameter_and_is_finite_whatever_is_scored(kin
     if scores.requires_grad:
         grads = torch.autograd.grad(scores.sum(), [x, *parameters.values()])
         assert all(grad.isfinite().all() and grad.any() for grad in grads)
-
-
-@kinds
-def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
-    with pytest.raises(ValueError, match=rf"{SCORER[kind].__name__} .* has no option 'tempreature'"):
-        make(kind, tempreature=1.0)

@@ -74,9 +74,3 @@ def test_boundaries_learn_where_the_kind_says_so(kind: str) -> None:
     pooled = make(kind)(vectors(3, 8, DIM).requires_grad_(), boundaries)
     (grad,) = torch.autograd.grad(pooled.square().sum(), boundaries, allow_unused=True)
     assert (grad is not None and bool(grad.any())) == SEGMENTS[kind].teaches_boundaries
-
-
-@kinds
-def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
-    with pytest.raises(ValueError, match=rf"{SEGMENTS[kind].__name__} .* has no option 'factor'"):
-        SEGMENTS.build(kind, {"factor": 2}, **SETTING)

@@ -132,9 +132,3 @@ def test_steps_need_as_many_states_as_layers(kind: str) -> None:
     run = layers(is_causal=True, normalize_before=True)
     with pytest.raises(ValueError, match="shorter"):
         make(kind).step(run, vectors(1, 1, DIM), LayerContext(), [run[0].new_states()])
-
-
-@kinds
-def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
-    with pytest.raises(ValueError, match=rf"{STACK[kind].__name__} \(stack '{kind}'\) has no option 'depht'"):
-        STACK.build(kind, {"depht": 3}, **SETTING)

@@ -80,9 +80,3 @@ def test_a_document_does_not_depend_on_its_batch_or_padding(kind: str) -> None:
     torch.testing.assert_close(alone.x[0], whole.x[1, :5])
     if whole.above is not None and alone.above is not None:
         torch.testing.assert_close(alone.above.x[0], whole.above.x[1, :2])
-
-
-@kinds
-def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
-    with pytest.raises(ValueError, match=rf"{UPSAMPLING[kind].__name__} .* has no option 'factor'"):
-        UPSAMPLING.build(kind, {"factor": 2}, **SETTING, window=2)
