@@ -1,9 +1,13 @@
 """Pages in a real browser, for tests of what they show."""
 
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from selenium import webdriver
@@ -47,6 +51,66 @@ class OpenPage:
         )
         parts = [float(part) for part in found[found.index("(") + 1 : -1].split(",")]
         return (*parts[:3], *(parts[3:] or [1.0]))
+
+    def status(self) -> str:
+        """Return the line of what is chosen, without the marks that isolate the direction of quoted writing."""
+        return self.find("#status").text.replace("\u2068", "").replace("\u2069", "")
+
+    def marked(self) -> set[int]:
+        """Return which parts of the document are marked for what is chosen, by their places."""
+        return set(
+            self.run("return [...document.querySelectorAll('.s')].flatMap((t, i) => t.matches('.linked') ? [i] : [])")
+        )
+
+    def in_sight(self, element: WebElement) -> bool:
+        """Return whether an element stands below what stays at the top, and on the screen."""
+        script = """
+            const box = arguments[0].getBoundingClientRect();
+            return box.top >= panelEnd() && box.bottom <= innerHeight
+        """
+        return bool(self.run(script, element))
+
+    def edges(self, selector: str) -> tuple[float, float]:
+        """Return where an element begins and ends on the screen, from its top."""
+        script = "const b = document.querySelector(arguments[0]).getBoundingClientRect(); return [b.top, b.bottom]"
+        top, bottom = self.run(script, selector)
+        return top, bottom
+
+    def settle(self) -> None:
+        """Wait until the page has scrolled and is drawn."""
+        for _ in range(8):
+            self.browser.execute_async_script("requestAnimationFrame(arguments[0])")
+
+    def turn(self, scheme: str) -> None:
+        """Show the page as readers see it who prefer "light" or "dark"."""
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+    def save_figure(self, folder: Path, name: str) -> tuple[ElementTree.Element, bytes]:
+        """Click both ways to save the figure, and return what stands in ``name``.svg and in ``name``.png."""
+        self.browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)})
+        self.find("#save-svg").click()
+        self.find("#save-png").click()
+        svg, png = folder / f"{name}.svg", folder / f"{name}.png"
+        for _ in range(100):
+            if {svg, png} == set(folder.glob("*")):
+                break
+            time.sleep(0.1)
+        return ElementTree.parse(svg).getroot(), png.read_bytes()
+
+
+@dataclass
+class Opener:
+    """Opens pages in a browser."""
+
+    browser: webdriver.Chrome
+    folder: Path
+
+    def __call__(self, html: str) -> OpenPage:
+        path = self.folder / "page.html"
+        path.write_text(html, encoding="utf-8")
+        self.browser.get(path.as_uri())
+        return OpenPage(self.browser)
 
 
 def luminance(colour: Sequence[float]) -> float:

@@ -15,6 +15,7 @@ from covering import NIGHTLY
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from browser import Opener
     from selenium import webdriver
 
     from pyramidions.data.folder import DataFolder
@@ -90,3 +91,14 @@ def browser() -> "Iterator[webdriver.Chrome]":
 
     with chromium() as driver:
         yield driver
+
+
+@pytest.fixture
+def opened(browser: "webdriver.Chrome", tmp_path: Path) -> "Iterator[Opener]":
+    """Open pages; at the end, no script may have failed and no request have been refused."""
+    from browser import Opener
+
+    yield Opener(browser, tmp_path)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert browser.get_log("browser") == []

@@ -1,18 +1,14 @@
 """The page of an extraction in a real browser: shades, marks, the summary, the chart, keyboard, dark, on a phone."""
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
-from browser import PHONE, OpenPage, contrast, luminance, needs_browser
+from browser import PHONE, Opener, OpenPage, contrast, luminance, needs_browser
 from extractions import UNITS, example, long
-from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.remote.webelement import WebElement
 
 from pyramidions.extract.extraction import Extraction
 from pyramidions.inference import ExtractionPage
@@ -25,59 +21,24 @@ LONG = long(4, 50, (3, 52, 53, 180))
 Covered = list[list[tuple[str, float]]]
 
 
-class Page(OpenPage):
-    """A page of an extraction that is open in a browser."""
-
-    def bands(self) -> list[int]:
-        """Return how each sentence is shaded: 1 for the best to 4, 0 for none."""
-        script = "return [...document.querySelectorAll('.s')].map(s => Number(s.style.getPropertyValue('--m')))"
-        return [(0, 0.8, 0.5, 0.28, 0.12).index(shade) for shade in self.run(script)]
-
-    def status(self) -> str:
-        return self.find("#status").text.replace("\u2068", "").replace("\u2069", "")
-
-    def in_sight(self, element: WebElement) -> bool:
-        """Return whether an element stands below what stays at the top, and on the screen."""
-        script = """
-            const box = arguments[0].getBoundingClientRect();
-            return box.top >= panelEnd() && box.bottom <= innerHeight
-        """
-        return bool(self.run(script, element))
-
-    def settle(self) -> None:
-        """Wait until the page has scrolled and is drawn."""
-        for _ in range(8):
-            self.browser.execute_async_script("requestAnimationFrame(arguments[0])")
+def bands(page: OpenPage) -> list[int]:
+    """Return how each sentence is shaded: 1 for the best to 4, 0 for none."""
+    script = "return [...document.querySelectorAll('.s')].map(s => Number(s.style.getPropertyValue('--m')))"
+    return [(0, 0.8, 0.5, 0.28, 0.12).index(shade) for shade in page.run(script)]
 
 
-@dataclass
-class Shower:
-    """Shows pages in a browser."""
-
-    browser: webdriver.Chrome
-    folder: Path
-
-    def __call__(self, *extractions: Extraction, reference: str | None = None, covered: Covered | None = None) -> Page:
-        made = ExtractionPage("hiporank", settings={"words": "at most 220"})
-        for number, extraction in enumerate(extractions):
-            made.add(f"{number}.txt", extraction, reference, covered)
-        path = self.folder / "page.html"
-        path.write_text(made.html(), encoding="utf-8")
-        self.browser.get(path.as_uri())
-        return Page(self.browser)
+def show(
+    opened: Opener, *extractions: Extraction, reference: str | None = None, covered: Covered | None = None
+) -> OpenPage:
+    """Open a page of extractions."""
+    made = ExtractionPage("hiporank", settings={"words": "at most 220"})
+    for number, extraction in enumerate(extractions):
+        made.add(f"{number}.txt", extraction, reference, covered)
+    return opened(made.html())
 
 
-@pytest.fixture
-def show(browser: webdriver.Chrome, tmp_path: Path) -> Iterator[Shower]:
-    yield Shower(browser, tmp_path)
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    # A script that failed, or a request that was refused, would have left a word here.
-    assert browser.get_log("browser") == []
-
-
-def test_it_shows_sections_sentences_and_the_summary_as_text(show: Shower) -> None:
-    page = show(example())
+def test_it_shows_sections_sentences_and_the_summary_as_text(opened: Opener) -> None:
+    page = show(opened, example())
     assert page.find("h1").text == page.run("return document.title") == "0.txt"
     assert page.find("#about").text == "hiporank chose 2 of 6 sentences: 8 of 20 words (40.0%)."
     assert page.find("#document").text.split("\n") == [
@@ -90,24 +51,24 @@ def test_it_shows_sections_sentences_and_the_summary_as_text(show: Shower) -> No
     assert not page.find("#reference-part").is_displayed() and not page.find("#chooser").is_displayed()
 
 
-def test_sentences_are_shaded_by_the_rank_of_their_score(show: Shower) -> None:
-    page = show(LONG)
+def test_sentences_are_shaded_by_the_rank_of_their_score(opened: Opener) -> None:
+    page = show(opened, LONG)
     # Shares of 200 sentences; of equal scores all have the first rank.
     order = sorted(LONG.scores, reverse=True)
     shares = [order.index(score) / 200 for score in LONG.scores]
-    assert page.bands() == [next((i + 1 for i, top in enumerate((0.05, 0.1, 0.25, 0.5)) if s < top), 0) for s in shares]
+    assert bands(page) == [next((i + 1 for i, top in enumerate((0.05, 0.1, 0.25, 0.5)) if s < top), 0) for s in shares]
 
 
-def test_a_sentence_without_a_score_is_not_shaded(show: Shower) -> None:
-    page = show(example())
+def test_a_sentence_without_a_score_is_not_shaded(opened: Opener) -> None:
+    page = show(opened, example())
     # Ranks 3, none, 2, 3, 5, 1 of six: shares 2/6, -, 1/6, 2/6, 4/6, 0.
-    assert page.bands() == [4, 0, 3, 4, 0, 1]
+    assert bands(page) == [4, 0, 3, 4, 0, 1]
     page.all(".s")[1].click()
     assert page.status() == "Sentence 2 of 6, in “Methods”: no score, never chosen."
 
 
-def test_chosen_sentences_are_marked_by_a_number_and_a_line(show: Shower) -> None:
-    page = show(example())
+def test_chosen_sentences_are_marked_by_a_number_and_a_line(opened: Opener) -> None:
+    page = show(opened, example())
     marks = page.all("#document .n")
     assert [mark.text for mark in marks] == ["1", "2"]
     assert [mark.get_attribute("aria-label") for mark in marks] == [f"Sentence {n} of the summary" for n in (1, 2)]
@@ -117,8 +78,8 @@ def test_chosen_sentences_are_marked_by_a_number_and_a_line(show: Shower) -> Non
     assert page.find("#items .pinned").text == "2Genes map to loci."
 
 
-def test_a_sentence_of_the_summary_is_found_in_the_document(show: Shower) -> None:
-    page = show(LONG)
+def test_a_sentence_of_the_summary_is_found_in_the_document(opened: Opener) -> None:
+    page = show(opened, LONG)
     button = page.all("#items .w")[3]
     button.click()
     page.settle()
@@ -134,8 +95,8 @@ def test_a_sentence_of_the_summary_is_found_in_the_document(show: Shower) -> Non
     assert not page.all("#cursor")
 
 
-def test_a_sentence_of_the_document_tells_its_score(show: Shower) -> None:
-    page = show(example())
+def test_a_sentence_of_the_document_tells_its_score(opened: Opener) -> None:
+    page = show(opened, example())
     sentence = page.all(".s")[3]
     page.point_at(sentence)
     told = "Sentence 4 of 6, in “Methods”: score 0.25, rank 3."
@@ -148,8 +109,8 @@ def test_a_sentence_of_the_document_tells_its_score(show: Shower) -> None:
     assert not page.all(".picked, .pinned")
 
 
-def test_the_keyboard_goes_through_summary_and_document(show: Shower) -> None:
-    page = show(LONG)
+def test_the_keyboard_goes_through_summary_and_document(opened: Opener) -> None:
+    page = show(opened, LONG)
     page.press(Keys.TAB)
     assert page.run("return document.activeElement.textContent").startswith("1Sentence 0.3")
     page.press(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ENTER)
@@ -164,8 +125,8 @@ def test_the_keyboard_goes_through_summary_and_document(show: Shower) -> None:
     assert page.find(".picked").text.startswith("Sentence 3.29")
 
 
-def test_only_the_chosen_sentences_are_shown_on_request(show: Shower) -> None:
-    page = show(example())
+def test_only_the_chosen_sentences_are_shown_on_request(opened: Opener) -> None:
+    page = show(opened, example())
     page.find("#only").click()
     shown = "\n".join(("… 1 sentence", "Methods", "… 1 sentence 1They were counted twice. … 2 sentences"))
     assert page.find("#document").text == f"{shown}\nResults\n2Genes map to loci.\nAcknowledgements"
@@ -174,8 +135,8 @@ def test_only_the_chosen_sentences_are_shown_on_request(show: Shower) -> None:
     assert len(page.all(".s")) == 6
 
 
-def test_what_is_left_out_is_counted_under_each_subheading(show: Shower) -> None:
-    page = show(example(chosen=(2, 4)))
+def test_what_is_left_out_is_counted_under_each_subheading(opened: Opener) -> None:
+    page = show(opened, example(chosen=(2, 4)))
     page.find("#only").click()
     methods = page.all("#document section")[1].text.split("\n")
     assert methods == [
@@ -187,8 +148,8 @@ def test_what_is_left_out_is_counted_under_each_subheading(show: Shower) -> None
     assert page.find(".picked").text == "It was fair."
 
 
-def test_the_chart_names_the_sections_and_is_a_way_into_the_document(show: Shower) -> None:
-    page = show(LONG)
+def test_the_chart_names_the_sections_and_is_a_way_into_the_document(opened: Opener) -> None:
+    page = show(opened, LONG)
     assert [label.text for label in page.all("#curve .label")] == [f"Section {i}" for i in range(4)]
     assert [flag.text for flag in page.all("#curve .flag")] == ["1", "2", "4"]  # 3 would cover 2
     width = page.find("#curve .frame").rect["width"]
@@ -212,8 +173,8 @@ def test_the_chart_names_the_sections_and_is_a_way_into_the_document(show: Showe
     assert page.run("return picked") == 52
 
 
-def test_sections_are_counted_and_lead_into_the_document(show: Shower) -> None:
-    page = show(example())
+def test_sections_are_counted_and_lead_into_the_document(opened: Opener) -> None:
+    page = show(opened, example())
     assert [row.text for row in page.all("#numbers tbody tr")] == [
         *("before the first heading 1 0 3", "Methods 4 1 2", "Results 1 1 1")
     ]
@@ -221,33 +182,33 @@ def test_sections_are_counted_and_lead_into_the_document(show: Shower) -> None:
     assert page.find(".picked").text == "Cells were <b>cut</b>."
 
 
-def test_a_reference_stands_beside_the_summary(show: Shower) -> None:
-    page = show(example(), reference="Genes <i>map</i>.\n\n\n\nTo loci.")
+def test_a_reference_stands_beside_the_summary(opened: Opener) -> None:
+    page = show(opened, example(), reference="Genes <i>map</i>.\n\n\n\nTo loci.")
     assert page.find("#reference").text == "Genes <i>map</i>.\n\nTo loci."
     summary, reference = page.find("#items").rect, page.find("#reference").rect
     assert summary["x"] == reference["x"] and summary["y"] < reference["y"] < 800
 
 
-def test_sentences_have_more_room_than_the_concepts_beside_them(show: Shower) -> None:
-    page = show(example(), covered=[[(f"concept {number}", 0.5) for number in range(9)]] * 2)
+def test_sentences_have_more_room_than_the_concepts_beside_them(opened: Opener) -> None:
+    page = show(opened, example(), covered=[[(f"concept {number}", 0.5) for number in range(9)]] * 2)
     for item in page.all("#items li"):
         sentence, concepts = item.find_element("css selector", ".w"), item.find_element("css selector", ".beside")
         assert sentence.rect["width"] > concepts.rect["width"] > 50
 
 
-def test_a_document_without_sentences_is_shown_empty(show: Shower) -> None:
-    page = show(example(tuple(unit for unit in UNITS if unit.is_heading), ())._replace(scores=LONG.scores[:0]))
+def test_a_document_without_sentences_is_shown_empty(opened: Opener) -> None:
+    page = show(opened, example(tuple(unit for unit in UNITS if unit.is_heading), ())._replace(scores=LONG.scores[:0]))
     assert page.find("#about").text == "hiporank chose 0 of 0 sentences: 0 of 0 words." and not page.all(".s")
     page.find("#curve").click()
     page.find("#only").click()
     assert not page.all("#items li") and page.find("#status").text == ""
 
 
-def test_a_hostile_document_stays_text(show: Shower) -> None:
+def test_a_hostile_document_stays_text(opened: Opener) -> None:
     evil = "<img src=x onerror=alert(1)></script><script>document.title='hacked'</script>"
     extraction = example(tuple(unit._replace(text=evil) for unit in UNITS))
     extraction = extraction._replace(outline=replace(extraction.outline, headings=(evil,) * 4))
-    page = show(extraction, reference=evil)
+    page = show(opened, extraction, reference=evil)
     assert page.find("#reference").text == page.find(".s").text == page.find("#document h2").text == evil
     assert not page.all("img") and page.run("return document.title") == "0.txt"
     page.run("new DOMParser().parseFromString(window.svg = written(figure()), 'image/svg+xml')")
@@ -255,10 +216,9 @@ def test_a_hostile_document_stays_text(show: Shower) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_in_light_and_dark_and_on_every_shade(show: Shower, scheme: str) -> None:
-    page = show(LONG)
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+def test_text_stands_out_in_light_and_dark_and_on_every_shade(opened: Opener, scheme: str) -> None:
+    page = show(opened, LONG)
+    page.turn(scheme)
     paper, ink = page.colour("body", "backgroundColor"), page.colour(".s", "color")
     assert (luminance(paper) > 0.8) == (scheme == "light")
     shades = page.run("return [...document.querySelectorAll('.s')].map(s => getComputedStyle(s).backgroundColor)")
@@ -275,34 +235,24 @@ def test_text_stands_out_in_light_and_dark_and_on_every_shade(show: Shower, sche
         assert contrast(page.colour(text, "fill"), paper) >= 4.5, text
 
 
-def test_the_figure_is_saved_as_svg_and_png(show: Shower, tmp_path: Path) -> None:
-    saved = tmp_path / "saved"
-    show.browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(saved)})
-    page = show(example())
-    page.find("#save-svg").click()
-    page.find("#save-png").click()
-    for _ in range(100):
-        if {path.name for path in saved.glob("*")} == {"0.txt.svg", "0.txt.png"}:
-            break
-        time.sleep(0.1)
-    root = ElementTree.parse(saved / "0.txt.svg").getroot()
+def test_the_figure_is_saved_as_svg_and_png(opened: Opener, tmp_path: Path) -> None:
+    root, picture = show(opened, example()).save_figure(tmp_path / "saved", "0.txt")
     texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     for text in ("Genes map to loci.", "Methods", "1", "Summary", "loci.", "hiporank;"):
         assert text in texts
-    assert (saved / "0.txt.png").read_bytes().startswith(b"\x89PNG")
+    assert picture.startswith(b"\x89PNG")
 
 
-def test_a_phone_shows_it_without_scrolling_sideways(show: Shower) -> None:
-    show.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
-    page = show(LONG, reference="Genes map to loci.")
+def test_a_phone_shows_it_without_scrolling_sideways(opened: Opener) -> None:
+    opened.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+    page = show(opened, LONG, reference="Genes map to loci.")
     assert page.run("return document.documentElement.scrollWidth") <= 390
     page.all("#items .w")[2].click()
     page.settle()
     picked = page.find(".picked")
     # It is not behind the summary and the chart, which stay at the top.
     assert picked.text.startswith("Sentence 1.3") and page.in_sight(picked)
-    script = "const b = document.querySelector(arguments[0]).getBoundingClientRect(); return [b.top, b.bottom]"
-    panel, chart, only = (page.run(script, selector) for selector in (".panel", "#curve", "#only"))
+    panel, chart, only = (page.edges(selector) for selector in (".panel", "#curve", "#only"))
     assert panel[0] == 0 and panel[1] <= 0.41 * 844
     assert panel[0] < chart[0] and chart[1] <= only[0] and only[1] <= panel[1] and chart[1] - chart[0] > 60
     # Turned to a wide screen, the chart goes back above the document.
@@ -312,9 +262,9 @@ def test_a_phone_shows_it_without_scrolling_sideways(show: Shower) -> None:
     assert page.run("return byId('curve').getBoundingClientRect().width") > 500
 
 
-def test_twenty_thousand_sentences_open_within_seconds(show: Shower) -> None:
+def test_twenty_thousand_sentences_open_within_seconds(opened: Opener) -> None:
     started = time.perf_counter()
-    page = show(long(25, 800, tuple(range(500, 20_000, 1000))))
+    page = show(opened, long(25, 800, tuple(range(500, 20_000, 1000))))
     page.all("#items .w")[-1].click()
     page.settle()
     assert page.in_sight(page.find(".picked")) and page.find(".picked").text.startswith("Sentence 24.300")

@@ -1,14 +1,10 @@
 """Sentence by sentence on the page of an explanation, in a real browser."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from browser import PHONE, OpenPage, contrast, needs_browser
+from browser import PHONE, Opener, OpenPage, contrast, needs_browser
 from explanations import example
-from selenium import webdriver
-from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from pyramidions.inference import ExplanationPage
@@ -21,15 +17,10 @@ EXPLANATION = replace(example(len(DOCUMENT), 4, WRITTEN), document=DOCUMENT)
 
 
 @pytest.fixture
-def page(browser: webdriver.Chrome, tmp_path: Path) -> Iterator[OpenPage]:
+def page(opened: Opener) -> OpenPage:
     made = ExplanationPage()
     made.add("cells.txt", [EXPLANATION, EXPLANATION])
-    (tmp_path / "page.html").write_text(made.html(), encoding="utf-8")
-    browser.get((tmp_path / "page.html").as_uri())
-    yield OpenPage(browser)
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    assert browser.get_log("browser") == []
+    return opened(made.html())
 
 
 def supports(page: OpenPage) -> list[int]:
@@ -69,20 +60,16 @@ def test_a_click_underlines_the_sentence_in_the_document_and_another_lets_it_go(
     assert supports(page) == []
 
 
-def test_unknown_attention_is_said(browser: webdriver.Chrome, tmp_path: Path) -> None:
+def test_unknown_attention_is_said(opened: Opener) -> None:
     made = ExplanationPage()
     trace = Trace(EXPLANATION.trace.layers, 4, None, EXPLANATION.trace.attention)
     made.add("a", [replace(EXPLANATION, trace=trace)])
-    (tmp_path / "page.html").write_text(made.html(), encoding="utf-8")
-    browser.get((tmp_path / "page.html").as_uri())
-    assert "By attention: unknown" in browser.find_element(By.CSS_SELECTOR, "#sentences > li").text
-    assert browser.get_log("browser") == []
+    assert "By attention: unknown" in opened(made.html()).find("#sentences > li").text
 
 
 @pytest.mark.parametrize("mode", ["light", "dark"])
 def test_the_badge_is_readable(mode: str, page: OpenPage) -> None:
-    features = [{"name": "prefers-color-scheme", "value": mode}]
-    page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    page.turn(mode)
     assert contrast(page.colour(".badge", "color"), page.colour(".badge", "backgroundColor")) >= 4.5
     assert contrast(page.colour(".support", "color"), page.colour("aside", "backgroundColor")) >= 4.5
 
