@@ -1,0 +1,116 @@
+"""scripts/reproduce/dynamic_pooling_*.sh and sparse_*.sh run in the small size, from nothing to what they report."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from tables import for_each
+
+from pyramidions.data.folder import DataFolder
+
+SCRIPTS = Path(__file__).parents[2] / "scripts" / "reproduce"
+#: scales of each script that this module runs in full
+SCALES = {
+    **dict.fromkeys((f"dynamic_pooling_{name}" for name in ("table1", "table2", "costs")), "tiny, small or paper"),
+    **dict.fromkeys((f"sparse_{name}" for name in ("decoding", "toy")), "tiny or paper"),
+}
+
+
+def script(name: str, *words: object) -> str:
+    """Run a script in its small size; return what it printed."""
+    done = subprocess.run(
+        [SCRIPTS / f"{name}.sh", "--scale", "tiny", *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_models_are_trained_once_and_scored_beside_the_published_ones(tmp_path: Path) -> None:
+    printed = script("dynamic_pooling_table1", "--rows", "gumbel,unigram", "--out", tmp_path)
+    bits = r"^\| (\w+) \| (\d\.\d+) \| (\d\.\d+) \|$"
+    rows = re.findall(bits, printed, re.MULTILINE)
+    assert [(name, published) for name, _, published in rows] == [("gumbel", "1.136"), ("unigram", "1.134")]
+    assert all(2 < float(ours) < 6 for _, ours, _ in rows)
+    assert "Evaluated 2,000 tokens" in printed.replace("2000", "2,000") and "say nothing" in printed
+    again = script("dynamic_pooling_table2", "--rows", "gumbel", "--out", tmp_path)
+    assert re.findall(bits, again, re.MULTILINE) == rows[:1] and "num_updates" not in again
+
+
+@pytest.mark.nightly
+def test_costs_are_compared_with_those_of_a_model_that_shortens_nothing(tmp_path: Path) -> None:
+    printed = script("dynamic_pooling_costs", "--out", tmp_path)
+    names = [figure["name"] for figure in json.loads((tmp_path / "costs.json").read_text())["figures"]]
+    assert "a step, vanilla / hourglass_fixed_4" in names and "Published: over 40% less time" in printed
+
+
+@pytest.mark.slow
+def test_a_terraformer_is_pretrained_then_trained_on_summaries_and_scored(data: DataFolder, tmp_path: Path) -> None:
+    shutil.copytree(data.path, tmp_path / "corpora" / "arxiv")
+    out = tmp_path / "out"
+    script("sparse_arxiv", "--rows", "terraformer_pyramidion", "--data", tmp_path / "corpora", "--out", out)
+    log = (out / "arxiv" / "sparse" / "terraformer_pyramidion" / "train.log").read_text()
+    start = out / "arxiv" / "sparse" / "terraformer_pyramidion_pretraining" / "checkpoints" / "checkpoint_best.pt"
+    assert f"loading pretrained model from {start}" in log
+    page = (out / "report.md").read_text()
+    assert re.search(r"\| terraformer_pyramidion +\| tiny +\| terraformer, pooled +\| 2×960 > 128 > 3×32 → 32 ", page)
+    # The log-perplexity of the pretraining, in its own section.
+    assert re.search(r"\| terraformer_pyramidion +\| .* \| +\d+\.\d\d +\|\n", page)
+    assert "terraformer_800m" not in page and "terraformer_175k" not in page
+
+
+@pytest.mark.nightly
+def test_toy_problems_end_in_shares_of_longer_inputs(tmp_path: Path) -> None:
+    printed = script("sparse_toy", "--out", tmp_path)
+    shares = re.findall(r"^(\w+)-(toy_\w+): symbols_right [\d.]+, sequences_right [\d.]+$", printed, re.MULTILINE)
+    assert shares == [
+        (problem, arch) for problem in ("addition", "copy") for arch in ("toy_terraformer", "toy_vanilla")
+    ]
+
+
+@pytest.mark.nightly
+def test_models_of_the_paper_are_counted_and_timed_beside_the_dense_one(tmp_path: Path) -> None:
+    printed = script("sparse_decoding", "--out", tmp_path)
+    assert "17b_both.yaml: documents of 16 tokens" in printed
+    parts = {"feed_forward", "projections", "both", "output"}
+    assert {path.stem for path in tmp_path.glob("*.json")} == parts
+    for part in parts:
+        names = [config["config"] for config in json.loads((tmp_path / f"{part}.json").read_text())["configs"]]
+        assert names == ["sparse/800m_dense", f"sparse/800m_{part}"]
+
+
+CORPORA = "text8, wiki40b-en, cc100-en, wiki40b-fi, wiki40b-he or wiki40b-vi"
+
+
+@for_each(
+    ("name", "words", "sentence"),
+    [
+        *((name, ["--scale", "huge"], f"--scale must be {scales}, but is huge.") for name, scales in SCALES.items()),
+        *((name, ["--out"], "--out needs a value.") for name in SCALES),
+        *((name, ["fast"], "An argument must be an option, but is fast; --help lists them.") for name in SCALES),
+        (
+            "dynamic_pooling_table1",
+            ["--rows", "fixed_9"],
+            "--rows must be files of configs/dynamic_pooling, but one is fixed_9.",
+        ),
+        ("dynamic_pooling_table1", ["--data", "nowhere.txt"], "--data must be a file, but nowhere.txt is none."),
+        ("dynamic_pooling_table1", ["--corpus", "cc100-fi"], f"--corpus must be {CORPORA}, but is cc100-fi."),
+    ],
+)
+def test_wrong_arguments_are_one_sentence(name: str, words: list[str], sentence: str) -> None:
+    done = subprocess.run([SCRIPTS / f"{name}.sh", *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{sentence}\n")
+
+
+@for_each("name", SCALES)
+def test_their_help_is_their_head(name: str) -> None:
+    done = subprocess.run([SCRIPTS / f"{name}.sh", "--help"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(("Table", "Figure")) and "--scale" in done.stdout and "set -e" not in done.stdout
+    assert "--scale  paper (default)" in done.stdout or name.startswith("dynamic_pooling")
