@@ -231,6 +231,11 @@ def _held(value: Any, origin: Any, of: tuple[Any, ...]) -> Iterable[tuple[Any, A
     return ((place, held, of[0]) for place, held in enumerate(value)) if listed and of else ()
 
 
+def flag_of(argument: str) -> str:
+    """Return the flag of an argument: `--max-tokens` of `max_tokens`."""
+    return f"--{argument.replace('_', '-')}"
+
+
 def shown(value: Any) -> str:
     """Spell a value from outside for an error, a long one by its beginning."""
     value = value.item() if getattr(value, "ndim", None) == 0 else value  # of NumPy

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from pyramidions.base.arguments import flag_of
 from pyramidions.base.errors import UserError
 
 
@@ -19,4 +20,4 @@ def naming_options(*arguments: str) -> Iterator[None]:
 
 def option(argument: str) -> str:
     """Return the option of an argument."""
-    return "--" + {"no_repeat_ngram": "no-repeat-ngram-size"}.get(argument, argument.replace("_", "-"))
+    return flag_of({"no_repeat_ngram": "no_repeat_ngram_size"}.get(argument, argument))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import wraps
+from inspect import signature
 from typing import Any
 
 import click
@@ -13,7 +14,7 @@ def option_group(*options: Callable[[Any], Any], name: str = "", kind: Any = Non
     Args:
         options: of click.
         name: the argument that passes them all to the command; "" to pass each by its own name.
-        kind: the named tuple of that argument, whose fields are the names of the options.
+        kind: the named tuple or dataclass of that argument, whose fields are the names of the options.
     """
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -28,7 +29,7 @@ def option_group(*options: Callable[[Any], Any], name: str = "", kind: Any = Non
 def _gathering(command: Callable[..., Any], name: str, kind: Any) -> Callable[..., Any]:
     @wraps(command)
     def gathered(*given: Any, **options: Any) -> Any:
-        together = kind(**{field: options.pop(field) for field in kind._fields})
+        together = kind(**{field: options.pop(field) for field in signature(kind).parameters})
         return command(*given, **{name: together}, **options)
 
     return gathered

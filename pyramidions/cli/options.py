@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Union, get_args, get_origin
 
 import click
 
+from pyramidions.base.arguments import flag_of
 from pyramidions.base.errors import UserError
 
 _WIDEST = 120
@@ -38,7 +39,7 @@ class Option(NamedTuple):
     @property
     def flag(self) -> str:
         """The flag of fairseq-train; the data folder has none."""
-        return "DATA" if self.name == "data" else f"--{self.name.replace('_', '-')}"
+        return "DATA" if self.name == "data" else flag_of(self.name)
 
     def as_json(self) -> dict[str, Any]:
         """Return all of it as plain values."""

@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pyramidions.base.arguments import fits
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
 from pyramidions.text.normalization import normalize
@@ -108,7 +109,7 @@ def _table(found: Any, name: str) -> SectionTypes:
     kinds: Mapping[str, Any] = found["types"]
     owner: dict[tuple[str, ...], str] = {}
     for kind, words in kinds.items():
-        if not _is_list_of_texts(words) or not words:
+        if not fits(words, list[str]) or not words:
             raise UserError(f"{name}: the section type {kind!r} must have a list of keywords.")
         for keyword in words:
             split = tuple(_WORD.findall(keyword.lower()))
@@ -119,13 +120,9 @@ def _table(found: Any, name: str) -> SectionTypes:
                     f"{name}: a keyword must have one type, but {keyword!r} has {owner[split]!r} and {kind!r}."
                 )
     for use in ("train", "write"):
-        if not _is_list_of_texts(found[use]) or not found[use]:
+        if not fits(found[use], list[str]) or not found[use]:
             raise UserError(f"{name}: {use!r} must be a list of section types.")
         if unknown := [kind for kind in found[use] if kind not in kinds]:
             raise UserError(f"{name}: {use!r} must name types of the table, but {unknown[0]!r} is none.")
     keywords = {kind: tuple(word.lower() for word in words) for kind, words in kinds.items()}
     return SectionTypes(keywords, tuple(found["train"]), tuple(found["write"]))
-
-
-def _is_list_of_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from tempfile import NamedTemporaryFile
-from typing import Any
+from typing import Annotated, Any
 
 import sentencepiece
 
+from pyramidions.base.arguments import Count, OneOf, Range, check_fields
 from pyramidions.base.errors import UserError
 from pyramidions.data.readers import Document
 from pyramidions.text.normalization import split_sentences
@@ -29,7 +30,7 @@ from pyramidions.text.tokenizer import (
 )
 
 MODEL_TYPES = ("unigram", "bpe")
-MOST_PIECES, MOST_SENTENCES = 2**24, 2**31
+MOST_PIECES = 2**24
 #: The order of sums in training depends on the number of threads, and so does the model: the number is the same on
 #: every machine.
 THREADS = 16
@@ -70,15 +71,16 @@ class Settings:
     """
 
     vocab_size: int = 32768
-    model_type: str = "unigram"
-    character_coverage: float = 0.9995
+    model_type: Annotated[str, OneOf(MODEL_TYPES)] = "unigram"
+    character_coverage: Annotated[float, Range(0.98, 1)] = 0.9995
     sentence_markers: bool = False
     turn_markers: bool = False
     fold_case: bool = False
-    sentences: int = 1_000_000
+    sentences: Count = 1_000_000
     seed: int = 1
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.sentence_markers and self.turn_markers:
             raise UserError("`sentence_markers` and `turn_markers` exclude each other.")
         if not len(SPECIALS) < self.vocab_size <= MOST_PIECES:
@@ -86,12 +88,6 @@ class Settings:
                 f"`vocab_size` must be above {len(SPECIALS)}, the number of special pieces, and at most "
                 f"{MOST_PIECES:,}, but is {self.vocab_size}."
             )
-        if self.model_type not in MODEL_TYPES:
-            raise UserError(f"`model_type` must be one of {', '.join(MODEL_TYPES)}, but is {self.model_type!r}.")
-        if not 0.98 <= self.character_coverage <= 1:
-            raise UserError(f"`character_coverage` must be in [0.98, 1], but is {self.character_coverage}.")
-        if not 1 <= self.sentences <= MOST_SENTENCES:
-            raise UserError(f"`sentences` must be at least 1 and at most {MOST_SENTENCES:,}, but is {self.sentences}.")
         if not -(2**63) <= self.seed < 2**63:
             raise UserError(f"`seed` must be a number of 64 bits, but is {self.seed}.")
 

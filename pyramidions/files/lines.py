@@ -43,19 +43,27 @@ def read_lines(path: Path) -> list[str]:
     Raises:
         UserError: there is no such file, or it is not UTF-8; or a pipe or device gives more than `STREAM_LIMIT`.
     """
-    try:
-        with path.open("rb") as file:
-            # A file is as large as its disk allows; a device may have no end.
-            content = file.read() if path.is_file() else at_most(file.read, STREAM_LIMIT, str(path))
-        lines = content.split(b"\n")
-    except FileNotFoundError:
-        raise UserError(f"The file {path} does not exist.") from None
-    except IsADirectoryError:
-        raise UserError(f"{path} must be a file, but is a folder.") from None
+    with _opened(path) as file:
+        lines = file.read().split(b"\n")
     # A final line feed begins no further line.
     if not lines[-1]:
         lines.pop()
     return [decoded(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
+
+
+def _opened(path: Path) -> BytesIO | BufferedReader:
+    """Open a file, or what a pipe or a device gives."""
+    try:
+        opened = path.open("rb")
+    except FileNotFoundError:
+        raise UserError(f"The file {path} does not exist.") from None
+    except IsADirectoryError:
+        raise UserError(f"{path} must be a file, but is a folder.") from None
+    # A file is as large as its disk allows; a device may have no end.
+    if path.is_file():
+        return opened
+    with opened:
+        return BytesIO(at_most(opened.read, STREAM_LIMIT, str(path)))
 
 
 class IndexedLines:
@@ -74,17 +82,7 @@ class IndexedLines:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
-            opened = path.open("rb")
-        except FileNotFoundError:
-            raise UserError(f"The file {path} does not exist.") from None
-        except IsADirectoryError:
-            raise UserError(f"{path} must be a file, but is a folder.") from None
-        if not path.is_file():
-            with opened:
-                self._file: BytesIO | BufferedReader = BytesIO(at_most(opened.read, STREAM_LIMIT, str(path)))
-        else:
-            self._file = opened
+        self._file = _opened(path)
         self._begins = array("Q")
         begin = 0
         for line in self._file:

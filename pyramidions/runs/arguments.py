@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pyramidions.base.arguments import flag_of
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import SPLITS
 from pyramidions.data.manifest import file_hash
@@ -76,7 +77,7 @@ def absolute(documents: str) -> str:
 
 
 def _option(name: str) -> str:
-    return "DOCUMENTS" if name == "documents" else f"--{name.replace('_', '-')}"
+    return "DOCUMENTS" if name == "documents" else flag_of(name)
 
 
 def _shown(value: object) -> str:

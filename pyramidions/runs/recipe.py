@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pyramidions.base.arguments import flag_of
+
 # Only a network is counted.
 if TYPE_CHECKING:
     from pyramidions.runs.measure.cost import Cost, Lengths
@@ -281,6 +283,6 @@ def _fields(tier: Tier, source: int, corpus: CorpusSize) -> dict[str, Any]:
 
 def model_flags(fields: dict[str, Any]) -> list[str]:
     """Return the flags of fairseq-train for fields of a model; switches that are off have none."""
-    given = {f"--{name.replace('_', '-')}": value for name, value in fields.items() if value is not False}
+    given = {flag_of(name): value for name, value in fields.items() if value is not False}
     flags = {flag: [] if value is True else [str(value)] for flag, value in given.items()}
     return [word for flag, values in flags.items() for word in (flag, *values)]

@@ -56,5 +56,5 @@ def test_the_character_coverage_decides():
     rare = [*SENTENCES * 20, "ξ"]
     assert "ξ" in "".join(train_tokenizer(rare, Settings(34, character_coverage=1.0)).pieces())
     assert "ξ" not in "".join(train_tokenizer(rare, Settings(34, character_coverage=0.98)).pieces())
-    with pytest.raises(UserError, match=r"`character_coverage` must be in \[0\.98, 1\], but is 1.5"):
+    with pytest.raises(UserError, match=r"`character_coverage` must be from 0.98 to 1, but is 1.5"):
         train_tokenizer(SENTENCES, Settings(36, character_coverage=1.5))

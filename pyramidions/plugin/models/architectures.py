@@ -18,6 +18,7 @@ from fairseq.models import (
 from omegaconf import DictConfig
 from torch import Tensor
 
+from pyramidions.base.arguments import flag_of
 from pyramidions.base.errors import UserError
 from pyramidions.models.config import LONGEST_TEXT, Config, LanguageModelConfig, PyramidionConfig
 from pyramidions.models.declared import part_fields
@@ -95,7 +96,7 @@ def _filling_in(fields: Mapping[str, Any], defaults: Mapping[str, Any]) -> Calla
         values = translate(with_given(fields, given), defaults)
         for name in _OLDER:
             if values.pop(name, None) is not None:
-                raise UserError(f"--{name.replace('_', '-')} is no flag of this model.")
+                raise UserError(f"{flag_of(name)} is no flag of this model.")
             vars(args).pop(name, None)
         for name, value in values.items():
             if name in defaults or name not in vars(args):

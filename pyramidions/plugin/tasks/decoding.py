@@ -6,6 +6,7 @@ from typing import Any
 
 from fairseq.dataclass.configs import GenerationConfig
 
+from pyramidions.base.arguments import flag_of
 from pyramidions.base.errors import UserError
 from pyramidions.plugin.hooks import NOT_GIVEN
 
@@ -80,18 +81,14 @@ def refuse(args: Any, task: str) -> None:
     for name, field in GenerationConfig.__dataclass_fields__.items():
         unset = NOT_GIVEN if name in FIELDS else field.default
         if name not in _NO_SEARCH and (value := getattr(args, name, unset)) != unset:
-            given = _flag(name) if value is True else f"{_flag(name)} {value}"
+            given = flag_of(name) if value is True else f"{flag_of(name)} {value}"
             raise UserError(f"{given} is an option of beam search, which --task {task} does not have.")
     args.beam = 1
 
 
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
 def _agreed(name: str, values: Iterable[Any]) -> Any:
     found = sorted(set(values), key=repr)
-    flag = _flag(name)
+    flag = flag_of(name)
     if len(found) > 1:
         raise UserError(f"The models of the ensemble disagree on {flag} ({', '.join(map(str, found))}): give the flag.")
     if found[0] is None:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Optional
 
 from fairseq.data import Dictionary
 
+from pyramidions.base.arguments import flag_of
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.verify import verify_tokenizer
@@ -147,7 +148,7 @@ class Preprocessing:
         """
         found = self._known[name] if self._asked[name] is None else self._asked[name]
         if found is None:
-            raise UserError(f"Give {_flag(name)}: neither a checkpoint nor the data says what it is.")
+            raise UserError(f"Give {flag_of(name)}: neither a checkpoint nor the data says what it is.")
         return found
 
     def length(self, name: str) -> int:
@@ -181,14 +182,10 @@ class Preprocessing:
                     raise UserError("Models that answer queries and models that do not cannot be an ensemble.")
                 raise UserError(
                     f"The models of the ensemble were trained with `{name}` {known} and {found}: "
-                    f"give the flag {_flag(name)}."
+                    f"give the flag {flag_of(name)}."
                 )
             self._known[name] = found
         self._is_from_checkpoint = True
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 class PieceCodec:

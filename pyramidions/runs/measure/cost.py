@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from pyramidions.base.arguments import Count, check_fields
 from pyramidions.base.errors import UserError
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.models.config import MAX_TARGET_POSITIONS
@@ -32,10 +33,10 @@ class Lengths(NamedTuple):
         vocab_size: V.
     """
 
-    source: int = 8192
-    target: int = 512
-    batch: int = 1
-    vocab_size: int = 32768
+    source: Count = 8192
+    target: Count = 512
+    batch: Count = 1
+    vocab_size: Count = 32768
 
 
 class Cost(NamedTuple):
@@ -94,9 +95,7 @@ def cost_of(config: PyramidionConfig, lengths: Lengths) -> Cost:
     Raises:
         UserError: a config that breaks a rule, a length below 1, or a model whose work depends on what it reads.
     """
-    for name, value in lengths._asdict().items():
-        if value < 1:
-            raise UserError(f"`{name}` must be at least 1, but is {value}.")
+    check_fields(lengths)
     try:
         with _pretended_gpu():
             return cost_of_run(model_of(config, lengths), lengths)

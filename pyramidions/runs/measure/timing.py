@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.benchmark.utils.timer import timer
 
+from pyramidions.base.arguments import Count, CountOrZero, OneOf, Range, check_fields
 from pyramidions.base.environment import commit, hardware, versions, why_no_gpu
 from pyramidions.base.errors import UserError
 from pyramidions.models.builder import build
@@ -53,24 +54,20 @@ class Plan:
         UserError: a value that breaks a rule, or a device that is not there.
     """
 
-    train_batch: int = 64
-    micro_batch: int | None = None
-    target_tokens: int | None = None
-    decode_batch: int = 8
-    decode_tokens: tuple[int, ...] = (256, 512)
-    repeats: int = 5
-    warmup: int = 2
-    vocab_size: int = 32768
+    train_batch: Count = 64
+    micro_batch: Count | None = None
+    target_tokens: Count | None = None
+    decode_batch: Count = 8
+    decode_tokens: Sequence[int] = (256, 512)
+    repeats: Annotated[int, Range(2)] = 5
+    warmup: CountOrZero = 2
+    vocab_size: Annotated[int, Range(FIRST + 1)] = 32768
     seed: int = 1
-    device: str = "cpu"
-    precision: str = "fp32"
+    device: Annotated[str, OneOf(("cpu", "cuda"))] = "cpu"
+    precision: Annotated[str, OneOf(("fp32", "bf16"))] = "fp32"
 
     def __post_init__(self) -> None:
-        least = {"train_batch": 1, "micro_batch": 1, "target_tokens": 1, "decode_batch": 1, "repeats": 2, "warmup": 0}
-        for name, bound in {**least, "vocab_size": FIRST + 1}.items():
-            value = getattr(self, name)
-            if value is not None and value < bound:
-                raise UserError(f"`{name}` must be at least {bound}, but is {value}.")
+        check_fields(self)
         if self.at_a_time > self.train_batch:
             raise UserError(
                 f"`micro_batch` must be at most `train_batch`, {self.train_batch}, but is {self.micro_batch}."
@@ -78,9 +75,6 @@ class Plan:
         tokens = self.decode_tokens
         if (tokens and min(tokens) < 1) or len(set(tokens)) < len(tokens):
             raise UserError(f"`decode_tokens` must be positive and differ, but are {tokens}.")
-        for name, known in (("device", ("cpu", "cuda")), ("precision", ("fp32", "bf16"))):
-            if getattr(self, name) not in known:
-                raise UserError(f"`{name}` must be one of {', '.join(known)}, but is {getattr(self, name)!r}.")
         if self.device == "cuda" and not torch.cuda.is_available():
             raise UserError(f"`device` must be cpu, but is cuda: {why_no_gpu()}.")
 
