@@ -1,6 +1,6 @@
 """Where in a document is what its summary says? The curve of salient bigrams (Huang et al. 2021), and lengths.
 
-    python lab/benchmarks/corpus_statistics.py sumpubmed qmsum --limit 600 --out lab/benchmarks/results/statistics
+    python lab/benchmarks/corpus_statistics.py sumpubmed --limit 600 --out lab/benchmarks/results/statistics-sumpubmed
     python lab/benchmarks/corpus_statistics.py ami=HMNet icsi=HMNet --split train
 
 Each corpus is an INPUT of `pyramidions prepare`; NAME=FOLDER is a known corpus from its release. A bigram is two stems
@@ -167,7 +167,8 @@ def main() -> None:
         writer = csv.DictWriter(file, table[0])
         writer.writeheader()
         writer.writerows(table)
-    shown = [Path(each).name if Path(each).exists() else each for each in sys.argv[1:]]
+    # Without the folders of this machine.
+    shown = ["/".join(Path(each).parts[-2:]) if Path(each).is_absolute() else each for each in sys.argv[1:]]
     about = {
         "command": " ".join(["python", "lab/benchmarks/corpus_statistics.py", *shown]),
         "commit": commit(),
