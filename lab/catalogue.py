@@ -12,13 +12,17 @@ from pyramidions.base.errors import UserError
 
 #: Systems for long documents that a lecture of 2021 compares, by corpus.
 LECTURE_TABLES = ("lecture_govreport", "lecture_pubmed", "lecture_arxiv")
-#: Models with sparse parts on arXiv (Jaszczur et al. 2021, table 5), and their pretraining (table 8).
-SPARSE_TABLES = ("sparse_table5", "sparse_table8")
+#: Pretraining of models with sparse parts (Jaszczur et al. 2021): all, and one part alone in several forms.
+PRETRAINING_TABLES = ("sparse_table8", "sparse_figure3", "sparse_figure5", "sparse_figure7")
+#: These, and their training on arXiv (table 5).
+SPARSE_TABLES = ("sparse_table5", *PRETRAINING_TABLES)
 #: Tables that compare whole systems by their summaries.
 SYSTEM_TABLES = (*LECTURE_TABLES, "sparse_table5")
 #: Parts of other systems in the shallow model of table 2, and that model with and without a pointer. No paper has these
 #: rows.
 OWN_TABLES = ("neighbours", "pointing")
+#: Language models of characters (Nawrot et al. 2023).
+LANGUAGE_TABLES = ("dynamic_pooling_figure3", "dynamic_pooling_figure4")
 #: Tables made of rows that are trained and scored.
 QUALITY_TABLES = ("table2", "table3", "table4", "table7", "table8", *OWN_TABLES, *SYSTEM_TABLES)
 #: Table 10 times the rows of these.
@@ -48,14 +52,15 @@ _STEPS = {
     **dict.fromkeys(QUALITY_TABLES, ("train", "generate", "score", "time")),
     # No paper times these: lab/benchmarks/ does.
     **dict.fromkeys((*OWN_TABLES, *SYSTEM_TABLES), ("train", "generate", "score")),
-    "sparse_table8": ("train",),
+    **dict.fromkeys(PRETRAINING_TABLES, ("train",)),
+    **dict.fromkeys(LANGUAGE_TABLES, ("train", "test")),
     "table10": ("time",),
     "figure4": ("time-training",),
 }
 #: What is run of a row that is trained for several seeds: rows are compared with each other.
 _COMPARED = ("train", "loss", "generate", "score")
 #: The order of steps.
-ORDER = ("train", "loss", "generate", "score", "time", "time-training")
+ORDER = ("train", "test", "loss", "generate", "score", "time", "time-training")
 
 
 _OptionalInt = Annotated[int | None, BeforeValidator(lambda cell: cell or None)]
@@ -67,11 +72,13 @@ class PaperRow(BaseModel, frozen=True):
 
     Attributes:
         table: "table2", "table3", "table4", "table7", "table8", "figure4", one of `OWN_TABLES` or `LECTURE_TABLES`, or
-            "sparse_table1" to "sparse_table8", "dynamic_pooling_table1" or "dynamic_pooling_table2".
+            "sparse_table1" to "sparse_table8", one of `PRETRAINING_TABLES` or `LANGUAGE_TABLES`,
+            "dynamic_pooling_table1" or "dynamic_pooling_table2".
         row: its number in the paper or, where it has none, a name.
         config: its file in the folder of configs, without ".yaml"; rows that the paper lists twice share one. "" if we
             have no such model, or `python -m lab reproduce` does not train it, and only the published figures.
-        data: the corpus, such as "arxiv".
+        data: the corpus, such as "arxiv"; a number behind it, as in "text8-500", is that of the pieces of a Unigram
+            model whose ends are prepared, too.
         starts_from: the config whose trained model ours is fine-tuned from, or "" for nothing.
         reference: the config that its times are compared with; "" if it is not timed.
         architecture: as the paper calls it, in lower case.
@@ -111,12 +118,17 @@ class PaperRow(BaseModel, frozen=True):
         return f"{self.data}{MARKED}" if self.sentence_markers else self.data
 
     @property
+    def is_of_characters(self) -> bool:
+        """Whether it is a language model, whose base is dynamic_pooling.yaml."""
+        return self.config.startswith("dynamic_pooling/")
+
+    @property
     def overrides(self) -> tuple[str, ...]:
         """What composes the row's run from base.yaml, in Hydra's syntax."""
         group, _, name = self.config.partition("/")
         # First the corpus: how long to train is said for a pretrained model there, and replaced.
         corpus = (f"+corpus={self.data}",) if self.table in LECTURE_TABLES else ()
-        deleted = OF_SUMMARIES if self.table == "sparse_table8" else ()
+        deleted = OF_SUMMARIES if self.table in PRETRAINING_TABLES else ()
         return (*corpus, f"+{group}={name}", *deleted)
 
 

@@ -28,6 +28,17 @@ def composed(configs: Path, overrides: tuple[str, ...]) -> Experiment:
 
 
 @cache
+def composed_of_characters(configs: Path, overrides: tuple[str, ...]) -> dict[str, Any]:
+    """Return the settings of a language model's run, whose base is dynamic_pooling.yaml; arguments as in `composed`."""
+    from hydra import compose, initialize_config_dir
+    from omegaconf import OmegaConf
+
+    with _COMPOSING, initialize_config_dir(str(configs.resolve()), version_base="1.1"):
+        run: Any = OmegaConf.to_container(compose("dynamic_pooling", overrides=list(overrides)))
+    return run  # type: ignore[no-any-return]
+
+
+@cache
 def _composed(configs: Path, overrides: tuple[str, ...]) -> Experiment:
     return read_experiment(str(configs / "base.yaml"), overrides)
 

@@ -29,7 +29,7 @@ def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
     result = {
         "config": row.config,
         "data": row.data,
-        "corpus": _corpus(planner.data(row.corpus)) if "train" in ran else None,
+        "corpus": _corpus(planner.data(row.corpus)) if "train" in ran and not row.is_of_characters else None,
         "scale": planner.scale.name,
         "data_hash": next((step["made_from"]["data"] for step in ran.values() if "data" in step["made_from"]), None),
         "commit": ", ".join(dict.fromkeys(step["commit"] for step in ran.values())),
@@ -38,6 +38,7 @@ def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
         "seed": seed,
         "training": training(folder / "checkpoints" / "checkpoint_last.pt") if "train" in ran else None,
         "memory": ran.get("train", {}).get("memory"),
+        "language": json.loads((folder / "test.json").read_text()) if "test" in ran else None,
         "losses": _losses(folder / "losses.json") if "loss" in ran else None,
         "generation": {"seconds": ran["generate"]["seconds"]} if "generate" in ran else None,
         "scores": _scores(folder / "scores.json") if "score" in ran else None,

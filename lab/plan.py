@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from lab.catalogue import MARKED, PaperRow
-from lab.compose import composed
-from lab.run import RowStep, joined
+from lab.compose import composed, composed_of_characters
+from lab.run import RowStep, bits_of, joined
 from lab.scale import Scale
 from pyramidions.base.errors import UserError
 from pyramidions.data.corpora import KNOWN
@@ -98,6 +98,9 @@ class Planner:
         """Return the prepared folder of a corpus, with `MARKED` behind its name if it needs sentence markers."""
         name, marked, _ = corpus.partition(MARKED)
         given = self.corpora.get(name)
+        if _characters(name) is not None:
+            # Each number of pieces has a folder of its own.
+            return given if given is not None and given.name == name else self.out / "data" / name
         if given is not None and (given / "manifest.json").is_file():
             return given
         return self.out / "data" / f"{name if given is None else given.name}{marked}"
@@ -109,15 +112,38 @@ class Planner:
         if (data / "manifest.json").is_file():
             return None
         # The name on the hub: a folder of the corpus's own name may lie where the command runs.
+        if (characters := _characters(name)) is not None:
+            return self._prepare_characters(characters, given, data)
         source = (str(KNOWN[name].hub),) if given is None else (str(given), "--skip-empty")
         words = program("pyramidions", "prepare", *source, "--out", data, "--vocab-size", self.scale.vocabulary)
         if marked:
             words = (*words, "--sentence-markers")
         return _step("prepare", (Command(words),), data / "manifest.json", data.parent / f"{data.name}.prepare")
 
+    def _prepare_characters(self, characters: tuple[str, str, int | None], given: Path | None, data: Path) -> RowStep:
+        """Return how a corpus of characters is prepared, from the hub or the training file of a folder of documents."""
+        name, language, pieces = characters
+        source = [name]
+        if given is not None:
+            texts = [path for path in sorted(given.glob("train.*")) if path.suffix not in (".bin", ".idx")]
+            if not texts or (given / "manifest.json").is_file():
+                raise UserError(f"--data must hold a prepared folder {data.name}, or train.jsonl, but is {given}.")
+            source = [str(texts[0]), "--source-field", "article"]
+        words = program("pyramidions", "prepare", *source, "--characters", language, *self.scale.limits, "--out", data)
+        if pieces is not None:
+            words = (*words, "--pieces", str(min(pieces, self.scale.most_pieces or pieces)))
+        return _step("prepare", (Command(words),), data / "manifest.json", data.parent / f"{data.name}.prepare")
+
     def settings(self, row: PaperRow) -> dict[str, Any]:
         """Return the settings of a row's run at this scale, but for where it reads and writes."""
+        if row.is_of_characters:
+            return composed_of_characters(self._files, (*row.overrides, *self._of_characters))
         return composed(self._files, (*row.overrides, *self.scale.overrides)).run
+
+    @property
+    def _of_characters(self) -> tuple[str, ...]:
+        of_scale = tuple(f"{key}={value}" for key, value in self.scale.of_characters.items())
+        return (*of_scale, *self.scale.overrides, *(() if self.machines.gpus else ("common.fp16=false",)))
 
     @property
     def _files(self) -> Path:
@@ -125,6 +151,8 @@ class Planner:
 
     def train(self, row: PaperRow, batch_size: int) -> RowStep:
         """Return how a row is trained; ``batch_size`` documents at a time on each GPU."""
+        if row.is_of_characters:
+            return self._train_characters(row)
         machines, folder = self.machines, self.folder(row)
         update_freq = machines.update_freq(self.scale.documents, batch_size)
         words = [
@@ -151,6 +179,36 @@ class Planner:
         command = Command(tuple(words), tuple(range(machines.gpus)))
         needs = {"nodes": machines.nodes, "gpus": machines.gpus, "trains": True}
         return _step("train", (command,), self._trained(folder), folder, **needs)
+
+    def _train_characters(self, row: PaperRow) -> RowStep:
+        """Return how a language model is trained: on one GPU, whose update has as many windows as the paper's."""
+        folder, gpus = self.folder(row), min(self.machines.gpus, 1)
+        words = [
+            *program("fairseq-hydra-train", "--config-dir", self.configs.resolve()),
+            *("--config-name", "dynamic_pooling", *row.overrides, *self._of_characters),
+            *(f"common.user_dir={_quoted(self.plugin)}", f"task.data={_quoted(self.data(row.corpus))}"),
+            *(
+                f"checkpoint.save_dir={_quoted(folder / 'checkpoints')}",
+                "distributed_training.distributed_world_size=1",
+            ),
+            *([] if self.seed is None else [f"common.seed={self.seed}"]),
+            *([] if gpus else ["common.cpu=true"]),
+        ]
+        made = folder / "checkpoints" / "checkpoint_last.pt"
+        return _step("train", (Command(tuple(words), tuple(range(gpus))),), made, folder, gpus=gpus, trains=True)
+
+    def test(self, row: PaperRow) -> RowStep:
+        """Return how a language model is scored on the whole test split: each window's last quarter counts."""
+        folder, window = self.folder(row), int(self.settings(row)["task"]["tokens_per_sample"])
+        words = program(
+            *("fairseq-eval-lm", self.data(row.corpus), "--user-dir", self.plugin),
+            *("--task", "character_language_modeling", "--path", folder / "checkpoints" / "checkpoint_last.pt"),
+            *("--gen-subset", "test", "--tokens-per-sample", window, "--context-window", window * 3 // 4),
+            *("--batch-size", 16, *(() if self.machines.gpus else ("--cpu",))),
+        )
+        made, gpus = folder / "test.json", min(self.machines.gpus, 1)
+        after = partial(bits_of, folder / "test.log", folder / "train.log", made)
+        return _step("test", (Command(words, tuple(range(gpus))),), made, after=after, gpus=gpus)
 
     def loss(self, row: PaperRow) -> RowStep:
         """Return how the loss of a row is measured, with the right document and with another."""
@@ -224,6 +282,12 @@ class Planner:
 def _step(name: str, commands: tuple[Command, ...], made: Path, folder: Path | None = None, **needs: Any) -> RowStep:
     """Return a step whose log lies in a folder; None for that of what it makes."""
     return RowStep(name, commands, (made,), (folder or made.parent) / f"{name}.log", **needs)
+
+
+def _characters(corpus: str) -> tuple[str, str, int | None] | None:
+    """Return name, language and pieces of a corpus of characters, such as "wiki40b-fi-200"; None for documents."""
+    found = re.fullmatch(r"(text8|wiki40b|cc100)(?:-(en|fi|he|vi))?(?:-(\d+))?", corpus)
+    return found and (found[1], found[2] or "en", found[3] and int(found[3]))
 
 
 def seed_folder(folder: Path, seed: int) -> Path:

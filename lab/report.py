@@ -9,11 +9,20 @@ from urllib.parse import quote
 
 import pandas as pd
 
-from lab.catalogue import QUALITY_TABLES, SYSTEM_TABLES, TIMED_TABLES, PaperRow, lengths, read_catalogue
+from lab.catalogue import (
+    LANGUAGE_TABLES,
+    PRETRAINING_TABLES,
+    QUALITY_TABLES,
+    SYSTEM_TABLES,
+    TIMED_TABLES,
+    PaperRow,
+    lengths,
+    read_catalogue,
+)
 from lab.pictures import draw_losses, draw_speed_ups
 from lab.results import PHASES, Interval, Result, Run, TopK, read_runs, read_topk
 from lab.scale import SCALES
-from lab.seeds import SeededRow, by_seed, compared, differences, read_seeds
+from lab.seeds import SeededRow, bits_per_character, by_seed, compared, differences, read_seeds
 from lab.tables import markdown, with_interval
 from pyramidions.base.errors import UserError
 from pyramidions.base.markdown import plain
@@ -36,6 +45,11 @@ TITLES = {
     "lecture_arxiv": "arXiv: systems for long documents",
     "sparse_table5": "Sparse parts on arXiv: summaries (Jaszczur et al. 2021, table 5)",
     "sparse_table8": "Sparse parts in pretraining: missing spans (Jaszczur et al. 2021, table 8)",
+    "sparse_figure3": "Sparse feed-forward parts in pretraining (figure 3)",
+    "sparse_figure5": "Sparse projections in pretraining (figure 5)",
+    "sparse_figure7": "Sparse output layers in pretraining (figure 7)",
+    "dynamic_pooling_figure3": "Sizes of vocabularies and priors (Nawrot et al. 2023, figure 3)",
+    "dynamic_pooling_figure4": "Numbers of layers (Nawrot et al. 2023, figure 4)",
 }
 TOPK = "Figures 5 and 6: seconds of top-k operators, and likeness of their result to that of hard top-k"
 #: How to read the tables, whatever they hold.
@@ -57,6 +71,11 @@ LEGEND_OF_SEEDS = """\
 - “loss over” is the difference to a blockwise row that reads as many tokens, paired by document, over the seeds that
   both have; below 0 is better. It is empty without such a row, a common seed, or the same documents.
 - “minutes” count the training from nothing on; “GiB” is the highest peak of memory."""
+#: How to read the language models of several seeds.
+LEGEND_OF_CHARACTERS = """\
+- Bits per character are of the whole test split, means over seeds; characters a segment are of the valid split.
+- “fewer than ..., p” is the p-value of a paired t-test over seeds, where the mean is lower. A * marks models for which
+  all of these are below 0.05, as in table 1 of the paper."""
 #: Documents for training and testing of the papers' corpora (Cohan et al. 2018, Huang et al. 2021).
 PAPER_DOCUMENTS = {"arxiv": (203_037, 6_440), "pubmed": (119_924, 6_658), "govreport": (17_517, 973)}
 _NEAR = 0.02  # how much fewer they may be; empty ones are left out
@@ -85,13 +104,19 @@ _SECONDS = [Measure(f"{head} s", phase, f"paper_{phase}", 3) for phase, head in 
 _SPEED_UPS = [
     Measure(f"{head} ×", f"{phase[:-2]}_speed_up", f"paper_{phase[:-2]}_speed_up", 2) for phase, head in _HEADS.items()
 ]
+_PRETRAINED = [
+    Measure("updates", "updates", "paper_steps", 0),
+    Measure("log-perplexity", "log_perplexity", "paper_log_perplexity", 2),
+]
+_OF_CHARACTERS = [
+    Measure("bits per character", "bpc", "paper_bpc", 3),
+    Measure("characters a segment", "shortening_factor", "paper_shortening_factor", 1),
+]
 _MEASURES = {
     "table10": [*_SECONDS, *_SPEED_UPS],
     "figure4": [_SECONDS[0], _SPEED_UPS[0]],
-    "sparse_table8": [
-        Measure("updates", "updates", "paper_steps", 0),
-        Measure("log-perplexity", "log_perplexity", "paper_log_perplexity", 2),
-    ],
+    **dict.fromkeys(PRETRAINING_TABLES, _PRETRAINED),
+    **dict.fromkeys(LANGUAGE_TABLES, _OF_CHARACTERS),
 }
 
 
@@ -129,7 +154,7 @@ def write_report(out: Path, configs: Path, to: Path | None = None) -> Report:
     beside = {
         "figure4.png": draw_speed_ups(_section(rows, "figure4"), CLAIMED),
         "topk.png": (out / "topk" / "topk.png").read_bytes() if topk else None,
-        "losses.png": draw_losses(seeded),
+        "losses.png": draw_losses([row for row in seeded if not row.row.is_of_characters]),
         "seeds.csv": _csv(by_seed(seeded)) if seeded else None,
     }
     files: dict[Path, bytes | None] = {to.with_suffix(".csv"): _csv(rows)}
@@ -227,10 +252,11 @@ def _numbers(row: PaperRow, result: Result) -> dict[str, Any]:
         found |= {phase: timing.mean, f"{phase}_deviation": timing.standard_deviation}
         if times and times.reference == row.reference:
             found |= _spread(f"{phase[:-2]}_speed_up", timing.speed_up)
+    found |= result.language.model_dump() if result.language else {}
     found["decode_tokens"] = times and " ".join(map(str, times.decode_tokens))
     if training:
         found |= {"training_s": training.seconds, "updates": training.updates, "epochs": training.epochs}
-        if training.best and row.table == "sparse_table8":
+        if training.best and row.table in PRETRAINING_TABLES:
             # fairseq logs bits.
             found["log_perplexity"] = training.best.value * math.log(2)
     found["generation_s"] = result.generation and result.generation.seconds
@@ -324,9 +350,11 @@ def page(
         parts += ["## Other metrics", markdown(scored[["table", "row", "scale"]].assign(**cells))]
     if topk is not None:
         parts += [f"## {TOPK}", pictures["topk.png"], markdown(pd.DataFrame([topk.model_dump()]).map(plain))]
-    if seeded:
+    if of_documents := [row for row in seeded if not row.row.is_of_characters]:
         parts += ["## Rows compared with each other", LEGEND_OF_SEEDS, pictures["losses.png"]]
-        parts += [markdown(compared(seeded)), "## Losses: row minus column", markdown(differences(seeded))]
+        parts += [markdown(compared(of_documents)), "## Losses: row minus column", markdown(differences(of_documents))]
+    if of_characters := [row for row in seeded if row.row.is_of_characters]:
+        parts += ["## Language models", LEGEND_OF_CHARACTERS, markdown(bits_per_character(of_characters))]
     if runs:
         parts += ["## What was run on what", markdown(setups(runs))]
     ours = rows[rows.config != ""]

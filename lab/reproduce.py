@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 TARGETS = (
     *("table2", "table3", "table4", "table7", "table8", "table10", "figure4", "figure5", "figure6"),
     *("lecture_govreport", "lecture_pubmed", "lecture_arxiv", "sparse_table5", "sparse_table8"),
-    *("neighbours", "pointing"),
+    *("sparse_figure3", "sparse_figure5", "sparse_figure7"),
+    *("neighbours", "pointing", "dynamic_pooling_figure3", "dynamic_pooling_figure4"),
 )
 _OPERATORS = ("figure5", "figure6")  # two views of one benchmark
 

@@ -149,6 +149,13 @@ class Losses(_Part):
     cost: Interval
 
 
+class Language(_Part):
+    """What a language model has: bits per character of the test split, and characters per segment of the valid one."""
+
+    bpc: Annotated[float, Field(ge=0)]
+    shortening_factor: Annotated[float, Field(ge=0)] | None = None
+
+
 class Corpus(_Part):
     """The prepared folder that a row was trained and tested on: its name, and its documents by split."""
 
@@ -177,6 +184,7 @@ class Result(_Part):
     training: Training | None
     memory: Memory | None = None
     losses: Losses | None = None
+    language: Language | None = None
     generation: Generation | None
     scores: Scores | None
     times: Times | None

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from pyramidions.base.errors import UserError
-from pyramidions.files.atomic import atomic_file
+from pyramidions.files.atomic import atomic_file, write_file
 from pyramidions.runs.steps import Command, Say, State, Step, StepError, run_step
 
 _TRAINING = re.compile(r'"epoch": (\d+), "update": ([\d.]+), "loss": "([\d.]+)"')
@@ -89,6 +89,21 @@ def joined(parts: Sequence[Path], made: Path) -> None:
         for part in parts:
             with part.open("rb") as text:
                 shutil.copyfileobj(text, file)
+
+
+def bits_of(test: Path, train: Path, made: Path) -> None:
+    """Write bits per character of the test, and characters per segment of the last validation, from logs.
+
+    Raises:
+        StepError: the test's log has none.
+    """
+    bits = re.findall(r"Loss \(base 2\): ([0-9.]+),", test.read_text(errors="replace"))
+    if not bits:
+        raise StepError(f"test ended well, but did not write bits per character to {test}.")
+    # A model without segments logs none.
+    factors = re.findall(r'"valid_shortening_factor": "([0-9.]+)"', train.read_text(errors="replace"))
+    found = {"bpc": float(bits[-1]), "shortening_factor": float(factors[-1]) if factors else None}
+    write_file(made, json.dumps(found).encode())
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.catalogue import Job, PaperRow
-from lab.compose import composed, settings_hash
+from lab.compose import composed, composed_of_characters, settings_hash
 from lab.gather import write_result
 from lab.plan import Planner
 from lab.run import RowStep, run_here
@@ -45,6 +45,8 @@ class Runner:
         """Return the steps of a job, in order."""
         planner, row = self._planner(job), job.row
         dataset, size = self._settings(job)["dataset"], self._batch_size(job)
+        if row.is_of_characters:
+            return [step for step in (planner.train(row, size), planner.test(row)) if step.name in job.wanted]
         steps = (
             *(planner.train(row, size), planner.loss(row)),
             *(planner.generate(row, dataset["batch_size_valid"]), planner.score(row)),
@@ -167,6 +169,8 @@ class Runner:
         start = self._planner(job).score(job.row.model_copy(update={"config": job.row.starts_from}))
         if job.row.starts_from and "train" not in start.state.facts["done"]:
             raise StepError(f"it is fine-tuned from {job.row.data}/{job.row.starts_from}, which is not trained.")
+        if job.row.is_of_characters:
+            return
         wanted, size = self.planner.scale.documents, self._batch_size(job)
         documents = self.planner.machines.documents_an_update(wanted, size)
         if documents != wanted:
@@ -210,6 +214,8 @@ class Runner:
         return int(self._settings(job)["common"]["seed"]) if job.seed is None else job.seed
 
     def _settings(self, job: Job) -> dict[str, Any]:
+        if job.row.is_of_characters:
+            return composed_of_characters(self.configs, job.row.overrides)
         return composed(self.configs, job.row.overrides).run
 
 

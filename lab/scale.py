@@ -30,6 +30,9 @@ class Scale(NamedTuple):
         loss_documents: how many documents the loss is measured on.
         overrides: what the trainings of all rows change in their configs, in Hydra's syntax.
         sample: whether the sample papers stand for a corpus that is not given.
+        of_characters: values by key of the runs of language models, besides; their depth is that of the paper.
+        limits: flags of `pyramidions prepare --characters`.
+        most_pieces: of a Unigram model.
     """
 
     name: str
@@ -49,6 +52,9 @@ class Scale(NamedTuple):
     loss_documents: int = 100
     overrides: tuple[str, ...] = ()
     sample: bool = False
+    of_characters: Mapping[str, str] = {}
+    limits: tuple[str, ...] = ()
+    most_pieces: int | None = None
 
     @property
     def is_papers(self) -> bool:
@@ -114,6 +120,25 @@ _SMALL_RUN = {
     "dataset.max_valid_steps": 12,
     "common.log_interval": 20,
 }
+
+
+def _of_characters(width: int, heads: int, window: int, batch: int, updates: int) -> dict[str, str]:
+    shape = {"embed_dim": width, "ffn_embed_dim": 4 * width, "num_heads": heads}
+    return {
+        **{f"model.{name}": str(value) for name, value in shape.items()},
+        "task.tokens_per_sample": str(window),
+        "dataset.batch_size": str(batch),
+        "optimization.max_update": str(updates),
+        "optimization.lr": "[0.001]",
+        "lr_scheduler.warmup_updates": str(updates // 20),
+        "checkpoint.save_interval_updates": str(updates // 2),
+    }
+
+
+def _limits(train: int, others: int) -> tuple[str, ...]:
+    return ("--train-characters", str(train), "--valid-characters", str(others), "--test-characters", str(others))
+
+
 SCALES = {
     "paper": Scale("paper", 1, 1, 256, 64, (256, 512), _PAPER_TIMING, (), 32768),
     "small": Scale(
@@ -124,8 +149,17 @@ SCALES = {
         checkpoint="checkpoint_last.pt",
         batch_size=8,
         loss_documents=200,
+        of_characters=_of_characters(128, 4, 512, 4, 2000),
+        limits=_limits(10_000_000, 200_000),
     ),
-    "tiny": Scale(*("tiny", 16, 8, 8, 4, (16, 32), _TINY_TIMING, _TINY_OPERATORS, 2000), run=_TINY_RUN, sample=True),
+    "tiny": Scale(
+        *("tiny", 16, 8, 8, 4, (16, 32), _TINY_TIMING, _TINY_OPERATORS, 2000),
+        run=_TINY_RUN,
+        sample=True,
+        of_characters=_of_characters(16, 2, 64, 4, 20),
+        limits=_limits(20_000, 2_000),
+        most_pieces=100,
+    ),
 }
 
 
@@ -145,9 +179,11 @@ def scaled_configs(configs: Path, out: Path, scale: Scale) -> Path:
     from pyramidions.models.scaling import scaled_field
 
     for path in sorted((*configs.glob("*.yaml"), *configs.glob("*/*.yaml"))):
-        fields: Any = OmegaConf.to_container(OmegaConf.load(path))
+        fields: Any = OmegaConf.to_container(OmegaConf.load(path)) or {}
+        # Those of language models stay as they are: `of_characters` says what changes.
+        of_documents = "dynamic_pooling" not in (path.stem, path.parent.name)
         for group, values in fields.items():
-            if isinstance(values, dict):
+            if isinstance(values, dict) and of_documents:
                 kept = {name: of for name, of in values.items() if f"{group}.{name}" not in scale.without}
                 for name, value in kept.items():
                     if group in ("model", "task"):

@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import groupby
 
 import pandas as pd
+from scipy.stats import ttest_rel
 
 from lab.catalogue import PaperRow, lengths
 from lab.results import Result, Run, read_documents
@@ -18,6 +19,8 @@ from pyramidions.scoring.scores import Estimate, pooled, pooled_difference
 
 LOSSES = ("own", "another")
 ROUGE = ("rouge1", "rouge2", "rougeLsum")
+# What table 1 of Nawrot et al. 2023 compares with, and its level
+_FIXED, _SURE = re.compile("vanilla|fixed"), 0.05
 _FIGURES = ("loss", "another_document", "cost", *ROUGE)  # of a seed
 
 
@@ -114,6 +117,7 @@ def by_seed(rows: Sequence[SeededRow]) -> pd.DataFrame:
                     "minutes": result.training and result.training.seconds / 60,
                     **{f"memory_{name}": result.memory and getattr(result.memory, name) for name in ("bytes", "of")},
                     **{name: figures[name].value if name in figures else None for name in _FIGURES},
+                    **(result.language.model_dump() if result.language else {}),
                 }
             )
     return pd.DataFrame(lines)
@@ -143,6 +147,54 @@ def compared(rows: Sequence[SeededRow]) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(lines)
+
+
+def bits_per_character(rows: Sequence[SeededRow]) -> pd.DataFrame:
+    """Return one line a language model, as text: its bits per character, and how sure it is that they are fewer.
+
+    Each is compared with the models of its depth that have no segments or fixed ones, by a paired t-test over the seeds
+    that both have (Nawrot et al. 2023, table 1).
+    """
+    found = {id(row): _bits(row) for row in rows}
+    lines = []
+    for row in rows:
+        own, lasting = found[id(row)], row.row.row.partition("-")[2]
+        others = [each for each in rows if each is not row and _FIXED.match(each.row.row)]
+        tests = {
+            each.row.architecture: _paired(own, found[id(each)])
+            for each in others
+            if each.row.row.partition("-")[2] == lasting
+        }
+        sure = (
+            bool(tests) and not _FIXED.match(row.row.row) and all(p is not None and p < _SURE for p in tests.values())
+        )
+        factors = [result.language.shortening_factor for result in row.results.values() if result.language]
+        known = [factor for factor in factors if factor is not None]
+        lines.append(
+            {
+                "row": row.row.row,
+                "architecture": row.row.architecture,
+                "seeds": ", ".join(map(str, own.index)),
+                "bits per character": "" if own.empty else f"{own.mean():.3f}",
+                "by seed": ", ".join(f"{value:.3f}" for value in own),
+                "characters a segment": f"{sum(known) / len(known):.1f}" if known else "",
+                **{f"fewer than {name}, p": "" if p is None else f"{p:.3f}" for name, p in tests.items()},
+                "fewer than all": "*" if sure else "",
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def _bits(row: SeededRow) -> "pd.Series[float]":
+    return pd.Series({seed: of.language.bpc for seed, of in row.results.items() if of.language}, dtype=float)
+
+
+def _paired(own: "pd.Series[float]", other: "pd.Series[float]") -> float | None:
+    """Return the p-value of a mean below another's; None if it is not below, or with fewer than two common seeds."""
+    seeds = own.index.intersection(other.index)
+    if len(seeds) < 2 or own[seeds].mean() >= other[seeds].mean():
+        return None
+    return float(ttest_rel(own[seeds], other[seeds]).pvalue)
 
 
 def differences(rows: Sequence[SeededRow]) -> pd.DataFrame:

@@ -163,7 +163,26 @@ _TERRAFORMER: dict[str, Any] = {
     "decoding_beam": 1,
 }
 
+# Jaszczur et al. 2021, section 1, and their code: equivalent to T5's large size, and what it is scaled up to
+_800M: dict[str, Any] = {
+    "embed_dim": 1024,
+    "ffn_embed_dim": 6144,
+    "num_heads": 16,
+    "encoder_layers": 24,
+    "decoder_layers": 24,
+}
+_17B: dict[str, Any] = {
+    "embed_dim": 9216,
+    "ffn_embed_dim": 65536,
+    "num_heads": 96,
+    "encoder_layers": 6,
+    "decoder_layers": 6,
+    "feed_forward": "sparse(block_size=256, rank=32)",
+    "decoder_projections": "multiplicative_conv(modules=64)",
+}
+
 _HASHES = "bucket_size=128, num_hashes=2, local_heads=0, chunk_buckets=1"
+_LONG_MEMORY = "concatenated(longest_memory=16384, reads_streams=True)"
 
 # Jaszczur et al. 2021, table 4, in the size of their code
 _TOY: dict[str, Any] = {
@@ -232,23 +251,10 @@ PRESETS: dict[str, dict[str, Any]] = {
     "scaling": _SCALING,
     "deep_scaling": _SCALING_SIX,
     # Jaszczur et al. 2021, tables 1 and 2, to count and to time. The second has more heads than modules.
-    "scaling_800m": {
-        **_SCALING,
-        "embed_dim": 1024,
-        "ffn_embed_dim": 6144,
-        "num_heads": 16,
-        "encoder_layers": 24,
-        "decoder_layers": 24,
-    },
+    "scaling_800m": {**_SCALING, **_800M},
     "scaling_17b": {
         **_SCALING,
-        "embed_dim": 9216,
-        "ffn_embed_dim": 65536,
-        "num_heads": 96,
-        "encoder_layers": 6,
-        "decoder_layers": 6,
-        "feed_forward": "sparse(block_size=256, rank=32)",
-        "decoder_projections": "multiplicative_conv(modules=64)",
+        **_17B,
         "cross_projections": "multiplicative_conv(modules=64)",
     },
     "terraformer": {
@@ -256,8 +262,11 @@ PRESETS: dict[str, dict[str, Any]] = {
         # With 15,360 tokens of a document and 1,024 of a summary the decoder has 128 buckets, as in their run.
         "self_attention": f"lsh({_HASHES}, chunks_after=1)",
         "decoder_self_attention": f"lsh({_HASHES})",
-        "decoder": "concatenated(longest_memory=16384, reads_streams=True)",
+        "decoder": _LONG_MEMORY,
     },
+    # Jaszczur et al. 2021, tables 8 and 6: the pretrained model, which hashes nowhere, and the one to count
+    "terraformer_800m": {**_TERRAFORMER, **_800M, "decoder": _LONG_MEMORY},
+    "terraformer_17b": {**_TERRAFORMER, **_17B, "decoder": _LONG_MEMORY},
     # Ours: the decoder reads few vectors in front of the target, so all of them may see each other.
     "terraformer_pyramidion": {
         **_TERRAFORMER,

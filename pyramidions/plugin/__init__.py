@@ -1,4 +1,6 @@
-"""Registers models, tasks, criterions, a schedule and scorers with fairseq; `fairseq-train --user-dir` imports it.
+"""Registers models, tasks, criterions, an optimizer, a schedule and scorers with fairseq.
+
+`fairseq-train --user-dir` imports it.
 
 In a program that imports fairseq after `pyramidions`, import this module as well.
 """
@@ -29,6 +31,7 @@ silence_fairseqs_own_warnings()
 # Some of fairseq's modules configure the root logger when they are imported, down to DEBUG: that is not ours to do.
 _level, _handlers = logging.root.level, list(logging.root.handlers)
 for _module in (
+    "decaying_adafactor",
     "linear_decay",
     "scorer",
     "criterions.boundary_cross_entropy",

@@ -33,5 +33,5 @@ out=${out:-reproduced/$scale/dynamic_pooling}
 root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 [[ -x $root/.venv/bin/pyramidions && -x $root/.venv/bin/fairseq-hydra-train ]] || "$root/scripts/setup.sh" train
 mkdir -p "$out"
-"$root/.venv/bin/python" "$root/benchmarks/language_models.py" "${size[@]}" --out "$out/costs.json"
+"$root/.venv/bin/python" "$root/lab/benchmarks/language_models.py" "${size[@]}" --out "$out/costs.json"
 echo "Published: over 40% less time and memory with segments of 2; 2.5 times as fast, 50 to 60% less memory with 4."

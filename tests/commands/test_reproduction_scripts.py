@@ -1,4 +1,4 @@
-"""scripts/reproduce/dynamic_pooling_*.sh and sparse_*.sh run in the small size, from nothing to what they report."""
+"""Scripts of scripts/reproduce that are programs of their own: they run in the small size, and report."""
 
 import json
 import re
@@ -15,7 +15,8 @@ SCRIPTS = Path(__file__).parents[2] / "scripts" / "reproduce"
 #: scales of each script that this module runs in full
 SCALES = {
     **dict.fromkeys((f"dynamic_pooling_{name}" for name in ("table1", "table2", "costs")), "tiny, small or paper"),
-    **dict.fromkeys((f"sparse_{name}" for name in ("decoding", "toy")), "tiny or paper"),
+    **dict.fromkeys(("longformer_lm", "sparse_decoding"), "tiny, small or paper"),
+    "sparse_toy": "tiny or paper",
 }
 
 
@@ -79,11 +80,27 @@ def test_toy_problems_end_in_shares_of_longer_inputs(tmp_path: Path) -> None:
 def test_models_of_the_paper_are_counted_and_timed_beside_the_dense_one(tmp_path: Path) -> None:
     printed = script("sparse_decoding", "--out", tmp_path)
     assert "17b_both.yaml: documents of 16 tokens" in printed
-    parts = {"feed_forward", "projections", "both", "output"}
+    assert "17b_terraformer.yaml: documents of 16 tokens" in printed
+    parts = {
+        *("feed_forward", "feed_forward_128", "projections", "multiplicative", "conv", "both"),
+        *("output_2", "output", "output_8", "terraformer"),
+    }
     assert {path.stem for path in tmp_path.glob("*.json")} == parts
     for part in parts:
         names = [config["config"] for config in json.loads((tmp_path / f"{part}.json").read_text())["configs"]]
         assert names == ["sparse/800m_dense", f"sparse/800m_{part}"]
+
+
+@pytest.mark.nightly
+def test_each_phase_of_a_longformer_goes_on_from_the_one_before(tmp_path: Path) -> None:
+    printed = script("longformer_lm", "--out", tmp_path)
+    assert re.search(r"^\| longformer_lm \| \d\.\d+ \| 1\.10 \|$", printed, re.MULTILINE)
+    for phase, characters in enumerate([32, 64, 128, 160, 160], 1):
+        log = (tmp_path / f"phase_{phase}" / "train.log").read_text()
+        assert f"'tokens_per_sample': {characters}," in log and f"relative_window(window={4 << (phase - 1)})" in log
+        before = tmp_path / f"phase_{phase - 1}" / "checkpoint_last.pt"
+        assert (f"loading pretrained model from {before}" in log) == (phase > 1)
+    assert "num_updates" not in script("longformer_lm", "--out", tmp_path)
 
 
 CORPORA = "text8, wiki40b-en, cc100-en, wiki40b-fi, wiki40b-he or wiki40b-vi"
@@ -102,6 +119,8 @@ CORPORA = "text8, wiki40b-en, cc100-en, wiki40b-fi, wiki40b-he or wiki40b-vi"
         ),
         ("dynamic_pooling_table1", ["--data", "nowhere.txt"], "--data must be a file, but nowhere.txt is none."),
         ("dynamic_pooling_table1", ["--corpus", "cc100-fi"], f"--corpus must be {CORPORA}, but is cc100-fi."),
+        ("longformer_lm", ["--data", "nowhere.txt"], "--data must be a file, but nowhere.txt is none."),
+        ("sparse_decoding", ["--rows", "wide"], "--rows must be files 800m_... of configs/sparse, but one is wide."),
     ],
 )
 def test_wrong_arguments_are_one_sentence(name: str, words: list[str], sentence: str) -> None:
@@ -112,5 +131,5 @@ def test_wrong_arguments_are_one_sentence(name: str, words: list[str], sentence:
 @for_each("name", SCALES)
 def test_their_help_is_their_head(name: str) -> None:
     done = subprocess.run([SCRIPTS / f"{name}.sh", "--help"], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith(("Table", "Figure")) and "--scale" in done.stdout and "set -e" not in done.stdout
-    assert "--scale  paper (default)" in done.stdout or name.startswith("dynamic_pooling")
+    assert done.stdout.startswith(("Table", "Figure", "Longformer")) and "set -e" not in done.stdout
+    assert re.search(r"--scale +(\S+ +)?paper \(default\)", done.stdout)

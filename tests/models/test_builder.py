@@ -37,6 +37,8 @@ SIZES = {
     "scaling_800m": 876.7,
     "scaling_17b": 16906,
     "terraformer": 134.2,
+    "terraformer_800m": 791.9,
+    "terraformer_17b": 16978,
     "terraformer_pyramidion": 137.7,
     "toy_vanilla": 17.9,
     "toy_terraformer": 17.3,

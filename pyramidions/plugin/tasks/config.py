@@ -131,6 +131,9 @@ class SpanDenoisingConfig(DocumentTaskConfig):
     )
     corrupted_share: float = _option(0.15, "share of a passage's tokens that is missing")
     mean_span: float = _option(3.0, "mean number of tokens of a missing span")
+    numbered_sentinels: bool = _option(
+        False, "give each span of a passage a sentinel of its own, as T5: the last pieces of the vocabulary"
+    )
     copy_spans: bool = _option(
         False,
         "leave spans in the passage, between two sentinels: the decoder learns to copy them. Small models "

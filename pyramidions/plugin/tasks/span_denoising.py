@@ -15,7 +15,7 @@ from pyramidions.plugin.tasks.datasets import DrawnPairs
 from pyramidions.plugin.tasks.document_task import WritingTask
 from pyramidions.plugin.tasks.preprocessing import Preprocessing
 from pyramidions.plugin.tasks.splits import indexed, is_shuffled
-from pyramidions.text.tokenizer import EOS
+from pyramidions.text.tokenizer import EOS, SPECIALS
 
 logger = logging.getLogger(__name__)
 _NAME = "span_denoising"
@@ -31,11 +31,18 @@ class SpanNoise(NamedTuple):
         share: of its tokens.
         mean: tokens of a span.
         copies: whether a span stays in the text, between two sentinels, so that it can be copied. Not in the paper.
+        pieces: of a vocabulary whose last ones are sentinels, the last one that of the first span, as in T5; None where
+            all are `SENTINEL`.
     """
 
     share: float
     mean: float
     copies: bool = False
+    pieces: int | None = None
+
+    def sentinel(self, number: int) -> int:
+        """Return the sentinel of a span, counted from 0."""
+        return SENTINEL if self.pieces is None else self.pieces - 1 - number
 
     def counts(self, length: int) -> tuple[int, int]:
         """Return how many of ``length`` tokens, at least 2, are corrupted, and in how many spans."""
@@ -59,7 +66,7 @@ class SpanNoise(NamedTuple):
         return low if low > 1 else 0
 
     def corrupt(self, tokens: np.ndarray, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Replace random spans by `SENTINEL`, or put one before and one behind each.
+        """Replace random spans by sentinels, or put one before and one behind each.
 
         All ways to cut the corrupted tokens into spans, and the others into what lies between, are equally likely. The
         text begins with a token that is not corrupted.
@@ -77,8 +84,9 @@ class SpanNoise(NamedTuple):
         lost_parts = _partition(corrupted, spans, random)
         source: list[np.ndarray] = []
         target: list[np.ndarray] = []
-        sentinel, place = np.array([SENTINEL], dtype=tokens.dtype), 0
-        for kept, lost in zip(kept_parts, lost_parts, strict=True):
+        place = 0
+        for number, (kept, lost) in enumerate(zip(kept_parts, lost_parts, strict=True)):
+            sentinel = np.array([self.sentinel(number)], dtype=tokens.dtype)
             span = tokens[place + kept : place + kept + lost]
             source += [tokens[place : place + kept], sentinel, *((span, sentinel) if self.copies else ())]
             target += [sentinel, span]
@@ -140,9 +148,11 @@ class SpanDenoisingTask(WritingTask):
     """Pretraining on the documents of a folder made by `pyramidions prepare` (Raffel et al. 2020, section 3.1.4).
 
     Each epoch reads a random passage of each document. Random spans of it are replaced by one sentinel each, the
-    token for unknown characters, and the decoder writes them, each behind a sentinel. T5's sentinels are numbered;
-    here their order says which is which, so that any vocabulary will do. With `copy_spans` the spans stay,
-    marked, and the decoder copies them. Summaries are not read.
+    token for unknown characters, and the decoder writes them, each behind a sentinel. Their order says which is which.
+    With `numbered_sentinels` each span of a passage has its own, as in T5: the last pieces of the vocabulary, from the
+    last one on. An imported T5 has pieces for that; of another vocabulary they are the rarest ones of texts, as in the
+    code of Jaszczur et al. 2021. With `copy_spans` the spans stay, marked, and the decoder copies them. Summaries are
+    not read.
 
     Args:
         cfg: what the user said.
@@ -167,7 +177,8 @@ class SpanDenoisingTask(WritingTask):
         Raises:
             UserError: a file is missing or damaged; no passage fits the lengths; or the documents have queries.
         """
-        folder, prefix = preprocessing.folder, preprocessing.need_tokenizer().prefix
+        folder, tokenizer = preprocessing.folder, preprocessing.need_tokenizer()
+        prefix, noise = tokenizer.prefix, self.noise
         verify_split(folder, split, hashes=check_hashes)
         if folder.has_tags:
             raise UserError(f"--task {_NAME} reads documents without tags, but those of {folder.path} have some.")
@@ -177,14 +188,22 @@ class SpanDenoisingTask(WritingTask):
                 "without --query-field."
             )
         room = [length - len(prefix) - 1 for length in self.max_positions()]
-        longest = self.noise.longest(*room)
+        longest = noise.longest(*room)
         if not longest:
             raise UserError(
                 "`max_source_positions` and `max_target_positions` must hold a passage of at least 2 tokens with a "
                 f"missing span, but are {' and '.join(map(str, self.max_positions()))}."
             )
+        if self.cfg.numbered_sentinels:
+            pieces, (_, spans) = len(tokenizer.pieces()), noise.counts(longest)
+            if spans > pieces - len(SPECIALS):
+                raise UserError(
+                    f"`numbered_sentinels` needs a vocabulary of at least {spans + len(SPECIALS)} pieces, for {spans} "
+                    f"spans of a passage, but it has {pieces}."
+                )
+            noise = noise._replace(pieces=pieces)
         texts = indexed(preprocessing, split, "source")
-        sizes = " and ".join(map(str, self.noise.sizes(longest)))
+        sizes = " and ".join(map(str, noise.sizes(longest)))
         logger.info("%s: passages of up to %d tokens: %s in source and target", split, longest, sizes)
-        corruption = Corruption(texts, self.noise, longest, seed_of(self.cfg), prefix)
+        corruption = Corruption(texts, noise, longest, seed_of(self.cfg), prefix)
         return DrawnPairs(corruption, preprocessing.dictionary, is_shuffled(split))

@@ -52,6 +52,15 @@ def test_source_and_target_hold_the_text_and_have_the_sizes_that_were_said(
     assert not ((target[:-1] == SENTINEL) & (target[1:] == SENTINEL)).any() and target[-1] != SENTINEL
 
 
+def test_numbered_sentinels_are_the_last_pieces_from_the_last_one_on() -> None:
+    text = np.arange(10, 18)
+    same, spans = SpanNoise(0.5, 2.0).corrupt(text, np.random.default_rng(3))
+    source, target = SpanNoise(0.5, 2.0, pieces=100).corrupt(text, np.random.default_rng(3))
+    assert source.tolist() == [10, 11, 12, 99, 14, 98] and same.tolist() == [10, 11, 12, 3, 14, 3]
+    numbers = iter((99, 98))
+    assert target.tolist() == [next(numbers) if token == SENTINEL else token for token in spans.tolist()]
+
+
 def test_spans_to_copy_stay_in_the_text_between_two_sentinels() -> None:
     text = np.arange(10, 18)
     missing, spans = SpanNoise(0.5, 2.0).corrupt(text, np.random.default_rng(3))
