@@ -35,7 +35,7 @@ def composed_of_characters(configs: Path, overrides: tuple[str, ...]) -> dict[st
 
     with _COMPOSING, initialize_config_dir(str(configs.resolve()), version_base="1.1"):
         run: Any = OmegaConf.to_container(compose("dynamic_pooling", overrides=list(overrides)))
-    return run  # type: ignore[no-any-return]
+    return run
 
 
 @cache

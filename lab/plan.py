@@ -287,7 +287,7 @@ def _step(name: str, commands: tuple[Command, ...], made: Path, folder: Path | N
 def _characters(corpus: str) -> tuple[str, str, int | None] | None:
     """Return name, language and pieces of a corpus of characters, such as "wiki40b-fi-200"; None for documents."""
     found = re.fullmatch(r"(text8|wiki40b|cc100)(?:-(en|fi|he|vi))?(?:-(\d+))?", corpus)
-    return found and (found[1], found[2] or "en", found[3] and int(found[3]))
+    return None if found is None else (found[1], found[2] or "en", int(found[3]) if found[3] else None)
 
 
 def seed_folder(folder: Path, seed: int) -> Path:

@@ -170,14 +170,15 @@ class Segmenter:
                 window = tokens[None, shown:end].to(self.device)
                 # The first token predicts the first character.
                 if begin < entropies:
-                    x, (found, *_) = network.features(window, start=shown)
+                    x, (marked, *_) = network.features(window, start=shown)
                     bits.append(_entropy(network.logits(x[0, begin - shown :])).cpu())
                 else:
                     found = network.mark(window, shown)
-                assert found is not None
-                ends.append((found.boundaries[0, begin - shown :] != 0).cpu())
-                if found.logits is not None:
-                    logits.append(found.logits[0, begin - shown :].cpu())
+                    assert found is not None
+                    marked = found
+                ends.append((marked.boundaries[0, begin - shown :] != 0).cpu())
+                if marked.logits is not None:
+                    logits.append(marked.logits[0, begin - shown :].cpu())
                 if on_progress is not None:
                     on_progress((end - begin) / len(tokens))
         probabilities = torch.cat(logits).sigmoid()[1:].numpy() if logits else None

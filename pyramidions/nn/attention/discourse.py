@@ -1,10 +1,12 @@
 """Discourse-aware attention: a decoder weighs the sections of a document, and their words by that."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 from torch.nn.functional import dropout
 
-from pyramidions.base.device import has_values
+from pyramidions.base.arguments import Count
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.full import FullAttention
 from pyramidions.nn.options import Probability
@@ -27,13 +29,16 @@ class DiscourseAttention(CoreAttention):
     All scores are in memory at once, unlike in full attention.
 
     Args:
+        sections: that are told apart, at most; what follows the last one counts as part of it.
         dropout: probability of dropping an attention weight while training.
     """
 
     supports = frozenset({Feature.OTHERS, Feature.WEIGHTS, Feature.UNITS})
+    narrow: ClassVar = {"sections": 2}
 
-    def __init__(self, dropout: Probability = 0.0) -> None:
+    def __init__(self, sections: Count = 64, dropout: Probability = 0.0) -> None:
         super().__init__()
+        self.sections = sections
         self.of_one_unit = FullAttention(dropout)
 
     def keys_values(self, projections: Projections, memory: Memory) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -44,17 +49,17 @@ class DiscourseAttention(CoreAttention):
         k, v, mask = super().keys_values(projections, memory)
         if memory.unit is None:
             return k, v, mask
-        count = int(memory.unit.max()) + 1 if has_values(memory.unit) else 1
-        # (B, S, K), the share of each word in the mean of its section
-        shares = (memory.unit[:, None] == torch.arange(count, device=k.device)[:, None]).to(k.dtype)
-        shares = shares / shares.sum(dim=2, keepdim=True).clamp(min=1)
-        return torch.cat([shares[:, None] @ k, k], dim=2), v, memory.unit
+        count = min(self.sections, k.size(2))
+        section = _numbered(memory.unit).clamp(max=count - 1)
+        return torch.cat([_means(k, section, count), k], dim=2), v, section
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
         self.refuse(q, k[:, :, -v.size(2) :], context)
         if k.size(2) == v.size(2):
             return self.of_one_unit(q, k, v, context)
-        weights = dropout(self.weights(q, k, context).to(v.dtype), self.of_one_unit.dropout, self.training)
+        weights = self.weights(q, k, context).to(v.dtype)
+        if self.training and self.of_one_unit.dropout:
+            weights = dropout(weights, self.of_one_unit.dropout)
         return weights @ v
 
     def weights(self, q: Tensor, k: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
@@ -62,13 +67,31 @@ class DiscourseAttention(CoreAttention):
         if section is None or section.size(1) == k.size(2):
             return self.of_one_unit.weights(q, k, context)
         count = k.size(2) - section.size(1)
-        scores = (q @ k.mT).to(torch.promote_types(q.dtype, torch.float32)) / q.size(-1) ** 0.5
-        lowest = torch.finfo(scores.dtype).min
+        wide = torch.promote_types(q.dtype, torch.float32)
+        lowest = torch.finfo(wide).min
         # (B, H, Lq, S) and (B, H, Lq, K)
-        of_sections, of_words = scores.split([count, section.size(1)], dim=-1)
+        of_sections, of_words = (
+            (q @ keys.mT).to(wide) / q.size(-1) ** 0.5 for keys in k.split([count, section.size(1)], dim=2)
+        )
         # (B, S): documents of fewer sections have no others
         present = section.max(dim=1, keepdim=True).values >= torch.arange(count, device=k.device)
         attention = of_sections.masked_fill(~present[:, None, None], lowest).softmax(dim=-1)
         # (B, H, Lq, K): that to the section of each word
         attention = attention.gather(3, section.clamp(min=0)[:, None, None].expand_as(of_words))
         return (of_words * attention).masked_fill(section[:, None, None] < 0, lowest).softmax(dim=-1)
+
+
+def _numbered(unit: Tensor) -> Tensor:
+    """Number the units of (B, K) from 0 without gaps, -1 at padding: a pooling may leave some out."""
+    ordered, order = unit.sort(dim=1)
+    rises = ordered.diff(dim=1, prepend=torch.full_like(unit[:, :1], -1)) > 0
+    return torch.zeros_like(unit).scatter(1, order, rises.cumsum(dim=1) - 1)
+
+
+def _means(k: Tensor, section: Tensor, count: int) -> Tensor:
+    """Return the means of keys (B, H, K, E) in each of so many sections: (B, H, S, E)."""
+    # Padding goes into a further section, which is left out.
+    place = torch.where(section < 0, count, section)
+    sizes = k.new_zeros(len(k), count + 1).scatter_add(1, place, torch.ones_like(place, dtype=k.dtype))
+    sums = k.new_zeros(*k.shape[:2], count + 1, k.size(3)).scatter_add(2, place[:, None, :, None].expand_as(k), k)
+    return (sums / sizes.clamp(min=1)[:, None, :, None])[:, :, :count]

@@ -116,7 +116,7 @@ def cost_of_run(model: Transformer, lengths: Lengths) -> Cost:
     """Count what a model costs while it computes the loss of random tokens, without padding and without queries.
 
     Of a model that pools at markers it is the most that a text may cost: a sentence starts at each token. Of one with
-    attention inside units, these are as long as its segments.
+    attention inside units, these are as long as its segments. Without such a pooling, a document is one unit.
 
     Args:
         model: in training mode.
@@ -126,7 +126,7 @@ def cost_of_run(model: Transformer, lengths: Lengths) -> Cost:
     # Of a model that copies it is the most that a text may cost: its tokens differ.
     source = (torch.arange(lengths.source) % (lengths.vocab_size - first) + first).repeat(lengths.batch, 1)
     prefix, target = (torch.randint(first, lengths.vocab_size, (lengths.batch, lengths.target)) for _ in range(2))
-    if model.encoder.structure_of.marker is not None:
+    if any(pooler.reads_units for pooler in model.encoder.poolers.values()):
         source[:, :: _longest_segment(model)] = _MARKER
     counter = PartCounter(model)
     with counter.counting():

@@ -20,9 +20,9 @@ DIM, HEADS = 16, 4
 UNIT = torch.tensor([[0, 0, 0, 1, 1, 2, 2, 2], [0, 0, 0, 0, 0, -1, -1, -1]])
 
 
-def make(dropout: float = 0.0) -> CrossAttention:
+def make(dropout: float = 0.0, sections: int = 64) -> CrossAttention:
     torch.manual_seed(0)
-    made = CrossAttention(DenseProjections(DIM, HEADS), DiscourseAttention(dropout))
+    made = CrossAttention(DenseProjections(DIM, HEADS), DiscourseAttention(sections, dropout))
     with torch.no_grad():
         for weight in made.parameters():
             weight.add_(torch.randn_like(weight), alpha=0.3)
@@ -81,6 +81,19 @@ def test_two_words_in_two_sections_by_hand() -> None:
     )
     first = 2 ** (2 / 3)
     torch.testing.assert_close(weights, torch.tensor([[[[first / (first + 1), 1 / (first + 1)]]]]))
+
+
+@torch.no_grad()
+def test_sections_that_a_pooling_left_out_and_their_order_change_nothing() -> None:
+    attention, x, memory = make(), vectors(2, 5, DIM), vectors(2, 8, DIM, seed=1)
+    others = torch.tensor([[7, 7, 7, 1, 1, 4, 4, 4], [3, 3, 3, 3, 3, -1, -1, -1]])
+    torch.testing.assert_close(attention(x, reading(memory, others)), attention(x, reading(memory)))
+
+
+@torch.no_grad()
+def test_what_follows_the_last_section_that_is_told_apart_is_part_of_it() -> None:
+    x, memory = vectors(2, 5, DIM), vectors(2, 8, DIM, seed=1)
+    torch.testing.assert_close(make(sections=2)(x, reading(memory)), make()(x, reading(memory, UNIT.clamp(max=1))))
 
 
 @torch.no_grad()
