@@ -93,3 +93,9 @@ def vectors(*shape: int, seed: int = 0) -> Tensor:
 def ends_after(*lengths: int, width: int | None = None) -> Tensor:
     """Return the padding mask of documents of these lengths: (B, L)."""
     return torch.arange(width or max(lengths)) >= torch.tensor(lengths)[:, None]
+
+
+def token_rows(*lengths: int, vocabulary: int = 40, seed: int = 1) -> Tensor:
+    """Return documents of random tokens, of these lengths and padded on the right: (B, L)."""
+    tokens = torch.randint(4, vocabulary, (len(lengths), max(lengths)), generator=torch.Generator().manual_seed(seed))
+    return tokens.masked_fill(ends_after(*lengths), 1)

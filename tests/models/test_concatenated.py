@@ -1,14 +1,11 @@
 """Whole models whose decoder reads the encoder's output in front of the target."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
-from fairseq.data import Dictionary
-from fairseq.sequence_generator import SequenceGenerator
-from omegaconf import OmegaConf
+from fairseq_searches import EOS, dictionary, faced, generated, rescored
 from tables import for_each
 from torch import Tensor
 from whole_models import LONGEST, PAD, VOCABULARY, batch, tiny
@@ -20,9 +17,7 @@ from pyramidions.models.parse import spec_of
 from pyramidions.nn import BeamSearch, Sampling, Transformer
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.sublayer import LayerContext
-from pyramidions.plugin.models.pyramidion import PyramidionModel, PyramidionModelConfig
 
-EOS = 2
 DOCUMENTS = (LONGEST, 13, 7, 1)
 FIELDS: dict[str, Any] = {"decoder": "concatenated", "normalize_before": True, "decoder_positions": "sinusoidal"}
 TERRAFORMER = {
@@ -52,13 +47,6 @@ def model(pooling: str = "soft_topk", **overrides: Any) -> Transformer:
     return made
 
 
-def rescored(of: Transformer, document: Tensor, tokens: Tensor) -> Tensor:
-    prefix = torch.cat([torch.tensor([EOS]), tokens[:-1]])
-    with torch.no_grad():
-        log_probs = of(document[None], prefix[None])[0].log_softmax(-1)
-    return log_probs.gather(1, tokens[:, None])[:, 0]
-
-
 @models
 @poolings
 @torch.no_grad()
@@ -84,22 +72,12 @@ def test_what_is_written_scores_as_in_a_pass(fields: dict[str, Any], pooling: st
 @models
 @poolings
 def test_the_generator_of_fairseq_writes_the_same(fields: dict[str, Any], pooling: str) -> None:
-    words = Dictionary()
-    for number in range(VOCABULARY - len(words)):
-        words.add_symbol(f"w{number}")
-    task = SimpleNamespace(source_dictionary=words, target_dictionary=words, max_positions=lambda: (LONGEST, 32))
-    torch.manual_seed(0)
+    core, words, source = model(pooling, **fields), dictionary(VOCABULARY), batch(*DOCUMENTS)
     shape = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "max_source_positions": LONGEST}
-    pooled = {} if pooling == "none" else {"pooling": pooling, "pooling_lengths": "12,None"}
-    config = PyramidionModelConfig(**{**shape, **pooled, **FIELDS, **fields})
-    whole = PyramidionModel.build_model(OmegaConf.structured(config), task).eval()
-    whole.decoder.core.embedder.tokens.weight.data *= 4
-    core = Transformer(whole.encoder.core, whole.decoder.core, PAD).eval()
-    source = batch(*DOCUMENTS)
-    generator = SequenceGenerator([whole], words, beam_size=3, max_len_b=8, min_len=2)
-    sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(PAD).sum(1)}}
+    face = faced(core, words, **{**shape, **FIELDS, **fields})
+    found = generated(face, words, source, beam_size=3, max_len_b=8, min_len=2)
     ours = BeamSearch(3, 2, 8)(core, source)
-    for document, theirs, mine in zip(source, generator.generate([whole], sample), ours, strict=True):
+    for document, theirs, mine in zip(source, found, ours, strict=True):
         best = theirs[0]
         expected = rescored(core, document[document != PAD], best["tokens"])
         torch.testing.assert_close(best["positional_scores"], expected, rtol=0, atol=1e-4)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from small_parts import token_rows
 
 from pyramidions.models import build, preset
 from pyramidions.nn import BeamSearch, Transformer
@@ -33,16 +33,8 @@ def model() -> Transformer:
     return made
 
 
-def documents(*lengths: int) -> Tensor:
-    tokens = torch.full((len(lengths), max(lengths)), PAD)
-    generator = torch.Generator().manual_seed(1)
-    for row, length in enumerate(lengths):
-        tokens[row, :length] = torch.randint(4, VOCABULARY, (length,), generator=generator)
-    return tokens
-
-
 def test_its_decoder_reads_the_pooled_vectors_whole_and_the_unpooled_ones_by_strides() -> None:
-    whole, tokens = model().eval(), documents(60, 33, 2)
+    whole, tokens = model().eval(), token_rows(60, 33, 2)
     pooled, unpooled = whole.encoder(tokens, tokens.eq(PAD)).memories
     assert pooled.x.shape == (3, 6, 16) and unpooled.x.shape == (3, 60, 16)
     for layer in whole.decoder.layers:
@@ -53,7 +45,7 @@ def test_its_decoder_reads_the_pooled_vectors_whole_and_the_unpooled_ones_by_str
 
 
 def test_it_learns() -> None:
-    whole, tokens, target = model().train(), documents(60, 33, 2), documents(8, 8, 8)
+    whole, tokens, target = model().train(), token_rows(60, 33, 2), token_rows(8, 8, 8)
     optimizer = torch.optim.Adam(whole.parameters(), lr=3e-3)
     losses = []
     for _ in range(12):
@@ -70,7 +62,7 @@ def test_it_learns() -> None:
 @torch.no_grad()
 def test_steps_equal_the_whole_prefix_and_a_search_is_that_of_each_document_alone() -> None:
     whole, lengths = model().eval(), (60, 33, 2)
-    tokens, written = documents(*lengths), documents(5, 5, 5)
+    tokens, written = token_rows(*lengths), token_rows(5, 5, 5)
     memories, cache = whole.encoder(tokens, tokens.eq(PAD)).memories, whole.decoder.new_cache()
     steps = [whole.decoder(written[:, t : t + 1], memories, cache) for t in range(5)]
     torch.testing.assert_close(torch.cat(steps, dim=1), whole.decoder(written, memories), rtol=0, atol=1e-4)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from small_parts import token_rows
 from tables import for_each
 from torch import Tensor
 
@@ -29,20 +30,12 @@ def model(memories: str, **overrides: Any) -> Transformer:
     return build(preset("vanilla", **{**TINY, "memories": memories, **overrides}), VOCABULARY, PAD).eval()
 
 
-def documents(*lengths: int) -> Tensor:
-    tokens = torch.full((len(lengths), max(lengths)), PAD)
-    generator = torch.Generator().manual_seed(1)
-    for row, length in enumerate(lengths):
-        tokens[row, :length] = torch.randint(4, VOCABULARY, (length,), generator=generator)
-    return tokens
-
-
 def read(of: Transformer, tokens: Tensor) -> tuple[Memory, ...]:
     return of.encoder(tokens, tokens.eq(PAD)).memories
 
 
 def test_the_output_of_a_layer_is_read_as_it_was_before_its_pooling() -> None:
-    tokens = documents(20, 9)
+    tokens = token_rows(20, 9)
     before, last = read(model("2,last"), tokens)
     assert before.x.shape == (2, 20, 16) and last.x.shape == (2, 6, 16)
     assert before.padding_mask.equal(tokens.eq(PAD)) and last.padding_mask is None
@@ -52,17 +45,17 @@ def test_the_output_of_a_layer_is_read_as_it_was_before_its_pooling() -> None:
 
 @for_each(("memories", "lengths"), [("last,1", [6, 20]), ("1,last", [20, 6]), ("3,last,1", [6, 6, 20])])
 def test_they_come_in_the_order_of_the_field(memories: str, lengths: list[int]) -> None:
-    assert [memory.x.size(1) for memory in read(model(memories), documents(20, 9))] == lengths
+    assert [memory.x.size(1) for memory in read(model(memories), token_rows(20, 9))] == lengths
 
 
 @pytest.mark.parametrize("stack", ["plain", "recomputing"])
 def test_an_output_in_the_middle_of_a_stage_changes_none_after_it(stack: str) -> None:
-    tokens = documents(20, 9)
+    tokens = token_rows(20, 9)
     assert read(model("1,last", stack=stack), tokens)[1].x.equal(read(model("last"), tokens)[0].x)
 
 
 def test_neither_does_one_before_a_pooling_in_a_reversible_encoder() -> None:
-    tokens, fields = documents(20, 9), {"stack": "reversible", "normalize_before": True}
+    tokens, fields = token_rows(20, 9), {"stack": "reversible", "normalize_before": True}
     assert read(model("2,last", **fields), tokens)[1].x.equal(read(model("last", **fields), tokens)[0].x)
 
 
@@ -78,7 +71,7 @@ def test_each_memory_of_a_pre_norm_model_has_a_norm_of_its_own() -> None:
 
 
 def test_without_what_the_second_adds_the_output_is_that_of_a_model_with_the_first() -> None:
-    tokens, prefix = documents(20, 9), documents(5, 5)
+    tokens, prefix = token_rows(20, 9), token_rows(5, 5)
     one = model("last", normalize_before=True)
     two = model("last,1", normalize_before=True)
     missing, further = two.load_state_dict(one.state_dict(), strict=False)
@@ -92,13 +85,13 @@ def test_without_what_the_second_adds_the_output_is_that_of_a_model_with_the_fir
 @pytest.mark.parametrize("normalize_before", [False, True])
 def test_gradients_reach_both(normalize_before: bool) -> None:
     whole = model("2,last", normalize_before=normalize_before).train()
-    whole(documents(20, 9), documents(5, 5)).square().sum().backward()
+    whole(token_rows(20, 9), token_rows(5, 5)).square().sum().backward()
     assert [name for name, weight in whole.named_parameters() if weight.grad is None] == []
 
 
 @torch.no_grad()
 def test_steps_equal_the_whole_prefix_while_documents_and_hypotheses_come_and_go() -> None:
-    whole, tokens, written = model("2,last"), documents(20, 9, 13), documents(4, 4, 4)
+    whole, tokens, written = model("2,last"), token_rows(20, 9, 13), token_rows(4, 4, 4)
     memories, cache = read(whole, tokens), whole.decoder.new_cache()
     whole.decoder(written, memories, cache)
     order = torch.tensor([0, 0, 2, 2])
@@ -113,8 +106,8 @@ def test_steps_equal_the_whole_prefix_while_documents_and_hypotheses_come_and_go
 
 def test_beam_search_writes_of_a_document_what_it_writes_of_it_alone() -> None:
     whole, search = model("2,last"), BeamSearch(3, 2, 8)
-    together = search(whole, documents(20, 9))
-    alone = [search(whole, documents(20, 9)[row : row + 1, :length])[0] for row, length in enumerate((20, 9))]
+    together = search(whole, token_rows(20, 9))
+    alone = [search(whole, token_rows(20, 9)[row : row + 1, :length])[0] for row, length in enumerate((20, 9))]
     for mine, other in zip(together, alone, strict=True):
         assert [h.tokens.tolist() for h in mine] == [h.tokens.tolist() for h in other]
 

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 import torch
-from small_parts import ends_after, layer, vectors
+from small_parts import ends_after, layer, token_rows, vectors
 from tables import for_each
-from torch import Tensor
 
 from pyramidions.base.errors import UserError
 from pyramidions.models import build, preset
@@ -42,11 +41,6 @@ def model(**fields: Any) -> Transformer:
     return build(preset("vanilla", **{**TINY, **fields}), 40, PAD)
 
 
-def documents(*lengths: int) -> Tensor:
-    tokens = torch.randint(4, 40, (len(lengths), max(lengths)), generator=torch.Generator().manual_seed(1))
-    return tokens.masked_fill(ends_after(*lengths), PAD)
-
-
 @pytest.mark.parametrize("stack", ["plain", "recomputing"])
 @torch.no_grad()
 def test_tokens_attend_locally_and_then_to_the_segments_of_their_document(stack: str) -> None:
@@ -75,7 +69,7 @@ def test_tokens_attend_locally_and_then_to_the_segments_of_their_document(stack:
 def test_the_decoder_reads_tokens_that_know_of_the_whole_document(fields: dict[str, Any], pooling: str) -> None:
     torch.manual_seed(0)
     whole = build(preset("vanilla", **{**TINY, **fields, "pooling": pooling}), 40, PAD, marker_idx=4)
-    tokens = documents(30, 17)
+    tokens = token_rows(30, 17)
     encoded = whole.encoder(tokens, tokens.eq(PAD))
     assert encoded.sequence.x.shape == (2, 30, 16) and encoded.sequence.padding_mask.equal(tokens.eq(PAD))
     alone = whole.encoder(tokens[1:, :17], tokens[1:, :17].eq(PAD)).sequence.x[0]
@@ -99,14 +93,14 @@ def test_several_poolings_are_undone_at_once() -> None:
     spec = spec_of(preset("vanilla", **{**TINY, **fields})).encoder
     assert [len(stage.layers) for stage in spec.all_stages()] == [1, 1, 1, 2]
     assert [stage.longest for stage in spec.all_stages()] == [32, 16, 8, 32] and spec.handed_on == 32
-    whole, tokens = model(**fields), documents(30, 17)
+    whole, tokens = model(**fields), token_rows(30, 17)
     encoded = whole.encoder(tokens, tokens.eq(PAD))
     assert encoded.sequence.above is not None and encoded.sequence.above.x.shape == (2, 8, 16)
     assert encoded.sequence.x.shape == (2, 30, 16)
 
 
 def test_a_pointer_points_to_the_tokens_themselves() -> None:
-    whole, tokens = model(output="pointer", pooling="max"), documents(30, 17)
+    whole, tokens = model(output="pointer", pooling="max"), token_rows(30, 17)
     origins = whole.encoder(tokens, tokens.eq(PAD)).memories[0].origins
     assert origins is not None and origins.made_of.weights.shape == (*tokens.shape, 1)
     assert origins.tokens.gather(1, origins.places).equal(tokens)

@@ -2,18 +2,15 @@
 
 import itertools
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from fairseq.data import Dictionary
 from fairseq.search import Sampling
-from fairseq.sequence_generator import SequenceGenerator
+from fairseq_searches import EOS, PAD, dictionary, faced, generated, rescored
 from gpu_work import GpuWork, work_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from omegaconf import OmegaConf
 from tables import for_each
 from torch import Tensor
 
@@ -22,10 +19,9 @@ from pyramidions.nn import BeamSearch, Hypothesis, Transformer
 from pyramidions.nn.functional.kernels import without_cudnn_attention
 from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.projections import PROJECTIONS
-from pyramidions.plugin.hooks import NGramBlocker
-from pyramidions.plugin.models.pyramidion import PyramidionModel, PyramidionModelConfig
+from pyramidions.plugin.models.pyramidion import PyramidionModel
 
-PAD, EOS, WORDS = 1, 2, 16
+WORDS = 16
 SMALL: dict[str, Any] = {
     "embed_dim": 16,
     "ffn_embed_dim": 32,
@@ -34,14 +30,7 @@ SMALL: dict[str, Any] = {
     "pooling_lengths": "16,4",
     "decoder_positions": "sinusoidal",
 }
-LONGEST = 32
-
-
-def dictionary() -> Dictionary:
-    words = Dictionary()
-    for number in range(WORDS - len(words)):
-        words.add_symbol(f"w{number}")
-    return words
+DICTIONARY = dictionary(WORDS)
 
 
 def pair(
@@ -56,11 +45,7 @@ def pair(
     core.decoder.embedder.tokens.weight.data *= sharpness
     for weight in core.decoder.output.parameters():
         weight.data *= sharpness
-    words = dictionary()
-    task = SimpleNamespace(source_dictionary=words, target_dictionary=words, max_positions=lambda: (64, LONGEST))
-    face = PyramidionModel.build_model(OmegaConf.structured(PyramidionModelConfig(**vars(config))), task).eval()
-    face.encoder.core, face.decoder.core = core.encoder, core.decoder
-    return face, core
+    return faced(core, DICTIONARY, **vars(config)), core
 
 
 def documents(*lengths: int, seed: int = 5) -> Tensor:
@@ -69,25 +54,6 @@ def documents(*lengths: int, seed: int = 5) -> Tensor:
         tokens[row, length - 1] = EOS
         tokens[row, length:] = PAD
     return tokens
-
-
-def fairseqs(
-    model: PyramidionModel, source: Tensor, ngram: int, prefix: tuple[int, ...] = (), **settings: Any
-) -> list[list[dict[str, Any]]]:
-    generator = SequenceGenerator([model], dictionary(), **settings)
-    if ngram:
-        # Its own blocks nothing on a CPU.
-        generator.repeat_ngram_blocker = NGramBlocker(ngram)
-    sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(PAD).sum(1)}}
-    forced = torch.tensor([prefix] * len(source)) if prefix else None
-    return generator.generate([model], sample, prefix_tokens=forced)
-
-
-def rescored(model: Transformer, document: Tensor, hypothesis: Hypothesis) -> Tensor:
-    prefix = torch.cat([torch.tensor([EOS]), hypothesis.tokens[:-1]])
-    with torch.no_grad():
-        log_probs = model(document[None], prefix[None])[0].log_softmax(-1)
-    return log_probs.gather(1, hypothesis.tokens[:, None])[:, 0]
 
 
 #: a decoder that hashes what it wrote
@@ -127,7 +93,7 @@ def test_the_best_hypotheses_are_fairseqs(
     source = documents(*lengths, seed=seed)
     max_len = max(min_len + more, len(prefix))
     settings = {"beam_size": beam, "min_len": min_len, "max_len_b": max_len, "len_penalty": penalty}
-    theirs = fairseqs(face, source, ngram, prefix, **settings)
+    theirs = generated(face, DICTIONARY, source, ngram, prefix, **settings)
     ours = BeamSearch(beam, min_len, max_len, penalty, ngram, prefix=prefix)(core, source)
     for document, mine, other in zip(source, ours, theirs, strict=True):
         assert 1 <= len(mine) <= beam
@@ -137,7 +103,7 @@ def test_the_best_hypotheses_are_fairseqs(
             assert mine[0].tokens.tolist() == other[0]["tokens"].tolist()
             assert mine[0].score == pytest.approx(other[0]["score"].item(), abs=1e-4)
         assert tuple(mine[0].tokens[: len(prefix)].tolist()) == prefix
-        scores = rescored(core, document, mine[0])
+        scores = rescored(core, document, mine[0].tokens)
         torch.testing.assert_close(mine[0].token_scores, scores, rtol=0, atol=1e-4)
         assert mine[0].score == pytest.approx(scores.sum().item() / len(scores) ** penalty, abs=1e-4)
 
@@ -281,17 +247,19 @@ def test_scores_that_are_no_numbers_are_an_error() -> None:
 
 def test_fairseqs_sampling_draws_from_our_models() -> None:
     face, core = pair(seed=1, sharpness=2.0)
-    source, lengths = documents(40, 25, 7), {"min_len": 2, "max_len_b": 12}
+    source = documents(40, 25, 7)
+    lengths: dict[str, Any] = {"min_len": 2, "max_len_b": 12}
+    best, nucleus = Sampling(DICTIONARY, sampling_topk=1), Sampling(DICTIONARY, sampling_topp=0.9)
     greedy = BeamSearch(1, 2, 12)(core, source)
-    certain = fairseqs(face, source, 0, beam_size=1, **lengths, search_strategy=Sampling(dictionary(), sampling_topk=1))
-    assert [d[0]["tokens"].tolist() for d in certain] == [best.tokens.tolist() for (best,) in greedy]
+    certain = generated(face, DICTIONARY, source, beam_size=1, **lengths, search_strategy=best)
+    assert [d[0]["tokens"].tolist() for d in certain] == [text.tokens.tolist() for (text,) in greedy]
     torch.manual_seed(0)
-    drawn = fairseqs(face, source, 0, beam_size=3, **lengths, search_strategy=Sampling(dictionary(), sampling_topp=0.9))
+    drawn = generated(face, DICTIONARY, source, beam_size=3, **lengths, search_strategy=nucleus)
     for document, texts in zip(source, drawn, strict=True):
         assert len({tuple(text["tokens"].tolist()) for text in texts}) == 3
         for text in texts:
             hypothesis = Hypothesis(text["tokens"], 0.0, text["positional_scores"])
-            scores = rescored(core, document, hypothesis)
+            scores = rescored(core, document, hypothesis.tokens)
             # An end that the limit forces may stand outside of the nucleus.
             torch.testing.assert_close(hypothesis.token_scores[:-1], scores[:-1], rtol=0, atol=1e-4)
 

@@ -1,13 +1,10 @@
 """Searches over a model with HEPOS, beside the same model with a dense mask for each head, and beside no cache."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from fairseq.data import Dictionary
-from fairseq.sequence_generator import SequenceGenerator
-from omegaconf import OmegaConf
+from fairseq_searches import dictionary, faced, generated, rescored
 from tables import for_each
 from torch import Tensor
 from whole_models import LONGEST, PAD, VOCABULARY, batch, tiny
@@ -17,9 +14,8 @@ from pyramidions.nn.attention import CoreAttention, CrossAttention, Feature
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.projections import Projections
 from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, Memory
-from pyramidions.plugin.models.pyramidion import PyramidionModel, PyramidionModelConfig
 
-EOS, HEADS = 2, 4
+HEADS = 4
 #: the last three are shorter than a stride of 4, or pooled to less
 DOCUMENTS = (LONGEST, 13, 7, 3, 2, 1)
 poolings = pytest.mark.parametrize("pooling", ["none", *(k for k in POOLING.names if not POOLING[k].biases_keys)])
@@ -63,13 +59,6 @@ def dense(pooling: str = "none", stride: int = 4) -> Transformer:
     return model
 
 
-def rescored(model: Transformer, document: Tensor, tokens: Tensor) -> Tensor:
-    prefix = torch.cat([torch.tensor([EOS]), tokens[:-1]])
-    with torch.no_grad():
-        log_probs = model(document[None], prefix[None])[0].log_softmax(-1)
-    return log_probs.gather(1, tokens[:, None])[:, 0]
-
-
 def check(found: list[list[Hypothesis]], expected: list[list[Hypothesis]], source: Tensor, model: Transformer) -> None:
     for document, mine, other in zip(source, found, expected, strict=True):
         assert [one.tokens.tolist() for one in mine] == [one.tokens.tolist() for one in other]
@@ -93,19 +82,10 @@ def test_samples_are_those_of_a_dense_mask() -> None:
 
 
 def test_fairseqs_search_finds_what_it_finds_by_a_dense_mask() -> None:
-    words = Dictionary()
-    for number in range(VOCABULARY - len(words)):
-        words.add_symbol(f"w{number}")
-    task = SimpleNamespace(source_dictionary=words, target_dictionary=words, max_positions=lambda: (LONGEST, 32))
-    source = batch(*DOCUMENTS)
-    sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(PAD).sum(1)}}
-    found = []
-    for core in (hepos("soft_topk"), dense("soft_topk")):
-        shape = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": HEADS, "max_source_positions": LONGEST}
-        face = PyramidionModel.build_model(OmegaConf.structured(PyramidionModelConfig(**shape)), task).eval()
-        face.encoder.core, face.decoder.core = core.encoder, core.decoder
-        generator = SequenceGenerator([face], words, beam_size=3, min_len=2, max_len_b=9)
-        found.append(generator.generate([face], sample))
+    words, source = dictionary(VOCABULARY), batch(*DOCUMENTS)
+    shape = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": HEADS, "max_source_positions": LONGEST}
+    faces = [faced(core, words, **shape) for core in (hepos("soft_topk"), dense("soft_topk"))]
+    found = [generated(face, words, source, beam_size=3, min_len=2, max_len_b=9) for face in faces]
     own = BeamSearch(3, min_len=2, max_len=9)(hepos("soft_topk"), source)
     for mine, other, ours in zip(*found, own, strict=True):
         assert mine[0]["tokens"].tolist() == other[0]["tokens"].tolist() == ours[0].tokens.tolist()

@@ -1,12 +1,14 @@
 """Sampled summaries: their distribution, and the rules that they keep."""
 
 import math
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_parts import token_rows
 from tables import for_each
 from torch import Tensor
 
@@ -24,19 +26,15 @@ SMALL: dict[str, Any] = {
 }
 
 
+documents = partial(token_rows, vocabulary=WORDS, seed=5)
+
+
 def model(seed: int = 0, sharpness: float = 4.0) -> Transformer:
     torch.manual_seed(seed)
     made = build(preset("pyramidion", **SMALL), WORDS, PAD).eval()
     # Untrained models find all tokens about as likely; these have an opinion.
     made.decoder.embedder.tokens.weight.data *= sharpness
     return made
-
-
-def documents(*lengths: int, seed: int = 5) -> Tensor:
-    tokens = torch.randint(4, WORDS, (len(lengths), max(lengths)), generator=torch.Generator().manual_seed(seed))
-    for row, length in enumerate(lengths):
-        tokens[row, length:] = PAD
-    return tokens
 
 
 def probabilities(model: Transformer, document: Tensor, written: list[int]) -> list[float]:
