@@ -6,6 +6,11 @@ from typing import Any
 import torch
 import transformers
 from small_tokenizers import bart, mbart, pegasus, save_vocabulary
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from pyramidions.nn import Transformer
+from pyramidions.text.tokenizer import PAD
 
 SHAPE = {
     "d_model": 16,
@@ -110,3 +115,24 @@ model:
   encoder_positions: learned(length=120)
   decoder_positions: learned(length=40)
 """
+
+
+def rows_of(theirs: Any, ours: Transformer) -> Tensor:
+    """Return the row of the source's embeddings that each of our ids has."""
+    own, other = ours.decoder.embedder.tokens.weight, theirs.get_input_embeddings().weight
+    return torch.stack([(other == row).all(dim=1).nonzero()[0, 0] for row in own])
+
+
+def token_ids(vocab_size: int, *lengths: int) -> Tensor:
+    """Return random texts of these lengths, by our ids, padded on the right: (B, L)."""
+    generator = torch.Generator().manual_seed(3)
+    texts = [torch.randint(4, vocab_size, (length,), generator=generator) for length in lengths]
+    return pad_sequence(texts, batch_first=True, padding_value=PAD)
+
+
+def given_to(theirs: Any, source: Tensor, rows: Tensor, marked: bool = True) -> dict[str, Tensor]:
+    """Return what a model of transformers reads of our ids; the first token of LED is global where ``marked``."""
+    given = {"input_ids": rows[source], "attention_mask": source.ne(PAD).long()}
+    if theirs.config.model_type == "led" and marked:
+        given["global_attention_mask"] = torch.zeros_like(source).index_fill(1, torch.tensor(0), 1)
+    return given

@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from small_pretrained import model_of, save, transformers
+from small_pretrained import given_to, model_of, rows_of, save, token_ids, transformers
 from small_tokenizers import SENTENCES, bart_bytes
 from tables import for_each
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from pyramidions.base.errors import UserError
 from pyramidions.conversion.exporting import hugging_face_files
@@ -50,31 +48,13 @@ def exported(model: SavedModel, folder: Path) -> tuple[Any, Any]:
     return found.eval(), transformers.AutoTokenizer.from_pretrained(folder)
 
 
-def given(theirs: Any, source: Tensor, rows: Tensor, marked: bool = True) -> dict[str, Tensor]:
-    found = {"input_ids": rows[source], "attention_mask": source.ne(PAD).long()}
-    if theirs.config.model_type == "led" and marked:
-        found["global_attention_mask"] = torch.zeros_like(source).index_fill(1, torch.tensor(0), 1)
-    return found
-
-
-def rows_of(theirs: Any, ours: SavedModel) -> Tensor:
-    own, other = ours.transformer.decoder.embedder.tokens.weight, theirs.get_input_embeddings().weight
-    return torch.stack([(other == row).all(dim=1).nonzero()[0, 0] for row in own])
-
-
-def documents(vocab_size: int, *lengths: int) -> Tensor:
-    generator = torch.Generator().manual_seed(3)
-    texts = [torch.randint(4, vocab_size, (length,), generator=generator) for length in lengths]
-    return pad_sequence(texts, batch_first=True, padding_value=PAD)
-
-
 @torch.no_grad()
 def assert_same_logits(theirs: Any, ours: SavedModel, *lengths: int, marked: bool = True) -> None:
-    rows, vocab_size = rows_of(theirs, ours), ours.tokenizer.vocab_size
-    source, target = documents(vocab_size, *lengths), documents(vocab_size, *[9] * len(lengths))
+    rows, vocab_size = rows_of(theirs, ours.transformer), ours.tokenizer.vocab_size
+    source, target = token_ids(vocab_size, *lengths), token_ids(vocab_size, *[9] * len(lengths))
     prefix = torch.cat([torch.full_like(target[:, :1], EOS), target], dim=1)
     started = torch.cat([torch.full_like(target[:, :1], theirs.config.decoder_start_token_id), rows[target]], dim=1)
-    found = theirs(**given(theirs, source, rows, marked), decoder_input_ids=started).logits[:, :, rows]
+    found = theirs(**given_to(theirs, source, rows, marked), decoder_input_ids=started).logits[:, :, rows]
     torch.testing.assert_close(found, ours.transformer(source, prefix), rtol=0, atol=1e-5)
 
 
@@ -109,9 +89,9 @@ def test_generate_writes_the_same_summaries_in_the_settings_that_travel(
     settings["decoding_no_repeat_ngram"] = 0 if family == "mt5" else 2
     ours = replace(ours, config=replace(ours.config, **settings))
     theirs, _ = exported(ours, tmp_path / "out")
-    source, rows = documents(ours.tokenizer.vocab_size, 33, 12, 7), rows_of(theirs, ours)
+    source, rows = token_ids(ours.tokenizer.vocab_size, 33, 12, 7), rows_of(theirs, ours.transformer)
     # Padding is never written by ours.
-    found = theirs.generate(**given(theirs, source, rows), suppress_tokens=[int(rows[PAD])])
+    found = theirs.generate(**given_to(theirs, source, rows), suppress_tokens=[int(rows[PAD])])
     ngram = settings["decoding_no_repeat_ngram"]
     expected = BeamSearch(1, 5, 20, 1.0, ngram, prefix=ours.tokenizer.prefix)(ours.transformer, source)
     for text, (best,) in zip(found.tolist(), expected, strict=True):
@@ -123,7 +103,7 @@ def test_generate_writes_the_same_summaries_in_the_settings_that_travel(
 def test_tokenizers_give_the_same_ids(sources: dict[str, Path], tmp_path: Path, family: str) -> None:
     ours = import_model(sources[family]).model
     theirs, tokenizer = exported(ours, tmp_path / "out")
-    rows = rows_of(theirs, ours).tolist()
+    rows = rows_of(theirs, ours.transformer).tolist()
     for text in [*SENTENCES[:6], "😀"]:
         ids = ours.tokenizer.framed(ours.tokenizer.encode(text))
         assert tokenizer(text).input_ids == [rows[i] for i in ids]

@@ -9,10 +9,9 @@ import pytest
 import sentencepiece
 import torch
 from safetensors.torch import load_file, save_file
-from small_pretrained import model_of, save
+from small_pretrained import given_to, model_of, rows_of, save, token_ids
 from tables import for_each
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from pyramidions.base.errors import UserError
 from pyramidions.conversion.checkpoint import write_checkpoint
@@ -35,32 +34,13 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, Path
     return {family: (model, save(model, tmp_path_factory.mktemp(family))) for family, model in models.items()}
 
 
-def rows_of(theirs: Any, ours: Imported) -> Tensor:
-    """Return the row of the source's embeddings that each of our ids has."""
-    own, other = ours.original.transformer.decoder.embedder.tokens.weight, theirs.get_input_embeddings().weight
-    return torch.stack([(other == row).all(dim=1).nonzero()[0, 0] for row in own])
-
-
-def documents(vocab_size: int, *lengths: int) -> Tensor:
-    generator = torch.Generator().manual_seed(3)
-    texts = [torch.randint(4, vocab_size, (length,), generator=generator) for length in lengths]
-    return pad_sequence(texts, batch_first=True, padding_value=PAD)
-
-
-def given_to(theirs: Any, source: Tensor, rows: Tensor) -> dict[str, Tensor]:
-    given = {"input_ids": rows[source], "attention_mask": source.ne(PAD).long()}
-    if theirs.config.model_type == "led":
-        given["global_attention_mask"] = torch.zeros_like(source).index_fill(1, torch.tensor(0), 1)
-    return given
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 @for_each("lengths", [(1,), (5, 3), (40, 17, 2)])
 def test_logits_are_theirs(saved: dict[str, tuple[Any, Path]], family: str, lengths: tuple[int, ...]) -> None:
     theirs, folder = saved[family]
     ours = import_model(folder)
-    rows, vocab_size = rows_of(theirs, ours), ours.model.tokenizer.vocab_size
-    source, target = documents(vocab_size, *lengths), documents(vocab_size, *[9] * len(lengths))
+    rows, vocab_size = rows_of(theirs, ours.original.transformer), ours.model.tokenizer.vocab_size
+    source, target = token_ids(vocab_size, *lengths), token_ids(vocab_size, *[9] * len(lengths))
     prefix = torch.cat([torch.full_like(target[:, :1], EOS), target], dim=1)
     started = torch.cat([torch.full_like(target[:, :1], theirs.config.decoder_start_token_id), rows[target]], dim=1)
     with torch.no_grad():
@@ -72,8 +52,8 @@ def test_logits_are_theirs(saved: dict[str, tuple[Any, Path]], family: str, leng
 def of_both(theirs: Any, folder: Path, *lengths: int) -> tuple[Tensor, Tensor]:
     """Return what the encoders of an imported model and of its source make of documents: (B, L, D) twice."""
     ours = import_model(save(theirs, folder))
-    rows = rows_of(theirs, ours)
-    source = documents(ours.model.tokenizer.vocab_size, *lengths)
+    rows = rows_of(theirs, ours.original.transformer)
+    source = token_ids(ours.model.tokenizer.vocab_size, *lengths)
     with torch.no_grad():
         expected = theirs.get_encoder()(**given_to(theirs, source, rows)).last_hidden_state
         return ours.model.transformer.encoder(source, source.eq(PAD)).sequence.x, expected
@@ -93,10 +73,11 @@ def test_a_long_document_of_a_bigbird_is_read_in_blocks_or_whole(tmp_path: Path)
     folder = save(model_of("bigbird_pegasus"), tmp_path)
     for length, same in ((44, True), (45, False)):
         ours = import_model(folder)
-        source = documents(ours.model.tokenizer.vocab_size, length)
+        source = token_ids(ours.model.tokenizer.vocab_size, length)
         whole = import_model(folder, changes={"self_attention": "full"})
         with torch.no_grad():
-            expected = theirs.get_encoder()(**given_to(theirs, source, rows_of(theirs, ours))).last_hidden_state
+            given = given_to(theirs, source, rows_of(theirs, ours.original.transformer))
+            expected = theirs.get_encoder()(**given).last_hidden_state
             in_blocks, at_once = (x.model.transformer.encoder(source, source.eq(PAD)).sequence.x for x in (ours, whole))
         torch.testing.assert_close(at_once, expected, rtol=0, atol=1e-5)
         assert in_blocks.allclose(expected, rtol=0, atol=1e-5) == same
@@ -125,7 +106,7 @@ def generated(theirs: Any, ours: Imported, source: Tensor, rows: Tensor, beam: i
 def test_greedy_summaries_are_theirs(saved: dict[str, tuple[Any, Path]], family: str) -> None:
     theirs, folder = saved[family]
     ours = import_model(folder)
-    source, rows = documents(ours.model.tokenizer.vocab_size, 33, 12, 7), rows_of(theirs, ours)
+    source, rows = token_ids(ours.model.tokenizer.vocab_size, 33, 12, 7), rows_of(theirs, ours.original.transformer)
     found = BeamSearch(1, 5, 20, 1.4, 2, prefix=ours.model.tokenizer.prefix)(ours.model.transformer, source)
     expected = generated(theirs, ours, source, rows, 1, 20)
     for (mine,), their in zip(found, expected, strict=True):
@@ -139,9 +120,9 @@ def test_beam_search_writes_their_summaries(tmp_path: Path) -> None:
     bias = theirs.get_decoder().layers[-1].final_layer_norm.bias.data
     theirs.get_input_embeddings().weight.data[EOS] += 2 * bias / (bias @ bias)
     ours = import_model(save(theirs, tmp_path))
-    source = documents(ours.model.tokenizer.vocab_size, 33, 12, 7, 20, 9, 5, 14, 28, 31, 3)
+    source = token_ids(ours.model.tokenizer.vocab_size, 33, 12, 7, 20, 9, 5, 14, 28, 31, 3)
     found = BeamSearch(3, 5, 37, 1.4, 2, prefix=ours.model.tokenizer.prefix)(ours.model.transformer, source)
-    expected = generated(theirs, ours, source, rows_of(theirs, ours), 3, 37)
+    expected = generated(theirs, ours, source, rows_of(theirs, ours.original.transformer), 3, 37)
     assert all(text[-1] == EOS and len(text) < 30 for text in expected)
     assert [best.tokens.tolist() for best, *_ in found] == expected
 
@@ -159,7 +140,7 @@ def test_an_output_that_copies_starts_as_the_pretrained_one(saved: dict[str, tup
     folder = saved[family][1]
     plain, pointing = import_model(folder), import_model(folder, changes={"output": "pointer(start=12)"})
     vocabulary = plain.model.tokenizer.vocab_size
-    source, written = documents(vocabulary, 33, 12, 7), documents(vocabulary, 9, 9, 9)
+    source, written = token_ids(vocabulary, 33, 12, 7), token_ids(vocabulary, 9, 9, 9)
     expected = plain.model.transformer(source, written).softmax(-1)
     torch.testing.assert_close(pointing.model.transformer(source, written).exp(), expected, rtol=0, atol=1e-5)
     assert {name.rsplit(".", 1)[0] for name in pointing.transfer.new} == {
@@ -183,7 +164,7 @@ def test_positions_are_copied_to_a_longer_table(saved: dict[str, tuple[Any, Path
 def test_blocks_of_as_many_positions_are_the_model_on_each_chunk(saved: dict[str, tuple[Any, Path]]) -> None:
     changes = {"self_attention": "blockwise(block_size=40)"}
     found = import_model(saved["bart"][1], max_source_positions=160, changes=changes)
-    source = documents(found.model.tokenizer.vocab_size, 130)
+    source = token_ids(found.model.tokenizer.vocab_size, 130)
     with torch.no_grad():
         memory = found.model.transformer.encoder(source, source.eq(PAD)).sequence.x
         encoder = found.original.transformer.encoder
@@ -194,7 +175,7 @@ def test_blocks_of_as_many_positions_are_the_model_on_each_chunk(saved: dict[str
 def test_texts_that_are_not_pooled_are_read_as_before(saved: dict[str, tuple[Any, Path]]) -> None:
     for family in FAMILIES:
         found = import_model(saved[family][1], changes={"pooling_lengths": "16,8"})
-        source, prefix = documents(found.model.tokenizer.vocab_size, 8, 5), torch.tensor([[EOS, 9, 7]] * 2)
+        source, prefix = token_ids(found.model.tokenizer.vocab_size, 8, 5), torch.tensor([[EOS, 9, 7]] * 2)
         with torch.no_grad():
             before, after = (m.transformer(source, prefix) for m in (found.original, found.model))
         torch.testing.assert_close(after, before, rtol=0, atol=1e-6)
