@@ -100,7 +100,11 @@ def read_judgements(path: Path) -> pd.DataFrame:
     # Spreadsheets write a mark in front.
     lines = [line.removeprefix("\ufeff") for line in read_lines(path) if line.strip()]
     ids, rows = [], []
-    for number, judgement in enumerate(csv.DictReader(lines) if ending == ".csv" else lines, 1):
+    try:
+        judgements: list[Any] = list(csv.DictReader(lines)) if ending == ".csv" else lines
+    except csv.Error as error:
+        raise UserError(f"{path} must be a table of judgements, but is none ({error}).") from None
+    for number, judgement in enumerate(judgements, 1):
         try:
             record: Any = parse_json(judgement) if isinstance(judgement, str) else judgement
             ids.append(str(record.pop("id")))

@@ -158,12 +158,12 @@ def bits_per_character(rows: Sequence[SeededRow]) -> pd.DataFrame:
     found = {id(row): _bits(row) for row in rows}
     lines = []
     for row in rows:
-        own, lasting = found[id(row)], row.row.row.partition("-")[2]
+        own = found[id(row)]
         others = [each for each in rows if each is not row and _FIXED.match(each.row.row)]
         tests = {
             each.row.architecture: _paired(own, found[id(each)])
             for each in others
-            if each.row.row.partition("-")[2] == lasting
+            if _depth(each.row) == _depth(row.row)
         }
         sure = (
             bool(tests) and not _FIXED.match(row.row.row) and all(p is not None and p < _SURE for p in tests.values())
@@ -183,6 +183,12 @@ def bits_per_character(rows: Sequence[SeededRow]) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(lines)
+
+
+def _depth(row: PaperRow) -> str:
+    """Return the layers that its config names, "" for those of the base: tables share runs, under the name of one."""
+    named = re.search(r"_(\d+)_layers$", row.config)
+    return named[1] if named else ""
 
 
 def _bits(row: SeededRow) -> "pd.Series[float]":

@@ -244,7 +244,7 @@ def scisummnet(folder: Path) -> None:
   <S sid="0">Parsing &amp; Tagging</S>
   <ABSTRACT><S sid="1" ssid="1">We tag.</S></ABSTRACT>
   <SECTION title="1 Introduction" number="1">
-    <S sid="2" ssid="1">Tags of paper {number}.</S><S sid="3" ssid="2" /><S sid="4" ssid="3">A &lt; B.</S>
+    <S sid="2" ssid="1">Tags of <i>paper</i> {number}.</S><S sid="3" ssid="2" /><S sid="4" ssid="3">A &lt; B.</S>
   </SECTION>
   <SECTION title="2 End" number="2"><S sid="5" ssid="1">The end.</S></SECTION>
 </PAPER>"""

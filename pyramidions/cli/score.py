@@ -64,8 +64,9 @@ def score(
     """Score summaries against the raw references, by ROUGE-1, -2, -L and -Lsum unless --metrics names others.
 
     SUMMARIES is the output of fairseq-generate, a .jsonl file of {id, summary}, or text with one summary per line.
-    A .json file holds a list of what .jsonl holds.
-    Every document must have a summary; an empty one scores 0. In .jsonl, a reference may be a list of several texts.
+    A .json file holds a list of what .jsonl holds. In .jsonl, a reference may be a list of several texts. Every
+    document must have a summary; an empty one gets the worst of each figure that has a worst.
+
     Summaries and references are normalised and split into sentences in the same way. Every figure comes with a 95%
     interval; a paired bootstrap gives the difference to each baseline, its interval and its p-value.
 

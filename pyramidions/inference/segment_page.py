@@ -36,11 +36,11 @@ _KIND: Kind = {
         (0.5, "50%", "predicted"),
         (1.0, "100%", "predicted"),
         ("", "This kind of boundaries has no probabilities.", "unpredicted"),
-        ("entropy", "below a character: entropy of its prediction, 5 bits at most", "entropic"),
+        ("entropy", "below a character: entropy of its prediction, a full bar at 5 bits", "entropic"),
         ("", "Numbers in the margin count characters.", "wide"),
     ],
     "figure": "Bars: a segment ends. Blue: the more probable a boundary, the darker. Violet, if any: entropy of the "
-    "prediction of each character, 5 bits at most.",
+    "prediction of each character, a full bar at 5 bits.",
 }
 
 

@@ -32,8 +32,8 @@ class SegmentedText:
         ends: (characters,), True at the last character of each segment. What follows the last one is no segment.
         probabilities: (characters,), of a boundary behind each; None if the model predicts none.
         outside: how often each character stood in the text that is not in the alphabet.
-        entropies: (at most characters,), bits, of the prediction of each from those before it, from the first one on;
-            None if they were not asked for.
+        entropies: (at most characters,), the entropy in bits of the prediction of each of the first characters; None if
+            they were not asked for.
     """
 
     text: str
@@ -88,6 +88,7 @@ class SegmentedText:
             "boundaries_at_spaces": self.boundaries_at_spaces,
             "spaces_at_boundaries": self.spaces_at_boundaries,
             "outside": dict(self.outside),
+            **({} if self.entropies is None else {"entropies": [round(each, 4) for each in self.entropies.tolist()]}),
         }
 
     @checked

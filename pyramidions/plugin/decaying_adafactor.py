@@ -1,11 +1,15 @@
 """Adafactor whose weights all have the learning rate, and whose weight decay can end."""
 
+import ast
 from argparse import ArgumentParser
 from typing import Any
 
 import torch
 from fairseq.optim import LegacyFairseqOptimizer, register_optimizer
 from fairseq.optim.adafactor import Adafactor, FairseqAdafactor
+
+from pyramidions.base.arguments import flag_of
+from pyramidions.base.errors import UserError
 
 
 @register_optimizer("decaying_adafactor")
@@ -14,15 +18,29 @@ class FairseqDecayingAdafactor(FairseqAdafactor):
 
     fairseq's ``adafactor`` with ``--scale-parameter`` multiplies the learning rate by the root mean square of a tensor,
     and takes the product for the next tensor's learning rate, so that all but the first hardly learn. Here each has the
-    rate of the schedule. ``--weight-decay`` is the share of its weights that an update takes away, whatever the rate.
+    rate of the schedule, times its own size alone. ``--weight-decay`` is the share of its weights that an update takes
+    away, whatever the rate.
 
     Args:
         args: the options.
         params: what is trained.
+
+    Raises:
+        UserError: an option breaks a rule.
     """
+
+    # The share is too small for weights of 16 bits.
+    supports_memory_efficient_fp16 = False
 
     def __init__(self, args: Any, params: Any) -> None:
         LegacyFairseqOptimizer.__init__(self, args)
+        if not 0 <= args.weight_decay < 1:
+            raise UserError(f"--weight-decay must be at least 0 and below 1, but is {args.weight_decay}.")
+        if args.weight_decay_updates < 0:
+            raise UserError(f"--weight-decay-updates must be at least 0, but is {args.weight_decay_updates}.")
+        for name in ("relative_step", "warmup_init"):
+            if getattr(args, name):
+                raise UserError(f"{flag_of(name)} is not for decaying_adafactor, whose rate is that of the schedule.")
         decay = args.weight_decay, args.weight_decay_updates
         self._optimizer = DecayingAdafactor(params, *decay, **self.optimizer_config)
 
@@ -40,7 +58,26 @@ class FairseqDecayingAdafactor(FairseqAdafactor):
     @property
     def optimizer_config(self) -> dict[str, Any]:
         """What replaces the options in a checkpoint."""
-        return {**super().optimizer_config, "weight_decay": 0.0}
+        args = self.args
+        return {
+            "lr": args.lr[0],
+            "eps": _two_numbers(args.adafactor_eps),
+            "clip_threshold": args.clip_threshold,
+            "decay_rate": args.decay_rate,
+            "beta1": args.beta1,
+            "weight_decay": 0.0,
+            "scale_parameter": args.scale_parameter,
+            "relative_step": False,
+            "warmup_init": False,
+        }
+
+
+def _two_numbers(given: str) -> tuple[float, float]:
+    try:
+        first, second = map(float, ast.literal_eval(given))
+    except (ValueError, TypeError, SyntaxError):
+        raise UserError(f"--adafactor-eps must be two numbers such as (1e-30,1e-3), but is {given!r}.") from None
+    return first, second
 
 
 class DecayingAdafactor(Adafactor):

@@ -194,8 +194,12 @@ def _about_empty(examples: Examples, figures: Mapping[str, Figure]) -> list[str]
     if not empty:
         return []
     verb = "is empty and gets" if empty == 1 else "are empty and get"
-    told = f"{empty:,} of {len(examples):,} summaries {verb} the worst of each figure: 0, or 100 if lower is better."
-    if unbounded := ", ".join(figure.label for figure in figures.values() if not figure.bounded):
+    told = f"{empty:,} of {len(examples):,} summaries {verb}"
+    unbounded = ", ".join(figure.label for figure in figures.values() if not figure.bounded)
+    if all(not figure.bounded for figure in figures.values()):
+        return [f"{told} what the model gives an empty text: {unbounded} has no worst value."]
+    told += " the worst of each figure: 0, or 100 if lower is better."
+    if unbounded:
         told += f" Figures without a worst value ({unbounded}) count what the model gives an empty text."
     return [told]
 

@@ -87,7 +87,7 @@ for phase in 0 1 2 3 4; do
         --clip-norm 0.25 --lr "$(awk "BEGIN {printf \"%.10f\", 0.00025 / 2 ^ $phase}")" --lr-scheduler fixed \
         --warmup-updates "$warmup" --max-update "$most" --save-interval-updates $((most < 1000 ? most : 1000)) \
         --keep-interval-updates 1 --no-epoch-checkpoints --disable-validation --num-workers "$workers" --seed 1 \
-        --stack recomputing --log-format json --save-dir "$folder" "${machine[@]}" "${before[@]}" |
+        --stack recomputing --distributed-world-size 1 --log-format json --save-dir "$folder" "${machine[@]}" "${before[@]}" |
         tee -a "$folder/train.log"
     touch "$folder/done"
     before=(--finetune-from-model "$folder/checkpoint_last.pt")

@@ -44,7 +44,7 @@ def test_bars_below_characters_are_as_high_as_their_entropy(opened: Opener) -> N
         "return [...document.querySelectorAll('.c')].map(c => parseFloat(c.style.getPropertyValue('--e')))"
     )
     assert heights == pytest.approx((bits / 5).tolist(), abs=0.001)
-    assert "5 bits at most" in page.find("#legend").text
+    assert "a full bar at 5 bits" in page.find("#legend").text
     page.point_at(page.all(".c")[1])
     assert page.all(".c")[1].get_attribute("title").endswith(f"Its prediction had an entropy of {bits[1]:.2f} bits")
     # A saved figure has them, too; the first one has no height.

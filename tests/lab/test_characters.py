@@ -1,6 +1,7 @@
 """Language models of characters as rows of tables: commands, results, and how sure their order is."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,14 @@ def test_a_star_marks_what_is_below_vanilla_and_fixed_by_a_paired_t_test() -> No
     assert found["fewer than all"].tolist() == ["", "", "*", ""]
     assert found.loc["vanilla", "bits per character"] == "1.143"
     assert found.loc["fixed_2", "fewer than vanilla, p"] == ""
+
+
+def test_models_are_compared_with_those_of_their_depth_whichever_figure_their_runs_are_named_by() -> None:
+    rows = [
+        seeded("vanilla", 1.15, 1.162, 1.153),
+        replace(seeded("vanilla", 1.05, 1.064, 1.051), row=row("vanilla-20", "dynamic_pooling_figure4")),
+        replace(seeded("vanilla", 1.10, 1.111, 1.104), row=row("whitespace-12", "dynamic_pooling_figure4")),
+        replace(seeded("vanilla", 1.04, 1.053, 1.042), row=row("whitespace-20", "dynamic_pooling_figure4")),
+    ]
+    found = bits_per_character(rows).set_index("row")["fewer than all"]
+    assert found[["whitespace-12", "whitespace-20"]].tolist() == ["*", "*"]

@@ -146,6 +146,10 @@ def test_other_files_and_systems_are_refused(fail: Any, scores: Path, tmp_path: 
     assert fail("correlate", scores, scores) == f"Judgements must be a .jsonl or .csv file, but are {scores}."
     said = fail("correlate", scores, path, "--system", "theirs")
     assert said == "--system must be one of ours.jsonl, lead, but is 'theirs'."
+    (tmp_path / "long.csv").write_text("id,errors\n" + "9" * 200_000 + ",1\n")
+    assert fail("correlate", scores, tmp_path / "long.csv").startswith(
+        f"{tmp_path / 'long.csv'} must be a table of judgements, but is none (field larger"
+    )
     with pytest.raises(UserError, match=r"The file .*none\.csv does not exist\."):
         read_judgements(tmp_path / "none.csv")
     scores.write_text('{"signature": "x", "systems": {}, "documents": []}')

@@ -3,9 +3,12 @@
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
+import pytest
 import torch
+from tables import for_each
 from torch import Tensor
 
+from pyramidions.base.errors import UserError
 from pyramidions.plugin.decaying_adafactor import FairseqDecayingAdafactor
 
 
@@ -45,7 +48,7 @@ def test_it_updates_as_the_paper_says() -> None:
             torch.testing.assert_close(weight.detach(), wanted, rtol=1e-5, atol=1e-6)
 
 
-def test_every_tensor_has_the_rate_of_the_schedule() -> None:
+def test_every_tensor_has_the_rate_of_the_schedule_times_its_own_size() -> None:
     weights = [torch.nn.Parameter(torch.full((4, 4), 0.1)) for _ in range(4)]
     optimizer = made(weights)
     for weight in weights:
@@ -54,6 +57,49 @@ def test_every_tensor_has_the_rate_of_the_schedule() -> None:
     assert optimizer.get_lr() == 0.01
     for weight in weights:
         torch.testing.assert_close(weight.detach(), torch.full((4, 4), 0.099))
+
+
+def test_a_resumed_training_goes_on_bit_for_bit_with_the_decay_where_it_was() -> None:
+    def run(weight: Tensor, optimizer: FairseqDecayingAdafactor, updates: range) -> None:
+        for update in updates:
+            weight.grad = torch.full_like(weight, float(update + 1)).cumsum(0)
+            optimizer.step()
+
+    settings = {"weight_decay": 0.1, "weight_decay_updates": 4}
+    whole, first = (torch.nn.Parameter(torch.ones(3, 2)) for _ in range(2))
+    run(whole, made([whole], **settings), range(5))
+    optimizer = made([first], **settings)
+    run(first, optimizer, range(2))
+    second = torch.nn.Parameter(first.detach().clone())
+    resumed = made([second], **settings)
+    resumed.load_state_dict(optimizer.state_dict())
+    run(second, resumed, range(2, 5))
+    assert torch.equal(whole, second)
+
+
+@for_each(
+    ("options", "sentence"),
+    [
+        ({"weight_decay": 1.0}, "--weight-decay must be at least 0 and below 1, but is 1.0."),
+        ({"weight_decay_updates": -1}, "--weight-decay-updates must be at least 0, but is -1."),
+        (
+            {"relative_step": True},
+            "--relative-step is not for decaying_adafactor, whose rate is that of the schedule.",
+        ),
+        (
+            {"adafactor_eps": "print(1)"},
+            "--adafactor-eps must be two numbers such as (1e-30,1e-3), but is 'print(1)'.",
+        ),
+    ],
+)
+def test_options_that_mean_nothing_are_one_sentence(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UserError) as error:
+        made([torch.nn.Parameter(torch.ones(2))], **options)
+    assert str(error.value) == sentence
+
+
+def test_weights_of_16_bits_are_refused_by_fairseq_itself() -> None:
+    assert not made([torch.nn.Parameter(torch.ones(2))]).supports_memory_efficient_fp16
 
 
 def test_without_an_end_weight_decay_stays() -> None:

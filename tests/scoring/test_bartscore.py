@@ -10,6 +10,8 @@ from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.scoring import METRICS, Example, Metric, MetricOptions
+from pyramidions.scoring.encoders.loading import LIKELIHOOD, load
+from pyramidions.scoring.encoders.raters import LikelihoodRater
 from pyramidions.scoring.examples import Examples
 from pyramidions.scoring.scores import metrics_of, score_documents
 
@@ -171,6 +173,12 @@ def test_a_tokenizer_that_does_not_end_texts_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
         metric(folder)
     assert str(error.value) == f"`bartscore_model` must have a tokenizer that ends texts, but {folder} has none."
+
+
+def test_a_model_that_does_not_say_what_its_decoder_reads_first_is_refused(tmp_path: Path) -> None:
+    loaded = load(save_encoder_decoder(tmp_path), LIKELIHOOD, "cpu")
+    with pytest.raises(UserError, match=r"^`bartscore_model` must be of a kind such as BART, T5 or PEGASUS, but m is "):
+        LikelihoodRater(loaded._replace(model=loaded.model.get_encoder()), "m")
 
 
 def test_a_remark_says_what_an_empty_summary_gets(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ from safetensors.torch import load_file, save_file
 from small_encoders import TEXTS, save_bert, transformers
 
 from pyramidions.base.errors import UserError
-from pyramidions.scoring import METRICS, Example, Metric
+from pyramidions.scoring import METRICS, Example, Metric, MetricOptions
+from pyramidions.scoring.examples import Examples
+from pyramidions.scoring.scores import metrics_of, score_documents
 
 EXAMPLES = [
     Example(TEXTS[0], (TEXTS[1], TEXTS[2])),
@@ -41,6 +43,14 @@ def test_the_best_of_several_references_counts(tmp_path: Path) -> None:
     # An empty summary gets what the model gives it.
     np.testing.assert_allclose(metric(folder).score(EXAMPLES), expected, atol=1e-4)
     assert rating(folder, TEXTS[0], TEXTS[1]) != pytest.approx(rating(folder, TEXTS[1], TEXTS[0]), abs=1e-3)
+
+
+def test_no_worst_value_is_told_of_an_empty_summary(tmp_path: Path) -> None:
+    metrics = metrics_of(["bleurt"], MetricOptions(bleurt_model=saved(tmp_path)))
+    told = score_documents(Examples(["", "a"], [("a",), ("a",)]), metrics).remarks
+    assert told == (
+        "1 of 2 summaries is empty and gets what the model gives an empty text: BLEURT has no worst value.",
+    )
 
 
 def test_it_equals_the_arithmetic_of_the_authors_package(tmp_path: Path) -> None:

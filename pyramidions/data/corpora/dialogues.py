@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from pyramidions.base.arguments import fits
 from pyramidions.base.errors import UserError
 from pyramidions.documents.records import Record
 
@@ -35,6 +36,8 @@ def turns_of_meeting(record: Record) -> Iterator[Record]:
     """
     try:
         turns = [(turn["role"], turn["speaker"], turn["utt"]["word"]) for turn in record.value["meeting"]]
+        if not all(fits(words, list[str]) for _, _, words in turns):
+            raise TypeError
         meeting = "\n".join(f"{role} {speaker}: {' '.join(words)}" for role, speaker, words in turns)
     except (KeyError, TypeError):
         raise UserError(
@@ -51,13 +54,12 @@ def turns_of_interview(record: Record) -> Iterator[Record]:
         UserError: it does not have a speaker for each text.
     """
     speakers, texts = (record.value[name] for name in INTERVIEW_COLUMNS)
-    try:
-        turns = [f"{speaker}: {' '.join(text.split())}" for speaker, text in zip(speakers, texts, strict=True)]
-    except (AttributeError, TypeError, ValueError):
+    if not (fits(speakers, list[str]) and fits(texts, list[str]) and len(speakers) == len(texts)):
         raise UserError(
             f"{record.place}: the fields 'speaker' and 'utt' must be lists of texts, and have as many entries as each "
             "other."
-        ) from None
+        )
+    turns = [f"{speaker}: {' '.join(text.split())}" for speaker, text in zip(speakers, texts, strict=True)]
     yield record._replace(value=record.value | {"utt": "\n".join(turns)})
 
 

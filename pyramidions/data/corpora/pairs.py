@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from pyramidions.base.errors import UserError
 from pyramidions.documents.record_fields import RELEASE, SECTION_FIELDS
 from pyramidions.documents.records import DAMAGE, LinesFile, Record, Records
-from pyramidions.files.bounded import LINE_LIMIT, at_most
+from pyramidions.files.bounded import LINE_LIMIT, MEBIBYTE, at_most
 from pyramidions.files.lines import decoded
 
 #: A file of documents and that of their summaries.
@@ -55,7 +55,8 @@ def paper_of_xml(document: LinesFile, summary: LinesFile) -> Iterator[tuple[dict
     sections: list[list[str]] = [[]]
     names = [""]
     for part in _tree(document):
-        sentences = [text for each in part.iter("S") if each.get("sid") != "0" and (text := each.text)]
+        found = ("".join(each.itertext()) for each in part.iter("S") if each.get("sid") != "0")
+        sentences = [text for text in found if text]
         if part.tag == "SECTION":
             names.append(part.get("title", ""))
             sections.append(sentences)
@@ -69,10 +70,17 @@ def paper_of_xml(document: LinesFile, summary: LinesFile) -> Iterator[tuple[dict
 
 
 def _tree(file: LinesFile) -> ElementTree.Element:
-    content = b"".join(line for line, _ in _raw_lines(file))
+    content, size = [], 0
+    for line, _ in _raw_lines(file):
+        size += len(line)
+        if size > LINE_LIMIT * MEBIBYTE:
+            raise UserError(f"{file.name} must have at most {LINE_LIMIT} MiB, but has more.")
+        if b"<!DOCTYPE" in line or b"<!ENTITY" in line:
+            raise UserError(f"{file.name} must declare no entities, which may be of any size.")
+        content.append(line)
     try:
-        return ElementTree.fromstring(content)
-    except ElementTree.ParseError as error:
+        return ElementTree.fromstring(b"".join(content))
+    except (ElementTree.ParseError, LookupError, ValueError) as error:
         raise UserError(f"{file.name} must be XML, but is none ({error}).") from None
 
 

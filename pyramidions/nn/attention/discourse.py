@@ -90,8 +90,10 @@ def _numbered(unit: Tensor) -> Tensor:
 
 def _means(k: Tensor, section: Tensor, count: int) -> Tensor:
     """Return the means of keys (B, H, K, E) in each of so many sections: (B, H, S, E)."""
+    # Thousands of numbers add up: in half precision the sum would lose most of them.
+    wide = k.to(torch.promote_types(k.dtype, torch.float32))
     # Padding goes into a further section, which is left out.
     place = torch.where(section < 0, count, section)
-    sizes = k.new_zeros(len(k), count + 1).scatter_add(1, place, torch.ones_like(place, dtype=k.dtype))
-    sums = k.new_zeros(*k.shape[:2], count + 1, k.size(3)).scatter_add(2, place[:, None, :, None].expand_as(k), k)
-    return (sums / sizes.clamp(min=1)[:, None, :, None])[:, :, :count]
+    sizes = wide.new_zeros(len(k), count + 1).scatter_add(1, place, torch.ones_like(place, dtype=wide.dtype))
+    sums = wide.new_zeros(*k.shape[:2], count + 1, k.size(3)).scatter_add(2, place[:, None, :, None].expand_as(k), wide)
+    return (sums / sizes.clamp(min=1)[:, None, :, None])[:, :, :count].to(k.dtype)

@@ -115,8 +115,9 @@ def model_of(config: PyramidionConfig, lengths: Lengths) -> Transformer:
 def cost_of_run(model: Transformer, lengths: Lengths) -> Cost:
     """Count what a model costs while it computes the loss of random tokens, without padding and without queries.
 
-    Of a model that pools at markers it is the most that a text may cost: a sentence starts at each token. Of one with
-    attention inside units, these are as long as its segments. Without such a pooling, a document is one unit.
+    Of a model that pools at markers it is the most that a text may cost: a sentence starts at each token or, with
+    attention inside units, where a segment may. Of any other, a document is one unit. Discourse attention counts as
+    many sections as it tells apart.
 
     Args:
         model: in training mode.

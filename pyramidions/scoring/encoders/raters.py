@@ -61,13 +61,19 @@ class LikelihoodRater(Rater):
         place: where it is from, for errors.
 
     Raises:
-        UserError: the tokenizer does not mark where a text ends, so that an empty one has no likelihood.
+        UserError: the tokenizer does not mark where a text ends, so that an empty one has no likelihood; or the model
+            does not say what its decoder reads first.
     """
 
     def __init__(self, loaded: Loaded, place: str) -> None:
         super().__init__(loaded)
         if not loaded.tokenizer("").input_ids:
             raise UserError(f"`{LIKELIHOOD.option}` must have a tokenizer that ends texts, but {place} has none.")
+        if not hasattr(loaded.model, "prepare_decoder_input_ids_from_labels"):
+            kind = type(loaded.model).__name__
+            raise UserError(
+                f"`{LIKELIHOOD.option}` must be of a kind such as BART, T5 or PEGASUS, but {place} is {kind}."
+            )
         # The decoder of LED reads less than its encoder.
         decoded = getattr(loaded.model.config, "max_decoder_position_embeddings", None)
         self._written = loaded if decoded is None else loaded._replace(length=min(decoded, loaded.length or decoded))

@@ -271,6 +271,16 @@ def test_a_paper_without_summary_or_that_is_no_xml_is_named(tmp_path: Path) -> N
     write(release / "top1000_complete" / "A00-0001" / "Documents_xml" / "A00-0001.xml", b"<PAPER>")
     with pytest.raises(UserError, match=r"A00-0001\.xml must be XML, but is none \(no element found"):
         read("scisummnet", release)
+    bomb = b'<?xml version="1.0"?>\n<!DOCTYPE p [<!ENTITY a "aa"><!ENTITY b "&a;&a;">]>\n<PAPER>&b;</PAPER>'
+    write(release / "top1000_complete" / "A00-0001" / "Documents_xml" / "A00-0001.xml", bomb)
+    with pytest.raises(UserError, match=r"A00-0001\.xml must declare no entities, which may be of any size\.$"):
+        read("scisummnet", release)
+    write(
+        release / "top1000_complete" / "A00-0001" / "Documents_xml" / "A00-0001.xml",
+        b'<?xml version="1.0" encoding="none"?><PAPER/>',
+    )
+    with pytest.raises(UserError, match=r"A00-0001\.xml must be XML, but is none \("):
+        read("scisummnet", release)
     (release / "top1000_complete" / "A00-0002" / "summary" / "A00-0002.gold.txt").unlink()
     with pytest.raises(UserError, match=r"^The release must hold a summary of \S+A00-0002\.xml, but holds none\.$"):
         read("scisummnet", release)
@@ -284,6 +294,18 @@ def test_a_paper_without_summary_or_that_is_no_xml_is_named(tmp_path: Path) -> N
             "meeting_summarization/AMI_proprec/train/split_0.jsonl",
             {"meeting": [{"speaker": "A", "role": "PM", "utt": "Hi."}]},
             r"line 1: the field 'meeting' must be a list of turns with `role`, `speaker` and, in `utt`, a list `word",
+        ),
+        (
+            "ami",
+            "meeting_summarization/AMI_proprec/train/split_0.jsonl",
+            {"meeting": [{"speaker": "A", "role": "PM", "utt": {"word": "Hi."}}]},
+            r"line 1: the field 'meeting' must be a list of turns with `role`, `speaker` and, in `utt`, a list `word",
+        ),
+        (
+            "mediasum",
+            "train.json",
+            {"speaker": "AB", "utt": "Hi"},
+            r"line 1: the fields 'speaker' and 'utt' must be lists of texts, and have as many entries as each other\.",
         ),
         (
             "mediasum",

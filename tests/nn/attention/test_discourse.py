@@ -115,6 +115,16 @@ def test_steps_of_two_hypotheses_read_what_a_whole_pass_does_and_follow_their_do
     torch.testing.assert_close(attention.step(x[kept], left, state), attention(x[kept], left))
 
 
+@for_each("dtype", [torch.bfloat16, torch.float16])
+@torch.no_grad()
+def test_half_precision_comes_close_with_sections_of_thousands_of_words(dtype: torch.dtype) -> None:
+    attention, x, memory = make(), vectors(1, 3, DIM), 4 + vectors(1, 9000, DIM, seed=1)
+    context = reading(memory, torch.arange(9000)[None] // 6000)
+    with torch.autocast("cpu", dtype):
+        found = attention(x, context)
+    torch.testing.assert_close(found.float(), attention(x, context), rtol=0.05, atol=0.05)
+
+
 @torch.no_grad()
 def test_dropout_acts_on_the_weights_of_words() -> None:
     attention, x, memory = make(dropout=0.5).train(), vectors(2, 1, DIM), vectors(2, 8, DIM, seed=1)
