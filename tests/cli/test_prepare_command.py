@@ -65,8 +65,8 @@ def test_field_names_and_empty_documents_are_options(run, tmp_path):
         ([], "At least one of train, valid and test must be given."),
         (["--train", "nowhere.jsonl"], "The file nowhere.jsonl does not exist."),
         (["--train", "nowhere.jsonl", "--vocab-size", "3"], "--vocab-size must be above 4"),
-        (["--train", "nowhere.jsonl", "--character-coverage", "2"], "--character-coverage must be in [0.98, 1]"),
-        (["--train", "nowhere.jsonl", "--sentences", "0"], "--sentences must be at least 1 and at most"),
+        (["--train", "nowhere.jsonl", "--character-coverage", "2"], "--character-coverage must be from 0.98 to 1"),
+        (["--train", "nowhere.jsonl", "--sentences", "0"], "--sentences must be at least 1"),
         (["--train", "x.jsonl", "--tokenizer", "no.model"], "The tokenizer no.model does not exist."),
         (
             ["--train", "x.jsonl", "--tokenizer", "x", "--vocab-size", "9"],

@@ -220,6 +220,6 @@ def test_the_corpus_of_the_data_is_named(
     assert ("model-index" in found) == bool(given)
     sentence = (
         "Documents of the corpus govreport, configuration document (ccdv/govreport-summarization on the Hugging Face "
-        "hub); its licence: none stated."
+        "hub); its licence: CC BY 4.0."
     )
     assert (sentence in card) == ("train" in splits)
