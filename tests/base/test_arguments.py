@@ -53,6 +53,7 @@ FINE |= {
     "copied": ["True"],
 }
 FINE |= {"temperature": ["1.5", "10**30"], "top_k": ["0"], "top_p": [], "seed": ["0", "10**30"], "most": ["0"]}
+FINE["entropies"] = ["0"]
 FINE |= {"mu": ["1.5", "0", "-1", "10**30"], "damping": ["0"], "alpha": ["1.5", "10**30"]}
 FINE |= {"lambda_1": FINE["mu"], "lambda_2": FINE["mu"]}
 
