@@ -14,6 +14,9 @@ def sinusoids(numbers: Tensor, embed_dim: int, steps: int) -> Tensor:
         embed_dim: D, even.
         steps: from a frequency of 1 to one of 1/10000.
     """
-    half = torch.arange(embed_dim // 2, dtype=torch.float, device=numbers.device)
-    angle = numbers[:, None] * torch.exp(half * -(math.log(10000) / steps))
+    # In float64 up to here: the last digit of an exponential differs from processor to processor, and position 1,000
+    # would multiply it.
+    half = torch.arange(embed_dim // 2, dtype=torch.float64, device=numbers.device)
+    frequencies = torch.exp(half * -(math.log(10000) / steps)).to(numbers.dtype)
+    angle = numbers[:, None] * frequencies
     return torch.cat([angle.sin(), angle.cos()], dim=1)
