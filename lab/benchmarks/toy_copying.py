@@ -80,6 +80,7 @@ ABLATIONS = {
     "Terraformer without convolutions": _TERRAFORMER.but(decoder_projections="dense"),
     "Terraformer with positions": Contender("toy_terraformer", {}),
     "Terraformer without recurrence": _TERRAFORMER.but(recurrence="none"),
+    "Terraformer with a pointer": _TERRAFORMER.but(output="pointer"),
 }
 
 

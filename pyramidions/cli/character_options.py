@@ -19,7 +19,7 @@ class CharacterOptions(NamedTuple):
     """Options of `prepare --characters`; None where nothing is given.
 
     Attributes:
-        characters: the language, whose letters are kept.
+        characters: the language, whose letters are kept, or bytes.
         train_characters, valid_characters, test_characters: most characters of these splits.
         pieces: size of the Unigram model.
     """
@@ -53,10 +53,13 @@ character_options = option_group(
     click.option(
         "--characters",
         metavar="LANGUAGE",
-        help="Make a stream of characters for a language model, in letters of en, fi, he or vi, spaces and line ends.",
+        help="Make a stream of characters for a language model: the letters of en, fi, he or vi, spaces and line ends, "
+        "or bytes.",
     ),
     click.option("--train-characters", type=int, help=_LIMIT.format("train", "400 million")),
-    click.option("--valid-characters", type=int, help=_LIMIT.format("valid", "2 million; 5 million of text8")),
+    click.option(
+        "--valid-characters", type=int, help=_LIMIT.format("valid", "2 million; 5 million of text8 and enwik8")
+    ),
     click.option(
         "--test-characters", type=int, help=_LIMIT.format("test", "all; where one text is cut, the size of valid")
     ),

@@ -15,6 +15,7 @@ from pyramidions.inference.extractor import WORDS
 from pyramidions.inference.saved_model import SavedExtractor, SavedLanguageModel, SavedModel
 from pyramidions.inference.settings import reading_of
 from pyramidions.models.parse import extractor_spec_of, spec_of
+from pyramidions.text.alphabets import LETTERS
 
 _CARD = """\
 {front}# {name}
@@ -104,11 +105,11 @@ def model_card(
             "purpose": "Predicts characters, and draws segments in texts; a language model with dynamic pooling "
             "(Nawrot et al. 2023).",
             "use": f"```bash\npyramidions segments {shell_word(name)} paper.txt --explain page.html\n```",
-            "limits": "It reads the letters of one alphabet and white space; all else is cleaned away. Segments help "
-            "to predict the next character, and need not be words.",
+            "limits": f"It tells apart {model.alphabet.about}; all else is cleaned away. Segments help to predict the "
+            "next of them, and need not be words.",
         }
         about["tags"] = ["character-language-model", "dynamic-pooling"]
-        languages = languages or [model.alphabet.language]
+        languages = languages or [each for each in LETTERS if each == model.alphabet.language]
     else:
         parts |= _of_summaries(model, name, for_transformers)
         parts["scores"] = f"## Scores\n\n{_NOT_SAID if found is None else found.tables()}\n\n"
@@ -187,15 +188,13 @@ def _rows(model: SavedModel | SavedExtractor | SavedLanguageModel) -> dict[str, 
     """Return the rows of the table of the model."""
     parameters = f"{sum(p.numel() for p in model.network.parameters()) / 1e6:.1f}M"
     if isinstance(model, SavedLanguageModel):
-        alphabet = model.alphabet
         return {
             "parameters": parameters,
             "layers": f"{plain(model.config.layers)}, {model.config.embed_dim} wide",
             "attention": plain(model.config.self_attention),
             "boundaries": plain(model.config.boundaries),
             "segments": plain(model.config.segments),
-            "alphabet": f"{alphabet.language}, {len(alphabet.letters)} letters, the space"
-            + ", the line end" * alphabet.lines,
+            "alphabet": model.alphabet.about,
             "window": f"{model.window:,} characters",
         }
     config = model.config

@@ -21,7 +21,7 @@ from pyramidions.data.text_streams import TextStream
 from pyramidions.data.unigram_pieces import check_pieces, count_words, piece_boundaries, train_pieces
 from pyramidions.files.atomic import atomic_file, atomic_folder, recover_folder, write_file
 from pyramidions.files.progress import note, with_elapsed
-from pyramidions.text.alphabets import Alphabet, alphabet_of
+from pyramidions.text.alphabets import Alphabet, Letters, alphabet_of
 
 #: The name of a stream that is cut into all splits.
 WHOLE = "whole"
@@ -37,7 +37,7 @@ class CharacterSettings:
     """What decides about a folder of characters, together with the text.
 
     Args:
-        characters: the language, whose alphabet is used.
+        characters: the language, whose letters are used, or `bytes`.
         train_characters, valid_characters: most characters of these splits.
         test_characters: of the test split; None for all, or where one stream is cut, for the size of the valid split.
         pieces: size of the Unigram model, or None for no such model.
@@ -53,12 +53,14 @@ class CharacterSettings:
     pieces: int | None = None
 
     def __post_init__(self) -> None:
-        alphabet_of(self.characters)
+        alphabet = alphabet_of(self.characters)
         for name in ("train_characters", "valid_characters", "test_characters"):
             if (value := getattr(self, name)) is not None and not 1 <= value < 2**40:
                 raise UserError(f"`{name}` must be at least 1 and below {2**40:,}, but is {value}.")
         if self.pieces is not None:
             check_pieces(self.pieces)
+            if not isinstance(alphabet, Letters):
+                raise UserError(f"`pieces` are of letters, but `characters` is {self.characters!r}.")
 
     def most(self, split: str) -> int | None:
         """Return the most characters of a split; None for all of them."""
@@ -163,7 +165,7 @@ def _fill(
         most = whole if name == WHOLE else settings.most(name)
         inputs[name] = clean_stream(folder.path, name, stream, alphabet, most, workers)
         _require_letters(stream, alphabet, inputs[name])
-        ids = np.memmap(ids_path(folder.path, name), np.uint8, mode="r")
+        ids = np.memmap(ids_path(folder.path, name), alphabet.dtype, mode="r")
         texts |= _cut(stream, ids, settings) if name == WHOLE else {name: ids}
     splits = {split: _write(folder, split, texts[split], alphabet) for split in SPLITS if split in texts}
     write_file(folder.dictionary_path, "".join(f"{symbol} 1\n" for symbol in alphabet.symbols).encode())

@@ -40,9 +40,9 @@ def clean_stream(
             note(f"takes the text of {name} that was cleaned before")
             return found
         note(f"{stream.name} is not what the interrupted run read: {name} is done anew")
-    white = {alphabet.encode(each)[0] for each in alphabet.characters if each.isspace()}
+    white = {alphabet.encode(each)[0] for each in alphabet.met if each in alphabet.characters}
     digest, read, characters, is_last = InputHash(), 0, 0, True
-    held = np.empty(0, np.uint8)
+    held = np.empty(0, alphabet.dtype)
     path = ids_path(folder, name)
     with path.open("wb") as file, progress_bar(f"cleaning {name}", most, "characters") as bar:
         # The text stays here and meets its ids again, so that no worker sends it back.
@@ -74,7 +74,7 @@ def clean_stream(
 
 
 def ids_path(folder: Path, name: str) -> Path:
-    """Return where the ids of a stream lie: a byte for each character."""
+    """Return where the ids of a stream lie, in the type of the alphabet."""
     return folder / f".{name}.ids"
 
 

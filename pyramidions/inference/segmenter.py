@@ -28,7 +28,7 @@ class SegmentedText:
     """A text, and where segments of it end.
 
     Attributes:
-        text: in letters, single spaces and line ends.
+        text: as it was read: of a model of letters, in these, single spaces and line ends.
         ends: (characters,), True at the last character of each segment. What follows the last one is no segment.
         probabilities: (characters,), of a boundary behind each; None if the model predicts none.
         outside: how often each character stood in the text that is not in the alphabet.
@@ -155,9 +155,13 @@ class Segmenter:
             UserError: the text holds no letter of the alphabet.
         """
         alphabet = self.model.alphabet
-        clean = alphabet.clean(text).strip()
+        clean = alphabet.clean(text).strip(" \n")
         if not clean:
             raise UserError(f"{name} holds no letter of the alphabet {alphabet.language!r}.")
+        written = alphabet.written(clean)
+        # A character of the text may be several bytes; it ends a segment if one of them does.
+        sizes = [1 if len(written) == len(clean) else len(alphabet.clean(each)) for each in written]
+        begins, wanted = np.cumsum([0, *sizes[:-1]]), sum(sizes[:entropies])
         # In front of a text stands its end, as in training.
         tokens = torch.from_numpy(np.concatenate([[EOS], alphabet.encode(clean)]).astype(np.int64))
         counted = -(-self.model.window // 4)
@@ -170,7 +174,7 @@ class Segmenter:
                 shown, end = max(0, begin + counted - self.model.window), min(begin + counted, len(tokens))
                 window = tokens[None, shown:end].to(self.device)
                 # The first token predicts the first character.
-                if begin < entropies:
+                if begin < wanted:
                     x, (marked, *_) = network.features(window, start=shown)
                     bits.append(_entropy(network.logits(x[0, begin - shown :])).cpu())
                 else:
@@ -184,8 +188,14 @@ class Segmenter:
                     on_progress((end - begin) / len(tokens))
         probabilities = torch.cat(logits).sigmoid()[1:].numpy() if logits else None
         # The last token predicts what follows the text.
-        predicted = torch.cat(bits)[: min(entropies, len(clean))].numpy() if bits else None
-        return SegmentedText(clean, torch.cat(ends)[1:].numpy(), probabilities, alphabet.outside(text), predicted)
+        predicted = torch.cat(bits)[:wanted].numpy() if bits else None
+        return SegmentedText(
+            written,
+            np.logical_or.reduceat(torch.cat(ends)[1:].numpy(), begins),
+            None if probabilities is None else np.maximum.reduceat(probabilities, begins),
+            alphabet.outside(text),
+            None if predicted is None else np.add.reduceat(predicted, begins[:entropies]),
+        )
 
 
 def _entropy(logits: torch.Tensor) -> torch.Tensor:

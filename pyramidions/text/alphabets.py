@@ -1,12 +1,14 @@
-"""Alphabets of languages, and texts in their letters, spaces and line ends alone, as text8 is."""
+"""What models of characters read: the letters of a language, spaces and line ends, as text8 has them, or bytes."""
 
 import re
 import unicodedata
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from string import ascii_letters
+from typing import Any
 
 import numpy as np
 
@@ -25,8 +27,123 @@ _HEBREW_POINTS = "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
 _TONES = ("", "\u0300", "\u0301", "\u0303", "\u0309", "\u0323")
 
 
+class Alphabet(ABC):
+    """The characters that a model tells apart."""
+
+    language: str
+    #: White space of which one remains where two parts of a text meet, the line end before the space.
+    met = " \n"
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What folders and models record, and `recorded_alphabet` reads."""
+
+    @property
+    @abstractmethod
+    def characters(self) -> str:
+        """All characters of a clean text, in the order of their ids."""
+
+    @property
+    @abstractmethod
+    def symbols(self) -> list[str]:
+        """What fairseq's dictionary has for each of the characters behind its special symbols."""
+
+    @property
+    @abstractmethod
+    def about(self) -> str:
+        """The characters, in words."""
+
+    @abstractmethod
+    def clean(self, text: str) -> str:
+        """Return what is left of a text, in these characters."""
+
+    @abstractmethod
+    def written(self, clean: str) -> str:
+        """Return a clean text as people read it."""
+
+    @abstractmethod
+    def outside(self, text: str) -> Counter[str]:
+        """Count the characters of a text that `clean` turns into spaces."""
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of ids, those of fairseq's special symbols included."""
+        return len(SPECIALS) + len(self.symbols)
+
+    def encode(self, text: str) -> np.ndarray:
+        """Return the ids of a clean text in fairseq's dictionary, (characters,).
+
+        Raises:
+            UserError: the text has characters outside the alphabet.
+        """
+        codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+        ids = self._ids[np.minimum(codes, len(self._ids) - 1)]
+        if not ids.all():
+            self.check(text)
+        return ids
+
+    def decode(self, ids: np.ndarray) -> str:
+        """Return the clean text of ids that `encode` gave."""
+        codes = np.array([ord(each) for each in self.characters], "<u4")
+        return codes[ids - len(SPECIALS)].tobytes().decode("utf-32-le")
+
+    def check(self, text: str) -> None:
+        """Raise a UserError unless a text has characters of the alphabet alone."""
+        if found := self._foreign.search(text):
+            raise UserError(
+                f"The text must have letters of the alphabet {self.language!r} and spaces alone, but character "
+                f"{found.start() + 1} is {found[0]!r} (U+{ord(found[0]):04X})."
+            )
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of its ids."""
+        return np.dtype(np.uint8 if self.vocab_size <= 2**8 else np.uint16)
+
+    @cached_property
+    def _ids(self) -> np.ndarray:
+        """The id of each code point, 0 outside the alphabet, as is the last one."""
+        codes = [ord(each) for each in self.characters]
+        ids = np.zeros(max(codes) + 2, self.dtype)
+        ids[codes] = np.arange(len(SPECIALS), self.vocab_size)
+        return ids
+
+    @cached_property
+    def _foreign(self) -> re.Pattern[str]:
+        return re.compile(f"[^{re.escape(self.characters)}]")
+
+
 @dataclass(frozen=True)
-class Alphabet:
+class Bytes(Alphabet):
+    """The bytes of UTF-8, as enwik8 is read; the character U+00xx stands for the byte xx. Nothing is cleaned away."""
+
+    language = name = "bytes"
+    met = ""
+    about = "256 bytes"
+    characters = "".join(map(chr, range(256)))
+
+    @property
+    def symbols(self) -> list[str]:
+        """Each printable character of ASCII for itself, others by the letter of the code 256 above."""
+        shown = {" ": SPACE, "\n": LINE_END}
+        return [shown.get(each, each if "!" <= each <= "~" else chr(256 + ord(each))) for each in self.characters]
+
+    def clean(self, text: str) -> str:
+        """Return the bytes of a text. Half a surrogate pair, which is no character, becomes a question mark."""
+        return text.encode("utf-8", "replace").decode("latin-1")
+
+    def written(self, clean: str) -> str:
+        """Return the text of bytes, with U+FFFD for those that are not UTF-8."""
+        return clean.encode("latin-1").decode("utf-8", "replace")
+
+    def outside(self, text: str) -> Counter[str]:
+        """Return nothing: there are bytes for any character."""
+        return Counter()
+
+
+@dataclass(frozen=True)
+class Letters(Alphabet):
     """The letters of a language, and what becomes of other characters.
 
     Attributes:
@@ -45,13 +162,23 @@ class Alphabet:
 
     @property
     def name(self) -> str:
-        """What folders and models record, and `recorded_alphabet` reads."""
+        """The language, and whether lines end."""
         return self.language + _WITH_LINES * self.lines
 
     @property
     def characters(self) -> str:
-        """All characters of a clean text, in the order of their ids."""
+        """The space, the letters and the line end."""
         return f" {self.letters}{self._line_end}"
+
+    @property
+    def symbols(self) -> list[str]:
+        """Each letter for itself."""
+        return [SPACE, *self.letters, *[LINE_END] * self.lines]
+
+    @property
+    def about(self) -> str:
+        """How many letters there are."""
+        return f"{self.language}, {len(self.letters)} letters, the space" + ", the line end" * self.lines
 
     @property
     def _line_end(self) -> str:
@@ -85,51 +212,12 @@ class Alphabet:
             text = self._points.sub("", text)
         return Counter(each for each in self._foreign.findall(text) if each not in "0123456789")
 
-    @property
-    def symbols(self) -> list[str]:
-        """What fairseq's dictionary has behind its special symbols: for the space, each letter and the line end."""
-        return [SPACE, *self.letters, *[LINE_END] * self.lines]
-
-    @property
-    def vocab_size(self) -> int:
-        """Number of ids, those of fairseq's special symbols included."""
-        return len(SPECIALS) + len(self.symbols)
-
-    def encode(self, text: str) -> np.ndarray:
-        """Return the ids of a clean text in fairseq's dictionary, (characters,).
-
-        Raises:
-            UserError: the text has characters outside the alphabet.
-        """
-        codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-        ids = self._ids[np.minimum(codes, len(self._ids) - 1)]
-        if not ids.all():
-            self.check(text)
-        return ids
-
-    def decode(self, ids: np.ndarray) -> str:
-        """Return the text of ids that `encode` gave."""
-        codes = np.array([ord(each) for each in self.characters], "<u4")
-        return codes[ids - len(SPECIALS)].tobytes().decode("utf-32-le")
-
-    def check(self, text: str) -> None:
-        """Raise a UserError unless a text has letters, spaces and, if the alphabet has them, line ends alone."""
-        if found := self._foreign.search(text):
-            raise UserError(
-                f"The text must have letters of the alphabet {self.language!r} and spaces alone, but character "
-                f"{found.start() + 1} is {found[0]!r} (U+{ord(found[0]):04X})."
-            )
+    def written(self, clean: str) -> str:
+        """Return the same text."""
+        return clean
 
     def _in_latin(self, text: str) -> str:
         return text if text.isascii() or not self.lines or "a" not in self.letters else text.translate(_homoglyphs())
-
-    @cached_property
-    def _ids(self) -> np.ndarray:
-        """The id of each code point, 0 outside the alphabet, as is the last one."""
-        codes = [ord(each) for each in self.characters]
-        ids = np.zeros(max(codes) + 2, np.uint8)
-        ids[codes] = np.arange(len(SPECIALS), self.vocab_size)
-        return ids
 
     @cached_property
     def _points(self) -> re.Pattern[str]:
@@ -138,10 +226,6 @@ class Alphabet:
     @cached_property
     def _others(self) -> re.Pattern[str]:
         return re.compile(f"[^{self.letters}{self._line_end}]+")
-
-    @cached_property
-    def _foreign(self) -> re.Pattern[str]:
-        return re.compile(f"[^{self.characters}]")
 
 
 def _latin(more: str = "") -> str:
@@ -153,13 +237,13 @@ def _with_tones(vowels: str) -> Iterable[str]:
 
 
 _KNOWN = (
-    Alphabet("en", _latin(), "zero one two three four five six seven eight nine"),
-    Alphabet(
+    Letters("en", _latin(), "zero one two three four five six seven eight nine"),
+    Letters(
         "fi",
         _latin("åäö"),
         "nolla yksi kaksi kolme neljä viisi kuusi seitsemän kahdeksan yhdeksän",
     ),
-    Alphabet(
+    Letters(
         "he",
         # From alef to tav, final forms among them; then maqaf, geresh and gershayim, which stand inside words.
         "".join(map(chr, range(0x05D0, 0x05EB))) + "\u05be\u05f3\u05f4",
@@ -167,18 +251,20 @@ _KNOWN = (
         "אפס אחד שניים שלושה ארבעה חמישה שישה שבעה שמונה תשעה",
         points=_HEBREW_POINTS,
     ),
-    Alphabet(
+    Letters(
         "vi",
         "bcdđghklmnpqrstvx" + "".join(_with_tones("aăâeêioôơuưy")),
         "không một hai ba bốn năm sáu bảy tám chín",
     ),
 )
-#: All alphabets by language.
-ALPHABETS = {alphabet.language: alphabet for alphabet in _KNOWN}
+#: The letters of each language.
+LETTERS = {alphabet.language: alphabet for alphabet in _KNOWN}
+#: All alphabets by the name that users give.
+ALPHABETS: dict[str, Alphabet] = {**LETTERS, Bytes.language: Bytes()}
 
 
 def alphabet_of(language: str) -> Alphabet:
-    """Return the alphabet of a language.
+    """Return the alphabet of a language, or that of bytes.
 
     Raises:
         UserError: it is not known.
@@ -194,7 +280,8 @@ def recorded_alphabet(name: str) -> Alphabet:
     Raises:
         UserError: it is not known.
     """
-    return replace(alphabet_of(name.removesuffix(_WITH_LINES)), lines=name.endswith(_WITH_LINES))
+    found = alphabet_of(name.removesuffix(_WITH_LINES))
+    return replace(found, lines=name.endswith(_WITH_LINES)) if isinstance(found, Letters) else found
 
 
 @cache

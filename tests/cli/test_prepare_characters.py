@@ -12,7 +12,7 @@ from tables import for_each
 
 from pyramidions.data.character_folder import CharacterFolder
 from pyramidions.data.corpora import TEXTS, texts
-from pyramidions.data.text_streams import TextStream
+from pyramidions.data.text_streams import TextStream, fetched_text
 
 Run = Callable[..., Result]
 Fail = Callable[..., str]
@@ -66,20 +66,23 @@ def test_a_dataset_with_all_splits_keeps_them_and_one_of_a_train_split_is_cut(ru
     assert text_of(tmp_path / "parts-out", "test") == "the test text\n"
 
 
-def test_text8_is_fetched_and_cut_as_usual(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with zipfile.ZipFile(tmp_path / "text8.zip", "w") as archive:
-        archive.writestr("text8", " anarchism" * 1_001_000)
-    monkeypatch.setattr(texts, "_TEXT8", str(tmp_path / "text8.zip"))
-    done = run("prepare", "text8", "--characters", "en", "--out", tmp_path / "out")
+@for_each(("name", "characters"), [("text8", "en"), ("enwik8", "bytes")])
+def test_a_text_of_mahoney_is_fetched_and_cut_as_usual(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, characters: str
+) -> None:
+    with zipfile.ZipFile(tmp_path / f"{name}.zip", "w") as archive:
+        archive.writestr(name, " anarchism" * 1_001_000)
+    monkeypatch.setattr(texts, "fetched_text", lambda _, name: fetched_text(str(tmp_path / f"{name}.zip"), name))
+    done = run("prepare", name, "--characters", characters, "--out", tmp_path / name)
     assert done.exit_code == 0, done.output
-    assert "text8 (Mahoney 2006): from http://mattmahoney.net/dc/text8.zip\n  licence: " in done.stderr
-    manifest = CharacterFolder(tmp_path / "out").manifest
+    assert f"{name} (Mahoney 2006): from http://mattmahoney.net/dc/{name}.zip\n  licence: " in done.stderr
+    manifest = CharacterFolder(tmp_path / name).manifest
     assert {split: numbers["characters"] for split, numbers in manifest["splits"].items()} == {
         "train": 10_000,
         "valid": 5_000_000,
         "test": 5_000_000,
     }
-    assert manifest["settings"]["corpus"]["name"] == "text8"
+    assert manifest["settings"]["corpus"]["name"] == name
 
 
 def test_cc100_is_streamed_in_its_language(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,8 +108,8 @@ def test_wiki40b_has_a_configuration_for_each_language() -> None:
     [
         (
             "none",
-            "none must be a file, a folder, OWNER/NAME on the hub or a known text (text8, wiki40b, cc100), but is "
-            "none.",
+            "none must be a file, a folder, OWNER/NAME on the hub or a known text (text8, enwik8, wiki40b, cc100), "
+            "but is none.",
         ),
         ("text8", "--characters must be en for text8, but is 'fi'."),
         ("cc100 --config fi", "--config is not an option of cc100: its files and fields are known."),

@@ -60,6 +60,18 @@ def test_where_parts_meet_a_line_end_wins_over_a_space(out: Path) -> None:
     assert text_of(out, "train") == "one\ntwo\nthree"
 
 
+def test_of_bytes_none_is_lost_where_parts_meet(out: Path) -> None:
+    from fairseq.data import Dictionary, data_utils
+
+    text = "Ünder  \n <b>ß</b>\r\n \n"
+    prepare_characters(out, {"train": stream(text[:7], text[7:9], text[9:])}, CharacterSettings("bytes"))
+    folder, dictionary = CharacterFolder(out), Dictionary.load(str(out / "dict.txt"))
+    assert (folder.tokens("train") - 4).tolist() == list(text.encode()) and len(dictionary) == 260
+    assert folder.alphabet.written(text_of(out, "train")) == text
+    (item,) = data_utils.load_indexed_dataset(str(out / "train"), dictionary, "mmap")
+    assert dictionary.string(item).replace(" ", "").startswith("ǃƜnder▁▁␤▁<b>")
+
+
 def test_a_folder_of_0_2_0_keeps_its_alphabet(out: Path) -> None:
     prepare_characters(out, {"train": stream("some text")}, ENGLISH)
     manifest = json.loads((out / "manifest.json").read_text())
@@ -269,7 +281,8 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(
 @for_each(
     ("given", "sentence"),
     [
-        ({"characters": "de"}, "`characters` must be one of en, fi, he, vi, but is 'de'."),
+        ({"characters": "bytes", "pieces": 9}, "`pieces` are of letters, but `characters` is 'bytes'."),
+        ({"characters": "de"}, "`characters` must be one of en, fi, he, vi, bytes, but is 'de'."),
         (
             {"characters": "en", "test_characters": 0},
             "`test_characters` must be at least 1 and below 1,099,511,627,776, but is 0.",

@@ -39,6 +39,16 @@ def test_fixed_segments_go_on_from_window_to_window(window: int, tmp_path: Path)
     assert (found.boundaries_at_spaces, found.spaces_at_boundaries) == (0.0, None)
 
 
+def test_a_model_of_bytes_draws_segments_of_whole_characters(tmp_path: Path) -> None:
+    found = segment(tmp_path, "fixed_3", "Ça va, “à”", alphabet="bytes")
+    # The end of a text, which stands in front, is the first of the first three bytes.
+    assert (found.segments, found.rest) == (["Ç", "a v", "a, ", "“", "à”"], "")
+    segmenter = Segmenter.from_pretrained(saved(tmp_path, "gumbel", alphabet="bytes"), "cpu")
+    entropies = segmenter.segment("“à” b", entropies=2).entropies
+    (alone,) = segmenter.segment("“à” b", entropies=1).entropies
+    assert len(entropies) == 2 and entropies[0] == pytest.approx(alone, abs=1e-4) and alone > 3
+
+
 @pytest.mark.parametrize("kind", ["gumbel", "unigram", "entropy"])
 def test_boundaries_of_a_predictor_stand_where_it_is_above_a_half(kind: str, tmp_path: Path) -> None:
     found = segment(tmp_path, kind, TEXT)
@@ -151,7 +161,7 @@ def test_a_model_of_another_kind_is_told_from_a_language_model(tmp_path: Path) -
 @for_each(
     ("group", "name", "value", "sentence"),
     [
-        ("task_state", "characters", "xx", "`characters` must be one of en, fi, he, vi, but is 'xx'."),
+        ("task_state", "characters", "xx", "`characters` must be one of en, fi, he, vi, bytes, but is 'xx'."),
         ("task_state", "characters", ["en"], "`characters` must be a language, but is a list."),
         ("task", "tokens_per_sample", 0, "`tokens_per_sample` must be from 1 to 16,777,216, but is 0."),
         ("task", "tokens_per_sample", "9", "`tokens_per_sample` must be from 1 to 16,777,216, but is '9'."),

@@ -3,11 +3,12 @@
 import re
 import unicodedata
 
+import numpy as np
 import pytest
 from tables import for_each
 
 from pyramidions.base.errors import UserError
-from pyramidions.text.alphabets import ALPHABETS, alphabet_of, recorded_alphabet
+from pyramidions.text.alphabets import LETTERS, alphabet_of, recorded_alphabet
 
 
 @for_each(
@@ -48,14 +49,14 @@ def test_a_text_becomes_letters_single_spaces_and_line_ends(language: str, text:
 
 @for_each(("language", "letters"), [("en", 26), ("fi", 29), ("he", 30), ("vi", 89)])
 def test_each_letter_is_one_composed_character_in_lower_case(language: str, letters: str) -> None:
-    found = ALPHABETS[language].letters
+    found = LETTERS[language].letters
     assert len(found) == len(set(found)) == letters
     assert found == unicodedata.normalize("NFKC", found).lower()
 
 
-@pytest.mark.parametrize("language", ALPHABETS)
+@pytest.mark.parametrize("language", LETTERS)
 def test_each_digit_is_one_word_of_several_letters(language: str) -> None:
-    alphabet = ALPHABETS[language]
+    alphabet = LETTERS[language]
     words = alphabet.clean("0123456789").split()
     assert words == alphabet.digits.split() and len(set(words)) == 10
     assert min(map(len, words)) >= 2
@@ -76,6 +77,18 @@ def test_ids_follow_fairseqs_special_symbols_and_the_space_comes_first() -> None
             alphabet.encode(f"a{outside}")
 
 
+def test_bytes_are_those_of_utf_8_and_nothing_is_cleaned_away() -> None:
+    alphabet, text = alphabet_of("bytes"), "Ça va?  \r\n“12”\x85à"
+    clean = alphabet.clean(text)
+    assert (alphabet.encode(clean) - 4).tolist() == list(text.encode()) and alphabet.vocab_size == 260
+    assert alphabet.written(alphabet.decode(alphabet.encode(clean))) == text
+    assert alphabet.encode("ÿ").dtype == np.uint16 and alphabet.written("\xff.") == "\ufffd."
+    assert alphabet.clean("\ud800") == "?" and not alphabet.outside(text)
+    assert len(set(alphabet.symbols)) == 256 and not any(map(str.isspace, alphabet.symbols))
+    assert [alphabet.symbols[ord(each)] for each in " \na~"] == ["▁", "␤", "a", "~"]
+    assert recorded_alphabet(alphabet.name) == alphabet
+
+
 def test_characters_outside_the_alphabet_are_named() -> None:
     alphabet_of("en").check("civil aviation")
     sentence = "The text must have letters of the alphabet 'en' and spaces alone, but character 4 is 'é' (U+00E9)."
@@ -83,7 +96,7 @@ def test_characters_outside_the_alphabet_are_named() -> None:
         alphabet_of("en").check("café au lait")
 
 
-@pytest.mark.parametrize("language", ALPHABETS)
+@pytest.mark.parametrize("language", LETTERS)
 def test_what_0_2_0_recorded_is_read_as_0_2_0_cleaned(language: str) -> None:
     old, new = recorded_alphabet(language), alphabet_of(language)
     assert recorded_alphabet(new.name) == new and old.symbols == new.symbols[:-1]
@@ -91,11 +104,11 @@ def test_what_0_2_0_recorded_is_read_as_0_2_0_cleaned(language: str) -> None:
 
 
 def test_an_unknown_language_is_named() -> None:
-    with pytest.raises(UserError, match=r"^`characters` must be one of en, fi, he, vi, but is 'de'\.$"):
+    with pytest.raises(UserError, match=r"^`characters` must be one of en, fi, he, vi, bytes, but is 'de'\.$"):
         alphabet_of("de")
 
 
 def test_what_becomes_a_space_is_counted_without_digits_white_space_and_vowel_signs() -> None:
-    assert ALPHABETS["en"].outside("Café 12,\n_NEWLINE_ (café)") == {"é": 2, ",": 1, "(": 1, ")": 1}
-    assert ALPHABETS["fi"].outside("\u00c4iti, a\u0308iti") == {",": 1}
-    assert ALPHABETS["he"].outside("\u05e9\u05b8\u05dc\u05d5\u05b9\u05dd!") == {"!": 1}
+    assert LETTERS["en"].outside("Café 12,\n_NEWLINE_ (café)") == {"é": 2, ",": 1, "(": 1, ")": 1}
+    assert LETTERS["fi"].outside("\u00c4iti, a\u0308iti") == {",": 1}
+    assert LETTERS["he"].outside("\u05e9\u05b8\u05dc\u05d5\u05b9\u05dd!") == {"!": 1}

@@ -9,8 +9,9 @@ from pyramidions.data.characters import WHOLE
 from pyramidions.data.text_streams import TextStream, fetched_text, open_text, streamed_dataset
 from pyramidions.documents.records import HUGGING_FACE_SPLITS, hugging_face_splits
 from pyramidions.files.progress import note
+from pyramidions.text.alphabets import LETTERS
 
-_TEXT8 = "http://mattmahoney.net/dc/text8.zip"
+_MAHONEY = "http://mattmahoney.net/dc/{}.zip"
 _CC100 = "https://data.statmt.org/cc-100"
 
 
@@ -23,7 +24,7 @@ class KnownText:
         place: where it comes from.
         licence: as its owners state it.
         streams: returns the streams of a language, by split.
-        languages: that it is in, of those with an alphabet; none for all of them.
+        languages: the alphabets that it is read in.
         settings: of `CharacterSettings` that are usual for it.
     """
 
@@ -31,7 +32,7 @@ class KnownText:
     place: str
     licence: str
     streams: Callable[[str], dict[str, TextStream]]
-    languages: tuple[str, ...] = ()
+    languages: tuple[str, ...]
     settings: Mapping[str, int] = field(default_factory=dict)
 
     def facts(self, name: str) -> list[str]:
@@ -39,16 +40,23 @@ class KnownText:
         return [f"{name} ({self.paper}): from {self.place}", f"  licence: {self.licence}"]
 
 
+def _of_mahoney(name: str, characters: str) -> KnownText:
+    """Return a text of 100 million characters, of which the last ten million are tested on."""
+    address = _MAHONEY.format(name)
+    return KnownText(
+        "Mahoney 2006",
+        address,
+        "that of Wikipedia, CC BY-SA",
+        lambda _: {WHOLE: fetched_text(address, name)},
+        languages=(characters,),
+        settings={"valid_characters": 5_000_000},
+    )
+
+
 #: Texts by the names that users give.
 TEXTS = {
-    "text8": KnownText(
-        "Mahoney 2006",
-        _TEXT8,
-        "that of Wikipedia, CC BY-SA",
-        lambda _: {WHOLE: fetched_text(_TEXT8, "text8")},
-        languages=("en",),
-        settings={"valid_characters": 5_000_000},
-    ),
+    "text8": _of_mahoney("text8", "en"),
+    "enwik8": _of_mahoney("enwik8", "bytes"),
     "wiki40b": KnownText(
         "Guo et al. 2020",
         "google/wiki40b on the Hugging Face hub, as far as it is needed",
@@ -56,12 +64,14 @@ TEXTS = {
         lambda language: {
             split: streamed_dataset("google/wiki40b", language, theirs) for split, theirs in HUGGING_FACE_SPLITS.items()
         },
+        languages=tuple(LETTERS),
     ),
     "cc100": KnownText(
         "Conneau et al. 2020",
         f"{_CC100}, as far as it is needed",
         "none of its own; the terms of use of Common Crawl",
         lambda language: {WHOLE: streamed_dataset("text", None, "train", files=f"{_CC100}/{language}.txt.xz")},
+        languages=tuple(LETTERS),
     ),
 }
 
@@ -78,7 +88,7 @@ def find_text(name: str, language: str) -> KnownText | None:
     if Path(name).exists():
         note(f"{name} is taken for the path here, not for the corpus of this name")
         return None
-    if text.languages and language not in text.languages:
+    if language not in text.languages:
         raise UserError(f"`characters` must be {' or '.join(text.languages)} for {name}, but is {language!r}.")
     return text
 

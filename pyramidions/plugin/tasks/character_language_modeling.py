@@ -19,7 +19,7 @@ from pyramidions.plugin.tasks.config import CharacterLanguageModelingConfig
 from pyramidions.plugin.tasks.splits import is_shuffled
 from pyramidions.plugin.tasks.training_task import TrainingTask
 from pyramidions.text.alphabets import LINE_END, Alphabet
-from pyramidions.text.tokenizer import BOS, PAD, SPACE, UNK
+from pyramidions.text.tokenizer import BOS, PAD, UNK
 
 logger = logging.getLogger(__name__)
 
@@ -33,14 +33,18 @@ class CharacterCodec:
 
     def __init__(self, alphabet: Alphabet) -> None:
         self.alphabet = alphabet
+        symbols = "".join(alphabet.symbols)
+        self._symbols = str.maketrans(alphabet.characters, symbols)
+        self._characters = str.maketrans(symbols, alphabet.characters)
 
     def encode(self, text: str) -> str:
         """Return the symbols of a text, joined by spaces, after what `pyramidions prepare` does to texts."""
-        return " ".join(self.alphabet.clean(text).strip().replace(" ", SPACE).replace("\n", LINE_END))
+        return " ".join(self.alphabet.clean(text).strip(" \n").translate(self._symbols))
 
     def decode(self, symbols: str) -> str:
         """Return the text of symbols joined by spaces, in one line."""
-        return "".join(symbols.split()).replace(SPACE, " ")
+        clean = "".join(symbols.split()).translate(self._characters)
+        return self.alphabet.written(clean).replace("\n", LINE_END)
 
 
 class CharacterGenerator(SequenceGenerator):
