@@ -6,9 +6,11 @@
 Nawrot et al. 2023, table 1, in a small size: models of 8 layers, 128 wide, 2,4,2 of them in an hourglass, read the
 papers of SumPubMed as a stream of letters and spaces (`pyramidions prepare --characters`). Segments have two to four
 characters (fixed), or end at spaces, where the language model itself wants them (gumbel), or where a predictor expects
-the end of a Unigram piece or a character that is hard to predict (entropy). Each model trains for as many updates as
-it makes in --seconds, so that one with fewer operations for a character reads more of them. How long an update takes is
-measured once, before all trainings, with all models in turns, so what else the machine does later changes nothing.
+the end of a Unigram piece or a character that is hard to predict (entropy). Longformer's model (Beltagy et al. 2020)
+reads windows that grow from layer to layer, with two dilated heads in the upper half. Each model trains for as many
+updates as it makes in --seconds, so that one with fewer operations for a character reads more of them. How long an
+update takes is measured once, before all trainings, with all models in turns, so what else the machine does later
+changes nothing.
 Few characters, if any, are read twice in the default time, so there is no dropout.
 
 Reported are bits per character of the validation stream, each scored once behind --context others; shortening factors
@@ -34,6 +36,7 @@ from pyramidions.data.character_folder import CharacterFolder
 from pyramidions.data.readers import find_splits
 from pyramidions.files.atomic import atomic_file
 from pyramidions.models import build_language_model, language_model_preset
+from pyramidions.models.fields import parse_layers
 from pyramidions.nn.boundaries import GumbelBoundaries
 from pyramidions.plugin.criterions.boundary_cross_entropy import BoundaryCrossEntropyCriterion
 from pyramidions.plugin.models.architectures import space_of
@@ -44,7 +47,8 @@ from pyramidions.plugin.tasks.config import CharacterLanguageModelingConfig
 
 VANILLA, FIXED, WHITESPACE, GUMBEL, UNIGRAM = "vanilla", "fixed_4", "whitespace", "gumbel", "unigram"
 LEARNED = (GUMBEL, UNIGRAM, "entropy")
-ROWS = (VANILLA, "fixed_2", "fixed_3", FIXED, WHITESPACE, *LEARNED)
+LONGFORMER = "longformer"
+ROWS = (VANILLA, LONGFORMER, "fixed_2", "fixed_3", FIXED, WHITESPACE, *LEARNED)
 PRIOR = 0.2
 #: What is asked: bits that whitespace is below others with each seed; how far gumbel's shortening factor may be from
 #: one over its prior; the F1 of the predictor against pieces.
@@ -70,13 +74,17 @@ class Training:
         self.data = CharacterFolder(args.work / "data")
         task = CharacterLanguageModelingTask(CharacterLanguageModelingConfig(data=str(self.data.path)))
         self.criterion = BoundaryCrossEntropyCriterion(task, boundary_weight=1.0, sentence_avg=False)
-        options = {"boundaries": f"gumbel(prior={PRIOR})"} if row == GUMBEL else {}
+        options: dict[str, Any] = {"layers": args.layers}
+        if row == GUMBEL:
+            options["boundaries"] = f"gumbel(prior={PRIOR})"
+        if row == LONGFORMER:
+            layers = sum(parse_layers(args.layers))
+            options = {"layers": str(layers), "self_attention": growing_windows(layers, args.length)}
         config = language_model_preset(
-            f"hourglass_{row}",
+            "longformer_lm" if row == LONGFORMER else f"hourglass_{row}",
             embed_dim=args.embed_dim,
             ffn_embed_dim=4 * args.embed_dim,
             num_heads=args.num_heads,
-            layers=args.layers,
             dropout=0.0,
             attention_dropout=0.0,
             activation_dropout=0.0,
@@ -180,6 +188,16 @@ class Training:
             self.optimizer.load_state_dict(state.pop("optimizer"))
             torch.set_rng_state(state.pop("random"))
             vars(self).update(state)
+
+
+def growing_windows(layers: int, length: int) -> str:
+    """Return attention to windows that double from layer to layer up to half a text, as in table 12 of the paper."""
+    kinds = []
+    for layer in range(layers):
+        window = min(8 << layer, length // 2)
+        dilated = f", dilation={2 + (6 * layer - 3 * layers) // layers}, dilated_heads=2" if 2 * layer >= layers else ""
+        kinds.append(f"relative_window(window={window}{dilated})")
+    return " | ".join(kinds)
 
 
 def prepare(args: argparse.Namespace) -> None:
