@@ -65,7 +65,7 @@ def _corpus(folder: Path) -> dict[str, Any]:
 def _losses(path: Path) -> dict[str, Any]:
     """Return the losses without those of each document, which stay in their file."""
     losses = json.loads(path.read_text())
-    return {name: losses[name] for name in ("split", "own", "another", "cost")}
+    return {name: losses[name] for name in ("split", "own", "another", "cost", "copied") if name in losses}
 
 
 def _scores(path: Path) -> dict[str, Any]:

@@ -68,6 +68,7 @@ LEGEND_OF_SEEDS = """\
   intervals that draw both anew; few seeds make them too narrow rather than too wide.
 - “loss” is nats a token of summaries of validation documents. “another costs” is how much higher it is where the model
   reads the next document instead: around 0, the model does not read, and its loss says nothing about its architecture.
+- “copied” is the share of these summaries that a model with a pointer probably copies from their own document.
 - “loss over” is the difference to a blockwise row that reads as many tokens, paired by document, over the seeds that
   both have; below 0 is better. It is empty without such a row, a common seed, or the same documents.
 - “minutes” count the training from nothing on; “GiB” is the highest peak of memory."""

@@ -141,12 +141,16 @@ class Memory(_Part):
 
 
 class Losses(_Part):
-    """Nats a token of the summaries of a split: with their own document, with another, and the difference."""
+    """Nats a token of the summaries of a split: with their own document, with another, and the difference.
+
+    With a pointer, `copied` is the share of the summaries that is probably copied.
+    """
 
     split: str
     own: Interval
     another: Interval
     cost: Interval
+    copied: Interval | None = None
 
 
 class Language(_Part):

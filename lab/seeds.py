@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -123,6 +123,12 @@ def by_seed(rows: Sequence[SeededRow]) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
+def _copied(results: Iterable[Result]) -> str:
+    """Return the share of the summaries that a row with a pointer copies, the mean of its seeds."""
+    shares = [result.losses.copied.value for result in results if result.losses and result.losses.copied]
+    return f"{sum(shares) / len(shares):.1%}" if shares else ""
+
+
 def compared(rows: Sequence[SeededRow]) -> pd.DataFrame:
     """Return one line a row, as text: its figures with intervals, and its loss over that of a blockwise row."""
     lines = []
@@ -141,6 +147,7 @@ def compared(rows: Sequence[SeededRow]) -> pd.DataFrame:
                 "loss": figures.get("own", ""),
                 "loss over": f"{with_interval(*above, 3)} {reference.row.row}" if above and reference else "",
                 "another costs": figures.get("cost", ""),
+                "copied": _copied(seeded.results.values()),
                 **{head: figures.get(name, "") for head, name in zip(("R-1", "R-2", "R-L"), ROUGE, strict=True)},
                 "minutes": "{:.1f} to {:.1f}".format(*seeds.minutes.agg(["min", "max"])),
                 "GiB": with_interval(seeds.memory_bytes.max() / 2**30, math.nan, math.nan, 2),

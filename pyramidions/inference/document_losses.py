@@ -22,11 +22,14 @@ class Losses(NamedTuple):
         id: of the document.
         own: where the model reads the document.
         another: where it reads the next document of the split instead.
+        copied: of a model that copies, the share of the summary that is probably copied from its own document; else
+            None.
     """
 
     id: str
     own: float
     another: float
+    copied: float | None
 
 
 class FolderLosses:
@@ -81,7 +84,8 @@ class FolderLosses:
             query, own = self._parts(index)
             # The last document gets the first one.
             _, another = self._parts((index + 1) % self._documents)
-            yield Losses(name, *(self._loss(query, text, target) for text in (own, another)))
+            (loss, copied), (other, _) = (self._read(query, text, target) for text in (own, another))
+            yield Losses(name, loss, other, copied)
 
     def _parts(self, index: int) -> tuple[list[int], list[int]]:
         """Return the ids of a document's query, its `</s>` included, and of its text."""
@@ -89,15 +93,17 @@ class FolderLosses:
         begin = ids.index(EOS) + 1 if self._queries else 0
         return ids[:begin], ids[begin:]
 
-    def _loss(self, query: list[int], text: list[int], target: list[int]) -> float:
+    def _read(self, query: list[int], text: list[int], target: list[int]) -> tuple[float, float | None]:
         source = self._tokenizer.framed([*self._front, *query, *text][: self._most_source])
-        found = token_losses(self._transformer, *(torch.tensor([ids], device=self._device) for ids in (source, target)))
-        return float(found.mean())
+        losses, copied = read_tokens(
+            self._transformer, *(torch.tensor([ids], device=self._device) for ids in (source, target))
+        )
+        return float(losses.mean()), None if copied is None else float(copied.mean())
 
 
 @torch.inference_mode()
-def token_losses(transformer: Transformer, source: Tensor, target: Tensor) -> Tensor:
-    """Return how improbable a model finds each token of a summary, in nats.
+def read_tokens(transformer: Transformer, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Return how improbable a model finds each token of a summary, in nats, and how likely each is copied.
 
     Args:
         transformer: in evaluation mode.
@@ -105,10 +111,14 @@ def token_losses(transformer: Transformer, source: Tensor, target: Tensor) -> Te
         target: ids of the summary, `</s>` included, (1, T).
 
     Returns:
-        (T,) in float32.
+        (T,) in float32, and (T,), given that the token is written; None if the model copies nothing.
     """
     given = torch.cat([torch.full_like(target[:, :1], EOS), target[:, :-1]], dim=1)
-    # (1, T, V) -> (T, V)
-    log_probs = transformer(source, given)[0].float().log_softmax(-1)
-    # (T, V) -> (T,)
-    return -log_probs.gather(1, target[0, :, None])[:, 0]
+    memories = transformer.encoder(source, source.eq(transformer.padding_idx)).memories
+    # (1, T, V)
+    log_probs = transformer.decoder(given, memories).float().log_softmax(-1)
+    # (1, T, V) -> (1, T)
+    log_probs = log_probs.gather(2, target[..., None])[..., 0]
+    # (1, T, L)
+    copied = transformer.decoder.copied(target, memories, EOS, log_probs)
+    return -log_probs[0], None if copied is None else copied[0].sum(-1)

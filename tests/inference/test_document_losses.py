@@ -8,9 +8,11 @@ from pyramidions.base.errors import UserError
 from pyramidions.conversion.likelihood import log_likelihood
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.readers import Document
-from pyramidions.inference.document_losses import FolderLosses, token_losses
+from pyramidions.inference.document_losses import FolderLosses, read_tokens
 from pyramidions.inference.saved_model import load_model
+from pyramidions.models import build, preset
 from pyramidions.scoring.folder_documents import FolderDocuments
+from pyramidions.text.tokenizer import PAD
 
 
 def test_the_loss_is_that_of_the_text_and_of_the_next_ones(data: DataFolder, checkpoint: Path) -> None:
@@ -34,7 +36,26 @@ def test_the_loss_of_a_token_is_its_negative_log_probability(checkpoint: Path) -
     source, target = torch.tensor([[7, 8, 9, 2]]), torch.tensor([[10, 11, 2]])
     log_probs = transformer(source, torch.tensor([[2, 10, 11]])).log_softmax(-1)[0].detach()
     expected = [-float(log_probs[n, token]) for n, token in enumerate((10, 11, 2))]
-    assert np.allclose(token_losses(transformer, source, target), expected, atol=1e-6)
+    losses, copied = read_tokens(transformer, source, target)
+    assert np.allclose(losses, expected, atol=1e-6) and copied is None
+
+
+@torch.no_grad()
+def test_a_token_is_copied_where_the_document_has_it_and_the_gate_is_open() -> None:
+    size = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "pooling_lengths": "8,2"}
+    transformer = build(preset("pyramidion_pointer", **size), 16, PAD).eval()
+    source, target = torch.tensor([[7, 8, 9, 10, 7, 2]]), torch.tensor([[10, 11, 7, 2]])
+
+    def copied(bias: float) -> list[float]:
+        pointer = transformer.decoder.output.pointer
+        pointer.gate.bias.fill_(bias)
+        pointer.value.weight.zero_(), pointer.gate.weight.zero_()
+        _, found = read_tokens(transformer, source, target)
+        assert found is not None
+        return [round(share, 4) for share in found.tolist()]
+
+    assert copied(-50) == [1, 0, 1, 1] and copied(50) == [0, 0, 0, 0]
+    assert all(0 < share < 1 for share in copied(0)[::2])
 
 
 def test_a_split_with_fewer_documents_gives_all_of_them(data: DataFolder, checkpoint: Path) -> None:

@@ -39,7 +39,13 @@ def write_seed(out: Path, config: str, seed: int, own: list[float], cost: float 
         "seed": seed,
         "times": None,
         "memory": {"bytes": 2**30 + seed * 2**28, "of": "process"},
-        "losses": {"split": "valid", "own": told(mean), "another": told(mean + cost), "cost": told(cost)},
+        "losses": {
+            "split": "valid",
+            "own": told(mean),
+            "another": told(mean + cost),
+            "cost": told(cost),
+            "copied": told(cost),
+        },
         "hardware": hardware,
     }
     (folder / "result.json").write_text(json.dumps(changed({**result, **changes})))
@@ -123,6 +129,7 @@ def test_other_documents_are_not_compared(out: Path) -> None:
 def test_the_table_has_intervals_differences_and_what_another_document_costs(out: Path) -> None:
     blockwise, pooled_row = (dict(line) for _, line in compared(rows(out)).iterrows())
     assert (pooled_row["loss over"], pooled_row["another costs"]) == ("0.500 [0.500, 0.500] 5", "0.000 [0.000, 0.000]")
+    assert (pooled_row["copied"], blockwise["copied"]) == ("0.0%", "25.0%")
     assert (blockwise["loss over"], blockwise["another costs"]) == ("", "0.250 [0.250, 0.250]")
     names = ("architecture", "encoder → decoder", "seeds", "updates", "minutes", "GiB")
     assert [blockwise[name] for name in names] == [
