@@ -11,12 +11,14 @@ from typing import BinaryIO
 from zipfile import ZipFile
 
 from pyramidions.base.errors import UserError
+from pyramidions.documents.epub import epub_text
 from pyramidions.documents.markdown_page import markdown_pages
 from pyramidions.documents.page_text import page_text
+from pyramidions.documents.paper_xml import read_paper
 from pyramidions.documents.pdf import pdf_text
 from pyramidions.documents.records import known_ending
 from pyramidions.documents.subtitles import subtitle_lines
-from pyramidions.files.bounded import LINE_LIMIT, MEBIBYTE, printable, require_at_most
+from pyramidions.files.bounded import LINE_LIMIT, MEBIBYTE, printable, require_at_most, require_unpacked
 from pyramidions.files.lines import decoded
 from pyramidions.files.parallel import KilledError, in_process
 from pyramidions.text.headings import HeadedText
@@ -30,6 +32,9 @@ LIMITS = {
     ".htm": 256,
     ".pdf": 256,
     ".docx": 256,
+    ".epub": 256,
+    ".xml": 64,
+    ".nxml": 64,
     ".vtt": 64,
     ".srt": 64,
     ".jsonl": LINE_LIMIT,
@@ -40,8 +45,6 @@ LIMITS = {
 #: and memory in MiB beside `MEMORY_RATIO` times its size. A small file may unpack to much, and the libraries take time
 #: quadratic in some of what they read.
 SECONDS, MEMORY, MEMORY_RATIO = 60, 1024, 8
-#: What a .docx file may unpack to, in MiB and beside that as a multiple of its size.
-UNPACKED, UNPACKED_RATIO = 16, 32
 # mammoth makes headings of Word's own styles, but not of this one. It knows a style by its name, which Word translates,
 # or by its id.
 _TITLE = "p[style-name='Title'] => h1:fresh\np.Title => h1:fresh"
@@ -62,7 +65,7 @@ def holds_records(path: Path) -> bool:
 
 
 def file_text(path: Path) -> str:
-    """Return the text of a file, with the headings of .md, .html, .pdf and .docx files.
+    """Return the text of a file, with the headings of all formats but plain text and subtitles.
 
     Args:
         path: a regular file; its ending, one of `LIMITS` but .jsonl, decides how it is read.
@@ -148,9 +151,7 @@ def _docx(path: Path) -> HeadedText:
     try:
         with path.open("rb") as file:
             # The library's time is quadratic in the longest text, so a bomb would take all of its time before it ends.
-            unpacked = sum(part.file_size for part in ZipFile(file).infolist()) // MEBIBYTE
-            if unpacked > (most := UNPACKED + UNPACKED_RATIO * path.stat().st_size // MEBIBYTE):
-                raise UserError(f"{name} must unpack to at most {most:,} MiB, for its size, but has {unpacked:,}.")
+            require_unpacked(ZipFile(file), path.stat().st_size, name)
             # Pictures would be text of many megabytes.
             no_pictures = mammoth.images.img_element(lambda _: {})
             no_notes = mammoth.transforms.element_of_type(
@@ -167,10 +168,17 @@ def _docx(path: Path) -> HeadedText:
         raise UserError(f"{name} cannot be read as .docx ({type(error).__name__}).") from None
 
 
+def _paper(path: Path) -> HeadedText:
+    return read_paper(path).text
+
+
 _READERS: dict[str, Callable[[Path], HeadedText]] = {
     ".md": _markdown,
     ".html": _page,
     ".htm": _page,
     ".pdf": pdf_text,
     ".docx": _docx,
+    ".epub": epub_text,
+    ".xml": _paper,
+    ".nxml": _paper,
 }

@@ -5,12 +5,15 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from zipfile import ZipFile
 
 from pyramidions.base.errors import UserError
 
 MEBIBYTE = 2**20
 #: The longest line of JSON that is read, in MiB; it is held in memory several times.
 LINE_LIMIT = 128
+#: What a document that is an archive may unpack to, in MiB and beside that as a multiple of its size.
+UNPACKED, UNPACKED_RATIO = 16, 32
 
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -48,6 +51,13 @@ def require_at_most(limit: int, size: int, name: str) -> None:
     """Refuse a size in bytes above a limit in MiB."""
     if size > limit * MEBIBYTE:
         raise UserError(f"{name} must hold at most {limit} MiB, but holds {size / MEBIBYTE:,.1f}.")
+
+
+def require_unpacked(archive: ZipFile, size: int, name: str) -> None:
+    """Refuse an archive of some bytes that unpacks to more than `UNPACKED_RATIO` times as many, and `UNPACKED` MiB."""
+    unpacked, most = sum(part.file_size for part in archive.infolist()) // MEBIBYTE, UNPACKED_RATIO * size // MEBIBYTE
+    if unpacked > UNPACKED + most:
+        raise UserError(f"{name} must unpack to at most {UNPACKED + most:,} MiB, for its size, but has {unpacked:,}.")
 
 
 def at_most(read: Callable[[int], bytes], limit: int, name: str) -> bytes:

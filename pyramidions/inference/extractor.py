@@ -147,7 +147,7 @@ class Extractor:
         """Extract sentences of a file that holds one document.
 
         Args:
-            path: ends in .txt, .md, .html, .htm, .pdf, .docx, .vtt or .srt.
+            path: ends in .txt, .md, .html, .htm, .pdf, .docx, .epub, .xml, .nxml, .vtt or .srt.
             words, sentences, redundancy, reference, query: as in `extract`.
 
         Raises:

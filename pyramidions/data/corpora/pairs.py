@@ -1,13 +1,16 @@
 """Records of corpora whose documents and summaries lie in files of their own."""
 
 from collections.abc import Callable, Iterator, Sequence
+from io import BytesIO
 from itertools import count, zip_longest
 from typing import Any
-from xml.etree import ElementTree
+
+from lxml import etree
 
 from pyramidions.base.errors import UserError
 from pyramidions.documents.record_fields import RELEASE, SECTION_FIELDS
 from pyramidions.documents.records import DAMAGE, LinesFile, Record, Records
+from pyramidions.documents.xml_tree import xml_tree
 from pyramidions.files.bounded import LINE_LIMIT, MEBIBYTE, at_most
 from pyramidions.files.lines import decoded
 
@@ -69,19 +72,14 @@ def paper_of_xml(document: LinesFile, summary: LinesFile) -> Iterator[tuple[dict
     yield dict(zip(map(str, fields), (name, whole, target, sections, names), strict=True)), document.name, document.size
 
 
-def _tree(file: LinesFile) -> ElementTree.Element:
+def _tree(file: LinesFile) -> etree._Element:
     content, size = [], 0
     for line, _ in _raw_lines(file):
         size += len(line)
         if size > LINE_LIMIT * MEBIBYTE:
             raise UserError(f"{file.name} must have at most {LINE_LIMIT} MiB, but has more.")
-        if b"<!DOCTYPE" in line or b"<!ENTITY" in line:
-            raise UserError(f"{file.name} must declare no entities, which may be of any size.")
         content.append(line)
-    try:
-        return ElementTree.fromstring(b"".join(content))
-    except (ElementTree.ParseError, LookupError, ValueError) as error:
-        raise UserError(f"{file.name} must be XML, but is none ({error}).") from None
+    return xml_tree(BytesIO(b"".join(content)), file.name)
 
 
 def _lines(file: LinesFile) -> Iterator[tuple[str, int]]:

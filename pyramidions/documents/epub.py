@@ -1,0 +1,78 @@
+"""Reads books in EPUB."""
+
+import posixpath
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote
+from zipfile import BadZipFile, ZipFile
+
+from lxml import etree
+
+from pyramidions.base.errors import UserError
+from pyramidions.documents.page_text import page_text
+from pyramidions.documents.xml_tree import xml_tree
+from pyramidions.files.bounded import printable, require_unpacked
+from pyramidions.text.headings import HeadedText
+
+_CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
+_PAGES = ("application/xhtml+xml", "text/html")
+
+
+def epub_text(path: Path) -> HeadedText:
+    """Return the text of a book: its pages in their order, with their headings, but not the table of contents.
+
+    Args:
+        path: a file of EPUB 2 or 3.
+
+    Raises:
+        UserError: it is damaged or encrypted, has no pages, or unpacks to too much for its size.
+    """
+    name = printable(path)
+    try:
+        with ZipFile(path) as book:
+            require_unpacked(book, path.stat().st_size, name)
+            parts = [part for page in _pages(book, name) for part in _parts(page_text(page, name))]
+    except (BadZipFile, NotImplementedError, RuntimeError, KeyError, EOFError) as error:
+        raise UserError(f"{name} cannot be read as .epub ({error}).") from None
+    return HeadedText.of(parts)
+
+
+def _pages(book: ZipFile, name: str) -> Iterator[str]:
+    """Yield the pages of a book."""
+    package = next((each.get("full-path", "") for each in _tree(book, _CONTAINER, name).iter("rootfile")), "")
+    root, folder = _tree(book, package, name), posixpath.dirname(package)
+    items = {each.get("id"): each for each in root.iter("item")}
+    spine = [items[each.get("idref")] for each in root.iter("itemref") if each.get("idref") in items]
+    chosen = [
+        each for each in spine if each.get("media-type") in _PAGES and "nav" not in each.get("properties", "").split()
+    ]
+    if not chosen:
+        raise UserError(f"{name} must hold pages, but holds none.")
+    encrypted = _encrypted(book, name)
+    for item in chosen:
+        page = posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
+        if page in encrypted:
+            raise UserError(f"{name} must not be encrypted, but its page {page} is.")
+        content = book.read(page)
+        yield content.decode("utf-16" if content.startswith((BOM_UTF16_BE, BOM_UTF16_LE)) else "utf-8-sig", "replace")
+
+
+def _encrypted(book: ZipFile, name: str) -> set[str]:
+    """Return the files of a book that are encrypted; fonts often are."""
+    if _ENCRYPTION not in book.namelist():
+        return set()
+    return {unquote(each.get("URI", "")) for each in _tree(book, _ENCRYPTION, name).iter("CipherReference")}
+
+
+def _tree(book: ZipFile, member: str, name: str) -> etree._Element:
+    with book.open(member) as file:
+        return xml_tree(file, f"{name}/{member}")
+
+
+def _parts(text: HeadedText) -> Iterator[str | int]:
+    for number, line in enumerate(text.splitlines(keepends=True)):
+        if number in text.levels:
+            yield text.levels[number]
+        yield line
+    yield "\n\n"

@@ -1,0 +1,197 @@
+"""Reads papers in XML: JATS, as PubMed Central has them, and TEI, as GROBID writes it."""
+
+import html
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from lxml import etree
+
+from pyramidions.base.errors import UserError
+from pyramidions.documents.xml_tree import xml_tree
+from pyramidions.files.bounded import printable
+from pyramidions.text.headings import HeadedText
+
+#: Where the abstract of a paper begins in its text.
+ABSTRACT = "Abstract"
+_NUMBERS = re.compile(r"[\d\s,;–()\[\]-]+")
+# Stands for numbers of a citation until it is known what surrounds them, as in "[1, 2]".
+_CITED = "\ue000"
+_CITATIONS = re.compile(r"\s?(?:\[{0}\]|\({0}\)|{0})".format(rf"{_CITED}(?:[\s,;–-]*{_CITED})*"))
+_BODY_LEVEL = 2  # of the headings of sections, below the title
+
+
+class _Format(NamedTuple):
+    """How papers of a format are built; names are without their namespaces.
+
+    Attributes:
+        title, abstract, body: paths of the title, of the abstracts, the first of which is read, and of the text.
+        section, heading: elements that hold a section, and the heading of it.
+        blocks: elements whose text is a line of its own.
+        skipped: elements that hold no text of the paper.
+        citation: of an element that cites, and of its attribute that says so.
+    """
+
+    title: str
+    abstract: str
+    body: str
+    section: str
+    heading: str
+    blocks: frozenset[str]
+    skipped: frozenset[str]
+    citation: tuple[str, str]
+
+
+# By the root element.
+_FORMATS = {
+    "article": _Format(
+        "front/article-meta/title-group/article-title",
+        "front/article-meta/abstract",
+        "body",
+        "sec",
+        "title",
+        frozenset(["p", "list-item", "def", "verse-line", "attrib"]),
+        frozenset(
+            [
+                *(
+                    "fig",
+                    "fig-group",
+                    "table-wrap",
+                    "table-wrap-group",
+                    "disp-formula",
+                    "disp-formula-group",
+                    "graphic",
+                ),
+                *("media", "supplementary-material", "tex-math", "annotation", "fn", "fn-group", "label", "ref-list"),
+                *(
+                    "caption",
+                    "object-id",
+                    "preformat",
+                    "code",
+                    "sec-meta",
+                    "inline-graphic",
+                    "inline-supplementary-material",
+                ),
+            ]
+        ),
+        ("xref", "ref-type"),
+    ),
+    "TEI": _Format(
+        "teiHeader/fileDesc/titleStmt/title",
+        "teiHeader/profileDesc/abstract",
+        "text/body",
+        "div",
+        "head",
+        frozenset(["p", "ab", "item", "l", "speaker", "stage"]),
+        frozenset(["figure", "table", "formula", "note", "listBibl", "graphic", "fw", "code", "desc"]),
+        ("ref", "type"),
+    ),
+}
+
+
+class Paper(NamedTuple):
+    """A paper.
+
+    Attributes:
+        title, abstract: without line ends; "" where the file has none.
+        body: the lines of the text, each with its level if it is a heading, from 2 on, and else with 0.
+    """
+
+    title: str
+    abstract: str
+    body: list[tuple[int, str]]
+
+    @property
+    def text(self) -> HeadedText:
+        """The title, the abstract and the text, each below its heading."""
+        abstract = [(_BODY_LEVEL, ABSTRACT), (0, self.abstract)] if self.abstract else []
+        lines = [*([(1, self.title)] if self.title else []), *abstract, *self.body]
+        parts: list[str | int] = []
+        for level, line in lines:
+            parts += [level, f"{line}\n\n"] if level else [f"{line}\n\n"]
+        return HeadedText.of(parts)
+
+
+def read_paper(path: Path) -> Paper:
+    """Read a paper.
+
+    Figures, tables, formulas in lines of their own, notes, references and numbers of citations are left out.
+
+    Args:
+        path: a file of JATS or TEI.
+
+    Raises:
+        UserError: it is no XML, or no paper in one of both formats; or it declares entities, which may be of any size.
+    """
+    name = printable(path)
+    with path.open("rb") as file:
+        root = xml_tree(file, name)
+    found = [root] if root.tag in _FORMATS else list(root.iter(*_FORMATS))
+    if len(found) != 1:
+        raise UserError(f"{name} must be one paper in JATS or TEI, but its root is <{root.tag}>.")
+    paper, form = found[0], _FORMATS[found[0].tag]
+    abstract = next((each for each in paper.findall(form.abstract) if each.get("abstract-type") is None), None)
+    title, summary, body = (_lines(each, form) for each in (paper.find(form.title), abstract, paper.find(form.body)))
+    return Paper(_joined(title), _joined(summary), body)
+
+
+def _joined(lines: list[tuple[int, str]]) -> str:
+    return " ".join(text for level, text in lines if not level)
+
+
+def _lines(element: etree._Element | None, form: _Format) -> list[tuple[int, str]]:
+    """Return the lines of an element, each with its level if it is a heading, and else with 0."""
+    reader = _Reader(form)
+    if element is not None:
+        reader.read(element, _BODY_LEVEL)
+        reader.end()
+    return reader.lines
+
+
+class _Reader:
+    """Collects lines in one walk over the elements; the parser bounds how deep these stand inside one another.
+
+    Attributes:
+        lines: as `_lines` returns them.
+    """
+
+    def __init__(self, form: _Format) -> None:
+        self.lines: list[tuple[int, str]] = []
+        self._form = form
+        self._begun: list[str] = []
+
+    def read(self, element: etree._Element, level: int) -> None:
+        form = self._form
+        self._begun.append(element.text or "")
+        for child in element:
+            if child.tag is etree.Entity:
+                # The DTD that says what it is was not read; the usual names are those of HTML.
+                self._begun.append(html.unescape(child.text))
+            elif child.tag == form.heading:
+                if element.tag == form.section:
+                    self.end()
+                    self.read(child, level)
+                    # GROBID numbers sections that do not stand inside one another.
+                    self.end(max(level, _BODY_LEVEL + child.get("n", "").strip(".").count(".")))
+            elif self._is_number(child):
+                self._begun.append(_CITED)
+            elif child.tag not in form.skipped:
+                is_line = child.tag == form.section or child.tag in form.blocks
+                if is_line:
+                    self.end()
+                self.read(child, level + (child.tag == element.tag == form.section))
+                if is_line:
+                    self.end()
+            self._begun.append(child.tail or "")
+
+    def end(self, level: int = 0) -> None:
+        """End a line, which is a heading of this level, or of none."""
+        if text := _CITATIONS.sub("", " ".join("".join(self._begun).split())):
+            self.lines.append((level, text))
+        self._begun = []
+
+    def _is_number(self, element: etree._Element) -> bool:
+        """Return whether an element only cites, by numbers."""
+        tag, kind = self._form.citation
+        cites = any(each.get(kind) == "bibr" for each in element.iter(tag))
+        return cites and _NUMBERS.fullmatch("".join(element.itertext())) is not None

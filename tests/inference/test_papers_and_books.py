@@ -1,0 +1,152 @@
+"""Papers in JATS and TEI, and books in EPUB, are read with their headings and without what is not their text."""
+
+import io
+import zipfile
+from pathlib import Path
+
+import pytest
+from tables import for_each
+
+from pyramidions.base.errors import UserError
+from pyramidions.documents.file_formats import file_text
+from pyramidions.documents.paper_xml import read_paper
+from pyramidions.text.headings import HeadedText
+
+JATS = """<?xml version="1.0" encoding="ISO-8859-1"?>
+<!DOCTYPE article PUBLIC "-//NLM//DTD JATS 1.1//EN" "JATS-archivearticle1.dtd">
+<article xmlns:mml="http://www.w3.org/1998/Math/MathML">
+<front><article-meta><title-group>
+<article-title>On <italic>Apis</italic><fn><p>A note.</p></fn></article-title></title-group>
+<abstract abstract-type="graphical"><p>A picture.</p></abstract>
+<abstract><title>Abstract</title><sec><title>Aim</title><p>We count&nbsp;bees.</p></sec><sec><title>Result</title>
+<p>There are ten.</p></sec></abstract></article-meta></front>
+<body><p>Bees fly<sup><xref ref-type="bibr">1</xref>,<xref ref-type="bibr">2</xref></sup>.</p>
+<sec><label>1</label><title>Méthods</title>
+<p>They were counted [<xref ref-type="bibr">3</xref>&#8211;<xref ref-type="bibr">5</xref>] twice, as
+<xref ref-type="bibr">Bee et al. (1999)</xref> did (see <xref ref-type="fig">Figure 1</xref>); CO<sub>2</sub> fell
+<xref ref-type="bibr">[6]</xref>, <xref ref-type="bibr">[7]</xref>.
+Thus <disp-formula>x = 1</disp-formula>holds.<!-- no -->
+<fig><label>Figure 1</label><caption><p>A bee.</p></caption></fig></p>
+<sec><title>Rulers</title><list><list-item><p>of wood</p></list-item><list-item><p>of steel</p></list-item></list>
+<table-wrap><table><tr><td>9</td></tr></table></table-wrap></sec></sec></body>
+<back><ref-list><title>References</title><ref>Bee 1999</ref></ref-list></back></article>"""
+
+TEI = """<TEI xmlns="http://www.tei-c.org/ns/1.0">
+<teiHeader><fileDesc><titleStmt><title level="a">On bees</title></titleStmt></fileDesc>
+<profileDesc><abstract><div><p>We count.</p></div></abstract></profileDesc></teiHeader>
+<text><body><div><head n="1">Methods</head><p>They fly <ref type="bibr">[1, 2]</ref>.</p></div>
+<div><head n="1.1">Rulers</head><p>Of wood <formula>y</formula><note place="foot">No.</note>only.</p></div>
+<div><p>Without a heading.</p></div><figure><head>Figure 1</head><figDesc>A bee.</figDesc></figure></body>
+<back><div><head>Thanks</head></div></back></text></TEI>"""
+
+
+def lines_of(path: Path) -> list[str]:
+    text = file_text(path)
+    assert isinstance(text, HeadedText)
+    return [line for line in text.as_markdown.splitlines() if line]
+
+
+def test_a_paper_in_jats_is_its_title_its_abstract_and_its_sections(tmp_path: Path) -> None:
+    path = tmp_path / "a.nxml"
+    path.write_bytes(JATS.encode("latin-1"))
+    assert lines_of(path) == [
+        *("# On Apis", "## Abstract", "We count bees. There are ten.", "Bees fly.", "## Méthods"),
+        "They were counted twice, as Bee et al. (1999) did (see Figure 1); CO2 fell. Thus holds.",
+        *("### Rulers", "of wood", "of steel"),
+    ]
+    paper = read_paper(path)
+    assert (paper.title, paper.abstract) == ("On Apis", "We count bees. There are ten.")
+    assert paper.body[1] == (2, "Méthods")
+
+
+def test_sections_that_grobid_numbers_have_the_levels_of_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text(TEI)
+    sections = ["## Methods", "They fly.", "### Rulers", "Of wood only.", "Without a heading."]
+    assert lines_of(path) == ["# On bees", "## Abstract", "We count.", *sections]
+
+
+PLAIN = "<article><body><p>{}</p></body></article>"
+BOMB = '<!DOCTYPE article [<!ENTITY a "bees"><!ENTITY b "&a;&a;">]>' + PLAIN.format("&b;")
+OUTSIDE = '<!DOCTYPE article [<!ENTITY a SYSTEM "file:///etc/passwd">]>' + PLAIN.format("&a;")
+
+
+@for_each(
+    ("content", "sentence"),
+    [
+        (BOMB, "must declare no entities, which may be of any size."),
+        (OUTSIDE, "must declare no entities, which may be of any size."),
+        ("<article><body>", "must be XML, but is not ("),
+        ("", "must be XML, but is not ("),
+        ("<a>" * 300 + "</a>" * 300, "must be XML, but is not ("),
+        ("<project/>", "must be one paper in JATS or TEI, but its root is <project>."),
+        (f"<all>{PLAIN}{PLAIN}</all>", "must be one paper in JATS or TEI, but its root is <all>."),
+    ],
+)
+def test_what_is_no_paper_is_refused_in_one_sentence(content: str, sentence: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text(content)
+    with pytest.raises(UserError) as refused:
+        file_text(path)
+    assert str(refused.value).startswith(f"{path} {sentence}") and "\n" not in str(refused.value)
+
+
+PACKAGE = """<package xmlns="http://www.idpf.org/2007/opf"><manifest>
+<item id="b" href="text/b%20c.xhtml" media-type="application/xhtml+xml"/>
+<item id="a" href="text/a.xhtml" media-type="application/xhtml+xml"/>
+<item id="toc" href="toc.xhtml" media-type="application/xhtml+xml" properties="nav"/>
+<item id="cover" href="cover.jpg" media-type="image/jpeg"/></manifest>
+<spine><itemref idref="toc"/><itemref idref="cover"/><itemref idref="a"/><itemref idref="b"/></spine></package>"""
+CONTAINER = '<container><rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>'
+PAGES = {
+    "META-INF/container.xml": CONTAINER,
+    "OEBPS/book.opf": PACKAGE,
+    "OEBPS/toc.xhtml": "<html><body><h1>Contents</h1></body></html>",
+    "OEBPS/text/a.xhtml": "<html><body><h1>Loomings</h1><p>Call me Ishmael.</p></body></html>",
+    "OEBPS/text/b c.xhtml": "<html><body><h2>The Carpet-Bag</h2><p>I stuffed a shirt.</p></body></html>",
+}
+ENCRYPTED = '<encryption><EncryptedData><CipherReference URI="OEBPS/text/a.xhtml"/></EncryptedData></encryption>'
+
+
+def epub(**changes: str | None) -> bytes:
+    """Return a book with other or further files, and without those that are None."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, page in {**PAGES, **changes}.items():
+            if page is not None:
+                archive.writestr(name, page)
+    return content.getvalue()
+
+
+def test_a_book_is_its_pages_in_the_order_of_its_spine_without_contents(tmp_path: Path) -> None:
+    path = tmp_path / "a.epub"
+    path.write_bytes(epub(**{"META-INF/encryption.xml": ENCRYPTED.replace("text/a.xhtml", "font.otf")}))
+    found = [line.strip() for line in lines_of(path) if line.strip()]
+    assert found == ["# Loomings", "Call me Ishmael.", "## The Carpet-Bag", "I stuffed a shirt."]
+
+
+def test_a_page_may_be_in_utf_16(tmp_path: Path) -> None:
+    path, content = tmp_path / "a.epub", io.BytesIO(epub(**{"OEBPS/text/a.xhtml": None}))
+    with zipfile.ZipFile(content, "a") as archive:
+        archive.writestr("OEBPS/text/a.xhtml", "<p>Straße.</p>".encode("utf-16"))
+    path.write_bytes(content.getvalue())
+    assert file_text(path).split()[0] == "Straße."
+
+
+@for_each(
+    ("content", "sentence"),
+    [
+        (b"PK no book", "cannot be read as .epub ("),
+        (epub(**{"META-INF/container.xml": None}), "cannot be read as .epub ("),
+        (epub(**{"OEBPS/text/a.xhtml": None}), "cannot be read as .epub ("),
+        (epub(**{"META-INF/encryption.xml": ENCRYPTED}), "must not be encrypted, but its page OEBPS/text/a.xhtml is."),
+        (epub(**{"OEBPS/book.opf": "<package/>"}), "must hold pages, but holds none."),
+        (epub(**{"OEBPS/text/a.xhtml": " " * 2**25}), "must unpack to at most 17 MiB, for its size, but has 32."),
+    ],
+)
+def test_what_is_no_readable_book_is_refused_in_one_sentence(content: bytes, sentence: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.epub"
+    path.write_bytes(content)
+    with pytest.raises(UserError) as refused:
+        file_text(path)
+    assert str(refused.value).startswith(f"{path} {sentence}") and "\n" not in str(refused.value)
