@@ -88,6 +88,8 @@ def check_output(
     """
     if path is None:
         return
+    if str(path) == "-":
+        raise UserError(f"{option} must be the name of a file, but is -.")
     if path.is_dir():
         raise UserError(f"{option} must be a file, but {path} is a folder.")
     if not path.absolute().parent.is_dir():
