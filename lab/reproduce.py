@@ -156,7 +156,7 @@ def reproduce(
         catalogue = [row.model_copy(update={"starts_from": ""}) for row in catalogue]
     names = [name.strip() for given in rows for name in given.split(",")]
     jobs = jobs_for(catalogue, tables, names, chosen.seeds if seeds is None else seeds) if tables else []
-    given = {"--nodes": nodes > 1, "--documents-per-gpu": batch_size is not None}
+    given = {"--nodes": nodes > 1, "--batch-size": batch_size is not None}
     if any(job.row.is_of_characters for job in jobs) and (option := next(filter(given.get, given), None)):
         raise UserError(f"{option} is an option of tables of documents, but {targets[0]} has language models.")
     machines = Machines(_gpus(gpus, scale, elsewhere=slurm or dry_run), nodes, batch_size)

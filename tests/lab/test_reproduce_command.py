@@ -78,8 +78,8 @@ def test_tiny_runs_on_the_cpu_with_the_sample(run: Any) -> None:
     [
         (["table2", "--rows", "99"], "--rows must be of 1, 2, 3"),
         (
-            ["dynamic_pooling_figure3", "--documents-per-gpu", "4"],
-            "--documents-per-gpu is an option of tables of documents, but dynamic_pooling_figure3 has language models.",
+            ["dynamic_pooling_figure3", "--batch-size", "4"],
+            "--batch-size is an option of tables of documents, but dynamic_pooling_figure3 has language models.",
         ),
         (["figure5", "--rows", "1"], "--rows applies only to tables and figure4, not to figure5."),
         (["table2", "--configs", "nowhere"], "--configs must be the folder that holds paper.csv, but is "),
