@@ -22,6 +22,7 @@ from pyramidions.base.optional import what_brings
 # Command -> module and name; a command imports its dependencies when it runs.
 _COMMANDS = {
     "average": "pyramidions.cli.average:average",
+    "check": "pyramidions.cli.check:check",
     "cost": "pyramidions.cli.cost:cost",
     "export": "pyramidions.cli.export:export",
     "extract": "pyramidions.cli.extract:extract",

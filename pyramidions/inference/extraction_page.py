@@ -2,11 +2,12 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pyramidions.base.arguments import CountOrZero, checked
 from pyramidions.extract.extraction import Extraction
 from pyramidions.pages.page import MOST, Document, DocumentPage, Kind, Table
+from pyramidions.text.outline import blocks
 
 #: most sentences of a document on a page that browsers draw at once
 MOST_SENTENCES = 2**16
@@ -84,7 +85,7 @@ def _document(name: str, extraction: Extraction, reference: str | None, method: 
     # Equal scores have one rank.
     order = sorted(-score for score in scores if score is not None)
     ranks = [None if score is None else bisect_left(order, -score) + 1 for score in scores]
-    blocks = list(_blocks(extraction))
+    placed = list(blocks(extraction.outline, _BLOCK))
     words, all_words = (sum(len(each.text.split()) for each in found) for found in (extraction.sentences, sentences))
     share = f" ({words / all_words:.1%})" if all_words else ""
     noun, of_words = ("sentence" if len(sentences) == 1 else "sentences"), ("word" if all_words == 1 else "words")
@@ -93,13 +94,13 @@ def _document(name: str, extraction: Extraction, reference: str | None, method: 
         "about": f"{method} chose {len(chosen):,} of {len(sentences):,} {noun}: {words:,} of {all_words:,} {of_words}"
         f"{share}.",
         "segments": [f" {sentence.text}" for sentence in sentences],
-        "blocks": blocks,
+        "blocks": placed,
         "shades": [[_shade(rank, len(scores)) for rank in ranks]],
         "scores": scores,
         "ranks": ranks,
         "items": [{"text": each.text, "links": [{"to": [each.position]}]} for each in extraction.sentences],
         "reference": reference,
-        "table": _sections(blocks, ranks, chosen),
+        "table": _sections(placed, ranks, chosen),
     }
 
 
@@ -107,31 +108,6 @@ def _shade(rank: int | None, sentences: int) -> int:
     if rank is None:
         return 0
     return next((shade for share, shade in _BANDS if (rank - 1) / sentences < share), 0)
-
-
-def _blocks(extraction: Extraction) -> Iterator[tuple[str, int, str]]:
-    """Yield headings of sections and of what is inside them, and paragraphs with the number of their first sentence."""
-    headings = extraction.outline.headings
-    sentence, begun, size = 0, -1, _BLOCK
-    for unit in extraction.outline.units:
-        opens_section = unit.section != begun and unit.text == headings[unit.section]
-        for section in range(begun + 1, unit.section + 1):
-            yield "h2", sentence, headings[section]
-            size = _BLOCK
-        begun = unit.section
-        if unit.is_heading:
-            if not opens_section:
-                yield "h3", sentence, unit.text
-            size = _BLOCK
-            continue
-        if size == _BLOCK:
-            yield "p", sentence, f"{sentence + 1:,}"
-            size = 0
-        size += 1
-        sentence += 1
-    # Sections without any text.
-    for heading in headings[begun + 1 :]:
-        yield "h2", sentence, heading
 
 
 def _sections(blocks: list[tuple[str, int, str]], ranks: list[int | None], chosen: list[int]) -> Table:

@@ -121,7 +121,7 @@ function open(number) {
   document.body.classList.toggle("predicted", Boolean(data.predicted));
   document.body.classList.toggle("entropic", Boolean(data.bits));
   [picked, pinned, shown, stop, other] = [null, null, null, 0, null];
-  numbers = new Map(isAbout.sentences ? data.items.map(({links: [{to: [i]}]}, k) => [i, k]) : []);
+  numbers = new Map(isAbout.sentences ? data.items.flatMap(({links: [link]}, k) => (link?.to ?? []).map(i => [i, k])) : []);
   document.title = byId("title").textContent = data.name;
   byId("query").textContent = data.query && `Query: ${data.query}`;
   byId("about").textContent = data.about;
@@ -382,8 +382,8 @@ function describe(i) {
   }
   const heading = data.blocks.findLast(([tag, from]) => tag === "h2" && from <= i)?.[2], number = numbers.get(i);
   const where = `Sentence ${count(i + 1)} of ${count(data.segments.length)}${heading ? `, in ${quoted(heading)}` : ""}`;
-  const scored = data.ranks[i] === null ? "no score, never chosen" : `score ${rounded(data.scores[i])}, rank ${count(data.ranks[i])}`;
-  return `${where}: ${scored}.${number === undefined ? "" : ` Chosen: ${number + 1} of ${data.items.length} in the summary.`}`;
+  const scored = !data.ranks ? "" : data.ranks[i] === null ? ": no score, never chosen" : `: score ${rounded(data.scores[i])}, rank ${count(data.ranks[i])}`;
+  return `${where}${scored}.${number === undefined ? "" : ` ${kind.chosen ?? "Chosen"}: ${number + 1} of ${data.items.length} in the summary.`}`;
 }
 const rounded = score => (score + 0).toLocaleString("en-US", {maximumSignificantDigits: Math.abs(score) < 1000 ? 3 : 6});
 

@@ -35,6 +35,7 @@ class Kind(TypedDict):
     #: a shade from 0 to 1 or the name of a mark, and what it means; and when that is shown, if not always: "alone" or
     #: "compared", "predicted" or "unpredicted", "entropic" with entropies, "global" where there are such tokens, "wide"
     legend: list[tuple[float | str, str] | tuple[float | str, str, str]]
+    chosen: NotRequired[str]  #: what a marked sentence is to the summary, if not "Chosen"
     table: NotRequired[str]  #: its heading
     caption: NotRequired[str]  #: of the chart
     how: NotRequired[str]  #: what else there is to know

@@ -2,6 +2,7 @@
 
 from pyramidions.scoring import metrics as _metrics  # noqa: F401  registers them
 from pyramidions.scoring.metric import METRICS, Example, Figure, Metric, MetricOptions
+from pyramidions.scoring.summary_check import CheckedSentence, CheckedSummary, check_summary
 
 #: The figures of all metrics by their names: whatever shows, stores or chooses by a metric takes them from here.
 FIGURES: dict[str, Figure] = {
@@ -14,4 +15,15 @@ def metric_of(figure: str) -> str:
     return next(name for name in METRICS.names if figure in METRICS[name].figures)
 
 
-__all__ = ["FIGURES", "METRICS", "Example", "Figure", "Metric", "MetricOptions", "metric_of"]
+__all__ = [
+    "FIGURES",
+    "METRICS",
+    "CheckedSentence",
+    "CheckedSummary",
+    "Example",
+    "Figure",
+    "Metric",
+    "MetricOptions",
+    "check_summary",
+    "metric_of",
+]

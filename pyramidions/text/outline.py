@@ -167,6 +167,39 @@ def outline(text: str | Lines, on_read: Callable[[int], object] = lambda _: None
     return Outline(units, tuple(headings))
 
 
+def blocks(outline: Outline, most: int) -> Iterator[tuple[str, int, str]]:
+    """Yield headings of sections (h2) and of what is inside them (h3), and paragraphs (p), for a page.
+
+    Args:
+        outline: of a document.
+        most: sentences of a paragraph.
+
+    Yields:
+        The tag; the first sentence, from 0; and the heading, or the number of that sentence.
+    """
+    headings = outline.headings
+    sentence, begun, size = 0, -1, most
+    for unit in outline.units:
+        opens_section = unit.section != begun and unit.text == headings[unit.section]
+        for section in range(begun + 1, unit.section + 1):
+            yield "h2", sentence, headings[section]
+            size = most
+        begun = unit.section
+        if unit.is_heading:
+            if not opens_section:
+                yield "h3", sentence, unit.text
+            size = most
+            continue
+        if size == most:
+            yield "p", sentence, f"{sentence + 1:,}"
+            size = 0
+        size += 1
+        sentence += 1
+    # Sections without any text.
+    for heading in headings[begun + 1 :]:
+        yield "h2", sentence, heading
+
+
 def unspaced_sentences(text: str) -> list[str]:
     """Split a text where sentences end without a space behind them, as in Chinese and Japanese."""
     return [sentence for part in _UNSPACED_END.split(text) if (sentence := part.strip())]

@@ -1,0 +1,155 @@
+"""`pyramidions check`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pyramidions.base.errors import UserError
+from pyramidions.cli.outputs import PATH, check_output, check_page, write_json
+
+if TYPE_CHECKING:
+    from pyramidions.documents.source import InputText
+    from pyramidions.scoring.metric import Entails
+    from pyramidions.scoring.summary_check import CheckedSentence, CheckedSummary
+
+
+@click.command(short_help="Look for each sentence of a summary in its document.")
+@click.argument("summary", type=PATH)
+@click.argument("document", type=PATH)
+@click.option(
+    "--entailment",
+    metavar="MODEL",
+    help="Tell as well how likely a sentence of the document entails, and contradicts, each of the summary: by a "
+    "classifier of the transformers format, a folder or OWNER/NAME on the hub.",
+)
+@click.option("--device", help="Device of the classifier, such as cpu or cuda:1.  [default: a GPU if there is one]")
+@click.option("--language", default="en", help="Of the summary, an ISO 639-1 code.  [default: en]", show_default=False)
+@click.option("--json", "out", type=PATH, help="Write all of it to this file.")
+@click.option(
+    "--explain",
+    "page",
+    metavar="PAGE.html",
+    type=PATH,
+    help="Write a page with both texts; a sentence shows its support.",
+)
+def check(
+    summary: Path,
+    document: Path,
+    entailment: str | None,
+    device: str | None,
+    language: str,
+    out: Path | None,
+    page: Path | None,
+) -> None:
+    """Look for each sentence of a summary in its document, whoever wrote it: a person or any model.
+
+    SUMMARY and DOCUMENT are files as `extract` reads them; - is standard input. Told are the sentences of the document
+    that share most pairs of words with a sentence of the summary, and its numbers and names that the document does not
+    hold. A sentence with less than a quarter of its pairs is without support, which is no proof of an error; nor is
+    support a proof of truth.
+
+    \b
+    Example:
+      pyramidions check summary.txt paper.pdf
+      pyramidions check answer.md report.html --entailment OWNER/NAME --explain page.html
+    """
+    from pyramidions.cli.naming import naming_options
+    from pyramidions.files.progress import progress_bar
+    from pyramidions.scoring.summary_check import check_summary
+
+    inputs = [each for each in (summary, document) if str(each) != "-"]
+    if not inputs:
+        raise UserError("Of SUMMARY and DOCUMENT, one must be a file, but both are -.")
+    check_output("--json", out, "an older file of checks", inputs)
+    check_page("--explain", page, inputs, [out] if out else [])
+    texts = _read(summary), _read(document)
+    with naming_options("language", "device"):
+        classifier = None if entailment is None else _classifier(entailment, device)
+        total = len(texts[0].text.split())
+        with progress_bar("checking", total, "words") as bar:
+            found = check_summary(
+                texts[0].text, texts[1].text, language, classifier, lambda text: bar.update(len(text.split()))
+            )
+    if not found.sentences:
+        raise UserError(f"{texts[0].origin.name} must hold a sentence, but holds none.")
+    for number, sentence in enumerate(found.sentences, 1):
+        click.echo("\n".join(_told(number, sentence, found)))
+    click.echo(_summed(found))
+    write_json(out, {"checked": summary.name, "document": document.name, "sentences": _values(found)})
+    if page is not None:
+        from pyramidions.files.atomic import write_file
+        from pyramidions.scoring.check_page import check_page as page_of
+
+        write_file(page, page_of(found, texts[1].origin.name, entailment).encode())
+
+
+def _read(path: Path) -> "InputText":
+    from pyramidions.documents.source import Fields, read_files
+
+    def stop(error: UserError) -> None:
+        raise error
+
+    found = list(read_files([path], Fields(sections=True), stop))
+    if len(found) != 1:
+        raise UserError(f"{path} must hold one text, but holds {len(found):,}.")
+    return found[0]
+
+
+def _classifier(model: str, device: str | None) -> "Entails":
+    from pyramidions.base.device import found_device
+    from pyramidions.scoring.encoders.readers import EntailmentClassifier
+
+    return EntailmentClassifier.of(model, str(found_device(device)))
+
+
+def _told(number: int, sentence: "CheckedSentence", found: "CheckedSummary") -> list[str]:
+    """Return the lines on a sentence."""
+    support, verdict = sentence.support, sentence.verdict
+    how = "too short to tell" if support is None else f"{support.recall:.0%}"
+    if sentence.is_supported is False:
+        how += ", without support"
+    lines = [f"{number}. [{how}] {sentence.text}"]
+    if sentence.missing:
+        lines.append(f"   not in the document: {', '.join(sentence.missing)}")
+    if verdict is not None:
+        lines.append(f"   entailed {verdict.entailment:.0%}, contradicted {verdict.contradiction:.0%}")
+    if support is not None and support.sentences:
+        unit = found.document.sentences[support.sentences[0]]
+        heading = found.document.headings[unit.section]
+        lines.append(f"   > {unit.text}" + (f" ({heading})" if heading else ""))
+    return lines
+
+
+def _summed(found: "CheckedSummary") -> str:
+    from pyramidions.files.progress import counted
+
+    known = [sentence for sentence in found.sentences if sentence.is_supported is not None]
+    supported = sum(bool(sentence.is_supported) for sentence in known)
+    missing = sum(len(sentence.missing) for sentence in found.sentences)
+    told = f"{supported} of {counted(len(known), 'sentence')} {'has' if supported == 1 else 'have'} support"
+    are = "number or name is" if missing == 1 else "numbers or names are"
+    return f"{told}; {missing:,} {are} not in the document."
+
+
+def _values(found: "CheckedSummary") -> list[dict[str, Any]]:
+    def place(position: int) -> dict[str, Any]:
+        unit = found.document.sentences[position]
+        return {"sentence": unit.text, "position": position, "section": found.document.headings[unit.section]}
+
+    values = []
+    for sentence in found.sentences:
+        support, verdict = sentence.support, sentence.verdict
+        shares = () if support is None else zip(support.sentences, support.shares, strict=True)
+        value: dict[str, Any] = {
+            "sentence": sentence.text,
+            "supported": sentence.is_supported,
+            "recall": None if support is None else round(support.recall, 4),
+            "by_words": [{**place(position), "share": round(share, 4)} for position, share in shares],
+            "missing": list(sentence.missing),
+        }
+        if verdict is not None:
+            value["entailment"] = {"probability": round(verdict.entailment, 4), **place(verdict.entails)}
+            value["contradiction"] = {"probability": round(verdict.contradiction, 4), **place(verdict.contradicts)}
+        values.append(value)
+    return values

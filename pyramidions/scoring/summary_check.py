@@ -1,0 +1,131 @@
+"""Checks a summary by anybody against its document, sentence by sentence."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from pyramidions.scoring.metric import Entails
+from pyramidions.text.headings import Lines
+from pyramidions.text.language import Language
+from pyramidions.text.normalization import normalize
+from pyramidions.text.outline import Outline, outline
+from pyramidions.text.support import Support, SupportIndex
+from pyramidions.text.words import word_places
+
+# A number with its separators: 1,000 and 2,000 have nothing in common.
+_NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+
+
+class Verdict(NamedTuple):
+    """What a classifier says of a sentence, given each sentence of the document.
+
+    Attributes:
+        entailment, contradiction: the highest probabilities.
+        entails, contradicts: the sentences of the document that they are of, by position.
+    """
+
+    entailment: float
+    contradiction: float
+    entails: int
+    contradicts: int
+
+
+class CheckedSentence(NamedTuple):
+    """A sentence of a summary.
+
+    Attributes:
+        text: on one line.
+        support: the sentences of the document that share most of its pairs of words; None for a sentence of one word.
+        missing: its numbers and its names that the document does not hold. A name is a word with a capital, but the
+            first of the sentence; in German, whose nouns have one, a word with a capital behind its first letter.
+        verdict: of the classifier; None without one.
+    """
+
+    text: str
+    support: Support | None
+    missing: tuple[str, ...]
+    verdict: Verdict | None
+
+    @property
+    def is_supported(self) -> bool | None:
+        """Whether that is enough (`pyramidions.text.support`); None for a sentence of one word."""
+        return None if self.support is None else self.support.is_enough
+
+
+class CheckedSummary(NamedTuple):
+    """A summary beside its document.
+
+    Attributes:
+        document: in sentences.
+        sentences: of the summary.
+    """
+
+    document: Outline
+    sentences: tuple[CheckedSentence, ...]
+
+
+def check_summary(
+    summary: str,
+    document: str | Lines,
+    language: str = "en",
+    entails: Entails | None = None,
+    on_progress: Callable[[str], object] = lambda _: None,
+) -> CheckedSummary:
+    """Look for each sentence of a summary in the document.
+
+    Args:
+        summary: any text.
+        document: likewise, or what gives its lines; headings are found as in `extract`.
+        language: of the summary, an ISO 639-1 code; decides where its sentences end, and what a name is.
+        entails: a classifier, or None.
+        on_progress: called with each sentence.
+
+    Raises:
+        UserError: an unknown language.
+    """
+    sentences_of, cut = Language(language).sentences, outline(document)
+    texts = list(cut.texts)
+    units = [unit.text for unit in cut.units]
+    index = SupportIndex([_words(text) for text in texts])
+    # Names may stand in headings alone.
+    words = {word for text in units for word in _words(text)}
+    numbers = {_plain(number) for text in units for number in _numbers(text)}
+    found = []
+    for text in sentences_of(summary):
+        missing = tuple(dict.fromkeys(_missing(text, words, numbers, language == "de")))
+        verdict = None if entails is None or not texts else _verdict(entails, texts, text)
+        found.append(CheckedSentence(text, index.support(_words(text)), missing, verdict))
+        on_progress(text)
+    return CheckedSummary(cut, tuple(found))
+
+
+def _words(text: str) -> list[str]:
+    return [word for word, _, _ in word_places(normalize(text))]
+
+
+def _numbers(text: str) -> list[str]:
+    return _NUMBER.findall(normalize(text))
+
+
+def _plain(number: str) -> str:
+    """Return a number without the commas of thousands."""
+    return number.replace(",", "") if _THOUSANDS.fullmatch(number) else number
+
+
+def _missing(text: str, words: set[str], numbers: set[str], capital_nouns: bool) -> Iterator[str]:
+    """Yield the numbers and the names of a sentence that are not among those of the document, in any order."""
+    yield from (number for number in _numbers(text) if _plain(number) not in numbers)
+    for place, (word, begin, end) in enumerate(word_places(text)):
+        written = text[begin:end]
+        # The first word of a sentence has a capital, whatever it is.
+        tells = place > 0 and not capital_nouns
+        is_name = written[1:] != written[1:].lower() or (tells and written[:1].isupper())
+        if is_name and word not in words and not word.isdigit():
+            yield written
+
+
+def _verdict(entails: Entails, premises: list[str], claim: str) -> Verdict:
+    probabilities = entails.judged(premises, claim).probabilities
+    best = probabilities.argmax(axis=0).tolist()
+    return Verdict(*probabilities.max(axis=0).tolist(), *best)

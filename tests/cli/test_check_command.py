@@ -1,0 +1,79 @@
+"""`pyramidions check`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from browser import Opener
+from click.testing import CliRunner, Result
+
+from pyramidions.cli.check import check
+
+Run = Callable[..., Result]
+Fail = Callable[..., str]
+PAPER = "# Bees\n\n## Methods\n\nWe counted bees in Rome. They were fed.\n\n## Results\n\nAll bees fly fast.\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    summary, paper = tmp_path / "summary.txt", tmp_path / "paper.md"
+    summary.write_text("All bees fly far. In 2031 Obama paid. Yes.")
+    paper.write_text(PAPER)
+    return summary, paper
+
+
+def test_each_sentence_is_told_with_its_support_and_what_is_missing(run: Run, files: tuple[Path, Path]) -> None:
+    done = run("check", *files)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines() == [
+        "1. [67%] All bees fly far.",
+        "   > All bees fly fast. (Results)",
+        "2. [0%, without support] In 2031 Obama paid.",
+        "   not in the document: 2031, Obama",
+        "3. [too short to tell] Yes.",
+        "1 of 2 sentences has support; 2 numbers or names are not in the document.",
+    ]
+
+
+def test_all_of_it_is_in_a_file_that_a_second_run_replaces(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "check.json"
+    for _ in range(2):
+        assert run("check", *files, "--json", out).exit_code == 0
+    written = json.loads(out.read_text())
+    assert (written["checked"], written["document"]) == ("summary.txt", "paper.md")
+    first, second, third = written["sentences"]
+    source = {"sentence": "All bees fly fast.", "position": 2, "section": "Results", "share": 0.6667}
+    assert first["by_words"] == [source] and first["supported"] is True and "entailment" not in first
+    assert (second["missing"], second["recall"], third["recall"]) == (["2031", "Obama"], 0.0, None)
+
+
+def test_a_summary_may_come_from_standard_input(files: tuple[Path, Path]) -> None:
+    done = CliRunner().invoke(check, ["-", str(files[1])], input="All bees fly fast.")
+    assert done.stdout.splitlines()[0] == "1. [100%] All bees fly fast."
+
+
+def test_a_page_shows_what_supports_a_sentence(
+    run: Run, files: tuple[Path, Path], tmp_path: Path, opened: Opener
+) -> None:
+    page_file = tmp_path / "page.html"
+    assert run("check", *files, "--explain", page_file).exit_code == 0
+    page = opened(page_file.read_text())
+    notes = [note.text for note in page.all("#items .beside")]
+    assert notes == ["67%", "0%; not in the document: 2031, Obama", "too short to tell"]
+    page.all("#items button")[0].click()
+    assert page.status() == "Sentence 3 of 3, in “Results”. Supports: 1 of 3 in the summary."
+    page.all("#items button")[1].click()
+    assert not page.all("#document .picked")
+    assert [each.text for each in page.all("#sentences .badge")] == ["without support"]
+
+
+def test_wrong_inputs_are_one_sentence(fail: Fail, files: tuple[Path, Path], tmp_path: Path) -> None:
+    empty = tmp_path / "empty.txt"
+    empty.write_text(" \n")
+    assert fail("check", "-", "-") == "Of SUMMARY and DOCUMENT, one must be a file, but both are -."
+    assert fail("check", empty, files[1]) == f"{empty} holds no text."
+    assert fail("check", files[0], tmp_path / "none.txt") == f"{tmp_path / 'none.txt'}: No such file or directory."
+    assert fail("check", *files, "--language", "xx").startswith("--language must be one of ")
+    assert fail("check", *files, "--json", files[1]) == f"--json must not replace one of the inputs, but is {files[1]}."
+    assert fail("check", *files, "--explain", "page.txt") == "--explain must end in .html, but is page.txt."

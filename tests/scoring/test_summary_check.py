@@ -1,0 +1,82 @@
+"""Sentences of a summary beside what supports them in the document, and what the document does not hold."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from tables import for_each
+
+from pyramidions.base.errors import UserError
+from pyramidions.scoring import check_summary
+from pyramidions.scoring.metric import Judged
+from pyramidions.scoring.summary_check import Verdict
+from pyramidions.text.headings import HeadedText
+
+DOCUMENT = HeadedText.of(
+    [
+        1,
+        "On Apis\n\n",
+        2,
+        "Methods\n\n",
+        "We counted 1,000 bees in Rome. ",
+        "They were fed.\n\n",
+        2,
+        "Results\n\n",
+        "All bees fly fast.",
+    ]
+)
+
+
+def test_a_sentence_has_the_share_of_its_pairs_that_three_sentences_of_the_document_hold() -> None:
+    checked = check_summary("All bees fly far. We counted 1,000 bees. Wax melts. Yes.", DOCUMENT)
+    fly, counted, wax, yes = checked.sentences
+    # all bees, bees fly; fly far is missing.
+    assert fly.support is not None and fly.support.recall == pytest.approx(2 / 3)
+    assert [checked.document.texts[place] for place in fly.support.sentences] == ["All bees fly fast."]
+    assert [each.is_supported for each in checked.sentences] == [True, True, False, None]
+    assert counted.support is not None and counted.support.recall == 1 and yes.support is None
+    assert wax.support is not None and wax.support.sentences == () and wax.missing == ()
+
+
+@for_each(
+    ("sentence", "language", "missing"),
+    [
+        ("We counted 1000 bees in Rome.", "en", ()),
+        ("We counted 2,000 bees on 3 May.", "en", ("2,000", "3", "May")),
+        ("Bees of Rome met Apis and Apis.", "en", ()),  # a name in a heading alone
+        ("Wasps of Paris met NASA in Paris.", "en", ("Paris", "NASA")),
+        ("In 1,0000 days it rose by 3.5%, 3.5% more.", "en", ("1,0000", "3.5")),
+        ("Die Bienen tragen mRNA.", "de", ("mRNA",)),
+        ("NASA counted.", "en", ("NASA",)),
+    ],
+)
+def test_numbers_and_names_that_the_document_does_not_hold_are_told(
+    sentence: str, language: str, missing: tuple[str, ...]
+) -> None:
+    (checked,) = check_summary(sentence, DOCUMENT, language).sentences
+    assert checked.missing == missing
+
+
+class SaysOfFirstWords:
+    """Entails what begins as the premise does; contradicts by length."""
+
+    is_binary = False
+
+    def signature(self) -> str:
+        return "first words"
+
+    def judged(self, premises: Sequence[str], claim: str) -> Judged:
+        same = [float(premise.split()[0] == claim.split()[0]) for premise in premises]
+        return Judged(np.array([same, [len(premise) / 100 for premise in premises]]).T, 0)
+
+
+def test_a_classifier_tells_what_entails_a_sentence_most_and_what_contradicts_it_most() -> None:
+    (checked,) = check_summary("All rest.", DOCUMENT, entails=SaysOfFirstWords()).sentences
+    assert checked.verdict == Verdict(1.0, pytest.approx(0.3), 2, 0)
+    (alone,) = check_summary("All rest.", "", entails=SaysOfFirstWords()).sentences
+    assert alone.verdict is None and alone.is_supported is False
+
+
+def test_an_unknown_language_is_refused() -> None:
+    with pytest.raises(UserError, match=r"^`language` must be one of .*, but is 'xx'\.$"):
+        check_summary("A word.", "A word.", "xx")
