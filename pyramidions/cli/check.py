@@ -90,6 +90,8 @@ def _read(path: Path) -> "InputText":
     def stop(error: UserError) -> None:
         raise error
 
+    if path.is_dir():
+        raise UserError(f"{path} must be a file, but is a folder.")
     found = list(read_files([path], Fields(sections=True), stop))
     if len(found) != 1:
         raise UserError(f"{path} must hold one text, but holds {len(found):,}.")

@@ -48,13 +48,18 @@ def find_inputs(
     Raises:
         UserError: there is no such input, or options do not fit it.
     """
+    from pyramidions.data.folder import SPLITS
+    from pyramidions.data.papers import open_papers
     from pyramidions.data.readers import Corpus, check_config, find_splits, known_fields
 
     corpus = _known(name, config, release, [each for each, value in fields.items() if value is not None])
     made: dict[str, Callable[..., Corpus]] = {}
     about = None
+    papers = False
     if corpus is None:
-        names = {**(find_splits(name) if name else {}), **files}
+        found = find_splits(name) if name else {}
+        papers = name is not None and not found
+        names = {**found, **files}
         check_config(config, names.values())
     else:
         reading = _reading(corpus, config, release)
@@ -70,6 +75,17 @@ def find_inputs(
     options: dict[str, Any] = {"config": config, "skip_empty": skip_empty, "number_repeated_ids": number_repeated_ids}
     # The order of the options is that of the command line.
     named = known_fields(*(fields[f"{each}_field"] for each in ("source", "target", "id", "query")))
+    if papers:
+        if named is not None:
+            raise UserError("Options that name fields are for records, but INPUT is a folder of papers.")
+        # Notices and corrections have no abstract.
+        options["skip_empty"] = True
+        opened = {split: partial(open_papers, Path(str(name)), split) for split in SPLITS}
+        made |= {
+            split: partial(Corpus, str(name), split, records=opens, **options)
+            for split, opens in opened.items()
+            if opens().size
+        }
     made |= {split: partial(Corpus, each, split, fields=named, **options) for split, each in names.items()}
     return Inputs(made, about)
 

@@ -128,7 +128,8 @@ def prepare(
     of a known corpus are shown before anything is fetched. With --release, its files are read from this machine.
 
     Files end in .jsonl, .jsonl.gz, .jsonl.xz or .parquet. JSON lines in .txt files are read too, and val.* is
-    the valid split, as in the arXiv and PubMed release. The data folder holds the tokenizer, the
+    the valid split, as in the arXiv and PubMed release. INPUT may also be a folder of papers in JATS or TEI (.xml,
+    .nxml), whose abstracts are the summaries; one of 20 is for validation, one for testing. The data folder holds the tokenizer, the
     dictionary, the documents as token ids, the raw summaries, and a manifest with counts and hashes. It
     appears whole or not at all. Run the command again to continue after an interruption; a finished folder is kept.
 
@@ -136,10 +137,10 @@ def prepare(
     sentences of the summary that match it best. With --select, documents become their most important sentences.
     The summaries of the test split never decide about its documents: --divide leaves them whole.
 
-    With --characters, the text becomes a stream of lower-case letters and single spaces for a language model of
-    characters; digits are spelled out. INPUT is a plain text, or a file of records with the field `text` (else
-    --source-field), whose end becomes valid and test; a dataset; or a known text: text8, wiki40b or cc100, read
-    only as far as needed.
+    With --characters, the text becomes a stream of lower-case letters and single spaces, or of bytes, for a language
+    model of characters; digits are spelled out. INPUT is a plain text, or a file of records with the field `text` (else
+    --source-field), whose end becomes valid and test; a dataset; or a known text: text8, enwik8, wiki40b or cc100,
+    read only as far as needed.
 
     \b
     Examples:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import SPLITS
 from pyramidions.data.ids import UniqueIds
+from pyramidions.data.papers import paper_files
 from pyramidions.documents.record_fields import (
     PLAIN,
     SECTION_FIELDS,
@@ -207,6 +208,9 @@ def find_splits(name: str) -> dict[str, str]:
 
     Files are named `train`, `valid` (or `validation`, or `val` as in the release) and `test`.
 
+    Returns:
+        By split; nothing for a folder of papers (`pyramidions.data.papers`).
+
     Raises:
         UserError: a folder has two files for one split or none at all, or the name is that of a file.
     """
@@ -229,5 +233,7 @@ def find_splits(name: str) -> dict[str, str]:
         if files:
             found[split] = files[0]
     if not found and Path(name).is_dir() and not any(path.suffix in _DATASET_ENDINGS for path in Path(name).rglob("*")):
+        if paper_files(Path(name)):
+            return {}
         raise UserError(f"The folder {name} must hold {EXPECTED_FILES}, but holds no such file.")
     return found or dict.fromkeys(SPLITS, name)

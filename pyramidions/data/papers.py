@@ -1,0 +1,70 @@
+"""Papers of a folder as records: the abstract is the summary of the text."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyramidions.data.ids import id_hash
+from pyramidions.documents.paper_xml import Paper, read_paper
+from pyramidions.documents.record_fields import PLAIN, SECTION_FIELDS
+from pyramidions.documents.records import Record, Records, known_ending
+from pyramidions.files.bounded import printable, require_at_most
+from pyramidions.text.normalization import split_sentences
+
+#: How the names of files of papers end, and the most that one may hold, in MiB.
+ENDINGS, MOST = (".xml", ".nxml"), 64
+#: Of 20 papers, chosen by a hash of their names, one is for validation, and one for testing.
+_SPLITS = {0: "valid", 1: "test"}
+_PARTS = 20
+
+
+def paper_files(folder: Path) -> list[Path]:
+    """Return the files of a folder that may be papers, in order; hidden ones are left out."""
+    found = (path for path in folder.rglob("*") if known_ending(path, ENDINGS) and path.is_file())
+    return sorted(path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts))
+
+
+def open_papers(folder: Path, split: str) -> Records:
+    """Look at the papers of a split.
+
+    Args:
+        folder: with papers in JATS or TEI, as `read_paper` takes them.
+        split: train, valid or test.
+    """
+    chosen = [path for path in paper_files(folder) if _split_of(_name(folder, path)) == split]
+    return Records(sum(path.stat().st_size for path in chosen), "B", partial(_records, folder, chosen))
+
+
+def _name(folder: Path, path: Path) -> str:
+    return printable(path.relative_to(folder).with_suffix(""))
+
+
+def _split_of(name: str) -> str:
+    return _SPLITS.get(id_hash(name) % _PARTS, "train")
+
+
+def _records(folder: Path, paths: Sequence[Path]) -> Iterator[Record]:
+    read = 0
+    for number, path in enumerate(paths, 1):
+        size = path.stat().st_size
+        require_at_most(MOST, size, printable(path))
+        read += size
+        yield Record(_record(_name(folder, path), read_paper(path)), number, printable(path), read)
+
+
+def _record(name: str, paper: Paper) -> dict[str, Any]:
+    """Return a paper as the release of arXiv and PubMed has it, in sections of sentences."""
+    names: list[str] = [""]
+    sections: list[list[str]] = [[]]
+    for level, line in paper.body:
+        if level:
+            names.append(line)
+            sections.append([])
+        else:
+            sections[-1] += split_sentences(line)
+    kept = [place for place, section in enumerate(sections) if section or names[place]]
+    text = [sentence for section in sections for sentence in section]
+    fields = (PLAIN.id, PLAIN.source, PLAIN.target, *SECTION_FIELDS)
+    values = (name, text, paper.abstract, [sections[place] for place in kept], [names[place] for place in kept])
+    return dict(zip(map(str, fields), values, strict=True))
