@@ -217,13 +217,14 @@ def prepare(args: argparse.Namespace) -> None:
 def updates_of(args: argparse.Namespace) -> dict[str, int]:
     """Return how many updates each model makes in the time, measured in turns unless that was done before."""
     path = args.work / "updates.json"
-    if not path.exists():
-        trainings = {row: Training(args, row, args.seeds[0], most=1000) for row in ROWS}
+    known: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
+    if rows := [row for row in ROWS if row not in known]:
+        trainings = {row: Training(args, row, args.seeds[0], most=1000) for row in rows}
         # At first every second character ends a segment where that is learned, which makes updates slow.
-        for row in LEARNED:
+        for row in set(LEARNED) & set(rows):
             for _ in range(args.settle):
                 trainings[row].update()
-        seconds: dict[str, list[float]] = {row: [] for row in ROWS}
+        seconds: dict[str, list[float]] = {row: [] for row in rows}
         for turn in range(1 + args.turns):
             for row, training in trainings.items():
                 begin = time.process_time()
@@ -233,7 +234,7 @@ def updates_of(args: argparse.Namespace) -> dict[str, int]:
         # The first turn does not count.
         found = {row: max(1, round(args.seconds / statistics.median(took[1:]))) for row, took in seconds.items()}
         with atomic_file(path) as file:
-            file.write(json.dumps(found).encode())
+            file.write(json.dumps(known | found).encode())
     updates: dict[str, int] = json.loads(path.read_text())
     return updates
 

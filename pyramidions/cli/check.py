@@ -44,10 +44,10 @@ def check(
 ) -> None:
     """Look for each sentence of a summary in its document, whoever wrote it: a person or any model.
 
-    SUMMARY and DOCUMENT are files as `extract` reads them; - is standard input. Told are the sentences of the document
-    that share most pairs of words with a sentence of the summary, and its numbers and names that the document does not
-    hold. A sentence with less than a quarter of its pairs is without support, which is no proof of an error; nor is
-    support a proof of truth.
+    SUMMARY and DOCUMENT are files as `extract` reads them, but of records; - is standard input. It prints how many of
+    the pairs of words of each sentence the document holds, in the three sentences that hold most; the best of these;
+    and the numbers and names that the document does not hold. A sentence with less than a quarter of its pairs is
+    without support, which is no proof of an error; nor is support a proof of truth.
 
     \b
     Example:
@@ -57,14 +57,17 @@ def check(
     from pyramidions.cli.naming import naming_options
     from pyramidions.files.progress import progress_bar
     from pyramidions.scoring.summary_check import check_summary
+    from pyramidions.text.support import THRESHOLD
 
     inputs = [each for each in (summary, document) if str(each) != "-"]
     if not inputs:
         raise UserError("Of SUMMARY and DOCUMENT, one must be a file, but both are -.")
+    if device is not None and entailment is None:
+        raise UserError("--device is an option of --entailment, which is not given.")
     check_output("--json", out, "an older file of checks", inputs)
     check_page("--explain", page, inputs, [out] if out else [])
     texts = _read(summary), _read(document)
-    with naming_options("language", "device"):
+    with naming_options("language", "device", "entailment"):
         classifier = None if entailment is None else _classifier(entailment, device)
         total = len(texts[0].text.split())
         with progress_bar("checking", total, "words") as bar:
@@ -76,15 +79,23 @@ def check(
     for number, sentence in enumerate(found.sentences, 1):
         click.echo("\n".join(_told(number, sentence, found)))
     click.echo(_summed(found))
-    write_json(out, {"checked": summary.name, "document": document.name, "sentences": _values(found)})
+    about = {
+        "checked": summary.name,
+        "document": document.name,
+        "language": language,
+        "threshold": THRESHOLD,
+        "entailment_model": None if classifier is None else classifier.signature(),
+    }
+    write_json(out, {**about, "sentences": _values(found)})
     if page is not None:
         from pyramidions.files.atomic import write_file
-        from pyramidions.scoring.check_page import check_page as page_of
+        from pyramidions.scoring.checked_page import checked_page
 
-        write_file(page, page_of(found, texts[1].origin.name, entailment).encode())
+        write_file(page, checked_page(found, texts[1].origin.name, entailment).encode())
 
 
 def _read(path: Path) -> "InputText":
+    from pyramidions.documents.file_formats import holds_records
     from pyramidions.documents.source import Fields, read_files
 
     def stop(error: UserError) -> None:
@@ -92,10 +103,9 @@ def _read(path: Path) -> "InputText":
 
     if path.is_dir():
         raise UserError(f"{path} must be a file, but is a folder.")
-    found = list(read_files([path], Fields(sections=True), stop))
-    if len(found) != 1:
-        raise UserError(f"{path} must hold one text, but holds {len(found):,}.")
-    return found[0]
+    if holds_records(path):
+        raise UserError(f"{path} must hold one text, but its name is that of records.")
+    return next(iter(read_files([path], Fields(), stop)))
 
 
 def _classifier(model: str, device: str | None) -> "Entails":
@@ -130,6 +140,8 @@ def _summed(found: "CheckedSummary") -> str:
     supported = sum(bool(sentence.is_supported) for sentence in known)
     missing = sum(len(sentence.missing) for sentence in found.sentences)
     told = f"{supported} of {counted(len(known), 'sentence')} {'has' if supported == 1 else 'have'} support"
+    if found.truncated:
+        told += f"; {counted(found.truncated, 'pair')} of sentences had to be truncated for the classifier"
     are = "number or name is" if missing == 1 else "numbers or names are"
     return f"{told}; {missing:,} {are} not in the document."
 

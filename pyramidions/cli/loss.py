@@ -27,7 +27,8 @@ def loss(model: Path, data: Path, split: str, documents: int, device: str | None
     MODEL is a checkpoint, a folder of them, or an exported model. The loss is in nats per token of a
     summary, averaged over documents. Each summary is also predicted from the document after its own: the difference is
     what the model gains from reading. A model that has not learned to read the document shows a difference around
-    0, whatever its loss. Of a model that copies, the share of the summaries is told that is probably copied.
+    0, whatever its loss. Of a model that copies, it also prints the share of the summaries that is
+    probably copied.
 
     \b
     Example:

@@ -26,7 +26,10 @@ _TOGETHER = 16  # texts whose segments are written at once
 _TOLD = 10
 #: how many characters outside the alphabet it names
 _NAMED = 8
-_VISIBLE = str.maketrans(" \n", "␣␤")
+# Characters that a terminal obeys, as pictures; lines end.
+_CONTROLS = {code: 0x2400 + code for code in range(32) if code != ord("\n")} | {0x7F: 0x2421}
+_CONTROLS |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+_VISIBLE = {**_CONTROLS, **str.maketrans(" \n", "␣␤")}
 
 
 @click.command(
@@ -140,10 +143,15 @@ def _shown(name: str, found: "SegmentedText", layout: Layout) -> str:
     """Return a text with a bar after each segment, and its figures."""
     width = layout.width if layout.kind == "list" else None
     mark = click.style(_MARK, fg="magenta", bold=True)
-    lines = ["".join(f"{part}{mark}" for part in line) for line in _lines(found.segments, width)]
-    lines = [*lines[:-1], lines[-1] + found.rest] if lines else [found.rest]
-    text = "\n".join([click.style(f"{name}:", bold=True), *lines, *_figures(found), ""])
-    return text if layout.coloured else click.unstyle(text)
+    if not layout.coloured:
+        mark = _MARK
+    # Of bytes, all may be control characters of a terminal.
+    segments = [segment.translate(_CONTROLS) for segment in found.segments]
+    lines = ["".join(f"{part}{mark}" for part in line) for line in _lines(segments, width)]
+    rest = found.rest.translate(_CONTROLS)
+    lines = [*lines[:-1], lines[-1] + rest] if lines else [rest]
+    head = click.style(f"{name}:", bold=True) if layout.coloured else f"{name}:"
+    return "\n".join([head, *lines, *_figures(found), ""])
 
 
 def _lines(segments: list[str], width: int | None) -> Iterator[list[str]]:

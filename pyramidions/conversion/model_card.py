@@ -105,8 +105,7 @@ def model_card(
             "purpose": "Predicts characters, and draws segments in texts; a language model with dynamic pooling "
             "(Nawrot et al. 2023).",
             "use": f"```bash\npyramidions segments {shell_word(name)} paper.txt --explain page.html\n```",
-            "limits": f"It tells apart {model.alphabet.about}; all else is cleaned away. Segments help to predict the "
-            "next of them, and need not be words.",
+            "limits": f"{model.alphabet.limits} Segments help to predict the next character, and need not be words.",
         }
         about["tags"] = ["character-language-model", "dynamic-pooling"]
         languages = languages or [each for each in LETTERS if each == model.alphabet.language]

@@ -1,16 +1,15 @@
 """Reads books in EPUB."""
 
 import posixpath
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 from lxml import etree
 
 from pyramidions.base.errors import UserError
-from pyramidions.documents.page_text import page_text
+from pyramidions.documents.page_text import decoded_page, page_text
 from pyramidions.documents.xml_tree import xml_tree
 from pyramidions.files.bounded import printable, require_unpacked
 from pyramidions.text.headings import HeadedText
@@ -33,7 +32,10 @@ def epub_text(path: Path) -> HeadedText:
         with ZipFile(path) as book:
             require_unpacked(book, path.stat().st_size, name)
             parts = [part for page in _pages(book, name) for part in _parts(page_text(page, name))]
-    except (BadZipFile, NotImplementedError, RuntimeError, KeyError, EOFError) as error:
+    except (UserError, MemoryError):
+        raise
+    except Exception as error:
+        # A damaged archive can make the library raise any error.
         raise UserError(f"{name} cannot be read as .epub ({error}).") from None
     return HeadedText.of(parts)
 
@@ -50,12 +52,16 @@ def _pages(book: ZipFile, name: str) -> Iterator[str]:
     if not chosen:
         raise UserError(f"{name} must hold pages, but holds none.")
     encrypted = _encrypted(book, name)
-    for item in chosen:
-        page = posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
+
+    def place(element: etree._Element) -> str:
+        return posixpath.normpath(posixpath.join(folder, unquote(element.get("href", "").partition("#")[0])))
+
+    # EPUB 2 names the page of contents so.
+    contents = {place(each) for each in root.iter("reference") if each.get("type") == "toc"}
+    for page in [page for page in map(place, chosen) if page not in contents]:
         if page in encrypted:
             raise UserError(f"{name} must not be encrypted, but its page {page} is.")
-        content = book.read(page)
-        yield content.decode("utf-16" if content.startswith((BOM_UTF16_BE, BOM_UTF16_LE)) else "utf-8-sig", "replace")
+        yield decoded_page(book.read(page), f"{name}/{page}")
 
 
 def _encrypted(book: ZipFile, name: str) -> set[str]:

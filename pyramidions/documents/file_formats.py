@@ -1,7 +1,5 @@
 """Reads the text of files, by format."""
 
-import codecs
-import re
 import signal
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -13,7 +11,7 @@ from zipfile import ZipFile
 from pyramidions.base.errors import UserError
 from pyramidions.documents.epub import epub_text
 from pyramidions.documents.markdown_page import markdown_pages
-from pyramidions.documents.page_text import page_text
+from pyramidions.documents.page_text import decoded_page, page_text
 from pyramidions.documents.paper_xml import read_paper
 from pyramidions.documents.pdf import pdf_text
 from pyramidions.documents.records import known_ending
@@ -48,8 +46,6 @@ SECONDS, MEMORY, MEMORY_RATIO = 60, 1024, 8
 # mammoth makes headings of Word's own styles, but not of this one. It knows a style by its name, which Word translates,
 # or by its id.
 _TITLE = "p[style-name='Title'] => h1:fresh\np.Title => h1:fresh"
-# Where a page names its encoding, among its first so many bytes, as HTML has it.
-_CHARSET, _HEAD = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE), 1024
 # They take long to import, so that is not done for each file anew.
 _LIBRARIES = {".pdf": ["pypdfium2"], ".docx": ["mammoth"], ".md": ["markdown_it", "mdit_py_plugins"]}
 
@@ -120,24 +116,8 @@ def _text(path: Path) -> str:
 
 
 def _page(path: Path) -> HeadedText:
-    content = path.read_bytes()
-    try:
-        html = content.decode("utf-8")
-    except UnicodeDecodeError:
-        # A page may say that it has another encoding.
-        said = _CHARSET.search(content[:_HEAD])
-        html = _in_encoding(content, said[1].decode()) if said else ""
-    return page_text((html or decoded(content, printable(path))).removeprefix("\ufeff"), printable(path))
-
-
-def _in_encoding(content: bytes, name: str) -> str:
-    """Decode a page; "" if that fails. Browsers read Latin-1 and ASCII as Windows' encoding, which contains them."""
-    try:
-        known = codecs.lookup(name).name
-        found: str = content.decode("cp1252" if known in ("iso8859-1", "ascii") else known, "replace")
-    except (LookupError, UnicodeError):  # some of Python's encodings are for no text
-        return ""
-    return found
+    name = printable(path)
+    return page_text(decoded_page(path.read_bytes(), name), name)
 
 
 def _markdown(path: Path) -> HeadedText:

@@ -1,5 +1,6 @@
 """Finds the text of an HTML page in one pass, without a tree, which would take many times the page's memory."""
 
+import codecs
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 from lxml import etree
 
 from pyramidions.base.errors import UserError
+from pyramidions.files.lines import decoded
 from pyramidions.text.headings import HeadedText
 
 #: Deepest nesting of elements. The parser compares an end tag with all open elements, so its time is linear in the
@@ -77,8 +79,43 @@ _BLOCK = frozenset(
 # Those that end a word and stand in a line of text all the same.
 _IN_LINE = frozenset(["button", "img", "input", "label", "option", "select", "svg", "td", "textarea", "th"])
 _WORD_END = re.compile(rf"(?=</(?:{'|'.join(sorted(_BLOCK | _IN_LINE))})[\s/>])", re.IGNORECASE)
+# Where a page names its encoding, among its first so many bytes, as HTML and XML have it.
+_CHARSET = re.compile(
+    rb"(?:<meta[^>]{0,200}charset|<\?xml[^>]{0,200}encoding)\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE
+)
+_HEAD = 1024
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _PIECE = 2**16  # characters that are parsed at a time
+
+
+def decoded_page(content: bytes, name: str) -> str:
+    """Decode a page: UTF-8, UTF-16 with its mark, or what the page says that it is.
+
+    Args:
+        content: of the page.
+        name: what an error calls it.
+
+    Raises:
+        UserError: it is none of these.
+    """
+    if content.startswith((codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)):
+        return content.decode("utf-16", "replace")
+    try:
+        html = content.decode("utf-8")
+    except UnicodeDecodeError:
+        said = _CHARSET.search(content[:_HEAD])
+        html = _in_encoding(content, said[1].decode()) if said else ""
+    return (html or decoded(content, name)).removeprefix("\ufeff")
+
+
+def _in_encoding(content: bytes, name: str) -> str:
+    """Decode a page; "" if that fails. Browsers read Latin-1 and ASCII as Windows' encoding, which contains them."""
+    try:
+        known = codecs.lookup(name).name
+        found: str = content.decode("cp1252" if known in ("iso8859-1", "ascii") else known, "replace")
+    except (LookupError, UnicodeError):  # some of Python's encodings are for no text
+        return ""
+    return found
 
 
 def page_text(html: str, name: str = "A page") -> HeadedText:

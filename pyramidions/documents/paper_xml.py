@@ -14,10 +14,13 @@ from pyramidions.text.headings import HeadedText
 
 #: Where the abstract of a paper begins in its text.
 ABSTRACT = "Abstract"
-_NUMBERS = re.compile(r"[\d\s,;–()\[\]-]+")
-# Stands for numbers of a citation until it is known what surrounds them, as in "[1, 2]".
-_CITED = "\ue000"
-_CITATIONS = re.compile(r"\s?(?:\[{0}\]|\({0}\)|{0})".format(rf"{_CITED}(?:[\s,;–-]*{_CITED})*"))
+_NUMBERS, _YEAR = re.compile(r"[\d\s,;–()\[\]-]+"), re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
+# Stands for numbers of a citation until it is known what surrounds them, as in "[1, 2]" and "[1], [2] and [3]".
+_CITED, _BETWEEN = "\ue000", r"(?:[\s,;–-]|and)*"
+_GROUP = r"(?:\[{0}\]|\({0}\)|{0})".format(f"{_CITED}(?:{_BETWEEN}{_CITED})*")
+_CITATIONS = re.compile(rf"\s?{_GROUP}(?:{_BETWEEN}{_GROUP})*")
+# Kinds of abstracts that are others than that of the paper, where it has several.
+_OTHERS = ("graphical", "teaser", "toc", "video", "executive-summary", "plain-language-summary", "lay-summary")
 _BODY_LEVEL = 2  # of the headings of sections, below the title
 
 
@@ -25,11 +28,12 @@ class _Format(NamedTuple):
     """How papers of a format are built; names are without their namespaces.
 
     Attributes:
-        title, abstract, body: paths of the title, of the abstracts, the first of which is read, and of the text.
+        title, abstract, body: paths of the title, of the abstracts and of the text.
         section, heading: elements that hold a section, and the heading of it.
         blocks: elements whose text is a line of its own.
         skipped: elements that hold no text of the paper.
-        citation: of an element that cites, and of its attribute that says so.
+        mention: of an element that names another, and of its attribute that says of which kind that is.
+        breaks: elements that are a space.
     """
 
     title: str
@@ -39,7 +43,8 @@ class _Format(NamedTuple):
     heading: str
     blocks: frozenset[str]
     skipped: frozenset[str]
-    citation: tuple[str, str]
+    mention: tuple[str, str]
+    breaks: str
 
 
 # By the root element.
@@ -75,6 +80,7 @@ _FORMATS = {
             ]
         ),
         ("xref", "ref-type"),
+        "break",
     ),
     "TEI": _Format(
         "teiHeader/fileDesc/titleStmt/title",
@@ -85,6 +91,7 @@ _FORMATS = {
         frozenset(["p", "ab", "item", "l", "speaker", "stage"]),
         frozenset(["figure", "table", "formula", "note", "listBibl", "graphic", "fw", "code", "desc"]),
         ("ref", "type"),
+        "lb",
     ),
 }
 
@@ -127,10 +134,13 @@ def read_paper(path: Path) -> Paper:
     with path.open("rb") as file:
         root = xml_tree(file, name)
     found = [root] if root.tag in _FORMATS else list(root.iter(*_FORMATS))
-    if len(found) != 1:
-        raise UserError(f"{name} must be one paper in JATS or TEI, but its root is <{root.tag}>.")
+    if not found:
+        raise UserError(f"{name} must be a paper in JATS or TEI, but its root is <{root.tag}>.")
+    if len(found) > 1:
+        raise UserError(f"{name} must hold one paper, but holds {len(found):,}.")
     paper, form = found[0], _FORMATS[found[0].tag]
-    abstract = next((each for each in paper.findall(form.abstract) if each.get("abstract-type") is None), None)
+    abstracts = sorted(paper.findall(form.abstract), key=lambda each: each.get("abstract-type") is not None)
+    abstract = next((each for each in abstracts if each.get("abstract-type") not in _OTHERS), None)
     title, summary, body = (_lines(each, form) for each in (paper.find(form.title), abstract, paper.find(form.body)))
     return Paper(_joined(title), _joined(summary), body)
 
@@ -173,8 +183,12 @@ class _Reader:
                     self.read(child, level)
                     # GROBID numbers sections that do not stand inside one another.
                     self.end(max(level, _BODY_LEVEL + child.get("n", "").strip(".").count(".")))
+            elif child.tag == form.breaks:
+                self._begun.append(" ")
             elif self._is_number(child):
                 self._begun.append(_CITED)
+            elif child.tag == "sup" and self._is_power(child):
+                self._begun.append("^" + "".join(child.itertext()))
             elif child.tag not in form.skipped:
                 is_line = child.tag == form.section or child.tag in form.blocks
                 if is_line:
@@ -191,7 +205,15 @@ class _Reader:
         self._begun = []
 
     def _is_number(self, element: etree._Element) -> bool:
-        """Return whether an element only cites, by numbers."""
-        tag, kind = self._form.citation
-        cites = any(each.get(kind) == "bibr" for each in element.iter(tag))
-        return cites and _NUMBERS.fullmatch("".join(element.itertext())) is not None
+        """Return whether an element only names sources or notes by their numbers or signs; years are none."""
+        tag, kind = self._form.mention
+        kinds = {each.get(kind) for each in element.iter(tag)}
+        text = "".join(element.itertext())
+        if kinds & {"fn", "table-fn", "foot", "note"}:
+            return element.tag == tag
+        return "bibr" in kinds and _NUMBERS.fullmatch(text) is not None and not _YEAR.search(text)
+
+    def _is_power(self, element: etree._Element) -> bool:
+        """Return whether an element is the exponent of a number."""
+        base = next((text[-1] for text in reversed(self._begun) if text), "")
+        return base.isdigit() and "".join(element.itertext()).strip("+−–-").isdigit()

@@ -84,7 +84,8 @@ class FolderLosses:
             query, own = self._parts(index)
             # The last document gets the first one.
             _, another = self._parts((index + 1) % self._documents)
-            (loss, copied), (other, _) = (self._read(query, text, target) for text in (own, another))
+            loss, copied = self._read(query, own, target)
+            other, _ = self._read(query, another, target, copies=False)
             yield Losses(name, loss, other, copied)
 
     def _parts(self, index: int) -> tuple[list[int], list[int]]:
@@ -93,22 +94,26 @@ class FolderLosses:
         begin = ids.index(EOS) + 1 if self._queries else 0
         return ids[:begin], ids[begin:]
 
-    def _read(self, query: list[int], text: list[int], target: list[int]) -> tuple[float, float | None]:
+    def _read(
+        self, query: list[int], text: list[int], target: list[int], copies: bool = True
+    ) -> tuple[float, float | None]:
         source = self._tokenizer.framed([*self._front, *query, *text][: self._most_source])
-        losses, copied = read_tokens(
-            self._transformer, *(torch.tensor([ids], device=self._device) for ids in (source, target))
-        )
+        ids = torch.tensor([source], device=self._device), torch.tensor([target], device=self._device)
+        losses, copied = losses_and_copied(self._transformer, *ids, copies)
         return float(losses.mean()), None if copied is None else float(copied.mean())
 
 
 @torch.inference_mode()
-def read_tokens(transformer: Transformer, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor | None]:
+def losses_and_copied(
+    transformer: Transformer, source: Tensor, target: Tensor, copies: bool = True
+) -> tuple[Tensor, Tensor | None]:
     """Return how improbable a model finds each token of a summary, in nats, and how likely each is copied.
 
     Args:
         transformer: in evaluation mode.
         source: ids of the document, (1, L).
         target: ids of the summary, `</s>` included, (1, T).
+        copies: whether to tell what is copied.
 
     Returns:
         (T,) in float32, and (T,), given that the token is written; None if the model copies nothing.
@@ -120,5 +125,5 @@ def read_tokens(transformer: Transformer, source: Tensor, target: Tensor) -> tup
     # (1, T, V) -> (1, T)
     log_probs = log_probs.gather(2, target[..., None])[..., 0]
     # (1, T, L)
-    copied = transformer.decoder.copied(target, memories, EOS, log_probs)
+    copied = transformer.decoder.copied(target, memories, EOS, log_probs) if copies else None
     return -log_probs[0], None if copied is None else copied[0].sum(-1)

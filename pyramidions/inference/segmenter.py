@@ -30,10 +30,11 @@ class SegmentedText:
     Attributes:
         text: as it was read: of a model of letters, in these, single spaces and line ends.
         ends: (characters,), True at the last character of each segment. What follows the last one is no segment.
-        probabilities: (characters,), of a boundary behind each; None if the model predicts none.
+        probabilities: (characters,), of a boundary behind each; of a model of bytes, the highest behind one of its
+            bytes; None if the model predicts none.
         outside: how often each character stood in the text that is not in the alphabet.
-        entropies: (at most characters,), the entropy in bits of the prediction of each of the first characters; None if
-            they were not asked for.
+        entropies: (at most characters,), the entropy in bits of the prediction of each of the first characters; of a
+            model of bytes, the sum over its bytes; None if they were not asked for.
     """
 
     text: str

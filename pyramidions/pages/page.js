@@ -121,7 +121,7 @@ function open(number) {
   document.body.classList.toggle("predicted", Boolean(data.predicted));
   document.body.classList.toggle("entropic", Boolean(data.bits));
   [picked, pinned, shown, stop, other] = [null, null, null, 0, null];
-  numbers = new Map(isAbout.sentences ? data.items.flatMap(({links: [link]}, k) => (link?.to ?? []).map(i => [i, k])) : []);
+  numbers = new Map(isAbout.sentences ? data.items.flatMap(({links: [link]}, k) => (link?.to ?? []).map(i => [i, k])).reverse().sort(([i], [j]) => i - j) : []);
   document.title = byId("title").textContent = data.name;
   byId("query").textContent = data.query && `Query: ${data.query}`;
   byId("about").textContent = data.about;
@@ -175,7 +175,7 @@ function drawText() {
       return;
     }
     const next = blocks.find(({tag}, place) => place > at && (tag === "h2" || tag === "h3"))?.from ?? end;
-    if (only && tag === "h3" && !data.items.some(({links: [{to: [i]}]}) => from <= i && i < next)) return;
+    if (only && tag === "h3" && !data.items.some(({links: [link]}) => link?.to.some(i => from <= i && i < next))) return;
     flush(from);
     paragraph = null;
     if (tag === "h2") sections.push(made("section", {}));
@@ -204,9 +204,9 @@ function segment(i, isFirst) {
 }
 // Runs of characters with a value each. Where an entropy is known, a run has one character.
 function pieces(text, runs, bits) {
-  const found = [];
+  const found = [], letters = [...text];
   for (let at = 0, from = 0; at < runs.length; from += runs[at], at += 2) {
-    const piece = made("span", {className: "c", textContent: text.slice(from, from + runs[at])});
+    const piece = made("span", {className: "c", textContent: letters.slice(from, from + runs[at]).join("")});
     if (runs[at] === 1 && data.predicted) piece.p = runs[at + 1];
     if (runs[at + 1]) piece.style.setProperty("--m", runs[at + 1] / 1000);
     if (bits?.[from] !== undefined) piece.style.setProperty("--e", Math.min(1, (piece.bits = bits[from] / 100) / 5));

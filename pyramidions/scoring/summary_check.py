@@ -4,16 +4,17 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from pyramidions.base.errors import UserError
 from pyramidions.scoring.metric import Entails
-from pyramidions.text.headings import Lines
+from pyramidions.text.headings import HeadedText, Lines, headed_lines
 from pyramidions.text.language import Language
 from pyramidions.text.normalization import normalize
 from pyramidions.text.outline import Outline, outline
 from pyramidions.text.support import Support, SupportIndex
 from pyramidions.text.words import word_places
 
-# A number with its separators: 1,000 and 2,000 have nothing in common.
-_NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
+# A number with its separators: 1,000 and 2,000 have nothing in common. What stands in a word, as in B12, is none.
+_NUMBER = re.compile(r"(?<![A-Za-z0-9])\d+(?:[.,:/]\d+)*(?![A-Za-z0-9])")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 
 
@@ -37,8 +38,8 @@ class CheckedSentence(NamedTuple):
     Attributes:
         text: on one line.
         support: the sentences of the document that share most of its pairs of words; None for a sentence of one word.
-        missing: its numbers and its names that the document does not hold. A name is a word with a capital, but the
-            first of the sentence; in German, whose nouns have one, a word with a capital behind its first letter.
+        missing: its numbers and its names that the document does not hold. A name is a word with a capital; of the
+            first word of a sentence, and in German, whose nouns have one, a capital behind its first letter.
         verdict: of the classifier; None without one.
     """
 
@@ -59,10 +60,12 @@ class CheckedSummary(NamedTuple):
     Attributes:
         document: in sentences.
         sentences: of the summary.
+        truncated: pairs of sentences that are longer than the classifier reads.
     """
 
     document: Outline
     sentences: tuple[CheckedSentence, ...]
+    truncated: int = 0
 
 
 def check_summary(
@@ -82,22 +85,46 @@ def check_summary(
         on_progress: called with each sentence.
 
     Raises:
-        UserError: an unknown language.
+        UserError: an unknown language, or a classifier of two labels.
     """
-    sentences_of, cut = Language(language).sentences, outline(document)
+    split, cut = Language(language).sentences, outline(document)
+    if entails is not None and entails.is_binary:
+        raise UserError(
+            "`entailment` must be a classifier that tells contradiction apart, but has two labels: any document has a "
+            "sentence that does not entail another."
+        )
     texts = list(cut.texts)
     units = [unit.text for unit in cut.units]
     index = SupportIndex([_words(text) for text in texts])
     # Names may stand in headings alone.
     words = {word for text in units for word in _words(text)}
     numbers = {_plain(number) for text in units for number in _numbers(text)}
-    found = []
-    for text in sentences_of(summary):
-        missing = tuple(dict.fromkeys(_missing(text, words, numbers, language == "de")))
-        verdict = None if entails is None or not texts else _verdict(entails, texts, text)
+    found, truncated = [], 0
+    for text in (sentence for part in _parts(summary) for sentence in split(part)):
+        missing, verdict = tuple(dict.fromkeys(_missing(text, words, numbers, language == "de"))), None
+        if entails is not None and texts:
+            judged = entails.judged(texts, text)
+            best = judged.probabilities.argmax(axis=0).tolist()
+            verdict = Verdict(*judged.probabilities.max(axis=0).tolist(), *best)
+            truncated += judged.truncated
         found.append(CheckedSentence(text, index.support(_words(text)), missing, verdict))
         on_progress(text)
-    return CheckedSummary(cut, tuple(found))
+    return CheckedSummary(cut, tuple(found), truncated)
+
+
+def _parts(summary: str) -> Iterator[str]:
+    """Yield the paragraphs and the items of a summary; marked headings say nothing."""
+    begun: list[str] = []
+    for line in headed_lines(summary):
+        if line.level or line.begins_item or not line.text.strip():
+            yield "\n".join(begun)
+            begun = []
+        if not line.level:
+            begun.append(line.text)
+        elif not isinstance(summary, HeadedText):
+            # In plain text, what stands alone may be a heading or a sentence without a full stop.
+            yield line.text
+    yield "\n".join(begun)
 
 
 def _words(text: str) -> list[str]:
@@ -119,13 +146,7 @@ def _missing(text: str, words: set[str], numbers: set[str], capital_nouns: bool)
     for place, (word, begin, end) in enumerate(word_places(text)):
         written = text[begin:end]
         # The first word of a sentence has a capital, whatever it is.
-        tells = place > 0 and not capital_nouns
+        tells = place > 0 and not capital_nouns and written != "I"
         is_name = written[1:] != written[1:].lower() or (tells and written[:1].isupper())
         if is_name and word not in words and not word.isdigit():
             yield written
-
-
-def _verdict(entails: Entails, premises: list[str], claim: str) -> Verdict:
-    probabilities = entails.judged(premises, claim).probabilities
-    best = probabilities.argmax(axis=0).tolist()
-    return Verdict(*probabilities.max(axis=0).tolist(), *best)

@@ -49,6 +49,9 @@ class Alphabet(ABC):
     def symbols(self) -> list[str]:
         """What fairseq's dictionary has for each of the characters behind its special symbols."""
 
+    #: What a model of these characters makes of others, as a sentence.
+    limits = "It reads the letters of one alphabet and white space; all else is cleaned away."
+
     @property
     @abstractmethod
     def about(self) -> str:
@@ -120,6 +123,7 @@ class Bytes(Alphabet):
 
     language = name = "bytes"
     met = ""
+    limits = "It reads any text by its bytes in UTF-8."
     about = "256 bytes"
     characters = "".join(map(chr, range(256)))
 

@@ -109,7 +109,7 @@ done
 }
 bits=$(sed -nE 's/.*Loss \(base 2\): ([0-9.]+),.*/\1/p' "$out/test.log" | tail -n 1)
 echo
-echo "| $scale | bits a character | published |"
+echo "| $scale | bits per character | published |"
 echo "|---|---|---|"
-echo "| longformer_lm, $corpus | $bits | $published |"
+echo "| longformer_lm on ${data:-$corpus} | $bits | $corpus: $published |"
 [[ $scale == paper ]] || echo "Models at scale $scale say nothing about the published one."

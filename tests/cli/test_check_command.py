@@ -1,14 +1,16 @@
 """`pyramidions check`."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from browser import Opener
 from click.testing import CliRunner, Result
 
 from pyramidions.cli.check import check
+from pyramidions.scoring.metric import Judged
 
 Run = Callable[..., Result]
 Fail = Callable[..., str]
@@ -48,6 +50,35 @@ def test_all_of_it_is_in_a_file_that_a_second_run_replaces(run: Run, files: tupl
     assert (second["missing"], second["recall"], third["recall"]) == (["2031", "Obama"], 0.0, None)
 
 
+class Classifier:
+    is_binary = False
+
+    def signature(self) -> str:
+        return "a model"
+
+    def judged(self, premises: Sequence[str], claim: str) -> Judged:
+        return Judged(np.array([[0.1, 0.2], [0.3, 0.1], [0.9, 0.0]]), 2)
+
+
+def test_a_classifier_tells_how_likely_a_sentence_follows(
+    run: Run, files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: Opener
+) -> None:
+    monkeypatch.setattr("pyramidions.scoring.encoders.readers.EntailmentClassifier.of", lambda *_: Classifier())
+    out, page_file = tmp_path / "check.json", tmp_path / "page.html"
+    done = run("check", *files, "--entailment", "a", "--device", "cpu", "--json", out, "--explain", page_file)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[1] == "   entailed 90%, contradicted 20%"
+    assert "; 6 pairs of sentences had to be truncated for the classifier; " in done.stdout
+    written = json.loads(out.read_text())
+    assert written["entailment_model"] == "a model"
+    entailment = {"probability": 0.9, "sentence": "All bees fly fast.", "position": 2, "section": "Results"}
+    assert written["sentences"][0]["entailment"] == entailment
+    assert written["sentences"][0]["contradiction"]["position"] == 0
+    page = opened(page_file.read_text())
+    told = [each.text for each in page.all("#sentences .support summary")]
+    assert told[:3] == ["By words: 67% of its pairs of words", "Entailed: 90%", "Contradicted: 20%"]
+
+
 def test_a_summary_may_come_from_standard_input(files: tuple[Path, Path]) -> None:
     done = CliRunner().invoke(check, ["-", str(files[1])], input="All bees fly fast.")
     assert done.stdout.splitlines()[0] == "1. [100%] All bees fly fast."
@@ -65,6 +96,8 @@ def test_a_page_shows_what_supports_a_sentence(
     assert page.status() == "Sentence 3 of 3, in “Results”. Supports: 1 of 3 in the summary."
     page.all("#items button")[1].click()
     assert not page.all("#document .picked")
+    page.find("#only").click()
+    assert page.find("#document").text.endswith("All bees fly fast.")
     assert [each.text for each in page.all("#sentences .badge")] == ["without support"]
 
 

@@ -8,7 +8,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.conversion.likelihood import log_likelihood
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.readers import Document
-from pyramidions.inference.document_losses import FolderLosses, read_tokens
+from pyramidions.inference.document_losses import FolderLosses, losses_and_copied
 from pyramidions.inference.saved_model import load_model
 from pyramidions.models import build, preset
 from pyramidions.scoring.folder_documents import FolderDocuments
@@ -36,7 +36,7 @@ def test_the_loss_of_a_token_is_its_negative_log_probability(checkpoint: Path) -
     source, target = torch.tensor([[7, 8, 9, 2]]), torch.tensor([[10, 11, 2]])
     log_probs = transformer(source, torch.tensor([[2, 10, 11]])).log_softmax(-1)[0].detach()
     expected = [-float(log_probs[n, token]) for n, token in enumerate((10, 11, 2))]
-    losses, copied = read_tokens(transformer, source, target)
+    losses, copied = losses_and_copied(transformer, source, target)
     assert np.allclose(losses, expected, atol=1e-6) and copied is None
 
 
@@ -50,7 +50,7 @@ def test_a_token_is_copied_where_the_document_has_it_and_the_gate_is_open() -> N
         pointer = transformer.decoder.output.pointer
         pointer.gate.bias.fill_(bias)
         pointer.value.weight.zero_(), pointer.gate.weight.zero_()
-        _, found = read_tokens(transformer, source, target)
+        _, found = losses_and_copied(transformer, source, target)
         assert found is not None
         return [round(share, 4) for share in found.tolist()]
 

@@ -59,6 +59,48 @@ def test_a_paper_in_jats_is_its_title_its_abstract_and_its_sections(tmp_path: Pa
     assert paper.body[1] == (2, "Méthods")
 
 
+PLAIN = "<article><body><p>{}</p></body></article>"
+CITE = '<xref ref-type="bibr">{}</xref>'
+ONE, TWO, YEAR = map(CITE.format, ("1", "2", "2010"))
+
+
+@for_each(
+    ("written", "read"),
+    [
+        (f"Bees fly [{ONE}], [{TWO}].", "Bees fly."),
+        (f"Bees fly [{ONE}]–[{TWO}].", "Bees fly."),
+        (f"Bees fly [{ONE} and {TWO}].", "Bees fly."),
+        (f"Bees fly {ONE},{TWO} far.", "Bees fly far."),
+        (f"Bees fly (Smith, {YEAR}).", "Bees fly (Smith, 2010)."),
+        (f"Smith ({YEAR}) said (see {ONE}).", "Smith (2010) said (see)."),
+        ('Bees<xref ref-type="fn">1</xref> fly<break/>far.', "Bees fly far."),
+        ("At 10<sup>−6</sup> m<sup>2</sup>.", "At 10^−6 m2."),
+        (f"{ONE} and " * 2000, "and"),
+    ],
+)
+def test_numbers_of_citations_go_with_what_surrounds_them(written: str, read: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text(PLAIN.format(written))
+    assert file_text(path).strip() == read
+
+
+@for_each(
+    ("abstracts", "read"),
+    [
+        (["graphical", None], "1"),
+        (["normal"], "0"),
+        (["teaser", "section"], "1"),
+        (["graphical"], ""),
+    ],
+)
+def test_the_abstract_of_the_paper_is_read(abstracts: list[str | None], read: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    kinds = ["" if kind is None else f' abstract-type="{kind}"' for kind in abstracts]
+    found = "".join(f"<abstract{kind}><p>{number}</p></abstract>" for number, kind in enumerate(kinds))
+    path.write_text(f"<article><front><article-meta>{found}</article-meta></front></article>")
+    assert read_paper(path).abstract == read
+
+
 def test_sections_that_grobid_numbers_have_the_levels_of_their_numbers(tmp_path: Path) -> None:
     path = tmp_path / "a.xml"
     path.write_text(TEI)
@@ -66,7 +108,6 @@ def test_sections_that_grobid_numbers_have_the_levels_of_their_numbers(tmp_path:
     assert lines_of(path) == ["# On bees", "## Abstract", "We count.", *sections]
 
 
-PLAIN = "<article><body><p>{}</p></body></article>"
 BOMB = '<!DOCTYPE article [<!ENTITY a "bees"><!ENTITY b "&a;&a;">]>' + PLAIN.format("&b;")
 OUTSIDE = '<!DOCTYPE article [<!ENTITY a SYSTEM "file:///etc/passwd">]>' + PLAIN.format("&a;")
 
@@ -79,8 +120,8 @@ OUTSIDE = '<!DOCTYPE article [<!ENTITY a SYSTEM "file:///etc/passwd">]>' + PLAIN
         ("<article><body>", "must be XML, but is not ("),
         ("", "must be XML, but is not ("),
         ("<a>" * 300 + "</a>" * 300, "must be XML, but is not ("),
-        ("<project/>", "must be one paper in JATS or TEI, but its root is <project>."),
-        (f"<all>{PLAIN}{PLAIN}</all>", "must be one paper in JATS or TEI, but its root is <all>."),
+        ("<project/>", "must be a paper in JATS or TEI, but its root is <project>."),
+        (f"<all>{PLAIN}{PLAIN}</all>", "must hold one paper, but holds 2."),
     ],
 )
 def test_what_is_no_paper_is_refused_in_one_sentence(content: str, sentence: str, tmp_path: Path) -> None:
@@ -125,12 +166,27 @@ def test_a_book_is_its_pages_in_the_order_of_its_spine_without_contents(tmp_path
     assert found == ["# Loomings", "Call me Ishmael.", "## The Carpet-Bag", "I stuffed a shirt."]
 
 
-def test_a_page_may_be_in_utf_16(tmp_path: Path) -> None:
+@for_each("encoding", ["utf-16", "iso-8859-1"])
+def test_a_page_may_have_another_encoding(encoding: str, tmp_path: Path) -> None:
     path, content = tmp_path / "a.epub", io.BytesIO(epub(**{"OEBPS/text/a.xhtml": None}))
+    page = f'<?xml version="1.0" encoding="{encoding}"?><html><p>Straße.</p></html>'
     with zipfile.ZipFile(content, "a") as archive:
-        archive.writestr("OEBPS/text/a.xhtml", "<p>Straße.</p>".encode("utf-16"))
+        archive.writestr("OEBPS/text/a.xhtml", page.encode(encoding))
     path.write_bytes(content.getvalue())
     assert file_text(path).split()[0] == "Straße."
+
+
+def test_the_contents_that_epub_2_names_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.epub"
+    guide = '<guide><reference type="toc" href="text/a.xhtml#top"/></guide></package>'
+    path.write_bytes(epub(**{"OEBPS/book.opf": PACKAGE.replace("</package>", guide)}))
+    assert [line.strip() for line in lines_of(path) if line.strip()] == ["## The Carpet-Bag", "I stuffed a shirt."]
+
+
+def damaged(book: bytes) -> bytes:
+    """Return a book with one byte of a page flipped."""
+    at = book.index(b"OEBPS/text/a.xhtml") + len("OEBPS/text/a.xhtml") + 4
+    return book[:at] + bytes([book[at] ^ 255]) + book[at + 1 :]
 
 
 @for_each(
@@ -139,6 +195,7 @@ def test_a_page_may_be_in_utf_16(tmp_path: Path) -> None:
         (b"PK no book", "cannot be read as .epub ("),
         (epub(**{"META-INF/container.xml": None}), "cannot be read as .epub ("),
         (epub(**{"OEBPS/text/a.xhtml": None}), "cannot be read as .epub ("),
+        (damaged(epub()), "cannot be read as .epub ("),
         (epub(**{"META-INF/encryption.xml": ENCRYPTED}), "must not be encrypted, but its page OEBPS/text/a.xhtml is."),
         (epub(**{"OEBPS/book.opf": "<package/>"}), "must hold pages, but holds none."),
         (epub(**{"OEBPS/text/a.xhtml": " " * 2**25}), "must unpack to at most 17 MiB, for its size, but has 32."),

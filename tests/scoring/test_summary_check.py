@@ -46,6 +46,7 @@ def test_a_sentence_has_the_share_of_its_pairs_that_three_sentences_of_the_docum
         ("Bees of Rome met Apis and Apis.", "en", ()),  # a name in a heading alone
         ("Wasps of Paris met NASA in Paris.", "en", ("Paris", "NASA")),
         ("In 1,0000 days it rose by 3.5%, 3.5% more.", "en", ("1,0000", "3.5")),
+        ("So I gave B12 and 1e5 to 共7只.", "en", ("7", "B12")),
         ("Die Bienen tragen mRNA.", "de", ("mRNA",)),
         ("NASA counted.", "en", ("NASA",)),
     ],
@@ -67,14 +68,40 @@ class SaysOfFirstWords:
 
     def judged(self, premises: Sequence[str], claim: str) -> Judged:
         same = [float(premise.split()[0] == claim.split()[0]) for premise in premises]
-        return Judged(np.array([same, [len(premise) / 100 for premise in premises]]).T, 0)
+        return Judged(np.array([same, [len(premise) / 100 for premise in premises]]).T, 1)
 
 
 def test_a_classifier_tells_what_entails_a_sentence_most_and_what_contradicts_it_most() -> None:
-    (checked,) = check_summary("All rest.", DOCUMENT, entails=SaysOfFirstWords()).sentences
-    assert checked.verdict == Verdict(1.0, pytest.approx(0.3), 2, 0)
+    found = check_summary("All rest.", DOCUMENT, entails=SaysOfFirstWords())
+    (checked,) = found.sentences
+    assert found.truncated == 1 and checked.verdict == Verdict(1.0, pytest.approx(0.3), 2, 0)
     (alone,) = check_summary("All rest.", "", entails=SaysOfFirstWords()).sentences
     assert alone.verdict is None and alone.is_supported is False
+
+
+def test_a_classifier_of_two_labels_is_refused() -> None:
+    class OfTwoLabels(SaysOfFirstWords):
+        is_binary = True
+
+    with pytest.raises(
+        UserError, match=r"^`entailment` must be a classifier that tells contradiction apart, but has two"
+    ):
+        check_summary("All rest.", DOCUMENT, entails=OfTwoLabels())
+
+
+@for_each(
+    ("summary", "sentences"),
+    [
+        ("- Bees fly fast\n- Wasps sting\n", ["- Bees fly fast", "- Wasps sting"]),
+        ("Bees fly\nfast. They rest\n\nWasps sting", ["Bees fly fast.", "They rest", "Wasps sting"]),
+        (
+            HeadedText.of([1, "Findings\n\n", "Bees fly.\n\n", 1, "More\n\n", "Wasps sting."]),
+            ["Bees fly.", "Wasps sting."],
+        ),
+    ],
+)
+def test_paragraphs_and_items_end_sentences_and_headings_say_nothing(summary: str, sentences: list[str]) -> None:
+    assert [each.text for each in check_summary(summary, DOCUMENT).sentences] == sentences
 
 
 def test_an_unknown_language_is_refused() -> None:

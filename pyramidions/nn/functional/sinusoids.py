@@ -17,6 +17,6 @@ def sinusoids(numbers: Tensor, embed_dim: int, steps: int) -> Tensor:
     # In float64 up to here: the last digit of an exponential differs from processor to processor, and position 1,000
     # would multiply it.
     half = torch.arange(embed_dim // 2, dtype=torch.float64, device=numbers.device)
-    frequencies = torch.exp(half * -(math.log(10000) / steps)).to(numbers.dtype)
+    frequencies = torch.exp(half * -(math.log(10000) / steps)).float()
     angle = numbers[:, None] * frequencies
     return torch.cat([angle.sin(), angle.cos()], dim=1)

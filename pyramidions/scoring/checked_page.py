@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from pyramidions.base.errors import UserError
-from pyramidions.pages.page import Document, DocumentPage, Item, Kind, Sentence, Support
+from pyramidions.pages.page import MOST, Document, DocumentPage, Item, Kind, Sentence, Support
 from pyramidions.scoring.summary_check import CheckedSentence, CheckedSummary
 from pyramidions.text.outline import blocks
 
@@ -25,7 +25,7 @@ _KIND: Kind = {
 }
 
 
-def check_page(checked: CheckedSummary, name: str, model: str | None = None) -> str:
+def checked_page(checked: CheckedSummary, name: str, model: str | None = None) -> str:
     """Return the page of a checked summary.
 
     Args:
@@ -51,7 +51,7 @@ def check_page(checked: CheckedSummary, name: str, model: str | None = None) -> 
         "sentences": [_sentence(sentence) for sentence in checked.sentences],
     }
     if not (size := page.room.reserve(document)):
-        raise UserError("A page holds at most 24 MiB, but the document is longer.")
+        raise UserError(f"A page holds at most {MOST // 2**20} MiB, but the document is longer.")
     page.keep(document, size)
     return page.html()
 
