@@ -7,7 +7,8 @@ Nawrot et al. 2023, table 1, in a small size: models of 8 layers, 128 wide, 2,4,
 papers of SumPubMed as a stream of letters and spaces (`pyramidions prepare --characters`). Segments have two to four
 characters (fixed), or end at spaces, where the language model itself wants them (gumbel), or where a predictor expects
 the end of a Unigram piece or a character that is hard to predict (entropy). Longformer's model (Beltagy et al. 2020)
-reads windows that grow from layer to layer, with two dilated heads in the upper half. Each model trains for as many
+reads windows that grow from layer to layer, with two dilated heads in the upper half; it normalises before each
+sublayer, so that it has a vanilla model that does beside it. Each model trains for as many
 updates as it makes in --seconds, so that one with fewer operations for a character reads more of them. How long an
 update takes is measured once, before all trainings, with all models in turns, so what else the machine does later
 changes nothing.
@@ -47,8 +48,8 @@ from pyramidions.plugin.tasks.config import CharacterLanguageModelingConfig
 
 VANILLA, FIXED, WHITESPACE, GUMBEL, UNIGRAM = "vanilla", "fixed_4", "whitespace", "gumbel", "unigram"
 LEARNED = (GUMBEL, UNIGRAM, "entropy")
-LONGFORMER = "longformer"
-ROWS = (VANILLA, LONGFORMER, "fixed_2", "fixed_3", FIXED, WHITESPACE, *LEARNED)
+LONGFORMER, PRE_NORM = "longformer", "vanilla_pre_norm"
+ROWS = (VANILLA, PRE_NORM, LONGFORMER, "fixed_2", "fixed_3", FIXED, WHITESPACE, *LEARNED)
 PRIOR = 0.2
 #: What is asked: bits that whitespace is below others with each seed; how far gumbel's shortening factor may be from
 #: one over its prior; the F1 of the predictor against pieces.
@@ -75,13 +76,15 @@ class Training:
         task = CharacterLanguageModelingTask(CharacterLanguageModelingConfig(data=str(self.data.path)))
         self.criterion = BoundaryCrossEntropyCriterion(task, boundary_weight=1.0, sentence_avg=False)
         options: dict[str, Any] = {"layers": args.layers}
+        if row == PRE_NORM:
+            options["normalize_before"] = True
         if row == GUMBEL:
             options["boundaries"] = f"gumbel(prior={PRIOR})"
         if row == LONGFORMER:
             layers = sum(parse_layers(args.layers))
             options = {"layers": str(layers), "self_attention": growing_windows(layers, args.length)}
         config = language_model_preset(
-            "longformer_lm" if row == LONGFORMER else f"hourglass_{row}",
+            {LONGFORMER: "longformer_lm", PRE_NORM: "hourglass_vanilla"}.get(row, f"hourglass_{row}"),
             embed_dim=args.embed_dim,
             ffn_embed_dim=4 * args.embed_dim,
             num_heads=args.num_heads,
