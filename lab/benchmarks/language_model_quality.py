@@ -8,11 +8,10 @@ papers of SumPubMed as a stream of letters and spaces (`pyramidions prepare --ch
 characters (fixed), or end at spaces, where the language model itself wants them (gumbel), or where a predictor expects
 the end of a Unigram piece or a character that is hard to predict (entropy). Longformer's model (Beltagy et al. 2020)
 reads windows that grow from layer to layer, with two dilated heads in the upper half; it normalises before each
-sublayer, so that it has a vanilla model that does beside it. Each model trains for as many
-updates as it makes in --seconds, so that one with fewer operations for a character reads more of them. How long an
-update takes is measured once, before all trainings, with all models in turns, so what else the machine does later
-changes nothing.
-Few characters, if any, are read twice in the default time, so there is no dropout.
+sublayer, and has a vanilla model that does so, too, beside it. Each model trains for as many updates as it makes in
+--seconds, so that one with fewer operations for a character reads more of them. How long an update takes is measured
+once, before all trainings, with all models in turns, so what else the machine does later changes nothing. Few
+characters, if any, are read twice in the default time, so there is no dropout.
 
 Reported are bits per character of the validation stream, each scored once behind --context others; shortening factors
 there; and the F1 of boundaries against spaces and against what their predictor learns from. Gumbel draws its
