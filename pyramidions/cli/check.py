@@ -78,7 +78,7 @@ def check(
         raise UserError(f"{texts[0].origin.name} must hold a sentence, but holds none.")
     for number, sentence in enumerate(found.sentences, 1):
         click.echo("\n".join(_told(number, sentence, found)))
-    click.echo(_summed(found))
+    click.echo(found.told)
     about = {
         "checked": summary.name,
         "document": document.name,
@@ -129,21 +129,8 @@ def _told(number: int, sentence: "CheckedSentence", found: "CheckedSummary") -> 
     if support is not None and support.sentences:
         unit = found.document.sentences[support.sentences[0]]
         heading = found.document.headings[unit.section]
-        lines.append(f"   > {unit.text}" + (f" ({heading})" if heading else ""))
+        lines.append(f"   > [{support.shares[0]:.0%}] {unit.text}" + (f" ({heading})" if heading else ""))
     return lines
-
-
-def _summed(found: "CheckedSummary") -> str:
-    from pyramidions.files.progress import counted
-
-    known = [sentence for sentence in found.sentences if sentence.is_supported is not None]
-    supported = sum(bool(sentence.is_supported) for sentence in known)
-    missing = sum(len(sentence.missing) for sentence in found.sentences)
-    told = f"{supported} of {counted(len(known), 'sentence')} {'has' if supported == 1 else 'have'} support"
-    if found.truncated:
-        told += f"; {counted(found.truncated, 'pair')} of sentences had to be truncated for the classifier"
-    are = "number or name is" if missing == 1 else "numbers or names are"
-    return f"{told}; {missing:,} {are} not in the document."
 
 
 def _values(found: "CheckedSummary") -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pyramidions.data.ids import id_hash
-from pyramidions.documents.paper_xml import Paper, read_paper
+from pyramidions.documents.paper_xml import Paper, may_be_paper, read_paper
 from pyramidions.documents.record_fields import PLAIN, SECTION_FIELDS
 from pyramidions.documents.records import Record, Records, known_ending
 from pyramidions.files.bounded import printable, require_at_most
@@ -21,7 +21,9 @@ _PARTS = 20
 
 def paper_files(folder: Path) -> list[Path]:
     """Return the files of a folder that may be papers, in order; hidden ones are left out."""
-    found = (path for path in folder.rglob("*") if known_ending(path, ENDINGS) and path.is_file())
+    found = (
+        path for path in folder.rglob("*") if known_ending(path, ENDINGS) and path.is_file() and may_be_paper(path)
+    )
     return sorted(path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts))
 
 

@@ -21,6 +21,7 @@ _GROUP = r"(?:\[{0}\]|\({0}\)|{0})".format(f"{_CITED}(?:{_BETWEEN}{_CITED})*")
 _CITATIONS = re.compile(rf"\s?{_GROUP}(?:{_BETWEEN}{_GROUP})*")
 # Kinds of abstracts that are others than that of the paper, where it has several.
 _OTHERS = ("graphical", "teaser", "toc", "video", "executive-summary", "plain-language-summary", "lay-summary")
+_BEGIN = 4096  # bytes of a file in which the name of its root stands
 _BODY_LEVEL = 2  # of the headings of sections, below the title
 
 
@@ -112,11 +113,27 @@ class Paper(NamedTuple):
     def text(self) -> HeadedText:
         """The title, the abstract and the text, each below its heading."""
         abstract = [(_BODY_LEVEL, ABSTRACT), (0, self.abstract)] if self.abstract else []
-        lines = [*([(1, self.title)] if self.title else []), *abstract, *self.body]
+        # Else the text before the first heading would be that of the abstract.
+        begins = abstract and self.body and not self.body[0][0]
+        headed = any(level for level, _ in self.body)
+        opening = [(_BODY_LEVEL, "Introduction" if headed else "Text")] if begins else []
+        lines = [*([(1, self.title)] if self.title else []), *abstract, *opening, *self.body]
         parts: list[str | int] = []
         for level, line in lines:
             parts += [level, f"{line}\n\n"] if level else [f"{line}\n\n"]
         return HeadedText.of(parts)
+
+
+def may_be_paper(path: Path) -> bool:
+    """Return whether a file begins as a paper may; others in XML are many."""
+    if path.suffix.lower() != ".xml":
+        return True
+    try:
+        with path.open("rb") as file:
+            begin = file.read(_BEGIN)
+    except OSError:
+        return True
+    return any(root.encode() in begin for root in _FORMATS)
 
 
 def read_paper(path: Path) -> Paper:

@@ -195,7 +195,7 @@ function segment(i, isFirst) {
   const found = [isFirst ? "" : before.includes("\n") ? "\n" : word ? before : "", span];
   if (data.runs) span.lastChild.classList.add("end");
   if (numbers.has(i)) {
-    const badge = made("button", {className: "n", type: "button", tabIndex: -1, textContent: numbers.get(i) + 1, ariaLabel: `Sentence ${numbers.get(i) + 1} of the summary`});
+    const badge = made("button", {className: "n", type: "button", tabIndex: -1, textContent: numbersOf(i), ariaLabel: `Sentence ${numbersOf(i)} of the summary`});
     badge.at = i;
     span.classList.add("chosen");
     found.splice(1, 0, badge);
@@ -356,7 +356,7 @@ function mark(k) {
   buttons[k]?.classList.add("linked");
   if (k === null && picked !== null && isAbout.words) for (const {k} of linkingTo(picked)) buttons[k].classList.add("linked");
   byId("unknown-links").textContent = known ? "" : "What single words drew on is not known: a pooling or the decoder's attention keeps no record of it.";
-  byId("status").textContent = isAbout.words && link ? describeLink(k, link) : isAbout.words && showsCopies() && data.items[k] ? `${quoted(data.items[k].text)} was generated, not copied.` : picked !== null ? describe(picked) : known && (data.segments.length || data.help) ? data.help ?? kind.help : "";
+  byId("status").textContent = isAbout.words && link ? describeLink(k, link) : isAbout.words && showsCopies() && data.items[k] ? `${quoted(data.items[k].text)} was generated, not copied.` : picked !== null ? describe(picked) : isAbout.sentences && data.items[k] ? kind.alone ?? "" : known && (data.segments.length || data.help) ? data.help ?? kind.help : "";
   drawChart();
 }
 const linkingTo = i => data.items.flatMap((_, k) => {
@@ -383,8 +383,9 @@ function describe(i) {
   const heading = data.blocks.findLast(([tag, from]) => tag === "h2" && from <= i)?.[2], number = numbers.get(i);
   const where = `Sentence ${count(i + 1)} of ${count(data.segments.length)}${heading ? `, in ${quoted(heading)}` : ""}`;
   const scored = !data.ranks ? "" : data.ranks[i] === null ? ": no score, never chosen" : `: score ${rounded(data.scores[i])}, rank ${count(data.ranks[i])}`;
-  return `${where}${scored}.${number === undefined ? "" : ` ${kind.chosen ?? "Chosen"}: ${number + 1} of ${data.items.length} in the summary.`}`;
+  return `${where}${scored}.${number === undefined ? "" : ` ${kind.chosen ?? "Chosen"}: ${numbersOf(i)} of ${data.items.length} in the summary.`}`;
 }
+const numbersOf = i => data.items.flatMap(({links: [link]}, k) => link?.to.includes(i) ? [k + 1] : []).join(" and ");
 const rounded = score => (score + 0).toLocaleString("en-US", {maximumSignificantDigits: Math.abs(score) < 1000 ? 3 : 6});
 
 // Sentence by sentence: what of the document supports the summary. A click marks it, another lets it go.

@@ -36,6 +36,7 @@ class Kind(TypedDict):
     #: "compared", "predicted" or "unpredicted", "entropic" with entropies, "global" where there are such tokens, "wide"
     legend: list[tuple[float | str, str] | tuple[float | str, str, str]]
     chosen: NotRequired[str]  #: what a marked sentence is to the summary, if not "Chosen"
+    alone: NotRequired[str]  #: what is said of a sentence of the summary without links
     table: NotRequired[str]  #: its heading
     caption: NotRequired[str]  #: of the chart
     how: NotRequired[str]  #: what else there is to know

@@ -16,6 +16,7 @@ _KIND: Kind = {
     "heading": "Summary",
     "chart": "Where the document supports the summary",
     "chosen": "Supports",
+    "alone": "No sentences of the document support it enough.",
     "help": "Choose a sentence of the summary to find what supports it in the document.",
     "legend": [
         (0.8, "supports the summary; the darker, the more"),
@@ -44,6 +45,7 @@ def checked_page(checked: CheckedSummary, name: str, model: str | None = None) -
             shades[place] = max(shades[place], round(1000 * share))
     document: Document = {
         "name": name,
+        "about": checked.told,
         "segments": [f" {each.text}" for each in sentences],
         "blocks": list(blocks(checked.document, _BLOCK)),
         "shades": [shades],
@@ -64,6 +66,8 @@ def _places(sentence: CheckedSentence) -> list[tuple[int, float]]:
 def _item(sentence: CheckedSentence) -> Item:
     support = sentence.support
     known = "too short to tell" if support is None else f"{support.recall:.0%}"
+    if sentence.is_supported is False:
+        known += ", without support"
     note = known + (f"; not in the document: {', '.join(sentence.missing)}" if sentence.missing else "")
     best = support.sentences[:1] if support is not None and support.is_enough else ()
     return {"text": sentence.text, "note": note, "links": [{"to": [*best]} if best else None]}

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from pyramidions.base.errors import UserError
+from pyramidions.files.progress import counted
 from pyramidions.scoring.metric import Entails
 from pyramidions.text.headings import HeadedText, Lines, headed_lines
 from pyramidions.text.language import Language
@@ -13,8 +14,12 @@ from pyramidions.text.outline import Outline, outline
 from pyramidions.text.support import Support, SupportIndex
 from pyramidions.text.words import word_places
 
-# A number with its separators: 1,000 and 2,000 have nothing in common. What stands in a word, as in B12, is none.
-_NUMBER = re.compile(r"(?<![A-Za-z0-9])\d+(?:[.,:/]\d+)*(?![A-Za-z0-9])")
+# A number with its separators: 1,000 and 2,000 have nothing in common. What stands in a word, as in B12 and IL-8, is
+# none.
+_NUMBER = re.compile(r"(?<![A-Za-z0-9])(?<![A-Za-z]-)\d+(?:[.,:/]\d+)*(?![A-Za-z0-9])")
+_SPACED = re.compile(r"(?<![\d.,])(\d{1,3}(?: \d{3})+)(?![\d.,]?\d)")
+# What an item of a list begins with.
+_MARK = re.compile(r"^\s*(?:[-*+•‣–]|\(?\d{1,3}[.)])\s+")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 
 
@@ -67,6 +72,16 @@ class CheckedSummary(NamedTuple):
     sentences: tuple[CheckedSentence, ...]
     truncated: int = 0
 
+    @property
+    def told(self) -> str:
+        """How many sentences have support, and how many numbers and names are missing."""
+        known = [sentence.is_supported for sentence in self.sentences if sentence.is_supported is not None]
+        short, missing = len(self.sentences) - len(known), sum(len(sentence.missing) for sentence in self.sentences)
+        told = f"With support: {sum(known)} of {counted(len(known), 'sentence')}"
+        told += f", {short:,} too short to tell" if short else ""
+        told += f". Numbers and names that are not in the document: {missing:,}."
+        return told + (f" Pairs that were truncated: {self.truncated:,}." if self.truncated else "")
+
 
 def check_summary(
     summary: str,
@@ -88,6 +103,9 @@ def check_summary(
         UserError: an unknown language, or a classifier of two labels.
     """
     split, cut = Language(language).sentences, outline(document)
+    if language == "en":
+        # As the document is split, whatever its language.
+        split = _sentences
     if entails is not None and entails.is_binary:
         raise UserError(
             "`entailment` must be a classifier that tells contradiction apart, but has two labels: any document has a "
@@ -98,7 +116,7 @@ def check_summary(
     index = SupportIndex([_words(text) for text in texts])
     # Names may stand in headings alone.
     words = {word for text in units for word in _words(text)}
-    numbers = {_plain(number) for text in units for number in _numbers(text)}
+    numbers = {_plain(number) for text in units for form in (text, _joined(text)) for number in _numbers(form)}
     found, truncated = [], 0
     for text in (sentence for part in _parts(summary) for sentence in split(part)):
         missing, verdict = tuple(dict.fromkeys(_missing(text, words, numbers, language == "de"))), None
@@ -112,6 +130,10 @@ def check_summary(
     return CheckedSummary(cut, tuple(found), truncated)
 
 
+def _sentences(text: str) -> list[str]:
+    return [unit.text for unit in outline(text).units]
+
+
 def _parts(summary: str) -> Iterator[str]:
     """Yield the paragraphs and the items of a summary; marked headings say nothing."""
     begun: list[str] = []
@@ -120,7 +142,7 @@ def _parts(summary: str) -> Iterator[str]:
             yield "\n".join(begun)
             begun = []
         if not line.level:
-            begun.append(line.text)
+            begun.append(_MARK.sub("", line.text).replace("**", ""))
         elif not isinstance(summary, HeadedText):
             # In plain text, what stands alone may be a heading or a sentence without a full stop.
             yield line.text
@@ -135,6 +157,11 @@ def _numbers(text: str) -> list[str]:
     return _NUMBER.findall(normalize(text))
 
 
+def _joined(text: str) -> str:
+    """Return a text without the spaces of thousands."""
+    return _SPACED.sub(lambda found: found[0].replace(" ", ""), normalize(text))
+
+
 def _plain(number: str) -> str:
     """Return a number without the commas of thousands."""
     return number.replace(",", "") if _THOUSANDS.fullmatch(number) else number
@@ -142,7 +169,7 @@ def _plain(number: str) -> str:
 
 def _missing(text: str, words: set[str], numbers: set[str], capital_nouns: bool) -> Iterator[str]:
     """Yield the numbers and the names of a sentence that are not among those of the document, in any order."""
-    yield from (number for number in _numbers(text) if _plain(number) not in numbers)
+    yield from (number for number in _numbers(_joined(text)) if _plain(number) not in numbers)
     for place, (word, begin, end) in enumerate(word_places(text)):
         written = text[begin:end]
         # The first word of a sentence has a capital, whatever it is.

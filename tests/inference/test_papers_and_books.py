@@ -10,6 +10,7 @@ from tables import for_each
 from pyramidions.base.errors import UserError
 from pyramidions.documents.file_formats import file_text
 from pyramidions.documents.paper_xml import read_paper
+from pyramidions.documents.source import list_files
 from pyramidions.text.headings import HeadedText
 
 JATS = """<?xml version="1.0" encoding="ISO-8859-1"?>
@@ -50,7 +51,7 @@ def test_a_paper_in_jats_is_its_title_its_abstract_and_its_sections(tmp_path: Pa
     path = tmp_path / "a.nxml"
     path.write_bytes(JATS.encode("latin-1"))
     assert lines_of(path) == [
-        *("# On Apis", "## Abstract", "We count bees. There are ten.", "Bees fly.", "## Méthods"),
+        *("# On Apis", "## Abstract", "We count bees. There are ten.", "## Introduction", "Bees fly.", "## Méthods"),
         "They were counted twice, as Bee et al. (1999) did (see Figure 1); CO2 fell. Thus holds.",
         *("### Rulers", "of wood", "of steel"),
     ]
@@ -99,6 +100,13 @@ def test_the_abstract_of_the_paper_is_read(abstracts: list[str | None], read: st
     found = "".join(f"<abstract{kind}><p>{number}</p></abstract>" for number, kind in enumerate(kinds))
     path.write_text(f"<article><front><article-meta>{found}</article-meta></front></article>")
     assert read_paper(path).abstract == read
+
+
+def test_files_in_xml_that_are_no_papers_are_passed_over_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "pom.xml").write_text("<project/>")
+    (tmp_path / "paper.xml").write_text(PLAIN.format("Bees fly."))
+    found = list_files([tmp_path])
+    assert (found.paths, found.skipped) == ([tmp_path / "paper.xml"], [tmp_path / "pom.xml"])
 
 
 def test_sections_that_grobid_numbers_have_the_levels_of_their_numbers(tmp_path: Path) -> None:

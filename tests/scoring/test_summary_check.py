@@ -46,7 +46,9 @@ def test_a_sentence_has_the_share_of_its_pairs_that_three_sentences_of_the_docum
         ("Bees of Rome met Apis and Apis.", "en", ()),  # a name in a heading alone
         ("Wasps of Paris met NASA in Paris.", "en", ("Paris", "NASA")),
         ("In 1,0000 days it rose by 3.5%, 3.5% more.", "en", ("1,0000", "3.5")),
-        ("So I gave B12 and 1e5 to 共7只.", "en", ("7", "B12")),
+        ("So I gave B12, IL-8 and 1e5 to 共7只.", "en", ("7", "B12", "IL")),
+        ("We counted 1 000 bees.", "en", ()),
+        ("We counted 1\u2009000 bees, 2 000 wasps.", "en", ("2000",)),
         ("Die Bienen tragen mRNA.", "de", ("mRNA",)),
         ("NASA counted.", "en", ("NASA",)),
     ],
@@ -92,7 +94,9 @@ def test_a_classifier_of_two_labels_is_refused() -> None:
 @for_each(
     ("summary", "sentences"),
     [
-        ("- Bees fly fast\n- Wasps sting\n", ["- Bees fly fast", "- Wasps sting"]),
+        ("- Bees fly fast\n- Wasps sting\n", ["Bees fly fast", "Wasps sting"]),
+        ("1. **Bees** fly.\n2. Wasps sting.", ["Bees fly.", "Wasps sting."]),
+        ("蜜蜂飞。它们休息。", ["蜜蜂飞。", "它们休息。"]),
         ("Bees fly\nfast. They rest\n\nWasps sting", ["Bees fly fast.", "They rest", "Wasps sting"]),
         (
             HeadedText.of([1, "Findings\n\n", "Bees fly.\n\n", 1, "More\n\n", "Wasps sting."]),
