@@ -1,7 +1,7 @@
 """How much memory a training step takes, by length: the curve must be a line.
 
     python lab/benchmarks/train_memory.py --out lab/benchmarks/results/train-memory-cpu
-    python lab/benchmarks/train_memory.py --models longformer_lm hourglass_vanilla \\
+    python lab/benchmarks/train_memory.py --models longformer_lm \\
         --lengths 2048 4096 8192 16384 32768 --out lab/benchmarks/results/language-model-memory-cpu
 
 Figures that OUT.csv has already are not taken again: an interrupted run goes on.
