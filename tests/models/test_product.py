@@ -141,6 +141,7 @@ def check_all(combinations: list[Combination]) -> None:
     assert refused == [combination for combination in combinations if cannot_be(combination)]
 
 
-@pytest.mark.slow
+# Every kind is met above.
+@pytest.mark.nightly
 def test_a_large_sample_works_but_for_attention_that_cannot_stand_beside_its_pooling() -> None:
     check_all(LARGE_SAMPLE)

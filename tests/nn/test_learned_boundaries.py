@@ -32,7 +32,7 @@ def test_entropy_rises_where_a_word_begins_and_the_predictor_learns_it() -> None
     model = build_language_model(config, FIRST + LETTERS)
     letters, ends = (part.unfold(0, LENGTH + 1, LENGTH) for part in stream(40000))
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    for _ in range(220):
+    for _ in range(320):
         rows = torch.randint(8, len(letters), (16,))
         found = model.features(letters[rows, :-1])
         logits = model.logits(found.x)

@@ -14,9 +14,9 @@ def sinusoids(numbers: Tensor, embed_dim: int, steps: int) -> Tensor:
         embed_dim: D, even.
         steps: from a frequency of 1 to one of 1/10000.
     """
-    # In float64 up to here: the last digit of an exponential differs from processor to processor, and position 1,000
-    # would multiply it.
-    half = torch.arange(embed_dim // 2, dtype=torch.float64, device=numbers.device)
-    frequencies = torch.exp(half * -(math.log(10000) / steps)).float()
+    # By Python, in double precision: the last digit of torch's exponential differs from processor to processor, and
+    # position 1,000 would multiply it.
+    powers = [math.exp(-step * math.log(10000) / steps) for step in range(embed_dim // 2)]
+    frequencies = torch.tensor(powers, dtype=torch.float, device=numbers.device)
     angle = numbers[:, None] * frequencies
     return torch.cat([angle.sin(), angle.cos()], dim=1)
