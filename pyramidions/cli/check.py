@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 @click.option(
     "--entailment",
     metavar="MODEL",
-    help="Tell as well how likely a sentence of the document entails, and contradicts, each of the summary: by a "
-    "classifier of the transformers format, a folder or OWNER/NAME on the hub.",
+    help="Also print how likely a sentence of the document entails, or contradicts, each one of the summary. MODEL "
+    "is a classifier in the transformers format: a folder, or OWNER/NAME on the hub.",
 )
 @click.option("--device", help="Device of the classifier, such as cpu or cuda:1.  [default: a GPU if there is one]")
 @click.option("--language", default="en", help="Of the summary, an ISO 639-1 code.  [default: en]", show_default=False)
@@ -42,12 +42,12 @@ def check(
     out: Path | None,
     page: Path | None,
 ) -> None:
-    """Look for each sentence of a summary in its document, whoever wrote it: a person or any model.
+    """Look for each sentence of a summary in its document. A person or any model may have written the summary.
 
-    SUMMARY and DOCUMENT are files as `extract` reads them, but of records; - is standard input. It prints how many of
-    the pairs of words of each sentence the document holds, in the three sentences that hold most; the best of these;
-    and the numbers and names that the document does not hold. A sentence with less than a quarter of its pairs is
-    without support, which is no proof of an error; nor is support a proof of truth.
+    SUMMARY and DOCUMENT are files as `extract` reads them, except JSON lines; - is standard input. For each sentence
+    it prints the share of word pairs that up to three sentences of the document hold, the best of these sentences,
+    and the numbers and names that the document lacks. Below a quarter of its pairs, a sentence counts as without
+    support. That is no proof of an error, and support is no proof of truth.
 
     \b
     Example:

@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from pyramidions.data.ids import id_hash
+from pyramidions.documents.file_formats import LIMITS, file_ending
 from pyramidions.documents.paper_xml import Paper, may_be_paper, read_paper
 from pyramidions.documents.record_fields import PLAIN, SECTION_FIELDS
 from pyramidions.documents.records import Record, Records, known_ending
 from pyramidions.files.bounded import printable, require_at_most
 from pyramidions.text.normalization import split_sentences
 
-#: How the names of files of papers end, and the most that one may hold, in MiB.
-ENDINGS, MOST = (".xml", ".nxml"), 64
+#: How the names of files of papers end.
+ENDINGS = (".xml", ".nxml")
 #: Of 20 papers, chosen by a hash of their names, one is for validation, and one for testing.
 _SPLITS = {0: "valid", 1: "test"}
 _PARTS = 20
@@ -50,7 +51,7 @@ def _records(folder: Path, paths: Sequence[Path]) -> Iterator[Record]:
     read = 0
     for number, path in enumerate(paths, 1):
         size = path.stat().st_size
-        require_at_most(MOST, size, printable(path))
+        require_at_most(LIMITS[file_ending(path)], size, printable(path))
         read += size
         yield Record(_record(_name(folder, path), read_paper(path)), number, printable(path), read)
 
