@@ -93,13 +93,16 @@ def _said(sentences: Sequence[Extract]) -> Iterator[str]:
     return spoken((each.speaker, each.text) for each in sentences)
 
 
-def extract(outline: Outline, scores: np.ndarray, rules: SelectionRules) -> Extraction:
+def extract(
+    outline: Outline, scores: np.ndarray, rules: SelectionRules, lengths: Sequence[int] | None = None
+) -> Extraction:
     """Extract sentences of a document that `fit_for_summary` accepts.
 
     Args:
         outline: of the document.
         scores: (sentences,), as a `Ranker` gives them.
         rules: of the selection.
+        lengths: of the sentences, as `select` takes them; None to count words.
 
     Returns:
         The extraction; without any sentence if the document has none.
@@ -107,7 +110,8 @@ def extract(outline: Outline, scores: np.ndarray, rules: SelectionRules) -> Extr
     Raises:
         UserError, ValueError: as `select`.
     """
-    chosen = select(outline.texts, fit_for_summary(outline, scores), rules, lengths_of(outline))
+    counted = lengths_of(outline) if lengths is None else lengths
+    chosen = select(outline.texts, fit_for_summary(outline, scores), rules, counted)
     found = [
         Extract(
             as_extracted(outline.texts[place]),
