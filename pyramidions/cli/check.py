@@ -1,7 +1,7 @@
 """`pyramidions check`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -86,7 +86,7 @@ def check(
         "threshold": THRESHOLD,
         "entailment_model": None if classifier is None else classifier.signature(),
     }
-    write_json(out, {**about, "sentences": _values(found)})
+    write_json(out, {**about, "sentences": found.to_dicts()})
     if page is not None:
         from pyramidions.files.atomic import write_file
         from pyramidions.scoring.checked_page import checked_page
@@ -117,26 +117,3 @@ def _told(number: int, sentence: "CheckedSentence", found: "CheckedSummary") -> 
         heading = found.document.headings[unit.section]
         lines.append(f"   > [{support.shares[0]:.0%}] {unit.text}" + (f" ({heading})" if heading else ""))
     return lines
-
-
-def _values(found: "CheckedSummary") -> list[dict[str, Any]]:
-    def place(position: int) -> dict[str, Any]:
-        unit = found.document.sentences[position]
-        return {"sentence": unit.text, "position": position, "section": found.document.headings[unit.section]}
-
-    values = []
-    for sentence in found.sentences:
-        support, verdict = sentence.support, sentence.verdict
-        shares = () if support is None else zip(support.sentences, support.shares, strict=True)
-        value: dict[str, Any] = {
-            "sentence": sentence.text,
-            "supported": sentence.is_supported,
-            "recall": None if support is None else round(support.recall, 4),
-            "by_words": [{**place(position), "share": round(share, 4)} for position, share in shares],
-            "missing": list(sentence.missing),
-        }
-        if verdict is not None:
-            value["entailment"] = {"probability": round(verdict.entailment, 4), **place(verdict.entails)}
-            value["contradiction"] = {"probability": round(verdict.contradiction, 4), **place(verdict.contradicts)}
-        values.append(value)
-    return values

@@ -1,5 +1,6 @@
 """`pyramidions summarize`."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -73,6 +74,13 @@ _GROUPS = {
     "[default: hiporank]",
 )
 @writing_options("that shows what the model kept of each document, and what each word of its summary drew on")
+@click.option(
+    "--check",
+    "checks",
+    is_flag=True,
+    help="Look for each sentence of a summary in its document, as `pyramidions check` does: the output says how many "
+    "have support; with --json, also which sentences support them.",
+)
 @click.option("--beam", type=click.IntRange(1), help="Beam size.  [default: the model's]")
 @click.option(
     "--min-len",
@@ -119,6 +127,7 @@ def summarize(
     long: str | None,
     section_types: Path | None,
     select: str | None,
+    checks: bool,
     sampling: bool,
     batch_size: int,
     device: str | None,
@@ -140,7 +149,7 @@ def summarize(
     Example:
       pyramidions summarize facebook/bart-large-cnn paper.pdf
       pyramidions summarize my-summarizer paper.pdf --explain page.html
-      pyramidions summarize my-summarizer paper.pdf notes/ --long merge
+      pyramidions summarize my-summarizer paper.pdf notes/ --long merge --check
       pyramidions summarize my-answerer meeting.txt --query "Why was the remote control made yellow?"
       pyramidions summarize checkpoints corpus.jsonl --json -o summaries.jsonl
       pyramidions summarize my-summarizer paper.pdf --sampling --top-p 0.9 --seed 7
@@ -190,6 +199,7 @@ def summarize(
             section_types,
             select,
             batch_size,
+            checks,
             explains=asked.page is not None,
         )
         return job.run(make, device)
@@ -207,6 +217,7 @@ class Summarizing(Worker):
         own_queries: each document has one of its own.
         long, types, select: of `Summarizer.long_reader`.
         batch_size: documents or parts that the model reads at once.
+        checks: look for the sentences of summaries in their documents.
         explains: gather a page.
     """
 
@@ -224,6 +235,7 @@ class Summarizing(Worker):
         types: Path | None,
         select: str | None,
         batch_size: int,
+        checks: bool,
         explains: bool,
     ) -> None:
         from pyramidions.inference.decoding_options import SamplingOptions
@@ -244,6 +256,7 @@ class Summarizing(Worker):
         self._own_queries = own_queries
         self._long = long
         self._batch_size = batch_size
+        self._checks = checks
         self.said = self._summarizer.precision.said
         if explains:
             self.page = self._page = ExplanationPage(model_name(model))
@@ -258,6 +271,10 @@ class Summarizing(Worker):
             documents = each_query(documents, self._queries)
         elif self._own_queries:
             documents = answerable(documents, self._summarizer.reader, report.fail)
+        # Those that are read, and not yet summarized.
+        read = deque[str]()
+        if self._checks:
+            documents = _noted(documents, read)
         given = documents, self._summarizer, self._reader, self._decoding
         if self.page is not None:
             found = explain_documents(*given, self._page, on_progress=report.add)
@@ -266,15 +283,22 @@ class Summarizing(Worker):
                 *given, batch_size=self._batch_size, on_progress=report.add, copied=self._layout.kind == "json"
             )
         for each in found:
-            yield Result(each.origin, self._body(each))
+            yield Result(each.origin, self._body(each, read.popleft() if self._checks else None))
 
-    def _body(self, found: "Summarized") -> dict[str, Any] | str:
+    def _body(self, found: "Summarized", document: str | None) -> dict[str, Any] | str:
         from pyramidions.inference.summary import as_plain, by_section
+        from pyramidions.scoring.summary_check import check_summary
 
-        if self._layout.kind == "json":
-            return {"long": self._long, **as_plain(found.summaries)}
         summaries, named = found.summaries, self._layout.named
+        checked = None
+        if document is not None:
+            checked = check_summary("\n\n".join(summary.text for summary in summaries), document)
+        if self._layout.kind == "json":
+            about = {} if checked is None else {"check": checked.to_dicts()}
+            return {"long": self._long, **as_plain(summaries), **about}
         notes = _notes(summaries)
+        if checked is not None:
+            notes.append(checked.told.removesuffix("."))
         note = f" ({'; '.join(notes)})" if notes else ""
         head = f"{found.origin.name}{note}:\n" if named or note else ""
         if named and (query := summaries[0].query) is not None:
@@ -283,6 +307,12 @@ class Summarizing(Worker):
         if self._layout.kind == "list":
             text = listed(by_section(summaries), self._layout.width)
         return f"{head}{text}{chr(10) if named else ''}"
+
+
+def _noted(documents: "Iterable[InputText]", texts: deque[str]) -> "Iterator[InputText]":
+    for document in documents:
+        texts.append(document.text)
+        yield document
 
 
 def _notes(summaries: list["Summary"]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyramidions.base.errors import UserError
 from pyramidions.files.progress import counted
@@ -81,6 +81,30 @@ class CheckedSummary(NamedTuple):
         told += f", {short:,} too short to tell" if short else ""
         told += f". Numbers and names that are not in the document: {missing:,}."
         return told + (f" Pairs that were truncated: {self.truncated:,}." if self.truncated else "")
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return the sentences as values that JSON holds, with those that support them."""
+
+        def place(position: int) -> dict[str, Any]:
+            unit = self.document.sentences[position]
+            return {"sentence": unit.text, "position": position, "section": self.document.headings[unit.section]}
+
+        values = []
+        for sentence in self.sentences:
+            support, verdict = sentence.support, sentence.verdict
+            shares = () if support is None else zip(support.sentences, support.shares, strict=True)
+            value: dict[str, Any] = {
+                "sentence": sentence.text,
+                "supported": sentence.is_supported,
+                "recall": None if support is None else round(support.recall, 4),
+                "by_words": [{**place(position), "share": round(share, 4)} for position, share in shares],
+                "missing": list(sentence.missing),
+            }
+            if verdict is not None:
+                value["entailment"] = {"probability": round(verdict.entailment, 4), **place(verdict.entails)}
+                value["contradiction"] = {"probability": round(verdict.contradiction, 4), **place(verdict.contradicts)}
+            values.append(value)
+        return values
 
 
 def check_summary(

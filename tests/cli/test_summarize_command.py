@@ -27,6 +27,7 @@ from pyramidions.documents.source import InputText, read_inputs
 from pyramidions.inference import Summarizer, export_model, load_model
 from pyramidions.models import build
 from pyramidions.nn import BeamSearch
+from pyramidions.scoring import check_summary
 from pyramidions.text.tokenizer import PAD
 
 # In float32, as `Summarizer` computes by default
@@ -340,3 +341,22 @@ def test_documents_of_like_length_share_a_batch_across_the_files_that_are_read_t
     assert called(checkpoint, tmp_path / "a.jsonl", *SHORT, "--batch-size", 2).exit_code == 0
     (a, b), (c, d) = shapes
     assert a > b > 4 * c > 4 * d
+
+
+def test_a_check_says_which_sentences_have_support(checkpoint: Path, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.txt", tmp_path / "second.txt"
+    first.write_text("One two three.")
+    second.write_text("Four five six.")
+
+    def summarize(*options: str) -> str:
+        words = ["summarize", checkpoint, first, second, *SHORT, "--check", *options]
+        return CliRunner().invoke(main, [str(word) for word in words]).stdout
+
+    found = json.loads(f"[{','.join(summarize('--json').splitlines())}]")
+    checked = [
+        check_summary(each["summary"], path.read_text()) for each, path in zip(found, (first, second), strict=True)
+    ]
+    assert [each["check"] for each in found] == [each.to_dicts() for each in checked]
+    assert [f"{said}." for said in re.findall(r"With support: .*(?=\):)", summarize())] == [
+        each.told for each in checked
+    ]
