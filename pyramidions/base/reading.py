@@ -10,3 +10,8 @@ LONG = ("truncate", "chunk", "merge", "sections", "extract")
 Long = Annotated[str, OneOf(LONG)]
 #: Those that need the headings of a document.
 BY_HEADINGS = ("sections", "extract")
+
+#: The variable of the environment that holds the key of a server that writes summaries, if it wants one.
+WRITER_KEY = "PYRAMIDIONS_WRITER_KEY"
+#: Words of a summary by a served model, and tokens of a document that it reads at once, unless others are given.
+WRITER_WORDS, WRITER_READS = 200, 8_000

@@ -24,7 +24,8 @@ from pyramidions.cli.job_options import (
 from pyramidions.cli.option_groups import Grouped
 from pyramidions.cli.outputs import PATH
 from pyramidions.cli.precision_option import precision_option
-from pyramidions.cli.worker import Layout, Report, Result, Worker, listed
+from pyramidions.cli.served import Served, served_options, summarize_served
+from pyramidions.cli.worker import Checked, Layout, Report, Result, Worker, as_text
 from pyramidions.inference.precision import AUTO
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ _RENAMED = {"no-repeat-ngram": "no-repeat-ngram-size"}
 
 _GROUPS = {
     "field": "What is read",
+    "writer": "A model on a server",
     "long": "Documents longer than the model reads",
     "layout": "What is written",
     "beam": "How a summary is searched for",
@@ -49,10 +51,11 @@ _GROUPS = {
 @click.command(
     cls=Grouped, groups=_GROUPS, context_settings={"token_normalize_func": lambda name: _RENAMED.get(name, name)}
 )
-@click.argument("model", type=PATH)
+@click.argument("model", type=PATH, required=False, metavar="MODEL")
 @click.argument("files", nargs=-1, type=PATH)
 @reading_options
 @query_options
+@served_options
 @click.option(
     "--long",
     "long",
@@ -122,8 +125,9 @@ _GROUPS = {
 @job_command
 def summarize(
     asked: Asked,
-    model: Path,
+    model: Path | None,
     about: AskedQueries,
+    served: Served,
     long: str | None,
     section_types: Path | None,
     select: str | None,
@@ -154,7 +158,14 @@ def summarize(
       pyramidions summarize checkpoints corpus.jsonl --json -o summaries.jsonl
       pyramidions summarize my-summarizer paper.pdf --sampling --top-p 0.9 --seed 7
       pyramidions summarize my-summarizer corpus.jsonl -o summaries.jsonl --engine ray --resume
+      pyramidions summarize --writer http://localhost:11434/v1 --writer-model qwen3 paper.pdf --check
     """
+    if served.asked():
+        # There is no model on this machine: what stands first is a document.
+        asked = asked if model is None else asked._replace(files=(model, *asked.files))
+        return summarize_served(asked, about, served, long, section_types, select, checks)
+    if model is None:
+        raise click.UsageError("Missing argument 'MODEL'.")
     # Before what needs torch.
     check_model(model, "summarize")
     from pyramidions.cli.naming import naming_options, option
@@ -287,26 +298,13 @@ class Summarizing(Worker):
 
     def _body(self, found: "Summarized", document: str | None) -> dict[str, Any] | str:
         from pyramidions.inference.summary import as_plain, by_section
-        from pyramidions.scoring.summary_check import check_summary
 
-        summaries, named = found.summaries, self._layout.named
-        checked = None
-        if document is not None:
-            checked = check_summary("\n\n".join(summary.text for summary in summaries), document)
+        summaries = found.summaries
+        checked = Checked("" if document is None else "\n\n".join(summary.text for summary in summaries), document)
         if self._layout.kind == "json":
-            about = {} if checked is None else {"check": checked.to_dicts()}
-            return {"long": self._long, **as_plain(summaries), **about}
-        notes = _notes(summaries)
-        if checked is not None:
-            notes.append(checked.told.removesuffix("."))
-        note = f" ({'; '.join(notes)})" if notes else ""
-        head = f"{found.origin.name}{note}:\n" if named or note else ""
-        if named and (query := summaries[0].query) is not None:
-            head += f"Query: {' '.join(query.split())}\n"
-        text = " ".join(summary.text for summary in summaries)
-        if self._layout.kind == "list":
-            text = listed(by_section(summaries), self._layout.width)
-        return f"{head}{text}{chr(10) if named else ''}"
+            return {"long": self._long, **as_plain(summaries), **checked.about}
+        notes = [*_notes(summaries), *checked.notes]
+        return as_text(self._layout, found.origin.name, notes, summaries[0].query, by_section(summaries))
 
 
 def _noted(documents: "Iterable[InputText]", texts: deque[str]) -> "Iterator[InputText]":

@@ -5,7 +5,7 @@ import shutil
 import sys
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -69,6 +69,26 @@ def listed(parts: Iterable[tuple[str, str]], width: int) -> str:
     )
 
 
+def as_text(
+    layout: Layout, name: str, notes: Sequence[str], query: str | None, parts: Sequence[tuple[str, str]]
+) -> str:
+    """Return a summary as text, below the name of its document where that is asked for, or where there are notes.
+
+    Args:
+        layout: "list" or "text".
+        name: of the document.
+        notes: on how the summary was made.
+        query: what it answers, or None.
+        parts: the heading of each section, or "", and its summary.
+    """
+    note = f" ({'; '.join(notes)})" if notes else ""
+    head = f"{name}{note}:\n" if layout.named or note else ""
+    if layout.named and query is not None:
+        head += f"Query: {' '.join(query.split())}\n"
+    text = listed(parts, layout.width) if layout.kind == "list" else " ".join(text for _, text in parts)
+    return f"{head}{text}{chr(10) if layout.named else ''}"
+
+
 class Result(NamedTuple):
     """What was made of a document.
 
@@ -81,6 +101,29 @@ class Result(NamedTuple):
     origin: "Origin"
     body: dict[str, Any] | str
     remarks: tuple[str, ...] = ()
+
+
+class Checked:
+    """A summary beside its document.
+
+    Args:
+        summary: what is looked for.
+        document: its text; None to check nothing.
+
+    Attributes:
+        about: values that JSON holds.
+        notes: for the reader.
+    """
+
+    def __init__(self, summary: str, document: str | None) -> None:
+        self.about: dict[str, Any] = {}
+        self.notes: list[str] = []
+        if document is not None:
+            from pyramidions.scoring.summary_check import check_summary
+
+            found = check_summary(summary, document)
+            self.about["check"] = found.to_dicts()
+            self.notes.append(found.told.removesuffix("."))
 
 
 class Report(Protocol):

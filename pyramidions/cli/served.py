@@ -1,0 +1,202 @@
+"""`pyramidions summarize --writer`: summaries by a language model on a server."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from pyramidions.base.errors import UserError
+from pyramidions.base.reading import BY_HEADINGS, WRITER_KEY, WRITER_READS, WRITER_WORDS
+from pyramidions.cli.job import Job
+from pyramidions.cli.job_options import Asked, AskedQueries
+from pyramidions.cli.naming import naming_options, option
+from pyramidions.cli.option_groups import option_group
+from pyramidions.cli.worker import Checked, Layout, Report, Result, Worker, as_text
+
+if TYPE_CHECKING:
+    from pyramidions.documents.source import InputText
+    from pyramidions.inference.served_model import WrittenSummary
+
+#: Options of `summarize` that a served model takes, too; those of --writer have its name.
+_SHARED = (
+    *("model", "files", "field", "id_field", "queries", "query_file", "query_field", "long", "section_types", "select"),
+    *("checks", "layout", "as_json", "out", "resume", "engine"),
+)
+
+
+class Served(NamedTuple):
+    """What a user asks of a model on a server."""
+
+    writer: str | None
+    writer_model: str | None
+    writer_words: int | None
+    writer_reads: int | None
+
+    def asked(self) -> bool:
+        """Return whether such a model is asked for.
+
+        Raises:
+            UserError: options do not fit together.
+        """
+        if self.writer is None:
+            given = next((name for name, value in self._asdict().items() if value is not None), None)
+            if given is not None:
+                raise UserError(f"{option(given)} is an option of --writer, which is not given.")
+            return False
+        context = click.get_current_context()
+        for name in context.params:
+            # Of grouped options, the context knows each by its own name.
+            given_by = context.get_parameter_source(name)
+            if given_by is click.core.ParameterSource.COMMANDLINE and name not in _SHARED + Served._fields:
+                raise UserError(f"{option(_FLAGS.get(name, name))} is for a MODEL, in whose place --writer is given.")
+        if self.writer_model is None:
+            raise UserError("--writer-model must name the model on the server, but is not given.")
+        return True
+
+
+# Options whose parameters have other names.
+_FLAGS = {"page": "explain"}
+
+#: The options of a model on a server, as `served`.
+served_options = option_group(
+    click.option(
+        "--writer",
+        metavar="URL",
+        help="Let a language model write that somebody serves with the OpenAI interface, as vLLM, llama.cpp and Ollama "
+        f"do: http://localhost:8000/v1. There is no MODEL then. A key, if it wants one, is read from {WRITER_KEY}.",
+    ),
+    click.option("--writer-model", metavar="NAME", help="Name of the model on that server."),
+    click.option(
+        "--writer-words",
+        type=click.IntRange(1),
+        help=f"Most words of a summary by --writer.  [default: {WRITER_WORDS}]",
+    ),
+    click.option(
+        "--writer-reads",
+        type=click.IntRange(1),
+        help="Most tokens that --writer reads at once, estimated at four characters each. --long says how it reads "
+        f"longer documents.  [default: {WRITER_READS:,}]",
+    ),
+    name="served",
+    kind=Served,
+)
+
+
+def summarize_served(
+    asked: Asked,
+    about: AskedQueries,
+    served: Served,
+    long: str | None,
+    section_types: Path | None,
+    select: str | None,
+    checks: bool,
+) -> int:
+    """Summarize documents by a model on a server; return the exit status.
+
+    Args:
+        asked, about, long, section_types, select, checks: as in `summarize`.
+        served: the model.
+    """
+    from pyramidions.documents.source import Fields
+
+    long = long or "extract"
+    if section_types is not None and long != "sections":
+        raise UserError("--section-types is an option of --long sections, which is not given.")
+    if select is not None and long != "extract":
+        raise UserError("--select is an option of --long extract, which is not given.")
+    for_all = about.for_all()
+    fields = Fields(asked.field, asked.id_field, query=about.query_field, sections=long in BY_HEADINGS)
+    reads = {"--section-types": section_types, "--select": select, "--query-file": about.query_file}
+    with (
+        naming_options("writer", "select"),
+        Job(asked, "summarizing", fields, several=len(for_all) > 1, reads=reads) as job,
+    ):
+        return job.run(partial(Writing, job.layout, served, for_all, long, section_types, select, checks), "cpu")
+
+
+class Writing(Worker):
+    """Has summaries written on a server.
+
+    Args:
+        layout: of the results.
+        served: the model.
+        queries: each document is summarized once for each of them.
+        long, types, select: of `ServedSummarizer`.
+        checks: look for the sentences of summaries in their documents.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        served: Served,
+        queries: Sequence[str],
+        long: str,
+        types: Path | None,
+        select: str | None,
+        checks: bool,
+    ) -> None:
+        from pyramidions.data.section_types import section_types
+        from pyramidions.inference.selection_model import selection
+        from pyramidions.inference.served_model import ServedModel, ServedSummarizer
+
+        self._selection = selection(select or "hiporank")
+        self._summarizer = ServedSummarizer(
+            ServedModel(str(served.writer), str(served.writer_model)),
+            long,
+            self._selection.ranker,
+            served.writer_words or WRITER_WORDS,
+            served.writer_reads or WRITER_READS,
+            section_types(types),
+        )
+        self._layout, self._served, self._queries, self._long, self._checks = layout, served, queries, long, checks
+
+    def results(self, documents: "Iterable[InputText]", report: Report) -> Iterator[Result]:
+        """Yield the summary of each document, or one for each query."""
+        from pyramidions.inference.queries import each_query
+        from pyramidions.inference.served_model import UnusableServerError
+
+        for document in each_query(documents, self._queries) if self._queries else documents:
+            name = document.origin.name
+            try:
+                found = self._summarizer.summarize(document.text, document.query)
+            except UnusableServerError:
+                raise
+            except UserError as error:
+                report.fail(UserError(f"{name}: {error}"))
+                continue
+            finally:
+                report.add(2 * document.size)
+            checked = Checked(found.text, document.text if self._checks else None)
+            yield Result(document.origin, self._body(found, name, document.query, checked))
+
+    def _body(self, found: "WrittenSummary", name: str, query: str | None, checked: Checked) -> dict[str, Any] | str:
+        if self._layout.kind == "json":
+            sections = [{"heading": heading, "summary": text} for heading, text in found.sections]
+            return {
+                "long": self._long,
+                "writer": self._served.writer_model,
+                **({} if query is None else {"query": query}),
+                "summary": found.text,
+                "pieces": found.parts,
+                "document_tokens": found.document_tokens,
+                "read_tokens": found.read_tokens,
+                **({"sections": sections} if sections else {}),
+                **({"cut": True} if found.was_cut else {}),
+                **checked.about,
+            }
+        notes = [*self._notes(found), *checked.notes]
+        return as_text(self._layout, name, notes, query, found.sections or [("", found.text)])
+
+    def _notes(self, found: "WrittenSummary") -> Iterator[str]:
+        read, whole = f"{found.read_tokens:,}", f"{found.document_tokens:,}"
+        if found.sections:
+            yield f"by section: {', '.join(heading for heading, _ in found.sections)}"
+        elif found.parts > 1:
+            yield f"in {found.parts} pieces"
+        elif found.read_tokens < found.document_tokens:
+            how = f", selected by {self._selection.method}," if self._long == "extract" else ""
+            yield f"about {read} of {whole} tokens{how} were read"
+        if found.was_cut:
+            yield "the server cut the summary at its limit"

@@ -1,0 +1,134 @@
+"""Summaries by a language model on a server."""
+
+import time
+from typing import Any
+
+import pytest
+from writer_stand_in import message, writer
+
+from pyramidions import UserError
+from pyramidions.base.reading import WRITER_KEY
+from pyramidions.extract import HipoRank, Lead
+from pyramidions.inference.compression import compress, estimate_tokens
+from pyramidions.inference.served_model import ServedModel, ServedSummarizer, UnusableServerError, _pieces
+from pyramidions.text.turns import read_outline
+
+PAPER = "\n\n".join(
+    ["# Bees", "## Methods", "We counted all bees in Rome. " * 9, "## Results", "All bees in Rome fly fast. " * 9]
+)
+
+
+def told(body: dict[str, Any]) -> tuple[int, bytes]:
+    """Answer with the length of the prompt."""
+    return message(f"{len(body['messages'][-1]['content'])} characters.")
+
+
+@pytest.fixture(autouse=True)
+def without_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(WRITER_KEY, raising=False)
+
+
+def test_the_model_is_asked_once_for_a_document_that_it_reads_whole() -> None:
+    with writer(lambda _: message("<think>Well.</think>\n Bees\nfly. ")) as server:
+        found = ServedSummarizer(ServedModel(server.url + "/", "a-model"), "extract", Lead(), 50).summarize("Bees fly.")
+    assert (found.text, found.parts, found.read_tokens, found.document_tokens) == ("Bees fly.", 1, 3, 3)
+    (body,), (headers,) = server.asked, server.headers
+    assert (body["model"], body["temperature"], body["max_tokens"]) == ("a-model", 0, 3 * 50 + 2048)
+    assert server.prompts == ["Summarize this document in at most 50 words.\n\n<document>\nBees fly.\n</document>"]
+    assert "Authorization" not in headers
+
+
+def test_a_query_is_asked() -> None:
+    with writer(told) as server:
+        ServedSummarizer(ServedModel(server.url, "a-model"), "extract", Lead()).summarize("Bees fly.", "Do bees fly?")
+    assert server.prompts[0].startswith(
+        "Answer this question by the document: Do bees fly?\n\nAnswer in at most 200 words."
+    )
+
+
+def test_each_way_reads_its_parts_of_a_long_document() -> None:
+    outline = read_outline(PAPER)
+    with writer(told) as server:
+
+        def prompts(long: str, reads: int) -> list[str]:
+            model = ServedModel(server.url, "a-model")
+            found = ServedSummarizer(model, long, HipoRank(), reads=reads).summarize(PAPER)
+            assert found.read_tokens <= found.document_tokens
+            documents = [prompt.split("<document>\n")[1].split("\n</document>")[0] for prompt in server.prompts]
+            server.asked.clear()
+            return documents
+
+        chosen = compress(outline, HipoRank().rank(outline), 40).text
+        assert prompts("extract", 40) == [chosen]
+        (whole,) = prompts("truncate", 1000)
+        assert prompts("chunk", 1000) == [whole] and "".join(whole.split()) == "".join(PAPER.split())
+        pieces = prompts("chunk", 40)
+        assert " ".join(" ".join(pieces).split()) == " ".join(whole.split()) and max(estimate_tokens(pieces)) <= 40
+        assert prompts("truncate", 40) == pieces[:1]
+        *read, last = prompts("merge", 40)
+        assert read == pieces and last.count("characters.") == len(pieces)
+        texts = ("We counted all bees in Rome.", "All bees in Rome fly fast.")
+        assert prompts("sections", 1000) == [" ".join([text] * 9) for text in texts]
+
+
+def test_pieces_hold_all_words_of_one_long_paragraph() -> None:
+    text = " ".join(f"word{number}" for number in range(100)) + " " + "蜂" * 50
+    pieces = _pieces(text, 20)
+    assert "".join(pieces).replace(" ", "") == text.replace(" ", "")
+    assert max(estimate_tokens(pieces)) <= 20
+
+
+def test_a_cut_answer_is_told() -> None:
+    with writer(lambda _: message("Bees", "length")) as server:
+        assert ServedSummarizer(ServedModel(server.url, "a-model"), "extract", Lead()).summarize("Bees fly.").was_cut
+
+
+def test_the_key_goes_to_the_server_and_into_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(WRITER_KEY, "secret")
+    with writer(lambda _: (401, b'{"error": {"message": "bad key secret"}}')) as server:
+        with pytest.raises(UnusableServerError, match=r"refused: 401 Unauthorized \(bad key \[key\]\)\.$"):
+            ServedModel(server.url, "a-model").answer("?", 5)
+        assert server.headers[0]["Authorization"] == "Bearer secret"
+    with pytest.raises(UserError, match="^`writer` must begin with https:// where PYRAMIDIONS_WRITER_KEY is set"):
+        ServedModel("http://example.org/v1", "a-model")
+    ServedModel("https://example.org/v1", "a-model")
+
+
+def test_a_redirect_is_not_followed() -> None:
+    with writer(told) as other, writer(lambda _: (307, f"{other.url}/chat/completions".encode())) as server:
+        with pytest.raises(UserError, match="refused: 307"):
+            ServedModel(server.url, "a-model").answer("?", 5)
+        assert not other.asked
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((200, b"<html>"), "must answer with JSON, but"),
+        ((200, b"[" * 100_000), "must answer with JSON, but"),
+        ((200, b'{"choices": []}'), "must answer with a message, but did not"),
+        (message(None), "must answer with a message, but did not"),
+        (message(" \n"), "answered with an empty text"),
+        ((200, b" " * (2**22 + 1)), "must answer with at most 4,194,304 bytes"),
+        ((500, b"no"), "refused: 500 Internal Server Error"),
+    ],
+)
+def test_nonsense_is_one_sentence(answer: tuple[int, bytes], said: str) -> None:
+    with writer(lambda _: answer) as server, pytest.raises(UserError, match=said) as caught:
+        ServedModel(server.url, "a-model").answer("?", 5)
+    assert not isinstance(caught.value, UnusableServerError)
+
+
+def test_a_silent_server_is_not_waited_for() -> None:
+    def sleep(_: dict[str, Any]) -> tuple[int, bytes]:
+        time.sleep(1)
+        return message("late")
+
+    with writer(sleep) as server, pytest.raises(UserError, match=r"said nothing for 0\.1 seconds\.$"):
+        ServedModel(server.url, "a-model", patience=0.1).answer("?", 5)
+
+
+@pytest.mark.parametrize("url", ["", "localhost:1", "file:///etc/passwd", "http://a@b/v1", "http://", "http://a?b=c"])
+def test_what_is_no_url_is_refused(url: str) -> None:
+    with pytest.raises(UserError, match="^`writer` must be the URL of a server, as http://localhost:8000/v1, but is"):
+        ServedModel(url, "a-model")
