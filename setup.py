@@ -76,6 +76,9 @@ TRAIN = [
 # What builds the site of docs/.
 DOCS = ["mkdocs-material>=9.5,<10", "mkdocstrings[python]>=0.29,<2", "mkdocs-click>=0.8,<1"]
 
+# What `serve` shows its page with: the smallest typed framework for the web that is kept well, and its usual server.
+SERVE = ["starlette>=1.0,<2", "uvicorn>=0.40,<1", "anyio>=4.6,<5"]
+
 # What `--engine ray` spreads documents over machines with.
 RAY = ["ray[data]>=2.51,<3"]
 
@@ -94,6 +97,7 @@ DEV = [
     *("nbclient>=0.10,<0.12", "nbformat>=5.10,<6", "ipykernel>=6.29,<8"),  # run the notebooks of docs/ in a test
     "selenium>=4.20,<5",  # drives Chromium in the tests of pages
     *RAY,
+    *SERVE,
     *TAGS,
     *DOCS,
     *METRICS,  # transformers' LED and BART are also what ours are compared with, in tests
@@ -127,7 +131,7 @@ setup(
     package_data={
         "pyramidions": [
             *("py.typed", "__init__.pyi", "data/section_types.json", "extract/shipped/*/*"),
-            *(f"pages/*.{ending}" for ending in ("html", "css", "js")),
+            *(f"{folder}/*.{ending}" for folder in ("pages", "serve") for ending in ("html", "css", "js")),
         ]
     },
     install_requires=BASE,
@@ -138,6 +142,7 @@ setup(
         "hf": HF,
         "metrics": METRICS,
         "ray": RAY,
+        "serve": SERVE,
         "tags": TAGS,
         "docs": DOCS,
         "bench": BENCH,

@@ -124,10 +124,11 @@ MAY_IMPORT = {
         "plugin.criterions",
     ),
     "pyramidions.plugin": ("base", "data", "extract", "files", "models", "nn", "scoring", "text", "plugin"),
+    "pyramidions.serve": ("base", "documents", "extract", "files", "inference", "pages", "serve"),
     "pyramidions.cli.options": ("base", "models", "plugin"),
     "pyramidions.cli": (
         *("base", "conversion", "data", "documents", "extract", "files", "inference", "models", "pretrained", "runs"),
-        *("scoring", "text", "cli"),
+        *("scoring", "serve", "text", "cli"),
     ),
 }
 STANDARD_AND_TORCH = {"torch"}

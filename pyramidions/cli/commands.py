@@ -37,6 +37,7 @@ _COMMANDS = {
     "recipe": "pyramidions.cli.recipe:recipe",
     "score": "pyramidions.cli.score:score",
     "segments": "pyramidions.cli.segments:segments",
+    "serve": "pyramidions.cli.serve:serve",
     "summarize": "pyramidions.cli.summarize:summarize",
     "time": "pyramidions.cli.time:time_command",
     "train": "pyramidions.cli.train:train",

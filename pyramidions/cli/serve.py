@@ -1,0 +1,64 @@
+"""`pyramidions serve`."""
+
+from pathlib import Path
+
+import click
+
+from pyramidions.base.errors import UserError
+from pyramidions.cli.naming import naming_options
+from pyramidions.cli.outputs import PATH
+from pyramidions.cli.precision_option import precision_option
+from pyramidions.inference.precision import AUTO
+
+# Connections beyond this number are refused.
+_CONNECTIONS = 100
+
+
+@click.command(short_help="Show a page on this machine that summarizes what is dropped on it.")
+@click.option("--port", type=click.IntRange(1, 65535), default=8765, show_default=True, help="Port of the page.")
+@click.option(
+    "--model", type=PATH, help="A model that writes, as in `summarize`, offered beside the methods of extraction."
+)
+@click.option("--device", help="Device of the model, such as cpu or cuda:1.  [default: a GPU if there is one]")
+@precision_option(None)
+def serve(port: int, model: Path | None, device: str | None, precision: str | None) -> None:
+    """Show a page on this machine that summarizes the document that is dropped on it.
+
+    Open the address in a browser, drop a document, and choose a method and a length. The summary stands beside the
+    document, as on the page of --explain, and can be saved. Only this machine reaches the page, and nothing leaves it.
+    Ctrl-C stops.
+
+    \b
+    Example:
+      pyramidions serve
+      pyramidions serve --model my-summarizer --port 8080
+    """
+    import socket
+    from tempfile import TemporaryDirectory
+
+    from pyramidions.base.optional import optional_library
+
+    if model is None:
+        for name, value in (("--device", device), ("--precision", precision)):
+            if value is not None:
+                raise UserError(f"{name} is an option of --model, which is not given.")
+    uvicorn = optional_library("uvicorn", "`pyramidions serve`", extra="serve")
+    optional_library("starlette", "`pyramidions serve`", extra="serve")
+    from pyramidions.serve.app import make_app
+    from pyramidions.serve.summaries import methods
+
+    with naming_options("device", "precision"):
+        found = methods(model, device, precision or AUTO)
+    with TemporaryDirectory(prefix="pyramidions-") as folder, socket.socket() as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise UserError(f"--port must be a free port, but {port} cannot be had: {error.strerror}.") from None
+        click.echo(f"Open http://127.0.0.1:{port} in a browser. Ctrl-C stops.", err=True)
+        app = make_app(found, Path(folder))
+        # Connections that are open do not keep it from stopping.
+        settings = uvicorn.Config(
+            app, log_level="error", limit_concurrency=_CONNECTIONS, timeout_graceful_shutdown=1, lifespan="off"
+        )
+        uvicorn.Server(settings).run(sockets=[listening])

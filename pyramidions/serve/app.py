@@ -1,0 +1,179 @@
+"""The web application: takes documents, and shows the pages of their summaries."""
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import anyio
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from pyramidions.base.errors import UserError
+from pyramidions.documents.file_formats import LIMITS, file_ending
+from pyramidions.files.bounded import MEBIBYTE
+
+#: MiB of an upload, unless its format has a lower limit; and summaries that are kept, on the disk.
+MOST, KEPT = 64, 50
+#: The largest length that may be asked for, in words.
+MOST_WORDS = 10_000
+#: Formats of one document.
+ENDINGS = tuple(ending for ending in LIMITS if not ending.startswith(".jsonl"))
+_NAMES = ("127.0.0.1", "localhost")
+# The pages of summaries hold their scripts; in their frame they see neither this page nor the network.
+_OWN = "default-src 'none'; img-src data:; script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'; base-uri 'none'"
+_FRAMED = "sandbox allow-scripts allow-downloads"
+_TYPES = {".css": "text/css", ".js": "text/javascript"}
+
+
+class Asked(NamedTuple):
+    """What is asked for.
+
+    Attributes:
+        path: of the document, whose ending is that of the upload.
+        name: that the upload had.
+        words: most words of the summary; None for the method's own number.
+    """
+
+    path: Path
+    name: str
+    words: int | None
+
+
+#: Returns the page of a summary. It is called in a thread, once at a time.
+Summarize = Callable[[Asked], str]
+
+
+class Pages:
+    """The newest pages, as files.
+
+    Args:
+        folder: gets them.
+        most: of them.
+    """
+
+    def __init__(self, folder: Path, most: int = KEPT) -> None:
+        self._folder, self._most = folder, most
+        self._names: OrderedDict[str, str] = OrderedDict()
+
+    def add(self, name: str, page: str) -> str:
+        """Keep the page of a document, and return its key."""
+        key = secrets.token_hex(16)
+        (self._folder / f"{key}.html").write_text(page, encoding="utf-8")
+        self._names[key] = name
+        while len(self._names) > self._most:
+            oldest, _ = self._names.popitem(last=False)
+            (self._folder / f"{oldest}.html").unlink()
+        return key
+
+    def find(self, key: str) -> tuple[Path, str] | None:
+        """Return the file of a page and the name of its document; None for an unknown or old key."""
+        return (self._folder / f"{key}.html", self._names[key]) if key in self._names else None
+
+
+class _RefusedError(Exception):
+    """An upload that is not summarized, and the status that says why."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+def make_app(methods: Mapping[str, Summarize], folder: Path) -> Starlette:
+    """Return the application.
+
+    Args:
+        methods: by their names, the first of which is chosen at first.
+        folder: for uploads and pages; it must be empty.
+    """
+    pages = Pages(folder)
+    one_at_a_time = anyio.CapacityLimiter(1)
+    shown = _index(list(methods))
+
+    async def index(_: Request) -> Response:
+        return HTMLResponse(shown, headers={"Content-Security-Policy": _OWN})
+
+    async def own_file(request: Request) -> Response:
+        path = Path(request.url.path)
+        return Response(_own(path.name), media_type=_TYPES[path.suffix])
+
+    async def summarize(request: Request) -> Response:
+        try:
+            method, name, words = _options(request, methods)
+            with TemporaryDirectory(dir=folder) as place:
+                path = Path(place) / f"document{file_ending(Path(name))}"
+                await _receive(request, path)
+                work = partial(methods[method], Asked(path, name, words))
+                page = await anyio.to_thread.run_sync(work, limiter=one_at_a_time)
+            return PlainTextResponse(pages.add(name, page))
+        except _RefusedError as error:
+            return PlainTextResponse(str(error), error.status)
+        except UserError as error:
+            return PlainTextResponse(str(error), 422)
+        except ClientDisconnect:
+            return Response(status_code=400)
+
+    async def page(request: Request) -> Response:
+        found = pages.find(request.path_params["key"])
+        if found is None:
+            raise HTTPException(404, "This summary is no longer kept.")
+        path, name = found
+        headers = {"Content-Security-Policy": _FRAMED}
+        saved = f"{Path(name).stem}-summary.html" if "save" in request.query_params else None
+        return FileResponse(path, media_type="text/html; charset=utf-8", filename=saved, headers=headers)
+
+    routes = [
+        Route("/", index),
+        *(Route(f"/{name}", own_file) for name in ("serve.css", "serve.js")),
+        Route("/summary", summarize, methods=["POST"]),
+        Route("/page/{key}", page),
+    ]
+    # Another name leads here where a page of the web makes a browser ask this machine (DNS rebinding).
+    return Starlette(routes=routes, middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(_NAMES))])
+
+
+def _options(request: Request, methods: Mapping[str, Summarize]) -> tuple[str, str, int | None]:
+    """Return the method, the name of the document, and the number of words; or refuse the request."""
+    origin = request.headers.get("origin")
+    if origin is not None and origin != f"http://{request.headers['host']}":
+        raise _RefusedError(403, "Other pages must not use this one.")
+    asked = request.query_params
+    method, name, words = asked.get("method", ""), Path(asked.get("name", "")).name, asked.get("words", "")
+    if method not in methods:
+        raise _RefusedError(422, f"`method` must be one of {', '.join(methods)}, but is {method!r}.")
+    if file_ending(Path(name)) not in ENDINGS:
+        raise _RefusedError(415, f"A document must end in {', '.join(ENDINGS)}, but is called {name!r}.")
+    if words and not (words.isascii() and words.isdigit() and 0 < int(words) <= MOST_WORDS):
+        raise _RefusedError(422, f"`words` must be a number from 1 to {MOST_WORDS:,}, but is {words!r}.")
+    return method, name, int(words) if words else None
+
+
+async def _receive(request: Request, path: Path) -> None:
+    """Write an upload to a file as it comes in."""
+    most = min(MOST, LIMITS[file_ending(path)])
+    size = 0
+    with path.open("wb") as file:
+        async for some in request.stream():
+            size += len(some)
+            if size > most * MEBIBYTE:
+                raise _RefusedError(413, f"A document must have at most {most} MiB.")
+            file.write(some)
+
+
+def _own(name: str) -> str:
+    return files("pyramidions.serve").joinpath(name).read_text(encoding="utf-8")
+
+
+def _index(methods: Sequence[str]) -> str:
+    options = "".join(f"<option>{escape(name)}</option>" for name in methods)
+    return _own("serve.html").replace("{{methods}}", options).replace("{{endings}}", ", ".join(ENDINGS))

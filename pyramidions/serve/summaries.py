@@ -1,0 +1,97 @@
+"""What the page summarizes documents by: the methods of extraction, and a model that writes."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from pyramidions.base.errors import UserError
+from pyramidions.documents.source import Fields, read_files
+from pyramidions.extract.methods import known_methods
+from pyramidions.inference.extraction_page import ExtractionPage
+from pyramidions.inference.extractor import Extractor
+from pyramidions.pages.page import DocumentPage
+from pyramidions.serve.app import Asked, Summarize
+
+
+def methods(model: Path | None = None, device: str | None = None, precision: str = "auto") -> Mapping[str, Summarize]:
+    """Return what summarizes, by name; a model that writes comes first.
+
+    Args:
+        model: of `Summarizer.from_pretrained`, or None.
+        device, precision: of the model.
+
+    Raises:
+        UserError: as `Summarizer.from_pretrained`.
+    """
+    found = {} if model is None else {model.name: _writing(model, device, precision)}
+    # HipoRank is the default of `extract`, too.
+    names = sorted(known_methods(), key=lambda name: name != "hiporank")
+    return found | {name: _extracting(name) for name in names}
+
+
+def _extracting(method: str) -> Summarize:
+    # A model that comes with the package is read when it is first asked for.
+    made = cache(lambda: Extractor(method))
+
+    def summarize(asked: Asked) -> str:
+        extraction = made().extract_file(asked.path, words=asked.words)
+        words = len(extraction.text.split())
+        page = ExtractionPage(method, settings={"words": f"{words:,}"})
+        page.add(asked.name, extraction, covered=made().covered(extraction))
+        return _whole(page)
+
+    return _naming(summarize)
+
+
+def _writing(model: Path, device: str | None, precision: str) -> Summarize:
+    from pyramidions.inference.explanation_page import ExplanationPage
+    from pyramidions.inference.model_files import reads_long
+    from pyramidions.inference.search import decoding_settings
+    from pyramidions.inference.stream import explain_documents
+    from pyramidions.inference.summarizer import Summarizer
+
+    summarizer = Summarizer.from_pretrained(model, device, precision)
+    long = reads_long(model)
+    # A summary of summaries cannot be traced back to the document.
+    reader = summarizer.long_reader("chunk" if long == "merge" else long)
+
+    def summarize(asked: Asked) -> str:
+        if asked.words is not None:
+            raise UserError("The number of words is for extracts: a model that writes has its own length.")
+        page = ExplanationPage(model.name)
+        (document,) = read_files([asked.path], Fields(sections=True), _refuse)
+        named = document._replace(origin=document.origin._replace(name=asked.name))
+        list(
+            explain_documents(
+                [named], summarizer, reader, decoding_settings(summarizer.model), page, on_progress=_ignore
+            )
+        )
+        return _whole(page)
+
+    return _naming(summarize)
+
+
+def _whole(page: DocumentPage) -> str:
+    if page.left_out:
+        raise UserError("The document is too long for a page.")
+    return page.html()
+
+
+def _naming(summarize: Summarize) -> Summarize:
+    """Let errors call the document by the name that its upload had."""
+
+    def named(asked: Asked) -> str:
+        try:
+            return summarize(asked)
+        except UserError as error:
+            raise UserError(str(error).replace(str(asked.path), asked.name)) from None
+
+    return named
+
+
+def _refuse(error: UserError) -> None:
+    raise error
+
+
+def _ignore(_: float) -> None:
+    """Show no progress: the page counts seconds."""

@@ -1,0 +1,107 @@
+"""The page of `serve`, as a program asks it."""
+
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import pytest
+from documents import docx, pdf
+from served_page import Page
+
+from pyramidions import ExtractionPage, Extractor
+from pyramidions.serve.app import KEPT, MOST, Pages
+
+TEXT = (
+    "# Bees\n\n## Methods\n\nWe counted all bees in Rome. They were fed.\n\n## Results\n\nAll bees in Rome fly fast.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.md", TEXT.encode()),
+        ("b.txt", TEXT.encode()),
+        ("c.docx", docx(TEXT)),
+        ("d.PDF", pdf("All bees in Rome fly.")),
+    ],
+)
+def test_a_document_of_each_kind_is_summarized(page: Page, name: str, content: bytes) -> None:
+    status, key = page.upload(content, name, words=6)
+    assert status == 200, key
+    answer = page.ask("GET", f"/page/{key}")
+    html = answer.read().decode()
+    assert answer.headers["Content-Security-Policy"] == "sandbox allow-scripts allow-downloads"
+    assert name in html and "bees in Rome" in html
+    assert 'filename="' + Path(name).stem in page.ask("GET", f"/page/{key}?save").headers["Content-Disposition"]
+
+
+def test_the_summary_is_that_of_extract(page: Page) -> None:
+    _, key = page.upload(TEXT.encode(), "a.txt", words=6, method="lead")
+    expected = ExtractionPage("lead", settings={"words": "6"})
+    expected.add("a.txt", Extractor("lead").extract(TEXT, words=6))
+    assert page.ask("GET", f"/page/{key}").read().decode() == expected.html()
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "sentence"),
+    [
+        ({"name": "a.exe"}, 415, "A document must end in .txt"),
+        ({"name": "a.jsonl"}, 415, "A document must end in .txt"),
+        ({"method": "oracle"}, 422, "`method` must be one of hiporank, "),
+        ({"words": "0"}, 422, "`words` must be a number from 1 to 10,000, but is '0'."),
+        ({"words": "x"}, 422, "`words` must be a number from 1 to 10,000, but is 'x'."),
+        ({"name": "a.pdf"}, 422, "a.pdf cannot be read as PDF"),
+        ({"name": "../../a.docx"}, 422, "a.docx cannot be read as .docx"),
+    ],
+)
+def test_what_cannot_be_summarized_is_one_sentence(
+    page: Page, options: dict[str, str], status: int, sentence: str
+) -> None:
+    found, said = page.upload(b"nonsense", **{"name": "a.txt", **options})
+    assert (found, said[: len(sentence)], said.count("\n")) == (status, sentence, 0)
+    assert not list(page.folder.iterdir())
+
+
+def test_an_empty_document_is_refused(page: Page) -> None:
+    status, said = page.upload(b"", "a.txt")
+    assert status == 422 and "text" in said
+
+
+def test_a_document_that_is_too_large_is_refused_and_leaves_nothing(page: Page) -> None:
+    status, said = page.upload(b" " * (MOST * 2**20 + 1), "a.txt")
+    assert (status, said) == (413, "A document must have at most 64 MiB.")
+    assert not list(page.folder.iterdir())
+
+
+def test_other_pages_and_other_names_are_refused(page: Page) -> None:
+    assert page.ask("GET", "/", Host="evil.example").status == 400
+    answer = page.ask("POST", "/summary?name=a.txt&method=lead", b"Bees fly.", Origin="http://evil.example")
+    assert (answer.status, answer.read()) == (403, b"Other pages must not use this one.")
+    own = page.ask("POST", "/summary?name=a.txt&method=lead", TEXT.encode(), Origin=f"http://127.0.0.1:{page.port}")
+    assert own.status == 200
+
+
+def test_an_unknown_page_is_refused(page: Page) -> None:
+    assert page.ask("GET", "/page/..%2f..%2fetc%2fpasswd").status == 404
+    assert page.ask("GET", "/page/nothing").status == 404
+
+
+def test_the_newest_pages_are_kept(tmp_path: Path) -> None:
+    pages = Pages(tmp_path)
+    keys = [pages.add("a.txt", str(number)) for number in range(KEPT + 2)]
+    assert [pages.find(key) is None for key in keys] == [True] * 2 + [False] * KEPT
+    assert len(list(tmp_path.iterdir())) == KEPT
+
+
+def test_many_uploads_at_once_and_one_that_never_ends_are_served(page: Page) -> None:
+    slow = socket.create_connection(("127.0.0.1", page.port))
+    slow.sendall(
+        b"POST /summary?name=a.txt&method=lead HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nBees"
+    )
+    with ThreadPoolExecutor(20) as pool:
+        found = list(pool.map(partial(page.upload, TEXT.encode()), [f"{number}.md" for number in range(20)]))
+    assert [status for status, _ in found] == [200] * 20 and len({key for _, key in found}) == 20
+    slow.close()
+    # The page notices, and goes on.
+    assert page.upload(TEXT.encode(), "a.md")[0] == 200
