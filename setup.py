@@ -77,7 +77,7 @@ TRAIN = [
 DOCS = ["mkdocs-material>=9.5,<10", "mkdocstrings[python]>=0.29,<2", "mkdocs-click>=0.8,<1"]
 
 # What `serve` shows its page with: the smallest typed framework for the web that is kept well, and its usual server.
-SERVE = ["starlette>=1.0,<2", "uvicorn>=0.40,<1", "anyio>=4.6,<5"]
+SERVE = ["starlette>=1.0,<2", "uvicorn>=0.40,<1"]
 
 # What `--engine ray` spreads documents over machines with.
 RAY = ["ray[data]>=2.51,<3"]

@@ -1,8 +1,11 @@
 """The web application: takes documents, and shows the pages of their summaries."""
 
+import asyncio
 import secrets
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from html import escape
 from importlib.resources import files
@@ -10,7 +13,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-import anyio
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -102,7 +104,7 @@ def make_app(methods: Mapping[str, Summarize], folder: Path) -> Starlette:
         folder: for uploads and pages; it must be empty.
     """
     pages = Pages(folder)
-    one_at_a_time = anyio.CapacityLimiter(1)
+    one_at_a_time = asyncio.Lock()
     shown = _index(list(methods))
 
     async def index(_: Request) -> Response:
@@ -119,7 +121,10 @@ def make_app(methods: Mapping[str, Summarize], folder: Path) -> Starlette:
                 path = Path(place) / f"document{file_ending(Path(name))}"
                 await _receive(request, path)
                 work = partial(methods[method], Asked(path, name, words))
-                page = await anyio.to_thread.run_sync(work, limiter=one_at_a_time)
+                async with one_at_a_time:
+                    if await request.is_disconnected():
+                        raise ClientDisconnect
+                    page = await _in_thread(work)
             return PlainTextResponse(pages.add(name, page))
         except _RefusedError as error:
             return PlainTextResponse(str(error), error.status)
@@ -173,6 +178,32 @@ async def _receive(request: Request, path: Path) -> None:
             if size > most * MEBIBYTE:
                 raise _RefusedError(413, f"A document must have at most {most} MiB.")
             file.write(some)
+
+
+async def _in_thread(work: Callable[[], str]) -> str:
+    """Call a function in a thread that does not keep the process from ending."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[str] = loop.create_future()
+
+    def tell(result: str | None, error: Exception | None) -> None:
+        if done.cancelled():
+            return
+        if error is None:
+            done.set_result(str(result))
+        else:
+            done.set_exception(error)
+
+    def run() -> None:
+        try:
+            told: tuple[str | None, Exception | None] = work(), None
+        except Exception as error:
+            told = None, error
+        # After Ctrl-C nobody waits for it.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(tell, *told)
+
+    threading.Thread(target=run, daemon=True).start()
+    return await done
 
 
 def _own(name: str) -> str:

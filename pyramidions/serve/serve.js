@@ -3,7 +3,7 @@
 const find = (id) => document.getElementById(id);
 const drop = find("drop");
 let chosen = null;
-let turn = 0;
+let asking = null;
 
 function say(text, isWrong) {
   find("status").textContent = text;
@@ -13,7 +13,8 @@ function say(text, isWrong) {
 async function summarize() {
   if (!chosen || !find("ask").reportValidity()) return;
   // The answer to an older question must not replace that to a newer one.
-  const mine = ++turn;
+  asking?.abort();
+  const mine = asking = new AbortController();
   const began = performance.now();
   const seconds = (digits) => ((performance.now() - began) / 1000).toFixed(digits);
   const name = chosen.name;
@@ -21,16 +22,15 @@ async function summarize() {
   const clock = setInterval(() => say(`Reading ${name} … ${seconds(0)} s`), 1000);
   try {
     const asked = new URLSearchParams({ name, method: find("method").value, words: find("words").value });
-    const answer = await fetch(`summary?${asked}`, { method: "POST", body: chosen });
+    const answer = await fetch(`summary?${asked}`, { method: "POST", body: chosen, signal: mine.signal });
     const text = await answer.text();
-    if (mine !== turn) return;
     if (!answer.ok) throw new Error(text || `The server answered ${answer.status}.`);
     find("summary").src = find("open").href = `page/${text}`;
     find("save").href = `page/${text}?save`;
     find("summary").hidden = find("links").hidden = false;
     say(`${name}: ${find("method").value}, ${seconds(1)} s. Nothing has left this machine.`);
   } catch (error) {
-    if (mine === turn) {
+    if (mine === asking) {
       say(error instanceof TypeError ? "The server has stopped, or the file can no longer be read." : error.message, true);
     }
   } finally {
