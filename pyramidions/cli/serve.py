@@ -53,12 +53,14 @@ def serve(port: int, model: Path | None, device: str | None, precision: str | No
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind(("127.0.0.1", port))
+            # Who opens the page at once waits until it is there.
+            listening.listen()
         except OSError as error:
             raise UserError(f"--port must be a free port, but {port} cannot be had: {error.strerror}.") from None
         click.echo(f"Open http://127.0.0.1:{port} in a browser. Ctrl-C stops.", err=True)
         app = make_app(found, Path(folder))
-        # Connections that are open do not keep it from stopping.
+        # Connections that are open do not keep it from stopping; it would log each that it breaks off as an error.
         settings = uvicorn.Config(
-            app, log_level="error", limit_concurrency=_CONNECTIONS, timeout_graceful_shutdown=1, lifespan="off"
+            app, log_level="critical", limit_concurrency=_CONNECTIONS, timeout_graceful_shutdown=1, lifespan="off"
         )
         uvicorn.Server(settings).run(sockets=[listening])

@@ -132,6 +132,9 @@ def make_app(methods: Mapping[str, Summarize], folder: Path) -> Starlette:
             return PlainTextResponse(str(error), 422)
         except ClientDisconnect:
             return Response(status_code=400)
+        except Exception as error:
+            # The page must say so: nobody reads what the server prints.
+            return PlainTextResponse(f"The document cannot be summarized ({type(error).__name__}: {error}).", 500)
 
     async def page(request: Request) -> Response:
         found = pages.find(request.path_params["key"])

@@ -63,6 +63,17 @@ def test_what_cannot_be_summarized_is_one_sentence(
     assert not list(page.folder.iterdir())
 
 
+def test_an_error_that_nobody_foresaw_is_told(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("by zero")
+
+    monkeypatch.setattr(Extractor, "extract_file", fail)
+    assert page.upload(b"Bees fly.", "a.txt") == (
+        500,
+        "The document cannot be summarized (ZeroDivisionError: by zero).",
+    )
+
+
 def test_an_empty_document_is_refused(page: Page) -> None:
     status, said = page.upload(b"", "a.txt")
     assert status == 422 and "text" in said

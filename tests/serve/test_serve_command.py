@@ -23,15 +23,18 @@ def test_it_stops_at_once_in_the_middle_of_a_document_and_leaves_nothing(how: si
     with subprocess.Popen(
         line, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)}
     ) as server:
-        assert server.stderr is not None
-        assert server.stderr.readline() == f"Open http://127.0.0.1:{port} in a browser. Ctrl-C stops.\n"
-        connection = HTTPConnection("127.0.0.1", port)
-        connection.request("POST", "/summary?name=long.txt&method=hiporank", TEXT * 20_000)
-        while not list(tmp_path.rglob("document.txt")):
-            time.sleep(0.05)
-        server.send_signal(how)
-        assert server.wait(20) == 128 + how
-        assert "Traceback" not in server.stderr.read()
+        try:
+            assert server.stderr is not None
+            assert server.stderr.readline() == f"Open http://127.0.0.1:{port} in a browser. Ctrl-C stops.\n"
+            connection = HTTPConnection("127.0.0.1", port)
+            connection.request("POST", "/summary?name=long.txt&method=hiporank", TEXT * 20_000)
+            while not list(tmp_path.rglob("document.txt")):
+                time.sleep(0.05)
+            server.send_signal(how)
+            assert server.wait(20) == 128 + how
+            assert "Traceback" not in server.stderr.read()
+        finally:
+            server.kill()
     assert not list(tmp_path.iterdir())
 
 
