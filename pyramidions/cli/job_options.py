@@ -27,7 +27,7 @@ class Asked(NamedTuple):
 
     def check_files(self) -> None:
         """Refuse files of which none is there, before a model is loaded for them."""
-        if self.files and not any(os.path.lexists(path) for path in self.files):
+        if self.files and not any(str(path) == "-" or os.path.lexists(path) for path in self.files):
             raise UserError(f"{self.files[0]}: No such file or directory.")
 
 

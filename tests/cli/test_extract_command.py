@@ -37,8 +37,9 @@ def rows(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_standard_input_is_one_document() -> None:
-    done = extract("--sentences", 1, "--method", "lead", text=PAPER)
+@pytest.mark.parametrize("files", [[], ["-"]])
+def test_standard_input_is_one_document(files: list[str]) -> None:
+    done = extract(*files, "--sentences", 1, "--method", "lead", text=PAPER)
     assert (done.exit_code, done.stdout) == (0, "One vector is enough.\n")
 
 
