@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pyramidions.base.errors import UserError
+from pyramidions.cli.language_option import language_option
 from pyramidions.cli.one_text import read_text
 from pyramidions.cli.outputs import PATH, check_output
 
@@ -30,9 +31,17 @@ if TYPE_CHECKING:
 @click.option(
     "--device", help="Device of a trained extractor, such as cpu or cuda:1.  [default: a GPU if there is one]"
 )
+@language_option
 @click.option("-o", "--out", type=PATH, help="Write the text to this file: .txt or .md.")
 def compress(
-    file: Path, budget: int, tokenizer: str | None, method: str, query: str | None, device: str | None, out: Path | None
+    file: Path,
+    budget: int,
+    tokenizer: str | None,
+    method: str,
+    query: str | None,
+    device: str | None,
+    language: str,
+    out: Path | None,
 ) -> None:
     """Shorten a document to a budget of tokens, for the prompt of a language model.
 
@@ -57,15 +66,15 @@ def compress(
     check_output("--out", out, "a text", [file])
     if out is not None and out.suffix.lower() not in ("", ".txt", ".md"):
         raise UserError(f"--out must end in .txt or .md, or have no ending, but is {out}.")
-    with naming_options("method", "query", "device", "tokenizer", "budget"):
+    with naming_options("method", "query", "device", "tokenizer", "budget", "language"):
         count, said = _counting(tokenizer)
-        extractor = Extractor(method, device=device)
+        extractor = Extractor(method, device=device, language=language)
         extractor.check_query(query)
         document = read_text(file)
         text, kept = as_markdown(document.text), "the document fits"
         (whole,) = count([text])
         if whole > budget:
-            outline = document_outline(document.text)
+            outline = document_outline(document.text, language=language)
             (scores,) = extractor.rank([Ranked(outline, query=query)], Budget())
             found = compressed(outline, scores, budget, count)
             text = found.text

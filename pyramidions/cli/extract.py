@@ -18,6 +18,7 @@ from pyramidions.cli.job_options import (
     reading_options,
     writing_options,
 )
+from pyramidions.cli.language_option import language_option
 from pyramidions.cli.naming import naming_options
 from pyramidions.cli.outputs import PATH
 from pyramidions.cli.precision_option import precision_option
@@ -73,6 +74,7 @@ _REMARKS = {
     type=PATH,
     help="Compare sentences by the vectors of a trained summarizer's encoder.  [default: tf-idf]",
 )
+@language_option
 @click.option("--device", help="Device of a model, such as cpu or cuda:1.  [default: a GPU if there is one]")
 @precision_option(None)
 @reading_options
@@ -88,6 +90,7 @@ def extract(
     method_args: str,
     corpus: Path | None,
     encoder: Path | None,
+    language: str,
     device: str | None,
     precision: str | None,
     about: AskedQueries,
@@ -117,7 +120,7 @@ def extract(
     fields = Fields(asked.field, asked.id_field, reference_field, about.query_field, sections=True, by_line=True)
     reads = {"--method": method, "--idf": corpus, "--vectors": encoder, "--query-file": about.query_file}
     with (
-        naming_options("method", "device", "precision", "query", "query_field", *selection),
+        naming_options("method", "language", "device", "precision", "query", "query_field", *selection),
         Job(asked, "extracting", fields, together=BLOCK, several=len(for_all) > 1, reads=reads) as job,
     ):
         if (method == ORACLE) != (reference_field is not None):
@@ -134,6 +137,7 @@ def extract(
             _options(method_args),
             fitted,
             encoder,
+            language,
             device,
             (precision or AUTO) if is_model else precision,
             for_all,
@@ -152,6 +156,7 @@ class Extracting(Worker):
         method, options: of `Extractor`.
         fitted: vectors that know a corpus, or None.
         encoder: a model whose vectors compare sentences, or None.
+        language: of the documents.
         device, precision: of the model.
         queries: each document is extracted from once for each of them.
         own_queries: each document has one of its own.
@@ -166,6 +171,7 @@ class Extracting(Worker):
         options: Mapping[str, Any],
         fitted: "TfIdf | None",
         encoder: Path | None,
+        language: str,
         device: str | None,
         precision: str | None,
         queries: Sequence[str],
@@ -179,9 +185,11 @@ class Extracting(Worker):
             from pyramidions.inference.sentence_vectors import EncoderVectors
 
             vectors = EncoderVectors.from_pretrained(encoder, device, precision or AUTO)
-            self._extractor = Extractor(method, options, vectors=vectors)
+            self._extractor = Extractor(method, options, vectors=vectors, language=language)
         else:
-            self._extractor = Extractor(method, options, vectors=fitted, device=device, precision=precision)
+            self._extractor = Extractor(
+                method, options, vectors=fitted, device=device, precision=precision, language=language
+            )
         if own_queries and not self._extractor.reads_queries:
             raise UserError(f"`query_field` is for models of concepts, but the method is {method!r}.")
         for query in queries:

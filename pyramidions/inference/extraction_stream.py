@@ -111,7 +111,7 @@ def _outlined(
             if extractor.method == ORACLE and document.reference is None:
                 raise UserError(f"The method {ORACLE!r} needs a reference summary, which only a .jsonl file has.")
             extractor.check_query(document.query)
-            outline = document_outline(document.lines or document.text, reading.add)
+            outline = document_outline(document.lines or document.text, reading.add, extractor.language)
         except UserError as error:
             refuse(UserError(f"{document.origin.name}: {str(error).replace('`query`', 'its query', 1)}"))
             continue

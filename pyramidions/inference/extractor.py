@@ -21,6 +21,7 @@ from pyramidions.extract.methods import ORACLE, find_method
 from pyramidions.extract.selection import Redundancy
 from pyramidions.extract.vectors import SentenceVectors
 from pyramidions.text.headings import Lines
+from pyramidions.text.language import Language
 from pyramidions.text.outline import Outline
 from pyramidions.text.turns import read_outline
 
@@ -62,13 +63,14 @@ class Extractor:
         vectors: of sentences, for methods that compare them; the method's own if None.
         device: of a trained extractor, such as "cpu" or "cuda:1"; a GPU if there is one, if None.
         precision: of a trained extractor, as in `Summarizer`; float32 if None.
+        language: of the documents, an ISO 639-1 code: its rules end sentences.
 
     Attributes:
         precision: of a trained extractor, or of the encoder that makes ``vectors``, and a sentence about that and the
             machine; None without either.
 
     Raises:
-        UserError: there is no such method, option, device or precision; or the method takes none.
+        UserError: there is no such method, option, device, precision or language; or the method takes none.
     """
 
     @checked
@@ -80,7 +82,9 @@ class Extractor:
         vectors: SentenceVectors | None = None,
         device: Device | None = None,
         precision: str | None = None,
+        language: str = "en",
     ) -> None:
+        self.language = Language(language).code
         self.method = str(method)
         found = find_method(method, "method", ORACLE)
         # The oracle's rankers, and those of concepts, differ between documents.
@@ -164,7 +168,7 @@ class Extractor:
         if reference is not None and self.method != ORACLE:
             raise UserError(f"`reference` is for the method {ORACLE!r}, but the method is {self.method!r}.")
         self.check_query(query)
-        found = document_outline(text)
+        found = document_outline(text, language=self.language)
         (scores,) = self.rank([Ranked(found, reference, query)], rules.budget)
         return extract(found, scores, rules)
 
@@ -260,13 +264,15 @@ def _refuse(error: UserError) -> None:
     raise error
 
 
-def document_outline(text: str | Lines, on_read: Callable[[int], object] = lambda _: None) -> Outline:
+def document_outline(
+    text: str | Lines, on_read: Callable[[int], object] = lambda _: None, language: str = "en"
+) -> Outline:
     """Return the outline of a document that can be extracted from; arguments as in `read_outline`.
 
     Raises:
         UserError: it is empty, or holds headings only.
     """
-    found = read_outline(text, on_read)
+    found = read_outline(text, on_read, language)
     if not found.units:
         raise UserError("A document must hold text, but holds none.")
     if not found.sentences:

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, NamedTuple
 
 from pyramidions.text.headings import Line, Lines, headed_lines
-from pyramidions.text.normalization import normalize
+from pyramidions.text.normalization import normalize, split_sentences
 from pyramidions.text.text_windows import sentences, windows
 from pyramidions.text.words import UNSPACED
 
@@ -141,7 +141,7 @@ class Outline:
         return any(self.headings)
 
 
-def outline(text: str | Lines, on_read: Callable[[int], object] = lambda _: None) -> Outline:
+def outline(text: str | Lines, on_read: Callable[[int], object] = lambda _: None, language: str = "en") -> Outline:
     """Cut a text into headings and sentences.
 
     A sentence ends at an empty line or a heading at the latest. Sections are what the headings of the highest level
@@ -150,9 +150,10 @@ def outline(text: str | Lines, on_read: Callable[[int], object] = lambda _: None
     Args:
         text: any string, or what gives its lines; headings are found as `headed_lines` does.
         on_read: called with the number of characters of each line.
+        language: whose rules end sentences, an ISO 639-1 code.
     """
     levels: Counter[int] = Counter()
-    units = Units(_units(headed_lines(text), levels, on_read))
+    units = Units(_units(headed_lines(text), levels, on_read, language))
     repeated = [level for level, count in levels.items() if level and count > 1]
     section_level = min(repeated or filter(None, levels), default=0)
     headings: list[str] = []
@@ -200,19 +201,24 @@ def blocks(outline: Outline, most: int) -> Iterator[tuple[str, int, str]]:
         yield "h2", sentence, heading
 
 
-def unspaced_sentences(text: str) -> list[str]:
-    """Split a text where sentences end without a space behind them, as in Chinese and Japanese."""
-    return [sentence for part in _UNSPACED_END.split(text) if (sentence := part.strip())]
+def sentences_of(text: str, language: str) -> Iterator[str]:
+    """Yield the sentences of a text by the rules of a language, and those that end without a space behind them."""
+    for some in sentences(windows(text), split=partial(split_sentences, language=language)):
+        for sentence in some:
+            # As in Chinese and Japanese.
+            yield from filter(None, map(str.strip, _UNSPACED_END.split(sentence)))
 
 
-def _units(headed: Iterable[Line], levels: Counter[int], on_read: Callable[[int], object]) -> Iterator[Unit]:
+def _units(
+    headed: Iterable[Line], levels: Counter[int], on_read: Callable[[int], object], language: str
+) -> Iterator[Unit]:
     """Yield headings, with their level for a section, and sentences, with 0; count the levels of all lines."""
     paragraph: list[str] = []
     for line in chain(headed, [Line("")]):
         levels[line.level] += 1
         on_read(len(line.text) + 1)
         if line.level or not line.text.strip() or line.begins_item:
-            yield from _sentences(paragraph)
+            yield from _sentences(paragraph, language)
             paragraph = []
         if line.level:
             if title := normalize(line.text):
@@ -220,18 +226,17 @@ def _units(headed: Iterable[Line], levels: Counter[int], on_read: Callable[[int]
         elif line.text.strip():
             paragraph.append(line.text)
             if _SENTENCE_END.search(line.text[-20:]):
-                yield from _sentences(paragraph)
+                yield from _sentences(paragraph, language)
                 paragraph = []
 
 
-def _sentences(paragraph: list[str]) -> Iterator[Unit]:
+def _sentences(paragraph: list[str], language: str) -> Iterator[Unit]:
     begun = ""
-    for some in sentences(windows(_HYPHENATED.sub("", "\n".join(paragraph)))) if paragraph else ():
-        for sentence in chain.from_iterable(map(unspaced_sentences, some)):
-            begun = f"{begun} {sentence}" if begun else sentence
-            # The number of an entry in a list is no sentence.
-            if any(map(str.isalpha, sentence)):
-                yield Unit(begun, 0)
-                begun = ""
+    for sentence in sentences_of(_HYPHENATED.sub("", "\n".join(paragraph)), language) if paragraph else ():
+        begun = f"{begun} {sentence}" if begun else sentence
+        # The number of an entry in a list is no sentence.
+        if any(map(str.isalpha, sentence)):
+            yield Unit(begun, 0)
+            begun = ""
     if begun:
         yield Unit(begun, 0)

@@ -4,14 +4,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import chain
 from typing import NamedTuple
 
 from pyramidions.text.headings import Lines
 from pyramidions.text.normalization import normalize
-from pyramidions.text.outline import Outline, Unit, Units, outline, unspaced_sentences
+from pyramidions.text.outline import Outline, Unit, Units, outline, sentences_of
 from pyramidions.text.text_windows import lines as lines_of
-from pyramidions.text.text_windows import sentences, windows
 
 _MOST_CHARACTERS, _MOST_WORDS = 60, 6  # of a name
 _COLON = re.compile("[:：]")
@@ -53,12 +51,14 @@ def split_turn(line: str) -> Turn | None:
     return Turn(name, said) if colon[0] == "：" or not said or said[0].isspace() else None
 
 
-def read_outline(text: str | Lines, on_read: Callable[[int], object] = lambda _: None) -> Outline:
+def read_outline(text: str | Lines, on_read: Callable[[int], object] = lambda _: None, language: str = "en") -> Outline:
     """Return the outline of a text: of a dialogue as `dialogue_outline` does; arguments as in `outline`."""
-    return dialogue_outline(text, on_read) or outline(text, on_read)
+    return dialogue_outline(text, on_read, language) or outline(text, on_read, language)
 
 
-def dialogue_outline(text: str | Lines, on_read: Callable[[int], object] = lambda _: None) -> Outline | None:
+def dialogue_outline(
+    text: str | Lines, on_read: Callable[[int], object] = lambda _: None, language: str = "en"
+) -> Outline | None:
     """Return the sentences of a dialogue, each with its speaker; None if a text is no dialogue.
 
     A text is a dialogue if most lines that are not blank are turns of two or more speakers who speak at least twice. A
@@ -66,14 +66,14 @@ def dialogue_outline(text: str | Lines, on_read: Callable[[int], object] = lambd
     {vocalsound}, are no part of the sentences. A dialogue is one section.
 
     Args:
-        text, on_read: as in `outline`.
+        text, on_read, language: as in `outline`.
     """
     lines = text if callable(text) else partial(lines_of, text)
     speakers = _speakers(lines())
     if not speakers:
         return None
     said_by: list[str] = []
-    units = Units(_units(lines(), speakers, said_by, on_read))
+    units = Units(_units(lines(), speakers, said_by, on_read, language))
     return Outline(units, ("",), tuple(said_by))
 
 
@@ -109,7 +109,11 @@ def _speakers(lines: Iterable[str]) -> frozenset[str]:
 
 
 def _units(
-    lines: Iterable[str], speakers: frozenset[str], said_by: list[str], on_read: Callable[[int], object]
+    lines: Iterable[str],
+    speakers: frozenset[str],
+    said_by: list[str],
+    on_read: Callable[[int], object],
+    language: str,
 ) -> Iterator[Unit]:
     """Yield the sentences of a dialogue, and add the speaker of each to a list."""
     names = {name: name for name in speakers}  # one string for all turns of a speaker
@@ -118,7 +122,6 @@ def _units(
         on_read(len(line) + 1)
         if turn := split_turn(line):
             speaker, line = names[turn.speaker], turn.text
-        for some in sentences(windows(_NOISE.sub(" ", line))):
-            for sentence in chain.from_iterable(map(unspaced_sentences, some)):
-                said_by.append(speaker)
-                yield Unit(sentence, 0)
+        for sentence in sentences_of(_NOISE.sub(" ", line), language):
+            said_by.append(speaker)
+            yield Unit(sentence, 0)

@@ -188,3 +188,38 @@ def test_a_trained_extractor_brings_its_own_rules(monkeypatch, tmp_path):
     assert extractor.rules(sentences=2, redundancy="none") == SelectionRules(Budget(sentences=2), "none", 0.4)
     assert Extractor().rules() == SelectionRules(Budget(words=220), "none", 0.7)
     assert Extractor("lead").rules() == SelectionRules(Budget(words=220), stops=True)
+
+
+@for_each(
+    ("language", "text", "first"),
+    [
+        (
+            "de",
+            "Das war am 3. Oktober bzw. Tage später bekannt. Alle wussten es.",
+            "Das war am 3. Oktober bzw. Tage später bekannt.",
+        ),
+        ("es", "El Sr. García vive en la Avda. de América. Está lejos.", "El Sr. García vive en la Avda. de América."),
+        (
+            "fi",
+            "Hän syntyi 3. lokakuuta 1990 pienessä kylässä. Kylä on kaunis.",
+            "Hän syntyi 3. lokakuuta 1990 pienessä kylässä.",
+        ),
+        ("hi", "यह एक छोटा वाक्य है। यह दूसरा छोटा वाक्य है।", "यह एक छोटा वाक्य है।"),
+        ("ar", "هذه جملة قصيرة أولى. هذه جملة قصيرة ثانية.", "هذه جملة قصيرة أولى."),
+        ("zh", "蜂飞得很快很高。它们住在罗马城里。", "蜂飞得很快很高。"),
+        ("ja", "蜂はとても速く飛ぶ。彼らはローマに住む。", "蜂はとても速く飛ぶ。"),
+    ],
+)
+def test_the_rules_of_a_language_end_sentences(language: str, text: str, first: str) -> None:
+    assert Extractor("lead", language=language).extract(text, sentences=1).text == first
+
+
+def test_the_turns_of_a_dialogue_are_split_by_the_rules_of_its_language() -> None:
+    meeting = "Ann: Wir sehen uns am 3. Oktober in Rom wieder.\nBob: Das ist sehr schön für alle.\n" * 2
+    found = Extractor("lead", language="de").extract(meeting, sentences=1)
+    assert found.text == "Ann: Wir sehen uns am 3. Oktober in Rom wieder."
+
+
+def test_an_unknown_language_is_refused() -> None:
+    with pytest.raises(UserError, match="^`language` must be one of af, .*, but is 'xx'"):
+        Extractor(language="xx")
