@@ -164,7 +164,7 @@ class Writing(Worker):
             except UnusableServerError:
                 raise
             except UserError as error:
-                report.fail(UserError(f"{name}: {error}"))
+                report.fail(UserError(f"{name}: {str(error).replace('`writer_reads`', '--writer-reads')}"))
                 continue
             finally:
                 report.add(2 * document.size)
@@ -194,8 +194,8 @@ class Writing(Worker):
         if found.sections:
             yield f"by section: {', '.join(heading for heading, _ in found.sections)}"
         elif found.parts > 1:
-            yield f"in {found.parts} pieces"
-        elif found.read_tokens < found.document_tokens:
+            yield f"{'the summary of the summaries of' if self._long == 'merge' else 'in'} {found.parts} pieces"
+        if found.read_tokens < found.document_tokens:
             how = f", selected by {self._selection.method}," if self._long == "extract" else ""
             yield f"about {read} of {whole} tokens{how} were read"
         if found.was_cut:

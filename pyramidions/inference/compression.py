@@ -101,7 +101,13 @@ def as_markdown(document: str) -> str:
 
 
 @checked
-def compress(outline: Outline, scores: np.ndarray, budget: Count, count: CountTokens = estimate_tokens) -> Compressed:
+def compress(
+    outline: Outline,
+    scores: np.ndarray,
+    budget: Count,
+    count: CountTokens = estimate_tokens,
+    name: str = "budget",
+) -> Compressed:
     """Keep the most important sentences of a document, with the headings of their sections.
 
     Args:
@@ -109,6 +115,7 @@ def compress(outline: Outline, scores: np.ndarray, budget: Count, count: CountTo
         scores: (sentences,), as a `Ranker` gives them.
         budget: most tokens of the text, headings and [...] included.
         count: counts tokens.
+        name: what an error calls the budget.
 
     Raises:
         UserError: not even one sentence fits into the budget.
@@ -126,4 +133,4 @@ def compress(outline: Outline, scores: np.ndarray, budget: Count, count: CountTo
         # Headings take room, too; how much depends on what is kept.
         room -= tokens - budget
         if room < 1 or len(found.sentences) < 2:
-            raise UserError(f"`budget` must hold a sentence with its heading, {tokens:,} tokens, but is {budget:,}.")
+            raise UserError(f"`{name}` must hold a sentence with its heading, {tokens:,} tokens, but is {budget:,}.")

@@ -226,7 +226,7 @@ class ServedSummarizer:
             return [], _pieces(text, self._reads)
         outline = read_outline(document)
         if self._long == "extract" and outline.sentences:
-            return [], [compress(outline, self._ranker.rank(outline), self._reads).text]
+            return [], [compress(outline, self._ranker.rank(outline), self._reads, name="writer_reads").text]
         return [], _pieces(text, self._reads)[:1]
 
 
