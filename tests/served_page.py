@@ -41,7 +41,9 @@ def served(folder: Path) -> Iterator[Page]:
         )
         thread = threading.Thread(target=server.run, args=([listening],))
         thread.start()
+        deadline = time.monotonic() + 30
         while not server.started:
+            assert time.monotonic() < deadline
             time.sleep(0.01)
         try:
             yield Page(listening.getsockname()[1], folder)

@@ -45,9 +45,9 @@ def compress(
 ) -> None:
     """Shorten a document to a budget of tokens, for the prompt of a language model.
 
-    FILE is a file as `extract` reads it, except JSON lines; without it, or as -, it is standard input. The text has the
-    headings of the document and its most important sentences, in their order; [...] stands for what is left out between
-    them. Of a document that fits, nothing is left out.
+    FILE is a file as `extract` reads it, except JSON lines; without it, or as -, it is standard input. Kept are the
+    most important sentences in their order, below the headings of their sections; [...] stands for what is left out
+    between two of a section. A document that fits is printed whole.
 
     \b
     Example:
@@ -56,30 +56,30 @@ def compress(
       pyramidions compress report.pdf --budget 4000 --tokenizer Qwen/Qwen3-8B -o prompt.md
     """
     from pyramidions.cli.naming import naming_options
-    from pyramidions.extract import Budget
+    from pyramidions.extract.methods import ORACLE
     from pyramidions.files.atomic import write_file
     from pyramidions.files.progress import counted, note
     from pyramidions.inference.compression import as_markdown
     from pyramidions.inference.compression import compress as compressed
-    from pyramidions.inference.extractor import Extractor, Ranked, document_outline
+    from pyramidions.inference.extractor import Extractor
 
     check_output("--out", out, "a text", [file])
     if out is not None and out.suffix.lower() not in ("", ".txt", ".md"):
         raise UserError(f"--out must end in .txt or .md, or have no ending, but is {out}.")
+    if method == ORACLE:
+        raise UserError(f"--method must not be {ORACLE}, which chooses by a reference summary.")
     with naming_options("method", "query", "device", "tokenizer", "budget", "language"):
         count, said = _counting(tokenizer)
         extractor = Extractor(method, device=device, language=language)
         extractor.check_query(query)
         document = read_text(file)
-        text, kept = as_markdown(document.text), "the document fits"
+        text, kept = as_markdown(document.text), "The document fits."
         (whole,) = count([text])
         if whole > budget:
-            outline = document_outline(document.text, language=language)
-            (scores,) = extractor.rank([Ranked(outline, query=query)], Budget())
-            found = compressed(outline, scores, budget, count)
+            found = compressed(document.text, extractor, budget, count, query)
+            sentences = len(found.extraction.sentences), counted(len(found.extraction.scores), "sentence")
             text = found.text
-            kept = f"{found.tokens:,} of {whole:,} tokens{said}"
-            kept += f", {len(found.extraction.sentences):,} of {counted(len(scores), 'sentence')}"
+            kept = f"Kept {found.tokens:,} of {whole:,} tokens{said}: {sentences[0]:,} of {sentences[1]}."
     if out is None:
         sys.stdout.write(f"{text}\n")
     else:

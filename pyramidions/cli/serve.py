@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from pyramidions.base.errors import UserError
+from pyramidions.cli.job_options import model_name
 from pyramidions.cli.naming import naming_options
 from pyramidions.cli.outputs import PATH
 from pyramidions.cli.precision_option import precision_option
@@ -47,16 +48,16 @@ def serve(port: int, model: Path | None, device: str | None, precision: str | No
     from pyramidions.serve.app import make_app
     from pyramidions.serve.summaries import methods
 
-    with naming_options("device", "precision"):
-        found = methods(model, device, precision or AUTO)
+    with naming_options("model", "device", "precision"):
+        found = methods(model, "" if model is None else model_name(model), device, precision or AUTO)
     with TemporaryDirectory(prefix="pyramidions-") as folder, socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind(("127.0.0.1", port))
-            # Who opens the page at once waits until it is there.
+            # A browser that comes before the server waits for it.
             listening.listen()
         except OSError as error:
-            raise UserError(f"--port must be a free port, but {port} cannot be had: {error.strerror}.") from None
+            raise UserError(f"--port must be a free port, but {port} is not available: {error.strerror}.") from None
         click.echo(f"Open http://127.0.0.1:{port} in a browser. Ctrl-C stops.", err=True)
         app = make_app(found, Path(folder))
         # Connections that are open do not keep it from stopping; it would log each that it breaks off as an error.

@@ -64,14 +64,14 @@ served_options = option_group(
     click.option(
         "--writer",
         metavar="URL",
-        help="Let a language model write that somebody serves with the OpenAI interface, as vLLM, llama.cpp and Ollama "
-        f"do: http://localhost:8000/v1. There is no MODEL then. A key, if it wants one, is read from {WRITER_KEY}.",
+        help="Write with a language model on a server with an OpenAI-compatible API, such as vLLM or Ollama: "
+        f"http://localhost:8000/v1. There is no MODEL then. A key, if the server wants one, is read from {WRITER_KEY}.",
     ),
     click.option("--writer-model", metavar="NAME", help="Name of the model on that server."),
     click.option(
         "--writer-words",
         type=click.IntRange(1),
-        help=f"Most words of a summary by --writer.  [default: {WRITER_WORDS}]",
+        help=f"Words that --writer asks for, at most, of each part.  [default: {WRITER_WORDS}]",
     ),
     click.option(
         "--writer-reads",
@@ -138,18 +138,16 @@ class Writing(Worker):
         checks: bool,
     ) -> None:
         from pyramidions.data.section_types import section_types
-        from pyramidions.inference.selection_model import selection
+        from pyramidions.extract.methods import ORACLE
+        from pyramidions.inference.extractor import Extractor
         from pyramidions.inference.served_model import ServedModel, ServedSummarizer
 
-        self._selection = selection(select or "hiporank")
-        self._summarizer = ServedSummarizer(
-            ServedModel(str(served.writer), str(served.writer_model)),
-            long,
-            self._selection.ranker,
-            served.writer_words or WRITER_WORDS,
-            served.writer_reads or WRITER_READS,
-            section_types(types),
-        )
+        if select == ORACLE:
+            raise UserError(f"`select` must not be {ORACLE}, which chooses by a reference summary.")
+        model = ServedModel(str(served.writer), str(served.writer_model))
+        words, reads = served.writer_words or WRITER_WORDS, served.writer_reads or WRITER_READS
+        extractor = Extractor(select or "hiporank")
+        self._summarizer = ServedSummarizer(model, long, extractor, words, reads, section_types(types))
         self._layout, self._served, self._queries, self._long, self._checks = layout, served, queries, long, checks
 
     def results(self, documents: "Iterable[InputText]", report: Report) -> Iterator[Result]:
@@ -164,11 +162,12 @@ class Writing(Worker):
             except UnusableServerError:
                 raise
             except UserError as error:
-                report.fail(UserError(f"{name}: {str(error).replace('`writer_reads`', '--writer-reads')}"))
+                report.fail(UserError(f"{name}: {str(error).replace('`budget`', '--writer-reads')}"))
                 continue
             finally:
                 report.add(2 * document.size)
-            checked = Checked(found.text, document.text if self._checks else None)
+            written = "\n\n".join(text for _, text in found.sections) or found.text
+            checked = Checked(written, document.text if self._checks else None)
             yield Result(document.origin, self._body(found, name, document.query, checked))
 
     def _body(self, found: "WrittenSummary", name: str, query: str | None, checked: Checked) -> dict[str, Any] | str:
@@ -184,6 +183,7 @@ class Writing(Worker):
                 "read_tokens": found.read_tokens,
                 **({"sections": sections} if sections else {}),
                 **({"cut": True} if found.was_cut else {}),
+                **({} if found.note is None else {"note": found.note}),
                 **checked.about,
             }
         notes = [*self._notes(found), *checked.notes]
@@ -195,8 +195,9 @@ class Writing(Worker):
             yield f"by section: {', '.join(heading for heading, _ in found.sections)}"
         elif found.parts > 1:
             yield f"{'the summary of the summaries of' if self._long == 'merge' else 'in'} {found.parts} pieces"
+        if found.note is not None:
+            yield found.note
         if found.read_tokens < found.document_tokens:
-            how = f", selected by {self._selection.method}," if self._long == "extract" else ""
-            yield f"about {read} of {whole} tokens{how} were read"
+            yield f"about {read} of {whole} tokens were read"
         if found.was_cut:
             yield "the server cut the summary at its limit"

@@ -163,6 +163,8 @@ def summarize(
     if served.asked():
         # There is no model on this machine: what stands first is a document.
         asked = asked if model is None else asked._replace(files=(model, *asked.files))
+        # --resume compares files by themselves.
+        click.get_current_context().params["model"] = None
         return summarize_served(asked, about, served, long, section_types, select, checks)
     if model is None:
         raise click.UsageError("Missing argument 'MODEL'.")

@@ -93,16 +93,13 @@ def _said(sentences: Sequence[Extract]) -> Iterator[str]:
     return spoken((each.speaker, each.text) for each in sentences)
 
 
-def extract(
-    outline: Outline, scores: np.ndarray, rules: SelectionRules, lengths: Sequence[int] | None = None
-) -> Extraction:
+def extract(outline: Outline, scores: np.ndarray, rules: SelectionRules) -> Extraction:
     """Extract sentences of a document that `fit_for_summary` accepts.
 
     Args:
         outline: of the document.
         scores: (sentences,), as a `Ranker` gives them.
         rules: of the selection.
-        lengths: of the sentences, as `select` takes them; None to count words.
 
     Returns:
         The extraction; without any sentence if the document has none.
@@ -110,8 +107,12 @@ def extract(
     Raises:
         UserError, ValueError: as `select`.
     """
-    counted = lengths_of(outline) if lengths is None else lengths
-    chosen = select(outline.texts, fit_for_summary(outline, scores), rules, counted)
+    chosen = select(outline.texts, fit_for_summary(outline, scores), rules, lengths_of(outline))
+    return extraction_of(outline, scores, chosen)
+
+
+def extraction_of(outline: Outline, scores: np.ndarray, chosen: Sequence[int]) -> Extraction:
+    """Return the extraction of some sentences of a document, which are in reading order."""
     found = [
         Extract(
             as_extracted(outline.texts[place]),

@@ -5,18 +5,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from pyramidions.base.arguments import Count, checked
 from pyramidions.base.errors import UserError
 from pyramidions.base.optional import optional_library
-from pyramidions.extract import Budget, SelectionRules
-from pyramidions.extract.extraction import Extraction, extract
-from pyramidions.extract.fitness import as_extracted
+from pyramidions.extract import Budget, select
+from pyramidions.extract.extraction import Extraction, extraction_of
+from pyramidions.extract.fitness import as_extracted, fit_for_summary
 from pyramidions.files.hub import fetch, hub_name
+from pyramidions.inference.extractor import Extractor, Ranked, document_outline
 from pyramidions.text.headings import headed_lines
 from pyramidions.text.normalization import normalize
-from pyramidions.text.outline import Outline
 from pyramidions.text.turns import with_speakers
 from pyramidions.text.words import UNSPACED
 
@@ -33,8 +31,8 @@ class Compressed(NamedTuple):
     """A document in fewer tokens.
 
     Attributes:
-        text: Markdown: the headings of sections, and their most important sentences in reading order; [...] stands for
-            sentences between them.
+        text: Markdown: the most important sentences in reading order, below the headings of their sections; [...]
+            stands for others between two of a section.
         tokens: of it.
         extraction: the sentences.
     """
@@ -102,35 +100,52 @@ def as_markdown(document: str) -> str:
 
 @checked
 def compress(
-    outline: Outline,
-    scores: np.ndarray,
-    budget: Count,
-    count: CountTokens = estimate_tokens,
-    name: str = "budget",
+    text: str, extractor: Extractor, budget: Count, count: CountTokens = estimate_tokens, query: str | None = None
 ) -> Compressed:
-    """Keep the most important sentences of a document, with the headings of their sections.
+    """Keep the most important sentences of a document, below the headings of their sections.
 
     Args:
-        outline: of the document.
-        scores: (sentences,), as a `Ranker` gives them.
-        budget: most tokens of the text, headings and [...] included.
+        text: of the document.
+        extractor: rates the sentences, by its own rules about repetitions, and about sentences that do not fit.
+        budget: most tokens of what is kept, headings and [...] included.
         count: counts tokens.
-        name: what an error calls the budget.
+        query: what the reader wants to know, for an extractor that reads queries.
 
     Raises:
-        UserError: not even one sentence fits into the budget.
+        UserError: not even one sentence fits into the budget, or the document has none; or as `Extractor.rank`.
     """
-    lengths = [1 + tokens for tokens in count([as_extracted(text) for text in with_speakers(outline)])]
-    room = budget
-    while True:
-        found = extract(outline, scores, SelectionRules(Budget(room)), lengths)
-        text = "\n\n".join(
-            f"{f'## {heading}{2 * chr(10)}' if heading else ''}{kept}" for heading, kept in found.by_section()
-        )
-        (tokens,) = count([text])
+    outline = document_outline(text, language=extractor.language)
+    (scores,) = extractor.rank([Ranked(outline, query=query)], Budget())
+    fitting = fit_for_summary(outline, scores)
+    rules = extractor.rules(sentences=len(scores))
+    texts = list(with_speakers(outline))
+    ranked = sorted(select(texts, fitting, rules), key=lambda place: -fitting[place])
+    sizes, headings = (
+        count([as_extracted(each) for each in texts]),
+        count([*map(_heading, outline.headings), " [...] "]),
+    )
+    chosen, begun, left = list[int](), set[int](), budget
+    for place in ranked:
+        section = outline.sentences.sections[place]
+        # A space, and what stands before it: the heading, or the mark of a gap.
+        cost = sizes[place] + 1 + headings[-1 if section in begun else section]
+        if cost <= left:
+            chosen.append(place)
+            begun.add(section)
+            left -= cost
+        elif rules.stops and chosen:
+            break
+    while chosen:
+        found = extraction_of(outline, scores, sorted(chosen))
+        kept = "\n\n".join(f"{_heading(heading)}{some}" for heading, some in found.by_section())
+        (tokens,) = count([kept])
         if tokens <= budget:
-            return Compressed(text, tokens, found)
-        # Headings take room, too; how much depends on what is kept.
-        room -= tokens - budget
-        if room < 1 or len(found.sentences) < 2:
-            raise UserError(f"`{name}` must hold a sentence with its heading, {tokens:,} tokens, but is {budget:,}.")
+            return Compressed(kept, tokens, found)
+        # A tokenizer may need more for the whole than for its parts.
+        chosen.pop()
+    least = min((sizes[place] + 1 + headings[outline.sentences.sections[place]] for place in ranked), default=1)
+    raise UserError(f"`budget` must hold a sentence with its heading, {least:,} tokens, but is {budget:,}.")
+
+
+def _heading(heading: str) -> str:
+    return f"## {heading}\n\n" if heading else ""

@@ -1,22 +1,22 @@
-"""Summaries by a language model behind the OpenAI interface, as vLLM, llama.cpp and Ollama serve it."""
+"""Summaries by a language model on a server with an OpenAI-compatible API: vLLM, llama.cpp, Ollama and others."""
 
 import http.client
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
+from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
 from pyramidions.base.arguments import Count, checked, shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.reading import WRITER_KEY, WRITER_READS, WRITER_WORDS, Long
 from pyramidions.base.strict_json import parse_json
 from pyramidions.data.section_types import SectionTypes, section_types
-from pyramidions.extract import Ranker
 from pyramidions.inference.compression import as_markdown, compress, estimate_tokens
+from pyramidions.inference.extractor import Extractor
 from pyramidions.text.normalization import normalize
 from pyramidions.text.turns import read_outline
 
@@ -25,6 +25,10 @@ PATIENCE = 600.0
 
 _MOST_BYTES = 2**22
 _TOKENS_OF_A_WORD = 3  # of any language; an answer may be that much longer than it is asked to be
+# What some models write before the summary stands between these.
+_THINKS, _THOUGHT = "<think>", "</think>"
+# The server has no room now; it is asked again after so many seconds.
+_BUSY, _WAITS = (429, 502, 503, 504), (1, 4, 15, 30)
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SYSTEM = (
     "You summarize documents. Use only what the document says, and keep its numbers and names as they are. "
@@ -45,7 +49,8 @@ class WrittenSummary(NamedTuple):
         parts: how many texts of the document the model read, one after the other.
         read_tokens, document_tokens: about how many tokens the model read of the document, and how many it has.
         sections: the heading and the summary of each section, where the document was summarized by section; else none.
-        was_cut: the server ended the summary at its limit.
+        was_cut: the server ended a summary at its limit.
+        note: how what the model read was chosen; None if it read all.
     """
 
     text: str
@@ -54,6 +59,7 @@ class WrittenSummary(NamedTuple):
     document_tokens: int
     sections: tuple[tuple[str, str], ...] = ()
     was_cut: bool = False
+    note: str | None = None
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -78,15 +84,26 @@ class ServedModel:
 
     @checked
     def __init__(self, url: str, name: str, patience: float = PATIENCE) -> None:
-        place = urlsplit(url)
-        if place.scheme not in ("http", "https") or not place.hostname or "@" in place.netloc or place.query:
+        try:
+            place = urlsplit(url)
+            is_url = place.scheme in ("http", "https") and place.hostname and not (place.query or place.fragment)
+            is_url = bool(is_url) and place.port != 0
+        except ValueError:
+            is_url = False
+        if not is_url:
             raise UserError(f"`writer` must be the URL of a server, as http://localhost:8000/v1, but is {shown(url)}.")
-        self._key = os.environ.get(WRITER_KEY)
-        if self._key and place.scheme == "http" and place.hostname not in _LOOPBACK:
+        if "@" in place.netloc:
+            raise UserError("`writer` must hold no user and no password.")
+        self._key = os.environ.get(WRITER_KEY, "").strip()
+        if not (self._key.isascii() and self._key.isprintable()):
+            raise UserError(f"{WRITER_KEY} must hold printable ASCII characters alone.")
+        is_here = place.hostname in _LOOPBACK
+        if self._key and place.scheme == "http" and not is_here:
             raise UserError(f"`writer` must begin with https:// where {WRITER_KEY} is set, but is {shown(url)}.")
         self.url, self.name = url.rstrip("/"), name
         self._patience = patience
-        self._opener: OpenerDirector = build_opener(_NoRedirects)
+        # A proxy would read what is sent to a server on this machine.
+        self._opener: OpenerDirector = build_opener(_NoRedirects, *([ProxyHandler({})] if is_here else []))
 
     def answer(self, asked: str, words: int) -> tuple[str, bool]:
         """Return what the model answers, on one line, and whether the server cut it.
@@ -99,19 +116,24 @@ class ServedModel:
             UserError: the server fails, is silent, or answers something else.
         """
         messages = [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": asked}]
-        found = self._post({"model": self.name, "messages": messages, "temperature": 0, "max_tokens": _limit(words)})
+        most = _limit(words)
+        found = self._post({"model": self.name, "messages": messages, "temperature": 0, "max_tokens": most})
         try:
             (choice, *_) = found["choices"]
-            text = choice["message"]["content"]
-        except (KeyError, TypeError, ValueError):
-            text = None
+            text, was_cut = choice["message"]["content"], choice.get("finish_reason") == "length"
+        except (AttributeError, KeyError, TypeError, ValueError):
+            text, was_cut = None, False
+        if isinstance(text, str):
+            _, mark, text = text.rpartition(_THOUGHT)
+            # A model that is cut while it thinks has written nothing yet.
+            text = "" if not mark and text.lstrip().startswith(_THINKS) else normalize(text)
+        if was_cut and not text:
+            raise UserError(f"The model {self.name} wrote nothing within {most:,} tokens: it may think too long.")
         if not isinstance(text, str):
             raise UserError(f"The server at {self.url} must answer with a message, but did not.")
-        # What some models think aloud ends in this mark.
-        text = normalize(text.rpartition("</think>")[2])
         if not text:
             raise UserError(f"The model {self.name} answered with an empty text.")
-        return text, choice.get("finish_reason") == "length"
+        return text, was_cut
 
     def _post(self, body: dict[str, Any]) -> Any:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -120,11 +142,10 @@ class ServedModel:
         request = Request(f"{self.url}/chat/completions", json.dumps(body).encode(), headers)
         server = f"The server at {self.url}"
         try:
-            with self._opener.open(request, timeout=self._patience) as response:
-                content = _read(response, time.monotonic() + self._patience)
+            content = self._content(request)
         except HTTPError as error:
             said = f"{server} refused: {error.code} {normalize(str(error.reason))}{self._reason(error)}."
-            raise (UnusableServerError if error.code in (401, 403, 404) else UserError)(said) from None
+            raise (UnusableServerError if error.code in (401, 403, 404, *_BUSY) else UserError)(said) from None
         except TimeoutError:
             raise UserError(f"{server} said nothing for {self._patience:g} seconds.") from None
         except URLError as error:
@@ -139,6 +160,21 @@ class ServedModel:
             return parse_json(content)
         except ValueError as error:
             raise UserError(f"{server} must answer with JSON, but {error}.") from None
+
+    def _content(self, request: Request) -> bytes:
+        """Return what the server answers; ask a busy one again."""
+        for wait in _WAITS:
+            try:
+                return self._read(request)
+            except HTTPError as error:
+                if error.code not in _BUSY:
+                    raise
+            time.sleep(wait)
+        return self._read(request)
+
+    def _read(self, request: Request) -> bytes:
+        with self._opener.open(request, timeout=self._patience) as response:
+            return _read(response, time.monotonic() + self._patience)
 
     def _reason(self, error: HTTPError) -> str:
         """Return what the server says of its refusal, in brackets; "" if it says nothing that can be read."""
@@ -157,8 +193,8 @@ class ServedSummarizer:
     Args:
         model: that writes.
         long: one of `LONG`: how a document is read that has more than ``reads`` tokens.
-        ranker: selects the sentences of "extract".
-        words: most words of a summary, of each part of a document.
+        extractor: selects the sentences of "extract".
+        words: of a summary, of each part of a document; the model is asked for at most so many.
         reads: most tokens of a text that the model reads at once, by `estimate_tokens`.
         types: of "sections".
     """
@@ -168,66 +204,78 @@ class ServedSummarizer:
         self,
         model: ServedModel,
         long: Long,
-        ranker: Ranker,
+        extractor: Extractor,
         words: Count = WRITER_WORDS,
         reads: Count = WRITER_READS,
         types: SectionTypes | None = None,
     ) -> None:
-        self.model, self._long, self._ranker, self._words, self._reads = model, long, ranker, words, reads
+        self.model, self._long, self._extractor, self._words, self._reads = model, long, extractor, words, reads
         self._types = types or section_types()
 
-    def summarize(
-        self, document: str, query: str | None = None, on_part: Callable[[], object] = lambda: None
-    ) -> WrittenSummary:
+    def summarize(self, document: str, query: str | None = None) -> WrittenSummary:
         """Summarize a document.
 
         Args:
             document: its text.
             query: what the summary answers.
-            on_part: called behind each answer.
 
         Raises:
             UserError: as `ServedModel.answer`; or not even one sentence can be read at once.
         """
         text = as_markdown(document)
         (whole,) = estimate_tokens([text])
-        headings, texts = self._parts(document, text, whole)
-        written, cut = self._answers(texts, query, on_part)
+        parts = self._parts(document, text, whole, query)
+        written, cut = self._answers(parts.texts, query)
         while self._long == "merge" and len(written) > 1:
             joined = _pieces("\n\n".join(written), self._reads)
             if len(joined) >= len(written):
                 raise UserError("The summaries of pieces must be shorter than the pieces, but are not.")
-            written, cut = self._answers(joined, query, on_part)
-        sections = tuple(zip(headings, written, strict=True)) if headings else ()
-        return WrittenSummary(
-            " ".join(written), len(texts), min(sum(estimate_tokens(texts)), whole), whole, sections, cut
-        )
+            written, was_cut = self._answers(joined, query)
+            cut |= was_cut
+        sections = tuple(zip(parts.headings, written, strict=True)) if parts.headings else ()
+        read = min(sum(estimate_tokens(parts.texts)), whole)
+        return WrittenSummary(" ".join(written), len(parts.texts), read, whole, sections, cut, parts.note)
 
-    def _answers(
-        self, texts: Sequence[str], query: str | None, on_part: Callable[[], object]
-    ) -> tuple[list[str], bool]:
+    def _answers(self, texts: Sequence[str], query: str | None) -> tuple[list[str], bool]:
         """Return the summary of each text, and whether one was cut."""
-        found = []
-        for text in texts:
-            found.append(self.model.answer(_asked(text, self._words, query), self._words))
-            on_part()
+        found = [self.model.answer(_asked(text, self._words, query), self._words) for text in texts]
         return [answer for answer, _ in found], any(cut for _, cut in found)
 
-    def _parts(self, document: str, text: str, whole: int) -> tuple[list[str], list[str]]:
-        """Return the headings of sections that are read one by one, if they are, and the texts that are read."""
+    def _parts(self, document: str, text: str, whole: int, query: str | None) -> "_Parts":
+        """Return what is read of a document, which is also given as Markdown with its number of tokens."""
         if self._long == "sections":
             found = list(self._types.sections(read_outline(document), self._types.write))
             if found:
-                headings = [section.heading for section in found]
-                return headings, [_pieces(section.text, self._reads)[0] for section in found]
+                texts = [_pieces(section.text, self._reads)[0] for section in found]
+                return _Parts(texts, [section.heading for section in found])
         if whole <= self._reads:
-            return [], [text]
+            return _Parts([text])
         if self._long in ("chunk", "merge"):
-            return [], _pieces(text, self._reads)
-        outline = read_outline(document)
-        if self._long == "extract" and outline.sentences:
-            return [], [compress(outline, self._ranker.rank(outline), self._reads, name="writer_reads").text]
-        return [], _pieces(text, self._reads)[:1]
+            return _Parts(_pieces(text, self._reads))
+        if self._long == "extract":
+            asked = query if self._extractor.reads_queries else None
+            shortened = compress(document, self._extractor, self._reads, query=asked)
+            number, of = len(shortened.extraction.sentences), len(shortened.extraction.scores)
+            return _Parts(
+                [shortened.text], note=f"{number:,} of {of:,} sentences, selected by {self._extractor.method}"
+            )
+        beginning = "the text was read from its beginning"
+        note = f"no section of a type in the table: {beginning}" if self._long == "sections" else beginning
+        return _Parts(_pieces(text, self._reads)[:1], note=note)
+
+
+class _Parts(NamedTuple):
+    """What a model reads of a document.
+
+    Attributes:
+        texts: one after the other.
+        headings: of the sections that these are; empty for other texts.
+        note: how they were chosen, if not all of the document is read.
+    """
+
+    texts: list[str]
+    headings: Sequence[str] = ()
+    note: str | None = None
 
 
 def _limit(words: int) -> int:

@@ -35,11 +35,21 @@ _NAMES = ("127.0.0.1", "localhost")
 # The pages of summaries hold their scripts; in their frame they see neither this page nor the network.
 _OWN = "; ".join(
     [
-        *("default-src 'none'", "img-src data:", "base-uri 'none'"),
+        *("default-src 'none'", "img-src data:", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"),
         *(f"{kind}-src 'self'" for kind in ("script", "style", "connect", "frame")),
     ]
 )
-_FRAMED = "sandbox allow-scripts allow-downloads"
+_FRAMED = "; ".join(
+    [
+        *(
+            "sandbox allow-scripts allow-downloads",
+            "default-src 'none'",
+            "img-src data: blob:",
+            "frame-ancestors 'self'",
+        ),
+        *(f"{kind}-src 'unsafe-inline'" for kind in ("script", "style")),
+    ]
+)
 _TYPES = {".css": "text/css", ".js": "text/javascript"}
 
 
@@ -133,8 +143,7 @@ def make_app(methods: Mapping[str, Summarize], folder: Path) -> Starlette:
         except ClientDisconnect:
             return Response(status_code=400)
         except Exception as error:
-            # The page must say so: nobody reads what the server prints.
-            return PlainTextResponse(f"The document cannot be summarized ({type(error).__name__}: {error}).", 500)
+            return PlainTextResponse(f"The document cannot be summarized ({error}).", 500)
 
     async def page(request: Request) -> Response:
         found = pages.find(request.path_params["key"])
@@ -199,8 +208,9 @@ async def _in_thread(work: Callable[[], str]) -> str:
     def run() -> None:
         try:
             told: tuple[str | None, Exception | None] = work(), None
-        except Exception as error:
-            told = None, error
+        except BaseException as error:
+            # Whatever it is, the next document must not wait for this one.
+            told = None, RuntimeError(f"{type(error).__name__}: {error}") if not isinstance(error, UserError) else error
         # After Ctrl-C nobody waits for it.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(tell, *told)

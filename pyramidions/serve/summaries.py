@@ -13,20 +13,25 @@ from pyramidions.pages.page import DocumentPage
 from pyramidions.serve.app import Asked, Summarize
 
 
-def methods(model: Path | None = None, device: str | None = None, precision: str = "auto") -> Mapping[str, Summarize]:
+def methods(
+    model: Path | None = None, name: str = "", device: str | None = None, precision: str = "auto"
+) -> Mapping[str, Summarize]:
     """Return what summarizes, by name; a model that writes comes first.
 
     Args:
         model: of `Summarizer.from_pretrained`, or None.
+        name: of the model on the page.
         device, precision: of the model.
 
     Raises:
-        UserError: as `Summarizer.from_pretrained`.
+        UserError: as `Summarizer.from_pretrained`; the model has the name of a method, or answers queries.
     """
-    found = {} if model is None else {model.name: _writing(model, device, precision)}
     # HipoRank is the default of `extract`, too.
-    names = sorted(known_methods(), key=lambda name: name != "hiporank")
-    return found | {name: _extracting(name) for name in names}
+    names = sorted(known_methods(), key=lambda known: known != "hiporank")
+    if model is not None and name in names:
+        raise UserError(f"`model` must not have the name of a method, but is called {name}.")
+    found = {} if model is None else {name: _writing(model, name, device, precision)}
+    return found | {known: _extracting(known) for known in names}
 
 
 def _extracting(method: str) -> Summarize:
@@ -35,22 +40,23 @@ def _extracting(method: str) -> Summarize:
 
     def summarize(asked: Asked) -> str:
         extraction = made().extract_file(asked.path, words=asked.words)
-        words = len(extraction.text.split())
-        page = ExtractionPage(method, settings={"words": f"{words:,}"})
+        page = ExtractionPage(method, settings={"words": f"{made().rules(asked.words).budget.words:,}"})
         page.add(asked.name, extraction, covered=made().covered(extraction))
         return _whole(page)
 
     return _naming(summarize)
 
 
-def _writing(model: Path, device: str | None, precision: str) -> Summarize:
+def _writing(model: Path, name: str, device: str | None, precision: str) -> Summarize:
     from pyramidions.inference.explanation_page import ExplanationPage
     from pyramidions.inference.model_files import reads_long
+    from pyramidions.inference.reader import check_queries
     from pyramidions.inference.search import decoding_settings
     from pyramidions.inference.stream import explain_documents
     from pyramidions.inference.summarizer import Summarizer
 
     summarizer = Summarizer.from_pretrained(model, device, precision)
+    check_queries(summarizer.model.queries, False)
     long = reads_long(model)
     # A summary of summaries cannot be traced back to the document.
     reader = summarizer.long_reader("chunk" if long == "merge" else long)
@@ -58,7 +64,7 @@ def _writing(model: Path, device: str | None, precision: str) -> Summarize:
     def summarize(asked: Asked) -> str:
         if asked.words is not None:
             raise UserError("The number of words is for extracts: a model that writes has its own length.")
-        page = ExplanationPage(model.name)
+        page = ExplanationPage(name)
         (document,) = read_files([asked.path], Fields(sections=True), _refuse)
         named = document._replace(origin=document.origin._replace(name=asked.name))
         list(

@@ -20,7 +20,7 @@ def test_a_document_is_shortened_to_its_budget(run: Run, tmp_path: Path) -> None
     done = run("compress", paper, "--budget", 12)
     assert done.exit_code == 0, done.output
     assert done.stdout == "## Results\n\nAll bees in Rome fly fast.\n"
-    assert done.stderr == "10 of 26 tokens (estimated, 4 characters each), 1 of 3 sentences\n"
+    assert done.stderr == "Kept 10 of 26 tokens (estimated, 4 characters each): 1 of 3 sentences.\n"
 
 
 def test_a_document_that_fits_is_whole(tmp_path: Path) -> None:
@@ -39,4 +39,4 @@ def test_a_tokenizer_counts(run: Run, tmp_path: Path) -> None:
     kept = len(tokenizer.encode(done.stdout.strip(), add_special_tokens=False).ids)
     whole = len(tokenizer.encode(PAPER.strip(), add_special_tokens=False).ids)
     assert kept <= 30
-    assert done.stderr == f"{kept} of {whole} tokens, 1 of 3 sentences\n"
+    assert done.stderr == f"Kept {kept} of {whole} tokens: 1 of 3 sentences.\n"

@@ -61,7 +61,7 @@ def test_a_sentence_that_is_longer_than_what_is_read_is_told(run: Run, folder: P
     with writer(answer) as server:
         done = run("summarize", "--writer", server.url, "--writer-model", "m", "--writer-reads", 5, folder / "a.txt")
     assert done.exit_code == 1
-    said = "--writer-reads must hold a sentence with its heading, 7 tokens, but is 5."
+    said = "--writer-reads must hold a sentence with its heading, 8 tokens, but is 5."
     assert f"{folder}/a.txt: {said}" in done.stderr
 
 
@@ -80,7 +80,9 @@ def test_a_long_document_is_shortened_and_the_output_says_so(run: Run, folder: P
         done = run(*line, paper)
         by_section = run(*line, paper, "--long", "sections", "--format", "list")
     assert "9 words" in server.prompts[0] and f"## Results\n\n{SENTENCE}\n" in server.prompts[0]
-    assert done.stdout.startswith(f"{paper} (about 10 of 29 tokens, selected by hiporank, were read):\n"), done.stdout
+    assert done.stdout.startswith(
+        f"{paper} (1 of 3 sentences, selected by hiporank; about 10 of 29 tokens were read):\n"
+    ), done.stdout
     assert by_section.stdout.startswith(
         f"{paper} (by section: Results; about 9 of 29 tokens were read):\nResults\n  All bees in Rome fly."
     ), by_section.stdout

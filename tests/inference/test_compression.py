@@ -1,14 +1,16 @@
 """Documents in fewer tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from small_tokenizers import SENTENCES, bart
 
-from pyramidions import UserError
+from pyramidions import Extractor, UserError
+from pyramidions.extract import Budget
 from pyramidions.inference.compression import as_markdown, compress, estimate_tokens, tokens_of
+from pyramidions.inference.extractor import Ranked
 from pyramidions.text.outline import outline
 
 PAPER = "\n\n".join(
@@ -20,31 +22,69 @@ PAPER = "\n\n".join(
         "All bees in Rome fly fast. No bee of ours was lost.",
     ]
 )
-SCORES = np.array([5.0, 1, 4, 3, 2])
+SCORES = [5.0, 1, 4, 3, 2]
 
 
 def words(texts: Sequence[str]) -> list[int]:
     return [len(text.split()) for text in texts]
 
 
+class Rated(Extractor):
+    """Rates sentences by given numbers."""
+
+    def __init__(self, scores: Sequence[float]) -> None:
+        super().__init__()
+        self._scores = np.array(scores)
+
+    def rank(self, documents: Iterable[Ranked], limit: Budget) -> Iterator[np.ndarray]:
+        yield from (self._scores for _ in documents)
+
+
 def test_the_best_sentences_stand_below_their_headings_in_reading_order() -> None:
-    found = compress(outline(PAPER), SCORES, 22, words)
+    found = compress(PAPER, Rated(SCORES), 25, words)
     methods = "## Methods\n\nWe counted all bees in Rome. [...] We then looked at them."
     assert found.text == f"{methods}\n\n## Results\n\nAll bees in Rome fly fast."
     assert found.tokens == 22
     assert [sentence.position for sentence in found.extraction.sentences] == [0, 2, 3]
 
 
-@pytest.mark.parametrize("budget", range(8, 40))
-def test_headings_and_gaps_count_in_any_budget(budget: int) -> None:
-    found = compress(outline(PAPER), SCORES, budget, words)
+@pytest.mark.parametrize("budget", range(9, 60))
+def test_what_is_kept_fits_and_the_next_sentence_does_not(budget: int) -> None:
+    found = compress(PAPER, Rated(SCORES), budget, words)
     assert found.tokens == len(found.text.split()) <= budget
-    assert found.text.startswith("## Methods\n\nWe counted all bees in Rome.")
+    kept = {sentence.position for sentence in found.extraction.sentences}
+    # A heading of two words, a mark of one, and a space for each sentence that is counted as a token.
+    most = found.tokens + len(kept) + 1
+    texts = outline(PAPER).texts
+    assert all(most + len(texts[place].split()) + 2 > budget for place in set(range(5)) - kept)
 
 
-def test_a_budget_below_the_best_sentence_is_refused() -> None:
-    with pytest.raises(UserError, match=r"^`budget` must hold a sentence with its heading, 8 tokens, but is 7\.$"):
-        compress(outline(PAPER), SCORES, 7, words)
+def test_many_short_sections_fill_a_budget() -> None:
+    paper = "".join(f"## Heading {number}\n\nSentence {number} is one of twenty here.\n\n" for number in range(20))
+    found = compress(paper, Rated([1.0] * 20), 60, words)
+    assert [sentence.position for sentence in found.extraction.sentences] == [0, 1, 2, 3, 4]
+    assert found.tokens == 50
+
+
+def test_a_sentence_below_a_shorter_heading_takes_the_place_of_one_that_does_not_fit() -> None:
+    paper = "## A very long heading of nine words it has\n\nThe best one of all.\n\n## Short\n\nThe next one is kept."
+    assert compress(paper, Rated([2, 1]), 9, words).text == "## Short\n\nThe next one is kept."
+
+
+def test_lead_keeps_the_beginning_alone() -> None:
+    text = "We counted bees. " + "They were very many and nobody had counted them before. " + "None was lost."
+    assert compress(text, Extractor("lead"), 10, words).text == "We counted bees."
+
+
+def test_a_query_reaches_a_model_of_concepts() -> None:
+    text = "The first model reads all papers. A second model writes short abstracts."
+    asked = compress(text, Extractor("biomedical"), 8, words, "Who writes?").text
+    assert asked == "A second model writes short abstracts."
+
+
+def test_a_budget_below_any_sentence_is_refused() -> None:
+    with pytest.raises(UserError, match=r"^`budget` must hold a sentence with its heading, 8 tokens, but is 5\.$"):
+        compress(PAPER, Rated(SCORES), 5, words)
 
 
 def test_four_characters_or_one_of_a_script_without_spaces_are_a_token() -> None:

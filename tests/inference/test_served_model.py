@@ -6,12 +6,10 @@ from typing import Any
 import pytest
 from writer_stand_in import message, writer
 
-from pyramidions import UserError
+from pyramidions import Extractor, UserError
 from pyramidions.base.reading import WRITER_KEY
-from pyramidions.extract import HipoRank, Lead
 from pyramidions.inference.compression import compress, estimate_tokens
 from pyramidions.inference.served_model import ServedModel, ServedSummarizer, UnusableServerError, _pieces
-from pyramidions.text.turns import read_outline
 
 PAPER = "\n\n".join(
     ["# Bees", "## Methods", "We counted all bees in Rome. " * 9, "## Results", "All bees in Rome fly fast. " * 9]
@@ -25,12 +23,15 @@ def told(body: dict[str, Any]) -> tuple[int, bytes]:
 
 @pytest.fixture(autouse=True)
 def without_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(WRITER_KEY, raising=False)
+    for name in (WRITER_KEY, "http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
 
 
 def test_the_model_is_asked_once_for_a_document_that_it_reads_whole() -> None:
     with writer(lambda _: message("<think>Well.</think>\n Bees\nfly. ")) as server:
-        found = ServedSummarizer(ServedModel(server.url + "/", "a-model"), "extract", Lead(), 50).summarize("Bees fly.")
+        found = ServedSummarizer(ServedModel(server.url + "/", "a-model"), "extract", Extractor("lead"), 50).summarize(
+            "Bees fly."
+        )
     assert (found.text, found.parts, found.read_tokens, found.document_tokens) == ("Bees fly.", 1, 3, 3)
     (body,), (headers,) = server.asked, server.headers
     assert (body["model"], body["temperature"], body["max_tokens"]) == ("a-model", 0, 3 * 50 + 2048)
@@ -40,25 +41,26 @@ def test_the_model_is_asked_once_for_a_document_that_it_reads_whole() -> None:
 
 def test_a_query_is_asked() -> None:
     with writer(told) as server:
-        ServedSummarizer(ServedModel(server.url, "a-model"), "extract", Lead()).summarize("Bees fly.", "Do bees fly?")
+        ServedSummarizer(ServedModel(server.url, "a-model"), "extract", Extractor("lead")).summarize(
+            "Bees fly.", "Do bees fly?"
+        )
     assert server.prompts[0].startswith(
         "Answer this question by the document: Do bees fly?\n\nAnswer in at most 200 words."
     )
 
 
 def test_each_way_reads_its_parts_of_a_long_document() -> None:
-    outline = read_outline(PAPER)
     with writer(told) as server:
 
         def prompts(long: str, reads: int) -> list[str]:
             model = ServedModel(server.url, "a-model")
-            found = ServedSummarizer(model, long, HipoRank(), reads=reads).summarize(PAPER)
+            found = ServedSummarizer(model, long, Extractor(), reads=reads).summarize(PAPER)
             assert found.read_tokens <= found.document_tokens
             documents = [prompt.split("<document>\n")[1].split("\n</document>")[0] for prompt in server.prompts]
             server.asked.clear()
             return documents
 
-        chosen = compress(outline, HipoRank().rank(outline), 40).text
+        chosen = compress(PAPER, Extractor(), 40).text
         assert prompts("extract", 40) == [chosen]
         (whole,) = prompts("truncate", 1000)
         assert prompts("chunk", 1000) == [whole] and "".join(whole.split()) == "".join(PAPER.split())
@@ -80,7 +82,11 @@ def test_pieces_hold_all_words_of_one_long_paragraph() -> None:
 
 def test_a_cut_answer_is_told() -> None:
     with writer(lambda _: message("Bees", "length")) as server:
-        assert ServedSummarizer(ServedModel(server.url, "a-model"), "extract", Lead()).summarize("Bees fly.").was_cut
+        assert (
+            ServedSummarizer(ServedModel(server.url, "a-model"), "extract", Extractor("lead"))
+            .summarize("Bees fly.")
+            .was_cut
+        )
 
 
 def test_the_key_goes_to_the_server_and_into_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,6 +98,50 @@ def test_the_key_goes_to_the_server_and_into_no_message(monkeypatch: pytest.Monk
     with pytest.raises(UserError, match="^`writer` must begin with https:// where PYRAMIDIONS_WRITER_KEY is set"):
         ServedModel("http://example.org/v1", "a-model")
     ServedModel("https://example.org/v1", "a-model")
+
+
+def test_no_proxy_stands_before_a_server_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(WRITER_KEY, " secret\r\n")
+    with writer(told) as proxy, writer(told) as server:
+        monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/v1"))
+        ServedModel(server.url, "a-model").answer("?", 5)
+        assert not proxy.headers and server.headers[0]["Authorization"] == "Bearer secret"
+
+
+def test_a_key_that_no_header_holds_is_refused_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(WRITER_KEY, "a\nb")
+    with pytest.raises(UserError, match="^PYRAMIDIONS_WRITER_KEY must hold printable ASCII characters alone\\.$"):
+        ServedModel("http://localhost/v1", "a-model")
+
+
+def test_a_busy_server_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    answers = [(429, b"{}"), (503, b"{}"), message("Bees fly.")]
+    with writer(lambda _: answers.pop(0)) as server:
+        assert ServedModel(server.url, "a-model").answer("?", 5) == ("Bees fly.", False)
+    with writer(lambda _: (503, b"{}")) as server, pytest.raises(UnusableServerError, match="refused: 503"):
+        ServedModel(server.url, "a-model").answer("?", 5)
+    assert slept == [1, 4, 1, 4, 15, 30]
+
+
+@pytest.mark.parametrize("text", ["<think>Well, bees", "", None])
+def test_a_model_that_thinks_to_its_limit_has_written_nothing(text: str | None) -> None:
+    with writer(lambda _: message(text, "length")) as server, pytest.raises(UserError, match="wrote nothing within"):
+        ServedModel(server.url, "a-model").answer("?", 5)
+
+
+def test_what_else_was_read_is_told() -> None:
+    with writer(told) as server:
+
+        def note(long: str, text: str) -> str | None:
+            return ServedSummarizer(ServedModel(server.url, "m"), long, Extractor(), reads=20).summarize(text).note
+
+        assert note("extract", PAPER) == "1 of 18 sentences, selected by hiporank"
+        assert note("truncate", PAPER) == "the text was read from its beginning"
+        other = "## Bees\n\n" + "Bees fly fast and high. " * 9 + "\n\n## Cats\n\nCats sleep."
+        assert note("sections", other) == ("no section of a type in the table: the text was read from its beginning")
+        assert note("sections", PAPER) is None
 
 
 def test_a_redirect_is_not_followed() -> None:
@@ -128,7 +178,24 @@ def test_a_silent_server_is_not_waited_for() -> None:
         ServedModel(server.url, "a-model", patience=0.1).answer("?", 5)
 
 
-@pytest.mark.parametrize("url", ["", "localhost:1", "file:///etc/passwd", "http://a@b/v1", "http://", "http://a?b=c"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "localhost:1",
+        "file:///etc/passwd",
+        "http://",
+        "http://a?b=c",
+        "http://a#b",
+        "http://[::1",
+        "http://a:80a/v1",
+    ],
+)
 def test_what_is_no_url_is_refused(url: str) -> None:
     with pytest.raises(UserError, match="^`writer` must be the URL of a server, as http://localhost:8000/v1, but is"):
         ServedModel(url, "a-model")
+
+
+def test_a_password_in_the_url_is_refused_and_not_shown() -> None:
+    with pytest.raises(UserError, match="^`writer` must hold no user and no password\\.$"):
+        ServedModel("http://user:secret@localhost/v1", "a-model")

@@ -31,7 +31,9 @@ def test_a_document_of_each_kind_is_summarized(page: Page, name: str, content: b
     assert status == 200, key
     answer = page.ask("GET", f"/page/{key}")
     html = answer.read().decode()
-    assert answer.headers["Content-Security-Policy"] == "sandbox allow-scripts allow-downloads"
+    assert answer.headers["Content-Security-Policy"].startswith(
+        "sandbox allow-scripts allow-downloads; default-src 'none'"
+    )
     assert name in html and "bees in Rome" in html
     assert 'filename="' + Path(name).stem in page.ask("GET", f"/page/{key}?save").headers["Content-Disposition"]
 
