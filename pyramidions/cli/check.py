@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "is a classifier in the transformers format: a folder, or OWNER/NAME on the hub.",
 )
 @click.option("--device", help="Device of the classifier, such as cpu or cuda:1.  [default: a GPU if there is one]")
-@click.option("--language", default="en", help="Of the summary, an ISO 639-1 code.  [default: en]", show_default=False)
+@click.option("--language", default="en", help="Of both texts, an ISO 639-1 code.  [default: en]", show_default=False)
 @click.option("--json", "out", type=PATH, help="Write all of it to this file.")
 @click.option(
     "--explain",

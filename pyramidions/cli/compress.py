@@ -45,9 +45,9 @@ def compress(
 ) -> None:
     """Shorten a document to a budget of tokens, for the prompt of a language model.
 
-    FILE is a file as `extract` reads it, except JSON lines; without it, or as -, it is standard input. Kept are the
-    most important sentences in their order, below the headings of their sections; [...] stands for what is left out
-    between two of a section. A document that fits is printed whole.
+    FILE is a file as `extract` reads it, except JSON lines; without it, or as -, it is standard input, which is plain
+    text. Kept are the most important sentences in their order, below their headings; [...] stands for what is left out.
+    Of a document that fits, all that `extract` reads is printed: no tables, and no listings of code.
 
     \b
     Example:
@@ -56,7 +56,7 @@ def compress(
       pyramidions compress report.pdf --budget 4000 --tokenizer Qwen/Qwen3-8B -o prompt.md
     """
     from pyramidions.cli.naming import naming_options
-    from pyramidions.extract.methods import ORACLE
+    from pyramidions.extract.methods import find_method
     from pyramidions.files.atomic import write_file
     from pyramidions.files.progress import counted, note
     from pyramidions.inference.compression import as_markdown
@@ -66,9 +66,9 @@ def compress(
     check_output("--out", out, "a text", [file])
     if out is not None and out.suffix.lower() not in ("", ".txt", ".md"):
         raise UserError(f"--out must end in .txt or .md, or have no ending, but is {out}.")
-    if method == ORACLE:
-        raise UserError(f"--method must not be {ORACLE}, which chooses by a reference summary.")
     with naming_options("method", "query", "device", "tokenizer", "budget", "language"):
+        # Without the oracle, which chooses by a reference summary.
+        find_method(method, "method")
         count, said = _counting(tokenizer)
         extractor = Extractor(method, device=device, language=language)
         extractor.check_query(query)

@@ -35,6 +35,7 @@ def serve(port: int, model: Path | None, device: str | None, precision: str | No
       pyramidions serve --model my-summarizer --port 8080
     """
     import socket
+    from contextlib import suppress
     from tempfile import TemporaryDirectory
 
     from pyramidions.base.optional import optional_library
@@ -64,4 +65,5 @@ def serve(port: int, model: Path | None, device: str | None, precision: str | No
         settings = uvicorn.Config(
             app, log_level="critical", limit_concurrency=_CONNECTIONS, timeout_graceful_shutdown=1, lifespan="off"
         )
-        uvicorn.Server(settings).run(sockets=[listening])
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(settings).run(sockets=[listening])

@@ -138,12 +138,11 @@ class Writing(Worker):
         checks: bool,
     ) -> None:
         from pyramidions.data.section_types import section_types
-        from pyramidions.extract.methods import ORACLE
+        from pyramidions.extract.methods import find_method
         from pyramidions.inference.extractor import Extractor
         from pyramidions.inference.served_model import ServedModel, ServedSummarizer
 
-        if select == ORACLE:
-            raise UserError(f"`select` must not be {ORACLE}, which chooses by a reference summary.")
+        find_method(select or "hiporank", "select")
         model = ServedModel(str(served.writer), str(served.writer_model))
         words, reads = served.writer_words or WRITER_WORDS, served.writer_reads or WRITER_READS
         extractor = Extractor(select or "hiporank")
@@ -162,7 +161,7 @@ class Writing(Worker):
             except UnusableServerError:
                 raise
             except UserError as error:
-                report.fail(UserError(f"{name}: {str(error).replace('`budget`', '--writer-reads')}"))
+                report.fail(UserError(f"{name}: {_named(error)}"))
                 continue
             finally:
                 report.add(2 * document.size)
@@ -201,3 +200,7 @@ class Writing(Worker):
             yield f"about {read} of {whole} tokens were read"
         if found.was_cut:
             yield "the server cut the summary at its limit"
+
+
+def _named(error: UserError) -> str:
+    return str(error).replace("`budget`", "--writer-reads").replace("`query`", "its query")

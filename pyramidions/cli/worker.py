@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from pyramidions.documents.source import InputText, Origin
 
 
+# Numbers and names that a note lists.
+_NAMED = 5
+
+
 class Layout(NamedTuple):
     """How results are written.
 
@@ -124,6 +128,8 @@ class Checked:
             found = check_summary(summary, document)
             self.about["check"] = found.to_dicts()
             self.notes.append(found.told.removesuffix("."))
+            if missing := [each for sentence in found.sentences for each in sentence.missing]:
+                self.notes[-1] += f" ({', '.join(missing[:_NAMED])}{', …' if len(missing) > _NAMED else ''})"
 
 
 class Report(Protocol):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,8 @@ from pyramidions.files.hub import fetch, hub_name
 from pyramidions.inference.extractor import Extractor, Ranked, document_outline
 from pyramidions.text.headings import headed_lines
 from pyramidions.text.normalization import normalize
-from pyramidions.text.turns import with_speakers
+from pyramidions.text.outline import Outline
+from pyramidions.text.turns import dialogue_outline, spoken, with_speakers
 from pyramidions.text.words import UNSPACED
 
 #: Counts the tokens of each of some texts.
@@ -24,6 +26,10 @@ CountTokens = Callable[[Sequence[str]], list[int]]
 #: Characters of a token, where no tokenizer counts: what tokenizers of large models need for English.
 CHARACTERS = 4
 _FILE = "tokenizer.json"
+# What stands for sentences that are left out.
+_GAP = "[...]"
+# Sentences that do not fit before the search for smaller ones ends.
+_TRIES = 50
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
@@ -31,8 +37,8 @@ class Compressed(NamedTuple):
     """A document in fewer tokens.
 
     Attributes:
-        text: Markdown: the most important sentences in reading order, below the headings of their sections; [...]
-            stands for others between two of a section.
+        text: Markdown: the most important sentences in reading order, below their headings; [...] stands for what is
+            left out between them.
         tokens: of it.
         extraction: the sentences.
     """
@@ -84,7 +90,13 @@ def tokens_of(tokenizer: str | Path) -> CountTokens:
 
 
 def as_markdown(document: str) -> str:
-    """Return a document as Markdown, with its headings as they are found; white space is made single."""
+    """Return a document as Markdown, with its headings as they are found; white space is made single.
+
+    Of a dialogue, the turns are paragraphs, without noises such as {vocalsound}.
+    """
+    if (dialogue := dialogue_outline(document)) is not None:
+        turns = groupby(zip(dialogue.speakers, dialogue.texts, strict=True), lambda said: said[0])
+        return "\n\n".join(" ".join(spoken(said)) for _, said in turns)
     begun, blocks = list[str](), list[str]()
     for line in headed_lines(document):
         text = normalize(line.text)
@@ -102,7 +114,7 @@ def as_markdown(document: str) -> str:
 def compress(
     text: str, extractor: Extractor, budget: Count, count: CountTokens = estimate_tokens, query: str | None = None
 ) -> Compressed:
-    """Keep the most important sentences of a document, below the headings of their sections.
+    """Keep the most important sentences of a document, below their headings.
 
     Args:
         text: of the document.
@@ -120,32 +132,67 @@ def compress(
     rules = extractor.rules(sentences=len(scores))
     texts = list(with_speakers(outline))
     ranked = sorted(select(texts, fitting, rules), key=lambda place: -fitting[place])
-    sizes, headings = (
-        count([as_extracted(each) for each in texts]),
-        count([*map(_heading, outline.headings), " [...] "]),
-    )
-    chosen, begun, left = list[int](), set[int](), budget
+    headings, below = _headings(outline)
+    sizes = count([as_extracted(each) for each in texts])
+    *of_headings, gap = count([*map(_heading, headings), f" {_GAP} "])
+
+    def tried(places: list[int]) -> Compressed:
+        kept = _text(outline, sorted(places), headings, below)
+        return Compressed(kept, count([kept])[0], extraction_of(outline, scores, sorted(places)))
+
+    chosen, begun, least, tries = list[int](), set[int](), 0, 0
+    left = budget  # what is surely left of it
     for place in ranked:
-        section = outline.sentences.sections[place]
-        # A space, and what stands before it: the heading, or the mark of a gap.
-        cost = sizes[place] + 1 + headings[-1 if section in begun else section]
-        if cost <= left:
-            chosen.append(place)
-            begun.add(section)
-            left -= cost
-        elif rules.stops and chosen:
-            break
+        cost = sizes[place] + 1 + 2 * gap + (0 if below[place] in begun else of_headings[below[place]])
+        if cost > left:
+            # Less may do: gaps close, and a tokenizer needs less for a whole text.
+            larger = tried([*chosen, place])
+            if larger.tokens > budget:
+                least, tries = min(least or larger.tokens, larger.tokens), tries + 1
+                if tries == _TRIES or (rules.stops and chosen):
+                    break
+                continue
+            cost = left - (budget - larger.tokens)
+        chosen.append(place)
+        begun.add(below[place])
+        left -= cost
     while chosen:
-        found = extraction_of(outline, scores, sorted(chosen))
-        kept = "\n\n".join(f"{_heading(heading)}{some}" for heading, some in found.by_section())
-        (tokens,) = count([kept])
-        if tokens <= budget:
-            return Compressed(kept, tokens, found)
-        # A tokenizer may need more for the whole than for its parts.
+        found = tried(chosen)
+        if found.tokens <= budget:
+            return found
+        # Or more.
         chosen.pop()
-    least = min((sizes[place] + 1 + headings[outline.sentences.sections[place]] for place in ranked), default=1)
-    raise UserError(f"`budget` must hold a sentence with its heading, {least:,} tokens, but is {budget:,}.")
+    raise UserError(f"`budget` must hold a sentence with its heading, {least or 1:,} tokens, but is {budget:,}.")
+
+
+def _headings(outline: Outline) -> tuple[list[str], list[int]]:
+    """Return the headings of a document, "" for none, and which of them each sentence stands below."""
+    headings, below = [""], list[int]()
+    for unit in outline.units:
+        if unit.is_heading:
+            headings.append(unit.text)
+        else:
+            below.append(len(headings) - 1)
+    return headings, below
 
 
 def _heading(heading: str) -> str:
     return f"## {heading}\n\n" if heading else ""
+
+
+def _text(outline: Outline, chosen: Sequence[int], headings: Sequence[str], below: Sequence[int]) -> str:
+    """Return sentences below their headings; each gap is marked."""
+    speakers = [outline.speakers[place] if outline.speakers else "" for place in chosen]
+    said = spoken(zip(speakers, (as_extracted(outline.texts[place]) for place in chosen), strict=True))
+    blocks, before, last = list[str](), None, -1
+    for place, speaker, text in zip(chosen, speakers, said, strict=True):
+        marked = f"{_GAP} {text}" if place > last + 1 else text
+        if before == (below[place], speaker):
+            blocks[-1] += f" {marked}"
+        else:
+            opened = before is None or before[0] != below[place]
+            blocks.append(f"{_heading(headings[below[place]]) if opened else ''}{marked}")
+        before, last = (below[place], speaker), place
+    if last < len(below) - 1:
+        blocks[-1] += f" {_GAP}"
+    return "\n\n".join(blocks)

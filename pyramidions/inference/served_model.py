@@ -3,8 +3,9 @@
 import http.client
 import json
 import os
+import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ from pyramidions.data.section_types import SectionTypes, section_types
 from pyramidions.inference.compression import as_markdown, compress, estimate_tokens
 from pyramidions.inference.extractor import Extractor
 from pyramidions.text.normalization import normalize
+from pyramidions.text.outline import sentences_of
 from pyramidions.text.turns import read_outline
 
 #: Seconds until a server that says nothing counts as silent.
@@ -29,6 +31,7 @@ _TOKENS_OF_A_WORD = 3  # of any language; an answer may be that much longer than
 _THINKS, _THOUGHT = "<think>", "</think>"
 # The server has no room now; it is asked again after so many seconds.
 _BUSY, _WAITS = (429, 502, 503, 504), (1, 4, 15, 30)
+_MARK = re.compile(r"<(?=/?document\b)", re.IGNORECASE)
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SYSTEM = (
     "You summarize documents. Use only what the document says, and keep its numbers and names as they are. "
@@ -100,7 +103,7 @@ class ServedModel:
         is_here = place.hostname in _LOOPBACK
         if self._key and place.scheme == "http" and not is_here:
             raise UserError(f"`writer` must begin with https:// where {WRITER_KEY} is set, but is {shown(url)}.")
-        self.url, self.name = url.rstrip("/"), name
+        self.url, self.name = url.rstrip("/").removesuffix("/chat/completions"), name
         self._patience = patience
         # A proxy would read what is sent to a server on this machine.
         self._opener: OpenerDirector = build_opener(_NoRedirects, *([ProxyHandler({})] if is_here else []))
@@ -222,23 +225,26 @@ class ServedSummarizer:
         Raises:
             UserError: as `ServedModel.answer`; or not even one sentence can be read at once.
         """
+        if query is not None and not query.strip():
+            raise UserError("`query` must hold text, but is blank.")
         text = as_markdown(document)
         (whole,) = estimate_tokens([text])
         parts = self._parts(document, text, whole, query)
-        written, cut = self._answers(parts.texts, query)
+        what = "this document" if len(parts.texts) == 1 and not parts.headings else "this part of a document"
+        written, cut = self._answers(parts.texts, what, query)
         while self._long == "merge" and len(written) > 1:
             joined = _pieces("\n\n".join(written), self._reads)
             if len(joined) >= len(written):
                 raise UserError("The summaries of pieces must be shorter than the pieces, but are not.")
-            written, was_cut = self._answers(joined, query)
+            written, was_cut = self._answers(joined, "these summaries of the parts of a document, as one,", query)
             cut |= was_cut
         sections = tuple(zip(parts.headings, written, strict=True)) if parts.headings else ()
         read = min(sum(estimate_tokens(parts.texts)), whole)
         return WrittenSummary(" ".join(written), len(parts.texts), read, whole, sections, cut, parts.note)
 
-    def _answers(self, texts: Sequence[str], query: str | None) -> tuple[list[str], bool]:
-        """Return the summary of each text, and whether one was cut."""
-        found = [self.model.answer(_asked(text, self._words, query), self._words) for text in texts]
+    def _answers(self, texts: Sequence[str], what: str, query: str | None) -> tuple[list[str], bool]:
+        """Return the summary of each text, and whether one was cut; what they are stands in the prompt."""
+        found = [self.model.answer(_asked(text, what, self._words, query), self._words) for text in texts]
         return [answer for answer, _ in found], any(cut for _, cut in found)
 
     def _parts(self, document: str, text: str, whole: int, query: str | None) -> "_Parts":
@@ -246,7 +252,7 @@ class ServedSummarizer:
         if self._long == "sections":
             found = list(self._types.sections(read_outline(document), self._types.write))
             if found:
-                texts = [_pieces(section.text, self._reads)[0] for section in found]
+                texts = [_pieces(f"## {section.heading}\n\n{section.text}", self._reads)[0] for section in found]
                 return _Parts(texts, [section.heading for section in found])
         if whole <= self._reads:
             return _Parts([text])
@@ -256,9 +262,9 @@ class ServedSummarizer:
             asked = query if self._extractor.reads_queries else None
             shortened = compress(document, self._extractor, self._reads, query=asked)
             number, of = len(shortened.extraction.sentences), len(shortened.extraction.scores)
-            return _Parts(
-                [shortened.text], note=f"{number:,} of {of:,} sentences, selected by {self._extractor.method}"
-            )
+            note = f"{number:,} of {of:,} sentences, selected by {self._extractor.method}"
+            note += "" if query is None or self._extractor.reads_queries else ", which reads no query"
+            return _Parts([shortened.text], note=note)
         beginning = "the text was read from its beginning"
         note = f"no section of a type in the table: {beginning}" if self._long == "sections" else beginning
         return _Parts(_pieces(text, self._reads)[:1], note=note)
@@ -282,19 +288,41 @@ def _limit(words: int) -> int:
     return _TOKENS_OF_A_WORD * words + 2048  # models that think need room
 
 
-def _asked(text: str, words: int, query: str | None) -> str:
-    task = "Summarize this document" if query is None else f"Answer this question by the document: {query}\n\nAnswer"
-    return f"{task} in at most {words} words.\n\n<document>\n{text}\n</document>"
+def _asked(text: str, what: str, words: int, query: str | None) -> str:
+    task = f"Summarize {what}" if query is None else f"Answer this question by {what}: {query}\n\nAnswer"
+    # The document must not end itself.
+    return f"{task} in at most {words} words.\n\n<document>\n{_MARK.sub('< ', text)}\n</document>"
 
 
 def _pieces(text: str, most: int) -> list[str]:
-    """Cut a text between paragraphs, and longer ones between words or inside, so that each piece has few tokens."""
+    """Cut a text between paragraphs, and long ones between sentences or inside, so that each piece has few tokens."""
     found = list[str]()
     for paragraph in text.split("\n\n"):
-        # A character is one token at most.
-        words = (word[at : at + most] for word in paragraph.split(" ") for at in range(0, len(word), most))
-        found += [paragraph] if estimate_tokens([paragraph])[0] <= most else _joined(words, " ", most)
+        # A heading stands with the text below it.
+        above = f"{found[-1]}\n\n" if found and found[-1].rpartition("\n\n")[2].startswith("#") else ""
+        if _fits(f"{above}{paragraph}", most):
+            parts = [f"{above}{paragraph}"]
+        else:
+            first, *others = _short(paragraph, most)
+            above = above if _fits(f"{above}{first}", most) else ""
+            parts = _joined([f"{above}{first}", *others], " ", most)
+        found[len(found) - bool(above) :] = parts
     return _joined(found, "\n\n", most)
+
+
+def _fits(text: str, most: int) -> bool:
+    return estimate_tokens([text])[0] <= most
+
+
+def _short(paragraph: str, most: int) -> Iterator[str]:
+    """Yield the sentences of a paragraph, and the parts of those that are longer."""
+    for sentence in sentences_of(paragraph, "en"):
+        if _fits(sentence, most):
+            yield sentence
+        else:
+            # A character is one token at most.
+            words = (word[at : at + most] for word in sentence.split(" ") for at in range(0, len(word), most))
+            yield from _joined(words, " ", most)
 
 
 def _joined(parts: Iterable[str], between: str, most: int) -> list[str]:

@@ -119,17 +119,15 @@ def check_summary(
     Args:
         summary: any text.
         document: likewise, or what gives its lines; headings are found as in `extract`.
-        language: of the summary, an ISO 639-1 code; decides where its sentences end, and what a name is.
+        language: of both, an ISO 639-1 code; decides where sentences end, and what a name is.
         entails: a classifier, or None.
         on_progress: called with each sentence.
 
     Raises:
         UserError: an unknown language, or a classifier of two labels.
     """
-    split, cut = Language(language).sentences, outline(document)
-    if language == "en":
-        # As the document is split, whatever its language.
-        split = _sentences
+    Language(language)
+    cut = outline(document, language=language)
     if entails is not None and entails.is_binary:
         raise UserError(
             "`entailment` must be a classifier that tells contradiction apart, but has two labels: any document has a "
@@ -142,7 +140,7 @@ def check_summary(
     words = {word for text in units for word in _words(text)}
     numbers = {_plain(number) for text in units for form in (text, _joined(text)) for number in _numbers(form)}
     found, truncated = [], 0
-    for text in (sentence for part in _parts(summary) for sentence in split(part)):
+    for text in (sentence for part in _parts(summary) for sentence in _sentences(part, language)):
         missing, verdict = tuple(dict.fromkeys(_missing(text, words, numbers, language == "de"))), None
         if entails is not None and texts:
             judged = entails.judged(texts, text)
@@ -154,8 +152,9 @@ def check_summary(
     return CheckedSummary(cut, tuple(found), truncated)
 
 
-def _sentences(text: str) -> list[str]:
-    return [unit.text for unit in outline(text).units]
+def _sentences(text: str, language: str) -> list[str]:
+    # As the document is split.
+    return [unit.text for unit in outline(text, language=language).units]
 
 
 def _parts(summary: str) -> Iterator[str]:

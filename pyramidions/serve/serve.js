@@ -11,7 +11,9 @@ function say(text, isWrong) {
 }
 
 async function summarize() {
-  if (!chosen || !find("ask").reportValidity()) return;
+  if (!chosen) return;
+  find("summary").hidden = find("links").hidden = true;
+  if (!find("ask").reportValidity()) return say("Words must be a number from 1 to 10,000.", true);
   // The answer to an older question must not replace that to a newer one.
   asking?.abort();
   const mine = asking = new AbortController();

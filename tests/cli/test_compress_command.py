@@ -17,10 +17,10 @@ PAPER = (
 def test_a_document_is_shortened_to_its_budget(run: Run, tmp_path: Path) -> None:
     paper = tmp_path / "paper.md"
     paper.write_text(PAPER)
-    done = run("compress", paper, "--budget", 12)
+    done = run("compress", paper, "--budget", 13)
     assert done.exit_code == 0, done.output
-    assert done.stdout == "## Results\n\nAll bees in Rome fly fast.\n"
-    assert done.stderr == "Kept 10 of 26 tokens (estimated, 4 characters each): 1 of 3 sentences.\n"
+    assert done.stdout == "## Results\n\n[...] All bees in Rome fly fast.\n"
+    assert done.stderr == "Kept 11 of 26 tokens (estimated, 4 characters each): 1 of 3 sentences.\n"
 
 
 def test_a_document_that_fits_is_whole(tmp_path: Path) -> None:
@@ -34,9 +34,9 @@ def test_a_tokenizer_counts(run: Run, tmp_path: Path) -> None:
     paper, tokenizer = tmp_path / "paper.md", bart()
     paper.write_text(PAPER)
     tokenizer.save(str(tmp_path / "tokenizer.json"))
-    done = run("compress", paper, "--budget", 30, "--tokenizer", tmp_path)
+    done = run("compress", paper, "--budget", 40, "--tokenizer", tmp_path)
     assert done.exit_code == 0, done.output
     kept = len(tokenizer.encode(done.stdout.strip(), add_special_tokens=False).ids)
     whole = len(tokenizer.encode(PAPER.strip(), add_special_tokens=False).ids)
-    assert kept <= 30
+    assert kept <= 40
     assert done.stderr == f"Kept {kept} of {whole} tokens: 1 of 3 sentences.\n"

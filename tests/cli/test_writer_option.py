@@ -41,7 +41,7 @@ def test_one_document_is_summarized_and_checked(run: Run, folder: Path) -> None:
         done = run("summarize", "--writer", server.url, "--writer-model", "m", folder / "a.txt", "--check")
     assert done.exit_code == 0, done.output
     assert done.stdout == (
-        f"{folder}/a.txt (With support: 1 of 2 sentences. Numbers and names that are not in the document: 1):\n"
+        f"{folder}/a.txt (With support: 1 of 2 sentences. Numbers and names that are not in the document: 1 (77)):\n"
         "All bees in Rome fly. 77 of them.\n"
     )
 
@@ -61,7 +61,7 @@ def test_a_sentence_that_is_longer_than_what_is_read_is_told(run: Run, folder: P
     with writer(answer) as server:
         done = run("summarize", "--writer", server.url, "--writer-model", "m", "--writer-reads", 5, folder / "a.txt")
     assert done.exit_code == 1
-    said = "--writer-reads must hold a sentence with its heading, 8 tokens, but is 5."
+    said = "--writer-reads must hold a sentence with its heading, 7 tokens, but is 5."
     assert f"{folder}/a.txt: {said}" in done.stderr
 
 
@@ -76,13 +76,13 @@ def test_a_long_document_is_shortened_and_the_output_says_so(run: Run, folder: P
     paper = folder / "c.md"
     paper.write_text(f"{paper.read_text()} Others sleep all day long, and nobody knows why they do.\n")
     with writer(answer) as server:
-        line = ("summarize", "--writer", server.url, "--writer-model", "m", "--writer-reads", 12, "--writer-words", 9)
+        line = ("summarize", "--writer", server.url, "--writer-model", "m", "--writer-reads", 14, "--writer-words", 9)
         done = run(*line, paper)
         by_section = run(*line, paper, "--long", "sections", "--format", "list")
-    assert "9 words" in server.prompts[0] and f"## Results\n\n{SENTENCE}\n" in server.prompts[0]
+    assert "9 words" in server.prompts[0] and f"## Results\n\n[...] {SENTENCE} [...]\n" in server.prompts[0]
     assert done.stdout.startswith(
-        f"{paper} (1 of 3 sentences, selected by hiporank; about 10 of 29 tokens were read):\n"
+        f"{paper} (1 of 3 sentences, selected by hiporank; about 13 of 29 tokens were read):\n"
     ), done.stdout
     assert by_section.stdout.startswith(
-        f"{paper} (by section: Results; about 9 of 29 tokens were read):\nResults\n  All bees in Rome fly."
+        f"{paper} (by section: Results; about 10 of 29 tokens were read):\nResults\n  All bees in Rome fly."
     ), by_section.stdout

@@ -45,7 +45,7 @@ def test_a_query_is_asked() -> None:
             "Bees fly.", "Do bees fly?"
         )
     assert server.prompts[0].startswith(
-        "Answer this question by the document: Do bees fly?\n\nAnswer in at most 200 words."
+        "Answer this question by this document: Do bees fly?\n\nAnswer in at most 200 words."
     )
 
 
@@ -69,8 +69,33 @@ def test_each_way_reads_its_parts_of_a_long_document() -> None:
         assert prompts("truncate", 40) == pieces[:1]
         *read, last = prompts("merge", 40)
         assert read == pieces and last.count("characters.") == len(pieces)
-        texts = ("We counted all bees in Rome.", "All bees in Rome fly fast.")
-        assert prompts("sections", 1000) == [" ".join([text] * 9) for text in texts]
+        sections = (("Methods", "We counted all bees in Rome."), ("Results", "All bees in Rome fly fast."))
+        assert prompts("sections", 1000) == [f"## {heading}\n\n{' '.join([text] * 9)}" for heading, text in sections]
+
+
+def test_pieces_end_between_sentences_and_headings_stand_with_their_text() -> None:
+    text = "# Bees\n\n## Methods\n\nWe counted them. They were many.\n\n## Results\n\nThey fly."
+    assert _pieces(text, 12) == [
+        "# Bees\n\n## Methods\n\nWe counted them.",
+        "They were many.\n\n## Results\n\nThey fly.",
+    ]
+
+
+def test_the_prompt_says_what_is_read() -> None:
+    with writer(told) as server:
+        model = ServedModel(f"{server.url}/chat/completions", "m")
+        ServedSummarizer(model, "merge", Extractor(), 9, reads=40).summarize(PAPER)
+        first, *_, last = server.prompts
+        assert first.startswith("Summarize this part of a document in at most 9 words.")
+        assert last.startswith("Summarize these summaries of the parts of a document, as one, in at most 9 words.")
+        server.asked.clear()
+        ServedSummarizer(model, "extract", Extractor()).summarize("A </document> of <DOCUMENT> marks.")
+        assert server.prompts[0].count("<document>") == server.prompts[0].count("</document>") == 1
+
+
+def test_a_blank_query_is_refused() -> None:
+    with pytest.raises(UserError, match="^`query` must hold text, but is blank\\.$"):
+        ServedSummarizer(ServedModel("http://localhost/v1", "m"), "extract", Extractor()).summarize("Bees.", " ")
 
 
 def test_pieces_hold_all_words_of_one_long_paragraph() -> None:
