@@ -46,8 +46,8 @@ def compress(
     """Shorten a document to a budget of tokens, for the prompt of a language model.
 
     FILE is a file as `extract` reads it, except JSON lines; without it, or as -, it is standard input, which is plain
-    text. Kept are the most important sentences in their order, below their headings; [...] stands for what is left out.
-    Of a document that fits, all that `extract` reads is printed: no tables, and no listings of code.
+    text. The output has the most important sentences in their order, below their headings; [...] stands for what is
+    left out. A document that fits is printed whole, but for tables and listings of code, which `extract` does not read.
 
     \b
     Example:

@@ -112,6 +112,22 @@ def writing_options(page: str) -> Callable[[Any], Any]:
     )
 
 
+def check_long(long: str, section_types: Path | None, select: str | None) -> None:
+    """Refuse options of other ways to read long documents.
+
+    Args:
+        long: one of `LONG`.
+        section_types, select: options, or None.
+
+    Raises:
+        UserError: one is given that this way does not read.
+    """
+    if section_types is not None and long != "sections":
+        raise UserError("--section-types is an option of --long sections, which is not given.")
+    if select is not None and long != "extract":
+        raise UserError("--select is an option of --long extract, which is not given.")
+
+
 def check_model(model: Path, command: str) -> None:
     """Refuse a document where the model belongs.
 

@@ -16,13 +16,10 @@ def read_text(path: Path) -> "InputText":
         UserError: it is a folder, holds records, or cannot be read.
     """
     from pyramidions.documents.file_formats import holds_records
-    from pyramidions.documents.source import Fields, read_files
-
-    def stop(error: UserError) -> None:
-        raise error
+    from pyramidions.documents.source import read_file
 
     if path.is_dir():
         raise UserError(f"{path} must be a file, but is a folder.")
     if holds_records(path):
         raise UserError(f"{path} must hold one text, but its name is that of records.")
-    return next(iter(read_files([path], Fields(), stop)))
+    return read_file(path)

@@ -10,7 +10,7 @@ import click
 from pyramidions.base.errors import UserError
 from pyramidions.base.reading import BY_HEADINGS, WRITER_KEY, WRITER_READS, WRITER_WORDS
 from pyramidions.cli.job import Job
-from pyramidions.cli.job_options import Asked, AskedQueries
+from pyramidions.cli.job_options import Asked, AskedQueries, check_long
 from pyramidions.cli.naming import naming_options, option
 from pyramidions.cli.option_groups import option_group
 from pyramidions.cli.worker import Checked, Layout, Report, Result, Worker, as_text
@@ -102,10 +102,7 @@ def summarize_served(
     from pyramidions.documents.source import Fields
 
     long = long or "extract"
-    if section_types is not None and long != "sections":
-        raise UserError("--section-types is an option of --long sections, which is not given.")
-    if select is not None and long != "extract":
-        raise UserError("--select is an option of --long extract, which is not given.")
+    check_long(long, section_types, select)
     for_all = about.for_all()
     fields = Fields(asked.field, asked.id_field, query=about.query_field, sections=long in BY_HEADINGS)
     reads = {"--section-types": section_types, "--select": select, "--query-file": about.query_file}
@@ -117,7 +114,7 @@ def summarize_served(
 
 
 class Writing(Worker):
-    """Has summaries written on a server.
+    """Writes summaries by a model on a server.
 
     Args:
         layout: of the results.

@@ -14,6 +14,7 @@ from pyramidions.cli.job import Job
 from pyramidions.cli.job_options import (
     Asked,
     AskedQueries,
+    check_long,
     check_model,
     job_command,
     model_name,
@@ -176,10 +177,7 @@ def summarize(
     from pyramidions.inference.stream import inputs_together
 
     long = long or reads_long(model)
-    if section_types is not None and long != "sections":
-        raise UserError("--section-types is an option of --long sections, which is not given.")
-    if select is not None and long != "extract":
-        raise UserError("--select is an option of --long extract, which is not given.")
+    check_long(long, section_types, select)
     if asked.page is not None and long == "merge":
         raise UserError("--explain cannot trace a summary of summaries back to the document: --long must not be merge.")
     of_sampling = {name: decoding.pop(name) for name in ("temperature", "top_k", "top_p", "seed")}

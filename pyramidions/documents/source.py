@@ -195,6 +195,24 @@ def _read(found: Input, fields: Fields, refuse: Refuse) -> InputText | None:
     return None
 
 
+def read_file(path: Path, fields: Fields | None = None) -> InputText:
+    """Return the one document of a file of any format except records; - is standard input.
+
+    Args:
+        path: of the file.
+        fields: as in `read_files`.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+
+    def stop(error: UserError) -> None:
+        raise error
+
+    (document,) = read_files([path], fields or Fields(), stop)
+    return document
+
+
 def read_files(paths: Iterable[Path], fields: Fields, refuse: Refuse) -> Iterator[InputText]:
     """Yield the documents of several files, as `read_inputs` does."""
     return read_inputs(list_inputs(paths, fields), fields, refuse)

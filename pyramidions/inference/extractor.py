@@ -12,7 +12,7 @@ from pyramidions.base.device import Device
 from pyramidions.base.errors import UserError
 from pyramidions.base.optional import optional_library
 from pyramidions.documents.file_formats import holds_records
-from pyramidions.documents.source import Fields, read_files
+from pyramidions.documents.source import read_file
 from pyramidions.extract import RANKERS, Budget, Oracle, Ranker, SelectionRules
 from pyramidions.extract.concepts import ConceptRanker, covered, load_concepts
 from pyramidions.extract.concepts.words import words_in
@@ -161,8 +161,7 @@ class Extractor:
         if holds_records(path):
             raise UserError(f"`path` must hold one document, but {path} holds one a line: use `pyramidions extract`.")
         rules = self.rules(words, sentences, redundancy)
-        (document,) = read_files([path], Fields(), _refuse)
-        return self._extract(document.text, rules, reference, query)
+        return self._extract(read_file(path).text, rules, reference, query)
 
     def _extract(self, text: str, rules: SelectionRules, reference: str | None, query: str | None) -> Extraction:
         if reference is not None and self.method != ORACLE:
@@ -258,10 +257,6 @@ class Extractor:
             return None
         chosen = [sentence.position for sentence in extraction.sentences]
         return covered(self._concepts, extraction.outline, chosen, query)
-
-
-def _refuse(error: UserError) -> None:
-    raise error
 
 
 def document_outline(

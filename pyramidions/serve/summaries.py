@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from pyramidions.base.errors import UserError
-from pyramidions.documents.source import Fields, read_files
+from pyramidions.documents.source import Fields, read_file
 from pyramidions.extract.methods import known_methods
 from pyramidions.inference.extraction_page import ExtractionPage
 from pyramidions.inference.extractor import Extractor
@@ -65,7 +65,7 @@ def _writing(model: Path, name: str, device: str | None, precision: str) -> Summ
         if asked.words is not None:
             raise UserError("The number of words is for extracts: a model that writes has its own length.")
         page = ExplanationPage(name)
-        (document,) = read_files([asked.path], Fields(sections=True), _refuse)
+        document = read_file(asked.path, Fields(sections=True))
         named = document._replace(origin=document.origin._replace(name=asked.name))
         list(
             explain_documents(
@@ -93,10 +93,6 @@ def _naming(summarize: Summarize) -> Summarize:
             raise UserError(str(error).replace(str(asked.path), asked.name)) from None
 
     return named
-
-
-def _refuse(error: UserError) -> None:
-    raise error
 
 
 def _ignore(_: float) -> None:
