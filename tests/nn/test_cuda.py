@@ -212,8 +212,9 @@ def test_a_forced_step_of_decoding_never_waits(device: torch.device) -> None:
 def test_evaluation_repeats_itself_on_a_gpu(name: str, gpu: torch.device) -> None:
     trained, source = model(name, **DROPOUTS).eval().to(gpu), documents().to(gpu)
     first, second = (trained(source, source[:, :3]) for _ in range(2))
-    # A GPU adds up segments in any order, unless algorithms must be deterministic.
-    torch.testing.assert_close(first, second, rtol=0, atol=1e-5 if name in OF_SEGMENTS else 0)
+    # A GPU adds up segments and sections in any order, unless algorithms must be deterministic.
+    any_order = name in OF_SEGMENTS or name == "discourse_pointer"
+    torch.testing.assert_close(first, second, rtol=0, atol=1e-5 if any_order else 0)
 
 
 @presets
