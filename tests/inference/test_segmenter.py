@@ -142,7 +142,9 @@ def test_an_export_draws_the_same_segments_and_holds_no_pickle(tmp_path: Path) -
     check_export(folder)
     first, second = (Segmenter.from_pretrained(each, "cpu").segment(TEXT) for each in (path, folder))
     assert first.probabilities is not None and second.probabilities is not None
-    np.testing.assert_array_equal(first.probabilities, second.probabilities)
+    np.testing.assert_array_equal(first.ends, second.ends)
+    # Sums may differ in their last bit, since the weights lie elsewhere in memory.
+    np.testing.assert_allclose(first.probabilities, second.probabilities, rtol=1e-5)
     with pytest.raises(UserError, match=r"export predicts characters: use `pyramidions segments "):
         load_model(folder)
 
