@@ -1,6 +1,7 @@
-"""Labels of sentences: those that the greedy oracle chooses to summarize their document."""
+"""Labels of sentences: those that the greedy oracle, or a language model, chooses to summarize their document."""
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -11,8 +12,23 @@ from pyramidions.text.normalization import normalize
 from pyramidions.text.outline import Unit, outline
 from pyramidions.text.tokenizer import SENTENCE_MARKER, Tokenizer
 
+#: Chooses sentences of a document by its summary: returns their indices.
+Choose: TypeAlias = Callable[[Sequence[str], str], list[int]]
+
 HEADING, SENTENCE, CHOSEN = range(3)
 NUM_LABELS = 3
+
+
+class LabelModel(NamedTuple):
+    """A model that labels sentences.
+
+    Attributes:
+        name: tells it apart, for the manifest.
+        choose: picklable.
+    """
+
+    name: str
+    choose: Choose
 
 
 class LabelledSource(NamedTuple):
@@ -27,20 +43,22 @@ class LabelledSource(NamedTuple):
     labels: np.ndarray
 
 
-def labelled(document: Document, tokenizer: Tokenizer) -> LabelledSource:
-    """Encode the headings and sentences of a document, and label them (Nallapati et al. 2017).
+def labelled(document: Document, tokenizer: Tokenizer, choose: Choose = oracle) -> LabelledSource:
+    """Encode the headings and sentences of a document, and label them.
 
-    A document without sentences has headings alone. Where no sentence shares a word with the summary, none is chosen.
+    A document without sentences has headings alone. The oracle (Nallapati et al. 2017) chooses none where no sentence
+    shares a word with the summary.
 
     Args:
         document: with its summary.
         tokenizer: with a sentence marker.
+        choose: what chooses sentences.
     """
     # Heading signs without any text are no heading.
     units = outline(document.source).units or (Unit(normalize(document.source), 0),)
     labels = np.array([HEADING if unit.is_heading else SENTENCE for unit in units], np.uint8)
     sentences = np.flatnonzero(labels == SENTENCE)
-    chosen = oracle([units[number].text for number in sentences.tolist()], document.target)
+    chosen = choose([units[number].text for number in sentences.tolist()], document.target)
     labels[sentences[chosen]] = CHOSEN
     return LabelledSource(tokenizer.encode_units([unit.text for unit in units]), labels)
 

@@ -14,7 +14,7 @@ from typing import Any
 from pyramidions.base.errors import UserError
 from pyramidions.data.encode import CHUNK, encode, require_unchanged
 from pyramidions.data.folder import SPLITS, DataFolder, refuse_foreign
-from pyramidions.data.labels import require_marker
+from pyramidions.data.labels import Choose, LabelModel, require_marker
 from pyramidions.data.manifest import (
     InputHash,
     finish_part,
@@ -33,6 +33,7 @@ from pyramidions.data.vocabulary import (
     train_tokenizer,
     training_sentences,
 )
+from pyramidions.extract.oracle import oracle
 from pyramidions.files.atomic import atomic_folder, recover_folder, write_file
 from pyramidions.files.parallel import chunks, ordered_map
 from pyramidions.files.progress import counted, note, progress_bar, with_elapsed
@@ -47,6 +48,7 @@ def prepare(
     *,
     tokenizer: Tokenizer | str | Path | None = None,
     labels: bool = False,
+    label_model: LabelModel | None = None,
     pairings: Mapping[str, Pairing] | None = None,
     tags: str | None = None,
     workers: int = 1,
@@ -66,6 +68,7 @@ def prepare(
         tokenizer: encodes, or the file of one that does, instead of training a sentencepiece model.
         labels: label the sentences that summarize each document best, to train an extractor; a vocabulary that is
             trained then has sentence markers.
+        label_model: chooses these sentences; the greedy oracle if None.
         pairings: of some splits, what makes pairs of their documents; the vocabulary is trained on whole documents.
         tags: a spaCy pipeline, by its folder or package, that tags the words of documents.
         workers: number of processes that encode.
@@ -87,7 +90,9 @@ def prepare(
         _check_turns(labels, bool(pairings))
     settings = replace(settings, sentence_markers=settings.sentence_markers or labels)
     pairings = pairings or {}
-    recorded = _recorded(settings, reused, labels) | ({"queries": True} if _have_queries(corpora, labels) else {})
+    recorded = _recorded(settings, reused, labels, label_model)
+    if _have_queries(corpora, labels):
+        recorded["queries"] = True
     if tags is not None:
         if labels:
             raise UserError("Tags are for models that write: --tags excludes --labels.")
@@ -113,7 +118,8 @@ def prepare(
         with atomic_folder(path, work_key(recorded, inputs, library)) as partial:
             folder = DataFolder(partial)
             model = reused or _vocabulary(folder, corpora["train"], inputs["train"], settings, workers)
-            _fill(folder, corpora, model, labels, pairings, tags, workers, recorded, inputs)
+            choose = None if not labels else oracle if label_model is None else label_model.choose
+            _fill(folder, corpora, model, choose, pairings, tags, workers, recorded, inputs)
     except OSError as error:
         kept = "; the old folder is unchanged" if path.exists() else ""
         raise UserError(f"Writing {path} failed ({error.strerror or error}){kept}.") from error
@@ -172,7 +178,7 @@ def _fill(
     folder: DataFolder,
     corpora: Mapping[str, Corpus],
     model: Tokenizer,
-    labels: bool,
+    labels: Choose | None,
     pairings: Mapping[str, Pairing],
     tags: str | None,
     workers: int,
@@ -193,11 +199,15 @@ def _fill(
     write_manifest(folder, recorded, inputs, splits, model.vocab_size, model.library)
 
 
-def _recorded(settings: Settings, tokenizer: Tokenizer | None, labels: bool) -> dict[str, Any]:
+def _recorded(
+    settings: Settings, tokenizer: Tokenizer | None, labels: bool, label_model: LabelModel | None
+) -> dict[str, Any]:
     vocabulary = (
         _settings(settings) if tokenizer is None else {"tokenizer_sha256": sha256(tokenizer.model_bytes).hexdigest()}
     )
-    return vocabulary | ({"labels": True} if labels else {})
+    if not labels:
+        return vocabulary
+    return vocabulary | {"labels": True if label_model is None else {"model": label_model.name}}
 
 
 def _settings(settings: Settings) -> dict[str, Any]:

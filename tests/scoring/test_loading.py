@@ -181,7 +181,7 @@ def test_a_model_that_reads_from_left_to_right_is_no_encoder(tmp_path: Path) -> 
 def test_an_encoder_without_the_head_is_refused(tmp_path: Path, head: Any) -> None:
     folder = save_bert(tmp_path / "model", "BertForMaskedLM")
     assert refusal(folder, head) == (
-        f"`{head.option}` must be {head.meaning} (...{head.suffix}), but {folder} is a BertForMaskedLM."
+        f"`{head.option}` must be {head.meaning} (...{head.suffixes[0]}), but {folder} is a BertForMaskedLM."
     )
 
 

@@ -38,42 +38,48 @@ class Head(NamedTuple):
     """A use of a pretrained encoder.
 
     Attributes:
-        option: of `MetricOptions` that names the model.
+        option: that names the model.
         meaning: what such a model is, with its article.
         loader: the class of transformers that loads it.
-        suffix: of the names of its architectures; "" where the vectors of any encoder will do.
+        suffixes: one of which ends the names of its architectures; none where the vectors of any encoder will do.
     """
 
     option: str
     meaning: str
     loader: str
-    suffix: str = ""
+    suffixes: tuple[str, ...] = ()
 
 
 VECTORS = Head("embedding_model", "an encoder, such as BERT or the encoder of BART", "AutoModel")
 ANSWERS = Head(
-    "qa_model", "an extractive question-answering model", "AutoModelForQuestionAnswering", "ForQuestionAnswering"
+    "qa_model", "an extractive question-answering model", "AutoModelForQuestionAnswering", ("ForQuestionAnswering",)
 )
 ENTITY_LABELS = Head(
-    "tagger", "a token classifier that finds entities", "AutoModelForTokenClassification", "ForTokenClassification"
+    "tagger", "a token classifier that finds entities", "AutoModelForTokenClassification", ("ForTokenClassification",)
 )
 ENTAILMENT = Head(
     "entailment_model",
     "a classifier that tells whether one text entails another",
     "AutoModelForSequenceClassification",
-    "ForSequenceClassification",
+    ("ForSequenceClassification",),
 )
 LIKELIHOOD = Head(
     "bartscore_model",
     "a sequence-to-sequence model, such as BART",
     "AutoModelForSeq2SeqLM",
-    "ForConditionalGeneration",
+    ("ForConditionalGeneration",),
+)
+LANGUAGE = Head(
+    "label_model",
+    "a language model that reads from left to right, such as GPT-2",
+    "AutoModelForCausalLM",
+    ("ForCausalLM", "LMHeadModel"),
 )
 RATING = Head(
     "bleurt_model",
     "a model that rates pairs of texts by one label",
     "AutoModelForSequenceClassification",
-    "ForSequenceClassification",
+    ("ForSequenceClassification",),
 )
 
 
@@ -166,14 +172,17 @@ def load(place: str | None, head: Head, device: str = "cpu", layers: int | None 
         # It switches to full attention at the first short batch and stays there; texts must not depend on each other.
         config.attention_type = "original_full"
     # BERTScore is defined with a space in front of the first word, where pieces hold spaces.
-    settings = {} if head.suffix else {"add_prefix_space": True}
+    settings = {} if head.suffixes else {"add_prefix_space": True}
     tokenizer = _read(library.AutoTokenizer, folder, place, head, **settings)
     if not tokenizer.is_fast:
         raise UserError(
             f"`{head.option}` must have a tokenizer that tells where its pieces stand (tokenizer.json), "
             f"but {place} has none."
         )
-    if head.suffix and tokenizer.pad_token_id is None:
+    if head is LANGUAGE and tokenizer.pad_token_id is None:
+        # Few of them have one. It stands on the right alone, where nothing sees it.
+        tokenizer.pad_token = tokenizer.eos_token
+    if head.suffixes and tokenizer.pad_token_id is None:
         raise UserError(f"`{head.option}` must have a tokenizer with a padding token, but {place} has none.")
     model = _weights(library, folder, place, head, config)
     pieces, rows = len(tokenizer), model.get_input_embeddings().num_embeddings
@@ -252,11 +261,11 @@ def _check_folder(folder: Path, place: str, head: Head, library: Any) -> None:
 def _check_kind(config: Any, place: str, head: Head, library: Any) -> None:
     """Refuse a model that is of another kind, by its config as the library reads it."""
     start = f"`{head.option}` must be {head.meaning}"
-    if head.suffix:
+    if head.suffixes:
         architectures = config.architectures or []
-        if not any(name.endswith(head.suffix) for name in architectures):
+        if not any(name.endswith(head.suffixes) for name in architectures):
             says = f"is a {architectures[0]}" if architectures else f"names no architecture ({config.model_type})"
-            raise UserError(f"{start} (...{head.suffix}), but {place} {says}.")
+            raise UserError(f"{start} (...{' or ...'.join(head.suffixes)}), but {place} {says}.")
         return
     auto = library.models.auto.modeling_auto
     # What predicts masked words reads in both directions; so does the encoder of an encoder-decoder.
@@ -310,9 +319,9 @@ def _weights(library: Any, folder: Path, place: str, head: Head, config: Any) ->
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise UserError(f"{start}: {' '.join(str(error).split()).rstrip('.')}.") from None
     # A pooler is a head that vectors of tokens do not go through; classifiers of whole texts do.
-    if missing := sorted(name for name in about["missing_keys"] if head.suffix or "pooler" not in name):
+    if missing := sorted(name for name in about["missing_keys"] if head.suffixes or "pooler" not in name):
         raise UserError(f"{start} lacks {missing[0]}.")
-    return model.get_encoder() if not head.suffix and config.is_encoder_decoder else model
+    return model.get_encoder() if not head.suffixes and config.is_encoder_decoder else model
 
 
 def _longest_input(model: nn.Module, config: Any) -> int | None:

@@ -1,8 +1,8 @@
-"""Models that rate a text, given another, for BARTScore and BLEURT."""
+"""Models that rate a text, given another: for BARTScore, BLEURT, and the labels of a language model."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from pyramidions.base.errors import UserError
-from pyramidions.scoring.encoders.loading import LIKELIHOOD, RATING, Loaded, batches_by_length, load
+from pyramidions.scoring.encoders.loading import LANGUAGE, LIKELIHOOD, RATING, Loaded, batches_by_length, load
 from pyramidions.scoring.metric import Rated
 
 _IGNORED = -100  # a label that has no loss
@@ -100,6 +100,74 @@ class LikelihoodRater(Rater):
         # (texts, tokens, vocabulary) -> (texts * tokens,) -> (texts, tokens)
         losses = cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=_IGNORED, reduction="none")
         return -losses.view_as(labels).sum(dim=1) / written["attention_mask"].sum(dim=1)
+
+
+class ContinuationRater(Rater):
+    """Gives the mean log-likelihood of a text's tokens, in nats, where it follows another text.
+
+    Of a long pair, the beginning is left out.
+
+    Args:
+        loaded: a model that reads from left to right.
+    """
+
+    @classmethod
+    def of(cls, place: str | None, device: str) -> "ContinuationRater":
+        """Load a model; errors as in `load`."""
+        return cls(load(place, LANGUAGE, device))
+
+    def _encoded(self, given: list[str], texts: list[str]) -> list[tuple[Any, ...]]:
+        joined = [f"{first} {second}" if first else second for first, second in zip(given, texts, strict=True)]
+        encodings = self._loaded.tokenizer(joined, add_special_tokens=False).encodings
+        return [
+            (_Continued.of(each, len(first) + bool(first), self._loaded),)
+            for each, first in zip(encodings, given, strict=True)
+        ]
+
+    def _values(self, encoded: Sequence[tuple[Any, ...]]) -> Tensor:
+        pairs = [pair for (pair,) in encoded]
+        inputs = self._loaded.padded(pairs)
+        # (pairs, tokens, vocabulary); a token is predicted where the one before it stands.
+        logits = self._loaded.model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]).logits
+        labels = torch.full_like(inputs["input_ids"], _IGNORED)
+        for row, pair in zip(labels, pairs, strict=True):
+            row[pair.begin : len(pair.ids)] = torch.tensor(pair.ids[pair.begin :])
+        losses = cross_entropy(logits[:, :-1].transpose(1, 2), labels[:, 1:], ignore_index=_IGNORED, reduction="none")
+        return -losses.sum(dim=1) / (labels[:, 1:] != _IGNORED).sum(dim=1).clamp(min=1)
+
+
+class _Continued(NamedTuple):
+    """A pair of texts as ids, in the form of an encoding.
+
+    Attributes:
+        ids: with the token that begins texts, where the model has one.
+        begin: where the second text begins, at least 1: nothing predicts the first token.
+        overflowing: whether the beginning was left out.
+    """
+
+    ids: list[int]
+    begin: int
+    overflowing: bool
+
+    @property
+    def attention_mask(self) -> list[int]:
+        """1 for all: padding comes later."""
+        return [1] * len(self.ids)
+
+    @property
+    def type_ids(self) -> list[int]:
+        """0 for all: it is one text."""
+        return [0] * len(self.ids)
+
+    @classmethod
+    def of(cls, encoding: Any, border: int, loaded: Loaded) -> "_Continued":
+        """Return a pair whose second text begins at a character."""
+        # A token that holds the space before a word belongs to the word.
+        second = sum(end > border for _, end in encoding.offsets)
+        first = [] if loaded.tokenizer.bos_token_id is None else [loaded.tokenizer.bos_token_id]
+        room = len(encoding.ids) if loaded.length is None else loaded.length - len(first)
+        ids = [*first, *encoding.ids[max(len(encoding.ids) - room, 0) :]]
+        return cls(ids, max(len(ids) - second, 1), len(encoding.ids) > room)
 
 
 class RegressionRater(Rater):
