@@ -77,7 +77,8 @@ MAY_IMPORT = {
         *("nn.attention", "nn.block_layout", "nn.sequence", "nn.embedding", "nn.layer", "nn.pooling"),
         *("nn.sublayer", "nn.origins", "nn.roles", "nn.stack", "nn.stage", "nn.structure", "nn.units"),
     ),
-    "pyramidions.nn.sentence_ranker": ("nn.encoder", "nn.scorer"),
+    "pyramidions.nn.selector": ("base", "nn.options", "nn.scorer", "nn.selector"),
+    "pyramidions.nn.sentence_ranker": ("nn.encoder", "nn.selector"),
     "pyramidions.nn.hourglass_state": ("nn.functional", "nn.sublayer"),
     "pyramidions.nn.hourglass": (
         *("nn.boundaries", "nn.functional", "nn.hourglass_state", "nn.layer", "nn.segments", "nn.stack"),
@@ -118,8 +119,11 @@ MAY_IMPORT = {
     "pyramidions.plugin.criterions": (
         "base",
         "data.labels",
+        # A summarizer that rewrites what an extractor selects.
+        "inference.summarizer",
         "nn.boundaries",
         "nn.pooling",
+        "nn.selector",
         "text",
         "plugin.criterions",
     ),

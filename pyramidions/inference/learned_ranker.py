@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from pyramidions.base.arguments import checked
 from pyramidions.base.device import Device, found_device
@@ -16,6 +17,7 @@ from pyramidions.inference.precision import FLOAT32, PrecisionName, found_precis
 from pyramidions.inference.saved_model import SavedExtractor, load_extractor
 from pyramidions.models.parse import extractor_spec_of
 from pyramidions.nn.pooling import POOLING
+from pyramidions.nn.sentence_ranker import Units
 from pyramidions.text.outline import Outline
 from pyramidions.text.tokenizer import PAD
 
@@ -90,14 +92,16 @@ class LearnedRanker(Ranker):
     def rank_all(self, outlines: Iterable[Outline]) -> Iterator[np.ndarray]:
         """Yield what `rank` returns for each document; documents share batches."""
         for some in chunks(outlines, BLOCK):
-            rated = [np.full(len(outline.units), -np.inf) for outline in some]
+            read: list[list[Units]] = [[] for _ in some]
             windows = (window for number, outline in enumerate(some) for window in self._windows(number, outline))
             for batch in _batches(windows):
-                for window, scores in zip(batch, self._rate(batch), strict=True):
-                    new = slice(window.first + window.known, window.first + window.units)
-                    rated[window.document][new] = scores[window.known : window.units]
-            for outline, scores in zip(some, rated, strict=True):
-                yield scores[[not unit.is_heading for unit in outline.units]]
+                found = self._read(batch)
+                for row, window in enumerate(batch):
+                    new = slice(window.known, window.units)
+                    read[window.document].append(Units(found.x[row, new], found.known[row, new]))
+            for outline, parts in zip(some, read, strict=True):
+                sentences = torch.tensor([not unit.is_heading for unit in outline.units], dtype=torch.bool)
+                yield self._rated(parts, sentences.to(self.device))
 
     def _windows(self, number: int, outline: Outline) -> Iterator[_Window]:
         if not outline.units:
@@ -111,13 +115,23 @@ class LearnedRanker(Ranker):
             yield _Window(number, first, new - first, stop - first, read[:most])
 
     @torch.inference_mode()
-    def _rate(self, batch: Sequence[_Window]) -> np.ndarray:
+    def _rated(self, parts: Sequence[Units], sentences: Tensor) -> np.ndarray:
+        """Return the scores of the sentences of a document, read in parts."""
+        if not parts:
+            return np.zeros(0)
+        x, known = (torch.cat(each) for each in zip(*parts, strict=True))
+        scores: Tensor = self._ranker.output(x[None], (known & sentences)[None])[0]
+        found: np.ndarray = scores[sentences].double().cpu().numpy()
+        return found
+
+    @torch.inference_mode()
+    def _read(self, batch: Sequence[_Window]) -> Units:
         lengths = [len(window.ids) for window in batch]
         source = torch.full((len(batch), max(lengths)), PAD)
         for row, window in zip(source, batch, strict=True):
             row[: len(window.ids)] = torch.from_numpy(window.ids)
-        scores: np.ndarray = self._ranker(source.to(self.device), lengths).double().cpu().numpy()
-        return scores
+        found: Units = self._ranker.units(source.to(self.device), lengths)
+        return found
 
 
 def _plan(begins: Sequence[int], ends: Sequence[int], most: int, most_units: int) -> Iterator[tuple[int, int, int]]:

@@ -15,6 +15,7 @@ from pyramidions.models.parse import extractor_spec_of, hourglass_spec_of, spec_
 from pyramidions.models.rules import NEEDS_MARKERS, marker_of_units, reads_query
 from pyramidions.models.spec import EncoderSpec
 from pyramidions.nn import LanguageModel, SentenceRanker, Transformer
+from pyramidions.nn.selector import SELECTOR
 from pyramidions.nn.structure import StructureOf
 
 
@@ -69,8 +70,9 @@ def build_extractor(
     embedding = _embedding(config.embed_dim, vocab_size, padding_idx)
     with _rules_of_parts():
         structure_of = _completed(StructureOf(marker_idx), config, spec.encoder, marker_idx)
-        encoder = Assembly(config, vocab_size).encoder(spec.encoder, embedding, structure_of)
-        return SentenceRanker(encoder, nn.Linear(config.embed_dim, 1), padding_idx)
+        assembly = Assembly(config, vocab_size)
+        encoder = assembly.encoder(spec.encoder, embedding, structure_of)
+        return SentenceRanker(encoder, assembly.made(SELECTOR, spec.selector), padding_idx)
 
 
 def build_language_model(

@@ -25,6 +25,7 @@ from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.nn.recurrence import RECURRENCE
 from pyramidions.nn.scorer import SCORER
 from pyramidions.nn.segments import SEGMENT_UPSAMPLING, SEGMENTS
+from pyramidions.nn.selector import SELECTOR
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.upsampling import UPSAMPLING
 
@@ -213,7 +214,9 @@ class PyramidionConfig(EncoderConfig):
 
 @dataclass
 class ExtractorConfig(EncoderConfig):
-    """Every choice that shapes a model that rates sentences: an encoder and a linear layer on its vectors."""
+    """Every choice that shapes a model that selects sentences: an encoder, and what selects by its vectors."""
+
+    selector: str = parts_field("independent", SELECTOR, "what selects sentences by their vectors")
 
 
 @dataclass

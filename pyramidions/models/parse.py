@@ -70,7 +70,7 @@ def extractor_spec_of(config: ExtractorConfig) -> ExtractorSpec:
                 f"`pooling` of an extractor must tell which sentence a vector belongs to, but {pooling.pooler.kind!r} "
                 "does not."
             )
-    return ExtractorSpec(encoder)
+    return ExtractorSpec(encoder, reader.one("selector"))
 
 
 def _transforms(reader: FieldReader, count: int) -> list[tuple[Part, Part | None]]:

@@ -310,6 +310,7 @@ EXTRACTOR_PRESETS: dict[str, dict[str, Any]] = {
         "pooling": "soft_topk | markers",
         "pooling_lengths": "2048,1024,None,None,None",
     },
+    "extractor_pointer": {**_EXTRACTOR, "selector": "pointer"},
 }
 
 

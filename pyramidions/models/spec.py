@@ -125,15 +125,17 @@ class EncoderSpec:
 
 @dataclass(frozen=True)
 class ExtractorSpec:
-    """A model that only reads."""
+    """A model that only reads, and what selects by its vectors."""
 
     encoder: EncoderSpec
+    selector: Part
 
 
 @dataclass(frozen=True)
-class ModelSpec(ExtractorSpec):
-    """A model that writes as well: a kind of decoder, and its layers."""
+class ModelSpec:
+    """A model that reads and writes: a kind of decoder, and its layers."""
 
+    encoder: EncoderSpec
     decoder: Part
     layers: tuple[LayerSpec, ...]
 

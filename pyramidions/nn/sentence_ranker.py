@@ -1,27 +1,41 @@
-"""An encoder that rates the units of a text: sentences, turns, or sections."""
+"""An encoder, and what selects units of a text by its vectors: sentences, turns, or sections."""
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from pyramidions.nn.encoder import Encoder
-from pyramidions.nn.scorer.core import at_least_float32, project
+from pyramidions.nn.selector import Pick, PointerSelector, Selector, Steps
+
+
+class Units(NamedTuple):
+    """The units of a batch of documents; U is the largest number of them.
+
+    Attributes:
+        x: (B, U, D), a vector of each.
+        known: (B, U), False where a document has no such unit, or a pooling handed on no vector of it.
+    """
+
+    x: Tensor
+    known: Tensor
 
 
 class SentenceRanker(nn.Module):
-    """Rates each unit of a document by its first vector (Liu and Lapata 2019, section 3.1).
+    """Selects units of a document by the first vector of each (Liu and Lapata 2019, section 3.1).
 
     That is the vector at its start, unless a pooling handed on later ones alone.
 
     Args:
         encoder: reads the document; it knows the marker, and its poolings have provenance.
-        output: from a vector to its score, D -> 1.
+        output: selects.
         padding_idx: the token that is padding.
 
     Raises:
         ValueError: the encoder knows no marker.
     """
 
-    def __init__(self, encoder: Encoder, output: nn.Linear, padding_idx: int) -> None:
+    def __init__(self, encoder: Encoder, output: Selector, padding_idx: int) -> None:
         super().__init__()
         if encoder.structure_of.marker is None:
             raise ValueError("A model that rates sentences needs a vocabulary with a sentence marker.")
@@ -29,16 +43,35 @@ class SentenceRanker(nn.Module):
         self.output = output
         self.padding_idx = padding_idx
 
-    def forward(self, source: Tensor, lengths: list[int] | None = None) -> Tensor:
+    def forward(
+        self,
+        source: Tensor,
+        lengths: list[int] | None = None,
+        allowed: Tensor | None = None,
+        pick: Pick | None = None,
+    ) -> Tensor | Steps:
         """Rate the units of a batch.
 
         Args:
             source: (B, L), token ids padded on the right. A unit starts at position 0 and at each marker.
             lengths: number of real tokens of each document, as in `Encoder.forward`.
+            allowed: (B, U), the units that may be selected; all if None.
+            pick: of a model that points, chooses the next unit.
 
         Returns:
-            (B, U), logits; U is the largest number of units of a document. They are -inf where a document has no such
-            unit, or a pooling handed on no vector of it.
+            (B, U), the scores, -inf for what is unknown, not allowed, or not selected; or, with ``pick``, the steps.
+        """
+        units = self.units(source, lengths)
+        known = units.known if allowed is None else units.known & allowed
+        if pick is None:
+            scores: Tensor = self.output(units.x, known)
+            return scores
+        if not isinstance(self.output, PointerSelector):
+            raise ValueError("A model that picks unit by unit must have the selector `pointer`.")
+        return self.output.steps(units.x, known, pick)
+
+    def units(self, source: Tensor, lengths: list[int] | None = None) -> Units:
+        """Return a vector of each unit of a batch; arguments as in `forward`.
 
         Raises:
             ValueError: the encoder's output does not say which units its vectors stand in.
@@ -48,14 +81,12 @@ class SentenceRanker(nn.Module):
         units, unit = self.encoder.structure_of.units(source, padding_mask), encoded.sequence.unit
         if units is None or unit is None:
             raise ValueError("A model that rates sentences needs poolings that tell what their vectors are made of.")
-        # (B, K, D) -> (B, K)
-        scores = self._rated(encoded.sequence.x).masked_fill(~encoded.sequence.leads_unit, -torch.inf)
-        # (B, K) -> (B, U); a pooling may have torn a unit apart.
-        unrated = scores.new_full((len(source), max(1, int(units.max()) + 1)), -torch.inf)
-        return unrated.scatter_reduce(1, unit.clamp(min=0), scores, "amax")
-
-    def _rated(self, x: Tensor) -> Tensor:
-        if torch.is_autocast_enabled(x.device.type) or self.training:
-            return self.output(x).squeeze(-1)
-        # Half precision would give many sentences the same score.
-        return project(self.output, at_least_float32(x)).squeeze(-1)
+        number, length = max(1, int(units.max()) + 1), unit.size(1)
+        # Where each unit begins; the first place, where a pooling has torn it apart; `length` where it has none.
+        places = torch.arange(length, device=unit.device).expand_as(unit)
+        places = places.masked_fill(~encoded.sequence.leads_unit, length)
+        begins = places.new_full((len(source), number), length).scatter_reduce(1, unit.clamp(min=0), places, "amin")
+        known = begins < length
+        x = encoded.sequence.x
+        # (B, K, D) -> (B, U, D)
+        return Units(x.gather(1, begins.clamp(max=length - 1)[..., None].expand(-1, -1, x.size(2))), known)

@@ -1,9 +1,10 @@
 """Binary cross entropy over the sentences of a document, and reinforced selection."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Optional
 
 import torch
 import torch.nn.functional as F
@@ -12,11 +13,16 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 
+from pyramidions.base.arguments import flag_of
 from pyramidions.base.errors import UserError
 from pyramidions.data.labels import CHOSEN, HEADING
+from pyramidions.nn.selector import Steps
+from pyramidions.nn.selector.pointer import drawn
 from pyramidions.plugin.criterions.overlap_reward import OverlapReward
+from pyramidions.plugin.criterions.pointing import SentenceRewards, actor_critic, following, set_cross_entropy
 from pyramidions.plugin.criterions.sentence_sampling import gumbel_keys, select_by
 from pyramidions.plugin.criterions.summed import SummedCriterion, total
+from pyramidions.text.normalization import split_sentences
 from pyramidions.text.tokenizer import BOS, EOS, PAD, SPACE
 
 
@@ -32,19 +38,34 @@ class ExtractiveSummarizationCriterionConfig(FairseqDataclass):
             "Samples do not avoid repetitions, whatever --redundancy is"
         },
     )
-    reward_samples: int = field(default=4, metadata={"help": "selections sampled of each document"})
-    reward_rouge2: float = field(default=1.0, metadata={"help": "weight of ROUGE-2 beside ROUGE-1 in the reward"})
+    reward_samples: Optional[int] = field(
+        default=None, metadata={"help": "selections sampled of each document; 4 if not given"}
+    )
+    reward_rouge2: Optional[float] = field(
+        default=None, metadata={"help": "weight of ROUGE-2 beside ROUGE-1 in the reward; 1 if not given"}
+    )
+    rewriter: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "model that rewrites single sentences (`pyramidions prepare --divide sentences`), for the rewards "
+            "of --selector pointer: each sentence gets the ROUGE of what it is rewritten to"
+        },
+    )
 
 
 @register_criterion("extractive_summarization", dataclass=ExtractiveSummarizationCriterionConfig)
 class ExtractiveSummarizationCriterion(SummedCriterion):
     """Trains a model to rate the sentences that summarize a document above all others.
 
+    With ``--selector pointer`` the loss of a document is that of choosing its labelled sentences, in any order, and
+    then the end, a step on average; reinforced selection is that of Chen and Bansal 2018, with a critic and a reward
+    for each sentence (`pointing`). The rest is about sentences that are rated at once.
+
     The loss of a document is the mean binary cross entropy of its sentences (Nallapati et al. 2017);
     headings, and sentences whose vector a pooling dropped, are left out. It also logs ``precision``: the share of
     chosen sentences among as many of the highest scores.
 
-    Reinforced selection (Chen and Bansal 2018) adapts the paper to a model that rates all sentences at
+    Reinforced selection adapts Chen and Bansal 2018 to a model that rates all sentences at
     once. Sentences are drawn without replacement from the softmax of the scores (Plackett-Luce) until the words of the
     task's ``extract_words`` are used up; there is neither a pointer decoder nor a learned end. As
     sentences are not rewritten, the reward is that of the whole extract: ROUGE-1 plus ROUGE-2 (F1) on pieces of words,
@@ -57,22 +78,38 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
         task: `extractive_summarization`.
         positive_weight: weight of chosen sentences in the cross entropy.
         reward_weight: share of the reinforced loss, 0 to 1.
-        reward_samples: selections sampled of each document.
-        reward_rouge2: weight of ROUGE-2 in the reward.
+        reward_samples: selections sampled of each document; 4 if None.
+        reward_rouge2: weight of ROUGE-2 in the reward; 1 if None.
+        rewriter: of a model that points, the path of a summarizer that rewrites single sentences.
 
     Raises:
-        UserError: another task, or a weight out of its range.
+        UserError: another task, a weight out of its range, or an option of the other kind of model.
     """
 
     conditional_metrics: ClassVar[tuple[str, ...]] = ("precision",)
     training_metrics: ClassVar[tuple[str, ...]] = ("sampled_reward",)
 
     def __init__(
-        self, task: Any, positive_weight: float, reward_weight: float, reward_samples: int, reward_rouge2: float
+        self,
+        task: Any,
+        positive_weight: float,
+        reward_weight: float,
+        reward_samples: Optional[int],
+        reward_rouge2: Optional[float],
+        rewriter: Optional[str],
     ) -> None:
         super().__init__(task)
         if not hasattr(task, "extract_words"):
             raise UserError("--criterion extractive_summarization needs --task extractive_summarization.")
+        for name, value in (("reward_samples", reward_samples), ("reward_rouge2", reward_rouge2)):
+            if value is not None and task.points:
+                raise UserError(f"{flag_of(name)} is not for --selector pointer, which draws one selection.")
+        if positive_weight != 1 and task.points:
+            raise UserError("--positive-weight is not for --selector pointer, which has no other sentences to weigh.")
+        if rewriter is not None and not (task.points and reward_weight > 0):
+            raise UserError("--rewriter is for --selector pointer with a --reward-weight above 0.")
+        reward_samples = 4 if reward_samples is None else reward_samples
+        reward_rouge2 = 1.0 if reward_rouge2 is None else reward_rouge2
         if not 0 < positive_weight < math.inf:
             raise UserError(f"--positive-weight must be above 0, but is {positive_weight}.")
         if not 0 <= reward_weight <= 1:
@@ -85,6 +122,8 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
         self.reward_weight = reward_weight
         self.reward_samples = reward_samples
         self.reward_rouge2 = reward_rouge2
+        if task.points:
+            self.rewards = SentenceRewards(None if rewriter is None else _rewriting(rewriter))
         pieces = task.source_dictionary.symbols
         self.marker = task.preprocessing.need_tokenizer().marker_id
         special = {BOS, PAD, EOS, self.marker}  # <unk> stands for text
@@ -94,6 +133,8 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Any, Any, dict[str, Any]]:
         """Return the loss of a batch, what to divide it by, and what to log."""
+        if self.task.points:
+            return self._pointed(model, sample, reduce)
         scores, labels = model(**sample["net_input"]).float(), sample["labels"]
         if scores.shape != labels.shape:
             raise ValueError(f"The model must return {tuple(labels.shape)} scores, but returned {tuple(scores.shape)}.")
@@ -117,6 +158,50 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
         loss = losses.sum() if reduce else losses
         logging_output["loss"] = loss.data
         return loss, documents, logging_output
+
+    def _pointed(self, model: Any, sample: dict[str, Any], reduce: bool) -> tuple[Any, Any, dict[str, Any]]:
+        """Return what `forward` returns, of a model that selects sentence by sentence."""
+        allowed, labelled = sample["labels"] != HEADING, sample["labels"] == CHOSEN
+        documents = len(labelled)
+        logging_output = {"ntokens": sample["ntokens"], "nsentences": documents, "sample_size": documents}
+        read = partial(model, **sample["net_input"], allowed=allowed)
+        share = self.reward_weight if self.training else 0
+        losses = torch.zeros(documents, device=labelled.device)
+        if share < 1:
+            steps = read(pick=following(labelled))
+            # Labels teach the critic nothing, but every weight of a replica must be in the graph.
+            losses = set_cross_entropy(steps, labelled) + 0 * steps.values.sum(dim=1)
+            if self.reward_weight > 0:
+                logging_output["cross_entropy"] = losses.sum().data
+        if share > 0:
+            steps = read(pick=drawn)
+            rewards = self.rewards(self._selected(steps, sample), self._summaries(sample))
+            logging_output["sampled_reward"] = torch.tensor(sum(each[-1] for each in rewards))
+            losses = (1 - share) * losses + share * actor_critic(steps, rewards)
+        loss = losses.sum() if reduce else losses
+        logging_output["loss"] = loss.data
+        return loss, documents, logging_output
+
+    def _selected(self, steps: Steps, sample: dict[str, Any]) -> list[list[str]]:
+        """Return the sentences of each document that were selected, in the order of choice."""
+        decode, end = self.task.preprocessing.need_tokenizer().decode, steps.log_probs.size(2) - 1
+        found = []
+        rows = zip(sample["net_input"]["src_tokens"].tolist(), steps.chosen.tolist(), steps.real.tolist(), strict=True)
+        for ids, chosen, real in rows:
+            units: list[list[int]] = [[]]
+            for place, i in enumerate(ids):
+                if i == self.marker:
+                    units += [[]] * (place > 0)
+                elif i not in (EOS, PAD):
+                    units[-1].append(i)
+            picked = [number for number, is_real in zip(chosen, real, strict=True) if is_real and number != end]
+            found.append([decode(units[number]) for number in picked])
+        return found
+
+    def _summaries(self, sample: dict[str, Any]) -> list[list[str]]:
+        """Return the sentences of the summaries of a batch."""
+        decode = self.task.preprocessing.need_tokenizer().decode
+        return [split_sentences(decode([i for i in ids if i not in (EOS, PAD)])) for ids in sample["target"].tolist()]
 
     def _cross_entropy(self, scores: Tensor, rated: Tensor, positive: Tensor) -> Tensor:
         """Return the mean over the rated sentences of each document: (B, U) -> (B,)."""
@@ -166,6 +251,13 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
                 metrics.log_scalar(name, sum_of(name) / max(documents, 1) / unit, documents, round=4)
         if positive > 0:
             metrics.log_scalar("precision", 100 * sum_of("hits") / positive, positive, round=2)
+
+
+def _rewriting(path: str) -> Callable[[list[str]], list[str]]:
+    from pyramidions.inference.summarizer import Summarizer
+
+    summarizer = Summarizer.from_pretrained(path)
+    return lambda texts: [summary.text for summary in summarizer.summarize(texts, beam=1)]
 
 
 def reinforce(log_prob: Tensor, reward: Tensor, baseline: Tensor) -> Tensor:

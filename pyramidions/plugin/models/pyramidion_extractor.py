@@ -13,6 +13,7 @@ from pyramidions.models.presets import EXTRACTOR_PRESETS
 from pyramidions.nn import SentenceRanker
 from pyramidions.nn.functional.kernels import in_evaluation_without_cudnn_attention
 from pyramidions.nn.functional.masking import flush_right_padding
+from pyramidions.nn.selector import Pick, Steps
 from pyramidions.plugin.models.architectures import (
     FittingModel,
     RecordedConfig,
@@ -63,17 +64,19 @@ class PyramidionExtractor(FittingModel):
         src_tokens: Tensor,
         src_lengths: Tensor | None = None,
         lengths: list[int] | None = None,
+        allowed: Tensor | None = None,
+        pick: Pick | None = None,
         **unused: Any,
-    ) -> Tensor:
-        """Rate the units of ``src_tokens`` (B, L), as `SentenceRanker` does: (B, U).
+    ) -> Tensor | Steps:
+        """Rate the units of ``src_tokens`` (B, L), or select them step by step; as in `SentenceRanker`.
 
         A batch padded on the left is padded on the right first. ``lengths`` are ``src_lengths`` as integers on the
         host, so that it need not wait for a GPU; such a batch is padded on the right.
         """
         tokens = src_tokens if lengths is not None else flush_right_padding(src_tokens, self.core.padding_idx)
         with in_evaluation_without_cudnn_attention(self):
-            scores: Tensor = self.core(tokens, lengths)
-        return scores
+            found: Tensor | Steps = self.core(tokens, lengths, allowed, pick)
+        return found
 
     def max_positions(self) -> int:
         """Return the longest source, in tokens."""

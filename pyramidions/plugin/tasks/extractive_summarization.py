@@ -12,6 +12,8 @@ from pyramidions.data.folder import DataFolder
 from pyramidions.data.labels import HEADING
 from pyramidions.extract.selection import MMR_WEIGHT, Budget, SelectionRules, select
 from pyramidions.models.config import MAX_SOURCE_POSITIONS
+from pyramidions.models.notation import parse_part
+from pyramidions.nn.selector import SELECTOR, PointerSelector
 from pyramidions.plugin.hooks import model_name
 from pyramidions.plugin.tasks import decoding
 from pyramidions.plugin.tasks.config import ExtractiveSummarizationConfig
@@ -29,11 +31,13 @@ class SentenceExtractor:
     Args:
         tokenizer: with a sentence marker.
         rules: of the selection, which is by the mean score of all models.
+        points: models select unit by unit.
     """
 
     eos = EOS
 
-    def __init__(self, tokenizer: Tokenizer, rules: SelectionRules) -> None:
+    def __init__(self, tokenizer: Tokenizer, rules: SelectionRules, points: bool = False) -> None:
+        self.points = points
         self.tokenizer = tokenizer
         self.rules = rules
         self.symbols_to_strip_from_output = {EOS}
@@ -57,9 +61,13 @@ class SentenceExtractor:
         for model in models:
             model.eval()
         net_input = sample["net_input"]
-        scores = torch.stack([model(**net_input).float() for model in models]).mean(0)
-        if "labels" in sample:
-            scores = scores.masked_fill(sample["labels"] == HEADING, -torch.inf)
+        if len(models) > 1 and self.points:
+            raise UserError(
+                f"--path must name one model with the selector pointer, whose choices have no mean, but names "
+                f"{len(models)}."
+            )
+        allowed = sample["labels"] != HEADING if "labels" in sample else None
+        scores = torch.stack([model(**net_input, allowed=allowed).float() for model in models]).mean(0)
         rows = zip(net_input["src_tokens"].tolist(), net_input["src_lengths"].tolist(), scores.tolist(), strict=True)
         return [[self._hypothesis(ids[:length], found)] for ids, length, found in rows]
 
@@ -111,6 +119,8 @@ class ExtractiveSummarizationTask(DocumentTask):
     loader = staticmethod(load_labelled_split)
     # `LearnedRanker` sees long documents in pieces, which have no end either.
     reads_end = False
+    #: Whether the model selects sentences one by one.
+    points = False
 
     def __init__(self, cfg: ExtractiveSummarizationConfig) -> None:
         super().__init__(cfg)
@@ -145,6 +155,7 @@ class ExtractiveSummarizationTask(DocumentTask):
             raise no_labels(self.preprocessing.folder)
         if model_name(cfg) == "pyramidion":
             raise UserError(f"--task {_NAME} needs a model that rates sentences, such as --arch extractor.")
+        self.points = SELECTOR[parse_part("selector", cfg.selector).kind] is PointerSelector
         return super().build_model(cfg, from_checkpoint)
 
     def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> Any:
@@ -173,7 +184,7 @@ class ExtractiveSummarizationTask(DocumentTask):
     def _extractor(self) -> SentenceExtractor:
         setting = self.preprocessing.setting
         rules = SelectionRules(Budget(words=self.extract_words), setting("redundancy"), setting("mmr_weight"))
-        return SentenceExtractor(self.preprocessing.need_tokenizer(), rules)
+        return SentenceExtractor(self.preprocessing.need_tokenizer(), rules, self.points)
 
 
 def _summary_words(folder: DataFolder) -> Optional[int]:

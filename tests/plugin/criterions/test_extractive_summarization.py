@@ -18,6 +18,7 @@ TASK: Any = SimpleNamespace(
     source_dictionary=SimpleNamespace(symbols=PIECES),
     preprocessing=SimpleNamespace(need_tokenizer=lambda: SimpleNamespace(marker_id=MARKER)),
     extract_words=2,
+    points=False,
 )
 # A heading and three sentences; then a single sentence.
 SOURCE = torch.tensor([[9, 4, 5, 6, 4, 7, 8, 4, 5, 2], [9, 8, 2, 1, 1, 1, 1, 1, 1, 1]])
@@ -34,7 +35,7 @@ SCORES = torch.tensor([[9.0, 0.5, -1.0, 2.0], [1.0, -torch.inf, -torch.inf, -tor
 def criterion(
     positive_weight: float = 1.0, reward_weight: float = 0.0, reward_samples: int = 1, reward_rouge2: float = 1.0
 ) -> ExtractiveSummarizationCriterion:
-    return ExtractiveSummarizationCriterion(TASK, positive_weight, reward_weight, reward_samples, reward_rouge2)
+    return ExtractiveSummarizationCriterion(TASK, positive_weight, reward_weight, reward_samples, reward_rouge2, None)
 
 
 class Model:
@@ -162,4 +163,4 @@ def test_a_weight_out_of_its_range_is_named(options: dict[str, Any], sentence: s
 
 def test_another_task_is_refused() -> None:
     with pytest.raises(UserError, match=r"^--criterion .* needs --task extractive_summarization\.$"):
-        ExtractiveSummarizationCriterion(SimpleNamespace(), 1.0, 0.0, 1, 1.0)
+        ExtractiveSummarizationCriterion(SimpleNamespace(), 1.0, 0.0, 1, 1.0, None)

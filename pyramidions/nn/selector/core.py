@@ -1,0 +1,73 @@
+"""The role of what selects sentences, the registry of kinds, and the kind that rates each on its own."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from pyramidions.base.registry import Registry
+from pyramidions.nn.scorer.core import at_least_float32, project
+
+#: Chooses the next unit of each document: from the log-probabilities (B, U + 1) and what is chosen (B, U + 1), of which
+#: the last stands for the end, to numbers (B,).
+Pick: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+
+
+class Steps(NamedTuple):
+    """What was selected from each document, step by step; after the end, everything is 0.
+
+    Attributes:
+        chosen: (B, S), the number of a unit; U is the end.
+        log_probs: (B, S, U + 1), of all units and of the end; -inf where a unit cannot be chosen.
+        values: (B, S), the rewards that the critic expects from each step on.
+        real: (B, S), True up to the end.
+    """
+
+    chosen: Tensor
+    log_probs: Tensor
+    values: Tensor
+    real: Tensor
+
+
+class Selector(nn.Module, ABC):
+    """Selects units of a document by their vectors."""
+
+    @abstractmethod
+    def forward(self, x: Tensor, known: Tensor) -> Tensor:
+        """Return scores, the higher the sooner; -inf for what is not selected.
+
+        Args:
+            x: (B, U, D), a vector for each unit.
+            known: (B, U), True where there is one, and it may be selected.
+
+        Returns:
+            (B, U), in float32 at least.
+        """
+
+
+SELECTOR: Registry[Selector] = Registry("selector")
+
+
+@SELECTOR.register("independent")
+class IndependentSelector(Selector):
+    """Rates each unit by a linear layer on its vector (Liu and Lapata 2019, section 3.1).
+
+    Args:
+        embed_dim: D.
+    """
+
+    def __init__(self, embed_dim: int) -> None:
+        super().__init__()
+        made = nn.Linear(embed_dim, 1)
+        # By the names that checkpoints have.
+        self.weight, self.bias = made.weight, made.bias
+
+    def forward(self, x: Tensor, known: Tensor) -> Tensor:
+        if torch.is_autocast_enabled(x.device.type) or self.training:
+            scores = nn.functional.linear(x, self.weight, self.bias).squeeze(-1)
+        else:
+            # Half precision would give many sentences the same score.
+            scores = project(self, at_least_float32(x)).squeeze(-1)  # type: ignore[arg-type]
+        return scores.masked_fill(~known, -torch.inf)

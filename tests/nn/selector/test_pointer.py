@@ -1,0 +1,118 @@
+"""A pointer network over units, compared with the equations of Chen and Bansal 2018, unit by unit."""
+
+import torch
+from torch import Tensor
+
+from pyramidions.nn.selector import PointerSelector
+from pyramidions.nn.selector.pointer import drawn
+
+D = 6
+
+
+def selector(most: int = 60, seed: int = 0) -> PointerSelector:
+    torch.manual_seed(seed)
+    made = PointerSelector(D, most).double()
+    for weight in made.parameters():
+        weight.data.normal_()
+    return made
+
+
+def units(number: int, seed: int = 1) -> Tensor:
+    return torch.randn(1, number, D, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def attended(attention: torch.nn.Module, h: list[Tensor], z: Tensor) -> list[Tensor]:
+    """Return v · tanh(W_k h + W_q z) for each unit."""
+    (key, query, bias, score) = (
+        attention.key.weight,
+        attention.query.weight,
+        attention.query.bias,
+        attention.score.weight,
+    )
+    return [score[0] @ torch.tanh(key @ each + query @ z + bias) for each in h]
+
+
+@torch.no_grad()
+def naive(made: PointerSelector, x: Tensor) -> tuple[list[int], list[list[float]]]:
+    """Return what is chosen of one document, and the probabilities of all units and the end, step by step."""
+    h = [*x, made.end]
+    state = torch.zeros(1, D, dtype=x.dtype), torch.zeros(1, D, dtype=x.dtype)
+    read, chosen, probabilities = made.start, [], []
+    while not chosen or chosen[-1] != len(x):
+        state = made.recurrence(read[None], state)
+        z = state[0][0]
+        weights = torch.stack(attended(made.glimpse, h, z)).softmax(0)
+        e = sum(weight * (made.glimpse.key.weight @ each) for weight, each in zip(weights, h, strict=True))
+        scores = torch.stack(attended(made.point, h, e))
+        scores[chosen] = -torch.inf
+        probabilities.append(scores.softmax(0).tolist())
+        ends = probabilities[-1][-1] >= made.end_at or len(chosen) == len(x)
+        chosen.append(len(x) if ends else int(scores[:-1].argmax()))
+        read = h[chosen[-1]]
+    return chosen, probabilities
+
+
+@torch.no_grad()
+def test_each_step_is_that_of_the_equations() -> None:
+    lengths = set()
+    for seed in range(12):
+        made, x = selector(seed=seed), units(5, seed)
+        chosen, probabilities = naive(made, x[0])
+        steps = made.steps(x, torch.ones(1, 5, dtype=torch.bool), made.best)
+        assert steps.chosen[0].tolist() == chosen and steps.real.all()
+        torch.testing.assert_close(steps.log_probs[0].exp(), torch.tensor(probabilities, dtype=torch.float64))
+        lengths.add(len(chosen))
+    assert len(lengths) > 2
+
+
+@torch.no_grad()
+def test_scores_are_in_the_order_of_choice_and_what_is_not_chosen_has_none() -> None:
+    for seed in range(12):
+        made, x = selector(seed=seed), units(5, seed)
+        chosen, _ = naive(made, x[0])
+        scores = made(x, torch.ones(1, 5, dtype=torch.bool))[0]
+        assert scores.argsort(descending=True, stable=True)[: len(chosen) - 1].tolist() == chosen[:-1]
+        assert scores.isfinite().sum() == len(chosen) - 1
+
+
+@torch.no_grad()
+def test_other_documents_and_what_is_unknown_change_nothing() -> None:
+    made = selector()
+    x = torch.cat([units(7, seed) for seed in range(4)])
+    known = torch.arange(7) < torch.tensor([[7], [3], [0], [5]])
+    # What stands where nothing is known is never read.
+    together = made(x.masked_fill(~known[..., None], torch.nan), known)
+    for row, number in enumerate((7, 3, 0, 5)):
+        alone = made(x[row : row + 1, :number], known[row : row + 1, :number])
+        torch.testing.assert_close(together[row, :number], alone[0])
+        assert together[row, number:].eq(-torch.inf).all()
+
+
+@torch.no_grad()
+def test_what_must_not_be_selected_is_not_and_most_ends() -> None:
+    x = units(9)
+    known = torch.ones(1, 9, dtype=torch.bool).index_fill(1, torch.tensor([2, 4]), False)
+    for seed in range(8):
+        assert selector(seed=seed)(x, known)[0, [2, 4]].eq(-torch.inf).all()
+        made = selector(2, seed)
+        steps = made.steps(x, known, made.best)
+        assert steps.chosen.size(1) <= 3 and steps.chosen[0, -1] == 9
+
+
+@torch.no_grad()
+def test_selections_are_drawn_with_their_probabilities() -> None:
+    made, x = selector(), units(2).expand(20_000, -1, -1)
+    torch.manual_seed(0)
+    steps = made.steps(x, torch.ones(20_000, 2, dtype=torch.bool), drawn)
+    firsts = torch.stack([(steps.chosen[:, 0] == unit).double().mean() for unit in range(3)])
+    torch.testing.assert_close(firsts, steps.log_probs[0, 0].exp(), atol=0.015, rtol=0)
+
+
+def test_gradients_are_those_of_finite_differences() -> None:
+    made, known = selector(), torch.ones(1, 4, dtype=torch.bool)
+
+    def log_prob(x: Tensor) -> Tensor:
+        steps = made.steps(x, known, made.best)
+        return steps.log_probs.gather(2, steps.chosen[..., None]).sum()
+
+    assert torch.autograd.gradcheck(log_prob, units(4).requires_grad_())

@@ -1,0 +1,127 @@
+"""Losses of a pointer network over sentences, by hand and by enumeration."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from tables import for_each
+from torch import Tensor
+
+from pyramidions.nn.selector import PointerSelector, Steps
+from pyramidions.nn.selector.pointer import drawn
+from pyramidions.plugin.criterions.pointing import (
+    SentenceRewards,
+    actor_critic,
+    following,
+    returns,
+    set_cross_entropy,
+)
+
+KNOWN = torch.ones(1, 3, dtype=torch.bool)
+
+
+def selector() -> PointerSelector:
+    torch.manual_seed(0)
+    made = PointerSelector(4).double()
+    for weight in made.parameters():
+        weight.data.normal_()
+    return made
+
+
+def units() -> Tensor:
+    return torch.randn(1, 3, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def steps_of(chosen: list[int], log_probs: list[list[float]], values: list[float]) -> Steps:
+    made = torch.tensor([chosen]), torch.tensor([log_probs]), torch.tensor([values])
+    return Steps(*made, torch.ones(1, len(chosen), dtype=torch.bool))
+
+
+def test_the_most_probable_labelled_sentence_is_followed_and_then_the_end() -> None:
+    pick = following(torch.tensor([[True, False, True]]))
+    log_probs, chosen = torch.tensor([[-3.0, -0.1, -2.0, -0.2]]), torch.zeros(1, 4, dtype=torch.bool)
+    for wanted in (2, 0, 3):
+        picked = pick(log_probs, chosen)
+        assert picked.tolist() == [wanted]
+        chosen[0, wanted] = True
+
+
+def test_the_loss_of_labels_is_that_of_any_labelled_sentence_that_is_left() -> None:
+    probabilities = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.2, 0.0, 0.3], [0.0, 0.6, 0.0, 0.4]]
+    logs = [[math.log(p) if p else -math.inf for p in step] for step in probabilities]
+    loss = set_cross_entropy(steps_of([2, 0, 3], logs, [0.0] * 3), torch.tensor([[True, False, True]]))
+    assert loss.item() == pytest.approx(-(math.log(0.1 + 0.3) + math.log(0.5) + math.log(0.4)) / 3)
+
+
+def test_a_document_without_labels_learns_to_end_at_once() -> None:
+    labelled = torch.zeros(1, 3, dtype=torch.bool)
+    steps = selector().steps(units(), KNOWN, following(labelled))
+    assert steps.chosen.tolist() == [[3]]
+    torch.testing.assert_close(set_cross_entropy(steps, labelled), -steps.log_probs[:, 0, 3])
+
+
+def test_returns_are_discounted_sums_of_rewards_to_come() -> None:
+    assert returns([[1.0, 0.5, 2.0], [3.0]], 0.5) == [[1.0 + 0.25 + 0.5, 1.5, 2.0], [3.0]]
+
+
+def test_the_loss_of_rewards_by_hand() -> None:
+    # Returns 1 + 0.95 * 3 and 3: standardised, 1 and -1.
+    steps = steps_of([1, 3], [[-9.0, -2.0, -9.0, -9.0], [-9.0, -9.0, -9.0, -0.5]], [0.25, 0.5])
+    loss = actor_critic(steps, [[1.0, 3.0]])
+    by_hand = -(1 - 0.25) * -2.0 + (1 - 0.25) ** 2 - (-1 - 0.5) * -0.5 + (-1 - 0.5) ** 2
+    assert loss.item() == pytest.approx(by_hand / 2, abs=1e-4)
+
+
+def test_the_gradient_of_samples_is_that_of_the_expected_reward() -> None:
+    made, x = selector(), units()
+    worth = {chosen: 1.0 + sum(2.0**unit for unit in chosen) / (1 + len(chosen)) for chosen in _selections()}
+    # By enumeration of all selections in all orders.
+    expected = torch.zeros((), dtype=torch.float64)
+    for chosen in _selections():
+        queue = iter([*chosen, 3])
+        steps = made.steps(x, KNOWN, lambda log_probs, _, queue=queue: torch.tensor([next(queue)]))
+        expected = expected + worth[chosen] * steps.log_probs.gather(2, steps.chosen[..., None]).sum().exp()
+    (exact,) = torch.autograd.grad(expected, made.end, retain_graph=True)
+    # By samples, with the critic's values as they are and the whole reward at the end.
+    torch.manual_seed(0)
+    number = 60_000
+    steps = made.steps(x.expand(number, -1, -1), KNOWN.expand(number, -1), drawn)
+    rows = zip(steps.chosen.tolist(), steps.real.tolist(), strict=True)
+    picked = [tuple(unit for unit, real in zip(*row, strict=True) if real and unit != 3) for row in rows]
+    rewards = torch.tensor([worth[each] for each in picked], dtype=torch.float64)
+    log_prob = steps.log_probs.gather(2, steps.chosen[..., None]).squeeze(2)
+    losses = -((rewards[:, None] - steps.values).detach() * log_prob).masked_fill(~steps.real, 0).sum(dim=1)
+    (sampled,) = torch.autograd.grad(losses.mean(), made.end)
+    torch.testing.assert_close(-sampled, exact, atol=0.02, rtol=0.1)
+
+
+def _selections() -> list[tuple[int, ...]]:
+    return [order for number in range(4) for order in itertools.permutations(range(3), number)]
+
+
+@for_each(
+    ("selected", "rewards"),
+    [
+        # ROUGE-L of bees fly / bees fly: 1; of dogs / dogs bark: 2/3; all: 3 of 3 and 4 words, 6/7.
+        (["bees fly", "dogs"], [1, 2 / 3, 6 / 7]),
+        # None beyond the summary's last sentence; all: 3 of 4 and 4 words.
+        (["bees fly", "cats", "dogs"], [1, 0, 0, 3 / 4]),
+        ([], [0]),
+    ],
+)
+def test_sentences_are_rewarded_by_the_summarys_and_the_end_by_all(selected: list[str], rewards: list[float]) -> None:
+    assert SentenceRewards()([selected], [["bees fly", "dogs bark"]]) == [pytest.approx(rewards)]
+
+
+def test_what_a_sentence_is_rewritten_to_is_rewarded_and_asked_for_once() -> None:
+    asked: list[list[str]] = []
+
+    def rewrite(texts: list[str]) -> list[str]:
+        asked.append(texts)
+        return [text.replace("wasps", "bees") for text in texts]
+
+    rewards = SentenceRewards(rewrite)
+    assert rewards([["wasps fly"], ["wasps fly", "dogs"]], [["bees fly"]] * 2)[0] == pytest.approx([1, 1])
+    rewards([["dogs"]], [["dogs"]])
+    assert asked == [["dogs", "wasps fly"]]
