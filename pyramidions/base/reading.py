@@ -5,11 +5,16 @@ from typing import Annotated
 from pyramidions.base.arguments import OneOf
 
 #: truncate: the beginning; chunk: piece by piece; merge: the summary of the pieces' summaries; sections: section by
-#: section, whatever the length; extract: the most important sentences.
-LONG = ("truncate", "chunk", "merge", "sections", "extract")
+#: section, whatever the length; extract: the most important sentences; rewrite: each of these on its own, whatever the
+#: length.
+LONG = ("truncate", "chunk", "merge", "sections", "extract", "rewrite")
 Long = Annotated[str, OneOf(LONG)]
+#: Those that select sentences.
+SELECTING = ("extract", "rewrite")
+#: These, as an error says.
+OF_SELECTING = " and ".join(map(repr, SELECTING))
 #: Those that need the headings of a document.
-BY_HEADINGS = ("sections", "extract")
+BY_HEADINGS = ("sections", *SELECTING)
 
 #: The variable of the environment that holds the key of a server that writes summaries, if it wants one.
 WRITER_KEY = "PYRAMIDIONS_WRITER_KEY"

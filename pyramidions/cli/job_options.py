@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import click
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.reading import SELECTING
 from pyramidions.cli.option_groups import option_group
 from pyramidions.cli.outputs import PATH
 
@@ -124,8 +125,9 @@ def check_long(long: str, section_types: Path | None, select: str | None) -> Non
     """
     if section_types is not None and long != "sections":
         raise UserError("--section-types is an option of --long sections, which is not given.")
-    if select is not None and long != "extract":
-        raise UserError("--select is an option of --long extract, which is not given.")
+    if select is not None and long not in SELECTING:
+        ways = " and ".join(f"--long {way}" for way in SELECTING)
+        raise UserError(f"--select is an option of {ways}, of which none is given.")
 
 
 def check_model(model: Path, command: str) -> None:

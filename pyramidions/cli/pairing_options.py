@@ -20,7 +20,7 @@ class PairingOptions(NamedTuple):
     """Options of `prepare` that decide what becomes of a document.
 
     Attributes:
-        divide: "sections", or None.
+        divide: "sections", "sentences", or None.
         section_types: a file with the table, or None for ours.
         least_words: of a section and its part of the summary, or None for the default.
         select: a method or a model, or None.
@@ -44,8 +44,8 @@ class PairingOptions(NamedTuple):
         if self.divide and self.select:
             raise UserError("--divide and --select exclude each other.")
         belongs: dict[str, tuple[object, object, str]] = {
-            "--section-types": (self.section_types, self.divide, "--divide sections"),
-            "--least-words": (self.least_words, self.divide, "--divide sections"),
+            "--section-types": (self.section_types, self.divide == "sections" or None, "--divide sections"),
+            "--least-words": (self.least_words, self.divide == "sections" or None, "--divide sections"),
             "--select-test": (self.select_test, self.select, "--select"),
             "--budget": (self.budget, self.select, "--select"),
         }
@@ -86,11 +86,14 @@ class PairingOptions(NamedTuple):
 
     def _divided(self, splits: list[str]) -> "dict[str, Pairing]":
         from pyramidions.data.divide import LEAST_WORDS, Divide
+        from pyramidions.data.divide_sentences import DivideSentences
         from pyramidions.data.section_types import section_types
 
-        least = LEAST_WORDS if self.least_words is None else self.least_words
-        divide = Divide(section_types(self.section_types), least)
-        # Test documents stay whole: the reference must not choose their sections.
+        divide: Pairing = DivideSentences()
+        if self.divide == "sections":
+            least = LEAST_WORDS if self.least_words is None else self.least_words
+            divide = Divide(section_types(self.section_types), least)
+        # Test documents stay whole: the reference must not choose what is summarized.
         return {split: divide for split in splits if split != "test"}
 
 
@@ -118,7 +121,10 @@ def _selecting(given: str, name: str, budget: int) -> "SelectSentences":
 #: Gives a command these options together, as `pairing`.
 pairing_options = option_group(
     click.option(
-        "--divide", type=click.Choice(["sections"]), help="Train on sections with their parts of the summary."
+        "--divide",
+        type=click.Choice(["sections", "sentences"]),
+        help="Train on sections with their parts of the summary, or on single sentences with those of the summary that "
+        "they are rewritten to.",
     ),
     click.option(
         "--section-types",

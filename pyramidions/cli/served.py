@@ -102,6 +102,8 @@ def summarize_served(
     from pyramidions.documents.source import Fields
 
     long = long or "extract"
+    if long == "rewrite":
+        raise UserError("--long rewrite is for models of single sentences; --writer excludes it.")
     check_long(long, section_types, select)
     for_all = about.for_all()
     fields = Fields(asked.field, asked.id_field, query=about.query_field, sections=long in BY_HEADINGS)

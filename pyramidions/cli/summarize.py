@@ -62,7 +62,8 @@ _GROUPS = {
     "long",
     type=click.Choice(LONG),
     help="truncate: read the beginning; chunk: summarize piece by piece; merge: summarize the summaries of the pieces; "
-    "sections: summarize each section, also of short documents; extract: read the sentences that --select selects.  "
+    "sections: summarize each section, also of short documents; extract: read the sentences that --select selects; "
+    "rewrite: rewrite each of them, also of short documents.  "
     "[default: extract for a pretrained model, else the model's, mostly truncate]",
 )
 @click.option(
@@ -73,8 +74,8 @@ _GROUPS = {
 @click.option(
     "--select",
     metavar="METHOD",
-    help="Select the sentences for --long extract by hiporank, lead, textrank, biomedical, meetings, or what was "
-    "trained: a model of concepts, or an extractor as a checkpoint, a folder of them, or an export.  "
+    help="Select the sentences for --long extract and rewrite by hiporank, lead, textrank, biomedical, meetings, or "
+    "what was trained: a model of concepts, or an extractor as a checkpoint, a folder of them, or an export.  "
     "[default: hiporank]",
 )
 @writing_options("that shows what the model kept of each document, and what each word of its summary drew on")

@@ -11,7 +11,7 @@ from pyramidions.base.markdown import plain, shell_word
 from pyramidions.conversion.card_data import CardScores, front_matter, table
 from pyramidions.data.character_folder import CharacterFolder
 from pyramidions.data.folder import DataFolder
-from pyramidions.inference.extractor import WORDS
+from pyramidions.extract.selection import WORDS
 from pyramidions.inference.saved_model import SavedExtractor, SavedLanguageModel, SavedModel
 from pyramidions.inference.settings import reading_of
 from pyramidions.models.parse import extractor_spec_of, spec_of
@@ -299,6 +299,8 @@ def _how_to_read(pairs: Mapping[str, Any]) -> list[str]:
     """
     if pairs.get("kind") == "sections":
         return ["Documents of train are sections with their parts of a summary: use `--long sections`."]
+    if pairs.get("kind") == "single sentences":
+        return ["Documents of train are single sentences, rewritten to those of a summary: use `--long rewrite`."]
     if pairs.get("kind") != "sentences":
         return []
     method = plain(str(pairs.get("method")))

@@ -13,6 +13,7 @@ from pyramidions.text.overlap import words_of
 REDUNDANCY = ("none", "trigrams", "mmr")
 #: The name of one.
 Redundancy = Annotated[str, OneOf(REDUNDANCY)]
+WORDS = 220  #: of a summary, unless a budget is given or a trained extractor has its own
 MMR_WEIGHT = 0.7  #: of the score in maximal marginal relevance, unless another is given
 
 

@@ -18,7 +18,7 @@ from pyramidions.extract.concepts import ConceptRanker, covered, load_concepts
 from pyramidions.extract.concepts.words import words_in
 from pyramidions.extract.extraction import Extraction, extract
 from pyramidions.extract.methods import ORACLE, find_method
-from pyramidions.extract.selection import Redundancy
+from pyramidions.extract.selection import WORDS, Redundancy
 from pyramidions.extract.vectors import SentenceVectors
 from pyramidions.text.headings import Lines
 from pyramidions.text.language import Language
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pyramidions.inference.learned_ranker import LearnedRanker
 
 _LONGEST_PATH = 4096
-WORDS = 220  #: of a summary, unless a budget is given or a trained extractor has its own
 
 
 class Ranked(NamedTuple):

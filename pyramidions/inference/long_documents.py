@@ -8,11 +8,13 @@ from pyramidions.base.arguments import checked
 from pyramidions.base.reading import Long
 from pyramidions.data.section_types import SectionTypes, section_types
 from pyramidions.data.select_sentences import select_tokens, selected_texts
+from pyramidions.extract import Budget, SelectionRules, select
+from pyramidions.extract.fitness import fit_for_summary
 from pyramidions.inference.reader import OnRead, Reader, TokenizedText
 from pyramidions.inference.selection_model import Selection, selection
 from pyramidions.inference.summary import Coverage, Summary, copied_share
 from pyramidions.text.outline import outline
-from pyramidions.text.turns import read_outline
+from pyramidions.text.turns import read_outline, with_speakers
 
 #: Writes the summaries of what a model reads at once.
 Write = Callable[[list[TokenizedText]], list[Summary]]
@@ -49,7 +51,7 @@ class LongReader:
         reader: of the model.
         long: one of `LONG`.
         types: the table of section types, a file with one, or None for ours; `sections` summarizes its types `write`.
-        selecting: selects the sentences that `extract` reads; HipoRank if None.
+        selecting: selects the sentences that `extract` and `rewrite` read; HipoRank if None.
 
     Raises:
         UserError: there is no such way, or the table is invalid.
@@ -92,6 +94,8 @@ class LongReader:
         head = reader.head(text, name, on_read)
         if self.long == "sections":
             yield from self._sections(text, head, reader)
+        elif self.long == "rewrite":
+            yield from self._single(text, head, reader)
         elif self.long == "extract" and head.whole > head.read:
             yield self._selection(text, head, reader)
         else:
@@ -108,6 +112,27 @@ class LongReader:
         for section, tokenized in zip(found, read, strict=True):
             yield Part(tokenized, Coverage(section.heading, left_out=left_out), section.text)
             left_out = 0
+
+    def _single(self, text: str, head: TokenizedText, reader: Reader) -> Iterator[Part]:
+        """Yield each selected sentence as a part of its own."""
+        found = read_outline(text)
+        texts = list(with_speakers(found))
+        if not texts:
+            yield Part(head, Coverage(note="no sentence: the text was read from its beginning"))
+            return
+        ranker, words = self._selecting.ranker, self._selecting.words
+        rules = SelectionRules(Budget(words), stops=ranker.stops)
+        chosen = select(texts, fit_for_summary(found, ranker.rank(found)), rules)
+        # The lengths that decoding allows are those of the whole summary.
+        read = [reader.head(texts[place], "a sentence")._replace(share=len(chosen)) for place in chosen]
+        about = Coverage(
+            sentences=(len(chosen), len(texts)),
+            selected_by=self._selecting.method,
+            left_out=max(head.whole - head.around - sum(each.whole - each.around for each in read), 0),
+        )
+        for place, tokenized in zip(chosen, read, strict=True):
+            yield Part(tokenized, about, texts[place])
+            about = Coverage()
 
     def _selection(self, text: str, head: TokenizedText, reader: Reader) -> Part:
         found = read_outline(text)

@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 from pyramidions.base.arguments import Count, checked
 from pyramidions.base.device import Device, found_device
 from pyramidions.base.errors import UserError
-from pyramidions.base.reading import Long
+from pyramidions.base.reading import OF_SELECTING, SELECTING, Long
 from pyramidions.data.section_types import SectionTypes
 from pyramidions.files.parallel import chunks
 from pyramidions.inference.decoding_options import DecodingOptions
@@ -120,9 +120,10 @@ class Summarizer:
                 for, mostly "truncate", which reads its beginning;
                 "chunk" joins the summaries of its pieces; "merge" summarizes these summaries; "sections" joins the
                 summaries of its sections, whatever its length, and the lengths are shared among them; "extract" reads
-                the sentences that `select` selects.
+                the sentences that `select` selects; "rewrite" joins what is written of each of these, whatever the
+                length of the document, and the lengths are shared.
             section_types: a file with the table of section types, for "sections"; None for that of scientific papers.
-            select: for "extract": "hiporank" (the default), "lead", "textrank", or the path of a trained extractor.
+            select: for both: "hiporank" (the default), "lead", "textrank", or the path of a trained extractor.
             copied: tell the share of a summary that was copied, of a model that copies. It takes one more pass of the
                 decoder.
             on_read: Progress callback: characters tokenized since the last call.
@@ -163,7 +164,7 @@ class Summarizer:
 
         Args:
             long, types: as in `LongReader`.
-            select: a method or a trained extractor for "extract"; "hiporank" if None.
+            select: a method or a trained extractor for "extract" and "rewrite"; "hiporank" if None.
 
         Raises:
             UserError: as `LongReader` and `selection`; or ``types`` or ``select`` is given, but not the ``long`` that
@@ -172,8 +173,8 @@ class Summarizer:
         long = self.model.config.decoding_long if long is None else long
         if types is not None and long != "sections":
             raise UserError(f"`section_types` is an argument of `long` 'sections', but `long` is {long!r}.")
-        if select is not None and long != "extract":
-            raise UserError(f"`select` is an argument of `long` 'extract', but `long` is {long!r}.")
+        if select is not None and long not in SELECTING:
+            raise UserError(f"`select` is an argument of `long` {OF_SELECTING}, but `long` is {long!r}.")
         found = None if select is None else selection(select, self.device, self.precision.name)
         return LongReader(self.reader, long, types, found)
 

@@ -42,7 +42,7 @@ def press_tab(words: str, folder: Path | None = None, **environment: str) -> sub
         ("pyramidions --ver", ["--version"]),
         ("pyramidions summarize --lo", ["--long"]),
         ("pyramidions summarize --min-len 3 --le", ["--length-penalty"]),
-        ("pyramidions summarize model --long ", ["truncate", "chunk", "merge", "sections", "extract"]),
+        ("pyramidions summarize model --long ", ["truncate", "chunk", "merge", "sections", "extract", "rewrite"]),
         ("pyramidions prepare --model-type u", ["unigram"]),
         ("pyramidions time --device cu", ["cuda"]),
     ],

@@ -129,6 +129,10 @@ def test_a_method_for_test_without_a_test_split_is_one_sentence(
         ("--budget 9", "--budget is an option of --select, which is not given."),
         ("--least-words 9", "--least-words is an option of --divide sections, which is not given."),
         (
+            "--divide sentences --least-words 9",
+            "--least-words is an option of --divide sections, which is not given.",
+        ),
+        (
             "--select best --budget 9",
             f"--select must be one of {NAMES_OF_METHODS}, or a trained extractor, but is 'best'.",
         ),
@@ -143,3 +147,14 @@ def test_options_that_do_not_fit_are_one_sentence(
 ) -> None:
     assert sentence in fail("prepare", papers, "--out", tmp_path / "data", *options.split())
     assert not (tmp_path / "data").exists()
+
+
+def test_the_test_split_is_not_divided_into_sentences(run: Callable[..., Result], tmp_path: Path) -> None:
+    record = {"article": "Bees dance at night. We watched two hives.", "abstract": "Two hives. Bees dance."}
+    for split in ("train", "test"):
+        (tmp_path / f"{split}.jsonl").write_text(f"{json.dumps(record)}\n" * 4)
+    done = run("prepare", tmp_path, "--divide", "sentences", "--out", tmp_path / "data", "--vocab-size", 25)
+    assert done.exit_code == 0, done.output
+    folder = DataFolder(tmp_path / "data")
+    assert [len(list(folder.references(split))) for split in ("train", "test")] == [8, 4]
+    assert folder.manifest["settings"]["pairs"] == {"train": {"kind": "single sentences"}}

@@ -20,11 +20,12 @@ from pyramidions.cli import main
 from pyramidions.data.select_sentences import select_tokens
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.extract import HipoRank, Lead, Ranker
-from pyramidions.inference import LearnedRanker, SavedModel, Summarizer, Summary, export_model
+from pyramidions.inference import Extractor, LearnedRanker, SavedModel, Summarizer, Summary, export_model
 from pyramidions.inference.long_documents import LongReader, joined, merge
 from pyramidions.inference.reader import Reader, TokenizedText
 from pyramidions.inference.search import DecodingSettings
 from pyramidions.inference.selection_model import selection
+from pyramidions.inference.summary import Coverage
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.text.outline import outline
 from pyramidions.text.tokenizer import Tokenizer
@@ -202,7 +203,9 @@ def test_python_selects_by_the_same_methods(summarizer: Summarizer, extractor: P
         selected = "\n".join(selected_by(selection(select, "cpu").ranker, tokenizer))
         assert found.text == summarizer.summarize([selected], **SHORT)[0].text
         assert found.coverage.selected_by == str(select)
-    with pytest.raises(UserError, match="`select` is an argument of `long` 'extract', but `long` is 'truncate'"):
+    with pytest.raises(
+        UserError, match="`select` is an argument of `long` 'extract' and 'rewrite', but `long` is 'truncate'"
+    ):
         summarizer.summarize([PAPER], select="lead")
     with pytest.raises(UserError, match="`section_types` is an argument of `long` 'sections', but `long` is 'merge'"):
         summarizer.summarize([PAPER], long="merge", section_types="types.csv")
@@ -211,6 +214,30 @@ def test_python_selects_by_the_same_methods(summarizer: Summarizer, extractor: P
         match="`select` must be one of hiporank, lead, textrank, biomedical, meetings, or a trained extractor, but",
     ):
         summarizer.summarize([PAPER], long="extract", select="oracle")
+
+
+def test_each_selected_sentence_is_rewritten_on_its_own(tokenizer: Tokenizer, extractor: Path) -> None:
+    for text in (PAPER, "We watched two hives."):
+        selecting = selection(extractor, "cpu")._replace(words=12)
+        parts = list(LongReader(Reader(tokenizer, 999), "rewrite", selecting=selecting).parts(text, "a paper"))
+        found = Extractor(extractor, device="cpu").extract(text, words=12)
+        assert [part.text for part in parts] == [sentence.text for sentence in found.sentences]
+        (whole,) = LongReader(Reader(tokenizer, 999), "truncate").parts(text, "a paper")
+        read = sum(part.tokenized.read - part.tokenized.around for part in parts)
+        first, *others = [part.coverage for part in parts]
+        assert first.sentences == (len(parts), len(found.scores)) and first.selected_by == str(extractor)
+        assert first.left_out == max(whole.tokenized.whole - whole.tokenized.around - read, 0)
+        assert {part.tokenized.share for part in parts} == {len(parts)} and set(others) <= {Coverage()}
+
+
+def test_without_a_limit_of_its_own_a_selection_has_the_usual_one(extractor: Path) -> None:
+    assert selection("lead").words == 220 and selection("biomedical").words == 269
+    assert selection(extractor, "cpu").words == 220
+
+
+def test_headings_alone_have_no_sentence_to_rewrite(tokenizer: Tokenizer) -> None:
+    (part,) = LongReader(Reader(tokenizer, 4), "rewrite").parts("# Methods\n\n# Results\n", "a text")
+    assert part.coverage.note == "no sentence: the text was read from its beginning"
 
 
 def test_merging_summarizes_the_summaries_until_they_fit(tokenizer: Tokenizer) -> None:
@@ -268,7 +295,7 @@ def test_the_ways_are_the_same_in_python(summarizer: Summarizer) -> None:
 
 def test_an_unknown_way_and_a_text_without_words_are_refused(summarizer: Summarizer) -> None:
     with pytest.raises(
-        UserError, match="`long` must be one of truncate, chunk, merge, sections, extract, but is 'cut'"
+        UserError, match="`long` must be one of truncate, chunk, merge, sections, extract, rewrite, but is 'cut'"
     ):
         summarizer.summarize(["a"], long="cut")
     for long in LONG:
@@ -355,14 +382,14 @@ def test_the_command_says_what_selected(model: Path, files: Path, summarizer: Su
         assert f"a.md ({number} of 12 sentences, selected by {select}, were read)" in explained
 
 
-@pytest.mark.parametrize("long", ["sections", "extract"])
+@pytest.mark.parametrize("long", ["sections", "extract", "rewrite"])
 def test_sections_and_selections_are_explained(model: Path, files: Path, long: str, summarizer: Summarizer) -> None:
     page = files / "page.html"
     done = called(model, files / "a.md", *OPTIONS, "--long", long, "--explain", page, "--json")
     assert done.exit_code == 0, done.output
     row = json.loads(done.stdout)
     assert row["summary"] == next(rows(model, files / "a.md", "--long", long))["summary"]
-    assert row["pieces"] == (4 if long == "sections" else 1)
+    assert row["pieces"] == {"sections": 4, "extract": 1, "rewrite": 12}[long]
     (document,) = page_data(page.read_text(encoding="utf-8"))["documents"]
     shown = [text.split() for text in texts_of(document)]
     parts = LongReader(summarizer.reader, long).parts(PAPER, "a paper")
@@ -376,7 +403,7 @@ def test_sections_and_selections_are_explained(model: Path, files: Path, long: s
             ["--long", "merge", "--explain", "p.html"],
             "--explain cannot trace a summary of summaries back to the document",
         ),
-        (["--select", "lead"], "--select is an option of --long extract, which is not given."),
+        (["--select", "lead"], "--select is an option of --long extract and --long rewrite, of which none is given."),
         (
             ["--long", "extract", "--select", "best"],
             "--select must be one of hiporank, lead, textrank, biomedical, meetings, or a trained",

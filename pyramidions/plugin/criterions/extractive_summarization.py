@@ -184,18 +184,13 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
 
     def _selected(self, steps: Steps, sample: dict[str, Any]) -> list[list[str]]:
         """Return the sentences of each document that were selected, in the order of choice."""
-        decode, end = self.task.preprocessing.need_tokenizer().decode, steps.log_probs.size(2) - 1
+        tokenizer, end = self.task.preprocessing.need_tokenizer(), steps.log_probs.size(2) - 1
         found = []
         rows = zip(sample["net_input"]["src_tokens"].tolist(), steps.chosen.tolist(), steps.real.tolist(), strict=True)
         for ids, chosen, real in rows:
-            units: list[list[int]] = [[]]
-            for place, i in enumerate(ids):
-                if i == self.marker:
-                    units += [[]] * (place > 0)
-                elif i not in (EOS, PAD):
-                    units[-1].append(i)
+            units = tokenizer.units_in(ids)
             picked = [number for number, is_real in zip(chosen, real, strict=True) if is_real and number != end]
-            found.append([decode(units[number]) for number in picked])
+            found.append([tokenizer.decode(units[number]) for number in picked])
         return found
 
     def _summaries(self, sample: dict[str, Any]) -> list[list[str]]:

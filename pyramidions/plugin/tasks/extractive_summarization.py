@@ -68,11 +68,13 @@ class SentenceExtractor:
             )
         allowed = sample["labels"] != HEADING if "labels" in sample else None
         scores = torch.stack([model(**net_input, allowed=allowed).float() for model in models]).mean(0)
+        if allowed is not None:
+            scores = scores.masked_fill(~allowed, -torch.inf)
         rows = zip(net_input["src_tokens"].tolist(), net_input["src_lengths"].tolist(), scores.tolist(), strict=True)
         return [[self._hypothesis(ids[:length], found)] for ids, length, found in rows]
 
     def _hypothesis(self, ids: list[int], scores: list[float]) -> dict[str, Any]:
-        units = self._units(ids)
+        units = self.tokenizer.units_in(ids)
         texts = [self.tokenizer.decode(unit) for unit in units]
         # Truncation may leave nothing of the last sentence but its beginning.
         rated = np.array([score if text else -np.inf for text, score in zip(texts, scores, strict=False)])
@@ -91,15 +93,6 @@ class SentenceExtractor:
             "attention": None,
             "alignment": None,
         }
-
-    def _units(self, ids: list[int]) -> list[list[int]]:
-        units: list[list[int]] = [[]]
-        for place, i in enumerate(ids):
-            if i == self.tokenizer.marker_id:
-                units += [[]] * (place > 0)
-            elif i != EOS:
-                units[-1].append(i)
-        return units
 
 
 @register_task(_NAME, dataclass=ExtractiveSummarizationConfig)

@@ -174,6 +174,16 @@ class Tokenizer(ABC):
         """
         raise UserError(f"The tokenizer must have the piece {SENTENCE_MARKER} to keep sentences apart, but has none.")
 
+    def units_in(self, ids: Iterable[int]) -> list[list[int]]:
+        """Return the ids of each unit of what `encode_units` returned, or of its beginning, without special ids."""
+        units: list[list[int]] = [[]]
+        for place, i in enumerate(ids):
+            if i == self.marker_id:
+                units += [[]] * (place > 0)
+            elif i not in (PAD, EOS):
+                units[-1].append(i)
+        return units
+
     def room(self, most: int, name: str) -> int:
         """Return how many tokens of a text fit between the prefix and `</s>`.
 
