@@ -75,15 +75,16 @@ def test_a_signal_to_the_whole_group_in_the_first_epoch_loses_no_update(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("arch", [("extractor", "--reward-samples", "2"), ("extractor_pointer",)])
 def test_a_killed_run_of_an_extractor_ends_bit_for_bit_like_a_whole_one(
-    labelled_data: DataFolder, tmp_path: Path
+    arch: tuple[str, ...], labelled_data: DataFolder, tmp_path: Path
 ) -> None:
     flags = [
         # Epochs have 24 updates.
         *("--batch-size", "1", "--max-update", "30", "--save-interval-updates", "8", "--eval-rouge"),
         *("--best-checkpoint-metric", "rouge1", "--maximize-best-checkpoint-metric"),
         *("--extract-words", "60", "--redundancy", "trigrams", "--dropout", "0.1"),
-        *("--reward-weight", "0.5", "--reward-samples", "2"),
+        *("--reward-weight", "0.5", "--arch", *arch),
     ]
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     done = run(*train_extractor_command(labelled_data, whole, *flags))

@@ -315,14 +315,16 @@ def test_an_unknown_preset_or_field_is_named() -> None:
         preset("vanilla", embed_dims=3)
 
 
-def test_an_extractor_has_the_fields_of_an_encoder_and_no_other() -> None:
+def test_an_extractor_has_the_fields_of_an_encoder_and_one_of_its_own() -> None:
     encoders = {field.name for field in fields(EncoderConfig)}
-    assert {field.name for field in fields(ExtractorConfig)} == encoders
+    assert {field.name for field in fields(ExtractorConfig)} == {*encoders, "selector"}
     others = {field.name for field in fields(PyramidionConfig)} - encoders
     assert all(name.startswith(("decod", "cross_", "output", "memories")) for name in others)
     with pytest.raises(ValueError, match="The model has no field 'decoder_layers'"):
         extractor_preset("extractor", decoder_layers=2)
-    with pytest.raises(ValueError, match="must be one of extractor, extractor_pyramidion, but is 'vanilla'"):
+    with pytest.raises(
+        ValueError, match="must be one of extractor, extractor_pyramidion, extractor_pointer, but is 'vanilla'"
+    ):
         extractor_preset("vanilla")
 
 
