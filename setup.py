@@ -22,6 +22,7 @@ BASE = [
     "markdown-it-py>=3,<5",  # reads .md
     "mdit-py-plugins>=0.4.2,<0.8",  # its front matter and footnotes
     "mammoth>=1.9,<2",  # reads .docx
+    "pylatexenc>=2.10,<3",  # parses .tex without running TeX
     "rouge-score>=0.1.2,<0.2",  # tests hold its words and scores; the signature of scores names the version
     "nltk>=3.9.1,<4",  # which rouge-score stems with: METEOR, and stemmers of other languages
     "scikit-learn>=1.5,<2",  # fits the trees of `train --kind concepts`

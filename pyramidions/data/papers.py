@@ -7,6 +7,7 @@ from typing import Any
 
 from pyramidions.data.ids import id_hash
 from pyramidions.documents.file_formats import LIMITS, file_ending
+from pyramidions.documents.latex import may_be_document, read_latex
 from pyramidions.documents.paper_xml import Paper, may_be_paper, read_paper
 from pyramidions.documents.record_fields import PLAIN, SECTION_FIELDS
 from pyramidions.documents.records import Record, Records, known_ending
@@ -14,7 +15,7 @@ from pyramidions.files.bounded import printable, require_at_most
 from pyramidions.text.normalization import split_sentences
 
 #: How the names of files of papers end.
-ENDINGS = (".xml", ".nxml")
+ENDINGS = (".xml", ".nxml", ".tex", ".tar.gz")
 #: Of 20 papers, chosen by a hash of their names, one is for validation, and one for testing.
 _SPLITS = {0: "valid", 1: "test"}
 _PARTS = 20
@@ -23,7 +24,9 @@ _PARTS = 20
 def paper_files(folder: Path) -> list[Path]:
     """Return the files of a folder that may be papers, in order; hidden ones are left out."""
     found = (
-        path for path in folder.rglob("*") if known_ending(path, ENDINGS) and path.is_file() and may_be_paper(path)
+        path
+        for path in folder.rglob("*")
+        if known_ending(path, ENDINGS) and path.is_file() and may_be_paper(path) and may_be_document(path)
     )
     return sorted(path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts))
 
@@ -32,7 +35,7 @@ def open_papers(folder: Path, split: str) -> Records:
     """Look at the papers of a split.
 
     Args:
-        folder: with papers in JATS or TEI, as `read_paper` takes them.
+        folder: with papers as `read_paper` and `read_latex` take them.
         split: train, valid or test.
     """
     chosen = [path for path in paper_files(folder) if _split_of(_name(folder, path)) == split]
@@ -40,7 +43,8 @@ def open_papers(folder: Path, split: str) -> Records:
 
 
 def _name(folder: Path, path: Path) -> str:
-    return printable(path.relative_to(folder).with_suffix(""))
+    name = path.relative_to(folder)
+    return printable(name.with_name(name.name[: -len(known_ending(path, ENDINGS))]))
 
 
 def _split_of(name: str) -> str:
@@ -53,7 +57,8 @@ def _records(folder: Path, paths: Sequence[Path]) -> Iterator[Record]:
         size = path.stat().st_size
         require_at_most(LIMITS[file_ending(path)], size, printable(path))
         read += size
-        yield Record(_record(_name(folder, path), read_paper(path)), number, printable(path), read)
+        reader = read_latex if file_ending(path) in (".tex", ".tar.gz") else read_paper
+        yield Record(_record(_name(folder, path), reader(path)), number, printable(path), read)
 
 
 def _record(name: str, paper: Paper) -> dict[str, Any]:

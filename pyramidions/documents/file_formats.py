@@ -10,6 +10,7 @@ from zipfile import ZipFile
 
 from pyramidions.base.errors import UserError
 from pyramidions.documents.epub import epub_text
+from pyramidions.documents.latex import read_latex
 from pyramidions.documents.markdown_page import markdown_pages
 from pyramidions.documents.page_text import decoded_page, page_text
 from pyramidions.documents.paper_xml import read_paper
@@ -33,6 +34,8 @@ LIMITS = {
     ".epub": 256,
     ".xml": 64,
     ".nxml": 64,
+    ".tex": 4,
+    ".tar.gz": 256,
     ".vtt": 64,
     ".srt": 64,
     ".jsonl": LINE_LIMIT,
@@ -47,7 +50,13 @@ SECONDS, MEMORY, MEMORY_RATIO = 60, 1024, 8
 # or by its id.
 _TITLE = "p[style-name='Title'] => h1:fresh\np.Title => h1:fresh"
 # They take long to import, so that is not done for each file anew.
-_LIBRARIES = {".pdf": ["pypdfium2"], ".docx": ["mammoth"], ".md": ["markdown_it", "mdit_py_plugins"]}
+_LIBRARIES = {
+    ".pdf": ["pypdfium2"],
+    ".docx": ["mammoth"],
+    ".md": ["markdown_it", "mdit_py_plugins"],
+    ".tex": ["pylatexenc.latex2text"],
+    ".tar.gz": ["pylatexenc.latex2text"],
+}
 
 
 def file_ending(path: Path) -> str:
@@ -152,6 +161,10 @@ def _paper(path: Path) -> HeadedText:
     return read_paper(path).text
 
 
+def _latex(path: Path) -> HeadedText:
+    return read_latex(path).text
+
+
 _READERS: dict[str, Callable[[Path], HeadedText]] = {
     ".md": _markdown,
     ".html": _page,
@@ -161,4 +174,6 @@ _READERS: dict[str, Callable[[Path], HeadedText]] = {
     ".epub": epub_text,
     ".xml": _paper,
     ".nxml": _paper,
+    ".tex": _latex,
+    ".tar.gz": _latex,
 }

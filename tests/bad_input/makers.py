@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import shutil
+import tarfile
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -140,6 +141,15 @@ def bomb() -> bytes:
     return file.getvalue()
 
 
+def packed_bomb() -> bytes:
+    """Return a .tar.gz whose paper is a thousand times its size."""
+    file, member = BytesIO(), tarfile.TarInfo("paper.tex")
+    member.size = 2**25
+    with tarfile.open(fileobj=file, mode="w:gz") as archive:
+        archive.addfile(member, BytesIO(bytes(2**25)))
+    return file.getvalue()
+
+
 def content(path: Path, whole: Path, kind: str) -> None:
     """Write a file that holds something else than text."""
     path.write_bytes(
@@ -149,6 +159,7 @@ def content(path: Path, whole: Path, kind: str) -> None:
             "zeros": bytes(1000),
             "packed blank lines": gzip.compress(b"\n" * 1000),
             "bomb": bomb(),
+            "packed bomb": packed_bomb(),
             "deep": deep().encode(),
             "deep object": (20_000 * '{"a":').encode(),
             "many digits": b'{"id": "a", "summary": ' + 5000 * b"1" + b"}\n",

@@ -1,0 +1,348 @@
+"""Reads papers in LaTeX: a .tex file, or the sources of a paper as arXiv hands them out (.tar.gz)."""
+
+import re
+import tarfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pyramidions.base.errors import UserError
+from pyramidions.documents.paper_xml import Paper
+from pyramidions.files.bounded import MEBIBYTE, printable
+
+#: Includes inside includes, and macros inside macros.
+_DEEPEST = 16
+#: Most characters of all that is included: a file that includes itself twice, and so on, grows without end.
+_MOST = 4 * MEBIBYTE
+_BEGIN, _END = "\\begin{document}", "\\end{document}"
+#: From the highest to the lowest. A run-in heading is one, too.
+_HEADINGS = ("part", "chapter", "section", "subsection", "subsubsection", "paragraph", "subparagraph")
+_REFERENCES = ("ref", "autoref", "cref", "Cref")
+_INCLUDES = ("input", "include", "subfile")
+_DEFINE, _DEFINITION = ("newcommand", "renewcommand", "providecommand"), "*{[[{"
+#: Hold no prose.
+_SKIPPED_ENVIRONMENTS = frozenset(
+    """
+    figure figure* table table* tabular tabular* tabularx longtable sidewaystable sidewaysfigure wrapfigure wraptable
+    subfigure minipage equation equation* align align* alignat alignat* gather gather* multline multline* eqnarray
+    eqnarray* flalign flalign* math displaymath array split verbatim verbatim* Verbatim lstlisting minted algorithm
+    algorithm* algorithmic algorithm2e tikzpicture tikzcd pgfpicture picture thebibliography comment filecontents
+    filecontents* CCSXML keywords IEEEkeywords
+    """.split()  # noqa: SIM905, a list has a line for each word
+)
+#: Their arguments hold no prose of the paper, and how many they have: * may follow, [ is optional, { is not.
+_SKIPPED_MACROS = {
+    **dict.fromkeys(
+        """
+        eqref pageref nameref vref citestyle bibliography bibliographystyle thanks
+        footnotetext affil affiliation institute address email ead author date url path nolinkurl includegraphics
+        vspace hspace vskip hskip pagestyle thispagestyle pagenumbering usetikzlibrary graphicspath hypersetup lstset
+        captionof caption addbibresource printbibliography keywords input include subfile ccsdesc acmConference
+        acmJournal acmYear acmDOI acmISBN received accepted shorttitle shortauthors titlerunning authorrunning orcid
+        markboth index glsadd todo
+        """.split(),  # noqa: SIM905
+        "*[{",
+    ),
+    **dict.fromkeys(
+        """
+        cite citep citealp citeauthor citeyear citeyearpar parencite footcite autocite textcite citet citealt Citet
+        Citep nocite footnote
+        """.split(),  # noqa: SIM905
+        "*[[{",
+    ),
+    **dict.fromkeys(
+        ["setlength", "addtolength", "setcounter", "addtocounter", "newtheorem", "DeclareMathOperator"], "*{[{"
+    ),
+    **dict.fromkeys(["usepackage", "documentclass", "RequirePackage"], "[{"),
+    **dict.fromkeys(["titleformat", "titlespacing"], "*{{{{{"),
+    "rule": "[{{",
+    "maketitle": "",
+    "-": "",
+}
+#: Of these the last argument is prose.
+_LAST = {
+    "href": "{{",
+    "textcolor": "[{{",
+    "colorbox": "{{",
+    "texorpdfstring": "{{",
+    "resizebox": "{{{",
+    "raisebox": "{{",
+}
+_SPACE_BEFORE = re.compile(r" +(?=[.,;:!?)\]])")
+# Stands around the name of what is referred to until all is read.
+_MARK = "\ue001"
+_REFERENCE = re.compile(f"{_MARK}([^{_MARK}]*){_MARK}")
+# What is left of brackets around citations.
+_LEFT, _EMPTY = re.compile(r"[;, ]+(?=[)\]])"), re.compile(r" ?(?:\([;, ]*\)|\[[;, ]*\])")
+
+#: Returns an included file by the name in the source; None if there is none.
+_Find = Callable[[str], str | None]
+
+
+def read_latex(path: Path) -> Paper:
+    """Read a paper.
+
+    Figures, tables, listings, formulas in lines of their own, footnotes, citations and references are left out. Macros
+    of the authors without arguments are replaced by what they stand for.
+
+    Args:
+        path: of a .tex file, whose includes lie in its folder, or of a .tar.gz with such files.
+
+    Raises:
+        UserError: there is no document in it, it includes files outside of its folder, or it is too long.
+    """
+    name = printable(path)
+    if path.suffix.lower() == ".tex":
+        folder = path.parent.resolve()
+
+        def on_disk(wanted: str) -> str | None:
+            file = (folder / wanted).resolve()
+            if not file.is_relative_to(folder):
+                raise UserError(f"{name} must include files of its folder alone, but includes {wanted}.")
+            return _decoded(file.read_bytes()) if file.is_file() else None
+
+        return _Reader(name, on_disk).read(_decoded(path.read_bytes()))
+    files = _unpacked(path, name)
+    # The text of a paper is longer than that of its supplement, or of a template.
+    mains = sorted((text for text in files.values() if _BEGIN in text), key=len)
+    if not mains:
+        raise UserError(f"{name} must hold a .tex file with {_BEGIN}, but holds none.")
+
+    def packed(wanted: str) -> str | None:
+        place = PurePosixPath(wanted)
+        if place.is_absolute() or ".." in place.parts:
+            raise UserError(f"{name} must include its own files alone, but includes {wanted}.")
+        return files.get(str(place))
+
+    papers = [_Reader(name, packed).read(text) for text in mains]
+    return max(papers, key=lambda paper: sum(len(line) for _, line in paper.body))
+
+
+def may_be_document(path: Path) -> bool:
+    """Return whether a .tex file is a document and no part of one; True for any other file."""
+    if path.suffix.lower() != ".tex":
+        return True
+    try:
+        return _BEGIN.encode() in path.read_bytes()
+    except OSError:
+        return True
+
+
+def _unpacked(path: Path, name: str) -> dict[str, str]:
+    """Return the .tex files of an archive by their places."""
+    files, size = dict[str, str](), 0
+    try:
+        with tarfile.open(path, "r:gz") as archive:
+            for member in archive:
+                if member.isfile() and member.name.lower().endswith((".tex", ".ltx")):
+                    size += member.size
+                    if size > _MOST:
+                        raise UserError(f"{name} must hold at most {_MOST // MEBIBYTE} MiB of .tex files.")
+                    content = archive.extractfile(member)
+                    assert content is not None
+                    files[str(PurePosixPath(member.name))] = _decoded(content.read())
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise UserError(f"{name} cannot be read as .tar.gz ({type(error).__name__}).") from None
+    return files
+
+
+def _decoded(content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
+
+
+class _Reader:
+    """Walks over what the parser found in a source, and collects lines.
+
+    Args:
+        name: of the document, for errors.
+        find: finds included files.
+    """
+
+    def __init__(self, name: str, find: _Find) -> None:
+        from pylatexenc import latex2text, latexwalker, macrospec
+
+        self._name, self._find, self._walker = name, find, latexwalker
+        self._specs = latexwalker.get_default_latex_context_db()
+        given = {**_SKIPPED_MACROS, **_LAST, **dict.fromkeys(_HEADINGS, "*[{"), "title": "[{", "abstract": "{"}
+        given |= {"label": "{", **dict.fromkeys(_REFERENCES, "*{"), **dict.fromkeys(_DEFINE, _DEFINITION)}
+        macros = [macrospec.MacroSpec(macro, arguments) for macro, arguments in given.items()]
+        self._specs.add_context_category("ours", prepend=True, macros=macros)
+        self._texts = latex2text.LatexNodes2Text(math_mode="text", strict_latex_spaces=True)
+        self._read, self._depth = 0, 0
+        self._macros: dict[str, Sequence[Any]] = {}
+        self._title, self._abstract = "", list[str]()
+        self._lines: list[tuple[int | None, str]] = []
+        self._begun: list[str] = []
+        self._counts = [0] * len(_HEADINGS)
+        self._numbers: dict[str, str] = {}
+
+    def read(self, source: str) -> Paper:
+        """Return the paper of a main file, or of a part of one."""
+        preamble, begin, body = source.partition(_BEGIN)
+        if not begin:
+            preamble, body = "", source
+        self._walk(self._parsed(preamble))
+        # What a preamble prints is no text.
+        self._lines, self._begun = [], []
+        self._walk(self._parsed(body.partition(_END)[0]))
+        self._end()
+        highest = min((rank for rank, _ in self._lines if rank is not None), default=0)
+        body_lines = [(0 if rank is None else 2 + rank - highest, self._numbered(text)) for rank, text in self._lines]
+        return Paper(self._title, self._numbered(" ".join(self._abstract)), body_lines)
+
+    def _numbered(self, text: str) -> str:
+        """Return a line with the numbers of the sections that it refers to; other references are left out."""
+        text = _REFERENCE.sub(lambda match: self._numbers.get(match[1], ""), text)
+        return _LEFT.sub("", _SPACE_BEFORE.sub("", _EMPTY.sub("", " ".join(text.split()))))
+
+    def _parsed(self, source: str) -> Sequence[Any]:
+        self._read += len(source)
+        if self._read > _MOST:
+            raise UserError(f"{self._name} must have at most {_MOST:,} characters with all that it includes.")
+        try:
+            nodes, _, _ = self._walker.LatexWalker(source, self._specs, tolerant_parsing=True).get_latex_nodes()
+        # What is no LaTeX can make the library raise any error.
+        except Exception as error:
+            raise UserError(f"{self._name} cannot be read as LaTeX ({type(error).__name__}).") from None
+        found: Sequence[Any] = nodes
+        return found
+
+    def _walk(self, nodes: Sequence[Any]) -> None:
+        if self._depth > _DEEPEST:
+            raise UserError(f"{self._name} must include files and macros at most {_DEEPEST} deep.")
+        self._depth += 1
+        left = iter(nodes)
+        for node in left:
+            if node is None or node.isNodeType(self._walker.LatexCommentNode):
+                continue
+            if node.isNodeType(self._walker.LatexCharsNode):
+                self._characters(node.chars)
+            elif node.isNodeType(self._walker.LatexGroupNode):
+                self._walk(node.nodelist)
+            elif node.isNodeType(self._walker.LatexEnvironmentNode):
+                self._environment(node)
+            elif node.isNodeType(self._walker.LatexMathNode):
+                if node.displaytype == "inline":
+                    self._begun.append(self._texts.node_to_text(node))
+            elif node.isNodeType(self._walker.LatexSpecialsNode):
+                self._characters(self._texts.node_to_text(node))
+            else:
+                self._macro(node, left)
+        self._depth -= 1
+
+    def _characters(self, text: str) -> None:
+        first, *others = re.split(r"\n[ \t]*\n\s*", text)
+        self._begun.append(first)
+        for paragraph in others:
+            self._end()
+            self._begun.append(paragraph)
+
+    def _environment(self, node: Any) -> None:
+        if node.environmentname in _SKIPPED_ENVIRONMENTS:
+            return
+        if node.environmentname == "abstract":
+            self._abstract += [text for _, text in self._apart(node.nodelist)]
+            return
+        self._end()
+        self._walk(node.nodelist)
+        self._end()
+
+    def _macro(self, node: Any, left: Iterator[Any]) -> None:
+        arguments = node.nodeargd.argnlist if node.nodeargd is not None else None
+        name, given = node.macroname, [each for each in arguments or [] if each is not None]
+        if name in _INCLUDES:
+            self._include(_inside(given[-1]) if given else "")
+        elif name in _DEFINE:
+            self._define(arguments or [])
+        elif name == "def":
+            # \def\name{...}: three nodes.
+            macro, body = getattr(next(left, None), "macroname", None), getattr(next(left, None), "nodelist", None)
+            if macro is not None and body is not None:
+                self._macros[macro] = body
+        elif name in _HEADINGS:
+            text = " ".join(line for _, line in self._apart(given[-1:]))
+            self._end()
+            if text:
+                self._count(_HEADINGS.index(name), node.latex_verbatim().startswith(f"\\{name}*"))
+                self._lines.append((_HEADINGS.index(name), text))
+        elif name == "label":
+            # Of what else it may be is not known here: a theorem, an entry of a list.
+            if given and self._lines and self._lines[-1][0] is not None and not "".join(self._begun).strip():
+                self._numbers[_inside(given[-1])] = ".".join(str(count) for count in self._counts if count)
+        elif name in _REFERENCES:
+            self._begun.append(f"{_MARK}{_inside(given[-1])}{_MARK}" if given else "")
+        elif name == "title":
+            self._title = " ".join(line for _, line in self._apart(given[-1:]))
+        elif name == "abstract":
+            self._abstract += [text for _, text in self._apart(given[-1:])]
+        elif name in ("item", "par", "newpage", "clearpage", "bigskip", "medskip", "smallskip"):
+            self._end()
+        elif name in ("\\", "newline", "linebreak", " ", "quad", "qquad", "xspace"):
+            self._begun.append(" ")
+        elif name in ("TeX", "LaTeX", "BibTeX"):
+            self._begun.append(name)
+        elif name in _SKIPPED_MACROS:
+            pass
+        elif name in _LAST:
+            self._walk(given[-1:])
+        elif name in self._macros:
+            # One that is redefined by itself is not replaced inside.
+            stands_for = self._macros.pop(name)
+            self._walk(stands_for)
+            self._macros.setdefault(name, stands_for)
+        elif (known := self._texts.latex_context.get_macro_spec(name)) is not None and known.simplify_repl:
+            if given and "{" in (node.nodeargd.argspec or "") and not callable(known.simplify_repl):
+                self._walk([each for each in given if each.isNodeType(self._walker.LatexGroupNode)])
+            else:
+                self._begun.append(self._texts.node_to_text(node))
+        else:
+            self._walk([each for each in given if each.latex_verbatim()[:1] != "["])
+
+    def _count(self, rank: int, unnumbered: bool) -> None:
+        if not unnumbered:
+            self._counts[rank] += 1
+            self._counts[rank + 1 :] = [0] * (len(_HEADINGS) - rank - 1)
+
+    def _include(self, wanted: str) -> None:
+        # \input{name} adds the ending where it is missing.
+        for place in (wanted, f"{wanted}.tex"):
+            if (text := self._find(place)) is not None:
+                _, begin, body = text.partition(_BEGIN)
+                self._walk(self._parsed(body.partition(_END)[0] if begin else text))
+                return
+
+    def _define(self, arguments: Sequence[Any]) -> None:
+        """Keep what a macro without arguments stands for."""
+        if len(arguments) != len(_DEFINITION):
+            return
+        _, name, number, _, body = arguments
+        macro = next((each.macroname for each in _nodes(name) if hasattr(each, "macroname")), None)
+        if macro is not None and number is None and body is not None:
+            self._macros[macro] = _nodes(body)
+
+    def _apart(self, nodes: Sequence[Any]) -> list[tuple[int | None, str]]:
+        """Return the lines of nodes that stand apart from the text."""
+        lines, begun = self._lines, self._begun
+        self._lines, self._begun = [], []
+        self._walk(nodes)
+        self._end()
+        found, self._lines, self._begun = self._lines, lines, begun
+        return found
+
+    def _end(self) -> None:
+        """End a paragraph."""
+        if text := " ".join("".join(self._begun).split()):
+            self._lines.append((None, text))
+        self._begun = []
+
+
+def _inside(group: Any) -> str:
+    return str(group.latex_verbatim()).strip("{} ")
+
+
+def _nodes(node: Any) -> Sequence[Any]:
+    """Return the nodes of a group; the node itself where it is no group."""
+    return node.nodelist if hasattr(node, "nodelist") else [node]

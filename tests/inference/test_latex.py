@@ -1,0 +1,190 @@
+"""Papers in LaTeX are read with their headings and without what is not their text."""
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+from tables import for_each
+
+from pyramidions.base.errors import UserError
+from pyramidions.data.papers import open_papers, paper_files
+from pyramidions.documents import latex
+from pyramidions.documents.file_formats import file_text
+from pyramidions.documents.latex import read_latex
+from pyramidions.documents.paper_xml import Paper
+from pyramidions.documents.source import list_files
+
+PAPER = r"""
+\documentclass[11pt]{article}
+\usepackage{amsmath}
+\newcommand{\bee}{\emph{Apis}\xspace} \def\hive{bee\-hive}
+\newcommand{\hidden}[1]{}
+\title[short]{On \bee\thanks{Paid by bees.}}
+\author{A. Keeper}
+\begin{document}
+\maketitle
+\begin{abstract}
+We count~bees. % there are many
+
+There are 10\,\% more.
+\end{abstract}
+Bees fly \cite{bee,fly}.
+\section{M\'ethods}\label{sec:methods}
+They were counted \citep[p.~2]{bee}, as in a \hive{}, \textbf{twice} (see \cite{a}; \cite{b}).
+So $x_1 \in A$ holds.\footnote{Not always.} ``Quoted''---text.
+\begin{figure}\caption{A bee.}\end{figure}
+\begin{align}x &= 1\end{align}
+where \textcolor{red}{x} is \href{http://bee.org}{large}.
+
+\subsection*{Rulers}
+\begin{itemize}
+\item of wood
+\item[b)] of steel
+\end{itemize}
+\section{Results} \label{r}
+Section~\ref{sec:methods} and Section~\ref{r}, but not Figure~\ref{fig}.
+\begin{thebibliography}{9}\bibitem{bee} Bee 1999\end{thebibliography}
+\end{document}
+Never read.
+"""
+
+
+def paper(tmp_path: Path, source: str = PAPER, **included: str) -> Paper:
+    for name, text in included.items():
+        (tmp_path / f"{name}.tex").write_text(text)
+    path = tmp_path / "paper.tex"
+    path.write_text(source)
+    return read_latex(path)
+
+
+def document(body: str) -> str:
+    return rf"\begin{{document}}{body}\end{{document}}"
+
+
+def packed(path: Path, files: dict[str, str]) -> Path:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text.encode())
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return path
+
+
+def test_a_paper_is_its_title_its_abstract_and_its_sections(tmp_path: Path) -> None:
+    found = paper(tmp_path)
+    assert (found.title, found.abstract) == ("On Apis", "We count bees. There are 10 % more.")
+    assert found.body == [
+        (0, "Bees fly."),
+        (2, "Méthods"),
+        (0, "They were counted, as in a beehive, twice (see). So x_1 ∈A holds. “Quoted”—text. where x is large."),
+        (3, "Rulers"),
+        (0, "of wood"),
+        (0, "of steel"),
+        (2, "Results"),
+        (0, "Section 1 and Section 2, but not Figure."),
+    ]
+
+
+@for_each(
+    ("source", "lines"),
+    [
+        # What two lines share is one paragraph.
+        ("One\ntwo.\n\nThree.", [(0, "One two."), (0, "Three.")]),
+        (r"\chapter{A}\section{B}\paragraph{C} d", [(2, "A"), (3, "B"), (6, "C"), (0, "d")]),
+        (r"\section[short]{Long \cite{x}}", [(2, "Long")]),
+        (r"\section{A}\begin{comment}no\end{comment}\begin{quote}Yes.\end{quote}", [(2, "A"), (0, "Yes.")]),
+        (r"{\bf Bold} \"Uber \ss{} 5\% \& \LaTeX{} \verb|a_b|", [(0, "Bold Über ß 5% & LaTeX a_b")]),
+        (r"\renewcommand{\a}{x\a}\newcommand{\b}{y}\a\b\c{z}", [(0, "xyz")]),
+        (r"A \unknown{word} and \emph{another}", [(0, "A word and another")]),
+        (r"{a \section{B} c", [(0, "a"), (2, "B"), (0, "c")]),  # a brace that nothing closes
+        ("", []),
+    ],
+)
+def test_lines_are_what_is_printed(source: str, lines: list[tuple[int, str]], tmp_path: Path) -> None:
+    assert paper(tmp_path, document(source)).body == lines
+    # A chapter without a document of its own is read as well.
+    assert paper(tmp_path, source).body == lines
+
+
+def test_files_of_the_folder_are_included(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "b.tex").write_text(r"\section{B} \input{c} \input{absent}")
+    found = paper(
+        tmp_path,
+        r"\input{macros}" + document(r"\input{a.tex} \include{parts/b}"),
+        a=r"\x{} one",
+        c="two",
+        macros=r"\def\x{The}",
+    )
+    assert found.body == [(0, "The one"), (2, "B"), (0, "two")]
+
+
+@for_each(
+    ("source", "sentence"),
+    [
+        (r"\input{../secret}", "must include files of its folder alone, but includes ../secret."),
+        (r"\input{/etc/passwd}", "must include files of its folder alone, but includes /etc/passwd."),
+        (r"\input{paper}", "must include files and macros at most 16 deep."),
+    ],
+)
+def test_what_a_paper_may_not_include_is_refused(source: str, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError) as error:
+        paper(tmp_path, source)
+    assert str(error.value) == f"{tmp_path / 'paper.tex'} {sentence}"
+
+
+def test_a_paper_that_includes_a_part_again_and_again_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(latex, "_MOST", 10_000)
+    with pytest.raises(UserError, match="must have at most 10,000 characters with all that it includes"):
+        paper(tmp_path, document(r"\input{a}" * 20), a="x" * 999)
+
+
+def test_of_the_sources_that_arxiv_hands_out_the_longest_document_is_read(tmp_path: Path) -> None:
+    files = {
+        "supplement.tex": document("Short."),
+        "ms/main.tex": document(r"\section{A} Bees fly far. \input{sections/b}"),
+        "sections/b.tex": "They sleep.",
+        "figure.pdf": "none",
+    }
+    path = packed(tmp_path / "2101.00001.tar.gz", files)
+    assert read_latex(path).body == [(2, "A"), (0, "Bees fly far. They sleep.")]
+    assert file_text(path).startswith("A")
+
+
+@for_each(
+    ("files", "sentence"),
+    [
+        ({"a.tex": "no document"}, r"must hold a .tex file with \begin{document}, but holds none."),
+        ({"a.tex": document(r"\input{../../b}")}, "must include its own files alone, but includes ../../b."),
+    ],
+)
+def test_archives_without_a_document_and_with_paths_outside_are_refused(
+    files: dict[str, str], sentence: str, tmp_path: Path
+) -> None:
+    path = packed(tmp_path / "a.tar.gz", files)
+    with pytest.raises(UserError) as error:
+        read_latex(path)
+    assert str(error.value) == f"{path} {sentence}"
+
+
+@for_each("content", [b"", b"no archive", b"\x1f\x8b\x08\x00damaged"])
+def test_what_is_no_archive_is_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.tar.gz").write_bytes(content)
+    with pytest.raises(UserError, match=r"a\.tar\.gz cannot be read as \.tar\.gz \(\w+\)\.$"):
+        read_latex(tmp_path / "a.tar.gz")
+
+
+def test_parts_of_a_document_are_passed_over_in_a_folder(tmp_path: Path) -> None:
+    paper(tmp_path, document("Text."), part="A part.")
+    assert list_files([tmp_path]).paths == [tmp_path / "paper.tex"]
+    assert paper_files(tmp_path) == [tmp_path / "paper.tex"]
+
+
+def test_papers_in_latex_make_a_corpus(tmp_path: Path) -> None:
+    for number in range(40):
+        packed(tmp_path / f"{number}.tar.gz", {"a.tex": PAPER})
+    records = [record.value for split in ("train", "valid", "test") for record in open_papers(tmp_path, split).read()]
+    assert sorted(record["id"] for record in records) == sorted(map(str, range(40)))
+    assert records[0]["abstract"] == "We count bees. There are 10 % more."
+    assert records[0]["section_names"] == ["", "Méthods", "Rulers", "Results"]
