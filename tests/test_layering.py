@@ -109,7 +109,7 @@ MAY_IMPORT = {
     "pyramidions.hf": ("base", "inference", "models", "nn", "text", "hf"),
     "pyramidions.pretrained": ("base", "files", "models", "nn", "text", "pretrained"),
     "pyramidions.conversion": (
-        *("base", "data", "files", "inference", "models", "nn", "pretrained", "scoring", "text"),
+        *("base", "data", "extract", "files", "inference", "models", "nn", "pretrained", "scoring", "text"),
         "conversion",
     ),
     "pyramidions.runs.curves": ("base",),
@@ -120,6 +120,7 @@ MAY_IMPORT = {
         "base",
         "data.labels",
         # A summarizer that rewrites what an extractor selects.
+        "inference.saved_model",
         "inference.summarizer",
         "nn.boundaries",
         "nn.pooling",

@@ -11,8 +11,6 @@ LONG = ("truncate", "chunk", "merge", "sections", "extract", "rewrite")
 Long = Annotated[str, OneOf(LONG)]
 #: Those that select sentences.
 SELECTING = ("extract", "rewrite")
-#: These, as an error says.
-OF_SELECTING = " and ".join(map(repr, SELECTING))
 #: Those that need the headings of a document.
 BY_HEADINGS = ("sections", *SELECTING)
 

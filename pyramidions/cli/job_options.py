@@ -126,8 +126,7 @@ def check_long(long: str, section_types: Path | None, select: str | None) -> Non
     if section_types is not None and long != "sections":
         raise UserError("--section-types is an option of --long sections, which is not given.")
     if select is not None and long not in SELECTING:
-        ways = " and ".join(f"--long {way}" for way in SELECTING)
-        raise UserError(f"--select is an option of {ways}, of which none is given.")
+        raise UserError(f"--select needs {' or '.join(f'--long {way}' for way in SELECTING)}.")
 
 
 def check_model(model: Path, command: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyramidions.data.labels import LabelModel
 from pyramidions.extract.grounding import Likelihood, grounding
-from pyramidions.files.hub import hub_name
+from pyramidions.files.hub import fetch, hub_name
 from pyramidions.files.parallel import ordered_map
 from pyramidions.text.normalization import split_sentences
 
@@ -45,7 +45,9 @@ def _loaded(place: str) -> tuple[Likelihood, str]:
     if multiprocessing.parent_process() is not None:
         # There is a worker for each core.
         torch.set_num_threads(1)
-    if not hub_name(place) and family_of(Path(place) / CONFIG) is None:
+    on_hub = hub_name(place)
+    folder = Path(place) if on_hub is None else fetch(on_hub, [CONFIG]).path
+    if family_of(folder / CONFIG) is None:
         from pyramidions.inference.character_likelihood import CharacterLikelihood
 
         characters = CharacterLikelihood.from_pretrained(place)
@@ -53,4 +55,4 @@ def _loaded(place: str) -> tuple[Likelihood, str]:
     from pyramidions.scoring.encoders.raters import ContinuationRater
 
     rater = ContinuationRater.of(place, "cpu")
-    return lambda pairs: rater.rated(pairs).values, rater.signature()
+    return lambda pairs: rater.rated(pairs).values, rater.name

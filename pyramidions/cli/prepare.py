@@ -94,8 +94,8 @@ def _file(name: str) -> Any:
 @click.option(
     "--label-model",
     metavar="MODEL",
-    help="Label the sentences after which those of the summary are most probable, by a language model of characters, "
-    "or of transformers such as openai-community/gpt2, instead of by ROUGE.",
+    help="Label, for each sentence of the summary, the sentence that makes it most probable for this language model: "
+    "one of characters, or of transformers such as openai-community/gpt2.  [default: label by ROUGE]",
 )
 @click.option(
     "--tags",
@@ -143,7 +143,8 @@ def prepare(
     interruption; a finished folder is kept.
 
     With --divide sections, each section of a train or valid document becomes a document of its own, paired with the
-    sentences of the summary that match it best. With --select, documents become their most important sentences.
+    sentences of the summary that match it best; with --divide sentences, the sentences that match those of the summary
+    best. With --select, documents become their most important sentences.
     The summaries of the test split never decide about its documents: --divide leaves them whole.
 
     With --characters, the text becomes a stream of lower-case letters and single spaces, or of bytes, for a language

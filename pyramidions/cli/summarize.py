@@ -323,6 +323,10 @@ def _notes(summaries: list["Summary"]) -> list[str]:
     if first.heading is not None:
         headings = ", ".join(str(summary.coverage.heading) for summary in summaries)
         notes.append(f"by section: {headings}")
+    elif len(summaries) > 1 and first.sentences is not None:
+        number, of = first.sentences
+        notes.append(f"{number:,} of {of:,} sentences, selected by {first.selected_by}, were rewritten one by one")
+        return notes
     elif summaries[0].pieces:
         notes.append(f"the summary of the summaries of {len(summaries[0].pieces)} pieces")
     elif len(summaries) > 1:

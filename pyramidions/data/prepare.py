@@ -85,6 +85,8 @@ def prepare(
     settings = settings or Settings()
     path = Path(path)
     recover_folder(path)
+    if label_model is not None and not labels:
+        raise UserError("A model that labels sentences needs `labels`.")
     reused = None if tokenizer is None else _reused(tokenizer, labels)
     if settings.turn_markers or (reused is not None and reused.marks_turns):
         _check_turns(labels, bool(pairings))

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from pyramidions.base.registry import Registry
+from pyramidions.extract.selection import WORDS, Budget, SelectionRules
 from pyramidions.text.outline import Outline
 
 #: Documents that a trained extractor reads together.
@@ -17,6 +18,11 @@ class Ranker(ABC):
 
     #: a selection ends where a sentence does not fit; see `SelectionRules`
     stops: ClassVar[bool] = False
+
+    @property
+    def rules(self) -> SelectionRules:
+        """How its sentences are selected, unless something else is asked for."""
+        return SelectionRules(Budget(WORDS), stops=self.stops)
 
     @abstractmethod
     def rank(self, outline: Outline) -> np.ndarray:

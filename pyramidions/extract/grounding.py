@@ -13,9 +13,9 @@ def grounding(sentences: Sequence[str], summary: Sequence[str], likelihood: Like
     """Choose for each sentence of a summary the sentence of the document after which it is most probable.
 
     After Bajaj et al. 2021 ("Long Document Summarization in a Low Resource Setting using Pretrained Language Models"),
-    who find what grounds a summary by the perplexity of a language model; their exact rule is not published with the
-    abstract that we read. A sentence of the summary that no sentence makes more probable than nothing before it chooses
-    none.
+    who find what grounds a summary by the perplexity of a language model. The rule is ours: of their paper we could
+    read the abstract alone. A sentence of the summary that no sentence makes more probable than nothing before it
+    chooses none.
 
     Args:
         sentences: of the document.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from pyramidions.base.arguments import Count, checked
 from pyramidions.base.errors import UserError
 from pyramidions.base.optional import optional_library
-from pyramidions.base.reading import OF_SELECTING, SELECTING, Long
+from pyramidions.base.reading import SELECTING, Long
 from pyramidions.data.section_types import section_types as table_of_types
 from pyramidions.extract.extraction import extract
 from pyramidions.extract.methods import ORACLE, find_method
@@ -82,7 +82,7 @@ class SummarizerMap(BatchMap["Summarizer"]):
             files |= stamp(Path(section_types))
         if select is not None:
             if long not in (None, *SELECTING):
-                raise UserError(f"`select` is an argument of `long` {OF_SELECTING}, but `long` is {long!r}.")
+                raise UserError(f"`select` needs `long` {' or '.join(map(repr, SELECTING))}, but `long` is {long!r}.")
             if (trained := find_method(select, "select").model) is not None:
                 files |= stamps(trained)
         super().__init__(files, column, into, skip_empty, device, query_column=query_column)

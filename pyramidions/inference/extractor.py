@@ -182,12 +182,9 @@ class Extractor:
         Raises:
             UserError: a budget below 1, or no such redundancy.
         """
-        own = SelectionRules(Budget(WORDS), stops=self._ranker is not None and self._ranker.stops)
-        if self._learned is not None:
-            model = self._learned.model
-            own = SelectionRules(Budget(model.extract_words or WORDS), model.redundancy, model.mmr_weight)
-        elif self._concepts is not None:
-            own = own._replace(budget=Budget(self._concepts.words or WORDS))
+        own = SelectionRules(Budget(WORDS)) if self._ranker is None else self._ranker.rules
+        if self._concepts is not None:
+            own = ConceptRanker(self._concepts).rules
         budget = own.budget if words is None and sentences is None else Budget(words, sentences)
         rules = own._replace(budget=budget, redundancy=redundancy or own.redundancy)
         rules.check()

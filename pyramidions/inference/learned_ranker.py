@@ -10,8 +10,9 @@ from torch import Tensor
 
 from pyramidions.base.arguments import checked
 from pyramidions.base.device import Device, found_device
-from pyramidions.extract import Ranker
+from pyramidions.extract import Budget, Ranker, SelectionRules
 from pyramidions.extract.core import BLOCK
+from pyramidions.extract.selection import WORDS
 from pyramidions.files.parallel import chunks
 from pyramidions.inference.precision import FLOAT32, PrecisionName, found_precision, in_precision
 from pyramidions.inference.saved_model import SavedExtractor, load_extractor
@@ -82,6 +83,12 @@ class LearnedRanker(Ranker):
         found = found_device(device)
         found_precision(precision, found)
         return cls(load_extractor(path), found, precision)
+
+    @property
+    def rules(self) -> SelectionRules:
+        """Those that it was trained with."""
+        model = self.model
+        return SelectionRules(Budget(model.extract_words or WORDS), model.redundancy, model.mmr_weight)
 
     @checked
     def rank(self, outline: Outline) -> np.ndarray:

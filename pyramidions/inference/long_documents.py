@@ -8,8 +8,8 @@ from pyramidions.base.arguments import checked
 from pyramidions.base.reading import Long
 from pyramidions.data.section_types import SectionTypes, section_types
 from pyramidions.data.select_sentences import select_tokens, selected_texts
-from pyramidions.extract import Budget, SelectionRules, select
-from pyramidions.extract.fitness import fit_for_summary
+from pyramidions.extract import select
+from pyramidions.extract.fitness import fit_for_summary, lengths_of
 from pyramidions.inference.reader import OnRead, Reader, TokenizedText
 from pyramidions.inference.selection_model import Selection, selection
 from pyramidions.inference.summary import Coverage, Summary, copied_share
@@ -120,11 +120,13 @@ class LongReader:
         if not texts:
             yield Part(head, Coverage(note="no sentence: the text was read from its beginning"))
             return
-        ranker, words = self._selecting.ranker, self._selecting.words
-        rules = SelectionRules(Budget(words), stops=ranker.stops)
-        chosen = select(texts, fit_for_summary(found, ranker.rank(found)), rules)
-        # The lengths that decoding allows are those of the whole summary.
-        read = [reader.head(texts[place], "a sentence")._replace(share=len(chosen)) for place in chosen]
+        ranker = self._selecting.ranker
+        chosen = select(texts, fit_for_summary(found, ranker.rank(found)), ranker.rules, lengths_of(found))
+        if not chosen:
+            yield Part(head, Coverage(note="no sentence was selected: the text was read from its beginning"))
+            return
+        # The lengths that decoding allows are those of a sentence, which the model was trained on.
+        read = [reader.head(texts[place], "a sentence")._replace(sentence=True) for place in chosen]
         about = Coverage(
             sentences=(len(chosen), len(texts)),
             selected_by=self._selecting.method,
@@ -141,6 +143,8 @@ class LongReader:
             return Part(head, Coverage(note="no sentence: the text was read from its beginning"))
         ranker = self._selecting.ranker
         chosen = select_tokens(found, ranker.rank(found), reader.tokenizer, reader.budget, ranker.stops)
+        if not chosen:
+            return Part(head, Coverage(note="no sentence was selected: the text was read from its beginning"))
         selected = "\n".join(selected_texts(found, chosen))
         tokenized = reader.head(selected, "a selection")
         coverage = Coverage(sentences=(len(chosen), number), selected_by=self._selecting.method)

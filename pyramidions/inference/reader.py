@@ -25,6 +25,7 @@ class TokenizedText(NamedTuple):
         number: of the document among those that are summarized, from 1; 0 for what was itself written.
         query: ids of what stands before it: the model's prefix, and the query as `Tokenizer.asked` gives it.
         casing: of the text, for a model that writes no capitals; None for one that does.
+        sentence: it is a single one, to be rewritten.
     """
 
     tokens: list[str]
@@ -34,6 +35,7 @@ class TokenizedText(NamedTuple):
     number: int = 0
     query: tuple[int, ...] = ()
     casing: Casing | None = None
+    sentence: bool = False
 
     @property
     def read(self) -> int:

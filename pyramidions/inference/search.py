@@ -44,14 +44,15 @@ class DecodingSettings(NamedTuple):
     prefix: tuple[int, ...] = ()
     sampling: SamplingOptions | None = None
 
-    def for_length(self, tokens: int, share: int = 1) -> Bounds:
+    def for_length(self, tokens: int, share: int = 1, sentence: bool = False) -> Bounds:
         """Return the lengths of the summary of a document of so many tokens, its end included.
 
         Args:
             tokens: of the document or part.
             share: how many parts of a document share the lengths; each may take an equal share of them.
+            sentence: it is a single one, which may become as long as it is.
         """
-        length = _rounded_down(max(tokens - 1, 1))
+        length = -(-tokens // 16) * 16 if sentence else _rounded_down(max(tokens - 1, 1))
         longest = -(-self.max_len // share)
         most, least = longest, self.min_len // share
         if self.lowers_max:

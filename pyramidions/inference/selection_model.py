@@ -11,7 +11,6 @@ from pyramidions.base.device import Device
 from pyramidions.extract import RANKERS, Ranker
 from pyramidions.extract.concepts import read_ranker
 from pyramidions.extract.methods import find_method
-from pyramidions.extract.selection import WORDS
 from pyramidions.files.parallel import ordered_map
 from pyramidions.inference.learned_ranker import LearnedRanker
 from pyramidions.inference.precision import FLOAT32
@@ -24,12 +23,10 @@ class Selection(NamedTuple):
     Attributes:
         method: as it was given: the name of a method, or the path of a trained extractor.
         ranker: rates the sentences.
-        words: of a selection that has no other limit.
     """
 
     method: str
     ranker: Ranker
-    words: int = WORDS
 
 
 def selection(select: str | Path = "hiporank", device: Device | None = None, precision: str = FLOAT32) -> Selection:
@@ -45,11 +42,9 @@ def selection(select: str | Path = "hiporank", device: Device | None = None, pre
     """
     found = find_method(select, "select")
     if found.concepts is not None:
-        concepts = read_ranker(found.concepts)
-        return Selection(found.name, concepts, concepts.model.words or WORDS)
+        return Selection(found.name, read_ranker(found.concepts))
     if found.network is not None:
-        learned = LearnedRanker.from_pretrained(found.network, device, precision)
-        return Selection(found.name, learned, learned.model.extract_words or WORDS)
+        return Selection(found.name, LearnedRanker.from_pretrained(found.network, device, precision))
     return Selection(found.name, RANKERS.build(found.name, {}))
 
 

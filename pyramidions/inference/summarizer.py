@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 from pyramidions.base.arguments import Count, checked
 from pyramidions.base.device import Device, found_device
 from pyramidions.base.errors import UserError
-from pyramidions.base.reading import OF_SELECTING, SELECTING, Long
+from pyramidions.base.reading import SELECTING, Long
 from pyramidions.data.section_types import SectionTypes
 from pyramidions.files.parallel import chunks
 from pyramidions.inference.decoding_options import DecodingOptions
@@ -121,9 +121,10 @@ class Summarizer:
                 "chunk" joins the summaries of its pieces; "merge" summarizes these summaries; "sections" joins the
                 summaries of its sections, whatever its length, and the lengths are shared among them; "extract" reads
                 the sentences that `select` selects; "rewrite" joins what is written of each of these, whatever the
-                length of the document, and the lengths are shared.
+                length of the document, and the lengths are those of one.
             section_types: a file with the table of section types, for "sections"; None for that of scientific papers.
-            select: for both: "hiporank" (the default), "lead", "textrank", or the path of a trained extractor.
+            select: for "extract" and "rewrite": "hiporank" (the default), "lead", "textrank", or the path of a trained
+                extractor.
             copied: tell the share of a summary that was copied, of a model that copies. It takes one more pass of the
                 decoder.
             on_read: Progress callback: characters tokenized since the last call.
@@ -174,7 +175,7 @@ class Summarizer:
         if types is not None and long != "sections":
             raise UserError(f"`section_types` is an argument of `long` 'sections', but `long` is {long!r}.")
         if select is not None and long not in SELECTING:
-            raise UserError(f"`select` is an argument of `long` {OF_SELECTING}, but `long` is {long!r}.")
+            raise UserError(f"`select` needs `long` {' or '.join(map(repr, SELECTING))}, but `long` is {long!r}.")
         found = None if select is None else selection(select, self.device, self.precision.name)
         return LongReader(self.reader, long, types, found)
 
@@ -333,4 +334,4 @@ class Summarizer:
 
 
 def _bounds(document: TokenizedText, decoding: DecodingSettings) -> Bounds:
-    return decoding.for_length(document.whole, document.share)
+    return decoding.for_length(document.whole, document.share, document.sentence)

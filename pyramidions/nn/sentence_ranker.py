@@ -1,12 +1,13 @@
 """An encoder, and what selects units of a text by its vectors: sentences, turns, or sections."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from pyramidions.nn.encoder import Encoder
-from pyramidions.nn.selector import Pick, PointerSelector, Selector, Steps
+from pyramidions.nn.selector import Pick, Selector, Steps
 
 
 class Units(NamedTuple):
@@ -48,27 +49,26 @@ class SentenceRanker(nn.Module):
         source: Tensor,
         lengths: list[int] | None = None,
         allowed: Tensor | None = None,
-        pick: Pick | None = None,
-    ) -> Tensor | Steps:
+        picks: Sequence[Pick] = (),
+    ) -> Tensor | list[Steps]:
         """Rate the units of a batch.
 
         Args:
             source: (B, L), token ids padded on the right. A unit starts at position 0 and at each marker.
             lengths: number of real tokens of each document, as in `Encoder.forward`.
             allowed: (B, U), the units that may be selected; all if None.
-            pick: of a model that points, chooses the next unit.
+            picks: of a model that points, each chooses the next unit in a selection of its own.
 
         Returns:
-            (B, U), the scores, -inf for what is unknown, not allowed, or not selected; or, with ``pick``, the steps.
+            (B, U), the scores, -inf for what is unknown, not allowed, or not selected; or, with ``picks``, the steps of
+            each.
         """
         units = self.units(source, lengths)
         known = units.known if allowed is None else units.known & allowed
-        if pick is None:
-            scores: Tensor = self.output(units.x, known)
-            return scores
-        if not isinstance(self.output, PointerSelector):
-            raise ValueError("A model that picks unit by unit must have the selector `pointer`.")
-        return self.output.steps(units.x, known, pick)
+        if picks:
+            return [self.output.steps(units.x, known, pick) for pick in picks]
+        scores: Tensor = self.output(units.x, known)
+        return scores
 
     def units(self, source: Tensor, lengths: list[int] | None = None) -> Units:
         """Return a vector of each unit of a batch; arguments as in `forward`.

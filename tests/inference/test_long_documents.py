@@ -1,10 +1,12 @@
 """Documents longer than a model reads: truncated, in pieces, merged, by section, by selected sentences."""
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner, Result
@@ -20,14 +22,15 @@ from pyramidions.cli import main
 from pyramidions.data.select_sentences import select_tokens
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.extract import HipoRank, Lead, Ranker
+from pyramidions.extract.fitness import as_extracted
 from pyramidions.inference import Extractor, LearnedRanker, SavedModel, Summarizer, Summary, export_model
 from pyramidions.inference.long_documents import LongReader, joined, merge
 from pyramidions.inference.reader import Reader, TokenizedText
 from pyramidions.inference.search import DecodingSettings
-from pyramidions.inference.selection_model import selection
+from pyramidions.inference.selection_model import Selection, selection
 from pyramidions.inference.summary import Coverage
 from pyramidions.models import PyramidionConfig, build
-from pyramidions.text.outline import outline
+from pyramidions.text.outline import Outline, outline
 from pyramidions.text.tokenizer import Tokenizer
 
 SECTIONS = {
@@ -70,6 +73,17 @@ def model(summarizer: Summarizer, tmp_path_factory: pytest.TempPathFactory) -> P
 @pytest.fixture(scope="module")
 def extractor(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return exported(tmp_path_factory.mktemp("extractor") / "model", 256)
+
+
+class First(Ranker):
+    """Selects the first sentences alone."""
+
+    def __init__(self, number: int = 1) -> None:
+        self.number = number
+
+    def rank(self, outline: Outline) -> np.ndarray:
+        places = np.arange(len(outline.sentences))
+        return np.where(places < self.number, -places.astype(float), -np.inf)
 
 
 class Repeat:
@@ -203,9 +217,7 @@ def test_python_selects_by_the_same_methods(summarizer: Summarizer, extractor: P
         selected = "\n".join(selected_by(selection(select, "cpu").ranker, tokenizer))
         assert found.text == summarizer.summarize([selected], **SHORT)[0].text
         assert found.coverage.selected_by == str(select)
-    with pytest.raises(
-        UserError, match="`select` is an argument of `long` 'extract' and 'rewrite', but `long` is 'truncate'"
-    ):
+    with pytest.raises(UserError, match="`select` needs `long` 'extract' or 'rewrite', but `long` is 'truncate'"):
         summarizer.summarize([PAPER], select="lead")
     with pytest.raises(UserError, match="`section_types` is an argument of `long` 'sections', but `long` is 'merge'"):
         summarizer.summarize([PAPER], long="merge", section_types="types.csv")
@@ -217,22 +229,37 @@ def test_python_selects_by_the_same_methods(summarizer: Summarizer, extractor: P
 
 
 def test_each_selected_sentence_is_rewritten_on_its_own(tokenizer: Tokenizer, extractor: Path) -> None:
-    for text in (PAPER, "We watched two hives."):
-        selecting = selection(extractor, "cpu")._replace(words=12)
+    # Citations and speakers count as in an extract.
+    cited = PAPER.replace("long.", "long [1, 2].")
+    for text, method in itertools.product((cited, "We watched two hives."), (extractor, "biomedical", "hiporank")):
+        selecting = selection(method, "cpu" if method == extractor else None)
         parts = list(LongReader(Reader(tokenizer, 999), "rewrite", selecting=selecting).parts(text, "a paper"))
-        found = Extractor(extractor, device="cpu").extract(text, words=12)
-        assert [part.text for part in parts] == [sentence.text for sentence in found.sentences]
-        (whole,) = LongReader(Reader(tokenizer, 999), "truncate").parts(text, "a paper")
-        read = sum(part.tokenized.read - part.tokenized.around for part in parts)
+        found = Extractor(method).extract(text)
+        assert [as_extracted(part.text or "") for part in parts] == [sentence.text for sentence in found.sentences]
         first, *others = [part.coverage for part in parts]
-        assert first.sentences == (len(parts), len(found.scores)) and first.selected_by == str(extractor)
-        assert first.left_out == max(whole.tokenized.whole - whole.tokenized.around - read, 0)
-        assert {part.tokenized.share for part in parts} == {len(parts)} and set(others) <= {Coverage()}
+        assert first.sentences == (len(parts), len(found.scores)) and first.selected_by == str(method)
+        assert set(others) <= {Coverage()} and all(part.tokenized.sentence for part in parts)
 
 
-def test_without_a_limit_of_its_own_a_selection_has_the_usual_one(extractor: Path) -> None:
-    assert selection("lead").words == 220 and selection("biomedical").words == 269
-    assert selection(extractor, "cpu").words == 220
+def test_what_is_left_out_of_a_rewritten_document_is_counted(tokenizer: Tokenizer, extractor: Path) -> None:
+    selecting = Selection("first", First())
+    parts = list(LongReader(Reader(tokenizer, 999), "rewrite", selecting=selecting).parts(PAPER, "a paper"))
+    (whole,) = LongReader(Reader(tokenizer, 999), "truncate").parts(PAPER, "a paper")
+    (part,) = parts
+    assert part.coverage.left_out == whole.tokenized.whole - part.tokenized.whole
+
+
+def test_a_selection_of_no_sentence_is_told(tokenizer: Tokenizer) -> None:
+    selecting = Selection("none", First(0))
+    for long, most in (("rewrite", 999), ("extract", MOST)):
+        (part,) = LongReader(Reader(tokenizer, most), long, selecting=selecting).parts(PAPER, "a paper")
+        assert part.coverage.note == "no sentence was selected: the text was read from its beginning"
+
+
+def test_a_rewritten_sentence_may_be_as_long_as_it_was() -> None:
+    settings = DecodingSettings(8, 72, 127, 1.0, 0)
+    assert [settings.for_length(31, sentence=sentence).most for sentence in (True, False)] == [32, 16]
+    assert settings.for_length(400, sentence=True).most == 127
 
 
 def test_headings_alone_have_no_sentence_to_rewrite(tokenizer: Tokenizer) -> None:
@@ -403,7 +430,7 @@ def test_sections_and_selections_are_explained(model: Path, files: Path, long: s
             ["--long", "merge", "--explain", "p.html"],
             "--explain cannot trace a summary of summaries back to the document",
         ),
-        (["--select", "lead"], "--select is an option of --long extract and --long rewrite, of which none is given."),
+        (["--select", "lead"], "--select needs --long extract or --long rewrite."),
         (
             ["--long", "extract", "--select", "best"],
             "--select must be one of hiporank, lead, textrank, biomedical, meetings, or a trained",

@@ -69,7 +69,7 @@ def test_the_first_layers_of_any_encoder_give_the_vectors_of_that_layer(tmp_path
 def test_longer_batches_are_split_and_come_back_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = embedder(str(save_bert(tmp_path / "model")), None, "cpu")
     alone = [found.embed([text])[0].vectors for text in [*TEXTS, ""]]
-    monkeypatch.setattr("pyramidions.scoring.encoders.loading._TOKENS", 30)
+    monkeypatch.setattr("pyramidions.scoring.encoders.loading.TOKENS", 30)
     for one, among in zip(alone, found.embed([*TEXTS, ""]), strict=True):
         np.testing.assert_allclose(one.numpy(), among.vectors.numpy(), atol=1e-5)
 

@@ -13,7 +13,7 @@ from pyramidions.extract.concepts.policy import History, PolicyChoice
 from pyramidions.extract.concepts.words import hashes_of
 from pyramidions.extract.core import Ranker
 from pyramidions.extract.hiporank import HipoRank
-from pyramidions.extract.selection import Budget
+from pyramidions.extract.selection import WORDS, Budget, SelectionRules
 from pyramidions.text.outline import Outline
 from pyramidions.text.overlap import words_of
 
@@ -42,6 +42,11 @@ class ConceptRanker(Ranker):
         self.model = model
         self.budget = budget
         self.query = query
+
+    @property
+    def rules(self) -> SelectionRules:
+        """As many words as the summaries of training had."""
+        return SelectionRules(Budget(self.model.words or WORDS))
 
     @checked
     def rank(self, outline: Outline) -> np.ndarray:

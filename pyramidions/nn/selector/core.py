@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pyramidions.base.registry import Registry
-from pyramidions.nn.scorer.core import at_least_float32, project
+from pyramidions.nn.scorer.core import at_least_float32
 
 #: Chooses the next unit of each document: from the log-probabilities (B, U + 1) and what is chosen (B, U + 1), of which
 #: the last stands for the end, to numbers (B,).
@@ -33,6 +34,21 @@ class Steps(NamedTuple):
 
 class Selector(nn.Module, ABC):
     """Selects units of a document by their vectors."""
+
+    #: whether it selects them one by one, in `steps`
+    points: ClassVar[bool] = False
+
+    def steps(self, x: Tensor, known: Tensor, pick: Pick) -> Steps:
+        """Choose units until all documents are done.
+
+        Args:
+            x, known: as in `forward`.
+            pick: chooses the next one.
+
+        Raises:
+            ValueError: it rates all at once.
+        """
+        raise ValueError(f"{type(self).__name__} rates all units at once.")
 
     @abstractmethod
     def forward(self, x: Tensor, known: Tensor) -> Tensor:
@@ -65,9 +81,10 @@ class IndependentSelector(Selector):
         self.weight, self.bias = made.weight, made.bias
 
     def forward(self, x: Tensor, known: Tensor) -> Tensor:
-        if torch.is_autocast_enabled(x.device.type) or self.training:
-            scores = nn.functional.linear(x, self.weight, self.bias).squeeze(-1)
-        else:
+        weight: Tensor = self.weight
+        bias: Tensor = self.bias
+        if not (torch.is_autocast_enabled(x.device.type) or self.training):
             # Half precision would give many sentences the same score.
-            scores = project(self, at_least_float32(x)).squeeze(-1)  # type: ignore[arg-type]
-        return scores.masked_fill(~known, -torch.inf)
+            x = at_least_float32(x)
+            weight, bias = weight.to(x.dtype), bias.to(x.dtype)
+        return F.linear(x, weight, bias).squeeze(-1).masked_fill(~known, -torch.inf)

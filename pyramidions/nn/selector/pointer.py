@@ -4,12 +4,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pyramidions.nn.options import Length, Within
+from pyramidions.base.arguments import Count
+from pyramidions.nn.options import Within
+from pyramidions.nn.scorer.core import at_least_float32
 from pyramidions.nn.selector.core import SELECTOR, Pick, Selector, Steps
 
 
-def drawn(log_probs: Tensor, chosen: Tensor) -> Tensor:
-    """Pick a unit, or the end, at random."""
+def draw(log_probs: Tensor, chosen: Tensor) -> Tensor:
+    """Pick a unit, or the end, at random: a `Pick`."""
     return torch.multinomial(log_probs.exp(), 1).squeeze(1)
 
 
@@ -22,18 +24,21 @@ class PointerSelector(Selector):
     with a vector of its own. A critic predicts the rewards to come from what was found.
 
     Scores are in the order of the most probable choices. In a long document no sentence is likely, and the end would
-    come first if it were chosen like a unit. It comes once it is likely, as in MemSum (Gu et al. 2022).
+    come first if it were chosen like a unit. It comes once it is likely, as in MemSum (Gu et al. 2022), but never
+    first.
 
     Args:
         embed_dim: D.
-        most: at most so many units are chosen.
-        end_at: the probability from which on the end is chosen.
+        max_units: at most so many units are chosen.
+        stop_threshold: the probability from which on the end is chosen.
     """
 
-    def __init__(self, embed_dim: int, most: Length = 60, end_at: Within = 0.5) -> None:
+    points = True
+
+    def __init__(self, embed_dim: int, max_units: Count = 60, stop_threshold: Within = 0.5) -> None:
         super().__init__()
-        self.most = most
-        self.end_at = end_at
+        self.max_units = max_units
+        self.stop_threshold = stop_threshold
         self.end = nn.Parameter(torch.empty(embed_dim).uniform_(-(embed_dim**-0.5), embed_dim**-0.5))
         self.start = nn.Parameter(torch.empty(embed_dim).uniform_(-(embed_dim**-0.5), embed_dim**-0.5))
         self.recurrence = nn.LSTMCell(embed_dim, embed_dim)
@@ -56,16 +61,11 @@ class PointerSelector(Selector):
         end = log_probs.size(1) - 1
         units = F.pad(log_probs[:, :-1], (0, 1), value=-torch.inf)
         best, place = units.max(dim=1)
-        return place.masked_fill((log_probs[:, -1].exp() >= self.end_at) | best.isinf(), end)
+        stops = (log_probs[:, -1].exp() >= self.stop_threshold) & chosen.any(dim=1)
+        return place.masked_fill(stops | best.isinf(), end)
 
     def steps(self, x: Tensor, known: Tensor, pick: Pick) -> Steps:
-        """Choose units until all documents are done.
-
-        Args:
-            x, known: as in `Selector.forward`.
-            pick: chooses the next one.
-        """
-        # Vectors in half precision, and recurrent steps in float32.
+        """Choose units until all documents are done; arguments as in `Selector.steps`."""
         with torch.autocast(x.device.type, enabled=False):
             return self._steps(x.to(self.end.dtype), known, pick)
 
@@ -80,20 +80,24 @@ class PointerSelector(Selector):
         read = self.start.expand(len(x), -1)
         running = known.new_ones(len(x))
         found: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
-        while bool(running.any()) and len(found) <= self.most:
+        while bool(running.any()) and len(found) <= self.max_units:
             state = self.recurrence(read, state)
             weights = self.glimpse(keys, state[0]).masked_fill(~seen, -torch.inf).softmax(dim=1)
             # (B, U + 1) x (B, U + 1, D) -> (B, D)
             glimpsed = torch.einsum("bu,bud->bd", weights, keys)
-            allowed = open_ if len(found) < self.most else torch.zeros_like(open_).index_fill(1, _at(end, x), True)
-            log_probs = self.point(pointed, glimpsed).masked_fill(~allowed, -torch.inf).log_softmax(dim=1)
+            only_end = torch.zeros_like(open_).index_fill(1, _index(end, x), True)
+            allowed = open_ if len(found) < self.max_units else only_end
+            # In half precision, many units would be equally probable.
+            scores = at_least_float32(self.point(pointed, glimpsed)).masked_fill(~allowed, -torch.inf)
+            log_probs = scores.log_softmax(dim=1)
             picked = pick(log_probs.detach(), chosen)
-            found.append((picked, log_probs, self.critic(glimpsed.detach()).squeeze(1), running))
+            value = at_least_float32(self.critic(glimpsed.detach()).squeeze(1))
+            found.append((picked, log_probs, value, running))
             here = torch.zeros_like(open_).scatter(1, picked[:, None], True)
             chosen = chosen | here
             running = running & (picked != end)
             # The end may be chosen again by documents that are done.
-            open_ = open_ & ~here.index_fill(1, _at(end, x), False)
+            open_ = open_ & ~here.index_fill(1, _index(end, x), False)
             read = x.gather(1, picked[:, None, None].expand(-1, 1, x.size(2))).squeeze(1)
         picks, log_probs, values, real = (torch.stack(each, dim=1) for each in zip(*found, strict=True))
         kept = real[..., None]
@@ -124,5 +128,5 @@ class _AdditiveAttention(nn.Module):
         return scores
 
 
-def _at(place: int, x: Tensor) -> Tensor:
+def _index(place: int, x: Tensor) -> Tensor:
     return torch.tensor([place], device=x.device)

@@ -17,9 +17,9 @@ from pyramidions.base.arguments import flag_of
 from pyramidions.base.errors import UserError
 from pyramidions.data.labels import CHOSEN, HEADING
 from pyramidions.nn.selector import Steps
-from pyramidions.nn.selector.pointer import drawn
+from pyramidions.nn.selector.pointer import draw
 from pyramidions.plugin.criterions.overlap_reward import OverlapReward
-from pyramidions.plugin.criterions.pointing import SentenceRewards, actor_critic, following, set_cross_entropy
+from pyramidions.plugin.criterions.pointing import SentenceRewards, actor_critic, follow_labels, set_cross_entropy
 from pyramidions.plugin.criterions.sentence_sampling import gumbel_keys, select_by
 from pyramidions.plugin.criterions.summed import SummedCriterion, total
 from pyramidions.text.normalization import split_sentences
@@ -123,7 +123,8 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
         self.reward_samples = reward_samples
         self.reward_rouge2 = reward_rouge2
         if task.points:
-            self.rewards = SentenceRewards(None if rewriter is None else _rewriting(rewriter))
+            self._rewriter = None if rewriter is None else _rewriter(rewriter)
+            self._rewards: SentenceRewards | None = None
         pieces = task.source_dictionary.symbols
         self.marker = task.preprocessing.need_tokenizer().marker_id
         special = {BOS, PAD, EOS, self.marker}  # <unk> stands for text
@@ -162,36 +163,46 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
     def _pointed(self, model: Any, sample: dict[str, Any], reduce: bool) -> tuple[Any, Any, dict[str, Any]]:
         """Return what `forward` returns, of a model that selects sentence by sentence."""
         allowed, labelled = sample["labels"] != HEADING, sample["labels"] == CHOSEN
-        documents = len(labelled)
-        logging_output = {"ntokens": sample["ntokens"], "nsentences": documents, "sample_size": documents}
-        read = partial(model, **sample["net_input"], allowed=allowed)
+        texts = self._texts(sample)
+        # A text may have been cut to a unit without a token.
+        for row, of_document in zip(allowed, texts, strict=True):
+            row[: len(of_document)] &= torch.tensor([bool(text) for text in of_document], device=row.device)
         share = self.reward_weight if self.training else 0
-        losses = torch.zeros(documents, device=labelled.device)
+        picks = [*([follow_labels(labelled)] if share < 1 else []), *([draw] if share > 0 else [])]
+        # One pass of the encoder for both losses.
+        found = model(**sample["net_input"], allowed=allowed, picks=picks)
+        # Documents without a sentence have no loss, and do not count.
+        documents = int(allowed.any(dim=1).sum())
+        logging_output = {"ntokens": sample["ntokens"], "nsentences": len(labelled), "sample_size": documents}
+        losses = torch.zeros(len(labelled), device=labelled.device)
         if share < 1:
-            steps = read(pick=following(labelled))
             # Labels teach the critic nothing, but every weight of a replica must be in the graph.
-            losses = set_cross_entropy(steps, labelled) + 0 * steps.values.sum(dim=1)
+            losses = set_cross_entropy(found[0], labelled) + 0 * found[0].values.sum(dim=1)
             if self.reward_weight > 0:
                 logging_output["cross_entropy"] = losses.sum().data
         if share > 0:
-            steps = read(pick=drawn)
-            rewards = self.rewards(self._selected(steps, sample), self._summaries(sample))
+            rewards = self._rewards_on(losses.device)(_selected(found[-1], texts), self._summaries(sample))
             logging_output["sampled_reward"] = torch.tensor(sum(each[-1] for each in rewards))
-            losses = (1 - share) * losses + share * actor_critic(steps, rewards)
+            losses = (1 - share) * losses + share * actor_critic(found[-1], rewards)
+        losses = losses.masked_fill(~allowed.any(dim=1), 0)
         loss = losses.sum() if reduce else losses
         logging_output["loss"] = loss.data
         return loss, documents, logging_output
 
-    def _selected(self, steps: Steps, sample: dict[str, Any]) -> list[list[str]]:
-        """Return the sentences of each document that were selected, in the order of choice."""
-        tokenizer, end = self.task.preprocessing.need_tokenizer(), steps.log_probs.size(2) - 1
-        found = []
-        rows = zip(sample["net_input"]["src_tokens"].tolist(), steps.chosen.tolist(), steps.real.tolist(), strict=True)
-        for ids, chosen, real in rows:
-            units = tokenizer.units_in(ids)
-            picked = [number for number, is_real in zip(chosen, real, strict=True) if is_real and number != end]
-            found.append([tokenizer.decode(units[number]) for number in picked])
-        return found
+    def _rewards_on(self, device: torch.device) -> SentenceRewards:
+        """Return what rewards sentences; what rewrites them computes where the model does."""
+        if self._rewards is None:
+            rewrite = None if self._rewriter is None else _rewriting(self._rewriter, device)
+            self._rewards = SentenceRewards(rewrite)
+        return self._rewards
+
+    def _texts(self, sample: dict[str, Any]) -> list[list[str]]:
+        """Return the texts of the units of each document of a batch."""
+        tokenizer = self.task.preprocessing.need_tokenizer()
+        return [
+            [tokenizer.decode(unit) for unit in tokenizer.units_in(ids)]
+            for ids in sample["net_input"]["src_tokens"].tolist()
+        ]
 
     def _summaries(self, sample: dict[str, Any]) -> list[list[str]]:
         """Return the sentences of the summaries of a batch."""
@@ -248,11 +259,32 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
             metrics.log_scalar("precision", 100 * sum_of("hits") / positive, positive, round=2)
 
 
-def _rewriting(path: str) -> Callable[[list[str]], list[str]]:
+def _selected(steps: Steps, texts: list[list[str]]) -> list[list[str]]:
+    """Return the sentences of each document that were selected, in the order of choice."""
+    end, rows = steps.log_probs.size(2) - 1, zip(texts, steps.chosen.tolist(), steps.real.tolist(), strict=True)
+    return [
+        [of_document[unit] for unit, is_real in zip(chosen, real, strict=True) if is_real and unit != end]
+        for of_document, chosen, real in rows
+    ]
+
+
+def _rewriter(path: str) -> Any:
+    from pyramidions.inference.saved_model import load_model
+
+    model = load_model(path)
+    if model.queries:
+        raise UserError(f"--rewriter must answer no queries, but {path} does.")
+    return model
+
+
+def _rewriting(model: Any, device: torch.device) -> Callable[[list[str]], list[str]]:
     from pyramidions.inference.summarizer import Summarizer
 
-    summarizer = Summarizer.from_pretrained(path)
-    return lambda texts: [summary.text for summary in summarizer.summarize(texts, beam=1)]
+    summarizer = Summarizer(model, str(device))
+    # As `--long rewrite` does: a sentence may become as long as it is.
+    most = min(model.config.decoding_max_length, model.max_target_positions - 1)
+    options = {"long": "truncate", "beam": 1, "max_len": most}
+    return lambda texts: [summary.text for summary in summarizer.summarize(texts, **options)]
 
 
 def reinforce(log_prob: Tensor, reward: Tensor, baseline: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from pyramidions.nn.selector import Pick, Steps
 DISCOUNT = 0.95
 
 
-def following(labelled: Tensor) -> Pick:
+def follow_labels(labelled: Tensor) -> Pick:
     """Return what picks the labelled units, the most probable next, and then the end.
 
     Args:
@@ -35,7 +35,7 @@ def set_cross_entropy(steps: Steps, labelled: Tensor) -> Tensor:
     At each step, any labelled unit that is left will do: labels have no order.
 
     Args:
-        steps: picked by `following`.
+        steps: picked by `follow_labels`.
         labelled: (B, U).
 
     Returns:
@@ -50,13 +50,13 @@ def set_cross_entropy(steps: Steps, labelled: Tensor) -> Tensor:
     return losses.masked_fill(~steps.real, 0).sum(dim=1) / steps.real.sum(dim=1)
 
 
-def returns(rewards: Sequence[Sequence[float]], discount: float = DISCOUNT) -> list[list[float]]:
+def returns(rewards: Sequence[Sequence[float]]) -> list[list[float]]:
     """Return for each step of each document its reward and the discounted ones after it."""
     found = []
     for of_document in rewards:
         total, back = 0.0, []
         for reward in reversed(of_document):
-            total = reward + discount * total
+            total = reward + DISCOUNT * total
             back.append(total)
         found.append(back[::-1])
     return found
@@ -65,8 +65,9 @@ def returns(rewards: Sequence[Sequence[float]], discount: float = DISCOUNT) -> l
 def actor_critic(steps: Steps, rewards: Sequence[Sequence[float]]) -> Tensor:
     """Return the loss of sampled selections, a step on average (Chen and Bansal 2018, section 3.2).
 
-    It is that of an advantage actor-critic. Returns of a batch are brought to mean 0 and variance 1, as the authors'
-    program does. The critic learns them by squared errors.
+    It is that of an advantage actor-critic. The sum over all documents, divided by their number, is the mean over all
+    steps of the batch. Returns are brought to mean 0 and variance 1, as the authors' program does. The critic learns
+    them by squared errors; theirs is a network of its own.
 
     Args:
         steps: picked at random.
@@ -83,14 +84,15 @@ def actor_critic(steps: Steps, rewards: Sequence[Sequence[float]]) -> Tensor:
     advantage = given - steps.values
     log_prob = steps.log_probs.gather(2, steps.chosen[..., None]).squeeze(2)
     losses = -advantage.detach() * log_prob + advantage.square()
-    return losses.masked_fill(~steps.real, 0).sum(dim=1) / steps.real.sum(dim=1)
+    return losses.masked_fill(~steps.real, 0).sum(dim=1) * (len(losses) / steps.real.sum())
 
 
 class SentenceRewards:
     """Rewards of selected sentences, one after the other (Chen and Bansal 2018, section 3.2).
 
     The t-th sentence gets the ROUGE-L of what it is rewritten to against the t-th sentence of the summary, and none
-    beyond the last; the end gets the ROUGE-1 of all against the whole summary (F1, of words without stemming).
+    beyond the last; the end gets the ROUGE-1 of all against the whole summary (F1, of words without stemming). Words
+    are runs of a-z and 0-9, so that other scripts get no rewards.
 
     Args:
         rewrite: rewrites sentences; each is kept as it is if None.
@@ -128,5 +130,5 @@ class SentenceRewards:
             return
         if len(self._rewritten) > self._MOST_KEPT:
             self._rewritten.clear()
-        new = sorted(text for text in texts if text not in self._rewritten)
+        new = sorted(text for text in texts if text.strip() and text not in self._rewritten)
         self._rewritten.update(zip(new, self._rewrite(new) if new else [], strict=True))

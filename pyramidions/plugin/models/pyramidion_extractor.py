@@ -1,5 +1,6 @@
 """The model that rates sentences, as fairseq sees it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,9 +66,9 @@ class PyramidionExtractor(FittingModel):
         src_lengths: Tensor | None = None,
         lengths: list[int] | None = None,
         allowed: Tensor | None = None,
-        pick: Pick | None = None,
+        picks: Sequence[Pick] = (),
         **unused: Any,
-    ) -> Tensor | Steps:
+    ) -> Tensor | list[Steps]:
         """Rate the units of ``src_tokens`` (B, L), or select them step by step; as in `SentenceRanker`.
 
         A batch padded on the left is padded on the right first. ``lengths`` are ``src_lengths`` as integers on the
@@ -75,8 +76,13 @@ class PyramidionExtractor(FittingModel):
         """
         tokens = src_tokens if lengths is not None else flush_right_padding(src_tokens, self.core.padding_idx)
         with in_evaluation_without_cudnn_attention(self):
-            found: Tensor | Steps = self.core(tokens, lengths, allowed, pick)
+            found: Tensor | list[Steps] = self.core(tokens, lengths, allowed, picks)
         return found
+
+    @property
+    def points(self) -> bool:
+        """Whether it selects units one by one."""
+        return self.core.output.points
 
     def max_positions(self) -> int:
         """Return the longest source, in tokens."""

@@ -11,9 +11,9 @@ from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.labels import HEADING
 from pyramidions.extract.selection import MMR_WEIGHT, Budget, SelectionRules, select
-from pyramidions.models.config import MAX_SOURCE_POSITIONS
+from pyramidions.models.config import MAX_SOURCE_POSITIONS, ExtractorConfig
 from pyramidions.models.notation import parse_part
-from pyramidions.nn.selector import SELECTOR, PointerSelector
+from pyramidions.nn.selector import SELECTOR
 from pyramidions.plugin.hooks import model_name
 from pyramidions.plugin.tasks import decoding
 from pyramidions.plugin.tasks.config import ExtractiveSummarizationConfig
@@ -31,13 +31,11 @@ class SentenceExtractor:
     Args:
         tokenizer: with a sentence marker.
         rules: of the selection, which is by the mean score of all models.
-        points: models select unit by unit.
     """
 
     eos = EOS
 
-    def __init__(self, tokenizer: Tokenizer, rules: SelectionRules, points: bool = False) -> None:
-        self.points = points
+    def __init__(self, tokenizer: Tokenizer, rules: SelectionRules) -> None:
         self.tokenizer = tokenizer
         self.rules = rules
         self.symbols_to_strip_from_output = {EOS}
@@ -61,15 +59,13 @@ class SentenceExtractor:
         for model in models:
             model.eval()
         net_input = sample["net_input"]
-        if len(models) > 1 and self.points:
+        if len(models) > 1 and any(getattr(model, "points", False) for model in models):
             raise UserError(
                 f"--path must name one model with the selector pointer, whose choices have no mean, but names "
                 f"{len(models)}."
             )
         allowed = sample["labels"] != HEADING if "labels" in sample else None
         scores = torch.stack([model(**net_input, allowed=allowed).float() for model in models]).mean(0)
-        if allowed is not None:
-            scores = scores.masked_fill(~allowed, -torch.inf)
         rows = zip(net_input["src_tokens"].tolist(), net_input["src_lengths"].tolist(), scores.tolist(), strict=True)
         return [[self._hypothesis(ids[:length], found)] for ids, length, found in rows]
 
@@ -148,7 +144,9 @@ class ExtractiveSummarizationTask(DocumentTask):
             raise no_labels(self.preprocessing.folder)
         if model_name(cfg) == "pyramidion":
             raise UserError(f"--task {_NAME} needs a model that rates sentences, such as --arch extractor.")
-        self.points = SELECTOR[parse_part("selector", cfg.selector).kind] is PointerSelector
+        # A checkpoint of an older release does not say.
+        selector = getattr(cfg, "selector", None) or ExtractorConfig.selector
+        self.points = SELECTOR[parse_part("selector", selector).kind].points
         return super().build_model(cfg, from_checkpoint)
 
     def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> Any:
@@ -177,7 +175,7 @@ class ExtractiveSummarizationTask(DocumentTask):
     def _extractor(self) -> SentenceExtractor:
         setting = self.preprocessing.setting
         rules = SelectionRules(Budget(words=self.extract_words), setting("redundancy"), setting("mmr_weight"))
-        return SentenceExtractor(self.preprocessing.need_tokenizer(), rules, self.points)
+        return SentenceExtractor(self.preprocessing.need_tokenizer(), rules)
 
 
 def _summary_words(folder: DataFolder) -> Optional[int]:

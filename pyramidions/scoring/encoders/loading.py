@@ -31,14 +31,14 @@ _TOKENIZER = (
 _NO_LENGTH = 10**9
 # What families of models call the number of layers; aliases of each other in some.
 _LAYERS = ("encoder_layers", "num_encoder_layers", "num_hidden_layers")
-_TOKENS = 8192  # of a batch, padding included
+TOKENS = 8192  #: of a batch, padding included
 
 
 class Head(NamedTuple):
     """A use of a pretrained encoder.
 
     Attributes:
-        option: that names the model.
+        option: the argument that names the model.
         meaning: what such a model is, with its article.
         loader: the class of transformers that loads it.
         suffixes: one of which ends the names of its architectures; none where the vectors of any encoder will do.
@@ -128,16 +128,17 @@ class Loaded(NamedTuple):
         return inputs
 
 
-def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
+def batches_by_length(lengths: Sequence[int], tokens: int = TOKENS) -> Iterator[list[int]]:
     """Yield the indices of texts in batches of similar length, the longest first, so that little is padding.
 
     Args:
         lengths: tokens of each text.
+        tokens: most of a batch, padding included; a longer text is one of its own.
     """
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
         # The first of a batch is its longest.
-        if batch and (len(batch) + 1) * lengths[batch[0]] > _TOKENS:
+        if batch and (len(batch) + 1) * lengths[batch[0]] > tokens:
             yield batch
             batch = []
         batch.append(index)
@@ -266,11 +267,14 @@ def _check_kind(config: Any, place: str, head: Head, library: Any) -> None:
         if not any(name.endswith(head.suffixes) for name in architectures):
             says = f"is a {architectures[0]}" if architectures else f"names no architecture ({config.model_type})"
             raise UserError(f"{start} (...{' or ...'.join(head.suffixes)}), but {place} {says}.")
-        return
     auto = library.models.auto.modeling_auto
     # What predicts masked words reads in both directions; so does the encoder of an encoder-decoder.
     is_decoder = getattr(config, "is_decoder", False)
     reads_both_ways = config.model_type in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES and not is_decoder
+    if head is LANGUAGE and (reads_both_ways or config.model_type == "xlnet"):
+        raise UserError(f"{start}, but {place} is a {config.model_type}, whose tokens see those to the right.")
+    if head.suffixes:
+        return
     has_encoder = config.is_encoder_decoder and config.model_type in auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
     if not (reads_both_ways or has_encoder or config.model_type == "xlnet"):
         is_causal = config.model_type in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES

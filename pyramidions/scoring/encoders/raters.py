@@ -10,9 +10,10 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from pyramidions.base.errors import UserError
-from pyramidions.scoring.encoders.loading import LANGUAGE, LIKELIHOOD, RATING, Loaded, batches_by_length, load
+from pyramidions.scoring.encoders.loading import LANGUAGE, LIKELIHOOD, RATING, TOKENS, Loaded, batches_by_length, load
 from pyramidions.scoring.metric import Rated
 
+_LOGITS = 2**26  # of a batch of a language model
 _IGNORED = -100  # a label that has no loss
 
 
@@ -22,6 +23,9 @@ class Rater(ABC):
     Args:
         loaded: the model.
     """
+
+    #: most tokens of a batch, padding included
+    _tokens = TOKENS
 
     def __init__(self, loaded: Loaded) -> None:
         self._loaded = loaded
@@ -38,7 +42,7 @@ class Rater(ABC):
         if not pairs:
             return Rated(values, 0)
         encoded = self._encoded([given for given, _ in pairs], [text for _, text in pairs])
-        for batch in batches_by_length([sum(len(part.ids) for part in parts) for parts in encoded]):
+        for batch in batches_by_length([sum(len(part.ids) for part in parts) for parts in encoded], self._tokens):
             values[batch] = self._values([encoded[index] for index in batch]).cpu().double().numpy()
         return Rated(values, sum(any(part.overflowing for part in parts) for parts in encoded))
 
@@ -105,11 +109,21 @@ class LikelihoodRater(Rater):
 class ContinuationRater(Rater):
     """Gives the mean log-likelihood of a text's tokens, in nats, where it follows another text.
 
-    Of a long pair, the beginning is left out.
+    Of a long pair, the beginning is left out. A model without a token that begins texts reads the one that ends them.
 
     Args:
         loaded: a model that reads from left to right.
     """
+
+    def __init__(self, loaded: Loaded) -> None:
+        super().__init__(loaded)
+        # The logits take most of the memory.
+        self._tokens = max(1, _LOGITS // loaded.model.config.vocab_size)
+
+    @property
+    def name(self) -> str:
+        """Tells the model apart, whatever the library's version."""
+        return self._loaded.name
 
     @classmethod
     def of(cls, place: str | None, device: str) -> "ContinuationRater":
@@ -132,15 +146,18 @@ class ContinuationRater(Rater):
         labels = torch.full_like(inputs["input_ids"], _IGNORED)
         for row, pair in zip(labels, pairs, strict=True):
             row[pair.begin : len(pair.ids)] = torch.tensor(pair.ids[pair.begin :])
-        losses = cross_entropy(logits[:, :-1].transpose(1, 2), labels[:, 1:], ignore_index=_IGNORED, reduction="none")
-        return -losses.sum(dim=1) / (labels[:, 1:] != _IGNORED).sum(dim=1).clamp(min=1)
+        counted = labels[:, 1:] != _IGNORED
+        # (pairs, tokens - 1, vocabulary) -> (counted tokens,)
+        losses = cross_entropy(logits[:, :-1][counted].float(), labels[:, 1:][counted], reduction="none")
+        summed = torch.zeros_like(counted, dtype=losses.dtype).masked_scatter(counted, losses).sum(dim=1)
+        return -summed / counted.sum(dim=1).clamp(min=1)
 
 
 class _Continued(NamedTuple):
     """A pair of texts as ids, in the form of an encoding.
 
     Attributes:
-        ids: with the token that begins texts, where the model has one.
+        ids: behind the token that begins texts.
         begin: where the second text begins, at least 1: nothing predicts the first token.
         overflowing: whether the beginning was left out.
     """
@@ -164,7 +181,8 @@ class _Continued(NamedTuple):
         """Return a pair whose second text begins at a character."""
         # A token that holds the space before a word belongs to the word.
         second = sum(end > border for _, end in encoding.offsets)
-        first = [] if loaded.tokenizer.bos_token_id is None else [loaded.tokenizer.bos_token_id]
+        begin = loaded.tokenizer.bos_token_id
+        first = [loaded.tokenizer.eos_token_id if begin is None else begin]
         room = len(encoding.ids) if loaded.length is None else loaded.length - len(first)
         ids = [*first, *encoding.ids[max(len(encoding.ids) - room, 0) :]]
         return cls(ids, max(len(ids) - second, 1), len(encoding.ids) > room)

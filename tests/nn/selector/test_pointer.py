@@ -4,14 +4,14 @@ import torch
 from torch import Tensor
 
 from pyramidions.nn.selector import PointerSelector
-from pyramidions.nn.selector.pointer import drawn
+from pyramidions.nn.selector.pointer import draw
 
 D = 6
 
 
-def selector(most: int = 60, seed: int = 0) -> PointerSelector:
+def selector(max_units: int = 60, seed: int = 0) -> PointerSelector:
     torch.manual_seed(seed)
-    made = PointerSelector(D, most).double()
+    made = PointerSelector(D, max_units).double()
     for weight in made.parameters():
         weight.data.normal_()
     return made
@@ -46,7 +46,7 @@ def naive(made: PointerSelector, x: Tensor) -> tuple[list[int], list[list[float]
         scores = torch.stack(attended(made.point, h, e))
         scores[chosen] = -torch.inf
         probabilities.append(scores.softmax(0).tolist())
-        ends = probabilities[-1][-1] >= made.end_at or len(chosen) == len(x)
+        ends = (probabilities[-1][-1] >= made.stop_threshold and chosen) or len(chosen) == len(x)
         chosen.append(len(x) if ends else int(scores[:-1].argmax()))
         read = h[chosen[-1]]
     return chosen, probabilities
@@ -89,7 +89,7 @@ def test_other_documents_and_what_is_unknown_change_nothing() -> None:
 
 
 @torch.no_grad()
-def test_what_must_not_be_selected_is_not_and_most_ends() -> None:
+def test_what_must_not_be_selected_is_not_and_the_most_units_end_it() -> None:
     x = units(9)
     known = torch.ones(1, 9, dtype=torch.bool).index_fill(1, torch.tensor([2, 4]), False)
     for seed in range(8):
@@ -103,7 +103,7 @@ def test_what_must_not_be_selected_is_not_and_most_ends() -> None:
 def test_selections_are_drawn_with_their_probabilities() -> None:
     made, x = selector(), units(2).expand(20_000, -1, -1)
     torch.manual_seed(0)
-    steps = made.steps(x, torch.ones(20_000, 2, dtype=torch.bool), drawn)
+    steps = made.steps(x, torch.ones(20_000, 2, dtype=torch.bool), draw)
     firsts = torch.stack([(steps.chosen[:, 0] == unit).double().mean() for unit in range(3)])
     torch.testing.assert_close(firsts, steps.log_probs[0, 0].exp(), atol=0.015, rtol=0)
 

@@ -3,17 +3,19 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
 from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.selector import PointerSelector, Steps
-from pyramidions.nn.selector.pointer import drawn
+from pyramidions.nn.selector.pointer import draw
+from pyramidions.plugin.criterions import pointing
 from pyramidions.plugin.criterions.pointing import (
     SentenceRewards,
     actor_critic,
-    following,
+    follow_labels,
     returns,
     set_cross_entropy,
 )
@@ -39,7 +41,7 @@ def steps_of(chosen: list[int], log_probs: list[list[float]], values: list[float
 
 
 def test_the_most_probable_labelled_sentence_is_followed_and_then_the_end() -> None:
-    pick = following(torch.tensor([[True, False, True]]))
+    pick = follow_labels(torch.tensor([[True, False, True]]))
     log_probs, chosen = torch.tensor([[-3.0, -0.1, -2.0, -0.2]]), torch.zeros(1, 4, dtype=torch.bool)
     for wanted in (2, 0, 3):
         picked = pick(log_probs, chosen)
@@ -56,24 +58,36 @@ def test_the_loss_of_labels_is_that_of_any_labelled_sentence_that_is_left() -> N
 
 def test_a_document_without_labels_learns_to_end_at_once() -> None:
     labelled = torch.zeros(1, 3, dtype=torch.bool)
-    steps = selector().steps(units(), KNOWN, following(labelled))
+    steps = selector().steps(units(), KNOWN, follow_labels(labelled))
     assert steps.chosen.tolist() == [[3]]
     torch.testing.assert_close(set_cross_entropy(steps, labelled), -steps.log_probs[:, 0, 3])
 
 
 def test_returns_are_discounted_sums_of_rewards_to_come() -> None:
-    assert returns([[1.0, 0.5, 2.0], [3.0]], 0.5) == [[1.0 + 0.25 + 0.5, 1.5, 2.0], [3.0]]
+    assert returns([[1.0, 0.5, 2.0], [3.0]]) == [pytest.approx([1 + 0.475 + 1.805, 2.4, 2]), [3]]
 
 
 def test_the_loss_of_rewards_by_hand() -> None:
-    # Returns 1 + 0.95 * 3 and 3: standardised, 1 and -1.
-    steps = steps_of([1, 3], [[-9.0, -2.0, -9.0, -9.0], [-9.0, -9.0, -9.0, -0.5]], [0.25, 0.5])
-    loss = actor_critic(steps, [[1.0, 3.0]])
-    by_hand = -(1 - 0.25) * -2.0 + (1 - 0.25) ** 2 - (-1 - 0.5) * -0.5 + (-1 - 0.5) ** 2
-    assert loss.item() == pytest.approx(by_hand / 2, abs=1e-4)
+    # Of two documents: returns 1 + 0.95 * 3, 3 and 0, of mean 6.85 / 3.
+    chosen = torch.tensor([[1, 3], [3, 0]])
+    log_probs = torch.tensor(
+        [[[-9.0, -2.0, -9.0, -9.0], [-9.0, -9.0, -9.0, -0.5]], [[-9.0, -9.0, -9.0, -1.0], [0] * 4]]
+    )
+    steps = Steps(
+        chosen, log_probs, torch.tensor([[0.25, 0.5], [-0.5, 0]]), torch.tensor([[True, True], [True, False]])
+    )
+    deviation = np.std([3.85, 3.0, 0.0])
+    first, second, third = ((each - 6.85 / 3) / deviation for each in (3.85, 3.0, 0.0))
+    by_hand = [
+        2 * (first - 0.25) + (first - 0.25) ** 2 + 0.5 * (second - 0.5) + (second - 0.5) ** 2,
+        (third + 0.5) + (third + 0.5) ** 2,
+    ]
+    # Their sum, divided by the documents, is the mean of the three steps.
+    losses = actor_critic(steps, [[1.0, 3.0], [0.0]])
+    assert losses.tolist() == pytest.approx([2 / 3 * each for each in by_hand], abs=1e-4)
 
 
-def test_the_gradient_of_samples_is_that_of_the_expected_reward() -> None:
+def test_the_gradient_of_samples_is_that_of_the_expected_reward(monkeypatch: pytest.MonkeyPatch) -> None:
     made, x = selector(), units()
     worth = {chosen: 1.0 + sum(2.0**unit for unit in chosen) / (1 + len(chosen)) for chosen in _selections()}
     # By enumeration of all selections in all orders.
@@ -83,17 +97,20 @@ def test_the_gradient_of_samples_is_that_of_the_expected_reward() -> None:
         steps = made.steps(x, KNOWN, lambda log_probs, _, queue=queue: torch.tensor([next(queue)]))
         expected = expected + worth[chosen] * steps.log_probs.gather(2, steps.chosen[..., None]).sum().exp()
     (exact,) = torch.autograd.grad(expected, made.end, retain_graph=True)
-    # By samples, with the critic's values as they are and the whole reward at the end.
+    # By samples.
     torch.manual_seed(0)
     number = 60_000
-    steps = made.steps(x.expand(number, -1, -1), KNOWN.expand(number, -1), drawn)
+    steps = made.steps(x.expand(number, -1, -1), KNOWN.expand(number, -1), draw)
     rows = zip(steps.chosen.tolist(), steps.real.tolist(), strict=True)
     picked = [tuple(unit for unit, real in zip(*row, strict=True) if real and unit != 3) for row in rows]
-    rewards = torch.tensor([worth[each] for each in picked], dtype=torch.float64)
-    log_prob = steps.log_probs.gather(2, steps.chosen[..., None]).squeeze(2)
-    losses = -((rewards[:, None] - steps.values).detach() * log_prob).masked_fill(~steps.real, 0).sum(dim=1)
-    (sampled,) = torch.autograd.grad(losses.mean(), made.end)
-    torch.testing.assert_close(-sampled, exact, atol=0.02, rtol=0.1)
+    # The whole reward at the end, and none before it; without a discount, each step returns it.
+    monkeypatch.setattr(pointing, "DISCOUNT", 1.0)
+    rewards = [[*([0.0] * len(each)), worth[each]] for each in picked]
+    (sampled,) = torch.autograd.grad(actor_critic(steps, rewards).mean(), made.end)
+    # Up to the scale, by which returns are standardised, and the number of steps.
+    given = torch.tensor([value for each in rewards for value in returns([each])[0]], dtype=torch.float64)
+    scale = number / (len(given) * given.std(correction=0))
+    torch.testing.assert_close(-sampled / scale, exact, atol=0.02, rtol=0.1)
 
 
 def _selections() -> list[tuple[int, ...]]:

@@ -12,8 +12,7 @@ from omegaconf import OmegaConf
 from torch import Tensor
 
 from pyramidions.models import EXTRACTOR_PRESETS, PRESETS
-from pyramidions.nn.selector import PointerSelector
-from pyramidions.nn.selector.pointer import drawn
+from pyramidions.nn.selector.pointer import draw
 from pyramidions.plugin.models.pyramidion import PyramidionModel, PyramidionModelConfig
 from pyramidions.plugin.models.pyramidion_extractor import PyramidionExtractor, PyramidionExtractorConfig
 from pyramidions.text.tokenizer import SENTENCE_MARKER
@@ -47,8 +46,8 @@ def test_every_preset_rates_and_every_parameter_is_in_its_graph(name: str) -> No
     ours = model(name)
     for source in (batch(), torch.tensor([[2]])):
         ours.zero_grad()
-        if isinstance(ours.core.output, PointerSelector):
-            steps = ours(source, pick=drawn)
+        if ours.points:
+            (steps,) = ours(source, picks=[draw])
             (steps.log_probs.where(steps.log_probs.isfinite(), 0).sum() + steps.values.sum()).backward()
         else:
             scores = ours(source)

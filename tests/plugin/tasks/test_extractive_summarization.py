@@ -37,10 +37,11 @@ class ByPosition(nn.Module):
         super().__init__()
         self.sign = sign
 
-    def forward(self, src_tokens: Tensor, **unused: Any) -> Tensor:
+    def forward(self, src_tokens: Tensor, allowed: Tensor | None = None, **unused: Any) -> Tensor:
         units = 1 + src_tokens[:, 1:].eq(MARKER[0]).sum(1, keepdim=True)
         numbers = torch.arange(int(units.max())).expand(len(src_tokens), -1)
-        return (self.sign * numbers.float()).masked_fill(numbers >= units, -torch.inf)
+        left_out = numbers >= units if allowed is None else (numbers >= units) | ~allowed
+        return (self.sign * numbers.float()).masked_fill(left_out, -torch.inf)
 
 
 MARKER: list[int] = []
