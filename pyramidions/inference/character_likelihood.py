@@ -1,6 +1,5 @@
 """How probable a language model of characters finds a text after another one."""
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from pyramidions.inference.saved_model import SavedLanguageModel, load_language_model
+from pyramidions.inference.saved_model import SavedLanguageModel, load_language_model, weights_hash
 from pyramidions.text.tokenizer import EOS, PAD
 
 _CHARACTERS = 2**15  # of a batch, padding included
@@ -36,10 +35,8 @@ class CharacterLikelihood:
     @property
     def name(self) -> str:
         """Tells the model apart, by a hash of its weights."""
-        digest = hashlib.sha256(f"{self._model.config} {self._model.settings()}".encode())
-        for name, weight in sorted(self._model.network.state_dict().items()):
-            digest.update(name.encode() + weight.cpu().numpy().tobytes())
-        return f"characters sha256:{digest.hexdigest()[:10]}"
+        found = weights_hash(self._model.network, f"{self._model.config} {self._model.settings()}".encode())
+        return f"characters sha256:{found[:10]}"
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         """Return the likelihood of the second text of each pair, after the first: (pairs,)."""

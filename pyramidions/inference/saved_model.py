@@ -148,6 +148,14 @@ class SavedLanguageModel:
         return {LANGUAGE_MODEL.vocabulary: self.alphabet.name, WINDOW: self.window}
 
 
+def weights_hash(network: nn.Module, about: bytes) -> str:
+    """Return a SHA-256 of what tells a network apart beside its weights, and of these, whatever file they are in."""
+    digest = sha256(about)
+    for name, weight in sorted(network.state_dict().items()):
+        digest.update(name.encode() + weight.cpu().numpy().tobytes())
+    return digest.hexdigest()
+
+
 @checked
 def load_model(path: str | Path) -> SavedModel:
     """Read a model that writes summaries: a checkpoint, a folder of them, an export, or a model of transformers.

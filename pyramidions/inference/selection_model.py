@@ -1,6 +1,5 @@
 """What selects the sentences of long documents: in `summarize`, and a trained extractor in the workers of `prepare`."""
 
-import hashlib
 import multiprocessing
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +13,7 @@ from pyramidions.extract.methods import find_method
 from pyramidions.files.parallel import ordered_map
 from pyramidions.inference.learned_ranker import LearnedRanker
 from pyramidions.inference.precision import FLOAT32
-from pyramidions.inference.saved_model import load_extractor
+from pyramidions.inference.saved_model import load_extractor, weights_hash
 
 
 class Selection(NamedTuple):
@@ -71,8 +70,5 @@ def fingerprint(path: Path) -> str:
 
 def _fingerprint(path: Path) -> str:
     model = load_extractor(path)
-    digest = hashlib.sha256(model.tokenizer.model_bytes)
-    digest.update(f"{model.config} {model.max_source_positions}".encode())
-    for name, weight in sorted(model.ranker.state_dict().items()):
-        digest.update(name.encode() + weight.numpy().tobytes())
-    return digest.hexdigest()
+    about = f"{model.config} {model.max_source_positions}".encode()
+    return weights_hash(model.ranker, model.tokenizer.model_bytes + about)
