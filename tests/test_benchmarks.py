@@ -605,6 +605,16 @@ def test_documents_are_read_judged_and_counted(tmp_path: Path, monkeypatch: pyte
     assert f"| all | 1 |{' 33.3% (1 of 3) |' * 4} 0 | 50.0% (1 of 2) | 1 |" in table and table == printed()
 
 
+def test_headings_of_latex_are_counted_in_what_is_included(tmp_path: Path) -> None:
+    body = r"\begin{document}\section{A} \input{b} % \section{No}" "\n" r"\begin{comment}\section{No}\end{comment}"
+    (tmp_path / "a.tex").write_text(rf"{body}\title{{T}}\end{{document}}")
+    (tmp_path / "b.tex").write_text(r"\subsection*{B} Two words.")
+    done = run("python", BENCHMARKS / "latex_headings.py", tmp_path, "--out", tmp_path / "found")
+    assert done.returncode == 0 and "2 of 2 headings of 1 documents" in done.stdout, done.stdout
+    found = json.loads((tmp_path / "found.json").read_text())["documents"]
+    assert found == {"a.tex": {"commands": 2, "headings": 2, "words": 2, "title": True}}
+
+
 @pytest.mark.slow
 def test_scoring_equals_the_plain_loop_and_is_measured_in_time_and_memory(tmp_path: Path) -> None:
     out = tmp_path / "scoring.json"
