@@ -7,15 +7,13 @@ from typing import Any
 
 from pyramidions.data.ids import id_hash
 from pyramidions.documents.file_formats import LIMITS, file_ending
-from pyramidions.documents.latex import may_be_document, read_latex
-from pyramidions.documents.paper_xml import Paper, may_be_paper, read_paper
+from pyramidions.documents.paper_xml import Paper
+from pyramidions.documents.papers import ENDINGS, may_be_paper, paper_of
 from pyramidions.documents.record_fields import PLAIN, SECTION_FIELDS
 from pyramidions.documents.records import Record, Records, known_ending
 from pyramidions.files.bounded import printable, require_at_most
 from pyramidions.text.normalization import split_sentences
 
-#: How the names of files of papers end.
-ENDINGS = (".xml", ".nxml", ".tex", ".tar.gz")
 #: Of 20 papers, chosen by a hash of their names, one is for validation, and one for testing.
 _SPLITS = {0: "valid", 1: "test"}
 _PARTS = 20
@@ -24,9 +22,7 @@ _PARTS = 20
 def paper_files(folder: Path) -> list[Path]:
     """Return the files of a folder that may be papers, in order; hidden ones are left out."""
     found = (
-        path
-        for path in folder.rglob("*")
-        if known_ending(path, ENDINGS) and path.is_file() and may_be_paper(path) and may_be_document(path)
+        path for path in folder.rglob("*") if known_ending(path, ENDINGS) and path.is_file() and may_be_paper(path)
     )
     return sorted(path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts))
 
@@ -35,7 +31,7 @@ def open_papers(folder: Path, split: str) -> Records:
     """Look at the papers of a split.
 
     Args:
-        folder: with papers as `read_paper` and `read_latex` take them.
+        folder: with papers as `paper_of` takes them.
         split: train, valid or test.
     """
     chosen = [path for path in paper_files(folder) if _split_of(_name(folder, path)) == split]
@@ -57,8 +53,7 @@ def _records(folder: Path, paths: Sequence[Path]) -> Iterator[Record]:
         size = path.stat().st_size
         require_at_most(LIMITS[file_ending(path)], size, printable(path))
         read += size
-        reader = read_latex if file_ending(path) in (".tex", ".tar.gz") else read_paper
-        yield Record(_record(_name(folder, path), reader(path)), number, printable(path), read)
+        yield Record(_record(_name(folder, path), paper_of(path)), number, printable(path), read)
 
 
 def _record(name: str, paper: Paper) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from zipfile import ZipFile
 
 from pyramidions.base.errors import UserError
 from pyramidions.documents.epub import epub_text
-from pyramidions.documents.latex import read_latex
 from pyramidions.documents.markdown_page import markdown_pages
 from pyramidions.documents.page_text import decoded_page, page_text
-from pyramidions.documents.paper_xml import read_paper
+from pyramidions.documents.papers import ENDINGS as PAPERS
+from pyramidions.documents.papers import paper_of
 from pyramidions.documents.pdf import pdf_text
 from pyramidions.documents.records import known_ending
 from pyramidions.documents.subtitles import subtitle_lines
@@ -34,6 +34,7 @@ LIMITS = {
     ".epub": 256,
     ".xml": 64,
     ".nxml": 64,
+    ".json": 64,
     ".tex": 4,
     ".tar.gz": 256,
     ".vtt": 64,
@@ -158,11 +159,7 @@ def _docx(path: Path) -> HeadedText:
 
 
 def _paper(path: Path) -> HeadedText:
-    return read_paper(path).text
-
-
-def _latex(path: Path) -> HeadedText:
-    return read_latex(path).text
+    return paper_of(path).text
 
 
 _READERS: dict[str, Callable[[Path], HeadedText]] = {
@@ -172,8 +169,5 @@ _READERS: dict[str, Callable[[Path], HeadedText]] = {
     ".pdf": pdf_text,
     ".docx": _docx,
     ".epub": epub_text,
-    ".xml": _paper,
-    ".nxml": _paper,
-    ".tex": _latex,
-    ".tar.gz": _latex,
+    **dict.fromkeys(PAPERS, _paper),
 }

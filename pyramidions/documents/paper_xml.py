@@ -2,6 +2,7 @@
 
 import html
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -124,8 +125,8 @@ class Paper(NamedTuple):
         return HeadedText.of(parts)
 
 
-def may_be_paper(path: Path) -> bool:
-    """Return whether a file begins as a paper may; others in XML are many."""
+def may_be_xml_paper(path: Path) -> bool:
+    """Return whether a .xml file begins as a paper may; True for any other file."""
     if path.suffix.lower() != ".xml":
         return True
     try:
@@ -160,6 +161,25 @@ def read_paper(path: Path) -> Paper:
     abstract = next((each for each in abstracts if each.get("abstract-type") not in _OTHERS), None)
     title, summary, body = (_lines(each, form) for each in (paper.find(form.title), abstract, paper.find(form.body)))
     return Paper(_joined(title), _joined(summary), body)
+
+
+def without_numbers(text: str, places: Iterable[tuple[int, int]]) -> str:
+    """Return a text on one line, without the citations in some places that are numbers, and what surrounds them.
+
+    Args:
+        text: any text.
+        places: begins and ends of citations; those that lie outside or overlap are passed over.
+    """
+    parts, done = list[str](), 0
+    for begin, end in sorted(places):
+        if (
+            done <= begin < end <= len(text)
+            and _NUMBERS.fullmatch(text, begin, end)
+            and not _YEAR.search(text, begin, end)
+        ):
+            parts += [text[done:begin], _CITED]
+            done = end
+    return _CITATIONS.sub("", " ".join("".join([*parts, text[done:]]).split()))
 
 
 def _joined(lines: list[tuple[int, str]]) -> str:

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from pyramidions.base.errors import UserError
 from pyramidions.documents.file_formats import LIMITS, file_ending, file_text, holds_records, text_lines
-from pyramidions.documents.latex import may_be_document
-from pyramidions.documents.paper_xml import may_be_paper
+from pyramidions.documents.papers import may_be_paper
 from pyramidions.documents.record_fields import PLAIN, RELEASE, id_of, sectioned_text, text_of
 from pyramidions.documents.records import OPENERS, JsonLine, LinesFile, Record, json_lines
 from pyramidions.files.bounded import at_most, printable, regular_size, require_at_most
@@ -115,7 +114,7 @@ def _inside(folder: Path, unreadable: list[Path]) -> list[Path]:
 
 
 def _is_readable(path: Path) -> bool:
-    return file_ending(path) in ENDINGS and path.is_file() and may_be_paper(path) and may_be_document(path)
+    return file_ending(path) in ENDINGS and path.is_file() and may_be_paper(path)
 
 
 class Fields(NamedTuple):
