@@ -53,8 +53,8 @@ def python_examples(page: str) -> list[str]:
 
 
 def command(page: str, *start: str) -> list[str]:
-    """Return the one command of a page that starts so."""
-    (found,) = (words for words in commands(page) if words[: len(start)] == list(start))
+    """Return the first command of a page that starts so."""
+    found = next(words for words in commands(page) if words[: len(start)] == list(start))
     return found
 
 

@@ -68,12 +68,12 @@ _LAST = {
     "resizebox": "{{{",
     "raisebox": "{{",
 }
-_SPACE_BEFORE = re.compile(r" +(?=[.,;:!?)\]])")
+_SPACE_BEFORE = re.compile(r" (?=[.,;:!?)\]])")
 # Stands around the name of what is referred to until all is read.
 _MARK = "\ue001"
 _REFERENCE = re.compile(f"{_MARK}([^{_MARK}]*){_MARK}")
 # What is left of brackets around citations.
-_LEFT, _EMPTY = re.compile(r"[;, ]+(?=[)\]])"), re.compile(r" ?(?:\([;, ]*\)|\[[;, ]*\])")
+_LEFT, _EMPTY = re.compile(r"[;, ]{1,9}(?=[)\]])"), re.compile(r" ?(?:\([;, ]*\)|\[[;, ]*\])")
 
 #: Returns an included file by the name in the source; None if there is none.
 _Find = Callable[[str], str | None]

@@ -133,7 +133,7 @@ def test_sampled_summaries_are_those_of_the_summarizer(checkpoint: Path) -> None
         ({"sampling": SamplingOptions(), "beam": 3}, "`beam` is an option of beam search, but is 3 with sampling."),
         ({"batch_size": 0}, "`batch_size` must be at least 1, but is 0."),
         ({"long": "short"}, "`long` must be one of .* but is 'short'."),
-        ({"long": "merge", "select": "lead"}, "`select` is an argument of `long` 'extract', but `long` is 'merge'."),
+        ({"long": "merge", "select": "lead"}, "`select` needs `long` 'extract' or 'rewrite', but `long` is 'merge'."),
         ({"long": "extract", "select": "best"}, "`select` must be one of .* but is 'best'."),
         ({"long": "merge", "section_types": "a.csv"}, "`section_types` is an argument of .* but `long` is 'merge'."),
         ({"device": "gpu"}, "`device` must be one that torch finds here .* but is 'gpu'."),

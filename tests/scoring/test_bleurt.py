@@ -77,7 +77,7 @@ def test_other_documents_and_padding_change_nothing(tmp_path: Path, monkeypatch:
     made = metric(saved(tmp_path))
     alone = np.concatenate([made.score([example]) for example in EXAMPLES])
     np.testing.assert_allclose(made.score(EXAMPLES), alone, atol=1e-5)
-    monkeypatch.setattr("pyramidions.scoring.encoders.loading._TOKENS", 70)
+    monkeypatch.setattr("pyramidions.scoring.encoders.loading.TOKENS", 70)
     np.testing.assert_allclose(made.score(EXAMPLES), alone, atol=1e-5)
 
 

@@ -128,17 +128,18 @@ class Loaded(NamedTuple):
         return inputs
 
 
-def batches_by_length(lengths: Sequence[int], tokens: int = TOKENS) -> Iterator[list[int]]:
+def batches_by_length(lengths: Sequence[int], tokens: int | None = None) -> Iterator[list[int]]:
     """Yield the indices of texts in batches of similar length, the longest first, so that little is padding.
 
     Args:
         lengths: tokens of each text.
-        tokens: most of a batch, padding included; a longer text is one of its own.
+        tokens: most of a batch, padding included, `TOKENS` if None; a longer text is one of its own.
     """
+    most = TOKENS if tokens is None else tokens
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
         # The first of a batch is its longest.
-        if batch and (len(batch) + 1) * lengths[batch[0]] > tokens:
+        if batch and (len(batch) + 1) * lengths[batch[0]] > most:
             yield batch
             batch = []
         batch.append(index)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from pyramidions.base.errors import UserError
-from pyramidions.scoring.encoders.loading import LANGUAGE, LIKELIHOOD, RATING, TOKENS, Loaded, batches_by_length, load
+from pyramidions.scoring.encoders.loading import LANGUAGE, LIKELIHOOD, RATING, Loaded, batches_by_length, load
 from pyramidions.scoring.metric import Rated
 
 _LOGITS = 2**26  # of a batch of a language model
@@ -24,8 +24,8 @@ class Rater(ABC):
         loaded: the model.
     """
 
-    #: most tokens of a batch, padding included
-    _tokens = TOKENS
+    #: most tokens of a batch, padding included; None for the usual number
+    _tokens: int | None = None
 
     def __init__(self, loaded: Loaded) -> None:
         self._loaded = loaded
