@@ -54,8 +54,7 @@ def python_examples(page: str) -> list[str]:
 
 def command(page: str, *start: str) -> list[str]:
     """Return the first command of a page that starts so."""
-    found = next(words for words in commands(page) if words[: len(start)] == list(start))
-    return found
+    return next(words for words in commands(page) if words[: len(start)] == list(start))
 
 
 def papers(split: str, count: int) -> list[dict[str, str]]:
