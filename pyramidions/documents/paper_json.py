@@ -5,11 +5,11 @@ from typing import Any
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
-from pyramidions.documents.paper_xml import Paper, without_numbers
+from pyramidions.documents.paper_xml import Paper, begins_with_any, without_numbers
 from pyramidions.files.bounded import printable
 
-_BEGIN = 4096  # bytes of a file in which one of these stands
-_KEYS = (b'"paper_id"', b'"body_text"', b'"pdf_parse"', b'"latex_parse"')
+# One of these stands at the beginning of a file.
+_KEYS = ('"paper_id"', '"body_text"', '"pdf_parse"', '"latex_parse"')
 #: Where the text lies; "" for the object itself.
 _PARSES = ("pdf_parse", "latex_parse", "")
 _BODY_LEVEL = 2  # of the headings of sections, below the title
@@ -17,14 +17,7 @@ _BODY_LEVEL = 2  # of the headings of sections, below the title
 
 def may_be_json_paper(path: Path) -> bool:
     """Return whether a .json file begins as a paper may; True for any other file."""
-    if path.suffix.lower() != ".json":
-        return True
-    try:
-        with path.open("rb") as file:
-            begin = file.read(_BEGIN)
-    except OSError:
-        return True
-    return any(key in begin for key in _KEYS)
+    return path.suffix.lower() != ".json" or begins_with_any(path, _KEYS)
 
 
 def read_json_paper(path: Path) -> Paper:

@@ -22,7 +22,7 @@ _GROUP = r"(?:\[{0}\]|\({0}\)|{0})".format(f"{_CITED}(?:{_BETWEEN}{_CITED})*")
 _CITATIONS = re.compile(rf"\s?{_GROUP}(?:{_BETWEEN}{_GROUP})*")
 # Kinds of abstracts that are others than that of the paper, where it has several.
 _OTHERS = ("graphical", "teaser", "toc", "video", "executive-summary", "plain-language-summary", "lay-summary")
-_BEGIN = 4096  # bytes of a file in which the name of its root stands
+_BEGIN = 4096  # bytes of a file in which its kind shows
 _BODY_LEVEL = 2  # of the headings of sections, below the title
 
 
@@ -127,14 +127,17 @@ class Paper(NamedTuple):
 
 def may_be_xml_paper(path: Path) -> bool:
     """Return whether a .xml file begins as a paper may; True for any other file."""
-    if path.suffix.lower() != ".xml":
-        return True
+    return path.suffix.lower() != ".xml" or begins_with_any(path, _FORMATS)
+
+
+def begins_with_any(path: Path, names: Iterable[str]) -> bool:
+    """Return whether one of these names stands at the beginning of a file; True if it cannot be read."""
     try:
         with path.open("rb") as file:
             begin = file.read(_BEGIN)
     except OSError:
         return True
-    return any(root.encode() in begin for root in _FORMATS)
+    return any(name.encode() in begin for name in names)
 
 
 def read_paper(path: Path) -> Paper:

@@ -163,10 +163,11 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
     def _pointed(self, model: Any, sample: dict[str, Any], reduce: bool) -> tuple[Any, Any, dict[str, Any]]:
         """Return what `forward` returns, of a model that selects sentence by sentence."""
         allowed, labelled = sample["labels"] != HEADING, sample["labels"] == CHOSEN
-        texts = self._texts(sample)
+        tokenizer = self.task.preprocessing.need_tokenizer()
+        units = [tokenizer.units_in(ids) for ids in sample["net_input"]["src_tokens"].tolist()]
         # A text may have been cut to a unit without a token.
-        for row, of_document in zip(allowed, texts, strict=True):
-            row[: len(of_document)] &= torch.tensor([bool(text) for text in of_document], device=row.device)
+        for row, of_document in zip(allowed, units, strict=True):
+            row[: len(of_document)] &= torch.tensor([bool(unit) for unit in of_document], device=row.device)
         share = self.reward_weight if self.training else 0
         picks = [*([follow_labels(labelled)] if share < 1 else []), *([draw] if share > 0 else [])]
         # One pass of the encoder for both losses.
@@ -181,7 +182,9 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
             if self.reward_weight > 0:
                 logging_output["cross_entropy"] = losses.sum().data
         if share > 0:
-            rewards = self._rewards_on(losses.device)(_selected(found[-1], texts), self._summaries(sample))
+            rewards = self._rewards_on(losses.device)(
+                _selected(found[-1], units, tokenizer.decode), self._summaries(sample)
+            )
             logging_output["sampled_reward"] = torch.tensor(sum(each[-1] for each in rewards))
             losses = (1 - share) * losses + share * actor_critic(found[-1], rewards)
         losses = losses.masked_fill(~allowed.any(dim=1), 0)
@@ -195,14 +198,6 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
             rewrite = None if self._rewriter is None else _rewriting(self._rewriter, device)
             self._rewards = SentenceRewards(rewrite)
         return self._rewards
-
-    def _texts(self, sample: dict[str, Any]) -> list[list[str]]:
-        """Return the texts of the units of each document of a batch."""
-        tokenizer = self.task.preprocessing.need_tokenizer()
-        return [
-            [tokenizer.decode(unit) for unit in tokenizer.units_in(ids)]
-            for ids in sample["net_input"]["src_tokens"].tolist()
-        ]
 
     def _summaries(self, sample: dict[str, Any]) -> list[list[str]]:
         """Return the sentences of the summaries of a batch."""
@@ -259,11 +254,11 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
             metrics.log_scalar("precision", 100 * sum_of("hits") / positive, positive, round=2)
 
 
-def _selected(steps: Steps, texts: list[list[str]]) -> list[list[str]]:
+def _selected(steps: Steps, units: list[list[list[int]]], decode: Callable[[list[int]], str]) -> list[list[str]]:
     """Return the sentences of each document that were selected, in the order of choice."""
-    end, rows = steps.log_probs.size(2) - 1, zip(texts, steps.chosen.tolist(), steps.real.tolist(), strict=True)
+    end, rows = steps.log_probs.size(2) - 1, zip(units, steps.chosen.tolist(), steps.real.tolist(), strict=True)
     return [
-        [of_document[unit] for unit, is_real in zip(chosen, real, strict=True) if is_real and unit != end]
+        [decode(of_document[unit]) for unit, is_real in zip(chosen, real, strict=True) if is_real and unit != end]
         for of_document, chosen, real in rows
     ]
 
