@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pyramidions.base.errors import UserError
+from pyramidions.cli.language_option import language_option
 from pyramidions.cli.one_text import read_text
 from pyramidions.cli.outputs import PATH, check_output, check_page, write_json
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     "is a classifier in the transformers format: a folder, or OWNER/NAME on the hub.",
 )
 @click.option("--device", help="Device of the classifier, such as cpu or cuda:1.  [default: a GPU if there is one]")
-@click.option("--language", default="en", help="Of both texts, an ISO 639-1 code.  [default: en]", show_default=False)
+@language_option
 @click.option("--json", "out", type=PATH, help="Write all of it to this file.")
 @click.option(
     "--explain",
@@ -38,7 +39,7 @@ def check(
     document: Path,
     entailment: str | None,
     device: str | None,
-    language: str,
+    language: str | None,
     out: Path | None,
     page: Path | None,
 ) -> None:
@@ -67,7 +68,7 @@ def check(
     check_output("--json", out, "an older file of checks", inputs)
     check_page("--explain", page, inputs, [out] if out else [])
     texts = read_text(summary), read_text(document)
-    with naming_options("language", "device", "entailment"):
+    with naming_options("device", "entailment"):
         classifier = None if entailment is None else _classifier(entailment, device)
         total = len(texts[0].text.split())
         with progress_bar("checking", total, "words") as bar:
@@ -82,7 +83,7 @@ def check(
     about = {
         "checked": summary.name,
         "document": document.name,
-        "language": language,
+        "language": found.document.language,
         "threshold": THRESHOLD,
         "entailment_model": None if classifier is None else classifier.signature(),
     }

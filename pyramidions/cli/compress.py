@@ -40,7 +40,7 @@ def compress(
     method: str,
     query: str | None,
     device: str | None,
-    language: str,
+    language: str | None,
     out: Path | None,
 ) -> None:
     """Shorten a document to a budget of tokens, for the prompt of a language model.
@@ -66,7 +66,7 @@ def compress(
     check_output("--out", out, "a text", [file])
     if out is not None and out.suffix.lower() not in ("", ".txt", ".md"):
         raise UserError(f"--out must end in .txt or .md, or have no ending, but is {out}.")
-    with naming_options("method", "query", "device", "tokenizer", "budget", "language"):
+    with naming_options("method", "query", "device", "tokenizer", "budget"):
         # Without the oracle, which chooses by a reference summary.
         find_method(method, "method")
         count, said = _counting(tokenizer)

@@ -2,6 +2,7 @@
 
 import click
 
+from pyramidions.cli.language_option import language_option
 from pyramidions.cli.option_groups import option_group
 
 #: Of a `Corpus`: its fields, its configuration, and what to do with odd documents.
@@ -11,6 +12,7 @@ corpus_options = option_group(
     click.option("--id-field", help="Field with the id.  [default: id or article_id, else the position]"),
     click.option("--query-field", help="Field with the query that the summary answers.  [default: no queries]"),
     click.option("--config", help="Configuration of a Hugging Face dataset that has several."),
+    language_option,
     click.option("--skip-empty", is_flag=True, help="Leave out documents with an empty text, summary or query."),
     click.option("--number-repeated-ids", is_flag=True, help="Make repeated ids unique: a, a#2, a#3."),
 )

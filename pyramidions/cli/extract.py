@@ -24,6 +24,8 @@ from pyramidions.cli.outputs import PATH
 from pyramidions.cli.precision_option import precision_option
 from pyramidions.cli.worker import Layout, Report, Result, Worker, listed
 from pyramidions.inference.precision import AUTO
+from pyramidions.text.language import ENGLISH, LANGUAGES
+from pyramidions.text.words import count_words
 
 if TYPE_CHECKING:
     from pyramidions.documents.source import InputText
@@ -35,6 +37,7 @@ _REMARKS = {
     "one section": "had no headings and counted as one section.",
     "empty": "shared no word with the reference: the summary is empty.",
     "unknown": "held no concept of the model: HipoRank selected.",
+    **{code: f"looked like {code}; --language was not given." for code in LANGUAGES},
     "longer": "had no sentence within the budget: the summary is the best one, which is longer.",
 }
 
@@ -90,7 +93,7 @@ def extract(
     method_args: str,
     corpus: Path | None,
     encoder: Path | None,
-    language: str,
+    language: str | None,
     device: str | None,
     precision: str | None,
     about: AskedQueries,
@@ -121,7 +124,7 @@ def extract(
     fields = Fields(asked.field, asked.id_field, reference_field, about.query_field, sections=True, by_line=True)
     reads = {"--method": method, "--idf": corpus, "--vectors": encoder, "--query-file": about.query_file}
     with (
-        naming_options("method", "language", "device", "precision", "query", "query_field", *selection),
+        naming_options("method", "device", "precision", "query", "query_field", *selection),
         Job(asked, "extracting", fields, together=BLOCK, several=len(for_all) > 1, reads=reads) as job,
     ):
         if (method == ORACLE) != (reference_field is not None):
@@ -157,7 +160,7 @@ class Extracting(Worker):
         method, options: of `Extractor`.
         fitted: vectors that know a corpus, or None.
         encoder: a model whose vectors compare sentences, or None.
-        language: of the documents.
+        language: of the documents, or None.
         device, precision: of the model.
         queries: each document is extracted from once for each of them.
         own_queries: each document has one of its own.
@@ -172,7 +175,7 @@ class Extracting(Worker):
         options: Mapping[str, Any],
         fitted: "TfIdf | None",
         encoder: Path | None,
-        language: str,
+        language: str | None,
         device: str | None,
         precision: str | None,
         queries: Sequence[str],
@@ -238,8 +241,10 @@ class Extracting(Worker):
             yield "empty"
         elif self._extractor.reads_queries and max(each.score for each in extraction.sentences) < 0:
             yield "unknown"
-        if words is not None and len(extraction.text.split()) > words:
+        if words is not None and count_words(extraction.text) > words:
             yield "longer"
+        if self._extractor.language is None and extraction.outline.language != ENGLISH:
+            yield extraction.outline.language
 
 
 def _options(text: str) -> dict[str, Any]:

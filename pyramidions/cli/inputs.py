@@ -33,6 +33,7 @@ def find_inputs(
     config: str | None,
     skip_empty: bool,
     number_repeated_ids: bool,
+    language: str | None,
     **fields: str | None,
 ) -> Inputs:
     """Return the documents of `prepare`; the facts about a known corpus are shown at once.
@@ -42,7 +43,7 @@ def find_inputs(
         files: of some splits, which win over those of the input; beside a corpus with queries, theirs are in `query`.
         release: files of the known corpus.
         config: of a dataset or of the known corpus.
-        skip_empty, number_repeated_ids: as for `Corpus`.
+        skip_empty, number_repeated_ids, language: as for `Corpus`.
         fields: the options that name fields of records.
 
     Raises:
@@ -64,7 +65,7 @@ def find_inputs(
     else:
         reading = _reading(corpus, config, release)
         made |= {
-            split: partial(reading.documents, split, number_repeated_ids=number_repeated_ids)
+            split: partial(reading.documents, split, number_repeated_ids=number_repeated_ids, language=language)
             for split in reading.splits
         }
         about = reading.about() | {"splits": [split for split in made if split not in files]}
@@ -72,7 +73,12 @@ def find_inputs(
         if reading.form.fields.query is not None:
             # All splits must have queries, or none.
             fields = {**fields, "query_field": "query"}
-    options: dict[str, Any] = {"config": config, "skip_empty": skip_empty, "number_repeated_ids": number_repeated_ids}
+    options: dict[str, Any] = {
+        "config": config,
+        "skip_empty": skip_empty,
+        "number_repeated_ids": number_repeated_ids,
+        "language": language,
+    }
     # The order of the options is that of the command line.
     named = known_fields(*(fields[f"{each}_field"] for each in ("source", "target", "id", "query")))
     if papers:

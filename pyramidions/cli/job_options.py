@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import click
 
 from pyramidions.base.errors import UserError
-from pyramidions.base.reading import SELECTING
+from pyramidions.base.reading import BY_HEADINGS, SELECTING
 from pyramidions.cli.option_groups import option_group
 from pyramidions.cli.outputs import PATH
 
@@ -113,12 +113,13 @@ def writing_options(page: str) -> Callable[[Any], Any]:
     )
 
 
-def check_long(long: str, section_types: Path | None, select: str | None) -> None:
+def check_long(long: str, section_types: Path | None, select: str | None, language: str | None, checks: bool) -> None:
     """Refuse options of other ways to read long documents.
 
     Args:
         long: one of `LONG`.
-        section_types, select: options, or None.
+        section_types, select, language: options, or None.
+        checks: summaries are looked for in their documents, by the language, too.
 
     Raises:
         UserError: one is given that this way does not read.
@@ -127,6 +128,8 @@ def check_long(long: str, section_types: Path | None, select: str | None) -> Non
         raise UserError("--section-types is an option of --long sections, which is not given.")
     if select is not None and long not in SELECTING:
         raise UserError(f"--select needs {' or '.join(f'--long {way}' for way in SELECTING)}.")
+    if language is not None and long not in BY_HEADINGS and not checks:
+        raise UserError(f"--language needs --check, or --long {', '.join(BY_HEADINGS)}, but --long is {long}.")
 
 
 def check_model(model: Path, command: str) -> None:

@@ -9,7 +9,7 @@ from pyramidions.data.labels import LabelModel
 from pyramidions.extract.grounding import Likelihood, grounding
 from pyramidions.files.hub import fetch, hub_name
 from pyramidions.files.parallel import ordered_map
-from pyramidions.text.normalization import split_sentences
+from pyramidions.text.language import Language
 
 
 def label_model(place: str) -> LabelModel:
@@ -25,9 +25,9 @@ def label_model(place: str) -> LabelModel:
     return LabelModel(name, partial(_choose, place))
 
 
-def _choose(place: str, sentences: Sequence[str], reference: str) -> list[int]:
+def _choose(place: str, sentences: Sequence[str], reference: str, language: str) -> list[int]:
     likelihood, _ = _loaded(place)
-    return grounding(sentences, split_sentences(reference), likelihood)
+    return grounding(sentences, Language(language).sentences(reference), likelihood)
 
 
 def _name(place: str) -> str:

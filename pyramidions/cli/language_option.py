@@ -2,10 +2,23 @@
 
 import click
 
-#: Whose rules end sentences, as `language`.
+from pyramidions.cli.naming import naming_options
+
+
+def _known(_: click.Context, __: click.Parameter, code: str | None) -> str | None:
+    if code is not None:
+        from pyramidions.text.language import Language
+
+        with naming_options("language"):
+            Language(code)
+    return code
+
+
+#: The language of documents, as `language`; None to tell it by each document.
 language_option = click.option(
     "--language",
-    default="en",
-    show_default=True,
-    help="Language of the documents, an ISO 639-1 code such as de: its rules end sentences.",
+    metavar="CODE",
+    callback=_known,
+    help="Language of the documents, an ISO 639-1 code such as de: decides where sentences end, and what is a word.  "
+    "[default: told by each document]",
 )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: Options of `summarize` that a served model takes, too; those of --writer have its name.
 _SHARED = (
     *("model", "files", "field", "id_field", "queries", "query_file", "query_field", "long", "section_types", "select"),
-    *("checks", "layout", "as_json", "out", "resume", "engine"),
+    *("language", "checks", "layout", "as_json", "out", "resume", "engine"),
 )
 
 
@@ -91,12 +91,13 @@ def summarize_served(
     long: str | None,
     section_types: Path | None,
     select: str | None,
+    language: str | None,
     checks: bool,
 ) -> int:
     """Summarize documents by a model on a server; return the exit status.
 
     Args:
-        asked, about, long, section_types, select, checks: as in `summarize`.
+        asked, about, long, section_types, select, language, checks: as in `summarize`.
         served: the model.
     """
     from pyramidions.documents.source import Fields
@@ -104,7 +105,7 @@ def summarize_served(
     long = long or "extract"
     if long == "rewrite":
         raise UserError("--long rewrite is for models of single sentences; --writer excludes it.")
-    check_long(long, section_types, select)
+    check_long(long, section_types, select, language, checks)
     for_all = about.for_all()
     fields = Fields(asked.field, asked.id_field, query=about.query_field, sections=long in BY_HEADINGS)
     reads = {"--section-types": section_types, "--select": select, "--query-file": about.query_file}
@@ -112,7 +113,8 @@ def summarize_served(
         naming_options("writer", "select"),
         Job(asked, "summarizing", fields, several=len(for_all) > 1, reads=reads) as job,
     ):
-        return job.run(partial(Writing, job.layout, served, for_all, long, section_types, select, checks), "cpu")
+        make = partial(Writing, job.layout, served, for_all, long, section_types, select, language, checks)
+        return job.run(make, "cpu")
 
 
 class Writing(Worker):
@@ -123,6 +125,7 @@ class Writing(Worker):
         served: the model.
         queries: each document is summarized once for each of them.
         long, types, select: of `ServedSummarizer`.
+        language: of the documents; None to tell it by each.
         checks: look for the sentences of summaries in their documents.
     """
 
@@ -134,6 +137,7 @@ class Writing(Worker):
         long: str,
         types: Path | None,
         select: str | None,
+        language: str | None,
         checks: bool,
     ) -> None:
         from pyramidions.data.section_types import section_types
@@ -144,9 +148,10 @@ class Writing(Worker):
         find_method(select or "hiporank", "select")
         model = ServedModel(str(served.writer), str(served.writer_model))
         words, reads = served.writer_words or WRITER_WORDS, served.writer_reads or WRITER_READS
-        extractor = Extractor(select or "hiporank")
+        extractor = Extractor(select or "hiporank", language=language)
         self._summarizer = ServedSummarizer(model, long, extractor, words, reads, section_types(types))
         self._layout, self._served, self._queries, self._long, self._checks = layout, served, queries, long, checks
+        self._language = language
 
     def results(self, documents: "Iterable[InputText]", report: Report) -> Iterator[Result]:
         """Yield the summary of each document, or one for each query."""
@@ -165,7 +170,7 @@ class Writing(Worker):
             finally:
                 report.add(2 * document.size)
             written = "\n\n".join(text for _, text in found.sections) or found.text
-            checked = Checked(written, document.text if self._checks else None)
+            checked = Checked(written, document.text if self._checks else None, self._language)
             yield Result(document.origin, self._body(found, name, document.query, checked))
 
     def _body(self, found: "WrittenSummary", name: str, query: str | None, checked: Checked) -> dict[str, Any] | str:

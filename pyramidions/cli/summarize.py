@@ -22,6 +22,7 @@ from pyramidions.cli.job_options import (
     reading_options,
     writing_options,
 )
+from pyramidions.cli.language_option import language_option
 from pyramidions.cli.option_groups import Grouped
 from pyramidions.cli.outputs import PATH
 from pyramidions.cli.precision_option import precision_option
@@ -78,6 +79,7 @@ _GROUPS = {
     "what was trained: a model of concepts, or an extractor as a checkpoint, a folder of them, or an export.  "
     "[default: hiporank]",
 )
+@language_option
 @writing_options("that shows what the model kept of each document, and what each word of its summary drew on")
 @click.option(
     "--check",
@@ -133,6 +135,7 @@ def summarize(
     long: str | None,
     section_types: Path | None,
     select: str | None,
+    language: str | None,
     checks: bool,
     sampling: bool,
     batch_size: int,
@@ -168,7 +171,7 @@ def summarize(
         asked = asked if model is None else asked._replace(files=(model, *asked.files))
         # --resume compares files by themselves.
         click.get_current_context().params["model"] = None
-        return summarize_served(asked, about, served, long, section_types, select, checks)
+        return summarize_served(asked, about, served, long, section_types, select, language, checks)
     if model is None:
         raise click.UsageError("Missing argument 'MODEL'.")
     # Before what needs torch.
@@ -179,7 +182,7 @@ def summarize(
     from pyramidions.inference.stream import inputs_together
 
     long = long or reads_long(model)
-    check_long(long, section_types, select)
+    check_long(long, section_types, select, language, checks)
     if asked.page is not None and long == "merge":
         raise UserError("--explain cannot trace a summary of summaries back to the document: --long must not be merge.")
     of_sampling = {name: decoding.pop(name) for name in ("temperature", "top_k", "top_p", "seed")}
@@ -211,6 +214,7 @@ def summarize(
             long,
             section_types,
             select,
+            language,
             batch_size,
             checks,
             explains=asked.page is not None,
@@ -228,7 +232,7 @@ class Summarizing(Worker):
         sampling: of `SamplingOptions`, or None for a search.
         queries: each document is summarized once for each of them.
         own_queries: each document has one of its own.
-        long, types, select: of `Summarizer.long_reader`.
+        long, types, select, language: of `Summarizer.long_reader`.
         batch_size: documents or parts that the model reads at once.
         checks: look for the sentences of summaries in their documents.
         explains: gather a page.
@@ -247,6 +251,7 @@ class Summarizing(Worker):
         long: str,
         types: Path | None,
         select: str | None,
+        language: str | None,
         batch_size: int,
         checks: bool,
         explains: bool,
@@ -263,11 +268,12 @@ class Summarizing(Worker):
         for query in queries:
             self._summarizer.reader.asking(query)
         self._decoding = decoding_settings(self._summarizer.model, **decoding, sampling=sampled)
-        self._reader = self._summarizer.long_reader(long, types, select)
+        self._reader = self._summarizer.long_reader(long, types, select, language)
         self._layout = layout
         self._queries = queries
         self._own_queries = own_queries
         self._long = long
+        self._language = language
         self._batch_size = batch_size
         self._checks = checks
         self.said = self._summarizer.precision.said
@@ -302,7 +308,8 @@ class Summarizing(Worker):
         from pyramidions.inference.summary import as_plain, by_section
 
         summaries = found.summaries
-        checked = Checked("" if document is None else "\n\n".join(summary.text for summary in summaries), document)
+        written = "" if document is None else "\n\n".join(summary.text for summary in summaries)
+        checked = Checked(written, document, self._language)
         if self._layout.kind == "json":
             return {"long": self._long, **as_plain(summaries), **checked.about}
         notes = [*_notes(summaries), *checked.notes]

@@ -113,19 +113,20 @@ class Checked:
     Args:
         summary: what is looked for.
         document: its text; None to check nothing.
+        language: of both; None to tell it by the document.
 
     Attributes:
         about: values that JSON holds.
         notes: for the reader.
     """
 
-    def __init__(self, summary: str, document: str | None) -> None:
+    def __init__(self, summary: str, document: str | None, language: str | None = None) -> None:
         self.about: dict[str, Any] = {}
         self.notes: list[str] = []
         if document is not None:
             from pyramidions.scoring.summary_check import check_summary
 
-            found = check_summary(summary, document)
+            found = check_summary(summary, document, language)
             self.about["check"] = found.to_dicts()
             self.notes.append(found.told.removesuffix("."))
             if missing := [each for sentence in found.sentences for each in sentence.missing]:

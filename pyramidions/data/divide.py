@@ -7,13 +7,15 @@ from pyramidions.data.pairing import Pairing, Pairs
 from pyramidions.data.readers import Document
 from pyramidions.data.section_types import SectionTypes, section_types
 from pyramidions.files.progress import counted
-from pyramidions.text.normalization import split_sentences
+from pyramidions.text.language import ENGLISH, Language
 from pyramidions.text.outline import outline
-from pyramidions.text.overlap import Recall, words_of
+from pyramidions.text.overlap import Recall
 from pyramidions.text.tokenizer import Tokenizer
+from pyramidions.text.words import count_words
 
 #: Fewest words of a section and of its part of the summary.
 LEAST_WORDS = 20
+_ENGLISH = Language(ENGLISH)
 
 
 class Divide(Pairing):
@@ -40,7 +42,7 @@ class Divide(Pairing):
 
     def __call__(self, document: Document, tokenizer: Tokenizer | None = None) -> Pairs:
         """Return a pair for each section with enough words, named ID/1, ID/2 …; the whole document if it has none."""
-        found = outline(document.source)
+        found = outline(document.source, language=document.language)
         if not any(True for _ in self.types.sections(found, self.types.train)):
             return Pairs([document], is_whole=True)
         headed = [
@@ -48,7 +50,8 @@ class Divide(Pairing):
             for heading, sentences in zip(found.headings, found.sections, strict=True)
             if heading and sentences
         ]
-        parts = assign(split_sentences(document.target), [sentences for _, sentences in headed])
+        language = Language(found.language)
+        parts = assign(language.sentences(document.target), [sentences for _, sentences in headed], language)
         pairs = []
         for number, ((heading, sentences), part) in enumerate(zip(headed, parts, strict=True), 1):
             if self.types.of(heading) in self.types.train and self._suffice(sentences) and self._suffice(part):
@@ -57,7 +60,7 @@ class Divide(Pairing):
         return Pairs(pairs)
 
     def _suffice(self, sentences: list[str]) -> bool:
-        return sum(len(sentence.split()) for sentence in sentences) >= self.least_words
+        return sum(count_words(sentence) for sentence in sentences) >= self.least_words
 
     def about(self) -> dict[str, Any]:
         """Return the table and the least number of words."""
@@ -75,7 +78,7 @@ class Divide(Pairing):
         return f"no pair with at least {words} in the section and in its part of the summary"
 
 
-def assign(summary: list[str], sections: list[list[str]]) -> list[list[str]]:
+def assign(summary: list[str], sections: list[list[str]], language: Language = _ENGLISH) -> list[list[str]]:
     """Give each sentence of a summary to the section whose best sentence has the highest ROUGE-L recall of it.
 
     Words are compared as they are, without stemming. Of equal sections, the first gets the sentence. A sentence that
@@ -84,14 +87,15 @@ def assign(summary: list[str], sections: list[list[str]]) -> list[list[str]]:
     Args:
         summary: its sentences.
         sections: the sentences of each section.
+        language: of both.
 
     Returns:
         The summary's sentences for each section, in their order.
     """
-    words = [[words_of(sentence) for sentence in sentences] for sentences in sections]
+    words = [[language.words(sentence) for sentence in sentences] for sentences in sections]
     parts: list[list[str]] = [[] for _ in sections]
     for sentence in summary:
-        recall = Recall(sentence)
+        recall = Recall(language.words(sentence))
         best = [max(map(recall.by, sentences), default=0.0) for sentences in words]
         highest = max(best, default=0.0)
         if highest > 0:

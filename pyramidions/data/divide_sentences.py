@@ -4,8 +4,8 @@ from typing import Any
 
 from pyramidions.data.pairing import Pairing, Pairs
 from pyramidions.data.readers import Document
-from pyramidions.text.normalization import split_sentences
-from pyramidions.text.overlap import Recall, words_of
+from pyramidions.text.language import Language
+from pyramidions.text.overlap import Recall
 from pyramidions.text.tokenizer import Tokenizer
 from pyramidions.text.turns import read_outline, with_speakers
 
@@ -21,14 +21,15 @@ class DivideSentences(Pairing):
 
     def __call__(self, document: Document, tokenizer: Tokenizer | None = None) -> Pairs:
         """Return the pairs, named ID/1, ID/2 …; the whole document if it has no sentence."""
-        found = read_outline(document.source)
+        found = read_outline(document.source, language=document.language)
         sentences = list(with_speakers(found))
         if not sentences:
             return Pairs([document], is_whole=True)
-        words = [words_of(sentence) for sentence in sentences]
+        language = Language(found.language)
+        words = [language.words(sentence) for sentence in sentences]
         pairs: list[Document] = []
-        for target in split_sentences(document.target):
-            recall = [*map(Recall(target).by, words)]
+        for target in language.sentences(document.target):
+            recall = [*map(Recall(language.words(target)).by, words)]
             if (highest := max(recall)) > 0:
                 source = sentences[recall.index(highest)]
                 pairs.append(document._replace(id=f"{document.id}/{len(pairs) + 1}", source=source, target=target))

@@ -12,8 +12,8 @@ from pyramidions.text.normalization import normalize
 from pyramidions.text.outline import Unit, outline
 from pyramidions.text.tokenizer import SENTENCE_MARKER, Tokenizer
 
-#: Chooses sentences of a document by its summary: returns their indices.
-Choose: TypeAlias = Callable[[Sequence[str], str], list[int]]
+#: Chooses sentences of a document by its summary and the language of both: returns their indices.
+Choose: TypeAlias = Callable[[Sequence[str], str, str], list[int]]
 
 HEADING, SENTENCE, CHOSEN = range(3)
 NUM_LABELS = 3
@@ -54,11 +54,12 @@ def labelled(document: Document, tokenizer: Tokenizer, choose: Choose = oracle) 
         tokenizer: with a sentence marker.
         choose: what chooses sentences.
     """
+    found = outline(document.source, language=document.language)
     # Heading signs without any text are no heading.
-    units = outline(document.source).units or (Unit(normalize(document.source), 0),)
+    units = found.units or (Unit(normalize(document.source), 0),)
     labels = np.array([HEADING if unit.is_heading else SENTENCE for unit in units], np.uint8)
     sentences = np.flatnonzero(labels == SENTENCE)
-    chosen = choose([units[number].text for number in sentences.tolist()], document.target)
+    chosen = choose([units[number].text for number in sentences.tolist()], document.target, found.language)
     labels[sentences[chosen]] = CHOSEN
     return LabelledSource(tokenizer.encode_units([unit.text for unit in units]), labels)
 

@@ -101,6 +101,9 @@ def prepare(
         recorded["tags"] = about_pipeline(tags)
     if pairings:
         recorded["pairs"] = {split: pairings[split].about() for split in SPLITS if split in pairings}
+    languages = {corpus.language for corpus in corpora.values()} - {None}
+    if languages:
+        recorded["language"] = ", ".join(sorted(map(str, languages)))
     if about is not None:
         recorded["corpus"] = dict(about)
     refuse_foreign(path)

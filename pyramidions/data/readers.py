@@ -22,16 +22,18 @@ from pyramidions.documents.record_fields import (
 from pyramidions.documents.records import EXPECTED_FILES, FILE_ENDINGS, Record, Records, known_ending, open_records
 from pyramidions.extract.fitness import without_back_matter
 from pyramidions.files.progress import progress_bar
+from pyramidions.text.language import Language
 from pyramidions.text.normalization import normalize
 
 
 class Document(NamedTuple):
-    """A document, its summary, and its query if the corpus has queries."""
+    """A document, its summary, its query if the corpus has queries, and its language if that is known."""
 
     id: str
     source: str
     target: str
     query: str | None = None
+    language: str | None = None
 
 
 def known_fields(
@@ -75,6 +77,7 @@ class Corpus:
         number_repeated_ids: make repeated ids unique, as `a`, `a#2`, `a#3`, instead of refusing them.
         sections: take a document from the `sections` of its record, with headings, if there are any
             (`sectioned_text`).
+        language: of the documents, an ISO 639-1 code; None to tell it by each text.
         trim_summaries: leave out what stands behind a summary, such as keywords (`without_back_matter`); texts are
             unchanged otherwise.
         records: opens what is read, where that is not what the name says; the name is then shown only.
@@ -82,11 +85,12 @@ class Corpus:
     Attributes:
         skipped: empty documents that the last iteration left out.
         trimmed: summaries that it cut.
+        language: as it was given.
 
     Raises:
-        UserError: when iterated, with file and line: a missing file or field, a line that is not JSON or not
-            UTF-8, an empty document, an id that came before, or no document at all; also what the operating
-            system refuses to read.
+        UserError: an unknown language; when iterated, with file and line: a missing file or field, a line that is not
+            JSON or not UTF-8, an empty document, an id that came before, or no document at all; also what the
+            operating system refuses to read.
     """
 
     def __init__(
@@ -99,6 +103,7 @@ class Corpus:
         skip_empty: bool = False,
         number_repeated_ids: bool = False,
         sections: bool = False,
+        language: str | None = None,
         trim_summaries: bool = False,
         records: Callable[[], Records] | None = None,
     ) -> None:
@@ -111,6 +116,7 @@ class Corpus:
         self._skip_empty = skip_empty
         self._number_repeated_ids = number_repeated_ids
         self._sections = sections
+        self.language = None if language is None else Language(language).code
         self._trim_summaries = trim_summaries
 
     def __iter__(self) -> Iterator[Document]:
@@ -196,7 +202,7 @@ class Corpus:
         if self._trim_summaries:
             whole, target = target, without_back_matter(target)
             self.trimmed += target != whole
-        return Document(str(record.number) if name is None else name, source, target, query)
+        return Document(str(record.number) if name is None else name, source, target, query, self.language)
 
 
 # Of files that the library `datasets` reads from a folder without a split in its names.

@@ -40,7 +40,7 @@ class SelectSentences(Pairing):
 
     def __call__(self, document: Document, tokenizer: Tokenizer) -> Pairs:
         """Return the shortened document with its whole summary; it is taken as it is if no sentence has a score."""
-        found = read_outline(document.source)
+        found = read_outline(document.source, language=document.language)
         if not found.sentences:
             return Pairs([document], is_whole=True)
         budget = self.budget if document.query is None else self._beside(document.query, document.id, tokenizer)
@@ -115,7 +115,7 @@ def select_tokens(
     # A marker between sentences is one less than there are sentences.
     room = tokenizer.room(require_budget(budget), "budget") + markers * (not tokenizer.marks_first)
     rules = SelectionRules(Budget(words=room), stops=stops)
-    return select(texts, fit_for_summary(found, scores), rules, lengths)
+    return select(texts, fit_for_summary(found, scores), rules, lengths, found.language)
 
 
 def selected_texts(found: Outline, chosen: list[int]) -> Iterator[str]:

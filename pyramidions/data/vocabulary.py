@@ -15,7 +15,8 @@ import sentencepiece
 from pyramidions.base.arguments import Count, OneOf, Range, check_fields
 from pyramidions.base.errors import UserError
 from pyramidions.data.readers import Document
-from pyramidions.text.normalization import split_sentences
+from pyramidions.text.detection import detect_language
+from pyramidions.text.language import Language
 from pyramidions.text.tokenizer import (
     BOS,
     EOS,
@@ -95,8 +96,9 @@ class Settings:
 def training_sentences(documents: Iterable[Document]) -> Iterator[str]:
     """Yield the normalised sentences of documents, summaries and queries, cut to what sentencepiece accepts."""
     for document in documents:
+        split = Language(document.language or detect_language(document.source)).sentences
         for text in (document.source, document.target, document.query):
-            for sentence in split_sentences(text or ""):
+            for sentence in split(text or ""):
                 for begin in range(0, len(sentence), _MAX_CHARACTERS):
                     yield sentence[begin : begin + _MAX_CHARACTERS]
 

@@ -57,12 +57,12 @@ class Extraction(NamedTuple):
         return self.text
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the summary and its sentences as values that JSON holds; the speaker of a dialogue alone."""
+        """Return summary, language and sentences as values that JSON holds; the speaker of a dialogue alone."""
         values = [sentence._asdict() for sentence in self.sentences]
         if not self.outline.speakers:
             for each in values:
                 del each["speaker"]
-        return {"summary": self.text, "sentences": values}
+        return {"summary": self.text, "language": self.outline.language, "sentences": values}
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -107,7 +107,7 @@ def extract(outline: Outline, scores: np.ndarray, rules: SelectionRules) -> Extr
     Raises:
         UserError, ValueError: as `select`.
     """
-    chosen = select(outline.texts, fit_for_summary(outline, scores), rules, lengths_of(outline))
+    chosen = select(outline.texts, fit_for_summary(outline, scores), rules, lengths_of(outline), outline.language)
     return extraction_of(outline, scores, chosen)
 
 

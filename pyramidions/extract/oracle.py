@@ -8,8 +8,9 @@ from pyramidions.base.arguments import Count, checked
 from pyramidions.extract.core import Ranker
 from pyramidions.extract.fitness import fit_for_summary
 from pyramidions.extract.overlap import Overlap
+from pyramidions.text.language import ENGLISH, Language
 from pyramidions.text.outline import Outline
-from pyramidions.text.overlap import words_of
+from pyramidions.text.words import count_words
 
 
 class Oracle(Ranker):
@@ -30,27 +31,29 @@ class Oracle(Ranker):
         scores = np.full(len(outline.texts), -np.inf)
         # Others would be left out of the extract, and leave room that the oracle did not know of.
         fit = np.flatnonzero(np.isfinite(fit_for_summary(outline, np.zeros(len(scores)))))
-        chosen = oracle([outline.texts[place] for place in fit.tolist()], self.reference, words=self.words)
+        texts = [outline.texts[place] for place in fit.tolist()]
+        chosen = oracle(texts, self.reference, outline.language, words=self.words)
         scores[fit[chosen]] = np.arange(len(chosen), 0, -1)
         return scores
 
 
-def oracle(sentences: Sequence[str], reference: str, *, words: int | None = None) -> list[int]:
+def oracle(sentences: Sequence[str], reference: str, language: str = ENGLISH, *, words: int | None = None) -> list[int]:
     """Choose sentences greedily: each raises the sum of ROUGE-1 and ROUGE-2 (F1) most (Nallapati et al. 2017).
 
-    Words are runs of a-z and 0-9 in lower case, without stemming; no bigram crosses sentences. Of equal gains the
+    Words are those of `Language`, without stemming; no bigram crosses sentences. Of equal gains the
     earlier sentence is taken. It ends where no sentence is a gain.
 
     Args:
         sentences: of the document.
         reference: its summary.
-        words: most words of all chosen sentences, counted between spaces; None for any number.
+        language: of both, an ISO 639-1 code.
+        words: most words of all chosen sentences, counted as `count_words` does; None for any number.
 
     Returns:
         Their indices, in the order of choice.
     """
-    grams = _overlaps(sentences, reference)
-    lengths = np.array([len(sentence.split()) for sentence in sentences], dtype=np.int64)
+    grams = _overlaps(sentences, reference, language)
+    lengths = np.array([count_words(sentence) for sentence in sentences], dtype=np.int64)
     left = np.inf if words is None else words
     chosen: list[int] = []
     open_ = np.ones(len(sentences), dtype=bool)
@@ -70,7 +73,7 @@ def oracle(sentences: Sequence[str], reference: str, *, words: int | None = None
     return chosen
 
 
-def covering(sentences: Sequence[str], reference: str) -> list[int]:
+def covering(sentences: Sequence[str], reference: str, language: str = ENGLISH) -> list[int]:
     """Choose sentences greedily: each raises the ROUGE-2 recall of a reference most (Huang et al. 2021, section 5.2).
 
     Words, bigrams, ties and the end are as in `oracle`.
@@ -78,11 +81,12 @@ def covering(sentences: Sequence[str], reference: str) -> list[int]:
     Args:
         sentences: of the document.
         reference: its summary.
+        language: as in `oracle`.
 
     Returns:
         Their indices, in the order of choice.
     """
-    _, bigrams = _overlaps(sentences, reference)
+    _, bigrams = _overlaps(sentences, reference, language)
     chosen: list[int] = []
     while (gained := bigrams.gained()).any():
         chosen.append(int(np.argmax(gained)))
@@ -90,9 +94,10 @@ def covering(sentences: Sequence[str], reference: str) -> list[int]:
     return chosen
 
 
-def _overlaps(sentences: Sequence[str], reference: str) -> tuple[Overlap, Overlap]:
+def _overlaps(sentences: Sequence[str], reference: str, language: str) -> tuple[Overlap, Overlap]:
     """Return what sentences share with a reference, in words and in bigrams."""
     numbers: dict[str, int] = {}
+    words_of = Language(language).words
     texts = [[numbers.setdefault(word, len(numbers)) for word in words_of(text)] for text in (*sentences, reference)]
     found = []
     for n in (1, 2):

@@ -1,14 +1,15 @@
 """Selects sentences by their scores, within a budget and without repetitions."""
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from pyramidions.base.arguments import Count, OneOf, Share, check_fields, checked
 from pyramidions.extract.vectors import TfIdf, dense
-from pyramidions.text.overlap import words_of
+from pyramidions.text.language import ENGLISH, Language
+from pyramidions.text.words import count_words, ngrams
 
 REDUNDANCY = ("none", "trigrams", "mmr")
 #: The name of one.
@@ -67,7 +68,11 @@ class SelectionRules(NamedTuple):
 
 @checked
 def select(
-    sentences: Sequence[str], scores: np.ndarray, rules: SelectionRules, lengths: Sequence[int] | None = None
+    sentences: Sequence[str],
+    scores: np.ndarray,
+    rules: SelectionRules,
+    lengths: Sequence[int] | None = None,
+    language: str = ENGLISH,
 ) -> list[int]:
     """Select sentences, the best first.
 
@@ -76,6 +81,7 @@ def select(
         scores: (sentences,), more is better; a sentence of -inf is never selected.
         rules: of the selection.
         lengths: of the sentences, in tokens for example; ``budget.words`` then limits their sum. None to count words.
+        language: of the document; decides what a word of a trigram is.
 
     Returns:
         Indices in reading order.
@@ -93,14 +99,15 @@ def select(
     selection = _Selection(sentences, rules.budget, lengths)
     if rules.redundancy == "mmr":
         return _fill_by_relevance(sentences, scores, best_first, selection, rules.mmr_weight)
-    return _fill(sentences, best_first, selection, rules.redundancy == "trigrams", rules.stops)
+    words = Language(language).words if rules.redundancy == "trigrams" else None
+    return _fill(sentences, best_first, selection, words, rules.stops)
 
 
 class _Selection:
     """Sentences that were selected, and what is left of the budget."""
 
     def __init__(self, sentences: Sequence[str], budget: Budget, lengths: Sequence[int] | None) -> None:
-        self._lengths = array("q", (len(sentence.split()) for sentence in sentences)) if lengths is None else lengths
+        self._lengths = array("q", (count_words(sentence) for sentence in sentences)) if lengths is None else lengths
         self._words = np.inf if budget.words is None else budget.words
         self._sentences = np.inf if budget.sentences is None else budget.sentences
         self.indices: list[int] = []
@@ -123,7 +130,11 @@ class _Selection:
 
 
 def _fill(
-    sentences: Sequence[str], best_first: np.ndarray, selection: _Selection, without_repeats: bool, stops: bool
+    sentences: Sequence[str],
+    best_first: np.ndarray,
+    selection: _Selection,
+    words: Callable[[str], list[str]] | None,
+    stops: bool,
 ) -> list[int]:
     seen: set[tuple[str, ...]] = set()
     for index in map(int, best_first):
@@ -133,8 +144,8 @@ def _fill(
             if stops and selection.indices:
                 break
             continue
-        if without_repeats:
-            trigrams = set(_trigrams(sentences[index]))
+        if words is not None:
+            trigrams = set(ngrams(words(sentences[index]), 3))
             if trigrams & seen:
                 continue
             seen |= trigrams
@@ -164,8 +175,3 @@ def _fill_by_relevance(
         row = dense(vectors[[index]]).ravel()
         similarity = np.maximum(similarity, dense(vectors @ row).ravel())
     return selection.in_order(best_first)
-
-
-def _trigrams(sentence: str) -> Iterator[tuple[str, ...]]:
-    words = words_of(sentence)
-    yield from zip(words, words[1:], words[2:], strict=False)

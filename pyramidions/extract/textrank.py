@@ -13,18 +13,6 @@ from pyramidions.extract.vectors import Matrix, SentenceVectors, dense, squares,
 from pyramidions.text.language import Language
 from pyramidions.text.outline import Outline
 
-# Articles, pronouns, prepositions, conjunctions, auxiliaries and a few adverbs, of two letters at least.
-_FUNCTION_WORDS = frozenset(
-    """
-    an the this that these those he him his she her hers it its we us our ours they them their theirs you your
-    yours me my mine who whom whose which what where when why how of in on at by for with from to into onto over
-    under between among through during before after above below up down out off about against within without as
-    than and or but nor so yet if because while although though until unless whether am is are was were be been
-    being do does did done have has had having can could may might must shall should will would not no yes there
-    here then thus also only both each either neither some any all most more such other another same own very
-    too just even however therefore further once again one two per via
-    """.split()  # noqa: SIM905, a list has a line for each word
-)
 _TOLERANCE, _MOST_STEPS = 1e-9, 200
 
 
@@ -33,9 +21,9 @@ class TextRank(Ranker):
     """PageRank of the sentences of a document (Mihalcea and Tarau 2004).
 
     Two sentences are as similar as the paper says: the number of different words that they share, over the sum of the
-    logarithms of their lengths. Words are stems by Porter (1980), of two letters at least, without function words of
-    English. With ``vectors``, cosines are the weights of the graph, as in continuous LexRank (Erkan and Radev 2004,
-    section 3.3).
+    logarithms of their lengths. Words are stems in the document's language (`Language`), of two letters at least,
+    without stop words. With ``vectors``, cosines are the weights of the graph, as in continuous LexRank (Erkan and
+    Radev 2004, section 3.3).
 
     The graph is never written down: a step multiplies by the words of the sentences twice. Time and memory are linear
     in the length of the document, times the number of different lengths of sentences.
@@ -61,7 +49,11 @@ class TextRank(Ranker):
         number = len(outline.sentences)
         if not number:
             return np.zeros(0)
-        spread = _by_words(outline.texts) if self.vectors is None else _by_cosines(self.vectors(outline.texts))
+        spread = (
+            _by_words(outline.texts, Language(outline.language))
+            if self.vectors is None
+            else _by_cosines(self.vectors(outline.texts))
+        )
         degree = spread(np.ones(number))
         linked = degree > 1e-9
         rank = np.full(number, 1 / number)
@@ -91,15 +83,15 @@ def _by_cosines(x: Matrix) -> _Spread:
     return spread
 
 
-def _by_words(sentences: Iterable[str]) -> _Spread:
+def _by_words(sentences: Iterable[str], language: Language) -> _Spread:
     from scipy.sparse import csr_array
 
-    stem = Language("en").stem
+    stop_words = language.stop_words
     columns: dict[str, int] = {}
     found, ends, lengths = array("i"), array("i", [0]), array("i")
     for sentence in sentences:
-        words = [word for word in words_of_vectors(sentence) if not word.isdigit() and word not in _FUNCTION_WORDS]
-        found.extend({columns.setdefault(stem(word), len(columns)) for word in words})
+        words = [word for word in words_of_vectors(sentence) if not word.isdigit() and word not in stop_words]
+        found.extend({columns.setdefault(language.stem(word), len(columns)) for word in words})
         ends.append(len(found))
         lengths.append(max(len(words), 1))
     number = len(lengths)

@@ -131,7 +131,7 @@ def compress(
     fitting = fit_for_summary(outline, scores)
     rules = extractor.rules(sentences=len(scores))
     texts = list(with_speakers(outline))
-    ranked = sorted(select(texts, fitting, rules), key=lambda place: -fitting[place])
+    ranked = sorted(select(texts, fitting, rules, language=outline.language), key=lambda place: -fitting[place])
     headings, below = _headings(outline)
     sizes = count([as_extracted(each) for each in texts])
     *of_headings, gap = count([*map(_heading, headings), f" {_GAP} "])

@@ -62,7 +62,8 @@ class Extractor:
         vectors: of sentences, for methods that compare them; the method's own if None.
         device: of a trained extractor, such as "cpu" or "cuda:1"; a GPU if there is one, if None.
         precision: of a trained extractor, as in `Summarizer`; float32 if None.
-        language: of the documents, an ISO 639-1 code: its rules end sentences.
+        language: of the documents, an ISO 639-1 code: its rules end sentences, and say what words and stop words are.
+            None to tell it by each text (`detect_language`).
 
     Attributes:
         precision: of a trained extractor, or of the encoder that makes ``vectors``, and a sentence about that and the
@@ -81,9 +82,9 @@ class Extractor:
         vectors: SentenceVectors | None = None,
         device: Device | None = None,
         precision: str | None = None,
-        language: str = "en",
+        language: str | None = None,
     ) -> None:
-        self.language = Language(language).code
+        self.language = None if language is None else Language(language).code
         self.method = str(method)
         found = find_method(method, "method", ORACLE)
         # The oracle's rankers, and those of concepts, differ between documents.
@@ -208,9 +209,9 @@ class Extractor:
         """
         if query is None:
             return
-        if not self.reads_queries:
+        if self._concepts is None:
             raise UserError(f"`{name}` is for models of concepts, but the method is {self.method!r}.")
-        if not words_in([query])[0].content.any():
+        if not words_in([query], self._concepts.language)[0].content.any():
             raise UserError(f"`{name}` must hold a word that is no stop word, but is {shown(query)}.")
 
     @checked
@@ -256,7 +257,7 @@ class Extractor:
 
 
 def document_outline(
-    text: str | Lines, on_read: Callable[[int], object] = lambda _: None, language: str = "en"
+    text: str | Lines, on_read: Callable[[int], object] = lambda _: None, language: str | None = None
 ) -> Outline:
     """Return the outline of a document that can be extracted from; arguments as in `read_outline`.
 

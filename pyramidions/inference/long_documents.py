@@ -13,6 +13,7 @@ from pyramidions.extract.fitness import fit_for_summary, lengths_of
 from pyramidions.inference.reader import OnRead, Reader, TokenizedText
 from pyramidions.inference.selection_model import Selection, selection
 from pyramidions.inference.summary import Coverage, Summary, copied_share
+from pyramidions.text.language import Language
 from pyramidions.text.outline import outline
 from pyramidions.text.turns import read_outline, with_speakers
 
@@ -52,6 +53,7 @@ class LongReader:
         long: one of `LONG`.
         types: the table of section types, a file with one, or None for ours; `sections` summarizes its types `write`.
         selecting: selects the sentences that `extract` and `rewrite` read; HipoRank if None.
+        language: of the documents, an ISO 639-1 code; None to tell it by each text.
 
     Raises:
         UserError: there is no such way, or the table is invalid.
@@ -64,7 +66,9 @@ class LongReader:
         long: Long = "truncate",
         types: SectionTypes | Path | None = None,
         selecting: Selection | None = None,
+        language: str | None = None,
     ) -> None:
+        self._language = None if language is None else Language(language).code
         self.long = long
         self.reader = reader
         self._types = types if isinstance(types, SectionTypes) else section_types(types)
@@ -102,7 +106,7 @@ class LongReader:
             yield Part(head)
 
     def _sections(self, text: str, head: TokenizedText, reader: Reader) -> Iterator[Part]:
-        found = list(self._types.sections(outline(text), self._types.write))
+        found = list(self._types.sections(outline(text, language=self._language), self._types.write))
         if not found:
             yield Part(head, Coverage(note="no section of a type in the table: the text was read from its beginning"))
             return
@@ -115,13 +119,15 @@ class LongReader:
 
     def _single(self, text: str, head: TokenizedText, reader: Reader) -> Iterator[Part]:
         """Yield each selected sentence as a part of its own."""
-        found = read_outline(text)
+        found = read_outline(text, language=self._language)
         texts = list(with_speakers(found))
         if not texts:
             yield Part(head, Coverage(note="no sentence: the text was read from its beginning"))
             return
         ranker = self._selecting.ranker
-        chosen = select(texts, fit_for_summary(found, ranker.rank(found)), ranker.rules, lengths_of(found))
+        chosen = select(
+            texts, fit_for_summary(found, ranker.rank(found)), ranker.rules, lengths_of(found), found.language
+        )
         if not chosen:
             yield Part(head, Coverage(note="no sentence was selected: the text was read from its beginning"))
             return
@@ -137,7 +143,7 @@ class LongReader:
             about = Coverage()
 
     def _selection(self, text: str, head: TokenizedText, reader: Reader) -> Part:
-        found = read_outline(text)
+        found = read_outline(text, language=self._language)
         number = len(found.sentences)
         if not number:
             return Part(head, Coverage(note="no sentence: the text was read from its beginning"))

@@ -18,6 +18,7 @@ from pyramidions.base.strict_json import parse_json
 from pyramidions.data.section_types import SectionTypes, section_types
 from pyramidions.inference.compression import as_markdown, compress, estimate_tokens
 from pyramidions.inference.extractor import Extractor
+from pyramidions.text.detection import detect_language
 from pyramidions.text.normalization import normalize
 from pyramidions.text.outline import sentences_of
 from pyramidions.text.turns import read_outline
@@ -250,7 +251,9 @@ class ServedSummarizer:
     def _parts(self, document: str, text: str, whole: int, query: str | None) -> "_Parts":
         """Return what is read of a document, which is also given as Markdown with its number of tokens."""
         if self._long == "sections":
-            found = list(self._types.sections(read_outline(document), self._types.write))
+            found = list(
+                self._types.sections(read_outline(document, language=self._extractor.language), self._types.write)
+            )
             if found:
                 texts = [_pieces(f"## {section.heading}\n\n{section.text}", self._reads)[0] for section in found]
                 return _Parts(texts, [section.heading for section in found])
@@ -316,7 +319,7 @@ def _fits(text: str, most: int) -> bool:
 
 def _short(paragraph: str, most: int) -> Iterator[str]:
     """Yield the sentences of a paragraph, and the parts of those that are longer."""
-    for sentence in sentences_of(paragraph, "en"):
+    for sentence in sentences_of(paragraph, detect_language(paragraph)):
         if _fits(sentence, most):
             yield sentence
         else:

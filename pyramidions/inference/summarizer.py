@@ -159,12 +159,16 @@ class Summarizer:
 
     @checked
     def long_reader(
-        self, long: Long | None, types: SectionTypes | Path | None = None, select: str | Path | None = None
+        self,
+        long: Long | None,
+        types: SectionTypes | Path | None = None,
+        select: str | Path | None = None,
+        language: str | None = None,
     ) -> LongReader:
         """Return what reads documents of any length for this model.
 
         Args:
-            long, types: as in `LongReader`.
+            long, types, language: as in `LongReader`.
             select: a method or a trained extractor for "extract" and "rewrite"; "hiporank" if None.
 
         Raises:
@@ -177,7 +181,7 @@ class Summarizer:
         if select is not None and long not in SELECTING:
             raise UserError(f"`select` needs `long` {' or '.join(map(repr, SELECTING))}, but `long` is {long!r}.")
         found = None if select is None else selection(select, self.device, self.precision.name)
-        return LongReader(self.reader, long, types, found)
+        return LongReader(self.reader, long, types, found, language)
 
     @checked
     @torch.inference_mode()

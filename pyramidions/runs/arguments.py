@@ -23,7 +23,7 @@ class Arguments:
         kind: "auto", or a name in `KINDS`.
         hours: most hours of training; None for those of the recipe.
         gpus: that train; 0 for the CPU, None for all that there are.
-        source_field, target_field, id_field, config, skip_empty, number_repeated_ids, query_field: as for
+        source_field, target_field, id_field, config, skip_empty, number_repeated_ids, query_field, language: as for
             `pyramidions prepare`.
         vocab_size: number of pieces; None for one that suits the corpus.
         seed: of the training.
@@ -42,6 +42,7 @@ class Arguments:
     vocab_size: int | None = None
     seed: int = 1
     query_field: str | None = None
+    language: str | None = None
 
     def corpus(self, name: str, split: str, *, sections: bool) -> Corpus:
         """Return the documents of a split.
@@ -58,6 +59,7 @@ class Arguments:
             config=self.config,
             skip_empty=self.skip_empty,
             number_repeated_ids=self.number_repeated_ids,
+            language=self.language,
             sections=sections,
             trim_summaries=split != "test",
         )

@@ -16,6 +16,7 @@ from pyramidions.runs.kinds import CONCEPTS
 from pyramidions.runs.policy import fit_policy, gain
 from pyramidions.runs.run import UNTRAINED, Run
 from pyramidions.runs.steps import Command, Step
+from pyramidions.text.words import count_words
 
 # Validation documents that decide about a policy, at most.
 _VALID = 1_000
@@ -52,21 +53,26 @@ class ConceptRun(Run):
         words: list[int] = []
 
         def documents() -> Iterator[Document]:
-            for document in self.documents("train"):
-                words.append(len(document.target.split()))
+            for document in self.spoken("train"):
+                words.append(count_words(document.target))
                 yield document
 
         read_papers(documents(), self.plan.documents, self.places.papers, available_cores())
         self.state.note(words=round(sum(words) / len(words)))
         return []
 
+    def spoken(self, split: str) -> Iterator[Document]:
+        """Yield the documents of a split, all in one language: a model knows the words of one."""
+        language = self.language()
+        return (document._replace(language=language) for document in self.documents(split))
+
     def fit(self) -> list[Command]:
         """Count concepts, fit the trees, and a policy, which is kept if it helps validation documents."""
         papers, seed, workers = self.places.papers, self.arguments.seed, available_cores()
         counts = count(papers)
-        model = fit(papers, counts, seed, self.say)._replace(words=self.state.facts["words"])
+        model = fit(papers, counts, seed, self.say)._replace(words=self.state.facts["words"], language=self.language())
         policy = fit_policy(papers, model, counts, seed, workers, self.say)
-        valid = list(islice(self.documents("valid"), _VALID))
+        valid = list(islice(self.spoken("valid"), _VALID))
         gained = 100 * gain(valid, model, policy, workers)
         self.say(f"The policy changes the mean of ROUGE-1 and ROUGE-2 of the validation documents by {gained:+.2f}.")
         if gained > 0:

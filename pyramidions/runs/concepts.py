@@ -17,6 +17,7 @@ from pyramidions.extract.concepts.words import Words, words_in
 from pyramidions.files.atomic import atomic_file
 from pyramidions.files.parallel import chunks, ordered_map
 from pyramidions.files.progress import progress_bar
+from pyramidions.text.language import ENGLISH
 from pyramidions.text.turns import read_outline
 
 #: Documents of a file of papers.
@@ -95,9 +96,10 @@ def load_some(folder: Path, places: Sequence[int]) -> Iterator[tuple[int, Exampl
 
 
 def read_example(document: Document) -> Example:
-    """Return a document as arrays."""
-    words, _ = words_in([document.target])
-    return Example(paper_of(read_outline(document.source)), words)
+    """Return a document as arrays; its words are those of its language, English if that is not known."""
+    language = document.language or ENGLISH
+    words, _ = words_in([document.target], language)
+    return Example(paper_of(read_outline(document.source, language=language), language), words)
 
 
 _NAMES = ("hashes", "content", *Paper._fields[1:], "summary_hashes", "summary_content")
@@ -152,8 +154,8 @@ def count(folder: Path, least: int = LEAST) -> Counts:
             fold.hits.append(keys[np.isin(keys, held)])
     if not all(sum(sum(map(len, fold.hits)) for fold in of_order) for of_order in folds):
         raise UserError(
-            "A model of concepts needs English documents whose summaries share words and pairs of words with them, but "
-            "these share none: --kind extractor trains a network."
+            "A model of concepts needs documents whose summaries share words and pairs of words with them, but these "
+            "share none by the words of their --language: --kind extractor trains a network."
         )
     words, pairs = (_counted(of_order, least) for of_order in folds)
     (known, *others) = zip(words, pairs, strict=True)

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,12 @@ from pyramidions.runs.arguments import Arguments
 from pyramidions.runs.places import Places
 from pyramidions.runs.plan import Plan
 from pyramidions.runs.steps import Command, Say, State, Step, run
+from pyramidions.text.detection import detect_language
+from pyramidions.text.language import ENGLISH
 from pyramidions.text.turns import read_outline
 
+# Documents that tell the language of a corpus, and characters of each.
+_FIRST, _BEGINNING = 20, 200
 #: Methods that need no training, with which a model is compared; their extracts lie in files of these names.
 UNTRAINED: Mapping[str, Ranker] = {"lead": Lead(), "hiporank": HipoRank()}
 
@@ -78,6 +83,11 @@ class Run(ABC):
         name = divided if split in self.plan.held_out else self.plan.given[split]
         return self.arguments.corpus(name, split, sections=self.plan.by_sections)
 
+    def language(self) -> str:
+        """Return the language that was asked for, or that of the first documents."""
+        first = islice(self.documents("train"), _FIRST)
+        return self.arguments.language or detect_language("\n".join(each.source[:_BEGINNING] for each in first))
+
     def write_extracts(self, number: int, words: int, rankers: Mapping[str, Ranker]) -> None:
         """Write what each ranker extracts from the test split, in a file of its name.
 
@@ -97,11 +107,10 @@ class Run(ABC):
             against: the references.
         """
         rivals = (word for name in UNTRAINED for word in ("--baseline", name))
-        return [
-            Command(
-                program("pyramidions", "score", self.plan.kind, *against, *rivals, "--json", self.places.scores.name)
-            )
-        ]
+        language = self.language()
+        spoken = () if language == ENGLISH else ("--language", language)
+        told = ("--json", self.places.scores.name)
+        return [Command(program("pyramidions", "score", self.plan.kind, *against, *rivals, *spoken, *told))]
 
 
 def with_headings(corpus: Corpus) -> Iterator[Document]:

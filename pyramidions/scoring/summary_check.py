@@ -110,7 +110,7 @@ class CheckedSummary(NamedTuple):
 def check_summary(
     summary: str,
     document: str | Lines,
-    language: str = "en",
+    language: str | None = None,
     entails: Entails | None = None,
     on_progress: Callable[[str], object] = lambda _: None,
 ) -> CheckedSummary:
@@ -119,15 +119,15 @@ def check_summary(
     Args:
         summary: any text.
         document: likewise, or what gives its lines; headings are found as in `extract`.
-        language: of both, an ISO 639-1 code; decides where sentences end, and what a name is.
+        language: of both, an ISO 639-1 code; decides where sentences end, and what a name is. None to tell it by the
+            document.
         entails: a classifier, or None.
         on_progress: called with each sentence.
 
     Raises:
         UserError: an unknown language, or a classifier of two labels.
     """
-    Language(language)
-    cut = outline(document, language=language)
+    cut = outline(document, language=None if language is None else Language(language).code)
     if entails is not None and entails.is_binary:
         raise UserError(
             "`entailment` must be a classifier that tells contradiction apart, but has two labels: any document has a "
@@ -140,8 +140,8 @@ def check_summary(
     words = {word for text in units for word in _words(text)}
     numbers = {_plain(number) for text in units for form in (text, _joined(text)) for number in _numbers(form)}
     found, truncated = [], 0
-    for text in (sentence for part in _parts(summary) for sentence in _sentences(part, language)):
-        missing, verdict = tuple(dict.fromkeys(_missing(text, words, numbers, language == "de"))), None
+    for text in (sentence for part in _parts(summary) for sentence in _sentences(part, cut.language)):
+        missing, verdict = tuple(dict.fromkeys(_missing(text, words, numbers, cut.language == "de"))), None
         if entails is not None and texts:
             judged = entails.judged(texts, text)
             best = judged.probabilities.argmax(axis=0).tolist()

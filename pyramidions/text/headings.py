@@ -13,7 +13,32 @@ _TITLES = re.compile(
     r"(abstract|introduction|background|related works?|preliminar(y|ies)|(materials? and )?methods?|methodology|"
     r"experiments?|experimental (setup|procedures?)|results?( and discussions?)?|evaluation|discussions?|limitations|"
     r"conclusions?|(concluding|final) remarks|summary|future works?|acknowledge?ments?|references|bibliography|"
-    r"appendix|appendices|supplementary materials?)",
+    r"appendix|appendices|supplementary materials?|"
+    # German, Dutch, Swedish
+    r"zusammenfassung|einleitung|einführung|hintergrund|stand der (technik|forschung)|(material und )?methoden?|"
+    r"methodik|experimente|ergebnisse?( und diskussion)?|auswertung|diskussion|fazit|schlussfolgerung(en)?|schluss|"
+    r"ausblick|danksagung(en)?|literatur(verzeichnis)?|anhang|"
+    r"samenvatting|inleiding|achtergrond|methoden|resultaten|discussie|conclusies?|literatuur|bijlagen?|"
+    r"sammanfattning|inledning|bakgrund|metod(er)?|resultat|diskussion|slutsats(er)?|referenser|bilagor|"
+    # French, Spanish, Italian, Portuguese
+    r"résumé|contexte|état de l['’]art|(matériels? et )?méthodes|résultats( et discussion)?|discussion|remerciements|"
+    r"bibliographie|références( bibliographiques)?|annexes?|"
+    r"resumen|introducción|antecedentes|(materiales y )?métodos?|metodología|resultados( y discusión)?|discusión|"
+    r"conclusi(ón|ones)|agradecimientos|bibliografía|referencias|anexos?|"
+    r"sommario|riassunto|introduzione|(materiali e )?metodi|metodologia|risultati( e discussione)?|discussione|"
+    r"conclusioni?|ringraziamenti|bibliografia|riferimenti|appendici|"
+    r"resumo|introdução|(materiais e )?métodos?|resultados( e discussão)?|discussão|conclus(ão|ões)|agradecimentos|"
+    r"referências|apêndices?|anexos?|"
+    # Finnish, Polish, Russian
+    r"tiivistelmä|johdanto|tausta|menetelmät|aineisto ja menetelmät|tulokset|pohdinta|johtopäätökset|lähteet|liitteet|"
+    r"streszczenie|wstęp|wprowadzenie|(materiał i )?metody|metodyka|wyniki|dyskusja|wnioski|podsumowanie|literatura|"
+    r"аннотация|введение|(материалы и )?методы|методика|результаты( и обсуждение)?|обсуждение|выводы?|заключение|"
+    r"благодарности|(список )?литератур[аы]|приложени[ея]|"
+    # Arabic, Hindi, Chinese, Japanese
+    r"ملخص|المقدمة|مقدمة|المنهجية|الطرق|النتائج|المناقشة|الخاتمة|الخلاصة|المراجع|"
+    r"सारांश|परिचय|प्रस्तावना|भूमिका|विधि|परिणाम|चर्चा|निष्कर्ष|संदर्भ|"
+    r"摘要|引言|绪论|緒論|前言|背景|相关工作|相關工作|方法|材料[与和與]方法|实验|實驗|结果|結果|讨论|討論|结论|結論|致谢|致謝|参考文献|參考文獻|附录|附錄|"
+    r"要旨|要約|概要|はじめに|序論|緒言|関連研究|手法|材料と方法|実験|考察|おわりに|まとめ|謝辞|付録)",
     re.IGNORECASE,
 )
 #: Titles of tables of contents and of indexes.

@@ -11,6 +11,8 @@ from pyramidions.text.normalization import split_sentences
 from pyramidions.text.overlap import words_of
 from pyramidions.text.words import word_places
 
+#: The language of a text that is too short to tell, or in none of `LANGUAGES`.
+ENGLISH = "en"
 # Those for which nltk has a stemmer of Snowball (Porter 2001), by ISO 639-1 code.
 _SNOWBALL = {
     "ar": "arabic",
@@ -41,6 +43,19 @@ _PLAIN = frozenset((
 ))
 # fmt: on
 LANGUAGES = tuple(sorted({"en", *_SNOWBALL, *_WITHOUT_SPACES, *_PLAIN}))
+
+# Articles, pronouns, prepositions, conjunctions, auxiliaries and a few adverbs, of two letters at least.
+_ENGLISH = frozenset(
+    """
+    an the this that these those he him his she her hers it its we us our ours they them their theirs you your
+    yours me my mine who whom whose which what where when why how of in on at by for with from to into onto over
+    under between among through during before after above below up down out off about against within without as
+    than and or but nor so yet if because while although though until unless whether am is are was were be been
+    being do does did done have has had having can could may might must shall should will would not no yes there
+    here then thus also only both each either neither some any all most more such other another same own very
+    too just even however therefore further once again one two per via
+    """.split()  # noqa: SIM905, a list has a line for each word
+)
 
 _TOKENIZERS: dict[str, Callable[[str], list[str]]] = {
     "ascii": words_of,
@@ -95,6 +110,11 @@ class Language:
         """Return the stem of a word."""
         return word if self.stemmer == "none" else _stem_with(self.stemmer, self.code)(word)
 
+    @property
+    def stop_words(self) -> frozenset[str]:
+        """Words that say little of what a text is about, in lower case; none for a language without such a list."""
+        return _stop_words(self.code)
+
     def sentences(self, text: str) -> list[str]:
         """Split a text into normalised sentences."""
         return split_sentences(text, self.code, spaced=self.code not in _WITHOUT_SPACES)
@@ -103,6 +123,17 @@ class Language:
         """Say language, tokenization and stemmer."""
         stemmer = self.stemmer if self.stemmer == "none" else f"{self.stemmer} (nltk {version('nltk')})"
         return f"language {self.code} | tokenization {self.tokenization} | stemmer {stemmer}"
+
+
+@cache
+def _stop_words(code: str) -> frozenset[str]:
+    if code == "en":
+        return _ENGLISH
+    from stop_words import LANGUAGE_MAPPING, get_stop_words
+
+    # Its Norwegian is Bokmål.
+    code = "nb" if code == "no" else code
+    return frozenset(get_stop_words(code)) if code in LANGUAGE_MAPPING else frozenset()
 
 
 @cache

@@ -10,9 +10,11 @@ from functools import cached_property, partial
 from itertools import chain
 from typing import Any, NamedTuple
 
+from pyramidions.text.detection import detect_in_lines
 from pyramidions.text.headings import Line, Lines, headed_lines
+from pyramidions.text.language import ENGLISH
 from pyramidions.text.normalization import normalize, split_sentences
-from pyramidions.text.text_windows import sentences, windows
+from pyramidions.text.text_windows import lines, sentences, windows
 from pyramidions.text.words import UNSPACED
 
 # A word that a line's end cuts, as in the text of a PDF file.
@@ -111,11 +113,13 @@ class Outline:
         units: in reading order, the headings among them.
         headings: of the sections; "" for text before the first heading.
         speakers: of the sentences of a dialogue; empty for any other document.
+        language: of the document, an ISO 639-1 code.
     """
 
     units: Sequence[Unit]
     headings: tuple[str, ...]
     speakers: tuple[str, ...] = ()
+    language: str = ENGLISH
 
     @cached_property
     def sentences(self) -> Units:
@@ -141,7 +145,9 @@ class Outline:
         return any(self.headings)
 
 
-def outline(text: str | Lines, on_read: Callable[[int], object] = lambda _: None, language: str = "en") -> Outline:
+def outline(
+    text: str | Lines, on_read: Callable[[int], object] = lambda _: None, language: str | None = None
+) -> Outline:
     """Cut a text into headings and sentences.
 
     A sentence ends at an empty line or a heading at the latest. Sections are what the headings of the highest level
@@ -150,8 +156,9 @@ def outline(text: str | Lines, on_read: Callable[[int], object] = lambda _: None
     Args:
         text: any string, or what gives its lines; headings are found as `headed_lines` does.
         on_read: called with the number of characters of each line.
-        language: whose rules end sentences, an ISO 639-1 code.
+        language: whose rules end sentences, an ISO 639-1 code; None to tell it by the text (`detect_in_lines`).
     """
+    language = language or detect_in_lines(text() if callable(text) else lines(text))
     levels: Counter[int] = Counter()
     units = Units(_units(headed_lines(text), levels, on_read, language))
     repeated = [level for level, count in levels.items() if level and count > 1]
@@ -165,7 +172,7 @@ def outline(text: str | Lines, on_read: Callable[[int], object] = lambda _: None
         elif not headings:
             headings.append("")
         units.sections[place] = len(headings) - 1
-    return Outline(units, tuple(headings))
+    return Outline(units, tuple(headings), language=language)
 
 
 def blocks(outline: Outline, most: int) -> Iterator[tuple[str, int, str]]:

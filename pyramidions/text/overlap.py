@@ -16,11 +16,10 @@ class Recall:
     """ROUGE-L recall of one sentence by others (Lin 2004, section 3.1).
 
     Args:
-        sentence: its words are looked for, in order.
+        words: of the sentence, which are looked for in order.
     """
 
-    def __init__(self, sentence: str) -> None:
-        words = words_of(sentence)
+    def __init__(self, words: Sequence[str]) -> None:
         self._number = len(words)
         self._subsequences = Subsequences(words)
 
@@ -28,6 +27,6 @@ class Recall:
         """Return the share of the sentence's words in a longest common subsequence; 0 for a sentence without words.
 
         Args:
-            words: of the other sentence, as `words_of` gives them.
+            words: of the other sentence.
         """
         return self._subsequences.length(words) / self._number if self._number else 0.0

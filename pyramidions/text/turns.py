@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
+from pyramidions.text.detection import detect_in_lines
 from pyramidions.text.headings import Lines
 from pyramidions.text.normalization import normalize
 from pyramidions.text.outline import Outline, Unit, Units, outline, sentences_of
@@ -51,13 +52,15 @@ def split_turn(line: str) -> Turn | None:
     return Turn(name, said) if colon[0] == "：" or not said or said[0].isspace() else None
 
 
-def read_outline(text: str | Lines, on_read: Callable[[int], object] = lambda _: None, language: str = "en") -> Outline:
+def read_outline(
+    text: str | Lines, on_read: Callable[[int], object] = lambda _: None, language: str | None = None
+) -> Outline:
     """Return the outline of a text: of a dialogue as `dialogue_outline` does; arguments as in `outline`."""
     return dialogue_outline(text, on_read, language) or outline(text, on_read, language)
 
 
 def dialogue_outline(
-    text: str | Lines, on_read: Callable[[int], object] = lambda _: None, language: str = "en"
+    text: str | Lines, on_read: Callable[[int], object] = lambda _: None, language: str | None = None
 ) -> Outline | None:
     """Return the sentences of a dialogue, each with its speaker; None if a text is no dialogue.
 
@@ -72,9 +75,10 @@ def dialogue_outline(
     speakers = _speakers(lines())
     if not speakers:
         return None
+    language = language or detect_in_lines(lines())
     said_by: list[str] = []
     units = Units(_units(lines(), speakers, said_by, on_read, language))
-    return Outline(units, ("",), tuple(said_by))
+    return Outline(units, ("",), tuple(said_by), language)
 
 
 def with_speakers(outline: Outline) -> Iterable[str]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from browser import Opener
 from click.testing import CliRunner, Result
+from texts_in_languages import PAPERS
 
 from pyramidions.cli.check import check
 from pyramidions.scoring.metric import Judged
@@ -123,3 +124,14 @@ def test_wrong_inputs_are_one_sentence(fail: Fail, files: tuple[Path, Path], tmp
     assert fail("check", *files, "--language", "xx").startswith("--language must be one of ")
     assert fail("check", *files, "--json", files[1]) == f"--json must not replace one of the inputs, but is {files[1]}."
     assert fail("check", *files, "--explain", "page.txt") == "--explain must end in .html, but is page.txt."
+
+
+def test_the_document_tells_the_language_of_both(run: Run, tmp_path: Path) -> None:
+    written = PAPERS["de"]
+    summary, document, out = (tmp_path / name for name in ("summary.txt", "paper.txt", "checks.json"))
+    summary.write_text("Nach Nr. 5 stieg die Ernte der Rüben.")
+    document.write_text(written.text)
+    assert run("check", summary, document, "--json", out).exit_code == 0
+    found = json.loads(out.read_text())
+    assert found["language"] == "de"
+    assert len(found["sentences"]) == 1

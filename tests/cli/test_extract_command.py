@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from documents import PAGE, docx, pdf
 from tables import for_each
+from texts_in_languages import PAPERS
 
 from pyramidions import Extractor
 from pyramidions.base.errors import UserError
@@ -73,6 +74,7 @@ def test_an_object_has_the_summary_and_each_sentence_with_its_place(tmp_path: Pa
         "id": "a7",
         "name": f"{tmp_path}/papers.jsonl:1",
         "summary": expected.text,
+        "language": "en",
         "sentences": [
             {"text": s.text, "position": s.position, "section": s.section, "score": s.score} for s in expected.sentences
         ],
@@ -340,3 +342,15 @@ def test_a_bar_in_a_file_is_not_drawn_anew_at_each_note_and_ends_at_its_end(
         report.finish()
     shown = capfd.readouterr().err
     assert "14.0/14.0" in shown and shown.count("Error: It is not read.") == 5 and shown.count("extracting: ") == 2
+
+
+def test_the_language_of_other_than_english_documents_is_told(tmp_path: Path) -> None:
+    for code in ("de", "zh"):
+        (tmp_path / f"{code}.txt").write_text(PAPERS[code].text)
+    (tmp_path / "en.txt").write_text(PAPER)
+    done = extract(*(tmp_path / f"{code}.txt" for code in ("de", "en", "zh")), "--sentences", 1, "--json")
+    assert [json.loads(line)["language"] for line in done.stdout.splitlines()] == ["de", "en", "zh"]
+    assert "1 of 3 documents looked like de; --language was not given." in done.stderr
+    assert "1 of 3 documents looked like zh; --language was not given." in done.stderr
+    assert "looked like en" not in done.stderr
+    assert "looked like" not in extract(tmp_path / "de.txt", "--language", "de").stderr

@@ -7,6 +7,7 @@ from dataclasses import fields
 
 import pytest
 from tables import for_each
+from texts_in_languages import PAPERS
 
 from pyramidions.cli.prepare import prepare
 from pyramidions.data.folder import DataFolder
@@ -202,3 +203,20 @@ def test_repeated_ids_are_refused_with_the_option_that_numbers_them(run, fail, t
     assert run(*arguments, "--number-repeated-ids").exit_code == 0
     ids = [reference.id for reference in DataFolder(tmp_path / "data").references("train")]
     assert ids[:4] == ["query-0", "query-0#2", "query-1", "query-1#2"] and len(set(ids)) == 20
+
+
+def test_labels_are_those_of_the_language(run, tmp_path):
+    rows = [
+        {"id": f"{code}{n}", "article": written.text, "abstract": written.summary}
+        for n in range(12)
+        for code, written in PAPERS.items()
+    ]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command = ["prepare", "--train", tmp_path / "train.jsonl", "--vocab-size", 400, "--labels"]
+    told = run(*command, "--out", tmp_path / "told", "--character-coverage", 1)
+    assert told.exit_code == 0, told.output
+    chosen = DataFolder(tmp_path / "told").manifest["splits"]["train"]["chosen_sentences"]
+    assert chosen["max"] == 1 and chosen["mean"] == 1
+    given = run(*command, "--out", tmp_path / "given", "--character-coverage", 1, "--language", "de")
+    assert given.exit_code == 0, given.output
+    assert DataFolder(tmp_path / "given").manifest["settings"]["language"] == "de"

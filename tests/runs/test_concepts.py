@@ -1,5 +1,6 @@
 """Training of a model of concepts."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import pytest
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.readers import Document
-from pyramidions.extract.concepts.files import files_of
+from pyramidions.extract.concepts.files import CARD, files_of, load_concepts
+from pyramidions.inference.extractor import Extractor
 from pyramidions.runs import concepts, policy
 
 TOPICS = ("mice", "cells", "genes", "plants", "yeast", "virus")
@@ -98,3 +100,27 @@ def test_papers_from_disk_are_those_that_were_read(tmp_path: Path) -> None:
     assert len(found) == 9
     assert found[8].paper.sizes.tolist() == [5, 5, 8]
     assert found[8].paper.fit.tolist() == [True, True, True]
+
+
+def test_a_model_knows_its_language(tmp_path: Path) -> None:
+    text = "Viele {} wachsen dort. Das Wetter war an Tag {} schön."
+    spoken = [
+        Document(f"{n}", text.format(name, n), f"Viele {name} wachsen.", language="de")
+        for n, name in zip(range(60), ("Ernten", "Rüben", "Pflanzen") * 20, strict=True)
+    ]
+    concepts.read_papers(spoken, 60, tmp_path / "papers", workers=1)
+    model = concepts.fit(tmp_path / "papers", concepts.count(tmp_path / "papers", least=2), seed=3)
+    for name, content in files_of(model._replace(language="de"), {}).items():
+        (tmp_path / name).write_bytes(content)
+    assert load_concepts(tmp_path).language == "de"
+    extraction = Extractor(tmp_path).extract("Das Wetter war schön. Viele Rüben wachsen dort.", sentences=1)
+    assert extraction.text == "Viele Rüben wachsen dort."
+    assert (
+        Extractor(tmp_path).extract("Rüben sind rot. Der Tag war sehr lang.", sentences=1, query="die Tage").sentences
+    )
+    with pytest.raises(UserError, match="must hold a word that is no stop word"):
+        Extractor(tmp_path).check_query("die und der")
+    card = json.loads((tmp_path / CARD).read_text())
+    (tmp_path / CARD).write_text(json.dumps(card | {"language": "xx"}))
+    with pytest.raises(UserError, match="is damaged: `language` must be a known language, but is 'xx'"):
+        load_concepts(tmp_path)

@@ -35,7 +35,9 @@ class Reading(NamedTuple):
     form: Form
     splits: Openers
 
-    def documents(self, split: str, *, number_repeated_ids: bool = False, sections: bool = False) -> Corpus:
+    def documents(
+        self, split: str, *, number_repeated_ids: bool = False, sections: bool = False, language: str | None = None
+    ) -> Corpus:
         """Return the documents of a split; empty ones, which all these corpora may have, are left out and counted."""
         return Corpus(
             self.corpus.name,
@@ -44,6 +46,7 @@ class Reading(NamedTuple):
             skip_empty=True,
             number_repeated_ids=number_repeated_ids,
             sections=sections,
+            language=language,
             records=self.splits[split],
         )
 

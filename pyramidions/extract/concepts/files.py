@@ -16,6 +16,7 @@ from pyramidions.extract.concepts.features import Frequencies
 from pyramidions.extract.concepts.model import FEATURES, ConceptModel
 from pyramidions.extract.concepts.policy import FEATURE_NAMES
 from pyramidions.extract.concepts.trees import Trees
+from pyramidions.text.language import ENGLISH, LANGUAGES
 
 #: The files of a model.
 CARD, ARRAYS = "concepts.json", "concepts.safetensors"
@@ -25,6 +26,8 @@ _MOST_BYTES = 2**30
 _ORDERS = ("words", "pairs")
 #: How the card calls the length of a summary.
 _LENGTH = "summary_words"
+#: And its language, which cards of 0.2.0 do not say.
+_LANGUAGE = "language"
 _KNOWN, _TREES = ("keys", "seen", "hits"), ("roots", "feature", "threshold")
 _POLICY = "policy"
 
@@ -42,7 +45,13 @@ def files_of(model: ConceptModel, about: dict[str, Any]) -> dict[str, bytes]:
         about: what else the card says, of the training.
     """
     arrays: dict[str, np.ndarray] = {}
-    card: dict[str, Any] = {"format": FORMAT, "kind": "concepts", **about, _LENGTH: model.words}
+    card: dict[str, Any] = {
+        "format": FORMAT,
+        "kind": "concepts",
+        **about,
+        _LENGTH: model.words,
+        _LANGUAGE: model.language,
+    }
     for name, known, trees in zip(_ORDERS, model.known, model.trees, strict=True):
         card[name] = {"documents": known.documents, "least": known.least, "share": known.base, "base": trees.base}
         arrays |= _named(name, _KNOWN, _narrow(known)) | _named(name, _TREES, trees.arrays)
@@ -91,7 +100,10 @@ def load_concepts(folder: Path) -> ConceptModel:
     (words, word_trees), (pairs, pair_trees) = parts
     if found := broken(card.get(_LENGTH), Count | None):
         raise UserError(f"{folder / CARD} is damaged: `{_LENGTH}` {found.said}.")
-    return ConceptModel((words, pairs), (word_trees, pair_trees), card.get(_LENGTH), policy)
+    language = card.get(_LANGUAGE, ENGLISH)
+    if language not in LANGUAGES:
+        raise UserError(f"{folder / CARD} is damaged: `{_LANGUAGE}` must be a known language, but is {language!r}.")
+    return ConceptModel((words, pairs), (word_trees, pair_trees), card.get(_LENGTH), policy, language)
 
 
 def _named(part: str, names: tuple[str, ...], arrays: tuple[np.ndarray, ...]) -> dict[str, np.ndarray]:

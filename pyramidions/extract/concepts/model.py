@@ -8,6 +8,7 @@ from pyramidions.extract.concepts.coverage import Cover, Wanted
 from pyramidions.extract.concepts.features import Concepts, Frequencies, measure, with_chances
 from pyramidions.extract.concepts.paper import Paper
 from pyramidions.extract.concepts.trees import Trees
+from pyramidions.text.language import ENGLISH
 
 #: Weight of each order in a gain: words, and pairs.
 WEIGHTS = (0.1, 0.9)
@@ -29,12 +30,14 @@ class ConceptModel(NamedTuple):
         trees: how likely a concept is to stand in the summary, by its features.
         words: of the training summaries on average; None if it is not known.
         policy: what a sentence adds to an extract, by its `History`; None to choose by coverage.
+        language: whose words it knows, an ISO 639-1 code.
     """
 
     known: tuple[Frequencies, Frequencies]
     trees: tuple[Trees, Trees]
     words: int | None = None
     policy: Trees | None = None
+    language: str = ENGLISH
 
     @property
     def longest(self) -> int:

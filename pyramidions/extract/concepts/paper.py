@@ -7,6 +7,7 @@ import numpy as np
 from pyramidions.extract.concepts.words import Words, hashes_of, words_in
 from pyramidions.extract.fitness import fit_for_summary, lengths_of
 from pyramidions.extract.hiporank import HipoRank
+from pyramidions.text.language import ENGLISH
 from pyramidions.text.outline import Outline
 
 #: Kinds of sections by words of their headings.
@@ -49,10 +50,10 @@ class Paper(NamedTuple):
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
 
-def paper_of(outline: Outline) -> Paper:
-    """Return a document of at least one sentence in numbers."""
+def paper_of(outline: Outline, language: str = ENGLISH) -> Paper:
+    """Return a document of at least one sentence in numbers; the language says what its words are."""
     texts = list(outline.texts)
-    words, sizes = words_in(texts)
+    words, sizes = words_in(texts, language)
     scores = fit_for_summary(outline, HipoRank().rank(outline))
     order = np.argsort(np.argsort(scores, kind="stable"), kind="stable") / max(len(texts), 1)
     _, sections = np.unique(np.array(outline.sentences.sections), return_inverse=True)
@@ -63,7 +64,7 @@ def paper_of(outline: Outline) -> Paper:
         np.array(lengths_of(outline), dtype=np.int64),
         sections,
         np.array([_kind(outline.headings[section]) for section in named], dtype=np.int64),
-        np.unique(hashes_of(" ".join(outline.headings))),
+        np.unique(hashes_of(" ".join(outline.headings), language)),
         np.where(scores > -np.inf, order, 0.0),
         (scores > -np.inf) & (sizes >= _LEAST_WORDS),
     )

@@ -14,8 +14,8 @@ from pyramidions.extract.concepts.words import hashes_of
 from pyramidions.extract.core import Ranker
 from pyramidions.extract.hiporank import HipoRank
 from pyramidions.extract.selection import WORDS, Budget, SelectionRules
+from pyramidions.text.language import Language
 from pyramidions.text.outline import Outline
-from pyramidions.text.overlap import words_of
 
 
 class ConceptRanker(Ranker):
@@ -52,8 +52,9 @@ class ConceptRanker(Ranker):
     def rank(self, outline: Outline) -> np.ndarray:
         if not outline.sentences:
             return np.zeros(0)
-        paper = paper_of(outline)
-        query = None if self.query is None else hashes_of(self.query)
+        language = self.model.language
+        paper = paper_of(outline, language)
+        query = None if self.query is None else hashes_of(self.query, language)
         cover = choose(self.model, paper, self.model.wanted(paper), self.budget, query)
         alone = cover.first_rates
         if not alone.any():
@@ -104,11 +105,11 @@ def covered(
     Returns:
         For each sentence its concepts in the document's words, each with the probability that a summary holds it.
     """
-    wanted = model.wanted(paper_of(outline))
+    wanted = model.wanted(paper_of(outline, model.language))
     if query is not None:
-        asked = np.isin(wanted.concepts[0].keys, hashes_of(query))
+        asked = np.isin(wanted.concepts[0].keys, hashes_of(query, model.language))
         wanted = wanted._replace(chances=(np.where(asked, 1.0, wanted.chances[0]), wanted.chances[1]))
-    words = [word for text in outline.texts for word in words_of(text)]
+    words = [word for text in outline.texts for word in Language(model.language).words(text)]
     taken = [np.zeros(len(chances), dtype=bool) for chances in wanted.chances]
     found = []
     for sentence in chosen:

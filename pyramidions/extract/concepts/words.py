@@ -7,7 +7,7 @@ from zlib import crc32
 
 import numpy as np
 
-from pyramidions.text.overlap import words_of
+from pyramidions.text.language import ENGLISH, Language
 
 # English words that are no concept by themselves.
 _STOP_WORDS = """
@@ -25,29 +25,29 @@ who whom whose why will with within without would yet you your yours yourself
 
 
 class Words(NamedTuple):
-    """Words of rouge-score, stemmed by Porter's algorithm as it does.
+    """Words of a language, stemmed; English ones as rouge-score has them.
 
     Attributes:
         hashes: (words,), uint32: CRC-32 of each stem.
-        content: (words,), bool: neither a stop word nor a single character.
+        content: (words,), bool: neither a stop word nor, where words are longer, a single character.
     """
 
     hashes: np.ndarray
     content: np.ndarray
 
 
-def words_in(texts: Sequence[str]) -> tuple[Words, np.ndarray]:
+def words_in(texts: Sequence[str], language: str = ENGLISH) -> tuple[Words, np.ndarray]:
     """Return the words of several texts, one after the other, and the number of words of each: (texts,)."""
-    words = [words_of(text) for text in texts]
-    known = np.array([_known(word) for some in words for word in some], dtype=np.int64)
+    words = list(map(Language(language).words, texts))
+    known = np.array([_known(word, language) for some in words for word in some], dtype=np.int64)
     return Words((known >> 1).astype(np.uint32), (known & 1).astype(bool)), np.array(
         list(map(len, words)), dtype=np.int64
     )
 
 
-def hashes_of(text: str) -> np.ndarray:
+def hashes_of(text: str, language: str = ENGLISH) -> np.ndarray:
     """Return the hashes of the words of one text: (words,), uint32."""
-    return words_in([text])[0].hashes
+    return words_in([text], language)[0].hashes
 
 
 def stem(word: str) -> str:
@@ -64,12 +64,20 @@ def _stemmer() -> Any:
 
 
 @lru_cache(maxsize=2**18)
-def _known(word: str) -> int:
+def _known(word: str, language: str) -> int:
     """Return twice the hash of a word's stem, and 1 more for a content word."""
-    stemmed = stem(word)
-    return crc32(stemmed.encode()) << 1 | (len(stemmed) > 1 and stemmed not in _stopped())
+    known = _language(language)
+    stemmed = stem(word) if language == ENGLISH else known.stem(word)
+    says = len(stemmed) > 1 or known.tokenization == "characters"
+    return crc32(stemmed.encode()) << 1 | (says and stemmed not in _stopped(language))
+
+
+_language = cache(Language)
 
 
 @cache
-def _stopped() -> frozenset[str]:
-    return frozenset(map(stem, _STOP_WORDS.split()))
+def _stopped(language: str) -> frozenset[str]:
+    if language == ENGLISH:
+        return frozenset(map(stem, _STOP_WORDS.split()))
+    known = _language(language)
+    return frozenset(map(known.stem, known.stop_words))

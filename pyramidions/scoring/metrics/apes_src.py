@@ -83,7 +83,7 @@ class ApesSrc(Metric):
         asked = []
         for reference in example.references:
             sentences = self._language.sentences(reference)
-            context = " ".join(source[index] for index in sorted(covering(source, reference)))
+            context = " ".join(source[index] for index in sorted(covering(source, reference, self._language.code)))
             for sentence, entities in zip(sentences, self._tags.entities(sentences), strict=True):
                 found = clozes(sentence, entities, self._answers.blank)
                 asked += [_Asked(number, cloze, context) for cloze in found]

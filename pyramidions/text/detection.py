@@ -1,0 +1,49 @@
+"""Tells the language of a text."""
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+from pyramidions.text.language import ENGLISH, LANGUAGES, Language
+from pyramidions.text.words import word_places
+
+#: Characters of a text that its language is told by.
+CHARACTERS = 4_000
+# Least probability of a language, and least share of English stop words in an English text.
+_SURE, _ENGLISH_SHARE = 0.9, 0.25
+
+
+def detect_language(text: str) -> str:
+    """Return the language of a text, one of `LANGUAGES`; `ENGLISH` where none is probable.
+
+    py3langid (Lui and Baldwin 2012, "langid.py") tells it by the first `CHARACTERS`. Its model takes most of a second
+    to load, so a text with as many English stop words as an English one is taken for one without it.
+    """
+    beginning = text[:CHARACTERS]
+    stop_words = Language(ENGLISH).stop_words
+    known = [word in stop_words for word, _, _ in word_places(beginning)]
+    if sum(known) >= _ENGLISH_SHARE * len(known):
+        return ENGLISH
+    code, probability = _identifier().classify(beginning)
+    return str(code) if probability >= _SURE else ENGLISH
+
+
+def detect_in_lines(lines: Iterable[str]) -> str:
+    """Return the language of a text as `detect_language` does, by its first lines that hold text."""
+    found: list[str] = []
+    left = CHARACTERS
+    for line in filter(str.strip, lines):
+        found.append(line[:left])
+        left -= len(found[-1])
+        if left <= 0:
+            break
+    return detect_language("\n".join(found))
+
+
+@cache
+def _identifier() -> Any:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    found = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    found.set_languages(set(found.labels) & set(LANGUAGES))
+    return found
