@@ -33,7 +33,7 @@ def find_inputs(
     config: str | None,
     skip_empty: bool,
     number_repeated_ids: bool,
-    language: str | None,
+    language: str | None = None,
     **fields: str | None,
 ) -> Inputs:
     """Return the documents of `prepare`; the facts about a known corpus are shown at once.

@@ -102,6 +102,12 @@ def _file(name: str) -> Any:
     metavar="MODEL",
     help="Tag the words of documents with parts of speech and entities, by a spaCy pipeline on this machine.",
 )
+@click.option(
+    "--keep-aligned",
+    is_flag=True,
+    help="Leave out train and valid documents that cover no more of the words of their summaries than other documents "
+    "do, such as those of a wrong file. The threshold is found in the first train documents.",
+)
 @pairing_options
 @corpus_options
 @character_options
@@ -122,6 +128,7 @@ def prepare(
     labels: bool,
     label_model: str | None,
     tags: str | None,
+    keep_aligned: bool,
     pairing: PairingOptions,
     characters: CharacterOptions,
     workers: int | None,
@@ -193,7 +200,7 @@ def prepare(
     corpora = {split: make(sections=labels or split in pairings) for split, make in inputs.corpora.items()}
     if tokenizer is not None:
         _refuse_vocabulary_options(ctx, vocabulary)
-    with naming_options(*vocabulary):
+    with naming_options("keep_aligned", *vocabulary):
         made = prepare_folder(
             out,
             corpora,
@@ -203,6 +210,7 @@ def prepare(
             label_model=None if label_model is None else _label_model(label_model),
             pairings=pairings,
             tags=tags,
+            keep_aligned=keep_aligned,
             workers=workers,
             overwrite=overwrite,
             about=inputs.about,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pyramidions.base.errors import UserError
+from pyramidions.data.alignment import least_alignment
 from pyramidions.data.encode import CHUNK, encode, require_unchanged
 from pyramidions.data.folder import SPLITS, DataFolder, refuse_foreign
 from pyramidions.data.labels import Choose, LabelModel, require_marker
@@ -51,6 +52,7 @@ def prepare(
     label_model: LabelModel | None = None,
     pairings: Mapping[str, Pairing] | None = None,
     tags: str | None = None,
+    keep_aligned: bool = False,
     workers: int = 1,
     overwrite: bool = False,
     about: Mapping[str, Any] | None = None,
@@ -71,6 +73,8 @@ def prepare(
         label_model: chooses these sentences; the greedy oracle if None.
         pairings: of some splits, what makes pairs of their documents; the vocabulary is trained on whole documents.
         tags: a spaCy pipeline, by its folder or package, that tags the words of documents.
+        keep_aligned: leave out documents of `train` and `valid` that cover no more of their summaries than others do
+            (`least_alignment`).
         workers: number of processes that encode.
         overwrite: replace a data folder that holds something else.
         about: the known corpus that the documents come from, for the manifest.
@@ -108,6 +112,8 @@ def prepare(
         recorded["corpus"] = dict(about)
     refuse_foreign(path)
     corpora = {split: corpora[split] for split in SPLITS if split in corpora}
+    if keep_aligned:
+        recorded["keep_aligned"] = _align(corpora)
     inputs = {split: _check(corpus) for split, corpus in corpora.items()}
     if missing := [split for split in SPLITS if split not in corpora]:
         note(_about_missing(missing))
@@ -227,7 +233,26 @@ def _check(corpus: Corpus) -> dict[str, Any]:
     digest = InputHash()
     for document in corpus.shown("checking"):
         digest.add(document)
+    if corpus.aligned:
+        whole = counted(digest.documents + corpus.misaligned, "document")
+        note(f"left out {corpus.misaligned:,} of {whole} of {corpus.name} that cover less of their summary")
     return digest.summary(corpus.skipped)
+
+
+def _align(corpora: Mapping[str, Corpus]) -> float:
+    """Find how far documents must cover their summaries, and leave others out; those of `test` are all kept.
+
+    Raises:
+        UserError: there are too few train documents.
+    """
+    if "train" not in corpora:
+        raise UserError("`keep_aligned` finds its threshold by train documents, but there is no train split.")
+    train = corpora["train"]
+    found = round(least_alignment(((each.source, each.target) for each in train), train.language), 4)
+    note(f"other documents cover {found:.0%} of the words of a summary at most, in 95 of 100 cases")
+    for split, corpus in corpora.items():
+        corpus.aligned = 0.0 if split == "test" else found
+    return found
 
 
 def _vocabulary(

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyramidions.base.errors import UserError
+from pyramidions.data.alignment import alignment
 from pyramidions.data.folder import SPLITS
 from pyramidions.data.ids import UniqueIds
 from pyramidions.data.papers import paper_files
@@ -84,6 +85,8 @@ class Corpus:
 
     Attributes:
         skipped: empty documents that the last iteration left out.
+        misaligned: documents that it left out since they do not cover their summaries.
+        aligned: how far a document must cover its summary (`alignment`); 0 to keep all.
         trimmed: summaries that it cut.
         language: as it was given.
 
@@ -109,7 +112,9 @@ class Corpus:
     ) -> None:
         self.name = name
         self.split = split
-        self.skipped = self.trimmed = 0
+        self.skipped = self.trimmed = self.misaligned = 0
+        self.aligned = 0.0
+        self._covers = bytearray()  # whether each document that is not empty does, as far as they were read
         self._fields = fields
         self._config = config
         self._opened = records
@@ -165,16 +170,25 @@ class Corpus:
 
     def with_records(self) -> Iterator[tuple[Document, Record]]:
         """Yield the documents, each with the record that it was read from."""
-        self.skipped = self.trimmed = 0
+        self.skipped = self.trimmed = self.misaligned = number = 0
         ids = UniqueIds(self._number_repeated_ids)
         for record in self._records():
             document = self._document(record)
             if document is None:
                 self.skipped += 1
                 continue
+            number += 1
+            if self.aligned and not self._is_aligned(number, document):
+                self.misaligned += 1
+                continue
             yield document._replace(id=ids.add(document.id, record.place)), record
         if not ids:
             raise UserError(f"{self.name} has no documents.")
+
+    def _is_aligned(self, number: int, document: Document) -> bool:
+        if number > len(self._covers):
+            self._covers.append(alignment(document.source, document.target, document.language) >= self.aligned)
+        return bool(self._covers[number - 1])
 
     def _open(self) -> Records:
         return self._opened() if self._opened else open_records(self.name, self.split, self._config)

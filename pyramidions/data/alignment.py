@@ -1,0 +1,56 @@
+"""Whether a document and its summary belong together."""
+
+from collections.abc import Iterable
+from itertools import islice
+
+import numpy as np
+
+from pyramidions.base.errors import UserError
+from pyramidions.extract.concepts.words import words_in
+from pyramidions.text.detection import detect_language
+
+#: Documents by which a threshold is found, at most and at least.
+MOST, LEAST = 500, 20
+#: Percentile of the coverage by other documents, which a document must exceed to count as that of its summary.
+PERCENTILE = 95
+
+
+def stems(text: str, language: str | None = None) -> frozenset[int]:
+    """Return the hashes of the stems of a text, without stop words; None tells the language by the text."""
+    words, _ = words_in([text], language or detect_language(text))
+    return frozenset(words.hashes[words.content].tolist())
+
+
+def covered(summary: frozenset[int], document: frozenset[int]) -> float:
+    """Return the share of the stems of a summary that a document holds; 1 for a summary without any."""
+    return len(summary & document) / len(summary) if summary else 1.0
+
+
+def alignment(document: str, summary: str, language: str | None = None) -> float:
+    """Return how far a document covers its summary; None tells the language by the document."""
+    language = language or detect_language(document)
+    return covered(stems(summary, language), stems(document, language))
+
+
+def least_alignment(pairs: Iterable[tuple[str, str]], language: str | None = None) -> float:
+    """Return the alignment that 95 of 100 documents do not reach with the summary of another one.
+
+    Args:
+        pairs: documents and their summaries; the first `MOST` are read. The other document is half of these away, since
+            neighbours may be about one thing.
+        language: of all; None to tell it by each document.
+
+    Raises:
+        UserError: there are fewer than `LEAST`.
+    """
+    read = list(islice(pairs, MOST))
+    if len(read) < LEAST:
+        raise UserError(
+            f"`keep_aligned` needs at least {LEAST} train documents to find a threshold by, but there are {len(read)}."
+        )
+    languages = [language or detect_language(document) for document, _ in read]
+    documents = [stems(document, code) for (document, _), code in zip(read, languages, strict=True)]
+    summaries = [stems(summary, code) for (_, summary), code in zip(read, languages, strict=True)]
+    away = len(read) // 2
+    others = documents[away:] + documents[:away]
+    return float(np.percentile([covered(*pair) for pair in zip(summaries, others, strict=True)], PERCENTILE))
