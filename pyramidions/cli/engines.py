@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from pyramidions.base.errors import UserError
 from pyramidions.base.optional import optional_library
 from pyramidions.cli.worker import Report, Result, Worker
+from pyramidions.documents.as_one import as_one
 from pyramidions.documents.source import STANDARD_INPUT, Fields, Input, list_inputs, read_inputs
 
 TRIES = 4  # of a group whose worker dies
@@ -27,14 +28,19 @@ class Source(NamedTuple):
         fields: what is read of them.
         together: inputs that are computed together, and with no others, so that the last digits of a score do not
             depend on the engine.
+        as_one: all inputs are one document.
     """
 
     paths: list[Path]
     fields: Fields
     together: int = 1
+    as_one: bool = False
 
     def groups(self, done: int = 0) -> Iterator[Iterator[Input]]:
         """Yield groups of inputs but the first `done`; each group must be read before the next is asked for."""
+        if self.as_one:
+            yield list_inputs(self.paths, self.fields)
+            return
         inputs = islice(list_inputs(self.paths, self.fields), done, None)
         for first in inputs:
             yield chain([first], islice(inputs, self.together - 1))
@@ -70,7 +76,7 @@ class Here:
         """Yield the results of each group; they are made as they are asked for."""
         for group in self._source.groups(self.inputs):
             documents = read_inputs(self._counted(group), self._source.fields, self._report.fail)
-            yield self._make_results(documents, self._report)
+            yield self._make_results(as_one(documents) if self._source.as_one else documents, self._report)
 
     def _counted(self, group: Iterator[Input]) -> Iterator[Input]:
         for each in group:

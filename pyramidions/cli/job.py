@@ -59,13 +59,22 @@ class Job:
         from pyramidions.documents.source import list_files
 
         paths, self._skipped = list_files(asked.files)
-        named = several or len(paths) > 1 or holds_records(paths[0])
+        named = several or (not asked.as_one and (len(paths) > 1 or holds_records(paths[0])))
         self.layout = find_layout(asked.layout, asked.as_json, asked.out, named)
         kind = "an older file of summaries" if self.layout.kind == "json" else "a text"
         check_output("--out", asked.out, kind, paths)
         check_page("--explain", asked.page, paths, [] if asked.out is None else [asked.out])
         if asked.engine and asked.page:
             raise UserError("--engine and --explain exclude each other.")
+        if asked.as_one:
+            excluded = {
+                "--engine": asked.engine,
+                "--resume": asked.resume,
+                "--query-field": fields.query,
+                "--reference-field": fields.reference,
+            }
+            if given := next((name for name, value in excluded.items() if value), None):
+                raise UserError(f"--as-one makes one document of all: {given} excludes it.")
         device = click.get_current_context().params.get("device")
         if asked.engine and device not in (None, "cpu", "cuda"):
             raise UserError(f"--engine ray gives a GPU to each worker: --device must be cpu or cuda, but is {device}.")
@@ -74,7 +83,7 @@ class Job:
         if asked.resume and not self._is_resumable:
             raise UserError("--resume needs --out, a file that ends in .jsonl, and excludes --explain.")
         self.report = ReadingReport(paths, verb)
-        self._source = Source(paths, fields, together)
+        self._source = Source(paths, fields, together, asked.as_one)
         self._asked = asked
         self._reads = {"FILES": paths, **{name: _files(path) for name, path in reads.items()}}
 
@@ -149,7 +158,7 @@ class Job:
     def _output(self, engine: "Here | OnRay", kept: "ResumableFile | None") -> Iterator[Callable[[Result], object]]:
         from pyramidions.files.atomic import atomic_file, written_together
 
-        asked, ids = self._asked, _Ids(self._source.paths, kept)
+        asked, ids = self._asked, _Ids(self._source.paths, kept, self._asked.as_one)
         if kept is not None:
             yield lambda result: kept.write(_line(result, ids))
             return
@@ -229,13 +238,14 @@ class _Ids:
     Args:
         paths: of all files that are read.
         kept: has the results that are there already.
+        as_one: they are one document.
     """
 
-    def __init__(self, paths: list[Path], kept: "ResumableFile | None") -> None:
+    def __init__(self, paths: list[Path], kept: "ResumableFile | None", as_one: bool) -> None:
         from pyramidions.data.ids import UniqueIds
         from pyramidions.documents.file_formats import holds_records
 
-        self._by_position = len(paths) == 1 and holds_records(paths[0])
+        self._by_position = not as_one and len(paths) == 1 and holds_records(paths[0])
         seen = {str(each.get("id")) for each in kept.objects()} if kept else set()
         self._given = UniqueIds(number_repeated=True, seen=seen)
 

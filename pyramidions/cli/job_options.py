@@ -19,6 +19,7 @@ class Asked(NamedTuple):
     files: tuple[Path, ...]
     field: str | None
     id_field: str | None
+    as_one: bool
     layout: str | None
     as_json: bool
     out: Path | None
@@ -39,6 +40,7 @@ job_command = option_group(name="asked", kind=Asked)
 reading_options = option_group(
     click.option("--field", help="Field with the text, in .jsonl files.  [default: text, article or article_text]"),
     click.option("--id-field", help="Field with the id, in .jsonl files.  [default: as in prepare, else the position]"),
+    click.option("--as-one", is_flag=True, help="Read all FILES as one document, whose sections they are."),
 )
 
 

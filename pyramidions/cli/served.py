@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 #: Options of `summarize` that a served model takes, too; those of --writer have its name.
 _SHARED = (
+    "as_one",
     *("model", "files", "field", "id_field", "queries", "query_file", "query_field", "long", "section_types", "select"),
     *("language", "checks", "layout", "as_json", "out", "resume", "engine"),
 )

@@ -354,3 +354,27 @@ def test_the_language_of_other_than_english_documents_is_told(tmp_path: Path) ->
     assert "1 of 3 documents looked like zh; --language was not given." in done.stderr
     assert "looked like en" not in done.stderr
     assert "looked like" not in extract(tmp_path / "de.txt", "--language", "de").stderr
+
+
+def test_several_files_are_extracted_as_one_document_with_their_names(tmp_path: Path) -> None:
+    (tmp_path / "bees.md").write_text(
+        "# Bees\n\n## Methods\n\nWe counted all of the bees.\n\n## Results\n\nThe bees were many.\n"
+    )
+    (tmp_path / "ants.txt").write_text("We counted all of the ants. The ants were few.\n")
+    (tmp_path / "bad.txt").write_bytes(b"\xff\xfe\xff")
+    files = [tmp_path / name for name in ("bees.md", "ants.txt")]
+    done = extract(*files, "--as-one", "--method", "lead", "--sentences", 4, "--json")
+    (row,) = map(json.loads, done.stdout.splitlines())
+    assert row["id"] == row["name"] == f"{files[0]}, {files[1]}"
+    assert [(each["text"], each["section"]) for each in row["sentences"]] == [
+        ("We counted all of the bees.", str(files[0])),
+        ("The bees were many.", str(files[0])),
+        ("We counted all of the ants.", str(files[1])),
+        ("The ants were few.", str(files[1])),
+    ]
+    done = extract(*files, tmp_path / "bad.txt", "--as-one", "--sentences", 1, "--explain", tmp_path / "page.html")
+    assert done.exit_code == 1 and "bad.txt: must be UTF-8" in done.stderr
+    assert "Methods" in (tmp_path / "page.html").read_text()
+    out = tmp_path / "out.jsonl"
+    done = extract(*files, "--as-one", "--sentences", 1, "--resume", "-o", out)
+    assert done.stderr == "Error: --as-one makes one document of all: --resume excludes it.\n"

@@ -1,0 +1,34 @@
+"""Several documents as one, whose sections they are."""
+
+from collections.abc import Iterable, Iterator
+
+from pyramidions.documents.source import InputText, Origin
+from pyramidions.text.headings import HeadedText, headed_lines
+
+#: Documents whose names stand in that of the whole, at most.
+_NAMED = 3
+
+
+def as_one(documents: Iterable[InputText]) -> Iterator[InputText]:
+    """Yield one document made of others: each is a section below its name, and its headings are one level lower.
+
+    Args:
+        documents: in order; without any, nothing is yielded.
+    """
+    read = list(documents)
+    if not read:
+        return
+    names = [document.origin.name for document in read]
+    name = ", ".join(names) if len(names) <= _NAMED else f"{len(names)} documents"
+    text = HeadedText.of(part for document in read for part in _section(document))
+    yield InputText(Origin(name, None, 1), text, sum(document.size for document in read))
+
+
+def _section(document: InputText) -> Iterator[str | int]:
+    yield 1
+    yield f"{document.origin.name}\n"
+    for line in headed_lines(document.lines or document.text):
+        if line.level:
+            yield line.level + 1
+        yield f"{line.text}\n"
+    yield "\n"
