@@ -31,6 +31,7 @@ from pyramidions.extract import TfIdf
 from pyramidions.files.parallel import available_cores
 from pyramidions.inference.extractor import Extractor
 from pyramidions.scoring.examples import Examples
+from pyramidions.scoring.metric import MetricOptions
 from pyramidions.scoring.metrics import Rouge
 from pyramidions.scoring.scores import Scores, metrics_of, score_documents
 from pyramidions.text.outline import outline
@@ -138,10 +139,10 @@ def without_headings(text: str) -> str:
     return "\n".join(line.text for line in headed_lines(text) if not line.level)
 
 
-def by_us(system: System, words: int, corpus: TfIdf | None) -> Summarise:
+def by_us(system: System, words: int, corpus: TfIdf | None, language: str) -> Summarise:
     """Return what extracts so many words of a record."""
     vectors = corpus if system.with_corpus else None
-    extractor = Extractor(system.method, system.options, vectors=vectors)
+    extractor = Extractor(system.method, system.options, vectors=vectors, language=language)
 
     def summarise(each: dict[str, str]) -> str:
         text = each["article"] if system.with_headings else without_headings(each["article"])
@@ -152,14 +153,16 @@ def by_us(system: System, words: int, corpus: TfIdf | None) -> Summarise:
 
 
 def run(
-    name: str, summarise: Summarise, documents: list[dict[str, str]], log: Callable[[str], object]
+    name: str, summarise: Summarise, documents: list[dict[str, str]], language: str, log: Callable[[str], object]
 ) -> tuple[Scores, dict[str, Any]]:
     """Extract and score; return the scores, and words and documents per second."""
     begun = time.perf_counter()
     made = [summarise(each) for each in documents]
     seconds = time.perf_counter() - begun
     examples = Examples(made, [(each["abstract"],) for each in documents])
-    scores = score_documents(examples, metrics_of(["rouge"]), workers=available_cores())
+    scores = score_documents(
+        examples, metrics_of(["rouge"], MetricOptions(language=language)), workers=available_cores()
+    )
     about = {
         "words": sum(len(text.split()) for text in made) / len(made),
         "documents_per_second": len(made) / seconds,
@@ -214,6 +217,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=names, metavar="SYSTEM", help="some of the systems (default: all)")
     parser.add_argument("--rival", action="append", default=[], choices=RIVALS, help="a system of others")
     parser.add_argument("--words", type=int, default=220, help="budget of a summary (default: 220)")
+    parser.add_argument("--language", default="en", help="of the documents, an ISO 639-1 code (default: en)")
     parser.add_argument("--limit", type=int, help="documents that are read (default: all)")
     parser.add_argument("--out", type=Path, help="write PATH.json and PATH.md")
     given = parser.parse_args()
@@ -222,9 +226,9 @@ def main() -> None:
     systems = [system for system in SYSTEMS if corpus is not None or not system.with_corpus]
     systems = [system for system in systems if not given.only or system.name in given.only]
     systems += [System(_shown(method), method) for method in given.method]
-    ways = {system.name: by_us(system, given.words, corpus) for system in systems}
+    ways = {system.name: by_us(system, given.words, corpus, given.language) for system in systems}
     ways |= {name: by_rival(name, given.words) for name in given.rival}
-    found = {name: run(name, summarise, documents, print) for name, summarise in ways.items()}
+    found = {name: run(name, summarise, documents, given.language, print) for name, summarise in ways.items()}
     scores = {name: each for name, (each, _) in found.items()}
     rows = [row(name, each, about, scores) for name, (each, about) in found.items()]
     print(f"\n{table(rows)}")

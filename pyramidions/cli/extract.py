@@ -37,7 +37,7 @@ _REMARKS = {
     "one section": "had no headings and counted as one section.",
     "empty": "shared no word with the reference: the summary is empty.",
     "unknown": "held no concept of the model: HipoRank selected.",
-    **{code: f"looked like {code}; --language was not given." for code in LANGUAGES},
+    **{code: f"was read as {code}; --language sets another language." for code in LANGUAGES},
     "longer": "had no sentence within the budget: the summary is the best one, which is longer.",
 }
 

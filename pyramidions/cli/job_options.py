@@ -40,7 +40,7 @@ job_command = option_group(name="asked", kind=Asked)
 reading_options = option_group(
     click.option("--field", help="Field with the text, in .jsonl files.  [default: text, article or article_text]"),
     click.option("--id-field", help="Field with the id, in .jsonl files.  [default: as in prepare, else the position]"),
-    click.option("--as-one", is_flag=True, help="Read all FILES as one document, whose sections they are."),
+    click.option("--as-one", is_flag=True, help="Read all FILES as one document, with a section for each file."),
 )
 
 
@@ -115,13 +115,16 @@ def writing_options(page: str) -> Callable[[Any], Any]:
     )
 
 
-def check_long(long: str, section_types: Path | None, select: str | None, language: str | None, checks: bool) -> None:
+def check_long(
+    long: str, section_types: Path | None, select: str | None, language: str | None, checks: bool, as_one: bool
+) -> None:
     """Refuse options of other ways to read long documents.
 
     Args:
         long: one of `LONG`.
         section_types, select, language: options, or None.
         checks: summaries are looked for in their documents, by the language, too.
+        as_one: all files are one document.
 
     Raises:
         UserError: one is given that this way does not read.
@@ -130,6 +133,8 @@ def check_long(long: str, section_types: Path | None, select: str | None, langua
         raise UserError("--section-types is an option of --long sections, which is not given.")
     if select is not None and long not in SELECTING:
         raise UserError(f"--select needs {' or '.join(f'--long {way}' for way in SELECTING)}.")
+    if as_one and long == "sections":
+        raise UserError("--as-one makes sections of files: --long sections, which looks for usual titles, excludes it.")
     if language is not None and long not in BY_HEADINGS and not checks:
         raise UserError(f"--language needs --check, or --long {', '.join(BY_HEADINGS)}, but --long is {long}.")
 

@@ -14,11 +14,11 @@ def _known(_: click.Context, __: click.Parameter, code: str | None) -> str | Non
     return code
 
 
-#: The language of documents, as `language`; None to tell it by each document.
+#: The language of documents, as `language`; None to detect it.
 language_option = click.option(
     "--language",
     metavar="CODE",
     callback=_known,
-    help="Language of the documents, an ISO 639-1 code such as de: decides where sentences end, and what is a word.  "
-    "[default: told by each document]",
+    help="Language of the documents, an ISO 639-1 code such as de. It sets the rules for sentences and words.  "
+    "[default: detected per document]",
 )

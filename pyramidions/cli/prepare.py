@@ -105,8 +105,8 @@ def _file(name: str) -> Any:
 @click.option(
     "--keep-aligned",
     is_flag=True,
-    help="Leave out train and valid documents that cover no more of the words of their summaries than other documents "
-    "do, such as those of a wrong file. The threshold is found in the first train documents.",
+    help="Leave out train and valid documents whose summary shares no more words with them than with unrelated "
+    "documents. The threshold is found in the first train documents.",
 )
 @pairing_options
 @corpus_options

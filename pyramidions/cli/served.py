@@ -106,7 +106,7 @@ def summarize_served(
     long = long or "extract"
     if long == "rewrite":
         raise UserError("--long rewrite is for models of single sentences; --writer excludes it.")
-    check_long(long, section_types, select, language, checks)
+    check_long(long, section_types, select, language, checks, asked.as_one)
     for_all = about.for_all()
     fields = Fields(asked.field, asked.id_field, query=about.query_field, sections=long in BY_HEADINGS)
     reads = {"--section-types": section_types, "--select": select, "--query-file": about.query_file}
@@ -126,7 +126,7 @@ class Writing(Worker):
         served: the model.
         queries: each document is summarized once for each of them.
         long, types, select: of `ServedSummarizer`.
-        language: of the documents; None to tell it by each.
+        language: of the documents; None to detect it.
         checks: look for the sentences of summaries in their documents.
     """
 

@@ -182,7 +182,7 @@ def summarize(
     from pyramidions.inference.stream import inputs_together
 
     long = long or reads_long(model)
-    check_long(long, section_types, select, language, checks)
+    check_long(long, section_types, select, language, checks, asked.as_one)
     if asked.page is not None and long == "merge":
         raise UserError("--explain cannot trace a summary of summaries back to the document: --long must not be merge.")
     of_sampling = {name: decoding.pop(name) for name in ("temperature", "top_k", "top_p", "seed")}

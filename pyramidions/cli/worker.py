@@ -113,7 +113,7 @@ class Checked:
     Args:
         summary: what is looked for.
         document: its text; None to check nothing.
-        language: of both; None to tell it by the document.
+        language: of both; None to detect it.
 
     Attributes:
         about: values that JSON holds.

@@ -33,15 +33,15 @@ def alignment(document: str, summary: str, language: str | None = None) -> float
 
 
 def least_alignment(pairs: Iterable[tuple[str, str]], language: str | None = None) -> float:
-    """Return the alignment that 95 of 100 documents do not reach with the summary of another one.
+    """Return the 95th percentile of how far documents cover the summary of another one.
 
     Args:
         pairs: documents and their summaries; the first `MOST` are read. The other document is half of these away, since
             neighbours may be about one thing.
-        language: of all; None to tell it by each document.
+        language: of all; None to detect it.
 
     Raises:
-        UserError: there are fewer than `LEAST`.
+        UserError: there are fewer than `LEAST`; or other documents cover whole summaries.
     """
     read = list(islice(pairs, MOST))
     if len(read) < LEAST:
@@ -53,4 +53,8 @@ def least_alignment(pairs: Iterable[tuple[str, str]], language: str | None = Non
     summaries = [stems(summary, code) for (_, summary), code in zip(read, languages, strict=True)]
     away = len(read) // 2
     others = documents[away:] + documents[:away]
-    return float(np.percentile([covered(*pair) for pair in zip(summaries, others, strict=True)], PERCENTILE))
+    shares = [covered(*pair) for pair in zip(summaries, others, strict=True) if pair[0]]
+    found = float(np.percentile(shares, PERCENTILE)) if shares else 1.0
+    if found >= 1:
+        raise UserError("`keep_aligned` finds no threshold: unrelated documents cover whole summaries, too.")
+    return found

@@ -22,6 +22,7 @@ from pyramidions.files.progress import counted, note, progress_bar
 from pyramidions.text.normalization import normalize
 from pyramidions.text.tokenizer import EOS, Tokenizer
 from pyramidions.text.word_tags import NUM_TAGS, word_tags
+from pyramidions.text.words import count_words
 
 CHUNK = 16  # documents that a worker gets at a time
 
@@ -212,7 +213,7 @@ def _encoded(document: Document, model: Tokenizer, labels: Choose | None, tags: 
     return EncodedPair(
         np.array([*query, *source.ids, EOS], np.uint32),
         np.array([*model.encode(document.target), EOS], np.uint32),
-        len(normalize(document.target).split()),
+        count_words(normalize(document.target)),
         source.labels,
         len(query),
     )

@@ -12,7 +12,8 @@ from pyramidions.documents.papers import ENDINGS, may_be_paper, paper_of
 from pyramidions.documents.record_fields import PLAIN, SECTION_FIELDS
 from pyramidions.documents.records import Record, Records, known_ending
 from pyramidions.files.bounded import printable, require_at_most
-from pyramidions.text.normalization import split_sentences
+from pyramidions.text.detection import detect_in_lines
+from pyramidions.text.language import Language
 
 #: Of 20 papers, chosen by a hash of their names, one is for validation, and one for testing.
 _SPLITS = {0: "valid", 1: "test"}
@@ -60,12 +61,13 @@ def _record(name: str, paper: Paper) -> dict[str, Any]:
     """Return a paper as the release of arXiv and PubMed has it, in sections of sentences."""
     names: list[str] = [""]
     sections: list[list[str]] = [[]]
+    split = Language(detect_in_lines(line for level, line in paper.body if not level)).sentences
     for level, line in paper.body:
         if level:
             names.append(line)
             sections.append([])
         else:
-            sections[-1] += split_sentences(line)
+            sections[-1] += split(line)
     kept = [place for place, section in enumerate(sections) if section or names[place]]
     text = [sentence for section in sections for sentence in section]
     fields = (PLAIN.id, PLAIN.source, PLAIN.target, *SECTION_FIELDS)

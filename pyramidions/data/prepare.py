@@ -113,7 +113,10 @@ def prepare(
     refuse_foreign(path)
     corpora = {split: corpora[split] for split in SPLITS if split in corpora}
     if keep_aligned:
-        recorded["keep_aligned"] = _align(corpora)
+        recorded["keep_aligned"] = threshold = _threshold(corpora)
+        corpora = {
+            split: corpus if split == "test" else corpus.covering(threshold) for split, corpus in corpora.items()
+        }
     inputs = {split: _check(corpus) for split, corpus in corpora.items()}
     if missing := [split for split in SPLITS if split not in corpora]:
         note(_about_missing(missing))
@@ -233,14 +236,14 @@ def _check(corpus: Corpus) -> dict[str, Any]:
     digest = InputHash()
     for document in corpus.shown("checking"):
         digest.add(document)
-    if corpus.aligned:
+    if corpus.misaligned:
         whole = counted(digest.documents + corpus.misaligned, "document")
-        note(f"left out {corpus.misaligned:,} of {whole} of {corpus.name} that cover less of their summary")
+        note(f"left out {corpus.misaligned:,} of {whole} of {corpus.name}, which do not cover their summaries")
     return digest.summary(corpus.skipped)
 
 
-def _align(corpora: Mapping[str, Corpus]) -> float:
-    """Find how far documents must cover their summaries, and leave others out; those of `test` are all kept.
+def _threshold(corpora: Mapping[str, Corpus]) -> float:
+    """Find the share of their summaries that documents must exceed.
 
     Raises:
         UserError: there are too few train documents.
@@ -249,9 +252,7 @@ def _align(corpora: Mapping[str, Corpus]) -> float:
         raise UserError("`keep_aligned` finds its threshold by train documents, but there is no train split.")
     train = corpora["train"]
     found = round(least_alignment(((each.source, each.target) for each in train), train.language), 4)
-    note(f"other documents cover {found:.0%} of the words of a summary at most, in 95 of 100 cases")
-    for split, corpus in corpora.items():
-        corpus.aligned = 0.0 if split == "test" else found
+    note(f"documents must cover more than {found:.0%} of the words of their summaries")
     return found
 
 

@@ -1,6 +1,7 @@
 """Documents with their summaries, one at a time, from records of any known shape or of named fields."""
 
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,7 +79,7 @@ class Corpus:
         number_repeated_ids: make repeated ids unique, as `a`, `a#2`, `a#3`, instead of refusing them.
         sections: take a document from the `sections` of its record, with headings, if there are any
             (`sectioned_text`).
-        language: of the documents, an ISO 639-1 code; None to tell it by each text.
+        language: of the documents, an ISO 639-1 code; None to detect it.
         trim_summaries: leave out what stands behind a summary, such as keywords (`without_back_matter`); texts are
             unchanged otherwise.
         records: opens what is read, where that is not what the name says; the name is then shown only.
@@ -86,7 +87,6 @@ class Corpus:
     Attributes:
         skipped: empty documents that the last iteration left out.
         misaligned: documents that it left out since they do not cover their summaries.
-        aligned: how far a document must cover its summary (`alignment`); 0 to keep all.
         trimmed: summaries that it cut.
         language: as it was given.
 
@@ -113,7 +113,7 @@ class Corpus:
         self.name = name
         self.split = split
         self.skipped = self.trimmed = self.misaligned = 0
-        self.aligned = 0.0
+        self._aligned: float | None = None
         self._covers = bytearray()  # whether each document that is not empty does, as far as they were read
         self._fields = fields
         self._config = config
@@ -126,6 +126,12 @@ class Corpus:
 
     def __iter__(self) -> Iterator[Document]:
         return (document for document, _ in self.with_records())
+
+    def covering(self, more_than: float) -> "Corpus":
+        """Return the same documents but those that cover no more than this share of their summaries (`alignment`)."""
+        corpus = copy(self)
+        corpus._aligned, corpus._covers = more_than, bytearray()
+        return corpus
 
     def fields_read(self, document: Document, record: Record) -> dict[str, Any]:
         """Return the fields of a record from which the document is read again, with or without sections.
@@ -178,16 +184,16 @@ class Corpus:
                 self.skipped += 1
                 continue
             number += 1
-            if self.aligned and not self._is_aligned(number, document):
+            if self._aligned is not None and not self._is_aligned(number, document, self._aligned):
                 self.misaligned += 1
                 continue
             yield document._replace(id=ids.add(document.id, record.place)), record
         if not ids:
-            raise UserError(f"{self.name} has no documents.")
+            raise UserError(f"{self.name} has no documents{' that cover their summaries' if self.misaligned else ''}.")
 
-    def _is_aligned(self, number: int, document: Document) -> bool:
+    def _is_aligned(self, number: int, document: Document, threshold: float) -> bool:
         if number > len(self._covers):
-            self._covers.append(alignment(document.source, document.target, document.language) >= self.aligned)
+            self._covers.append(alignment(document.source, document.target, document.language) > threshold)
         return bool(self._covers[number - 1])
 
     def _open(self) -> Records:

@@ -10,7 +10,7 @@ _NAMED = 3
 
 
 def as_one(documents: Iterable[InputText]) -> Iterator[InputText]:
-    """Yield one document made of others: each is a section below its name, and its headings are one level lower.
+    """Yield one document made of others: each is a section below its id or name, and its headings are a level lower.
 
     Args:
         documents: in order; without any, nothing is yielded.
@@ -21,12 +21,13 @@ def as_one(documents: Iterable[InputText]) -> Iterator[InputText]:
     names = [document.origin.name for document in read]
     name = ", ".join(names) if len(names) <= _NAMED else f"{len(names)} documents"
     text = HeadedText.of(part for document in read for part in _section(document))
+    text.is_joined = True
     yield InputText(Origin(name, None, 1), text, sum(document.size for document in read))
 
 
 def _section(document: InputText) -> Iterator[str | int]:
     yield 1
-    yield f"{document.origin.name}\n"
+    yield f"{document.origin.id or document.origin.name}\n"
     for line in headed_lines(document.lines or document.text):
         if line.level:
             yield line.level + 1

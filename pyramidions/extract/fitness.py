@@ -21,7 +21,8 @@ _BACK_MATTER = re.compile(
     r"gnu .{0,20}licen[cs]e\b.{0,60}|"
     r"key ?words?|index terms|(electronic )?supplement(ary|al) (material|information)|literatur(verzeichnis)?|"
     r"danksagung|r[ée]f[ée]rences( bibliographiques)?|bibliographie|remerciements|referencias|bibliograf[íi]a|"
-    r"agradecimientos|refer[êe]ncias|riferimenti|литература|список литературы|参考文献|参考資料|謝辞)\W*",
+    r"agradecimientos|refer[êe]ncias|riferimenti|литература|список литературы|благодарности|"
+    r"参考文献|参考資料|謝辞|致谢|致謝|參考文獻|literatuur|referenser|lähteet|literatura|ringraziamenti|agradecimentos|المراجع|संदर्भ)\W*",
     re.IGNORECASE,
 )
 #: What stands for a citation where a corpus took the citations out.

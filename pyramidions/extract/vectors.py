@@ -11,13 +11,13 @@ import numpy as np
 
 from pyramidions.base.arguments import checked
 from pyramidions.base.errors import UserError
-from pyramidions.text.words import UNSPACED
+from pyramidions.text.words import MARKS, UNSPACED
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 _BLOCK = 2**12  # sentences that are computed at a time
-_WORD = re.compile(r"\b\w\w+\b")
+_WORD = re.compile(f"[\\w{MARKS}]{{2,}}")
 _UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
 
 #: (sentences, features): rows of length 1, or 0 for a sentence without features.

@@ -63,7 +63,7 @@ class Extractor:
         device: of a trained extractor, such as "cpu" or "cuda:1"; a GPU if there is one, if None.
         precision: of a trained extractor, as in `Summarizer`; float32 if None.
         language: of the documents, an ISO 639-1 code: its rules end sentences, and say what words and stop words are.
-            None to tell it by each text (`detect_language`).
+            None to detect it.
 
     Attributes:
         precision: of a trained extractor, or of the encoder that makes ``vectors``, and a sentence about that and the

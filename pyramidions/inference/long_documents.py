@@ -53,7 +53,7 @@ class LongReader:
         long: one of `LONG`.
         types: the table of section types, a file with one, or None for ours; `sections` summarizes its types `write`.
         selecting: selects the sentences that `extract` and `rewrite` read; HipoRank if None.
-        language: of the documents, an ISO 639-1 code; None to tell it by each text.
+        language: of the documents, an ISO 639-1 code; None to detect it.
 
     Raises:
         UserError: there is no such way, or the table is invalid.

@@ -228,13 +228,14 @@ class ServedSummarizer:
         """
         if query is not None and not query.strip():
             raise UserError("`query` must hold text, but is blank.")
+        language = self._extractor.language or detect_language(document)
         text = as_markdown(document)
         (whole,) = estimate_tokens([text])
-        parts = self._parts(document, text, whole, query)
+        parts = self._parts(document, text, whole, query, language)
         what = "this document" if len(parts.texts) == 1 and not parts.headings else "this part of a document"
         written, cut = self._answers(parts.texts, what, query)
         while self._long == "merge" and len(written) > 1:
-            joined = _pieces("\n\n".join(written), self._reads)
+            joined = _pieces("\n\n".join(written), self._reads, language)
             if len(joined) >= len(written):
                 raise UserError("The summaries of pieces must be shorter than the pieces, but are not.")
             written, was_cut = self._answers(joined, "these summaries of the parts of a document, as one,", query)
@@ -248,19 +249,19 @@ class ServedSummarizer:
         found = [self.model.answer(_asked(text, what, self._words, query), self._words) for text in texts]
         return [answer for answer, _ in found], any(cut for _, cut in found)
 
-    def _parts(self, document: str, text: str, whole: int, query: str | None) -> "_Parts":
+    def _parts(self, document: str, text: str, whole: int, query: str | None, language: str) -> "_Parts":
         """Return what is read of a document, which is also given as Markdown with its number of tokens."""
         if self._long == "sections":
-            found = list(
-                self._types.sections(read_outline(document, language=self._extractor.language), self._types.write)
-            )
+            found = list(self._types.sections(read_outline(document, language=language), self._types.write))
             if found:
-                texts = [_pieces(f"## {section.heading}\n\n{section.text}", self._reads)[0] for section in found]
+                texts = [
+                    _pieces(f"## {section.heading}\n\n{section.text}", self._reads, language)[0] for section in found
+                ]
                 return _Parts(texts, [section.heading for section in found])
         if whole <= self._reads:
             return _Parts([text])
         if self._long in ("chunk", "merge"):
-            return _Parts(_pieces(text, self._reads))
+            return _Parts(_pieces(text, self._reads, language))
         if self._long == "extract":
             asked = query if self._extractor.reads_queries else None
             shortened = compress(document, self._extractor, self._reads, query=asked)
@@ -270,7 +271,7 @@ class ServedSummarizer:
             return _Parts([shortened.text], note=note)
         beginning = "the text was read from its beginning"
         note = f"no section of a type in the table: {beginning}" if self._long == "sections" else beginning
-        return _Parts(_pieces(text, self._reads)[:1], note=note)
+        return _Parts(_pieces(text, self._reads, language)[:1], note=note)
 
 
 class _Parts(NamedTuple):
@@ -297,7 +298,7 @@ def _asked(text: str, what: str, words: int, query: str | None) -> str:
     return f"{task} in at most {words} words.\n\n<document>\n{_MARK.sub('< ', text)}\n</document>"
 
 
-def _pieces(text: str, most: int) -> list[str]:
+def _pieces(text: str, most: int, language: str) -> list[str]:
     """Cut a text between paragraphs, and long ones between sentences or inside, so that each piece has few tokens."""
     found = list[str]()
     for paragraph in text.split("\n\n"):
@@ -306,7 +307,7 @@ def _pieces(text: str, most: int) -> list[str]:
         if _fits(f"{above}{paragraph}", most):
             parts = [f"{above}{paragraph}"]
         else:
-            first, *others = _short(paragraph, most)
+            first, *others = _short(paragraph, most, language)
             above = above if _fits(f"{above}{first}", most) else ""
             parts = _joined([f"{above}{first}", *others], " ", most)
         found[len(found) - bool(above) :] = parts
@@ -317,9 +318,9 @@ def _fits(text: str, most: int) -> bool:
     return estimate_tokens([text])[0] <= most
 
 
-def _short(paragraph: str, most: int) -> Iterator[str]:
+def _short(paragraph: str, most: int, language: str) -> Iterator[str]:
     """Yield the sentences of a paragraph, and the parts of those that are longer."""
-    for sentence in sentences_of(paragraph, detect_language(paragraph)):
+    for sentence in sentences_of(paragraph, language):
         if _fits(sentence, most):
             yield sentence
         else:

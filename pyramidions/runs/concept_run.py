@@ -16,6 +16,7 @@ from pyramidions.runs.kinds import CONCEPTS
 from pyramidions.runs.policy import fit_policy, gain
 from pyramidions.runs.run import UNTRAINED, Run
 from pyramidions.runs.steps import Command, Step
+from pyramidions.text.language import ENGLISH
 from pyramidions.text.words import count_words
 
 # Validation documents that decide about a policy, at most.
@@ -51,9 +52,11 @@ class ConceptRun(Run):
     def read(self) -> list[Command]:
         """Read the documents as a model of concepts does, and count the words of their summaries."""
         words: list[int] = []
+        if (language := self.language()) != ENGLISH:
+            self.say(f"The documents are read as {language}; --language sets another language.")
 
         def documents() -> Iterator[Document]:
-            for document in self.spoken("train"):
+            for document in self.in_one_language("train"):
                 words.append(count_words(document.target))
                 yield document
 
@@ -61,7 +64,7 @@ class ConceptRun(Run):
         self.state.note(words=round(sum(words) / len(words)))
         return []
 
-    def spoken(self, split: str) -> Iterator[Document]:
+    def in_one_language(self, split: str) -> Iterator[Document]:
         """Yield the documents of a split, all in one language: a model knows the words of one."""
         language = self.language()
         return (document._replace(language=language) for document in self.documents(split))
@@ -72,7 +75,7 @@ class ConceptRun(Run):
         counts = count(papers)
         model = fit(papers, counts, seed, self.say)._replace(words=self.state.facts["words"], language=self.language())
         policy = fit_policy(papers, model, counts, seed, workers, self.say)
-        valid = list(islice(self.spoken("valid"), _VALID))
+        valid = list(islice(self.in_one_language("valid"), _VALID))
         gained = 100 * gain(valid, model, policy, workers)
         self.say(f"The policy changes the mean of ROUGE-1 and ROUGE-2 of the validation documents by {gained:+.2f}.")
         if gained > 0:

@@ -96,9 +96,11 @@ class Run(ABC):
             words: of an extract.
             rankers: by name.
         """
+        language = self.language()
         for name, ranker in rankers.items():
             rules = SelectionRules(Budget(words), stops=ranker.stops)
-            write_extracts(self.places.work / name, with_headings(self.documents("test")), number, ranker, rules)
+            documents = (each._replace(language=language) for each in with_headings(self.documents("test")))
+            write_extracts(self.places.work / name, documents, number, ranker, rules)
 
     def score_command(self, *against: str) -> list[Command]:
         """Return how the file of the kind's name is scored in the work folder, where systems are called by their files.
@@ -108,9 +110,9 @@ class Run(ABC):
         """
         rivals = (word for name in UNTRAINED for word in ("--baseline", name))
         language = self.language()
-        spoken = () if language == ENGLISH else ("--language", language)
+        of_language = () if language == ENGLISH else ("--language", language)
         told = ("--json", self.places.scores.name)
-        return [Command(program("pyramidions", "score", self.plan.kind, *against, *rivals, *spoken, *told))]
+        return [Command(program("pyramidions", "score", self.plan.kind, *against, *rivals, *of_language, *told))]
 
 
 def with_headings(corpus: Corpus) -> Iterator[Document]:
@@ -145,5 +147,5 @@ def write_extracts(
 
 
 def _extract_line(document: Document, ranker: Ranker, rules: SelectionRules) -> bytes:
-    read = read_outline(document.source)
+    read = read_outline(document.source, language=document.language)
     return extract(read, ranker.rank(read), rules).text.encode("utf-8", "replace") + b"\n"

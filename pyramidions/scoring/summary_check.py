@@ -119,8 +119,7 @@ def check_summary(
     Args:
         summary: any text.
         document: likewise, or what gives its lines; headings are found as in `extract`.
-        language: of both, an ISO 639-1 code; decides where sentences end, and what a name is. None to tell it by the
-            document.
+        language: of both, an ISO 639-1 code; decides where sentences end, and what a name is. None to detect it.
         entails: a classifier, or None.
         on_progress: called with each sentence.
 

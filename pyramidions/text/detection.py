@@ -5,27 +5,34 @@ from functools import cache
 from typing import Any
 
 from pyramidions.text.language import ENGLISH, LANGUAGES, Language
+from pyramidions.text.text_windows import lines as lines_of
 from pyramidions.text.words import word_places
 
-#: Characters of a text that its language is told by.
+#: Characters of a text in which its language is detected.
 CHARACTERS = 4_000
 # Least probability of a language, and least share of English stop words in an English text.
 _SURE, _ENGLISH_SHARE = 0.9, 0.25
 
 
 def detect_language(text: str) -> str:
-    """Return the language of a text, one of `LANGUAGES`; `ENGLISH` where none is probable.
+    """Return the language of a text, one of `LANGUAGES`; `ENGLISH` if none is probable.
 
-    py3langid (Lui and Baldwin 2012, "langid.py") tells it by the first `CHARACTERS`. Its model takes most of a second
-    to load, so a text with as many English stop words as an English one is taken for one without it.
+    py3langid (Lui and Baldwin 2012, "langid.py") detects it in the first `CHARACTERS` of lines that hold text. Its
+    model takes most of a second to load; text with enough English stop words is taken as English without it. In other
+    than Latin letters, the best guess counts.
     """
-    beginning = text[:CHARACTERS]
+    return detect_in_lines(lines_of(text))
+
+
+def _detect(beginning: str) -> str:
     stop_words = Language(ENGLISH).stop_words
     known = [word in stop_words for word, _, _ in word_places(beginning)]
     if sum(known) >= _ENGLISH_SHARE * len(known):
         return ENGLISH
     code, probability = _identifier().classify(beginning)
-    return str(code) if probability >= _SURE else ENGLISH
+    letters = list(filter(str.isalpha, beginning))
+    is_latin = 2 * sum(map(str.isascii, letters)) >= len(letters)
+    return str(code) if probability >= _SURE or not is_latin else ENGLISH
 
 
 def detect_in_lines(lines: Iterable[str]) -> str:
@@ -37,7 +44,7 @@ def detect_in_lines(lines: Iterable[str]) -> str:
         left -= len(found[-1])
         if left <= 0:
             break
-    return detect_language("\n".join(found))
+    return _detect("\n".join(found))
 
 
 @cache

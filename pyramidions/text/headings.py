@@ -92,9 +92,11 @@ class HeadedText(str):
 
     Attributes:
         levels: the level of each heading, 1 is the highest, by the number of its line from 0.
+        is_joined: it is made of several documents, each below a heading of its own.
     """
 
     levels: dict[int, int]
+    is_joined = False
 
     @classmethod
     def of(cls, parts: Iterable[str | int]) -> "HeadedText":
@@ -206,11 +208,11 @@ def _is_short(line: str) -> bool:
 
 
 def is_usual_title(line: str) -> bool:
-    """Return whether a line is a usual title of a section, with or without a number, that begins in upper case."""
+    """Return whether a line is a usual title of a section, with or without a number, not beginning in lower case."""
     title = line.strip()
     numbered = _NUMBER.match(title)
     bare = title[numbered.end() :] if numbered else title
-    return bare[:1].isupper() and _TITLES.fullmatch(bare) is not None
+    return not bare[:1].islower() and _TITLES.fullmatch(bare) is not None
 
 
 def _level(line: str, before: str | None, following: str | None) -> int:
@@ -226,7 +228,7 @@ def _level(line: str, before: str | None, following: str | None) -> int:
     depth = numbered["number"].count(".") + 1 if numbered else 1
     stands_apart = not (before or "").strip()
     # A word alone in a line may be the end of a sentence.
-    if _TITLES.fullmatch(bare) and (stands_apart or bare[0].isupper()):
+    if _TITLES.fullmatch(bare) and (stands_apart or not bare[0].islower()):
         return depth
     if bare.isupper() and sum(map(str.isalpha, bare)) > 3:
         # A notice may be in capitals as a whole.

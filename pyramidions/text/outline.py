@@ -156,7 +156,7 @@ def outline(
     Args:
         text: any string, or what gives its lines; headings are found as `headed_lines` does.
         on_read: called with the number of characters of each line.
-        language: whose rules end sentences, an ISO 639-1 code; None to tell it by the text (`detect_in_lines`).
+        language: whose rules end sentences, an ISO 639-1 code; None to detect it.
     """
     language = language or detect_in_lines(text() if callable(text) else lines(text))
     levels: Counter[int] = Counter()

@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from pyramidions.text.detection import detect_in_lines
-from pyramidions.text.headings import Lines
+from pyramidions.text.headings import HeadedText, Lines
 from pyramidions.text.normalization import normalize
 from pyramidions.text.outline import Outline, Unit, Units, outline, sentences_of
 from pyramidions.text.text_windows import lines as lines_of
@@ -64,15 +64,15 @@ def dialogue_outline(
 ) -> Outline | None:
     """Return the sentences of a dialogue, each with its speaker; None if a text is no dialogue.
 
-    A text is a dialogue if most lines that are not blank are turns of two or more speakers who speak at least twice. A
-    line without a name goes on with the turn above it. Names, and the noises that a transcript marks, such as
-    {vocalsound}, are no part of the sentences. A dialogue is one section.
+    A text is a dialogue if most lines that are not blank are turns of two or more speakers who speak at least twice;
+    several documents as one are none. A line without a name goes on with the turn above it. Names, and the noises that
+    a transcript marks, such as {vocalsound}, are no part of the sentences. A dialogue is one section.
 
     Args:
         text, on_read, language: as in `outline`.
     """
     lines = text if callable(text) else partial(lines_of, text)
-    speakers = _speakers(lines())
+    speakers = frozenset() if isinstance(text, HeadedText) and text.is_joined else _speakers(lines())
     if not speakers:
         return None
     language = language or detect_in_lines(lines())

@@ -10,14 +10,14 @@ WORDS = f"words and marks, lower case, normalisation {NORMALISATION}"
 
 #: Scripts that write no spaces, for the brackets of a pattern: Thai, Lao, Burmese, Khmer, kana, Chinese characters.
 UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
-# Vowel signs and accents that stand apart from their letter: Latin, Hebrew, Arabic, and scripts of India, whose full
+#: Vowel signs and accents that stand apart from their letter: Latin, Hebrew, Arabic, and scripts of India, whose full
 # stop is no part of a word; and the joiners within words.
-_MARKS = (
+MARKS = (
     "\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
     "\u200c\u200d"
 )
 #: A pattern of one word.
-WORD = f"[{UNSPACED}]|(?:(?![{UNSPACED}_])[\\w{_MARKS}])+"
+WORD = f"[{UNSPACED}]|(?:(?![{UNSPACED}_])[\\w{MARKS}])+"
 _WORD = re.compile(WORD)
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _WORD_OR_MARK = re.compile(f"{WORD}|[^\\w\\s]")

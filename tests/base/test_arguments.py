@@ -36,7 +36,8 @@ OPTIONAL = (
     "options vectors long device precision words sentences redundancy reference query select section_types on_read "
 )
 OPTIONAL += (
-    "long beam min_len max_len length_penalty no_repeat_ngram sampling reference_column query_column on_progress corpus"
+    "long beam min_len max_len length_penalty no_repeat_ngram sampling reference_column query_column on_progress "
+    "corpus language"
 )
 FINE: dict[str, list[str]] = {name: ["None"] for name in OPTIONAL.split()}
 FINE["min_len"] += ["0"]

@@ -350,10 +350,10 @@ def test_the_language_of_other_than_english_documents_is_told(tmp_path: Path) ->
     (tmp_path / "en.txt").write_text(PAPER)
     done = extract(*(tmp_path / f"{code}.txt" for code in ("de", "en", "zh")), "--sentences", 1, "--json")
     assert [json.loads(line)["language"] for line in done.stdout.splitlines()] == ["de", "en", "zh"]
-    assert "1 of 3 documents looked like de; --language was not given." in done.stderr
-    assert "1 of 3 documents looked like zh; --language was not given." in done.stderr
-    assert "looked like en" not in done.stderr
-    assert "looked like" not in extract(tmp_path / "de.txt", "--language", "de").stderr
+    assert "1 of 3 documents was read as de; --language sets another language." in done.stderr
+    assert "1 of 3 documents was read as zh; --language sets another language." in done.stderr
+    assert "was read as en" not in done.stderr
+    assert "was read as" not in extract(tmp_path / "de.txt", "--language", "de").stderr
 
 
 def test_several_files_are_extracted_as_one_document_with_their_names(tmp_path: Path) -> None:
@@ -375,6 +375,11 @@ def test_several_files_are_extracted_as_one_document_with_their_names(tmp_path: 
     done = extract(*files, tmp_path / "bad.txt", "--as-one", "--sentences", 1, "--explain", tmp_path / "page.html")
     assert done.exit_code == 1 and "bad.txt: must be UTF-8" in done.stderr
     assert "Methods" in (tmp_path / "page.html").read_text()
+    for name in ("mon.txt", "tue.txt"):
+        (tmp_path / name).write_text("Ann: The bees of today were counted by us. \nBob: Yes.\n" * 3)
+    meetings = [tmp_path / "mon.txt", tmp_path / "tue.txt"]
+    done = extract(*meetings, "--as-one", "--sentences", 1, "--json")
+    assert json.loads(done.stdout)["sentences"][0]["section"] == str(meetings[0])
     out = tmp_path / "out.jsonl"
     done = extract(*files, "--as-one", "--sentences", 1, "--resume", "-o", out)
     assert done.stderr == "Error: --as-one makes one document of all: --resume excludes it.\n"

@@ -28,6 +28,10 @@ def test_the_threshold_is_a_percentile_of_what_other_documents_cover() -> None:
     away = len(pairs) // 2
     others = [alignment(pairs[(place + away) % len(pairs)][0], pairs[place][1]) for place in range(len(pairs))]
     assert least_alignment(pairs) == sorted(others)[-1] == 0.5
+    one_other = [("water", "mice cells")] * 30
+    assert least_alignment([*one_other, ("mice", "mice cells")]) == 0
+    with pytest.raises(UserError, match="finds no threshold: unrelated documents cover whole summaries"):
+        least_alignment([("water", "water")] * 20)
     with pytest.raises(UserError, match="needs at least 20 train documents to find a threshold by, but there are 19"):
         least_alignment(pairs[:19])
 
@@ -48,4 +52,5 @@ def test_wrong_pairs_are_left_out_of_all_but_the_test_split(tmp_path: Path) -> N
     assert folder.manifest["settings"]["keep_aligned"] == 0.5
     ids = [json.loads(line)["id"] for line in (tmp_path / "out" / "train.references.jsonl").read_text().splitlines()]
     assert "6" not in ids and "10" not in ids and ids[5] == "7"
+    assert len(list(corpora["train"])) == 56
     assert not prepare(tmp_path / "out", corpora, Settings(vocab_size=36), **given)

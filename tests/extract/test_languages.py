@@ -12,6 +12,7 @@ from pyramidions.data.readers import Document
 from pyramidions.extract import Budget, Oracle, SelectionRules, TextRank, select
 from pyramidions.extract.concepts.words import words_in
 from pyramidions.extract.oracle import oracle
+from pyramidions.extract.vectors import words_of_vectors
 from pyramidions.inference.extractor import Extractor
 from pyramidions.text.language import Language
 from pyramidions.text.normalization import normalize
@@ -64,6 +65,10 @@ def test_textrank_stems_words_and_leaves_stop_words_out_in_each_language() -> No
     assert first == second > last
     first, second, last = ranked("en", *sentences)
     assert first == second < last
+
+
+def test_words_of_vectors_keep_the_vowel_signs_of_indic_scripts() -> None:
+    assert words_of_vectors("किसानों ने मिट्टी का अध्ययन किया") == "किसानों ने मिट्टी का अध्ययन किया".split()
 
 
 def test_trigrams_are_of_words_of_the_language() -> None:

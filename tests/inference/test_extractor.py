@@ -80,6 +80,7 @@ def test_a_notebook_shows_an_extraction_briefly_and_escaped():
     assert found.summary == found.text and len(repr(Extractor("lead").extract("One. Two."))) < 60
     assert json.loads(json.dumps(found.to_dict())) == {
         "summary": found.text,
+        "language": "en",
         "sentences": [
             {"text": f"Sentence {n} has <b>tags</b> & more.", "position": n, "section": "One <i>", "score": -n}
             for n in (0, 1)

@@ -75,7 +75,7 @@ def test_each_way_reads_its_parts_of_a_long_document() -> None:
 
 def test_pieces_end_between_sentences_and_headings_stand_with_their_text() -> None:
     text = "# Bees\n\n## Methods\n\nWe counted them. They were many.\n\n## Results\n\nThey fly."
-    assert _pieces(text, 12) == [
+    assert _pieces(text, 12, "en") == [
         "# Bees\n\n## Methods\n\nWe counted them.",
         "They were many.\n\n## Results\n\nThey fly.",
     ]
@@ -100,7 +100,7 @@ def test_a_blank_query_is_refused() -> None:
 
 def test_pieces_hold_all_words_of_one_long_paragraph() -> None:
     text = " ".join(f"word{number}" for number in range(100)) + " " + "蜂" * 50
-    pieces = _pieces(text, 20)
+    pieces = _pieces(text, 20, "en")
     assert "".join(pieces).replace(" ", "") == text.replace(" ", "")
     assert max(estimate_tokens(pieces)) <= 20
 

@@ -27,6 +27,11 @@ def test_a_text_that_is_too_short_to_tell_counts_as_english(text: str) -> None:
     assert detect_language(text) == "en"
 
 
+@for_each("text", ["Привет", "你好", "नमस्ते"])
+def test_a_short_text_in_other_letters_does_not_count_as_english(text: str) -> None:
+    assert detect_language(text) != "en"
+
+
 def test_a_language_without_rules_of_ours_counts_as_one_that_has_them() -> None:
     assert detect_language("Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do.") in detection.LANGUAGES
 

@@ -26,7 +26,7 @@ _MOST_BYTES = 2**30
 _ORDERS = ("words", "pairs")
 #: How the card calls the length of a summary.
 _LENGTH = "summary_words"
-#: And its language, which cards of 0.2.0 do not say.
+#: And its language, which older cards do not say: English.
 _LANGUAGE = "language"
 _KNOWN, _TREES = ("keys", "seen", "hits"), ("roots", "feature", "threshold")
 _POLICY = "policy"
