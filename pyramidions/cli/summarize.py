@@ -350,5 +350,6 @@ def _notes(summaries: list["Summary"]) -> list[str]:
         if left_out := sum(summary.coverage.left_out for summary in summaries):
             notes.append(f"{left_out:,} of {whole + left_out:,} tokens stand in none of these sections")
     elif read < whole:
-        notes.append(f"only the first {read:,} of {whole:,} tokens were read")
+        of_each = f", an equal share of each of {first.documents} documents" if first.documents > 1 else ""
+        notes.append(f"only the first {read:,} of {whole:,} tokens were read{of_each}")
     return notes

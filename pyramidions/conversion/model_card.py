@@ -16,6 +16,7 @@ from pyramidions.inference.saved_model import SavedExtractor, SavedLanguageModel
 from pyramidions.inference.settings import reading_of
 from pyramidions.models.parse import extractor_spec_of, spec_of
 from pyramidions.text.alphabets import LETTERS
+from pyramidions.text.tokenizer.core import DOCUMENT_MARKER
 
 _CARD = """\
 {front}# {name}
@@ -67,6 +68,11 @@ mask = inputs["attention_mask"].clone()
 mask[:, {count}:] = 0
 inputs["global_attention_mask"] = mask
 ```"""
+_SEPARATORS = """
+inputs["global_attention_mask"] |= inputs["input_ids"] == tokenizer.convert_tokens_to_ids("{name}")
+```
+
+{name} stands behind each of several documents, and is global, too."""
 _NOT_SAID = "Not said."
 
 
@@ -161,6 +167,8 @@ def _of_summaries(model: SavedModel | SavedExtractor, name: str, for_transformer
         if for_transformers and count and "sliding_window" in model.config.self_attention:
             tokens = "token is" if count == 1 else f"{count} tokens are"
             use += _GLOBAL_TOKENS.format(tokens=tokens, count=count)
+            if model.config.global_markers:
+                use = use.removesuffix("\n```") + _SEPARATORS.format(name=DOCUMENT_MARKER)
         limits = "Summaries contain mistakes that read well: check them against the document before you use them."
     kind = "Transformer for the library transformers" if for_transformers else None
     return {

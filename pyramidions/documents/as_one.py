@@ -25,6 +25,20 @@ def as_one(documents: Iterable[InputText]) -> Iterator[InputText]:
     yield InputText(Origin(name, None, 1), text, sum(document.size for document in read))
 
 
+def documents_of(text: str) -> list[str]:
+    """Return the texts of the documents that `as_one` made one of, without their names; another text is one itself."""
+    if not isinstance(text, HeadedText) or not text.is_joined:
+        return [text]
+    found: list[list[str | int]] = []
+    for number, line in enumerate(text.splitlines(keepends=True)):
+        level = text.levels.get(number, 0)
+        if level == 1:
+            found.append([])
+        else:
+            found[-1] += [*[level - 1] * (level > 1), line]
+    return [HeadedText.of(parts) for parts in found]
+
+
 def _section(document: InputText) -> Iterator[str | int]:
     yield 1
     yield f"{document.origin.id or document.origin.name}\n"

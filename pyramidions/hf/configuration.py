@@ -30,7 +30,7 @@ class PyramidionsConfig(PreTrainedConfig):
         prefix: ids that each text begins with, such as that of `<s>`.
         max_source_positions: most tokens of a document, its end included.
         max_target_positions: most tokens of a summary, its end included.
-        marker_id: of the piece before sentences or lines, if there is one.
+        marker_id: of the piece before sentences or lines, or behind documents, if there is one.
         name_end_id: of the piece behind the name that a line begins with, if there is one.
         queries: the model answers queries.
         source_prefix: stands before each document; the tokenizer puts it there.

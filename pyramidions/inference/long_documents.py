@@ -103,7 +103,9 @@ class LongReader:
         elif self.long == "extract" and head.whole > head.read:
             yield self._selection(text, head, reader)
         else:
-            yield Part(head)
+            documents = len(reader.documents(text))
+            own = reader.separated(head.tokens) if documents > 1 else None
+            yield Part(head, Coverage(documents=documents), own)
 
     def _sections(self, text: str, head: TokenizedText, reader: Reader) -> Iterator[Part]:
         found = list(self._types.sections(outline(text, language=self._language), self._types.write))
@@ -143,18 +145,24 @@ class LongReader:
             about = Coverage()
 
     def _selection(self, text: str, head: TokenizedText, reader: Reader) -> Part:
-        found = read_outline(text, language=self._language)
-        number = len(found.sentences)
-        if not number:
-            return Part(head, Coverage(note="no sentence: the text was read from its beginning"))
         ranker = self._selecting.ranker
-        chosen = select_tokens(found, ranker.rank(found), reader.tokenizer, reader.budget, ranker.stops)
+        documents = reader.documents(text)
+        budget = reader.budget(len(documents))
+        selected: list[str] = []
+        chosen = number = 0
+        for document in documents:
+            found = read_outline(document, language=self._language)
+            number += len(found.sentences)
+            if found.sentences:
+                places = select_tokens(found, ranker.rank(found), reader.tokenizer, budget, ranker.stops)
+                selected += ["\n".join(selected_texts(found, places))] * bool(places)
+                chosen += len(places)
         if not chosen:
-            return Part(head, Coverage(note="no sentence was selected: the text was read from its beginning"))
-        selected = "\n".join(selected_texts(found, chosen))
-        tokenized = reader.head(selected, "a selection")
-        coverage = Coverage(sentences=(len(chosen), number), selected_by=self._selecting.method)
-        return Part(tokenized._replace(whole=head.whole), coverage, selected)
+            why = "no sentence was selected" if number else "no sentence"
+            return Part(head, Coverage(note=f"{why}: the text was read from its beginning"))
+        tokenized = reader.head_of(selected, "a selection")
+        coverage = Coverage(sentences=(chosen, number), selected_by=self._selecting.method, documents=len(documents))
+        return Part(tokenized._replace(whole=head.whole), coverage, "\n\n".join(selected))
 
 
 def merge(

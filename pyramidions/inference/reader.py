@@ -1,10 +1,11 @@
 """Tokenizes documents for a model."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
+from pyramidions.documents.as_one import documents_of
 from pyramidions.inference.pieces import pieces
 from pyramidions.text.casing import Casing
 from pyramidions.text.text_windows import windows
@@ -63,6 +64,7 @@ class Reader:
         self.max_source_positions = max_source_positions
         self.queries = queries
         self.prefix = prefix
+        self._end = [] if tokenizer.document_end is None else [tokenizer.document_end]
         #: of the prefix and the query
         self._query = tuple(tokenizer.encode(prefix))
         most = tokenizer.query_room(max_source_positions, "max_source_positions") if prefix else 0
@@ -104,13 +106,18 @@ class Reader:
         reader._around += len(asked)
         return reader
 
-    @property
-    def budget(self) -> int:
-        """Most tokens that the model reads beside query and prefix, those around each text included."""
-        return self.max_source_positions - len(self._query)
+    def budget(self, documents: int = 1) -> int:
+        """Return the most tokens that the model reads of each document, beside query, prefix and separators.
+
+        Those around each text are included.
+        """
+        return (self.max_source_positions - len(self._query)) // documents - len(self._end)
 
     def head(self, text: str, name: str, on_read: OnRead | None = None) -> TokenizedText:
         """Return the head of a document, as long as the model reads; the other tokens are counted.
+
+        Of several documents that `as_one` made one of, a model that separates documents reads equal shares (Xiao et al.
+        2022, section 2.1), each with the separator behind it.
 
         Args:
             text: the document.
@@ -120,22 +127,49 @@ class Reader:
         Raises:
             UserError: the document is not a string, or holds no text.
         """
+        return self.head_of(self.documents(text), name, on_read)._replace(casing=self.casing(text))
+
+    def head_of(self, documents: Sequence[str], name: str, on_read: OnRead | None = None) -> TokenizedText:
+        """Return the heads of documents that are read together; other arguments and errors are those of `head`."""
         head: list[str] = []
         whole = self._around
-        for tokens in self._tokens(text, name, on_read):
-            head += tokens[: self._most - len(head)]
-            whole += len(tokens)
-        return TokenizedText(head, whole, around=self._around, query=self._query, casing=self.casing(text))
+        share = self._most // len(documents) - len(self._end)
+        if share < 1:
+            raise UserError(
+                f"The model reads {self.max_source_positions:,} tokens at once, at most {self._most // 2:,} documents, "
+                f"but {name} has {len(documents):,}."
+            )
+        for document in documents:
+            room = share
+            for tokens in self._tokens(document, name, on_read):
+                head += tokens[:room]
+                room -= len(tokens[:room])
+                whole += len(tokens)
+            head += self._end
+            whole += len(self._end)
+        return TokenizedText(head, whole, around=self._around, query=self._query)
+
+    def documents(self, text: str) -> list[str]:
+        """Return the documents that `as_one` made one of, for a model that separates them; else the text alone."""
+        return [text] if self.tokenizer.document_end is None else documents_of(text)
+
+    def separated(self, tokens: list[str]) -> str:
+        """Return what `head` has read of several documents as a text, each a paragraph."""
+        end = self.tokenizer.document_end
+        return "".join("\n\n" if token is end else token for token in tokens).strip()
 
     def pieces(self, text: str, name: str, on_read: OnRead | None = None) -> Iterator[TokenizedText]:
         """Yield a whole document in pieces, each as long as the model reads.
 
         Args and errors are those of `head`.
         """
-        tokens, casing = self._tokens(text, name, on_read), self.casing(text)
-        for piece in pieces(tokens, self._most, self.tokenizer.marker_id is not None, self.tokenizer.marks_first):
-            whole = len(piece) + self._around
-            yield TokenizedText(piece, whole, around=self._around, query=self._query, casing=casing)
+        casing = self.casing(text)
+        markers = self.tokenizer.marker_id is not None, self.tokenizer.marks_first
+        for document in self.documents(text):
+            for piece in pieces(self._tokens(document, name, on_read), self._most - len(self._end), *markers):
+                piece += self._end
+                whole = len(piece) + self._around
+                yield TokenizedText(piece, whole, around=self._around, query=self._query, casing=casing)
 
     def casing(self, text: str) -> Casing | None:
         """Return how the words of a document are written, for a model that writes no capitals; else None."""

@@ -16,6 +16,7 @@ class Coverage(NamedTuple):
         selected_by: the method or the trained extractor that selected them; None where none were selected.
         left_out: tokens of the document that are in none of the parts that were summarized.
         note: what was done otherwise than asked for, and why; else None.
+        documents: how many were read together, with an equal share for each.
     """
 
     heading: str | None = None
@@ -23,6 +24,7 @@ class Coverage(NamedTuple):
     selected_by: str | None = None
     left_out: int = 0
     note: str | None = None
+    documents: int = 1
 
 
 class Summary(NamedTuple):
@@ -112,6 +114,8 @@ def as_plain(summaries: Sequence[Summary]) -> dict[str, Any]:
     if first.sentences is not None:
         about["selected_sentences"], about["sentences"] = first.sentences
         about["selected_by"] = first.selected_by
+    if first.documents > 1:
+        about["documents"] = first.documents
     if first.note is not None:
         about["note"] = first.note
     if summaries[0].sentences is not None:

@@ -80,7 +80,9 @@ def read_pretrained(path: str | Path) -> Pretrained:
     else:
         found = from_vocabulary(source.vocabulary, vocab_size, said)
     start = _start(source, found.id_of(shape.ids["start"]))
-    config = replace(shape.config, decoder_start=start)
+    # PRIMERA is a LED that says nothing of this in its config (Xiao et al. 2022, section 2.1).
+    separates = shape.family.takes_marks and found.tokenizer.document_end is not None
+    config = replace(shape.config, decoder_start=start, global_markers=separates)
     weights = pretrained_weights(source, shape, torch.tensor(found.rows))
     origin = Origin(source.name, shape.family.name, source.commit, source.licence)
     given = {name: source.generation.get(name, usual) for name, usual in _NOT_APPLIED.items()}

@@ -16,14 +16,23 @@ from pyramidions.files.bounded import read_regular
 from pyramidions.files.hub import absent, fetch, hub_name, when_damaged
 from pyramidions.pretrained.checkpoint_file import check_weights, load_safely
 from pyramidions.pretrained.fairseq_archive import archive_name, is_archive, read_archive
-from pyramidions.pretrained.tokenizers import JSON, LANGUAGES, MERGES, SENTENCEPIECE, SETTINGS, VOCABULARY, Vocabulary
+from pyramidions.pretrained.tokenizers import (
+    ADDED,
+    JSON,
+    LANGUAGES,
+    MERGES,
+    SENTENCEPIECE,
+    SETTINGS,
+    VOCABULARY,
+    Vocabulary,
+)
 
 CONFIG, GENERATION, CARD = "config.json", "generation_config.json", "README.md"
 #: Files of weights, in the order in which they are looked for; an index names the files of a model that has several.
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 # What is read of a model on the hub.
 _ABOUT = (CONFIG, GENERATION, CARD)
-_TOKENIZERS = (SENTENCEPIECE, LANGUAGES, JSON, VOCABULARY, MERGES, SETTINGS)
+_TOKENIZERS = (SENTENCEPIECE, LANGUAGES, JSON, VOCABULARY, MERGES, SETTINGS, ADDED)
 _SAFE_WEIGHTS = (*WEIGHTS[:2], "model-*-of-*.safetensors")
 _PICKLED_WEIGHTS = (*WEIGHTS[2:], "pytorch_model-*-of-*.bin")
 

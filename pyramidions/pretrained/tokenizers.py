@@ -25,6 +25,8 @@ SENTENCEPIECE, JSON, VOCABULARY, MERGES = "spiece.model", "tokenizer.json", "voc
 #: of mBART-50: its own special pieces and languages are not in it
 LANGUAGES = "sentencepiece.bpe.model"
 SETTINGS = "tokenizer_config.json"
+#: special pieces that vocab.json lacks, with their ids
+ADDED = "added_tokens.json"
 #: of PEGASUS: reserved ids, behind the first two pieces, that spiece.model does not list
 OFFSET = 103
 _SENTINELS = 100  # of T5
@@ -248,12 +250,16 @@ def tokenizer_length(folder: Path) -> int:
 
 
 def _settings(folder: Path) -> Any:
-    settings = folder / SETTINGS
+    return _json(folder / SETTINGS)
+
+
+def _json(file: Path) -> Any:
+    """Return what a file holds; an empty object if there is none."""
     try:
         # transformers writes 1e30 in digits for a length that nobody said.
-        return parse_json(_LONG_NUMBER.sub(b"0", read_regular(settings))) if settings.exists() else {}
+        return parse_json(_LONG_NUMBER.sub(b"0", read_regular(file))) if file.exists() else {}
     except ValueError as error:
-        raise UserError(f"{settings.name} is damaged: {error}.") from None
+        raise UserError(f"{file.name} is damaged: {error}.") from None
 
 
 def _setting(folder: Path, name: str, default: int) -> int:
@@ -317,7 +323,17 @@ def _from_unigram(data: bytes, vocab_size: int, said: SpecialIds) -> ImportedTok
 
 
 def _from_vocabulary(folder: Path, vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
-    return _of_bpe(lambda bpe: bpe.from_file(str(folder / VOCABULARY), str(folder / MERGES)), vocab_size, said)
+    return _of_bpe(
+        lambda bpe: bpe.from_file(str(folder / VOCABULARY), str(folder / MERGES)), vocab_size, said, _added(folder)
+    )
+
+
+def _added(folder: Path) -> list[str]:
+    """Return the special pieces behind those of vocab.json, in the order of their ids."""
+    added = _json(folder / ADDED)
+    if not isinstance(added, dict) or not all(isinstance(i, int) for i in added.values()):
+        raise UserError(f"{ADDED} must have an id for each piece.")
+    return sorted(added, key=added.__getitem__)
 
 
 def from_vocabulary(vocabulary: Vocabulary, vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
@@ -325,8 +341,10 @@ def from_vocabulary(vocabulary: Vocabulary, vocab_size: int, said: SpecialIds) -
     return _of_bpe(lambda bpe: bpe(vocab=vocabulary.pieces, merges=vocabulary.merges), vocab_size, said)
 
 
-def _of_bpe(make: Callable[[Any], Any], vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
-    """Make BART's tokenizer, which a function builds with the library's class."""
+def _of_bpe(
+    make: Callable[[Any], Any], vocab_size: int, said: SpecialIds, added: Sequence[str] = ()
+) -> ImportedTokenizer:
+    """Make BART's tokenizer, which a function builds with the library's class; `added` are further special pieces."""
     tokenizers = library()
     try:
         model = make(tokenizers.models.BPE)
@@ -335,7 +353,8 @@ def _of_bpe(make: Callable[[Any], Any], vocab_size: int, said: SpecialIds) -> Im
     tokenizer = tokenizers.Tokenizer(model)
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = tokenizers.decoders.ByteLevel()
-    tokenizer.add_special_tokens([name for name in (*SPECIALS, "<mask>") if tokenizer.token_to_id(name) is not None])
+    known = [name for name in (*SPECIALS, "<mask>") if tokenizer.token_to_id(name) is not None]
+    tokenizer.add_special_tokens([*known, *added])
     ids = [(name, i) for name in (SPECIALS[0], SPECIALS[2]) if (i := tokenizer.token_to_id(name)) is not None]
     if len(ids) == 2:
         # BART's own; these files do not say it.

@@ -28,7 +28,7 @@ from pyramidions.models.older_releases import FORMAT, config_as_written
 from pyramidions.plugin.hooks import bf16_without_tpu
 
 _CACHE = "pyramidions"
-_MARKERS = ("<sentence>", "<turn>", "<n>", "<t>")
+_MARKERS = ("<sentence>", "<turn>", "<n>", "<t>", "<doc-sep>")
 _NAME_END = "</name>"
 _SPACE = "▁"
 

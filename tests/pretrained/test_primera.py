@@ -1,0 +1,138 @@
+"""PRIMERA is a LED with a token behind each of several documents, which sees all and is seen by all."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from click.testing import CliRunner
+from explanations import only_document, texts_of
+from small_pretrained import given_to, model_of, rows_of, save, token_ids
+from small_tokenizers import bart
+
+from pyramidions.base.errors import UserError
+from pyramidions.cli import main
+from pyramidions.conversion.exporting import hugging_face_files
+from pyramidions.conversion.importing import import_model
+from pyramidions.conversion.model_card import model_card
+from pyramidions.documents.as_one import as_one, documents_of
+from pyramidions.documents.source import InputText, Origin
+from pyramidions.inference import Summarizer
+from pyramidions.inference.saved_model import write_export
+from pyramidions.text.tokenizer import BOS, PAD
+
+SEPARATOR = "<doc-sep>"
+ONE, TWO = "The quick brown fox jumps over the lazy dog.", "Bees fly fast over 1,024 roses. " * 20
+
+
+@pytest.fixture(scope="module")
+def primera(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
+    theirs = model_of("led", vocab_size=341)
+    folder = save(theirs, tmp_path_factory.mktemp("primera"))
+    (folder / "added_tokens.json").write_text(json.dumps({SEPARATOR: 340}))
+    return theirs, folder
+
+
+@pytest.fixture(scope="module")
+def summarizer(primera: tuple[Any, Path]) -> Summarizer:
+    return Summarizer(import_model(primera[1]).model)
+
+
+def together(*texts: str) -> str:
+    documents = [InputText(Origin(f"{number}.txt", None, number), text, 1) for number, text in enumerate(texts, 1)]
+    return next(as_one(documents)).text
+
+
+def test_separators_are_global_as_in_the_library_transformers(primera: tuple[Any, Path]) -> None:
+    theirs, folder = primera
+    ours = import_model(folder).model.transformer
+    rows = rows_of(theirs, ours)
+    separator = int((rows == 340).nonzero())
+    source = token_ids(340, 40, 17)
+    source[0, [12, 30]] = source[1, 16] = separator
+    given = given_to(theirs, source, rows)
+    assert int(given["global_attention_mask"].sum()) == 2
+    given["global_attention_mask"] |= source.eq(separator)
+    with torch.no_grad():
+        expected = theirs.get_encoder()(**given).last_hidden_state
+        found = ours.encoder(source, source.eq(PAD)).sequence.x
+    for mine, their, length in zip(found, expected, (40, 17), strict=True):
+        torch.testing.assert_close(mine[:length], their[:length], rtol=0, atol=1e-5)
+
+
+def test_a_tokenizer_json_names_the_separator_too(primera: tuple[Any, Path], tmp_path: Path) -> None:
+    theirs, _ = primera
+    folder = save(theirs, tmp_path)
+    tokenizer = bart()
+    tokenizer.add_special_tokens([SEPARATOR])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    assert import_model(folder).model.config.global_markers
+    (folder / "tokenizer.json").unlink()
+    assert not import_model(folder).model.config.global_markers
+
+
+def test_each_document_gets_an_equal_share_and_a_separator_behind_it(summarizer: Summarizer) -> None:
+    tokenizer = summarizer.model.tokenizer
+    separator = tokenizer.global_marker_id
+    read = summarizer.reader.head(together(ONE, TWO, ONE), "it")
+    ids = tokenizer.framed(tokenizer.ids_of(read.tokens))
+    # 64 positions, <s> and </s> apart, are 20 for each of the three.
+    one, two = tokenizer.encode(ONE)[:19], tokenizer.encode(TWO)[:19]
+    assert ids == [BOS, *one, separator, *two, separator, *one, separator, *ids[-1:]]
+    assert read.read == len(ids) < read.whole
+
+
+def test_a_text_that_spells_the_separator_does_not_mean_it(summarizer: Summarizer) -> None:
+    read = summarizer.reader.head(f"One {SEPARATOR} two.", "it")
+    ids = summarizer.model.tokenizer.ids_of(read.tokens)
+    assert ids.count(summarizer.model.tokenizer.global_marker_id) == 1
+    assert read.tokens[-1] is summarizer.model.tokenizer.document_end
+
+
+@pytest.mark.parametrize("long, selected", [("truncate", None), ("extract", "hiporank")])
+def test_a_summary_says_how_many_documents_it_is_of(summarizer: Summarizer, long: Any, selected: str | None) -> None:
+    (found,) = summarizer.summarize([together(TWO, TWO)], long=long, beam=1, min_len=3, max_len=3)
+    assert found.to_dict()["documents"] == 2 and found.to_dict().get("selected_by") == selected
+    (alone,) = summarizer.summarize([TWO], long=long, beam=1, min_len=3, max_len=3)
+    assert "documents" not in alone.to_dict()
+
+
+def test_more_documents_than_the_model_can_read_are_refused(summarizer: Summarizer) -> None:
+    summarizer.reader.head(together(*[ONE] * 31), "it")
+    with pytest.raises(UserError, match=r"The model reads 64 tokens at once, at most 31 documents, but it has 32\."):
+        summarizer.reader.head(together(*[ONE] * 32), "it")
+
+
+def test_documents_of_one_are_those_it_was_made_of() -> None:
+    assert documents_of(together("# Bees\n\nThey fly.", "No heading.")) == ["Bees\n\nThey fly.\n\n", "No heading.\n\n"]
+    assert documents_of("# Bees\n\nThey fly.") == ["# Bees\n\nThey fly."]
+
+
+def test_files_are_summarized_as_one_and_explained(primera: tuple[Any, Path], tmp_path: Path) -> None:
+    files = [tmp_path / "one.txt", tmp_path / "two.txt"]
+    for file, text in zip(files, (ONE, TWO), strict=True):
+        file.write_text(text)
+    page = tmp_path / "page.html"
+    words = ["summarize", primera[1], *files, "--as-one", "--long", "truncate", "--max-len", 3, "--min-len", 3]
+    done = CliRunner().invoke(main, [*map(str, words), "--explain", str(page)])
+    assert done.exit_code == 0, done.output
+    assert "an equal share of each of 2 documents" in done.output
+    # 64 positions, <s> and </s> apart, are 31 for each, and one of these is the separator's.
+    (text,) = texts_of(only_document(page.read_text()))
+    first, second = text.split("\n\n")
+    assert ONE.startswith(first) and TWO.startswith(second)
+
+
+def test_an_export_for_transformers_keeps_the_separator_and_its_card_says_that_it_is_global(
+    primera: tuple[Any, Path], tmp_path: Path
+) -> None:
+    model = import_model(primera[1]).model
+    write_export(tmp_path / "export", hugging_face_files(model))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "export")
+    ids = tokenizer(f"One.{SEPARATOR} Two.{SEPARATOR}")["input_ids"]
+    assert ids.count(tokenizer.convert_tokens_to_ids(SEPARATOR)) == 2
+    card = model_card(model, "my-model", for_transformers=True)
+    marked = f'inputs["input_ids"] == tokenizer.convert_tokens_to_ids("{SEPARATOR}")'
+    assert f'\ninputs["global_attention_mask"] |= {marked}\n```\n' in card
