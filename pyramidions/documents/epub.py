@@ -10,8 +10,8 @@ from lxml import etree
 
 from pyramidions.base.errors import UserError
 from pyramidions.documents.page_text import decoded_page, page_text
-from pyramidions.documents.xml_tree import xml_tree
-from pyramidions.files.bounded import printable, require_unpacked
+from pyramidions.documents.xml_archive import member_tree, xml_archive
+from pyramidions.files.bounded import printable
 from pyramidions.text.headings import HeadedText
 
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
@@ -28,22 +28,14 @@ def epub_text(path: Path) -> HeadedText:
         UserError: it is damaged or encrypted, has no pages, or unpacks to too much for its size.
     """
     name = printable(path)
-    try:
-        with ZipFile(path) as book:
-            require_unpacked(book, path.stat().st_size, name)
-            parts = [part for page in _pages(book, name) for part in _parts(page_text(page, name))]
-    except (UserError, MemoryError):
-        raise
-    except Exception as error:
-        # A damaged archive can make the library raise any error.
-        raise UserError(f"{name} cannot be read as .epub ({error}).") from None
-    return HeadedText.of(parts)
+    with xml_archive(path) as book:
+        return HeadedText.of(part for page in _pages(book, name) for part in _parts(page_text(page, name)))
 
 
 def _pages(book: ZipFile, name: str) -> Iterator[str]:
     """Yield the pages of a book."""
-    package = next((each.get("full-path", "") for each in _tree(book, _CONTAINER, name).iter("rootfile")), "")
-    root, folder = _tree(book, package, name), posixpath.dirname(package)
+    package = next((each.get("full-path", "") for each in member_tree(book, _CONTAINER, name).iter("rootfile")), "")
+    root, folder = member_tree(book, package, name), posixpath.dirname(package)
     items = {each.get("id"): each for each in root.iter("item")}
     spine = [items[each.get("idref")] for each in root.iter("itemref") if each.get("idref") in items]
     chosen = [
@@ -68,12 +60,7 @@ def _encrypted(book: ZipFile, name: str) -> set[str]:
     """Return the files of a book that are encrypted; fonts often are."""
     if _ENCRYPTION not in book.namelist():
         return set()
-    return {unquote(each.get("URI", "")) for each in _tree(book, _ENCRYPTION, name).iter("CipherReference")}
-
-
-def _tree(book: ZipFile, member: str, name: str) -> etree._Element:
-    with book.open(member) as file:
-        return xml_tree(file, f"{name}/{member}")
+    return {unquote(each.get("URI", "")) for each in member_tree(book, _ENCRYPTION, name).iter("CipherReference")}
 
 
 def _parts(text: HeadedText) -> Iterator[str | int]:

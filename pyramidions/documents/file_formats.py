@@ -15,6 +15,7 @@ from pyramidions.documents.page_text import decoded_page, page_text
 from pyramidions.documents.papers import ENDINGS as PAPERS
 from pyramidions.documents.papers import paper_of
 from pyramidions.documents.pdf import pdf_text
+from pyramidions.documents.pptx import pptx_text
 from pyramidions.documents.records import known_ending
 from pyramidions.documents.subtitles import subtitle_lines
 from pyramidions.files.bounded import LINE_LIMIT, MEBIBYTE, printable, require_at_most, require_unpacked
@@ -31,6 +32,7 @@ LIMITS = {
     ".htm": 256,
     ".pdf": 256,
     ".docx": 256,
+    ".pptx": 256,
     ".epub": 256,
     ".xml": 64,
     ".nxml": 64,
@@ -168,6 +170,7 @@ _READERS: dict[str, Callable[[Path], HeadedText]] = {
     ".htm": _page,
     ".pdf": pdf_text,
     ".docx": _docx,
+    ".pptx": pptx_text,
     ".epub": epub_text,
     **dict.fromkeys(PAPERS, _paper),
 }

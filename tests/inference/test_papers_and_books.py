@@ -159,12 +159,99 @@ ENCRYPTED = '<encryption><EncryptedData><CipherReference URI="OEBPS/text/a.xhtml
 
 def epub(**changes: str | None) -> bytes:
     """Return a book with other or further files, and without those that are None."""
+    return zipped({**PAGES, **changes})
+
+
+def zipped(files: dict[str, str | None]) -> bytes:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, page in {**PAGES, **changes}.items():
+        for name, page in files.items():
             if page is not None:
                 archive.writestr(name, page)
     return content.getvalue()
+
+
+NAMES = (
+    'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" '
+    'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" '
+    'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
+)
+
+
+def shape(text: str, kind: str = "") -> str:
+    """Return a shape of a slide; a line of the text is a paragraph, and "|" breaks a line."""
+    lines = [line.replace("|", "</a:t></a:r><a:br/><a:r><a:t>") for line in text.splitlines()]
+    paragraphs = "".join(f"<a:p><a:r><a:t>{line}</a:t></a:r></a:p>" for line in lines)
+    place = f'<p:nvSpPr><p:nvPr><p:ph type="{kind}"/></p:nvPr></p:nvSpPr>' if kind else ""
+    return f"<p:sp>{place}<p:txBody>{paragraphs}</p:txBody></p:sp>"
+
+
+def slide(*shapes: str, root: str = "sld", about: str = "") -> str:
+    return f"<p:{root} {NAMES} {about}><p:cSld><p:spTree>{''.join(shapes)}</p:spTree></p:cSld></p:{root}>"
+
+
+def relations(**targets: str) -> str:
+    """Return what a file refers to; the kind of each target stands before its id."""
+    kinds = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    found = (
+        f'<Relationship Id="{name.partition("_")[2]}" Type="{kinds}/{name.partition("_")[0]}" Target="{target}"/>'
+        for name, target in targets.items()
+    )
+    return f"<Relationships>{''.join(found)}</Relationships>"
+
+
+SLIDES: dict[str, str | None] = {
+    "ppt/presentation.xml": f'<p:presentation {NAMES}><p:sldIdLst><p:sldId r:id="b"/><p:sldId r:id="a"/>'
+    '<p:sldId r:id="c"/></p:sldIdLst></p:presentation>',
+    "ppt/_rels/presentation.xml.rels": relations(
+        slide_a="slides/slide1.xml", slide_b="/ppt/slides/slide2.xml", slide_c="slides/slide3.xml"
+    ),
+    "ppt/slides/slide1.xml": slide(shape("A box."), shape("Methods", "title"), shape("7", "sldNum")),
+    "ppt/slides/_rels/slide1.xml.rels": relations(notesSlide_n="../notesSlides/notesSlide1.xml"),
+    "ppt/notesSlides/notesSlide1.xml": slide(shape("2026", "dt"), shape("Nobody was stung.", "body"), root="notes"),
+    "ppt/slides/slide2.xml": slide(
+        shape("Bees|that fly", "ctrTitle"),
+        f"<p:grpSp>{shape('We counted.')}</p:grpSp>",
+        "<p:graphicFrame><a:tbl><a:p><a:r><a:t>a cell</a:t></a:r></a:p></a:tbl></p:graphicFrame>",
+    ),
+    "ppt/slides/slide3.xml": slide(shape("Hidden", "title"), about='show="0"'),
+}
+
+
+def presentation(**changes: str | None) -> bytes:
+    """Return a presentation with other or further files, and without those that are None."""
+    return zipped({**SLIDES, **changes})
+
+
+def test_a_presentation_is_its_slides_in_their_order_with_titles_and_notes(tmp_path: Path) -> None:
+    path = tmp_path / "a.PPTX"
+    path.write_bytes(presentation())
+    found = [line.strip() for line in lines_of(path) if line.strip()]
+    assert found == ["# Bees that fly", "We counted.", "# Methods", "A box.", "Nobody was stung."]
+
+
+@for_each(
+    ("content", "sentence"),
+    [
+        (b"\xd0\xcf\x11\xe0 encrypted", "cannot be read as .pptx (File is not a zip file)."),
+        (presentation(**{"ppt/presentation.xml": f"<p:presentation {NAMES}/>"}), "must hold slides, but holds none."),
+        (presentation(**{"ppt/slides/slide1.xml": None}), "cannot be read as .pptx ("),
+        (
+            presentation(**{"ppt/slides/slide1.xml": " " * 2**25}),
+            "must unpack to at most 17 MiB, for its size, but has",
+        ),
+        (
+            presentation(**{"ppt/slides/slide1.xml": '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'}),
+            "/ppt/slides/slide1.xml must declare no entities",
+        ),
+    ],
+)
+def test_what_is_no_readable_presentation_is_refused(content: bytes, sentence: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.pptx"
+    path.write_bytes(content)
+    with pytest.raises(UserError) as refused:
+        file_text(path)
+    assert str(refused.value).startswith((f"{path} {sentence}", f"{path}{sentence}"))
 
 
 def test_a_book_is_its_pages_in_the_order_of_its_spine_without_contents(tmp_path: Path) -> None:
