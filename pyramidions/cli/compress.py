@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pyramidions.base.errors import UserError
-from pyramidions.cli.language_option import language_option
+from pyramidions.cli.language_option import READ_AS, language_option
 from pyramidions.cli.one_text import read_text
 from pyramidions.cli.outputs import PATH, check_output
 
@@ -73,18 +73,22 @@ def compress(
         extractor = Extractor(method, device=device, language=language)
         extractor.check_query(query)
         document = read_text(file)
-        text, kept = as_markdown(document.text), "The document fits."
+        text, kept, remark = as_markdown(document.text), "The document fits.", None
         (whole,) = count([text])
         if whole > budget:
             found = compressed(document.text, extractor, budget, count, query)
             sentences = len(found.extraction.sentences), counted(len(found.extraction.scores), "sentence")
             text = found.text
+            remark = READ_AS.get(found.extraction.outline.language) if language is None else None
+            language = found.extraction.outline.language
             kept = f"Kept {found.tokens:,} of {whole:,} tokens{said}: {sentences[0]:,} of {sentences[1]}."
     if out is None:
         sys.stdout.write(f"{text}\n")
     else:
         write_file(out, f"{text}\n".encode())
     note(kept)
+    if remark is not None:
+        note(f"The document {remark}")
 
 
 def _counting(tokenizer: str | None) -> "tuple[CountTokens, str]":

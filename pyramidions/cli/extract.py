@@ -18,13 +18,12 @@ from pyramidions.cli.job_options import (
     reading_options,
     writing_options,
 )
-from pyramidions.cli.language_option import language_option
+from pyramidions.cli.language_option import READ_AS, language_option
 from pyramidions.cli.naming import naming_options
 from pyramidions.cli.outputs import PATH
 from pyramidions.cli.precision_option import precision_option
 from pyramidions.cli.worker import Layout, Report, Result, Worker, listed
 from pyramidions.inference.precision import AUTO
-from pyramidions.text.language import ENGLISH, LANGUAGES
 from pyramidions.text.words import count_words
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ _REMARKS = {
     "one section": "had no headings and counted as one section.",
     "empty": "shared no word with the reference: the summary is empty.",
     "unknown": "held no concept of the model: HipoRank selected.",
-    **{code: f"was read as {code}; --language sets another language." for code in LANGUAGES},
+    **READ_AS,
     "longer": "had no sentence within the budget: the summary is the best one, which is longer.",
 }
 
@@ -243,7 +242,7 @@ class Extracting(Worker):
             yield "unknown"
         if words is not None and count_words(extraction.text) > words:
             yield "longer"
-        if self._extractor.language is None and extraction.outline.language != ENGLISH:
+        if self._extractor.language is None:
             yield extraction.outline.language
 
 

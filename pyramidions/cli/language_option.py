@@ -3,6 +3,7 @@
 import click
 
 from pyramidions.cli.naming import naming_options
+from pyramidions.text.language import ENGLISH, LANGUAGES
 
 
 def _known(_: click.Context, __: click.Parameter, code: str | None) -> str | None:
@@ -14,6 +15,8 @@ def _known(_: click.Context, __: click.Parameter, code: str | None) -> str | Non
     return code
 
 
+#: What a note at the end says of documents, by the language that was detected.
+READ_AS = {code: f"was read as {code}; --language sets another language." for code in LANGUAGES if code != ENGLISH}
 #: The language of documents, as `language`; None to detect it.
 language_option = click.option(
     "--language",

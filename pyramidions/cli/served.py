@@ -11,6 +11,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.reading import BY_HEADINGS, WRITER_KEY, WRITER_READS, WRITER_WORDS
 from pyramidions.cli.job import Job
 from pyramidions.cli.job_options import Asked, AskedQueries, check_long
+from pyramidions.cli.language_option import READ_AS
 from pyramidions.cli.naming import naming_options, option
 from pyramidions.cli.option_groups import option_group
 from pyramidions.cli.worker import Checked, Layout, Report, Result, Worker, as_text
@@ -115,7 +116,7 @@ def summarize_served(
         Job(asked, "summarizing", fields, several=len(for_all) > 1, reads=reads) as job,
     ):
         make = partial(Writing, job.layout, served, for_all, long, section_types, select, language, checks)
-        return job.run(make, "cpu")
+        return job.run(make, "cpu", READ_AS)
 
 
 class Writing(Worker):
@@ -172,7 +173,8 @@ class Writing(Worker):
                 report.add(2 * document.size)
             written = "\n\n".join(text for _, text in found.sections) or found.text
             checked = Checked(written, document.text if self._checks else None, self._language)
-            yield Result(document.origin, self._body(found, name, document.query, checked))
+            remarks = () if self._language or found.language is None else (found.language,)
+            yield Result(document.origin, self._body(found, name, document.query, checked), remarks)
 
     def _body(self, found: "WrittenSummary", name: str, query: str | None, checked: Checked) -> dict[str, Any] | str:
         if self._layout.kind == "json":
@@ -187,6 +189,7 @@ class Writing(Worker):
                 "read_tokens": found.read_tokens,
                 **({"sections": sections} if sections else {}),
                 **({"cut": True} if found.was_cut else {}),
+                "language": found.language,
                 **({} if found.note is None else {"note": found.note}),
                 **checked.about,
             }

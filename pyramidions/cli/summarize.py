@@ -22,7 +22,7 @@ from pyramidions.cli.job_options import (
     reading_options,
     writing_options,
 )
-from pyramidions.cli.language_option import language_option
+from pyramidions.cli.language_option import READ_AS, language_option
 from pyramidions.cli.option_groups import Grouped
 from pyramidions.cli.outputs import PATH
 from pyramidions.cli.precision_option import precision_option
@@ -219,7 +219,7 @@ def summarize(
             checks,
             explains=asked.page is not None,
         )
-        return job.run(make, device)
+        return job.run(make, device, READ_AS)
 
 
 class Summarizing(Worker):
@@ -302,14 +302,16 @@ class Summarizing(Worker):
                 *given, batch_size=self._batch_size, on_progress=report.add, copied=self._layout.kind == "json"
             )
         for each in found:
-            yield Result(each.origin, self._body(each, read.popleft() if self._checks else None))
+            written = "\n\n".join(summary.text for summary in each.summaries)
+            checked = Checked(written, read.popleft() if self._checks else None, self._language)
+            language = each.summaries[0].coverage.language or checked.language
+            remarks = () if self._language or language is None else (language,)
+            yield Result(each.origin, self._body(each, checked), remarks)
 
-    def _body(self, found: "Summarized", document: str | None) -> dict[str, Any] | str:
+    def _body(self, found: "Summarized", checked: Checked) -> dict[str, Any] | str:
         from pyramidions.inference.summary import as_plain, by_section
 
         summaries = found.summaries
-        written = "" if document is None else "\n\n".join(summary.text for summary in summaries)
-        checked = Checked(written, document, self._language)
         if self._layout.kind == "json":
             return {"long": self._long, **as_plain(summaries), **checked.about}
         notes = [*_notes(summaries), *checked.notes]

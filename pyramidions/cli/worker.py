@@ -118,15 +118,18 @@ class Checked:
     Attributes:
         about: values that JSON holds.
         notes: for the reader.
+        language: of both; None where nothing is checked.
     """
 
     def __init__(self, summary: str, document: str | None, language: str | None = None) -> None:
         self.about: dict[str, Any] = {}
         self.notes: list[str] = []
+        self.language: str | None = None
         if document is not None:
             from pyramidions.scoring.summary_check import check_summary
 
             found = check_summary(summary, document, language)
+            self.language = found.document.language
             self.about["check"] = found.to_dicts()
             self.notes.append(found.told.removesuffix("."))
             if missing := [each for sentence in found.sentences for each in sentence.missing]:

@@ -108,15 +108,17 @@ class LongReader:
             yield Part(head, Coverage(documents=documents), own)
 
     def _sections(self, text: str, head: TokenizedText, reader: Reader) -> Iterator[Part]:
-        found = list(self._types.sections(outline(text, language=self._language), self._types.write))
+        whole = outline(text, language=self._language)
+        found = list(self._types.sections(whole, self._types.write))
         if not found:
-            yield Part(head, Coverage(note="no section of a type in the table: the text was read from its beginning"))
+            note = "no section of a type in the table: the text was read from its beginning"
+            yield Part(head, Coverage(note=note, language=whole.language))
             return
         # The lengths that decoding allows are those of the whole summary.
         read = [reader.head(section.text, section.heading)._replace(share=len(found)) for section in found]
         left_out = max(head.whole - head.around - sum(each.whole - each.around for each in read), 0)
         for section, tokenized in zip(found, read, strict=True):
-            yield Part(tokenized, Coverage(section.heading, left_out=left_out), section.text)
+            yield Part(tokenized, Coverage(section.heading, left_out=left_out, language=whole.language), section.text)
             left_out = 0
 
     def _single(self, text: str, head: TokenizedText, reader: Reader) -> Iterator[Part]:
@@ -124,14 +126,16 @@ class LongReader:
         found = read_outline(text, language=self._language)
         texts = list(with_speakers(found))
         if not texts:
-            yield Part(head, Coverage(note="no sentence: the text was read from its beginning"))
+            note = "no sentence: the text was read from its beginning"
+            yield Part(head, Coverage(note=note, language=found.language))
             return
         ranker = self._selecting.ranker
         chosen = select(
             texts, fit_for_summary(found, ranker.rank(found)), ranker.rules, lengths_of(found), found.language
         )
         if not chosen:
-            yield Part(head, Coverage(note="no sentence was selected: the text was read from its beginning"))
+            note = "no sentence was selected: the text was read from its beginning"
+            yield Part(head, Coverage(note=note, language=found.language))
             return
         # The lengths that decoding allows are those of a sentence, which the model was trained on.
         read = [reader.head(texts[place], "a sentence")._replace(sentence=True) for place in chosen]
@@ -139,6 +143,7 @@ class LongReader:
             sentences=(len(chosen), len(texts)),
             selected_by=self._selecting.method,
             left_out=max(head.whole - head.around - sum(each.whole - each.around for each in read), 0),
+            language=found.language,
         )
         for place, tokenized in zip(chosen, read, strict=True):
             yield Part(tokenized, about, texts[place])
@@ -159,9 +164,15 @@ class LongReader:
                 chosen += len(places)
         if not chosen:
             why = "no sentence was selected" if number else "no sentence"
-            return Part(head, Coverage(note=f"{why}: the text was read from its beginning"))
+            note = f"{why}: the text was read from its beginning"
+            return Part(head, Coverage(note=note, language=found.language))
         tokenized = reader.head_of(selected, "a selection")
-        coverage = Coverage(sentences=(chosen, number), selected_by=self._selecting.method, documents=len(documents))
+        coverage = Coverage(
+            sentences=(chosen, number),
+            selected_by=self._selecting.method,
+            documents=len(documents),
+            language=found.language,
+        )
         return Part(tokenized._replace(whole=head.whole), coverage, "\n\n".join(selected))
 
 

@@ -55,6 +55,7 @@ class WrittenSummary(NamedTuple):
         sections: the heading and the summary of each section, where the document was summarized by section; else none.
         was_cut: the server ended a summary at its limit.
         note: how what the model read was chosen; None if it read all.
+        language: by whose rules the document was read.
     """
 
     text: str
@@ -64,6 +65,7 @@ class WrittenSummary(NamedTuple):
     sections: tuple[tuple[str, str], ...] = ()
     was_cut: bool = False
     note: str | None = None
+    language: str | None = None
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -242,7 +244,7 @@ class ServedSummarizer:
             cut |= was_cut
         sections = tuple(zip(parts.headings, written, strict=True)) if parts.headings else ()
         read = min(sum(estimate_tokens(parts.texts)), whole)
-        return WrittenSummary(" ".join(written), len(parts.texts), read, whole, sections, cut, parts.note)
+        return WrittenSummary(" ".join(written), len(parts.texts), read, whole, sections, cut, parts.note, language)
 
     def _answers(self, texts: Sequence[str], what: str, query: str | None) -> tuple[list[str], bool]:
         """Return the summary of each text, and whether one was cut; what they are stands in the prompt."""

@@ -17,6 +17,7 @@ class Coverage(NamedTuple):
         left_out: tokens of the document that are in none of the parts that were summarized.
         note: what was done otherwise than asked for, and why; else None.
         documents: how many were read together, with an equal share for each.
+        language: by whose rules the document was read; None where these were not needed.
     """
 
     heading: str | None = None
@@ -25,6 +26,7 @@ class Coverage(NamedTuple):
     left_out: int = 0
     note: str | None = None
     documents: int = 1
+    language: str | None = None
 
 
 class Summary(NamedTuple):
@@ -116,6 +118,8 @@ def as_plain(summaries: Sequence[Summary]) -> dict[str, Any]:
         about["selected_by"] = first.selected_by
     if first.documents > 1:
         about["documents"] = first.documents
+    if first.language is not None:
+        about["language"] = first.language
     if first.note is not None:
         about["note"] = first.note
     if summaries[0].sentences is not None:
