@@ -64,10 +64,12 @@ class Stepper:
     Args:
         decoder: in evaluation mode.
         vectors: of the memory.
+        captures: the second step is captured, and all others replay it; else none is.
     """
 
-    def __init__(self, decoder: Decoder, vectors: int) -> None:
+    def __init__(self, decoder: Decoder, vectors: int, captures: bool = False) -> None:
         self._decoder = decoder
+        self._steps = CapturedSteps(0 if captures else math.inf)
         self._memory = (Memory(torch.randn(1, vectors, decoder.embedder.tokens.embedding_dim)),)
         self._begin()
         with _Read(decoder.parameters()) as read:
@@ -76,6 +78,7 @@ class Stepper:
         self.bytes = read.bytes
 
     def _begin(self) -> None:
+        self._decoder.captured_steps = self._steps
         self._cache = self._decoder.new_cache()
         self._step(EOS)
 

@@ -1,7 +1,7 @@
 """A layer: sublayers, one after the other."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar, cast
 
 import torch
@@ -120,6 +120,11 @@ class Layer(nn.Module):
         longest = max(known, default=1)
         # Blocks of 8 hold blocks of 4, but not of 3.
         return longest if len(known) == len(reaches) and all(longest % reach == 0 for reach in known) else None
+
+    @cached_property
+    def steps_alike(self) -> bool:
+        """Whether the cached steps of all sublayers are alike; see `SublayerFunction.steps_alike`."""
+        return all(function.steps_alike for function in self._functions())
 
     def function(self, kind: type[Function]) -> Function | None:
         """Return the layer's first function of this ``kind``, or None."""

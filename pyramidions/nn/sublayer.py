@@ -1,7 +1,7 @@
 """The role of a sublayer's function, and what it reads: self-attention, cross-attention or a feed-forward part."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -130,6 +130,40 @@ NO_CONTEXT = LayerContext()
 class State(ABC):
     """What a sublayer keeps between cached steps."""
 
+    def parts(self) -> "Iterator[State]":
+        """Yield the states that this one is made of; itself if it keeps tensors."""
+        yield self
+
+    def held(self, new: int) -> list[Tensor] | None:
+        """Return the tensors that the next step reads or writes in place, to capture it; None if that cannot be.
+
+        Args:
+            new: positions of a document, of all its hypotheses together, that the step adds.
+        """
+        return None
+
+    def hold(self, tensors: Sequence[Tensor], written: Tensor | None) -> None:
+        """Read and write these in place of those that `held` returned, while a step is captured.
+
+        Args:
+            tensors: of the same shapes.
+            written: (S, 0), as long as what is written of a document after the step; None when the step is over.
+        """
+        raise NotImplementedError
+
+    def renewed(self) -> list[Tensor]:
+        """Return the tensors that a step made in place of others."""
+        return []
+
+    def stepped(self, renewed: Iterator[Tensor], new: int) -> None:
+        """Take note of a step that was replayed.
+
+        Args:
+            renewed: the next of them are the tensors that `renewed` returned in the step.
+            new: as in `held`.
+        """
+        assert not self.renewed()
+
     @abstractmethod
     def reorder(self, order: Tensor, documents: Tensor | None) -> None:
         """Keep the hypotheses ``order`` (B'W',) of the documents ``documents`` (B',), in that order.
@@ -144,6 +178,18 @@ class Carried(State):
     def __init__(self) -> None:
         self.value: Tensor | None = None
 
+    def held(self, new: int) -> list[Tensor] | None:
+        return None if self.value is None else [self.value]
+
+    def hold(self, tensors: Sequence[Tensor], written: Tensor | None) -> None:
+        (self.value,) = tensors
+
+    def renewed(self) -> list[Tensor]:
+        return [] if self.value is None else [self.value]
+
+    def stepped(self, renewed: Iterator[Tensor], new: int) -> None:
+        self.value = next(renewed)
+
     def reorder(self, order: Tensor, documents: Tensor | None) -> None:
         self.value = None if self.value is None else self.value.index_select(0, order)
 
@@ -155,10 +201,20 @@ class Pair(State):
         self.first = first
         self.second = second
 
+    def parts(self) -> Iterator[State]:
+        yield from parts_of((self.first, self.second))
+
     def reorder(self, order: Tensor, documents: Tensor | None) -> None:
         for state in (self.first, self.second):
             if state is not None:
                 state.reorder(order, documents)
+
+
+def parts_of(states: Iterable[State | None]) -> Iterator[State]:
+    """Yield the states that keep tensors among some, and among those that these are made of."""
+    for state in states:
+        if state is not None:
+            yield from state.parts()
 
 
 class SublayerFunction(nn.Module, ABC):
@@ -167,6 +223,14 @@ class SublayerFunction(nn.Module, ABC):
     #: positions interact only within blocks of this many, counted from the first: 1 for what is position-wise, None for
     #: no such limit
     confined_to: int | None = None
+
+    @property
+    def steps_alike(self) -> bool:
+        """Whether all steps of one new position call the same operators, however much was written before.
+
+        Such steps can be captured. Without dropout; the first step may differ.
+        """
+        return False
 
     @abstractmethod
     def forward(self, x: Tensor, context: LayerContext) -> Tensor:

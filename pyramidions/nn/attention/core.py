@@ -26,6 +26,7 @@ class Feature(Enum):
     UNITS = "reads beyond units of the text"  #: stays inside `LayerContext.units`, or weighs those of a memory
     QUERY_MASKS = "has one mask for all queries"  #: the mask may differ from query to query, and be an `as_bias`
     KEY_BIAS = "adds nothing to the scores of a key"  #: `with_key_bias`: weights are a softmax of products alone
+    STEPS_ALIKE = "takes other steps the more was written"  #: one new position: `SublayerFunction.steps_alike`
     DISTANCES = "reads no distances"  #: takes `Distances`, which all layers of a model share
 
 

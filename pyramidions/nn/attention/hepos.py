@@ -33,7 +33,7 @@ class HeposAttention(CoreAttention):
         ValueError: ``stride`` does not divide ``num_heads``.
     """
 
-    supports = frozenset({Feature.OTHERS, Feature.WEIGHTS})
+    supports = frozenset({Feature.OTHERS, Feature.WEIGHTS, Feature.STEPS_ALIKE})
     wide: ClassVar = {"stride": 1}
     narrow: ClassVar = {"stride": 2}
 

@@ -64,6 +64,10 @@ class SelfAttention(SublayerFunction):
             mixed = context.marks.put(mixed, self.global_rows(x, (q, k, v), context.marks, context))
         return self.attention.augmented(self.projections.output(mixed), context)
 
+    @property
+    def steps_alike(self) -> bool:
+        return Feature.STEPS_ALIKE in self.attention.supports
+
     def new_state(self) -> SelfAttentionState:
         return SelfAttentionState(self.projections.new_state(), self.attention.new_state())
 
@@ -126,6 +130,10 @@ class CrossAttention(SublayerFunction):
         bias = context.memories[self.reads].key_bias
         mixed = self.attention(*with_key_bias(q, k, v, bias), LayerContext(mask))[..., : q.size(-1)]
         return self.projections.output(mixed).view_as(x)
+
+    @property
+    def steps_alike(self) -> bool:
+        return Feature.STEPS_ALIKE in self.attention.supports
 
     def new_state(self) -> ProjectedMemory:
         return ProjectedMemory(self.projections.new_state())

@@ -1,9 +1,12 @@
 """What attention keeps between cached steps."""
 
+from collections.abc import Iterator, Sequence
+from typing import cast
+
 import torch
 from torch import Tensor
 
-from pyramidions.nn.sublayer import State
+from pyramidions.nn.sublayer import State, parts_of
 
 
 class _Growing:
@@ -12,22 +15,46 @@ class _Growing:
     def __init__(self) -> None:
         self.length = 0
         self._room: Tensor | None = None
+        # While a step is captured, which is as long as all of it.
+        self._written: Tensor | None = None
 
     def append(self, new: Tensor) -> Tensor:
         """Append ``new`` (B, H, T, E); return the whole tensor."""
+        if self._written is not None:
+            # Sizes of tensors are captured, numbers are not.
+            end = self._written.size(0)
+            room, self._written = cast(Tensor, self._room), None
+            room.narrow(2, end - new.size(2), new.size(2)).copy_(new)
+            return room.narrow(2, 0, end)
         start, self.length = self.length, self.length + new.size(2)
         if new.requires_grad:
             # A backward pass will read this memory, so it must not be overwritten.
             self._room = new if self._room is None else torch.cat([self._room[:, :, :start], new], dim=2)
             return self._room
-        if self._room is None or self._room.size(2) < self.length:
-            room = new.new_empty(*new.shape[:2], 2 * self.length, new.size(3))
-            if self._room is not None:
-                room[:, :, :start] = self._room[:, :, :start]
-            self._room = room
+        if self._room is None:
+            self._room = new.new_empty(*new.shape[:2], 2 * self.length, new.size(3))
+        self._make_room(start, self.length)
         # Twice as fast as an assignment to a slice.
         self._room.narrow(2, start, new.size(2)).copy_(new)
         return self._room.narrow(2, 0, self.length)
+
+    def _make_room(self, length: int, longer: int) -> None:
+        """Copy the first ``length`` positions where there is no room for ``longer``."""
+        assert self._room is not None
+        if self._room.size(2) < longer:
+            room = self._room.new_empty(*self._room.shape[:2], 2 * longer, self._room.size(3))
+            room[:, :, :length] = self._room[:, :, :length]
+            self._room = room
+
+    def room(self, new: int) -> Tensor | None:
+        """Return where so many more positions have room; None where nothing was written."""
+        if self._room is not None:
+            self._make_room(self.length, self.length + new)
+        return self._room
+
+    def write_in(self, room: Tensor, written: Tensor | None) -> None:
+        """Append in ``room`` next; see `State.hold`."""
+        self._room, self._written = room, written
 
     def select(self, rows: Tensor) -> None:
         """Keep ``rows`` (B',), in that order."""
@@ -45,6 +72,23 @@ class KeysValues(State):
     def extend(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Append the keys and values of new tokens, (B, H, T, E) each; return all of them."""
         return self._k.append(k), self._v.append(v)
+
+    @property
+    def length(self) -> int:
+        """How many tokens were written."""
+        return self._k.length
+
+    def held(self, new: int) -> list[Tensor] | None:
+        k, v = self._k.room(new), self._v.room(new)
+        return None if k is None or v is None else [k, v]
+
+    def hold(self, tensors: Sequence[Tensor], written: Tensor | None) -> None:
+        for growing, room in zip((self._k, self._v), tensors, strict=True):
+            growing.write_in(room, written)
+
+    def stepped(self, renewed: Iterator[Tensor], new: int) -> None:
+        self._k.length += new
+        self._v.length += new
 
     def reorder(self, order: Tensor, documents: Tensor | None) -> None:
         if documents is not None:
@@ -103,6 +147,9 @@ class SelfAttentionState(State):
         self.projections = projections
         self.attention = attention
 
+    def parts(self) -> Iterator[State]:
+        yield from parts_of((self.projections, self.attention))
+
     def reorder(self, order: Tensor, documents: Tensor | None) -> None:
         if self.projections is not None:
             self.projections.reorder(order, documents)
@@ -122,6 +169,17 @@ class ProjectedMemory(State):
         self.keys_values: tuple[Tensor, Tensor] | None = None
         #: (B, ...), of the keys, or None
         self.mask: Tensor | None = None
+
+    def parts(self) -> Iterator[State]:
+        yield self
+        yield from parts_of((self.projections,))
+
+    def held(self, new: int) -> list[Tensor] | None:
+        return None if self.keys_values is None else [*self.keys_values, *([] if self.mask is None else [self.mask])]
+
+    def hold(self, tensors: Sequence[Tensor], written: Tensor | None) -> None:
+        k, v, *masks = tensors
+        self.keys_values, self.mask = (k, v), masks[0] if masks else None
 
     def reorder(self, order: Tensor, documents: Tensor | None) -> None:
         if self.projections is not None:

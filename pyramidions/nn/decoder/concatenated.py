@@ -108,7 +108,7 @@ class ConcatenatedDecoder(Decoder):
         context = LayerContext(None if blocked is None else as_bias(blocked, x), hypotheses=width)
         # (BW, T, D) -> (B, WT, D) and back
         new = self._opened(x.reshape(documents, -1, x.size(-1)))
-        return self.stack.step(self._layers, new, context, cache.states).view_as(x)
+        return self.step(new, context, cache).view_as(x)
 
     def _read(self, memory: Memory, width: int, cache: DecoderCache) -> None:
         """Fill an empty cache with what all ``width`` hypotheses of a document read of its memory."""

@@ -9,11 +9,12 @@ from torch import Tensor, nn
 
 from pyramidions.base.registry import Registry
 from pyramidions.nn.decoder.cache import DecoderCache
+from pyramidions.nn.decoder.captured import CapturedSteps
 from pyramidions.nn.embedding import Embedder
 from pyramidions.nn.layer import Layer
 from pyramidions.nn.output import Output, PointerOutput
 from pyramidions.nn.stack import Stack
-from pyramidions.nn.sublayer import Memory
+from pyramidions.nn.sublayer import LayerContext, Memory
 
 
 class Decoder(nn.Module, ABC):
@@ -27,6 +28,9 @@ class Decoder(nn.Module, ABC):
         norm: normalises the last layer's output (pre-norm models), or None.
         start: the token that is read first, whatever a prefix begins with; None for what it begins with. Searches and
             datasets begin with the end, `</s>`, and need not know.
+
+    Attributes:
+        captured_steps: compute `step`.
     """
 
     #: the names of each layer's sublayers, in order, without options
@@ -50,6 +54,7 @@ class Decoder(nn.Module, ABC):
         self.norm = norm
         self.output = output
         self.start = start
+        self.captured_steps = CapturedSteps()
 
     @classmethod
     def sublayers_with(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -69,6 +74,10 @@ class Decoder(nn.Module, ABC):
     def new_cache(self) -> DecoderCache:
         """Return an empty cache."""
         return DecoderCache([layer.new_states() for layer in self._layers])
+
+    def step(self, x: Tensor, context: LayerContext, cache: DecoderCache) -> Tensor:
+        """Run the layers on what follows a cache: (B, WT, D) -> (B, WT, D)."""
+        return self.captured_steps.step(self.stack, self._layers, x, context, cache.states)
 
     @abstractmethod
     def features(self, tokens: Tensor, memories: tuple[Memory, ...], cache: DecoderCache | None = None) -> Tensor:

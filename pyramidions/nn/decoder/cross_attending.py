@@ -38,7 +38,7 @@ class CrossAttendingDecoder(Decoder):
             read = tuple(memory._replace(padding_mask=mask) for memory, mask in masked)
             context = LayerContext(bias, read, hypotheses=len(tokens) // documents)
             # (BW, T, D) -> (B, WT, D) and back
-            x = self.stack.step(self._layers, x.reshape(documents, -1, x.size(-1)), context, cache.states).view_as(x)
+            x = self.step(x.reshape(documents, -1, x.size(-1)), context, cache).view_as(x)
         return x if self.norm is None else self.norm(x)
 
     def _mask(self, number: int, memory: Memory, like: Tensor) -> Tensor | None:

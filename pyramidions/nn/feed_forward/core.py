@@ -23,6 +23,10 @@ class FeedForward(SublayerFunction):
     #: options that fit small widths
     narrow: ClassVar[Mapping[str, int]] = {}
 
+    @property
+    def steps_alike(self) -> bool:
+        return True
+
     @abstractmethod
     def forward(self, x: Tensor, context: LayerContext) -> Tensor:
         """(B, L, D) -> (B, L, D)."""

@@ -53,6 +53,10 @@ class Recurrence(SublayerFunction):
         out, _ = self.run(blocks.reshape(-1, self.confined_to, x.size(2)), padding_mask, None)
         return out.view_as(blocks)[:, :length]
 
+    @property
+    def steps_alike(self) -> bool:
+        return True
+
     def new_state(self) -> Carried:
         return Carried()
 
