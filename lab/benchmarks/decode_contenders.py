@@ -3,6 +3,7 @@
 Each contender says what a pass takes of the processor's time, and those that only read weights how many bytes.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
@@ -15,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from pyramidions.nn import Decoder
+from pyramidions.nn.decoder.captured import CapturedSteps
 from pyramidions.nn.feed_forward import FeedForward
 from pyramidions.nn.layer import Layer, Sublayer
 from pyramidions.nn.output import Output
@@ -69,13 +71,17 @@ class Stepper:
 
     def __init__(self, decoder: Decoder, vectors: int, captures: bool = False) -> None:
         self._decoder = decoder
-        self._steps = CapturedSteps(0 if captures else math.inf)
+        self._steps = CapturedSteps(math.inf)
         self._memory = (Memory(torch.randn(1, vectors, decoder.embedder.tokens.embedding_dim)),)
         self._begin()
         with _Read(decoder.parameters()) as read:
             self._step(FIRST)
         #: bytes of weights that a step reads
         self.bytes = read.bytes
+        if captures:
+            self._steps.patience = 0
+            self._begin()
+            self._step(FIRST)
 
     def _begin(self) -> None:
         self._decoder.captured_steps = self._steps

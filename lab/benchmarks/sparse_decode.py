@@ -7,9 +7,10 @@
 
 Such a step is bound by the weights that it reads. So there are enough layers to make the dense weights several times
 the processor's cache, and every row states the bytes that its step reads, and how near it comes to the rate at which
-this machine multiplies matrices with a vector. Seconds are those that the processor worked for this program, in
-turns of all rows. The memory is short, as in the paper (16 vectors), and so is the vocabulary: the output layer has
-figures of its own. The parts of all layers are timed alone as well, and so is a training step of a feed-forward part.
+this machine multiplies matrices with a vector. Seconds are those that the processor worked for this program, in turns
+of all rows. The memory is short, as in the paper (16 vectors), and so is the vocabulary: the output layer has figures
+of its own. Steps are also timed as decoders take them after a while, captured (`nn/decoder/captured.py`), beside dense
+steps that are not. The parts of all layers are timed alone as well, and so is a training step of a feed-forward part.
 
 A further row is an entry of ROWS: the fields in which its model differs, given the width, and what it must reach.
 """
@@ -45,10 +46,12 @@ class Row:
     Attributes:
         fields: in which its config differs, given the width.
         targets: how many times as fast as the dense one it must be, by width.
+        captured: the same of captured steps beside dense ones that are not.
     """
 
     fields: Callable[[int], Mapping[str, Any]]
     targets: Mapping[int, float] = field(default_factory=dict)
+    captured: Mapping[int, float] = field(default_factory=dict)
 
 
 def _qkv(width: int) -> dict[str, Any]:
@@ -65,11 +68,19 @@ FEED_FORWARD = {"feed_forward": "sparse"}
 DENSE = "dense"
 ROWS = {
     DENSE: Row(lambda width: {}),
-    "sparse feed-forward": Row(lambda width: FEED_FORWARD, {512: 1.5, 1024: 1.8, 2048: 2.0}),
+    "sparse feed-forward": Row(
+        lambda width: FEED_FORWARD, {512: 1.5, 1024: 1.8, 2048: 2.0}, {512: 1.8, 1024: 1.9, 2048: 1.95}
+    ),
     "sparse QKV": Row(_qkv),
-    "sparse feed-forward and QKV": Row(lambda width: FEED_FORWARD | _qkv(width), {512: 1.8, 1024: 3.0, 2048: 3.5}),
+    "sparse feed-forward and QKV": Row(
+        lambda width: FEED_FORWARD | _qkv(width),
+        {512: 1.8, 1024: 3.0, 2048: 3.5},
+        {512: 2.7, 1024: 3.2, 2048: 3.5},
+    ),
     "+ sparse cross-attention": Row(
-        lambda width: FEED_FORWARD | _qkv(width) | _cross(width), {512: 2.0, 1024: 4.0, 2048: 5.0}
+        lambda width: FEED_FORWARD | _qkv(width) | _cross(width),
+        {512: 2.0, 1024: 4.0, 2048: 5.0},
+        {512: 3.9, 1024: 5.0, 2048: 5.9},
     ),
     "experts": Row(lambda width: {"feed_forward": "experts"}),
 }
@@ -128,6 +139,7 @@ def decode(width: int, args: argparse.Namespace, found: Found) -> None:
     readers: dict[str, Reader] = {}
     for name, decoder in decoders.items():
         readers[f"a step, D {width}, {name}"] = Stepper(decoder, args.memory)
+        readers[f"a step, D {width}, {name}, captured"] = Stepper(decoder, args.memory, captures=True)
         for sublayer, part in PARTS.items():
             readers[f"{part}, D {width}, {name}"] = Parts(decoder, sublayer, args.memory)
     products, rate = MatrixVectors(width, 2 * layers), f"matrices times a vector, D {width}"
@@ -138,6 +150,11 @@ def decode(width: int, args: argparse.Namespace, found: Found) -> None:
         if name != DENSE:
             target = ROWS[name].targets.get(width)
             found.figures.append(ratio(f"a step, D {width}, {DENSE} / {name}", slow, timed[step], target))
+        captured = f"{name}, captured"
+        title = f"a step, D {width}, {DENSE} / {captured}"
+        found.figures.append(
+            ratio(title, slow, timed[f"a step, D {width}, {captured}"], ROWS[name].captured.get(width))
+        )
         found.figures.append(share(f"{step}: share of the rate", readers[step], timed[step], products, timed[rate]))
         found.bars.append(
             Bar(
