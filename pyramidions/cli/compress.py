@@ -80,7 +80,6 @@ def compress(
             sentences = len(found.extraction.sentences), counted(len(found.extraction.scores), "sentence")
             text = found.text
             remark = READ_AS.get(found.extraction.outline.language) if language is None else None
-            language = found.extraction.outline.language
             kept = f"Kept {found.tokens:,} of {whole:,} tokens{said}: {sentences[0]:,} of {sentences[1]}."
     if out is None:
         sys.stdout.write(f"{text}\n")

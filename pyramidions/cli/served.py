@@ -173,7 +173,8 @@ class Writing(Worker):
                 report.add(2 * document.size)
             written = "\n\n".join(text for _, text in found.sections) or found.text
             checked = Checked(written, document.text if self._checks else None, self._language)
-            remarks = () if self._language or found.language is None else (found.language,)
+            language = found.language or checked.language
+            remarks = () if self._language or language is None else (language,)
             yield Result(document.origin, self._body(found, name, document.query, checked), remarks)
 
     def _body(self, found: "WrittenSummary", name: str, query: str | None, checked: Checked) -> dict[str, Any] | str:
@@ -189,7 +190,7 @@ class Writing(Worker):
                 "read_tokens": found.read_tokens,
                 **({"sections": sections} if sections else {}),
                 **({"cut": True} if found.was_cut else {}),
-                "language": found.language,
+                **({} if found.language is None else {"language": found.language}),
                 **({} if found.note is None else {"note": found.note}),
                 **checked.about,
             }

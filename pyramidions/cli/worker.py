@@ -130,7 +130,7 @@ class Checked:
 
             found = check_summary(summary, document, language)
             self.language = found.document.language
-            self.about["check"] = found.to_dicts()
+            self.about |= {"language": self.language, "check": found.to_dicts()}
             self.notes.append(found.told.removesuffix("."))
             if missing := [each for sentence in found.sentences for each in sentence.missing]:
                 self.notes[-1] += f" ({', '.join(missing[:_NAMED])}{', …' if len(missing) > _NAMED else ''})"

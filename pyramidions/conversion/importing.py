@@ -79,7 +79,7 @@ def import_model(
     check_lengths(*lengths)
 
     def of(config: PyramidionConfig, source_length: int, target_length: int) -> tuple[SavedModel, Transfer]:
-        transformer, transfer = transferred(weights, config, target_length, seed, found.tokenizer.global_marker_id)
+        transformer, transfer = transferred(weights, config, target_length, seed, found.tokenizer.document_separator_id)
         about = origin, False, shape.source_prefix
         return SavedModel(transformer, config, found.tokenizer, source_length, target_length, *about), transfer
 

@@ -16,7 +16,7 @@ from pyramidions.inference.saved_model import SavedExtractor, SavedLanguageModel
 from pyramidions.inference.settings import reading_of
 from pyramidions.models.parse import extractor_spec_of, spec_of
 from pyramidions.text.alphabets import LETTERS
-from pyramidions.text.tokenizer.core import DOCUMENT_MARKER
+from pyramidions.text.tokenizer.core import DOCUMENT_SEPARATOR
 
 _CARD = """\
 {front}# {name}
@@ -168,7 +168,7 @@ def _of_summaries(model: SavedModel | SavedExtractor, name: str, for_transformer
             tokens = "token is" if count == 1 else f"{count} tokens are"
             use += _GLOBAL_TOKENS.format(tokens=tokens, count=count)
             if model.config.global_markers:
-                use = use.removesuffix("\n```") + _SEPARATORS.format(name=DOCUMENT_MARKER)
+                use = use.removesuffix("\n```") + _SEPARATORS.format(name=DOCUMENT_SEPARATOR)
         limits = "Summaries contain mistakes that read well: check them against the document before you use them."
     kind = "Transformer for the library transformers" if for_transformers else None
     return {

@@ -41,7 +41,7 @@ def documents_of(text: str) -> list[str]:
 
 def _section(document: InputText) -> Iterator[str | int]:
     yield 1
-    yield f"{document.origin.id or document.origin.name}\n"
+    yield f"{' '.join((document.origin.id or document.origin.name).split())}\n"
     for line in headed_lines(document.lines or document.text):
         if line.level:
             yield line.level + 1

@@ -13,14 +13,13 @@ from pyramidions.files.bounded import printable
 from pyramidions.text.headings import HeadedText
 
 _PRESENTATION = "ppt/presentation.xml"
-_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _TITLES = ("title", "ctrTitle")
 # Date, footer and number stand on every slide; a notes page repeats its slide as a picture.
 _LEFT_OUT = ("dt", "ftr", "sldNum", "hdr", "sldImg")
 
 
 def pptx_text(path: Path) -> HeadedText:
-    """Return the text of a presentation: of each slide, its title as a heading, its paragraphs, and its notes.
+    """Return the text of a presentation: of each slide, its title or number, a heading, its paragraphs, and its notes.
 
     Hidden slides, tables, charts and pictures are left out, and so are dates, footers and numbers of slides.
 
@@ -33,30 +32,39 @@ def pptx_text(path: Path) -> HeadedText:
     name = printable(path)
     with xml_archive(path) as archive:
         targets = _targets(archive, _PRESENTATION, name)
-        slides = [each.get(_ID) for each in member_tree(archive, _PRESENTATION, name).iter("sldId")]
+        # Each once, however often it is named.
+        slides = dict.fromkeys(map(_relation, member_tree(archive, _PRESENTATION, name).iter("sldId")))
         if not slides:
             raise UserError(f"{name} must hold slides, but holds none.")
-        return HeadedText.of(part for slide in slides for part in _slide(archive, targets[slide][1], name))
+        members = [targets[slide][1] for slide in slides]
+        return HeadedText.of(part for n, each in enumerate(members, 1) for part in _slide(archive, each, name, n))
 
 
-def _slide(archive: ZipFile, member: str, name: str) -> Iterator[str | int]:
+def _relation(element: etree._Element) -> str:
+    """Return the id of the relation that an element names; its namespace is one of two."""
+    return next((str(value) for key, value in element.items() if str(key).endswith("}id")), "")
+
+
+def _slide(archive: ZipFile, member: str, name: str, number: int) -> Iterator[str | int]:
     root = member_tree(archive, member, name)
     if root.get("show") in ("0", "false"):
         return
     shapes = list(_shapes(root))
-    for _, lines in (shape for shape in shapes if shape[0] in _TITLES):
-        yield from (1, f"{' '.join(lines)}\n\n")
-    for lines in [lines for kind, lines in shapes if kind not in _TITLES]:
-        yield "".join(f"{line}\n" for line in lines) + "\n"
+    title = " ".join(line for kind, lines in shapes if kind in _TITLES for line in lines)
+    yield from (1, f"{title or f'Slide {number}'}\n\n")
+    # Paragraphs of a slide are entries of a list, which end in no full stop.
+    yield from (f"{line}\n\n" for kind, lines in shapes if kind not in _TITLES for line in lines)
     for kind, notes in _targets(archive, member, name).values():
         if kind == "notesSlide":
-            for _, lines in _shapes(member_tree(archive, notes, name)):
-                yield "".join(f"{line}\n" for line in lines) + "\n"
+            yield from (f"{line}\n\n" for _, lines in _shapes(member_tree(archive, notes, name)) for line in lines)
 
 
 def _shapes(root: etree._Element) -> Iterator[tuple[str, list[str]]]:
     """Yield the shapes that hold text, in their order, each with the kind of its placeholder and its paragraphs."""
     for shape in root.iter("sp"):
+        if next(shape.iterancestors("Fallback"), None) is not None:
+            # The same again, for older programs.
+            continue
         kind = next((each.get("type", "") for each in shape.iter("ph")), "")
         lines = [" ".join(_runs(each).split()) for each in shape.iter("p")]
         if kind not in _LEFT_OUT and any(lines):
@@ -71,7 +79,7 @@ def _targets(archive: ZipFile, member: str, name: str) -> dict[str, tuple[str, s
     """Return what a file of the archive refers to: by id, the kind and the name of the other file."""
     folder, file = posixpath.split(member)
     relations = f"{folder}/_rels/{file}.rels"
-    if relations not in archive.namelist():
+    if relations not in archive.NameToInfo:
         return {}
     return {
         each.get("Id", ""): (

@@ -30,8 +30,9 @@ class PyramidionsConfig(PreTrainedConfig):
         prefix: ids that each text begins with, such as that of `<s>`.
         max_source_positions: most tokens of a document, its end included.
         max_target_positions: most tokens of a summary, its end included.
-        marker_id: of the piece before sentences or lines, or behind documents, if there is one.
+        marker_id: of the piece before sentences or lines, if there is one.
         name_end_id: of the piece behind the name that a line begins with, if there is one.
+        document_separator_id: of the piece behind each of several documents, if there is one.
         queries: the model answers queries.
         source_prefix: stands before each document; the tokenizer puts it there.
         source: what is known of the weights that the model started from.
@@ -53,6 +54,7 @@ class PyramidionsConfig(PreTrainedConfig):
     max_target_positions: int = MAX_TARGET_POSITIONS
     marker_id: int | None = None
     name_end_id: int | None = None
+    document_separator_id: int | None = None
     queries: bool = False
     source_prefix: str = ""
     source: dict[str, Any] | None = None

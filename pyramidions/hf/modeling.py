@@ -32,6 +32,7 @@ _RULES: dict[str, Any] = {
     "prefix": list[CountOrZero],
     "marker_id": CountOrZero | None,
     "name_end_id": CountOrZero | None,
+    "document_separator_id": CountOrZero | None,
 }
 _IGNORED = -100  # of labels, as everywhere in transformers
 
@@ -320,7 +321,11 @@ def _fields(config: PyramidionsConfig) -> PyramidionConfig:
 
 def _built(config: PyramidionsConfig, fields: PyramidionConfig) -> Transformer:
     """Build the model with new weights."""
-    markers = {"marker_idx": config.marker_id, "name_end_idx": config.name_end_id}
+    markers = {
+        "marker_idx": config.marker_id,
+        "name_end_idx": config.name_end_id,
+        "document_separator_idx": config.document_separator_id,
+    }
     return build(fields, config.vocab_size, PAD, max_target_positions=config.max_target_positions, **markers)
 
 

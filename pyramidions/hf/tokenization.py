@@ -84,7 +84,8 @@ class PyramidionsTokenizer(PreTrainedTokenizer):
         self._ids = {name: number for number, name in enumerate(self._ours.pieces())}
         if (most := others.get("model_max_length")) is not None:
             self._ours.room(most, "model_max_length")
-        self._markers = {i for i in (self._ours.global_marker_id, self._ours.name_end_id) if i is not None}
+        markers = self._ours.marker_id, self._ours.name_end_id, self._ours.document_separator_id
+        self._markers = {i for i in markers if i is not None}
         # Not `<unk>`, which stands for text.
         self._special = {BOS, PAD, EOS} | self._markers
         self._source_prefix = source_prefix

@@ -41,8 +41,9 @@ def config_fields(model: "SavedModel") -> dict[str, Any]:
         "auto_map": AUTO_MAP,
         "vocab_size": tokenizer.vocab_size,
         "prefix": list(tokenizer.prefix),
-        "marker_id": tokenizer.global_marker_id,
+        "marker_id": tokenizer.marker_id,
         "name_end_id": tokenizer.name_end_id,
+        "document_separator_id": tokenizer.document_separator_id,
     }
 
 

@@ -1,5 +1,6 @@
 """Ways to summarize a document that is longer than a model reads."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -93,7 +94,8 @@ class LongReader:
 
     def _parts(self, text: str, name: str, on_read: OnRead | None, reader: Reader) -> Iterator[Part]:
         if self.long in ("chunk", "merge"):
-            yield from map(Part, reader.pieces(text, name, on_read))
+            for piece in reader.pieces(text, name, on_read):
+                yield _read(text, piece, reader)._replace(coverage=Coverage())
             return
         head = reader.head(text, name, on_read)
         if self.long == "sections":
@@ -103,16 +105,13 @@ class LongReader:
         elif self.long == "extract" and head.whole > head.read:
             yield self._selection(text, head, reader)
         else:
-            documents = len(reader.documents(text))
-            own = reader.separated(head.tokens) if documents > 1 else None
-            yield Part(head, Coverage(documents=documents), own)
+            yield _read(text, head, reader)
 
     def _sections(self, text: str, head: TokenizedText, reader: Reader) -> Iterator[Part]:
         whole = outline(text, language=self._language)
         found = list(self._types.sections(whole, self._types.write))
         if not found:
-            note = "no section of a type in the table: the text was read from its beginning"
-            yield Part(head, Coverage(note=note, language=whole.language))
+            yield _beginning(text, head, reader, "no section of a type in the table", whole.language)
             return
         # The lengths that decoding allows are those of the whole summary.
         read = [reader.head(section.text, section.heading)._replace(share=len(found)) for section in found]
@@ -126,16 +125,14 @@ class LongReader:
         found = read_outline(text, language=self._language)
         texts = list(with_speakers(found))
         if not texts:
-            note = "no sentence: the text was read from its beginning"
-            yield Part(head, Coverage(note=note, language=found.language))
+            yield _beginning(text, head, reader, "no sentence", found.language)
             return
         ranker = self._selecting.ranker
         chosen = select(
             texts, fit_for_summary(found, ranker.rank(found)), ranker.rules, lengths_of(found), found.language
         )
         if not chosen:
-            note = "no sentence was selected: the text was read from its beginning"
-            yield Part(head, Coverage(note=note, language=found.language))
+            yield _beginning(text, head, reader, "no sentence was selected", found.language)
             return
         # The lengths that decoding allows are those of a sentence, which the model was trained on.
         read = [reader.head(texts[place], "a sentence")._replace(sentence=True) for place in chosen]
@@ -150,30 +147,46 @@ class LongReader:
             about = Coverage()
 
     def _selection(self, text: str, head: TokenizedText, reader: Reader) -> Part:
-        ranker = self._selecting.ranker
-        documents = reader.documents(text)
+        ranker, documents = self._selecting.ranker, reader.documents(text)
         budget = reader.budget(len(documents))
         selected: list[str] = []
+        languages: Counter[str] = Counter()
         chosen = number = 0
         for document in documents:
             found = read_outline(document, language=self._language)
-            number += len(found.sentences)
+            languages[found.language] += 1
+            places: list[int] = []
             if found.sentences:
                 places = select_tokens(found, ranker.rank(found), reader.tokenizer, budget, ranker.stops)
-                selected += ["\n".join(selected_texts(found, places))] * bool(places)
-                chosen += len(places)
+            # Where nothing is selected, the beginning is read.
+            selected.append("\n".join(selected_texts(found, places)) if places else document)
+            chosen += len(places)
+            number += len(found.sentences)
+        ((language, _),) = languages.most_common(1)
         if not chosen:
-            why = "no sentence was selected" if number else "no sentence"
-            note = f"{why}: the text was read from its beginning"
-            return Part(head, Coverage(note=note, language=found.language))
+            return _beginning(text, head, reader, "no sentence was selected" if number else "no sentence", language)
         tokenized = reader.head_of(selected, "a selection")
         coverage = Coverage(
             sentences=(chosen, number),
             selected_by=self._selecting.method,
             documents=len(documents),
-            language=found.language,
+            language=language,
         )
         return Part(tokenized._replace(whole=head.whole), coverage, "\n\n".join(selected))
+
+
+def _read(text: str, tokenized: TokenizedText, reader: Reader) -> Part:
+    """Return as a part what was read of the beginning of each document of a text, or of one of them."""
+    documents = reader.documents(text)
+    # Without the names of documents, it does not follow the text.
+    own = None if documents == [text] else reader.separated(tokenized.tokens)
+    return Part(tokenized, Coverage(documents=len(documents)), own)
+
+
+def _beginning(text: str, head: TokenizedText, reader: Reader, why: str, language: str) -> Part:
+    part = _read(text, head, reader)
+    note = f"{why}: the text was read from its beginning"
+    return part._replace(coverage=part.coverage._replace(note=note, language=language))
 
 
 def merge(

@@ -52,19 +52,27 @@ class Reader:
         max_source_positions: most tokens that the model reads, prefix, query and end of the text included.
         queries: the model answers queries; see `asking`.
         prefix: stands before each document.
+        separates: the model reads the tokenizer's `document_separator` behind each document.
 
     Raises:
         UserError: these leave no room for a token.
     """
 
     def __init__(
-        self, tokenizer: Tokenizer, max_source_positions: int, queries: bool = False, prefix: str = ""
+        self,
+        tokenizer: Tokenizer,
+        max_source_positions: int,
+        queries: bool = False,
+        prefix: str = "",
+        separates: bool = False,
     ) -> None:
         self.tokenizer = tokenizer
         self.max_source_positions = max_source_positions
         self.queries = queries
         self.prefix = prefix
-        self._end = [] if tokenizer.document_end is None else [tokenizer.document_end]
+        separator = tokenizer.document_separator if separates else None
+        #: behind each document
+        self._end = [] if separator is None else [separator]
         #: of the prefix and the query
         self._query = tuple(tokenizer.encode(prefix))
         most = tokenizer.query_room(max_source_positions, "max_source_positions") if prefix else 0
@@ -75,6 +83,11 @@ class Reader:
             )
         self._most = tokenizer.room(max_source_positions - len(self._query), "max_source_positions")
         self._around = max_source_positions - self._most
+        if self._most <= len(self._end):
+            raise UserError(
+                f"`max_source_positions` must be at least {self._around + 2}, with its separator, "
+                f"but is {max_source_positions}."
+            )
 
     def asking(self, query: str | None) -> "Reader":
         """Return what reads documents behind a query: documents are cut, queries never.
@@ -100,7 +113,7 @@ class Reader:
                 f"`query` must have at most {most:,} tokens with its end, half of what the model reads, but has "
                 f"{len(asked):,}: {shown(query)}."
             )
-        reader = Reader(self.tokenizer, self.max_source_positions, True, self.prefix)
+        reader = Reader(self.tokenizer, self.max_source_positions, True, self.prefix, bool(self._end))
         reader._query += asked
         reader._most -= len(asked)
         reader._around += len(asked)
@@ -111,7 +124,11 @@ class Reader:
 
         Those around each text are included.
         """
-        return (self.max_source_positions - len(self._query)) // documents - len(self._end)
+        return self._share(documents) + self._around - len(self._query)
+
+    def _share(self, documents: int) -> int:
+        """Return the most tokens of each document, without its separator."""
+        return self._most // documents - len(self._end)
 
     def head(self, text: str, name: str, on_read: OnRead | None = None) -> TokenizedText:
         """Return the head of a document, as long as the model reads; the other tokens are counted.
@@ -133,11 +150,10 @@ class Reader:
         """Return the heads of documents that are read together; other arguments and errors are those of `head`."""
         head: list[str] = []
         whole = self._around
-        share = self._most // len(documents) - len(self._end)
-        if share < 1:
+        if (share := self._share(len(documents))) < 1:
             raise UserError(
-                f"The model reads {self.max_source_positions:,} tokens at once, at most {self._most // 2:,} documents, "
-                f"but {name} has {len(documents):,}."
+                f"{name} must be at most {self._most // 2:,} documents, two of {self.max_source_positions:,} tokens "
+                f"for each, but is {len(documents):,}."
             )
         for document in documents:
             room = share
@@ -151,12 +167,11 @@ class Reader:
 
     def documents(self, text: str) -> list[str]:
         """Return the documents that `as_one` made one of, for a model that separates them; else the text alone."""
-        return [text] if self.tokenizer.document_end is None else documents_of(text)
+        return documents_of(text) if self._end else [text]
 
     def separated(self, tokens: list[str]) -> str:
         """Return what `head` has read of several documents as a text, each a paragraph."""
-        end = self.tokenizer.document_end
-        return "".join("\n\n" if token is end else token for token in tokens).strip()
+        return "".join("\n\n" if any(token is end for end in self._end) else token for token in tokens).strip()
 
     def pieces(self, text: str, name: str, on_read: OnRead | None = None) -> Iterator[TokenizedText]:
         """Yield a whole document in pieces, each as long as the model reads.

@@ -207,7 +207,11 @@ def _summarizer(found: FoundFile) -> SavedModel:
         if not isinstance(prefix, str):
             raise UserError(f"`source_prefix` must be a text, but is {shown(prefix)}.")
         config = described_config(PyramidionConfig, found.config, found.written, source)
-        markers = {"marker_idx": tokenizer.global_marker_id, "name_end_idx": tokenizer.name_end_id}
+        markers = {
+            "marker_idx": tokenizer.marker_id,
+            "name_end_idx": tokenizer.name_end_id,
+            "document_separator_idx": tokenizer.document_separator_id,
+        }
         transformer = build(config, tokenizer.vocab_size, PAD, max_target_positions=target, **markers)
     rename_from_0_1(found.weights)
     if _OWNER in found.weights:

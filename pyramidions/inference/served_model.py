@@ -55,7 +55,7 @@ class WrittenSummary(NamedTuple):
         sections: the heading and the summary of each section, where the document was summarized by section; else none.
         was_cut: the server ended a summary at its limit.
         note: how what the model read was chosen; None if it read all.
-        language: by whose rules the document was read.
+        language: by whose rules the document was read; None where it was read whole.
     """
 
     text: str
@@ -243,8 +243,9 @@ class ServedSummarizer:
             written, was_cut = self._answers(joined, "these summaries of the parts of a document, as one,", query)
             cut |= was_cut
         sections = tuple(zip(parts.headings, written, strict=True)) if parts.headings else ()
+        used = language if parts.headings or parts.note is not None or len(parts.texts) > 1 else None
         read = min(sum(estimate_tokens(parts.texts)), whole)
-        return WrittenSummary(" ".join(written), len(parts.texts), read, whole, sections, cut, parts.note, language)
+        return WrittenSummary(" ".join(written), len(parts.texts), read, whole, sections, cut, parts.note, used)
 
     def _answers(self, texts: Sequence[str], what: str, query: str | None) -> tuple[list[str], bool]:
         """Return the summary of each text, and whether one was cut; what they are stands in the prompt."""

@@ -64,7 +64,10 @@ class Summarizer:
             raise UserError(
                 "The model reads tags of words, which texts lack: use `prepare --tags` and fairseq-generate."
             )
-        self.reader = Reader(model.tokenizer, model.max_source_positions, model.queries, model.source_prefix)
+        # PRIMERA: separators are its only global markers.
+        separates = model.config.global_markers and model.tokenizer.document_separator is not None
+        about = model.queries, model.source_prefix, separates
+        self.reader = Reader(model.tokenizer, model.max_source_positions, *about)
         self.precision = found_precision(precision, self.device)
         self._transformer = in_precision(model.transformer, self.precision).to(self.device)
 

@@ -27,6 +27,7 @@ def build(
     max_target_positions: int = MAX_TARGET_POSITIONS,
     separator_idx: int | None = 2,
     name_end_idx: int | None = None,
+    document_separator_idx: int | None = None,
 ) -> Transformer:
     """Build a model with freshly initialised weights.
 
@@ -38,6 +39,8 @@ def build(
         max_target_positions: tokens of the longest summary; of documents the config says it.
         separator_idx: the token between a query and its document; None for documents without queries.
         name_end_idx: the token behind the name that a turn begins with, or None if the vocabulary has none.
+        document_separator_idx: the token behind each of several documents, or None if the vocabulary has none;
+            `global_markers` makes it global where there are no other markers.
 
     Raises:
         UserError: a field, or an option of a part, breaks a rule.
@@ -47,7 +50,9 @@ def build(
     builder = Assembly(config, vocab_size)
     with _rules_of_parts():
         tokens = StructureOf(marker_of_units(spec, marker_idx), separator_idx, name_end_idx)
-        structure_of = _completed(tokens, config, spec.encoder, marker_idx)
+        structure_of = _completed(
+            tokens, config, spec.encoder, document_separator_idx if marker_idx is None else marker_idx
+        )
         encoder = builder.encoder(spec.encoder, embedding, structure_of, merges=not spec.reads_streams)
         decoder = builder.decoder(spec, embedding, max_target_positions)
         encoder.tells_origins = decoder.output.points

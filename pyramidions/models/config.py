@@ -91,7 +91,9 @@ class EncoderConfig(Spec):
         "tokens at the beginning of a document that all others see and that see all others, for attention "
         f"that reads marks ({', '.join(_MARKED)})",
     )
-    global_markers: bool = described(False, "sentence markers see everything and are seen everywhere, too")
+    global_markers: bool = described(
+        False, "sentence markers, or separators of documents, see everything and are seen everywhere, too"
+    )
     global_query: bool = described(False, "the query's tokens see everything and are seen everywhere, too")
     global_vectors: int = described(
         0, "learned vectors that all positions of a document see and that see all of them, with norms of their own"

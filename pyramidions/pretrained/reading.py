@@ -81,7 +81,7 @@ def read_pretrained(path: str | Path) -> Pretrained:
         found = from_vocabulary(source.vocabulary, vocab_size, said)
     start = _start(source, found.id_of(shape.ids["start"]))
     # PRIMERA is a LED that says nothing of this in its config (Xiao et al. 2022, section 2.1).
-    separates = shape.family.takes_marks and found.tokenizer.document_end is not None
+    separates = shape.family.takes_marks and found.tokenizer.document_separator is not None
     config = replace(shape.config, decoder_start=start, global_markers=separates)
     weights = pretrained_weights(source, shape, torch.tensor(found.rows))
     origin = Origin(source.name, shape.family.name, source.commit, source.licence)

@@ -10,6 +10,7 @@ from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from pyramidions.base.arguments import shown
@@ -25,7 +26,7 @@ SENTENCEPIECE, JSON, VOCABULARY, MERGES = "spiece.model", "tokenizer.json", "voc
 #: of mBART-50: its own special pieces and languages are not in it
 LANGUAGES = "sentencepiece.bpe.model"
 SETTINGS = "tokenizer_config.json"
-#: special pieces that vocab.json lacks, with their ids
+#: pieces that vocab.json lacks, with their ids
 ADDED = "added_tokens.json"
 #: of PEGASUS: reserved ids, behind the first two pieces, that spiece.model does not list
 OFFSET = 103
@@ -328,12 +329,12 @@ def _from_vocabulary(folder: Path, vocab_size: int, said: SpecialIds) -> Importe
     )
 
 
-def _added(folder: Path) -> list[str]:
-    """Return the special pieces behind those of vocab.json, in the order of their ids."""
+def _added(folder: Path) -> dict[str, int]:
+    """Return the pieces behind those of vocab.json, with their ids, in the order of these."""
     added = _json(folder / ADDED)
-    if not isinstance(added, dict) or not all(isinstance(i, int) for i in added.values()):
+    if not isinstance(added, dict) or not all(type(i) is int for i in added.values()):
         raise UserError(f"{ADDED} must have an id for each piece.")
-    return sorted(added, key=added.__getitem__)
+    return dict(sorted(added.items(), key=lambda piece: piece[1]))
 
 
 def from_vocabulary(vocabulary: Vocabulary, vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
@@ -342,9 +343,9 @@ def from_vocabulary(vocabulary: Vocabulary, vocab_size: int, said: SpecialIds) -
 
 
 def _of_bpe(
-    make: Callable[[Any], Any], vocab_size: int, said: SpecialIds, added: Sequence[str] = ()
+    make: Callable[[Any], Any], vocab_size: int, said: SpecialIds, added: Mapping[str, int] = MappingProxyType({})
 ) -> ImportedTokenizer:
-    """Make BART's tokenizer, which a function builds with the library's class; `added` are further special pieces."""
+    """Make BART's tokenizer, which a function builds with the library's class; `added` are further pieces."""
     tokenizers = library()
     try:
         model = make(tokenizers.models.BPE)
@@ -354,7 +355,13 @@ def _of_bpe(
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = tokenizers.decoders.ByteLevel()
     known = [name for name in (*SPECIALS, "<mask>") if tokenizer.token_to_id(name) is not None]
-    tokenizer.add_special_tokens([*known, *added])
+    tokenizer.add_special_tokens(known)
+    for name, i in added.items():
+        # Others stand for text.
+        is_special = name.startswith("<") and name.endswith(">")
+        (tokenizer.add_special_tokens if is_special else tokenizer.add_tokens)([name])
+        if (number := tokenizer.token_to_id(name)) != i:
+            raise UserError(f"{ADDED} must give {name} the id {number}, behind those of {VOCABULARY}, but gives {i}.")
     ids = [(name, i) for name in (SPECIALS[0], SPECIALS[2]) if (i := tokenizer.token_to_id(name)) is not None]
     if len(ids) == 2:
         # BART's own; these files do not say it.

@@ -34,7 +34,7 @@ def transferred(
     config: PyramidionConfig,
     max_target_positions: int,
     seed: int = 1,
-    marker_idx: int | None = None,
+    document_separator_idx: int | None = None,
 ) -> tuple[Transformer, Transfer]:
     """Build a model, and give it the weights that it has a place for.
 
@@ -46,7 +46,7 @@ def transferred(
         config: of the model; `max_source_positions` may be longer than the table.
         max_target_positions: tokens of the longest summary.
         seed: of what is initialised.
-        marker_idx: the token that `global_markers` makes global, or None.
+        document_separator_idx: the token behind each of several documents, or None.
 
     Raises:
         UserError: a weight has another shape than the model's, a table of positions would have to shrink, or the
@@ -54,7 +54,13 @@ def transferred(
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = build(config, len(weights[EMBEDDING]), PAD, marker_idx, max_target_positions).eval()
+        model = build(
+            config,
+            len(weights[EMBEDDING]),
+            PAD,
+            max_target_positions=max_target_positions,
+            document_separator_idx=document_separator_idx,
+        ).eval()
     done, given = Transfer(), dict(weights)
     for name, own in model.state_dict().items():
         # An output that points has the vocabulary's inside.

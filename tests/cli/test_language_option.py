@@ -25,7 +25,8 @@ def test_each_command_that_reads_by_language_says_which(run: Run, checkpoint: Pa
             ("extract", german),
             ("summarize", checkpoint, german, *SHORT, "--check"),
             ("summarize", checkpoint, german, *SHORT, "--long", "rewrite"),
-            ("summarize", "--writer", server.url, "--writer-model", "m", german),
+            ("summarize", "--writer", server.url, "--writer-model", "m", german, "--check"),
+            ("summarize", "--writer", server.url, "--writer-model", "m", german, "--writer-reads", 40),
             ("compress", german, "--budget", 20),
         ):
             done = run(*words)
@@ -33,5 +34,10 @@ def test_each_command_that_reads_by_language_says_which(run: Run, checkpoint: Pa
             assert GERMAN not in run(*words, "--language", "de").stderr, words
 
 
-def test_a_summary_of_the_beginning_needs_no_language(run: Run, checkpoint: Path, german: Path) -> None:
-    assert GERMAN not in run("summarize", checkpoint, german, *SHORT, "--long", "truncate").stderr
+def test_a_text_that_is_read_as_it_stands_needs_no_language(run: Run, checkpoint: Path, german: Path) -> None:
+    with writer(lambda _: message("Die Ernte stieg.")) as server:
+        for words in (
+            ("summarize", checkpoint, german, *SHORT, "--long", "truncate"),
+            ("summarize", "--writer", server.url, "--writer-model", "m", german),
+        ):
+            assert GERMAN not in run(*words).stderr

@@ -12,6 +12,7 @@ from pyramidions.documents.file_formats import file_text
 from pyramidions.documents.paper_xml import read_paper
 from pyramidions.documents.source import list_files
 from pyramidions.text.headings import HeadedText
+from pyramidions.text.outline import outline
 
 JATS = """<?xml version="1.0" encoding="ISO-8859-1"?>
 <!DOCTYPE article PUBLIC "-//NLM//DTD JATS 1.1//EN" "JATS-archivearticle1.dtd">
@@ -200,11 +201,14 @@ def relations(**targets: str) -> str:
     return f"<Relationships>{''.join(found)}</Relationships>"
 
 
-SLIDES: dict[str, str | None] = {
-    "ppt/presentation.xml": f'<p:presentation {NAMES}><p:sldIdLst><p:sldId r:id="b"/><p:sldId r:id="a"/>'
-    '<p:sldId r:id="c"/></p:sldIdLst></p:presentation>',
+SLIDES = {
+    "ppt/presentation.xml": f'<p:presentation {NAMES}><p:sldIdLst><p:sldId id="9" r:id="b"/><p:sldId r:id="a"/>'
+    '<p:sldId r:id="c"/><p:sldId r:id="d"/><p:sldId r:id="b"/></p:sldIdLst></p:presentation>',
     "ppt/_rels/presentation.xml.rels": relations(
-        slide_a="slides/slide1.xml", slide_b="/ppt/slides/slide2.xml", slide_c="slides/slide3.xml"
+        slide_a="slides/slide1.xml",
+        slide_b="/ppt/slides/slide2.xml",
+        slide_c="slides/slide3.xml",
+        slide_d="slides/slide4.xml",
     ),
     "ppt/slides/slide1.xml": slide(shape("A box."), shape("Methods", "title"), shape("7", "sldNum")),
     "ppt/slides/_rels/slide1.xml.rels": relations(notesSlide_n="../notesSlides/notesSlide1.xml"),
@@ -212,9 +216,11 @@ SLIDES: dict[str, str | None] = {
     "ppt/slides/slide2.xml": slide(
         shape("Bees|that fly", "ctrTitle"),
         f"<p:grpSp>{shape('We counted.')}</p:grpSp>",
+        f"<m:Choice xmlns:m='m'>{shape('All.')}</m:Choice><m:Fallback xmlns:m='m'>{shape('All.')}</m:Fallback>",
         "<p:graphicFrame><a:tbl><a:p><a:r><a:t>a cell</a:t></a:r></a:p></a:tbl></p:graphicFrame>",
     ),
     "ppt/slides/slide3.xml": slide(shape("Hidden", "title"), about='show="0"'),
+    "ppt/slides/slide4.xml": slide(shape("They were many\nThey were fast")),
 }
 
 
@@ -227,7 +233,21 @@ def test_a_presentation_is_its_slides_in_their_order_with_titles_and_notes(tmp_p
     path = tmp_path / "a.PPTX"
     path.write_bytes(presentation())
     found = [line.strip() for line in lines_of(path) if line.strip()]
-    assert found == ["# Bees that fly", "We counted.", "# Methods", "A box.", "Nobody was stung."]
+    assert found == [
+        *("# Bees that fly", "We counted.", "All.", "# Methods", "A box.", "Nobody was stung."),
+        *("# Slide 4", "They were many", "They were fast"),
+    ]
+    units = [unit.text for unit in outline(file_text(path)).units]
+    assert units[-3:] == ["Slide 4", "They were many", "They were fast"]
+
+
+def test_a_presentation_may_be_in_the_strict_form_of_its_format(tmp_path: Path) -> None:
+    path = tmp_path / "a.pptx"
+    strict = SLIDES["ppt/presentation.xml"].replace(
+        "http://schemas.openxmlformats.org/officeDocument/2006", "http://purl.oclc.org/ooxml/officeDocument"
+    )
+    path.write_bytes(presentation(**{"ppt/presentation.xml": strict}))
+    assert "We counted." in file_text(path)
 
 
 @for_each(

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from explanations import only_document, texts_of
 from small_pretrained import given_to, model_of, rows_of, save, token_ids
 from small_tokenizers import bart
+from texts_in_languages import PAPERS
 
 from pyramidions.base.errors import UserError
 from pyramidions.cli import main
@@ -20,8 +21,8 @@ from pyramidions.conversion.model_card import model_card
 from pyramidions.documents.as_one import as_one, documents_of
 from pyramidions.documents.source import InputText, Origin
 from pyramidions.inference import Summarizer
-from pyramidions.inference.saved_model import write_export
-from pyramidions.text.tokenizer import BOS, PAD
+from pyramidions.inference.saved_model import export_model, write_export
+from pyramidions.text.tokenizer import BOS, EOS, PAD
 
 SEPARATOR = "<doc-sep>"
 ONE, TWO = "The quick brown fox jumps over the lazy dog.", "Bees fly fast over 1,024 roses. " * 20
@@ -75,20 +76,20 @@ def test_a_tokenizer_json_names_the_separator_too(primera: tuple[Any, Path], tmp
 
 def test_each_document_gets_an_equal_share_and_a_separator_behind_it(summarizer: Summarizer) -> None:
     tokenizer = summarizer.model.tokenizer
-    separator = tokenizer.global_marker_id
+    separator = tokenizer.document_separator_id
     read = summarizer.reader.head(together(ONE, TWO, ONE), "it")
     ids = tokenizer.framed(tokenizer.ids_of(read.tokens))
     # 64 positions, <s> and </s> apart, are 20 for each of the three.
     one, two = tokenizer.encode(ONE)[:19], tokenizer.encode(TWO)[:19]
-    assert ids == [BOS, *one, separator, *two, separator, *one, separator, *ids[-1:]]
+    assert ids == [BOS, *one, separator, *two, separator, *one, separator, EOS]
     assert read.read == len(ids) < read.whole
 
 
 def test_a_text_that_spells_the_separator_does_not_mean_it(summarizer: Summarizer) -> None:
     read = summarizer.reader.head(f"One {SEPARATOR} two.", "it")
     ids = summarizer.model.tokenizer.ids_of(read.tokens)
-    assert ids.count(summarizer.model.tokenizer.global_marker_id) == 1
-    assert read.tokens[-1] is summarizer.model.tokenizer.document_end
+    assert ids.count(summarizer.model.tokenizer.document_separator_id) == 1
+    assert read.tokens[-1] is summarizer.model.tokenizer.document_separator
 
 
 @pytest.mark.parametrize("long, selected", [("truncate", None), ("extract", "hiporank")])
@@ -101,8 +102,81 @@ def test_a_summary_says_how_many_documents_it_is_of(summarizer: Summarizer, long
 
 def test_more_documents_than_the_model_can_read_are_refused(summarizer: Summarizer) -> None:
     summarizer.reader.head(together(*[ONE] * 31), "it")
-    with pytest.raises(UserError, match=r"The model reads 64 tokens at once, at most 31 documents, but it has 32\."):
+    with pytest.raises(UserError, match=r"it must be at most 31 documents, two of 64 tokens for each, but is 32\."):
         summarizer.reader.head(together(*[ONE] * 32), "it")
+    # Those of which sentences are selected, too.
+    (found,) = summarizer.summarize([together(*[TWO] * 31)], long="extract", beam=1, min_len=3, max_len=3)
+    assert found.read_tokens == 64 and found.to_dict()["documents"] == 31
+
+
+def test_a_document_without_a_chosen_sentence_is_read_from_its_beginning(summarizer: Summarizer) -> None:
+    reader = summarizer.long_reader("extract")
+    (part,) = reader.parts(together(TWO, "x y z"), "it")
+    tokenizer = summarizer.model.tokenizer
+    assert tokenizer.decode(tokenizer.ids_of(part.tokenized.tokens)).endswith("x y z")
+    assert part.coverage.documents == 2
+
+
+def test_the_language_is_that_of_most_documents(summarizer: Summarizer) -> None:
+    german, reader = PAPERS["de"].text, summarizer.long_reader("extract")
+    for texts in ((german, german, TWO), (TWO, german, german)):
+        (part,) = reader.parts(together(*texts), "it")
+        assert part.coverage.language == "de"
+
+
+@pytest.mark.parametrize("long", ["truncate", "chunk"])
+def test_the_parts_of_documents_have_texts_without_their_names(summarizer: Summarizer, long: Any) -> None:
+    for texts in ((ONE,), (ONE, "Ants walk.")):
+        parts = list(summarizer.long_reader(long).parts(together(*texts), "it"))
+        assert "\n\n".join(part.text or "" for part in parts) == "\n\n".join(texts)
+        # Each document ends with its separator, in pieces, too.
+        assert all(part.tokenized.tokens[-1] is summarizer.model.tokenizer.document_separator for part in parts)
+
+
+def test_a_model_without_global_markers_reads_no_separators(primera: tuple[Any, Path]) -> None:
+    plain = import_model(primera[1], changes={"global_markers": False}).model
+    assert "" not in Summarizer(plain).reader.head(ONE, "it").tokens
+
+
+def test_separators_of_documents_are_no_markers_of_sentences(primera: tuple[Any, Path]) -> None:
+    with pytest.raises(UserError, match="`pooling` 'markers' needs a vocabulary with markers"):
+        import_model(primera[1], changes={"pooling": "markers", "pooling_lengths": "None,16"})
+
+
+def test_exports_keep_separators_global(primera: tuple[Any, Path], summarizer: Summarizer, tmp_path: Path) -> None:
+    export_model(summarizer.model, tmp_path / "export", "a card")
+    again = Summarizer.from_pretrained(tmp_path / "export")
+    texts = [together(ONE, TWO)]
+    given: Any = {"long": "truncate", "beam": 1, "min_len": 3, "max_len": 3}
+    assert again.summarize(texts, **given)[0] == summarizer.summarize(texts, **given)[0]
+
+
+@pytest.mark.parametrize(
+    ("added", "sentence"),
+    [
+        (
+            {SEPARATOR: 339},
+            "added_tokens.json must give <doc-sep> the id 340, behind those of vocab.json, but gives 339.",
+        ),
+        ({SEPARATOR: True}, "added_tokens.json must have an id for each piece."),
+        ([SEPARATOR], "added_tokens.json must have an id for each piece."),
+    ],
+)
+def test_added_pieces_must_follow_the_others(
+    primera: tuple[Any, Path], added: Any, sentence: str, tmp_path: Path
+) -> None:
+    folder = save(primera[0], tmp_path)
+    (folder / "added_tokens.json").write_text(json.dumps(added))
+    with pytest.raises(UserError) as refused:
+        import_model(folder)
+    assert str(refused.value).endswith(sentence)
+
+
+def test_added_pieces_may_be_words(primera: tuple[Any, Path], tmp_path: Path) -> None:
+    folder = save(primera[0], tmp_path)
+    (folder / "added_tokens.json").write_text(json.dumps({"covid": 340}))
+    tokenizer = import_model(folder).model.tokenizer
+    assert tokenizer.decode([340]).strip() == "covid" and tokenizer.document_separator is None
 
 
 def test_documents_of_one_are_those_it_was_made_of() -> None:

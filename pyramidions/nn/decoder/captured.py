@@ -84,7 +84,8 @@ def _is_plain(layers: Sequence[Layer], x: Tensor, context: LayerContext) -> bool
     return (
         x.is_cpu
         and x.size(1) == context.hypotheses
-        and not (torch.is_grad_enabled() or torch.is_autocast_enabled("cpu") or torch.jit._trace.is_tracing())
+        and not (torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"))
+        and not (torch.compiler.is_compiling() or torch.jit._trace.is_tracing())
         and context == LayerContext(context.padding_mask, context.memories, hypotheses=context.hypotheses)
         and all(layer.steps_alike and not layer.training for layer in layers)
     )

@@ -28,8 +28,9 @@ from pyramidions.models.older_releases import FORMAT, config_as_written
 from pyramidions.plugin.hooks import bf16_without_tpu
 
 _CACHE = "pyramidions"
-_MARKERS = ("<sentence>", "<turn>", "<n>", "<t>", "<doc-sep>")
+_MARKERS = ("<sentence>", "<turn>", "<n>", "<t>")
 _NAME_END = "</name>"
+_DOCUMENT_SEPARATOR = "<doc-sep>"
 _SPACE = "▁"
 
 
@@ -190,6 +191,11 @@ def marker_of(dictionary: Any) -> int | None:
 def name_end_of(dictionary: Any) -> int | None:
     """Return the index of the end of a speaker's name in a dictionary, or None if it has none."""
     return int(dictionary.indices[_NAME_END]) if _NAME_END in dictionary.indices else None
+
+
+def document_separator_of(dictionary: Any) -> int | None:
+    """Return the index of the token behind each of several documents in a dictionary, or None if it has none."""
+    return int(dictionary.indices[_DOCUMENT_SEPARATOR]) if _DOCUMENT_SEPARATOR in dictionary.indices else None
 
 
 def space_of(dictionary: Any) -> int | None:

@@ -26,6 +26,7 @@ from pyramidions.plugin.models.architectures import (
     FittingModel,
     RecordedConfig,
     config_from,
+    document_separator_of,
     marker_of,
     name_end_of,
     register_presets,
@@ -151,8 +152,8 @@ class PyramidionModel(FittingModel, FairseqEncoderDecoderModel):
             raise ValueError("Source and target must share one dictionary: all embeddings are shared.")
         config = config_from(PyramidionConfig, cfg)
         longest_source, longest_target = task.max_positions()
-        markers = marker_of(target), name_end_of(target)
-        core = build(config, len(target), target.pad(), markers[0], longest_target, target.eos(), markers[1])
+        markers = name_end_of(target), document_separator_of(target)
+        core = build(config, len(target), target.pad(), marker_of(target), longest_target, target.eos(), *markers)
         _refuse_longer(core.encoder, longest_source, config.max_source_positions or MAX_SOURCE_POSITIONS)
         encoder = PyramidionEncoder(source, core.encoder, longest_source)
         return cls(config, encoder, PyramidionDecoder(target, core.decoder, longest_target))

@@ -11,7 +11,7 @@ from pyramidions.base.optional import optional_library
 from pyramidions.base.strict_json import parse_json
 from pyramidions.text.normalization import one_line
 from pyramidions.text.text_windows import windows
-from pyramidions.text.tokenizer.core import DOCUMENT_MARKER, EOS, SPECIALS, UNK, UNKNOWN, Tokenizer
+from pyramidions.text.tokenizer.core import DOCUMENT_SEPARATOR, EOS, SPECIALS, UNK, UNKNOWN, Tokenizer
 
 _PRINTABLE = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1)]
 _OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
@@ -71,8 +71,8 @@ class ByteLevelTokenizer(Tokenizer):
         self._bytes = [b"" if i in special else _spelt(name) for name, i in self._ids.items()]
         self._bytes[UNK] = UNKNOWN.encode()
         self.prefix = self._prefix()
-        if self._ids.get(DOCUMENT_MARKER) in special:
-            self.document_end = _Surface.of("", self._ids[DOCUMENT_MARKER])
+        if self._ids.get(DOCUMENT_SEPARATOR) in special:
+            self.document_separator = _Surface.of("", self._ids[DOCUMENT_SEPARATOR])
 
     @classmethod
     def wrote(cls, model_bytes: bytes) -> bool:

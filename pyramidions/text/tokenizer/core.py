@@ -13,7 +13,7 @@ BOS, PAD, EOS, UNK = range(4)
 #: Before each sentence, before each line, and behind the speaker's name at the beginning of a line.
 SENTENCE_MARKER, TURN_MARKER, NAME_END = "<sentence>", "<turn>", "</name>"
 #: Behind each of several documents that are summarized together, in PRIMERA (Xiao et al. 2022).
-DOCUMENT_MARKER = "<doc-sep>"
+DOCUMENT_SEPARATOR = "<doc-sep>"
 #: Those of 0.2.0, which put them between sentences and between lines.
 MARKERS_BETWEEN = ("<n>", "<t>")
 SPACE = "▁"  # how a sentencepiece spells it
@@ -37,7 +37,7 @@ class Tokenizer(ABC):
         marks_turns: the marker is of lines.
         marks_first: the first sentence or line has a marker, too.
         name_end_id: of the piece behind the name that a line begins with, which not every tokenizer has.
-        document_end: the token behind each of several documents, as `surfaces` gives tokens; None if it has none.
+        document_separator: the token behind each of several documents, as `surfaces` gives tokens; None if it has none.
         prefix: what stands in front of each text that a model reads or writes, such as `<s>`. `encode` leaves it out,
             as it does `</s>`; see `framed`.
     """
@@ -51,7 +51,7 @@ class Tokenizer(ABC):
     marks_turns: bool = False
     marks_first: bool = False
     name_end_id: int | None = None
-    document_end: str | None = None
+    document_separator: str | None = None
     prefix: tuple[int, ...] = ()
 
     def __init__(self, model_bytes: bytes) -> None:
@@ -138,9 +138,9 @@ class Tokenizer(ABC):
     # What follows from that
 
     @property
-    def global_marker_id(self) -> int | None:
-        """The id of the token that `global_markers` makes global: the marker, or that behind documents."""
-        return self.marker_id if self.document_end is None else self.ids_of([self.document_end])[0]
+    def document_separator_id(self) -> int | None:
+        """The id of the token behind each of several documents, or None."""
+        return None if self.document_separator is None else self.ids_of([self.document_separator])[0]
 
     @cached_property
     def folds_case(self) -> bool:
