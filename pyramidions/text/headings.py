@@ -65,6 +65,8 @@ _SPOKEN = re.compile(r"^[\"“”„«'‘]|--$|[\"”]$")
 _MOST_CHARACTERS, _MOST_WORDS, _SHORT_WORD = 100, 12, 4
 #: A longer line above one that begins in lower case is broken by the width of the page.
 _LONGEST_UNBROKEN = 50
+#: Share of the next line at which a line is full; letters are of different widths.
+_FULL = 0.85
 #: The level of a short line that stands for itself, below that of numbers, capitals and known titles.
 _SHORT_LINE = 4
 
@@ -260,4 +262,10 @@ def _stands_above_text(line: str, before: str | None, following: str) -> bool:
         return False
     # A short line above an empty one may be anything: a date, a byline, a caption.
     goes_on = line.strip()[0].isupper() and following.strip()[:1].islower()
-    return len(following) > len(line) and not goes_on
+    return len(following) > len(line) and not goes_on and not _is_wrapped(line.strip(), following.strip())
+
+
+def _is_wrapped(line: str, following: str) -> bool:
+    """Whether the first word of the next line has no room in a line: the width of the page breaks it."""
+    first = following.split(maxsplit=1)[0]
+    return len(line) > _LONGEST_UNBROKEN and len(line) + 1 + len(first) > _FULL * len(following)

@@ -68,6 +68,18 @@ def test_a_wrapped_line_that_begins_with_a_number_is_no_heading():
     ]
 
 
+def test_a_first_line_that_the_width_of_the_page_breaks_is_no_heading():
+    # German nouns are in capitals, so the next line may be, too.
+    text = (
+        "Die Band blieb zusammen.\n\n"
+        "Einen Tag später dementierte Brian Johnson gegenüber dem Daily\n"
+        "Telegraph die Auflösung der Band und ihre Absicht, sich zu trennen.\n\n"
+        "Was die Mitglieder der Gruppe heute sagen und was Hörer\n"
+        "Tag für Tag und Jahr für Jahr von ihnen hören wollen, steht in vielen Zeitungen der Stadt.\n"
+    )
+    assert headings(text) == ["Was die Mitglieder der Gruppe heute sagen und was Hörer"]
+
+
 def test_a_word_alone_in_a_wrapped_line_is_no_heading():
     assert headings("These were not the only\nresults\nthat we found.") == []
 
