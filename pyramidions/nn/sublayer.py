@@ -134,36 +134,6 @@ class State(ABC):
         """Yield the states that this one is made of; itself if it keeps tensors."""
         yield self
 
-    def held(self, new: int) -> list[Tensor] | None:
-        """Return the tensors that the next step reads or writes in place, to capture it; None if that cannot be.
-
-        Args:
-            new: positions of a document, of all its hypotheses together, that the step adds.
-        """
-        return None
-
-    def hold(self, tensors: Sequence[Tensor], written: Tensor | None) -> None:
-        """Read and write these in place of those that `held` returned, while a step is captured.
-
-        Args:
-            tensors: of the same shapes.
-            written: (S, 0), as long as what is written of a document after the step; None when the step is over.
-        """
-        raise NotImplementedError
-
-    def renewed(self) -> list[Tensor]:
-        """Return the tensors that a step made in place of others."""
-        return []
-
-    def stepped(self, renewed: Iterator[Tensor], new: int) -> None:
-        """Take note of a step that was replayed.
-
-        Args:
-            renewed: the next of them are the tensors that `renewed` returned in the step.
-            new: as in `held`.
-        """
-        assert not self.renewed()
-
     @abstractmethod
     def reorder(self, order: Tensor, documents: Tensor | None) -> None:
         """Keep the hypotheses ``order`` (B'W',) of the documents ``documents`` (B',), in that order.
@@ -172,7 +142,41 @@ class State(ABC):
         """
 
 
-class Carried(State):
+class CapturableState(State):
+    """A state whose tensors a captured step reads and writes; see `CapturedSteps`."""
+
+    @abstractmethod
+    def held(self, new: int) -> list[Tensor] | None:
+        """Return the tensors that the next step reads or writes in place; None before the first step.
+
+        Args:
+            new: positions of a document, of all its hypotheses together, that the step adds.
+        """
+
+    @abstractmethod
+    def hold(self, tensors: Sequence[Tensor], written: Tensor | None) -> None:
+        """Read and write these in place of those that `held` returned, while a step is captured.
+
+        Args:
+            tensors: of the same shapes.
+            written: (S, 0), as long as what is written of a document after the step; None when the step is over.
+        """
+
+    def renewed(self) -> list[Tensor]:
+        """Return the tensors that a step made in place of others."""
+        return []
+
+    @abstractmethod
+    def stepped(self, renewed: Iterator[Tensor], new: int) -> None:
+        """Take note of a step that was replayed.
+
+        Args:
+            renewed: the next of them are the tensors that `renewed` returned in the step.
+            new: as in `held`.
+        """
+
+
+class Carried(CapturableState):
     """What each hypothesis carries from one step to the next: one tensor (BW, ...), or None before the first step."""
 
     def __init__(self) -> None:

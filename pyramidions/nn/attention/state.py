@@ -6,7 +6,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from pyramidions.nn.sublayer import State, parts_of
+from pyramidions.nn.sublayer import CapturableState, State, parts_of
 
 
 class _Growing:
@@ -62,7 +62,7 @@ class _Growing:
             self._room = self._room[:, :, : self.length].index_select(0, rows)
 
 
-class KeysValues(State):
+class KeysValues(CapturableState):
     """Keys and values of a document's written tokens, (B, H, S, E) each, shared by its hypotheses."""
 
     def __init__(self) -> None:
@@ -156,7 +156,7 @@ class SelfAttentionState(State):
         self.attention.reorder(order, documents)
 
 
-class ProjectedMemory(State):
+class ProjectedMemory(CapturableState):
     """What a document's hypotheses read of its memory.
 
     Args:
@@ -180,6 +180,9 @@ class ProjectedMemory(State):
     def hold(self, tensors: Sequence[Tensor], written: Tensor | None) -> None:
         k, v, *masks = tensors
         self.keys_values, self.mask = (k, v), masks[0] if masks else None
+
+    def stepped(self, renewed: Iterator[Tensor], new: int) -> None:
+        """Do nothing: no step changes a memory."""
 
     def reorder(self, order: Tensor, documents: Tensor | None) -> None:
         if self.projections is not None:

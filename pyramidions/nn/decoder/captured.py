@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from pyramidions.nn.attention.state import KeysValues
 from pyramidions.nn.layer import Layer
 from pyramidions.nn.stack import Stack
-from pyramidions.nn.sublayer import LayerContext, State, parts_of
+from pyramidions.nn.sublayer import CapturableState, LayerContext, State, parts_of
 
 #: Steps of the same shapes after which one is captured. To capture one takes about as long as so many save.
 PATIENCE = 256
@@ -52,11 +52,13 @@ class CapturedSteps:
         parts = [part for of_layer in states for part in parts_of(of_layer)]
         blocked = [] if context.padding_mask is None else [context.padding_mask]
         tensors = [blocked]
+        capturable: list[CapturableState] = []
         for part in parts:
-            held = part.held(x.size(1))
+            held = part.held(x.size(1)) if isinstance(part, CapturableState) else None
             if held is None:
                 return stack.step(layers, x, context, states)
             tensors.append(held)
+            capturable.append(cast(CapturableState, part))
         # A model that was moved has other parameters.
         weight = next(layers[0].parameters(), None)
         key = (id(weight), x.shape, x.dtype, *map(len, tensors))
@@ -69,13 +71,13 @@ class CapturedSteps:
         if key not in self.graphs:
             # Memories are read in the first step alone.
             bare = LayerContext(hypotheses=context.hypotheses)
-            step = _Step(stack, layers, bare, states, parts, [*map(len, tensors)])
+            step = _Step(stack, layers, bare, states, capturable, [*map(len, tensors)])
             self.graphs[key] = _captured(step, given), weight
         graph, _ = self.graphs[key]
         y, *renewed = graph(*given)
         made = iter(renewed)
-        for part in parts:
-            part.stepped(made, x.size(1))
+        for each in capturable:
+            each.stepped(made, x.size(1))
         return y
 
 
@@ -107,7 +109,7 @@ class _Step(nn.Module):
         layers: Sequence[Layer],
         context: LayerContext,
         states: States,
-        parts: Sequence[State],
+        parts: Sequence[CapturableState],
         numbers: Sequence[int],
     ) -> None:
         super().__init__()
