@@ -12,6 +12,7 @@ from pyramidions.nn.sublayer import Memory
 
 _TOKEN_KEY_DIM = 64  # that of a head in most models
 _ONLY_GENERATES = 1e4  # logit of a gate that copies nothing
+_LINEAR = 40.0  # from where log(1 + exp(x)) is x, also in float64
 
 
 class PointerMemory(NamedTuple):
@@ -95,10 +96,9 @@ class Pointer(nn.Module):
             attention = scores.softmax(dim=-1)
             gate = _wide(gate) + attention @ _wide(memory.values)[..., None]
             reached = memory.origins.made_of.of(attention)
-            scores = _scores(token_query, memory.token_keys) + reached.clamp(min=torch.finfo(reached.dtype).tiny).log()
-            missed = reached == 0
-            pointed = scores.masked_fill(missed, torch.finfo(scores.dtype).min).softmax(dim=-1)
-            return pointed, gate.masked_fill(missed.all(dim=-1, keepdim=True), _ONLY_GENERATES)
+            scores = _scores(token_query, memory.token_keys) + _log(reached)
+            pointed = scores.masked_fill(reached == 0, torch.finfo(scores.dtype).min).softmax(dim=-1)
+            return pointed, gate.masked_fill(reached.amax(dim=-1, keepdim=True) == 0, _ONLY_GENERATES)
 
 
 @OUTPUT.register("pointer")
@@ -114,8 +114,8 @@ class PointerOutput(Output):
         P(y) = g softmax(logits)(y) + (1 - g) sum_i c_i [x_i = y]
 
     So a scorer learns from what is copied: what it does not hand on cannot be. Unlike in the paper, attention is not
-    that of a decoder layer, and the gate does not read the decoder's input. The output is log P, in float32 or wider; a
-    log-softmax leaves it unchanged. Where a document has nothing to copy, P is the softmax of the logits.
+    that of a decoder layer, and the gate does not read the decoder's input. The output is logits whose softmax
+    is P, in float32 or wider. Where a document has nothing to copy, P is the softmax of the vocabulary's.
 
     Args:
         embed_dim: D.
@@ -149,17 +149,14 @@ class PointerOutput(Output):
         # (BW, T, ...) -> (B, WT, ...)
         logits, features = (x.reshape(len(prepared.keys), -1, x.size(-1)) for x in (logits, features))
         pointed, gate = self.pointer(features, prepared)
-        logits = _wide(logits)
-        # of log(g softmax(logits)), what all tokens share
-        shared = F.logsigmoid(gate) - logits.logsumexp(dim=-1, keepdim=True)
+        log_generated = _wide(logits).log_softmax(dim=-1)
+        # (B, WT, U)
         copied = prepared.origins.by_token(pointed)
-        is_copied = copied > 0
-        # (B, WT, U): where nothing is copied, a logarithm would have no gradient
-        log_copied = F.logsigmoid(-gate) + copied.masked_fill(~is_copied, 1.0).log()
         columns = prepared.origins.tokens[:, None].expand_as(copied)
-        before = logits.gather(2, columns) + shared
-        more = (torch.logaddexp(before, log_copied) - before).masked_fill(~is_copied, 0.0)
-        return (logits + shared).scatter_add_(2, columns, more).view(*shape, -1)
+        # log((1 - g) / g) is -gate
+        log_ratio = _log(copied) - gate - log_generated.gather(2, columns)
+        more = F.softplus(log_ratio, threshold=_LINEAR).masked_fill(copied == 0, 0.0)
+        return log_generated.scatter_add(2, columns, more).view(*shape, -1)
 
     def copied(self, features: Tensor, prepared: PointerMemory, written: Tensor, log_probs: Tensor) -> Tensor:
         """Tell how likely each token of a text was copied from each of the document, given that it was written.
@@ -182,6 +179,11 @@ class PointerOutput(Output):
 def _scores(query: Tensor, keys: Tensor) -> Tensor:
     """Score keys (B, K, D) by queries (B, T, D), in float32 or wider: (B, T, K)."""
     return _wide(query) @ _wide(keys).transpose(1, 2) * query.size(-1) ** -0.5
+
+
+def _log(shares: Tensor) -> Tensor:
+    """Return the logarithm of shares; a finite one, without a gradient, where there is none."""
+    return shares.clamp(min=torch.finfo(shares.dtype).tiny).log()
 
 
 def _wide(x: Tensor) -> Tensor:
