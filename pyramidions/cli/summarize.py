@@ -1,10 +1,8 @@
 """`pyramidions summarize`."""
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -17,23 +15,18 @@ from pyramidions.cli.job_options import (
     check_long,
     check_model,
     job_command,
-    model_name,
     query_options,
     reading_options,
     writing_options,
 )
 from pyramidions.cli.language_option import READ_AS, language_option
+from pyramidions.cli.naming import naming_options, option
 from pyramidions.cli.option_groups import Grouped
 from pyramidions.cli.outputs import PATH
 from pyramidions.cli.precision_option import precision_option
-from pyramidions.cli.served import Served, served_options, summarize_served
-from pyramidions.cli.worker import Checked, Layout, Report, Result, Worker, as_text
+from pyramidions.cli.served import Served, served_options
+from pyramidions.cli.summarizing import Reading, Summarizing, Writing
 from pyramidions.inference.precision import AUTO
-
-if TYPE_CHECKING:
-    from pyramidions.documents.source import InputText
-    from pyramidions.inference.stream import Summarized
-    from pyramidions.inference.summary import Summary
 
 # What 0.2.0 called it.
 _RENAMED = {"no-repeat-ngram": "no-repeat-ngram-size"}
@@ -166,22 +159,27 @@ def summarize(
       pyramidions summarize my-summarizer corpus.jsonl -o summaries.jsonl --engine ray --resume
       pyramidions summarize --writer http://localhost:11434/v1 --writer-model qwen3 paper.pdf --check
     """
+    from pyramidions.documents.source import Fields
+
+    together = 1
     if served.asked():
         # There is no model on this machine: what stands first is a document.
         asked = asked if model is None else asked._replace(files=(model, *asked.files))
         # --resume compares files by themselves.
-        click.get_current_context().params["model"] = None
-        return summarize_served(asked, about, served, long, section_types, select, language, checks)
-    if model is None:
+        model = click.get_current_context().params["model"] = None
+        long = long or "extract"
+        if long == "rewrite":
+            raise UserError("--long rewrite is for models of single sentences; --writer excludes it.")
+    elif model is None:
         raise click.UsageError("Missing argument 'MODEL'.")
-    # Before what needs torch.
-    check_model(model, "summarize")
-    from pyramidions.cli.naming import naming_options, option
-    from pyramidions.documents.source import Fields
-    from pyramidions.inference.model_files import reads_long
-    from pyramidions.inference.stream import inputs_together
+    else:
+        # Before what needs torch.
+        check_model(model, "summarize")
+        from pyramidions.inference.model_files import reads_long
+        from pyramidions.inference.stream import inputs_together
 
-    long = long or reads_long(model)
+        long = long or reads_long(model)
+        together = inputs_together(batch_size)
     check_long(long, section_types, select, language, checks, asked.as_one)
     if asked.page is not None and long == "merge":
         raise UserError("--explain cannot trace a summary of summaries back to the document: --long must not be merge.")
@@ -193,165 +191,22 @@ def summarize(
     fields = Fields(asked.field, asked.id_field, query=about.query_field, sections=long in BY_HEADINGS)
     reads = {"MODEL": model, "--section-types": section_types, "--select": select, "--query-file": about.query_file}
     with (
-        naming_options("device", "precision", "select", "query", *decoding, *of_sampling),
-        Job(
-            *(asked, "summarizing", fields),
-            together=inputs_together(batch_size),
-            several=len(for_all) > 1,
-            reads=reads,
-        ) as job,
+        naming_options("writer", "device", "precision", "select", "query", *decoding, *of_sampling),
+        Job(asked, "summarizing", fields, together=together, several=len(for_all) > 1, reads=reads) as job,
     ):
+        reading = Reading(job.layout, for_all, long, section_types, select, language, checks)
+        if model is None:
+            return job.run(partial(Writing, reading, served), "cpu", READ_AS)
         make = partial(
             Summarizing,
-            job.layout,
+            reading,
             model,
             device,
             precision,
             decoding,
             of_sampling if sampling else None,
-            for_all,
             about.query_field is not None,
-            long,
-            section_types,
-            select,
-            language,
             batch_size,
-            checks,
             explains=asked.page is not None,
         )
         return job.run(make, device, READ_AS)
-
-
-class Summarizing(Worker):
-    """Writes summaries.
-
-    Args:
-        layout: of the results.
-        model, device, precision: of `Summarizer.from_pretrained`.
-        decoding: of `decoding_settings`.
-        sampling: of `SamplingOptions`, or None for a search.
-        queries: each document is summarized once for each of them.
-        own_queries: each document has one of its own.
-        long, types, select, language: of `Summarizer.long_reader`.
-        batch_size: documents or parts that the model reads at once.
-        checks: look for the sentences of summaries in their documents.
-        explains: gather a page.
-    """
-
-    def __init__(
-        self,
-        layout: Layout,
-        model: Path,
-        device: str | None,
-        precision: str,
-        decoding: Mapping[str, Any],
-        sampling: Mapping[str, Any] | None,
-        queries: Sequence[str],
-        own_queries: bool,
-        long: str,
-        types: Path | None,
-        select: str | None,
-        language: str | None,
-        batch_size: int,
-        checks: bool,
-        explains: bool,
-    ) -> None:
-        from pyramidions.inference.decoding_options import SamplingOptions
-        from pyramidions.inference.explanation_page import MOST_TOKENS, ExplanationPage
-        from pyramidions.inference.reader import check_queries
-        from pyramidions.inference.search import decoding_settings
-        from pyramidions.inference.summarizer import Summarizer
-
-        sampled = None if sampling is None else SamplingOptions(**sampling)
-        self._summarizer = Summarizer.from_pretrained(model, device, precision)
-        check_queries(self._summarizer.model.queries, bool(queries) or own_queries)
-        for query in queries:
-            self._summarizer.reader.asking(query)
-        self._decoding = decoding_settings(self._summarizer.model, **decoding, sampling=sampled)
-        self._reader = self._summarizer.long_reader(long, types, select, language)
-        self._layout = layout
-        self._queries = queries
-        self._own_queries = own_queries
-        self._long = long
-        self._language = language
-        self._batch_size = batch_size
-        self._checks = checks
-        self.said = self._summarizer.precision.said
-        if explains:
-            self.page = self._page = ExplanationPage(model_name(model))
-            self.most_shown = f"{MOST_TOKENS:,} tokens"
-
-    def results(self, documents: "Iterable[InputText]", report: Report) -> Iterator[Result]:
-        """Yield the summary of each document, or one for each query."""
-        from pyramidions.inference.queries import answerable, each_query
-        from pyramidions.inference.stream import explain_documents, summarize_documents
-
-        if self._queries:
-            documents = each_query(documents, self._queries)
-        elif self._own_queries:
-            documents = answerable(documents, self._summarizer.reader, report.fail)
-        # Those that are read, and not yet summarized.
-        read = deque[str]()
-        if self._checks:
-            documents = _noted(documents, read)
-        given = documents, self._summarizer, self._reader, self._decoding
-        if self.page is not None:
-            found = explain_documents(*given, self._page, on_progress=report.add)
-        else:
-            found = summarize_documents(
-                *given, batch_size=self._batch_size, on_progress=report.add, copied=self._layout.kind == "json"
-            )
-        for each in found:
-            written = "\n\n".join(summary.text for summary in each.summaries)
-            checked = Checked(written, read.popleft() if self._checks else None, self._language)
-            language = each.summaries[0].coverage.language or checked.language
-            remarks = () if self._language or language is None else (language,)
-            yield Result(each.origin, self._body(each, checked), remarks)
-
-    def _body(self, found: "Summarized", checked: Checked) -> dict[str, Any] | str:
-        from pyramidions.inference.summary import as_plain, by_section
-
-        summaries = found.summaries
-        if self._layout.kind == "json":
-            return {"long": self._long, **as_plain(summaries), **checked.about}
-        notes = [*_notes(summaries), *checked.notes]
-        return as_text(self._layout, found.origin.name, notes, summaries[0].query, by_section(summaries))
-
-
-def _noted(documents: "Iterable[InputText]", texts: deque[str]) -> "Iterator[InputText]":
-    for document in documents:
-        texts.append(document.text)
-        yield document
-
-
-def _notes(summaries: list["Summary"]) -> list[str]:
-    """Return notes on how a summary was made, for its reader."""
-    first = summaries[0].coverage
-    read = sum(summary.read_tokens for summary in summaries)
-    whole = sum(summary.document_tokens for summary in summaries)
-    notes = [] if first.note is None else [first.note]
-    if first.heading is not None:
-        headings = ", ".join(str(summary.coverage.heading) for summary in summaries)
-        notes.append(f"by section: {headings}")
-    elif len(summaries) > 1 and first.sentences is not None:
-        number, of = first.sentences
-        notes.append(f"{number:,} of {of:,} sentences, selected by {first.selected_by}, were rewritten one by one")
-        return notes
-    elif summaries[0].pieces:
-        notes.append(f"the summary of the summaries of {len(summaries[0].pieces)} pieces")
-    elif len(summaries) > 1:
-        notes.append(f"in {len(summaries)} pieces, summarized one by one")
-    if first.heading is None and (short := summaries[-1].shortened_to) is not None:
-        notes.append(f"{'the last piece' if len(summaries) > 1 else 'the text'} is short: at most {short} tokens")
-    if first.sentences is not None:
-        number, of = first.sentences
-        notes.append(f"{number:,} of {of:,} sentences, selected by {first.selected_by}, were read")
-    elif first.heading is not None:
-        cut = [summary.coverage.heading for summary in summaries if summary.was_cut]
-        notes += [f"only the beginning of {', '.join(map(str, cut))} was read"] if cut else []
-        if left_out := sum(summary.coverage.left_out for summary in summaries):
-            notes.append(f"{left_out:,} of {whole + left_out:,} tokens stand in none of these sections")
-    elif read < whole:
-        of_each = f", an equal share of each of {first.documents} documents" if first.documents > 1 else ""
-        notes.append(f"only the first {read:,} of {whole:,} tokens were read{of_each}")
-    return notes

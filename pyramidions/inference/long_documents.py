@@ -224,17 +224,18 @@ def merge(
             # Pieces without any word in their summaries leave an empty summary.
             current[index] = [next(found) for _ in pieces] or current[index][:1]
     return [
-        [_of_pieces(summary, pieces, note) if len(pieces) > 1 else summary]
+        [of_pieces(summary, pieces, Coverage(note=note)) if len(pieces) > 1 else summary]
         for (summary,), pieces, note in zip(current, documents, notes, strict=True)
     ]
 
 
-def _of_pieces(summary: Summary, pieces: Sequence[Summary], note: str | None) -> Summary:
+def of_pieces(summary: Summary, pieces: Sequence[Summary], coverage: Coverage) -> Summary:
+    """Return the summary of the summaries of a document's pieces, and what it covers of the document."""
     return summary._replace(
         document_tokens=sum(piece.document_tokens for piece in pieces),
         read_tokens=sum(piece.read_tokens for piece in pieces),
         shortened_to=None,
-        coverage=Coverage(note=note),
+        coverage=coverage,
         pieces=tuple(pieces),
         query=pieces[0].query,
         # It was copied from summaries, not from the document.
@@ -246,9 +247,10 @@ def joined(summaries: Sequence[Summary]) -> Summary:
     """Return the summaries of the parts of a document as one, with the mean of their scores."""
     if len(summaries) == 1:
         return summaries[0]
+    scores = [summary.score for summary in summaries if summary.score is not None]
     return Summary(
         " ".join(summary.text for summary in summaries),
-        sum(summary.score for summary in summaries) / len(summaries),
+        sum(scores) / len(scores) if len(scores) == len(summaries) else None,
         sum(summary.tokens for summary in summaries),
         sum(summary.document_tokens + summary.coverage.left_out for summary in summaries),
         sum(summary.read_tokens for summary in summaries),

@@ -5,7 +5,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -18,6 +18,8 @@ from pyramidions.base.strict_json import parse_json
 from pyramidions.data.section_types import SectionTypes, section_types
 from pyramidions.inference.compression import as_markdown, compress, estimate_tokens
 from pyramidions.inference.extractor import Extractor
+from pyramidions.inference.long_documents import of_pieces
+from pyramidions.inference.summary import Coverage, Summary
 from pyramidions.text.detection import detect_language
 from pyramidions.text.normalization import normalize
 from pyramidions.text.outline import sentences_of
@@ -43,29 +45,6 @@ _SYSTEM = (
 
 class UnusableServerError(UserError):
     """No document can be summarized: the server cannot be reached, or refuses the key or the model."""
-
-
-class WrittenSummary(NamedTuple):
-    """A summary by a served model.
-
-    Attributes:
-        text: on one line.
-        parts: how many texts of the document the model read, one after the other.
-        read_tokens, document_tokens: about how many tokens the model read of the document, and how many it has.
-        sections: the heading and the summary of each section, where the document was summarized by section; else none.
-        was_cut: the server ended a summary at its limit.
-        note: how what the model read was chosen; None if it read all.
-        language: by whose rules the document was read; None where it was read whole.
-    """
-
-    text: str
-    parts: int
-    read_tokens: int
-    document_tokens: int
-    sections: tuple[tuple[str, str], ...] = ()
-    was_cut: bool = False
-    note: str | None = None
-    language: str | None = None
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -218,8 +197,8 @@ class ServedSummarizer:
         self.model, self._long, self._extractor, self._words, self._reads = model, long, extractor, words, reads
         self._types = types or section_types()
 
-    def summarize(self, document: str, query: str | None = None) -> WrittenSummary:
-        """Summarize a document.
+    def summarize(self, document: str, query: str | None = None) -> list[Summary]:
+        """Summarize a document: one summary, or one for each section or piece that is summarized.
 
         Args:
             document: its text.
@@ -231,64 +210,79 @@ class ServedSummarizer:
         if query is not None and not query.strip():
             raise UserError("`query` must hold text, but is blank.")
         language = self._extractor.language or detect_language(document)
-        text = as_markdown(document)
-        (whole,) = estimate_tokens([text])
-        parts = self._parts(document, text, whole, query, language)
-        what = "this document" if len(parts.texts) == 1 and not parts.headings else "this part of a document"
-        written, cut = self._answers(parts.texts, what, query)
-        while self._long == "merge" and len(written) > 1:
-            joined = _pieces("\n\n".join(written), self._reads, language)
+        parts = self._parts(document, language, query)
+        what = "this document" if len(parts) == 1 and parts[0].coverage.heading is None else "this part of a document"
+        written = [self._answer(part, what, query) for part in parts]
+        return [self._merged(written, language)] if self._long == "merge" and len(written) > 1 else written
+
+    def _answer(self, part: "_Part", what: str, query: str | None) -> Summary:
+        text, was_cut = self.model.answer(_asked(part.text, what, self._words, query), self._words)
+        read = min(_tokens(part.text), part.whole)
+        return Summary(
+            text, None, _tokens(text), part.whole, read, coverage=part.coverage, query=query, ended_early=was_cut
+        )
+
+    def _merged(self, pieces: list[Summary], language: str) -> Summary:
+        written = pieces
+        ended_early = any(each.ended_early for each in written)
+        while len(written) > 1:
+            joined = _pieces("\n\n".join(each.text for each in written), self._reads, language)
             if len(joined) >= len(written):
                 raise UserError("The summaries of pieces must be shorter than the pieces, but are not.")
-            written, was_cut = self._answers(joined, "these summaries of the parts of a document, as one,", query)
-            cut |= was_cut
-        sections = tuple(zip(parts.headings, written, strict=True)) if parts.headings else ()
-        used = language if parts.headings or parts.note is not None or len(parts.texts) > 1 else None
-        read = min(sum(estimate_tokens(parts.texts)), whole)
-        return WrittenSummary(" ".join(written), len(parts.texts), read, whole, sections, cut, parts.note, used)
+            what = "these summaries of the parts of a document, as one,"
+            written = [self._answer(_Part(text, _tokens(text)), what, pieces[0].query) for text in joined]
+            ended_early |= any(each.ended_early for each in written)
+        return of_pieces(written[0], pieces, pieces[0].coverage)._replace(ended_early=ended_early)
 
-    def _answers(self, texts: Sequence[str], what: str, query: str | None) -> tuple[list[str], bool]:
-        """Return the summary of each text, and whether one was cut; what they are stands in the prompt."""
-        found = [self.model.answer(_asked(text, what, self._words, query), self._words) for text in texts]
-        return [answer for answer, _ in found], any(cut for _, cut in found)
-
-    def _parts(self, document: str, text: str, whole: int, query: str | None, language: str) -> "_Parts":
-        """Return what is read of a document, which is also given as Markdown with its number of tokens."""
+    def _parts(self, document: str, language: str, query: str | None) -> "list[_Part]":
+        """Return what is read of a document."""
+        text = as_markdown(document)
+        whole = _tokens(text)
+        note = None
         if self._long == "sections":
             found = list(self._types.sections(read_outline(document, language=language), self._types.write))
             if found:
-                texts = [
-                    _pieces(f"## {section.heading}\n\n{section.text}", self._reads, language)[0] for section in found
-                ]
-                return _Parts(texts, [section.heading for section in found])
+                texts = [f"## {section.heading}\n\n{section.text}" for section in found]
+                sizes = [_tokens(each) for each in texts]
+                about = [Coverage(section.heading, language=language) for section in found]
+                about[0] = about[0]._replace(left_out=max(whole - sum(sizes), 0))
+                read = [_pieces(each, self._reads, language)[0] for each in texts]
+                return list(map(_Part, read, sizes, about))
+            note = "no section of a type in the table: the text was read from its beginning"
         if whole <= self._reads:
-            return _Parts([text])
+            return [_Part(text, whole)]
         if self._long in ("chunk", "merge"):
-            return _Parts(_pieces(text, self._reads, language))
+            return [
+                _Part(each, _tokens(each), Coverage(language=language)) for each in _pieces(text, self._reads, language)
+            ]
         if self._long == "extract":
             asked = query if self._extractor.reads_queries else None
             shortened = compress(document, self._extractor, self._reads, query=asked)
-            number, of = len(shortened.extraction.sentences), len(shortened.extraction.scores)
-            note = f"{number:,} of {of:,} sentences, selected by {self._extractor.method}"
-            note += "" if query is None or self._extractor.reads_queries else ", which reads no query"
-            return _Parts([shortened.text], note=note)
-        beginning = "the text was read from its beginning"
-        note = f"no section of a type in the table: {beginning}" if self._long == "sections" else beginning
-        return _Parts(_pieces(text, self._reads, language)[:1], note=note)
+            if query is not None and asked is None:
+                note = f"{self._extractor.method} reads no query"
+            numbers = len(shortened.extraction.sentences), len(shortened.extraction.scores)
+            selected = Coverage(None, numbers, self._extractor.method, note=note, language=language)
+            return [_Part(shortened.text, whole, selected)]
+        return [_Part(_pieces(text, self._reads, language)[0], whole, Coverage(note=note, language=language))]
 
 
-class _Parts(NamedTuple):
-    """What a model reads of a document.
+class _Part(NamedTuple):
+    """What a model reads at once.
 
     Attributes:
-        texts: one after the other.
-        headings: of the sections that these are; empty for other texts.
-        note: how they were chosen, if not all of the document is read.
+        text: as it is asked for.
+        whole: tokens of what that was cut from.
+        coverage: what this is of the document.
     """
 
-    texts: list[str]
-    headings: Sequence[str] = ()
-    note: str | None = None
+    text: str
+    whole: int
+    coverage: Coverage = Coverage()
+
+
+def _tokens(text: str) -> int:
+    (number,) = estimate_tokens([text])
+    return number
 
 
 def _limit(words: int) -> int:
@@ -318,7 +312,7 @@ def _pieces(text: str, most: int, language: str) -> list[str]:
 
 
 def _fits(text: str, most: int) -> bool:
-    return estimate_tokens([text])[0] <= most
+    return _tokens(text) <= most
 
 
 def _short(paragraph: str, most: int, language: str) -> Iterator[str]:
@@ -337,7 +331,7 @@ def _joined(parts: Iterable[str], between: str, most: int) -> list[str]:
     found: list[list[str]] = [[]]
     size = 0
     for part in parts:
-        (tokens,) = estimate_tokens([f"{part}{between}"])
+        tokens = _tokens(f"{part}{between}")
         if found[-1] and size + tokens > most:
             found.append([])
             size = 0

@@ -34,7 +34,8 @@ class Summary(NamedTuple):
 
     Attributes:
         text: on one line.
-        score: sum of its tokens' log-probabilities / tokens ** length penalty.
+        score: sum of its tokens' log-probabilities / tokens ** length penalty. None of a served model, of which no
+            tokens are known: their numbers are estimates then.
         tokens: of the summary, its end included.
         document_tokens: of the whole document, its end included.
         read_tokens: how many of those the model read; the rest was truncated.
@@ -46,10 +47,11 @@ class Summary(NamedTuple):
         copied: the share of its tokens that the output layer copied from the document, its end included: the mean of
             how likely each was copied, given that it was written. None where the layer copies nothing, where nobody
             asked for it, and for a summary of summaries.
+        ended_early: the server of the model cut it at its limit.
     """
 
     text: str
-    score: float
+    score: float | None
     tokens: int
     document_tokens: int
     read_tokens: int
@@ -59,6 +61,7 @@ class Summary(NamedTuple):
     sentences: tuple[SummarySentence, ...] | None = None
     query: str | None = None
     copied: float | None = None
+    ended_early: bool = False
 
     @property
     def was_cut(self) -> bool:
@@ -101,11 +104,12 @@ def copied_share(summaries: Sequence[Summary]) -> float | None:
 def as_plain(summaries: Sequence[Summary]) -> dict[str, Any]:
     """Return the summaries of the parts of a document as values that JSON holds."""
     first, query = summaries[0].coverage, summaries[0].query
+    scores = [summary.score for summary in summaries]
     about: dict[str, Any] = {
         **({} if query is None else {"query": query}),
         "summary": " ".join(summary.text for summary in summaries),
         "pieces": len(summaries[0].pieces) or len(summaries),
-        "scores": [summary.score for summary in summaries],
+        **({"scores": scores} if None not in scores else {}),
         "document_tokens": sum(summary.document_tokens + summary.coverage.left_out for summary in summaries),
         "read_tokens": sum(summary.read_tokens for summary in summaries),
     }
@@ -116,6 +120,8 @@ def as_plain(summaries: Sequence[Summary]) -> dict[str, Any]:
     if first.sentences is not None:
         about["selected_sentences"], about["sentences"] = first.sentences
         about["selected_by"] = first.selected_by
+    if any(summary.ended_early for summary in summaries):
+        about["cut"] = True
     if first.documents > 1:
         about["documents"] = first.documents
     if first.language is not None:

@@ -79,10 +79,11 @@ def test_a_long_document_is_shortened_and_the_output_says_so(run: Run, folder: P
         line = ("summarize", "--writer", server.url, "--writer-model", "m", "--writer-reads", 14, "--writer-words", 9)
         done = run(*line, paper)
         by_section = run(*line, paper, "--long", "sections", "--format", "list")
+        beginning = run(*line, paper, "--long", "truncate")
     assert "9 words" in server.prompts[0] and f"## Results\n\n[...] {SENTENCE} [...]\n" in server.prompts[0]
-    assert done.stdout.startswith(
-        f"{paper} (1 of 3 sentences, selected by hiporank; about 13 of 29 tokens were read):\n"
-    ), done.stdout
-    assert by_section.stdout.startswith(
-        f"{paper} (by section: Results; about 10 of 29 tokens were read):\nResults\n  All bees in Rome fly."
-    ), by_section.stdout
+    said = "1 of 3 sentences, selected by hiporank, were read"
+    assert done.stdout.startswith(f"{paper} ({said}):\n"), done.stdout
+    said = "by section: Results; only the beginning of Results was read; 5 of 29 tokens stand in none of these sections"
+    assert by_section.stdout.startswith(f"{paper} ({said}):\nResults\n  All bees in Rome fly."), by_section.stdout
+    said = "only the first about 5 of 29 tokens were read"
+    assert beginning.stdout.startswith(f"{paper} ({said}):\n"), beginning.stdout

@@ -8,8 +8,9 @@ from writer_stand_in import message, writer
 
 from pyramidions import Extractor, UserError
 from pyramidions.base.reading import WRITER_KEY
-from pyramidions.inference.compression import compress, estimate_tokens
+from pyramidions.inference.compression import as_markdown, compress, estimate_tokens
 from pyramidions.inference.served_model import ServedModel, ServedSummarizer, UnusableServerError, _pieces
+from pyramidions.inference.summary import Coverage, Summary
 
 PAPER = "\n\n".join(
     ["# Bees", "## Methods", "We counted all bees in Rome. " * 9, "## Results", "All bees in Rome fly fast. " * 9]
@@ -29,10 +30,9 @@ def without_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_model_is_asked_once_for_a_document_that_it_reads_whole() -> None:
     with writer(lambda _: message("<think>Well.</think>\n Bees\nfly. ")) as server:
-        found = ServedSummarizer(ServedModel(server.url + "/", "a-model"), "extract", Extractor("lead"), 50).summarize(
-            "Bees fly."
-        )
-    assert (found.text, found.parts, found.read_tokens, found.document_tokens) == ("Bees fly.", 1, 3, 3)
+        model = ServedModel(server.url + "/", "a-model")
+        (found,) = ServedSummarizer(model, "extract", Extractor("lead"), 50).summarize("Bees fly.")
+    assert found == Summary("Bees fly.", None, 3, document_tokens=3, read_tokens=3)
     (body,), (headers,) = server.asked, server.headers
     assert (body["model"], body["temperature"], body["max_tokens"]) == ("a-model", 0, 3 * 50 + 2048)
     assert server.prompts == ["Summarize this document in at most 50 words.\n\n<document>\nBees fly.\n</document>"]
@@ -55,7 +55,10 @@ def test_each_way_reads_its_parts_of_a_long_document() -> None:
         def prompts(long: str, reads: int) -> list[str]:
             model = ServedModel(server.url, "a-model")
             found = ServedSummarizer(model, long, Extractor(), reads=reads).summarize(PAPER)
-            assert found.read_tokens <= found.document_tokens
+            (whole,) = estimate_tokens([as_markdown(PAPER)])
+            assert sum(each.document_tokens + each.coverage.left_out for each in found) == pytest.approx(whole, rel=0.1)
+            assert all(each.read_tokens <= each.document_tokens for each in found)
+            assert len(found) == {"sections": 2, "chunk": len(server.asked)}.get(long, 1)
             documents = [prompt.split("<document>\n")[1].split("\n</document>")[0] for prompt in server.prompts]
             server.asked.clear()
             return documents
@@ -107,11 +110,10 @@ def test_pieces_hold_all_words_of_one_long_paragraph() -> None:
 
 def test_a_cut_answer_is_told() -> None:
     with writer(lambda _: message("Bees", "length")) as server:
-        assert (
-            ServedSummarizer(ServedModel(server.url, "a-model"), "extract", Extractor("lead"))
-            .summarize("Bees fly.")
-            .was_cut
-        )
+        for long in ("extract", "merge"):
+            model = ServedSummarizer(ServedModel(server.url, "a-model"), long, Extractor("lead"), reads=40)
+            (found,) = model.summarize(PAPER)
+            assert found.ended_early and bool(found.pieces) == (long == "merge")
 
 
 def test_the_key_goes_to_the_server_and_into_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,14 +161,18 @@ def test_a_model_that_thinks_to_its_limit_has_written_nothing(text: str | None) 
 def test_what_else_was_read_is_told() -> None:
     with writer(told) as server:
 
-        def note(long: str, text: str) -> str | None:
-            return ServedSummarizer(ServedModel(server.url, "m"), long, Extractor(), reads=20).summarize(text).note
+        def coverage(long: str, text: str, query: str | None = None) -> Coverage:
+            model = ServedModel(server.url, "m")
+            return ServedSummarizer(model, long, Extractor(), reads=20).summarize(text, query)[0].coverage
 
-        assert note("extract", PAPER) == "1 of 18 sentences, selected by hiporank"
-        assert note("truncate", PAPER) == "the text was read from its beginning"
+        about = Coverage(sentences=(1, 18), selected_by="hiporank", language="en")
+        assert coverage("extract", PAPER) == about
+        assert coverage("extract", PAPER, "Why?") == about._replace(note="hiporank reads no query")
+        assert coverage("truncate", PAPER) == Coverage(language="en")
         other = "## Bees\n\n" + "Bees fly fast and high. " * 9 + "\n\n## Cats\n\nCats sleep."
-        assert note("sections", other) == ("no section of a type in the table: the text was read from its beginning")
-        assert note("sections", PAPER) is None
+        beginning = "no section of a type in the table: the text was read from its beginning"
+        assert coverage("sections", other) == Coverage(note=beginning, language="en")
+        assert coverage("sections", PAPER) == Coverage("Methods", left_out=2, language="en")
 
 
 def test_a_redirect_is_not_followed() -> None:

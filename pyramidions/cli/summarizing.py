@@ -1,0 +1,215 @@
+"""Workers of `pyramidions summarize`: a model here, or one on a server."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyramidions.base.errors import UserError
+from pyramidions.base.reading import WRITER_READS, WRITER_WORDS
+from pyramidions.cli.job_options import model_name
+from pyramidions.cli.served import Served
+from pyramidions.cli.worker import Checked, Layout, Report, Result, Worker, as_text
+
+if TYPE_CHECKING:
+    from pyramidions.documents.source import InputText, Origin
+    from pyramidions.inference.summary import Summary
+
+
+class Reading(NamedTuple):
+    """How documents are read, and summaries laid out.
+
+    Attributes:
+        layout: of the results.
+        queries: each document is summarized once for each of them.
+        long, types, select, language: of `Summarizer.long_reader`.
+        checks: look for the sentences of summaries in their documents.
+    """
+
+    layout: Layout
+    queries: Sequence[str]
+    long: str
+    types: Path | None
+    select: str | None
+    language: str | None
+    checks: bool
+
+    def result(
+        self, origin: "Origin", document: str | None, summaries: "list[Summary]", about: Mapping[str, Any] | None = None
+    ) -> Result:
+        """Return the result of a document.
+
+        Args:
+            origin: where the document comes from.
+            document: its text, where its summary is checked.
+            summaries: of its parts.
+            about: further values that JSON holds.
+        """
+        from pyramidions.inference.summary import as_plain, by_section
+
+        written = "\n\n".join(summary.text for summary in summaries)
+        checked = Checked(written, document if self.checks else None, self.language)
+        language = summaries[0].coverage.language or checked.language
+        remarks = () if self.language or language is None else (language,)
+        if self.layout.kind == "json":
+            body = {"long": self.long, **(about or {}), **as_plain(summaries), **checked.about}
+            return Result(origin, body, remarks)
+        notes = [*_notes(summaries), *checked.notes]
+        text = as_text(self.layout, origin.name, notes, summaries[0].query, by_section(summaries))
+        return Result(origin, text, remarks)
+
+
+class Summarizing(Worker):
+    """Writes summaries by a model on this machine.
+
+    Args:
+        reading: of documents.
+        model, device, precision: of `Summarizer.from_pretrained`.
+        decoding: of `decoding_settings`.
+        sampling: of `SamplingOptions`, or None for a search.
+        own_queries: each document has a query of its own.
+        batch_size: documents or parts that the model reads at once.
+        explains: gather a page.
+    """
+
+    def __init__(
+        self,
+        reading: Reading,
+        model: Path,
+        device: str | None,
+        precision: str,
+        decoding: Mapping[str, Any],
+        sampling: Mapping[str, Any] | None,
+        own_queries: bool,
+        batch_size: int,
+        explains: bool,
+    ) -> None:
+        from pyramidions.inference.decoding_options import SamplingOptions
+        from pyramidions.inference.explanation_page import MOST_TOKENS, ExplanationPage
+        from pyramidions.inference.reader import check_queries
+        from pyramidions.inference.search import decoding_settings
+        from pyramidions.inference.summarizer import Summarizer
+
+        sampled = None if sampling is None else SamplingOptions(**sampling)
+        self._summarizer = Summarizer.from_pretrained(model, device, precision)
+        check_queries(self._summarizer.model.queries, bool(reading.queries) or own_queries)
+        for query in reading.queries:
+            self._summarizer.reader.asking(query)
+        self._decoding = decoding_settings(self._summarizer.model, **decoding, sampling=sampled)
+        self._reader = self._summarizer.long_reader(reading.long, reading.types, reading.select, reading.language)
+        self._reading = reading
+        self._own_queries = own_queries
+        self._batch_size = batch_size
+        self.said = self._summarizer.precision.said
+        if explains:
+            self.page = self._page = ExplanationPage(model_name(model))
+            self.most_shown = f"{MOST_TOKENS:,} tokens"
+
+    def results(self, documents: "Iterable[InputText]", report: Report) -> Iterator[Result]:
+        """Yield the summary of each document, or one for each query."""
+        from pyramidions.inference.queries import answerable, each_query
+        from pyramidions.inference.stream import explain_documents, summarize_documents
+
+        if self._reading.queries:
+            documents = each_query(documents, self._reading.queries)
+        elif self._own_queries:
+            documents = answerable(documents, self._summarizer.reader, report.fail)
+        # Those that are read, and not yet summarized.
+        read = deque[str]()
+        if self._reading.checks:
+            documents = _noted(documents, read)
+        given = documents, self._summarizer, self._reader, self._decoding
+        if self.page is not None:
+            found = explain_documents(*given, self._page, on_progress=report.add)
+        else:
+            copied = self._reading.layout.kind == "json"
+            found = summarize_documents(*given, batch_size=self._batch_size, on_progress=report.add, copied=copied)
+        for each in found:
+            yield self._reading.result(each.origin, read.popleft() if self._reading.checks else None, each.summaries)
+
+
+class Writing(Worker):
+    """Writes summaries by a model on a server.
+
+    Args:
+        reading: of documents.
+        served: the model.
+    """
+
+    def __init__(self, reading: Reading, served: Served) -> None:
+        from pyramidions.data.section_types import section_types
+        from pyramidions.extract.methods import find_method
+        from pyramidions.inference.extractor import Extractor
+        from pyramidions.inference.served_model import ServedModel, ServedSummarizer
+
+        method = reading.select or "hiporank"
+        find_method(method, "select")
+        model = ServedModel(str(served.writer), str(served.writer_model))
+        words, reads = served.writer_words or WRITER_WORDS, served.writer_reads or WRITER_READS
+        extractor = Extractor(method, language=reading.language)
+        self._summarizer = ServedSummarizer(model, reading.long, extractor, words, reads, section_types(reading.types))
+        self._reading, self._served = reading, served
+
+    def results(self, documents: "Iterable[InputText]", report: Report) -> Iterator[Result]:
+        """Yield the summary of each document, or one for each query."""
+        from pyramidions.inference.queries import each_query
+        from pyramidions.inference.served_model import UnusableServerError
+
+        queries, about = self._reading.queries, {"writer": self._served.writer_model}
+        for document in each_query(documents, queries) if queries else documents:
+            try:
+                found = self._summarizer.summarize(document.text, document.query)
+            except UnusableServerError:
+                raise
+            except UserError as error:
+                report.fail(UserError(f"{document.origin.name}: {_named(error)}"))
+                continue
+            finally:
+                report.add(2 * document.size)
+            yield self._reading.result(document.origin, document.text, found, about)
+
+
+def _named(error: UserError) -> str:
+    return str(error).replace("`budget`", "--writer-reads").replace("`query`", "its query")
+
+
+def _noted(documents: "Iterable[InputText]", texts: deque[str]) -> "Iterator[InputText]":
+    for document in documents:
+        texts.append(document.text)
+        yield document
+
+
+def _notes(summaries: list["Summary"]) -> list[str]:
+    """Return notes on how a summary was made, for its reader."""
+    first = summaries[0].coverage
+    read = sum(summary.read_tokens for summary in summaries)
+    whole = sum(summary.document_tokens for summary in summaries)
+    notes = [] if first.note is None else [first.note]
+    if first.heading is not None:
+        headings = ", ".join(str(summary.coverage.heading) for summary in summaries)
+        notes.append(f"by section: {headings}")
+    elif len(summaries) > 1 and first.sentences is not None:
+        number, of = first.sentences
+        notes.append(f"{number:,} of {of:,} sentences, selected by {first.selected_by}, were rewritten one by one")
+        return notes
+    elif summaries[0].pieces:
+        notes.append(f"the summary of the summaries of {len(summaries[0].pieces)} pieces")
+    elif len(summaries) > 1:
+        notes.append(f"in {len(summaries)} pieces, summarized one by one")
+    if first.heading is None and (short := summaries[-1].shortened_to) is not None:
+        notes.append(f"{'the last piece' if len(summaries) > 1 else 'the text'} is short: at most {short} tokens")
+    if first.sentences is not None:
+        number, of = first.sentences
+        notes.append(f"{number:,} of {of:,} sentences, selected by {first.selected_by}, were read")
+    elif first.heading is not None:
+        cut = [summary.coverage.heading for summary in summaries if summary.was_cut]
+        notes += [f"only the beginning of {', '.join(map(str, cut))} was read"] if cut else []
+        if left_out := sum(summary.coverage.left_out for summary in summaries):
+            notes.append(f"{left_out:,} of {whole + left_out:,} tokens stand in none of these sections")
+    elif read < whole:
+        of_each = f", an equal share of each of {first.documents} documents" if first.documents > 1 else ""
+        about = "about " if summaries[0].score is None else ""
+        notes.append(f"only the first {about}{read:,} of {whole:,} tokens were read{of_each}")
+    if any(summary.ended_early for summary in summaries):
+        notes.append("the server cut the summary at its limit")
+    return notes
