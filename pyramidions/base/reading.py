@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from pyramidions.base.arguments import OneOf
+from pyramidions.base.errors import UserError
 
 #: truncate: the beginning; chunk: piece by piece; merge: the summary of the pieces' summaries; sections: section by
 #: section, whatever the length; extract: the most important sentences; rewrite: each of these on its own, whatever the
@@ -18,3 +19,19 @@ BY_HEADINGS = ("sections", *SELECTING)
 WRITER_KEY = "PYRAMIDIONS_WRITER_KEY"
 #: Words of a summary by a served model, and tokens of a document that it reads at once, unless others are given.
 WRITER_WORDS, WRITER_READS = 200, 8_000
+
+
+def check_reading(long: str, section_types: object, select: object) -> None:
+    """Refuse arguments of another way to read long documents.
+
+    Args:
+        long: one of `LONG`.
+        section_types, select: arguments, or None.
+
+    Raises:
+        UserError: one is given that this way does not use.
+    """
+    if section_types is not None and long != "sections":
+        raise UserError(f"`section_types` is an argument of `long` 'sections', but `long` is {long!r}.")
+    if select is not None and long not in SELECTING:
+        raise UserError(f"`select` needs `long` {' or '.join(map(repr, SELECTING))}, but `long` is {long!r}.")

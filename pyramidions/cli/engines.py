@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from pyramidions.base.errors import UserError
 from pyramidions.base.optional import optional_library
 from pyramidions.cli.worker import Report, Result, Worker
-from pyramidions.documents.as_one import as_one
+from pyramidions.documents.as_one import read_as_one
 from pyramidions.documents.source import STANDARD_INPUT, Fields, Input, list_inputs, read_inputs
 
 TRIES = 4  # of a group whose worker dies
@@ -76,7 +76,7 @@ class Here:
         """Yield the results of each group; they are made as they are asked for."""
         for group in self._source.groups(self.inputs):
             documents = read_inputs(self._counted(group), self._source.fields, self._report.fail)
-            yield self._make_results(as_one(documents) if self._source.as_one else documents, self._report)
+            yield self._make_results(read_as_one(documents) if self._source.as_one else documents, self._report)
 
     def _counted(self, group: Iterator[Input]) -> Iterator[Input]:
         for each in group:

@@ -85,7 +85,7 @@ def import_command(
     limit: int | None,
     **changes: str | None,
 ) -> None:
-    """Turn a pretrained BART, mBART-50, LED, PEGASUS, T5 or LongT5, or one like them, into a checkpoint.
+    """Turn a pretrained BART, mBART-50, LED, PRIMERA, PEGASUS, T5 or LongT5, or one like them, into a checkpoint.
 
     SOURCE is a model on the Hugging Face hub, OWNER/NAME or OWNER/NAME@REVISION (a branch, a tag or a commit), or a
     local copy of one, which takes precedence: config.json, the weights (.safetensors, or .bin that holds tensors

@@ -41,8 +41,9 @@ def models() -> None:
     """List pretrained models on the Hugging Face hub that write summaries.
 
     `pyramidions summarize NAME paper.pdf` downloads one and writes with it. If a document is too long for the model,
-    the model reads its most important sentences; --long has other ways. Any other BART, mBART-50, LED, PEGASUS,
-    BigBird-PEGASUS, PEGASUS-X, T5, Flan-T5, mT5 or LongT5 can be named, too. The facts are those of the model cards.
+    the model reads its most important sentences; --long has other ways. Any other BART, mBART-50, LED, PRIMERA,
+    PEGASUS, BigBird-PEGASUS, PEGASUS-X, T5, Flan-T5, mT5 or LongT5 can be named, too. The facts are those of the model
+    cards.
 
     \b
     Example:

@@ -16,6 +16,6 @@ def precision_option(default: str | None) -> Callable[[Any], Any]:
         type=click.Choice((AUTO, *PRECISIONS)),
         default=default,
         show_default=default is not None,
-        help="Precision of the model. auto: bfloat16 where the machine has instructions for it, else float32; int8: "
-        "8-bit weights, on a CPU." + shown,
+        help="Precision of the model. auto: bfloat16 where the machine has instructions for it, but float32 for small "
+        "models on a CPU; int8: 8-bit weights, on a CPU." + shown,
     )

@@ -6,6 +6,7 @@ import click
 
 from pyramidions.base.errors import UserError
 from pyramidions.cli.job_options import model_name
+from pyramidions.cli.language_option import language_option
 from pyramidions.cli.naming import naming_options
 from pyramidions.cli.outputs import PATH
 from pyramidions.cli.precision_option import precision_option
@@ -22,7 +23,8 @@ _CONNECTIONS = 100
 )
 @click.option("--device", help="Device of the model, such as cpu or cuda:1.  [default: a GPU if there is one]")
 @precision_option(None)
-def serve(port: int, model: Path | None, device: str | None, precision: str | None) -> None:
+@language_option
+def serve(port: int, model: Path | None, device: str | None, precision: str | None, language: str | None) -> None:
     """Show a page on this machine that summarizes the document that is dropped on it.
 
     Open the address in a browser, drop a document, and choose a method and a length. The summary stands beside the
@@ -33,6 +35,7 @@ def serve(port: int, model: Path | None, device: str | None, precision: str | No
     Example:
       pyramidions serve
       pyramidions serve --model my-summarizer --port 8080
+      pyramidions serve --language de
     """
     import socket
     from contextlib import suppress
@@ -50,7 +53,7 @@ def serve(port: int, model: Path | None, device: str | None, precision: str | No
     from pyramidions.serve.summaries import methods
 
     with naming_options("model", "device", "precision"):
-        found = methods(model, "" if model is None else model_name(model), device, precision or AUTO)
+        found = methods(model, "" if model is None else model_name(model), device, precision or AUTO, language)
     with TemporaryDirectory(prefix="pyramidions-") as folder, socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

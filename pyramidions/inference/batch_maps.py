@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from pyramidions.base.arguments import Count, checked
 from pyramidions.base.errors import UserError
 from pyramidions.base.optional import optional_library
-from pyramidions.base.reading import SELECTING, Long
+from pyramidions.base.reading import Long, check_reading
 from pyramidions.data.section_types import section_types as table_of_types
 from pyramidions.extract.extraction import extract
 from pyramidions.extract.methods import ORACLE, find_method
@@ -17,6 +17,7 @@ from pyramidions.inference.batch_map import BatchMap, stamp, stamps
 from pyramidions.inference.decoding_options import DecodingOptions, SamplingOptions
 from pyramidions.inference.extractor import Extractor, Ranked, document_outline
 from pyramidions.inference.precision import FLOAT32, PrecisionName
+from pyramidions.text.language import Language
 from pyramidions.text.text_windows import holds_text
 from pyramidions.text.turns import read_outline
 
@@ -44,7 +45,7 @@ class SummarizerMap(BatchMap["Summarizer"]):
         query_column: with the query of each document, for models that were trained with queries.
         skip_empty: a document without text gets None instead of an error.
         batch_size: documents or parts that the model reads at once.
-        long, section_types, select: as in `Summarizer.summarize`.
+        long, section_types, select, language: as in `Summarizer.summarize`.
         device, precision: as in `Summarizer`; whether they fit together is checked at the first batch.
         decoding: as in `Summarizer.summarize`; None uses the model's defaults.
 
@@ -66,6 +67,7 @@ class SummarizerMap(BatchMap["Summarizer"]):
         long: Long | None = None,
         section_types: str | Path | None = None,
         select: str | Path | None = None,
+        language: str | None = None,
         device: str | None = None,
         precision: PrecisionName = FLOAT32,
         **decoding: Unpack[DecodingOptions],
@@ -75,16 +77,13 @@ class SummarizerMap(BatchMap["Summarizer"]):
 
         files = stamps(model)
         check_decoding(**decoding)
+        if long is not None:
+            check_reading(long, section_types, select)
         if section_types is not None:
-            if long not in (None, "sections"):
-                raise UserError(f"`section_types` is an argument of `long` 'sections', but `long` is {long!r}.")
             table_of_types(Path(section_types))
             files |= stamp(Path(section_types))
-        if select is not None:
-            if long not in (None, *SELECTING):
-                raise UserError(f"`select` needs `long` {' or '.join(map(repr, SELECTING))}, but `long` is {long!r}.")
-            if (trained := find_method(select, "select").model) is not None:
-                files |= stamps(trained)
+        if select is not None and (trained := find_method(select, "select").model) is not None:
+            files |= stamps(trained)
         super().__init__(files, column, into, skip_empty, device, query_column=query_column)
         self._precision = precision
         self._path = str(model)
@@ -93,6 +92,7 @@ class SummarizerMap(BatchMap["Summarizer"]):
             "long": long,
             "section_types": None if section_types is None else str(section_types),
             "select": None if select is None else str(select),
+            "language": None if language is None else Language(language).code,
         }
         self._decoding = {name: value for name, value in sorted(decoding.items()) if name != "sampling"}
         # As plain values: `datasets` makes the key of its cache of them.
@@ -135,6 +135,7 @@ class ExtractorMap(BatchMap[Extractor]):
         query_column: with the query of each document, for models of concepts.
         skip_empty: a document without a sentence gets None instead of an error.
         words, sentences, redundancy: as in `Extractor.extract`.
+        language: as in `Extractor`.
         device, precision: of a trained extractor, as in `Extractor`.
 
     Raises:
@@ -155,6 +156,7 @@ class ExtractorMap(BatchMap[Extractor]):
         words: Count | None = None,
         sentences: Count | None = None,
         redundancy: Redundancy | None = None,
+        language: str | None = None,
         device: str | None = None,
         precision: PrecisionName | None = None,
     ) -> None:
@@ -180,17 +182,20 @@ class ExtractorMap(BatchMap[Extractor]):
         self._method = str(method)
         self._options = dict(options or {})
         self._rules = {"words": words, "sentences": sentences, "redundancy": redundancy}
+        self._language = None if language is None else Language(language).code
 
     def _load(self) -> Extractor:
-        return Extractor(self._method, self._options, device=self._device, precision=self._precision)
+        return Extractor(
+            self._method, self._options, device=self._device, precision=self._precision, language=self._language
+        )
 
     def _can_read(self, text: str) -> bool:
-        return bool(read_outline(text).sentences)
+        return bool(read_outline(text, language=self._language).sentences)
 
     def _results(self, model: Extractor, columns: Mapping[str, list[str]]) -> Iterable[str]:
         rules: dict[str, Any] = self._rules
         selection = model.rules(**rules)
-        outlines = [document_outline(text) for text in columns["column"]]
+        outlines = [document_outline(text, language=self._language) for text in columns["column"]]
         unset: Sequence[str | None] = [None] * len(outlines)
         queries = columns.get("query_column", unset)
         for query in queries:

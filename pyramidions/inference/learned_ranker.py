@@ -63,7 +63,7 @@ class LearnedRanker(Ranker):
     def __init__(self, model: SavedExtractor, device: Device | None = None, precision: PrecisionName = FLOAT32) -> None:
         self.model = model
         self.device = found_device(device)
-        self.precision = found_precision(precision, self.device)
+        self.precision = found_precision(precision, self.device, model.config.embed_dim)
         self._ranker = in_precision(model.ranker, self.precision).to(self.device)
         poolings = extractor_spec_of(model.config).encoder.poolings.values()
         limits = [pooling.length for pooling in poolings if POOLING[pooling.pooler.kind].reads_units]

@@ -37,7 +37,7 @@ class EncoderVectors:
         precision: PrecisionName = FLOAT32,
     ) -> None:
         self._device = found_device(device)
-        self.precision = found_precision(precision, self._device)
+        self.precision = found_precision(precision, self._device, model.config.embed_dim)
         self._encoder = in_precision(model.transformer.encoder, self.precision).to(self._device)
         self._tokenizer = model.tokenizer
         self._most = model.tokenizer.room(model.max_source_positions, "max_source_positions")

@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 from pyramidions.base.arguments import Count, checked
 from pyramidions.base.device import Device, found_device
 from pyramidions.base.errors import UserError
-from pyramidions.base.reading import SELECTING, Long
+from pyramidions.base.reading import Long, check_reading
 from pyramidions.data.section_types import SectionTypes
 from pyramidions.files.parallel import chunks
 from pyramidions.inference.decoding_options import DecodingOptions
@@ -47,7 +47,8 @@ class Summarizer:
         model: a trained model.
         device: where it computes, such as "cpu" or "cuda:1"; a GPU if there is one, if None.
         precision: "float32", "bfloat16" or "int8" (weights, on a CPU); or "auto": bfloat16 where the machine has
-            instructions for it, else float32. In float32 summaries are the same on all machines but for rounding.
+            instructions for it, but float32 for small models on a CPU. In float32 summaries are the same on all
+            machines but for rounding.
 
     Attributes:
         precision: which it is, and a sentence about that and the machine.
@@ -68,7 +69,7 @@ class Summarizer:
         separates = model.config.global_markers and model.tokenizer.document_separator is not None
         about = model.queries, model.source_prefix, separates
         self.reader = Reader(model.tokenizer, model.max_source_positions, *about)
-        self.precision = found_precision(precision, self.device)
+        self.precision = found_precision(precision, self.device, model.config.embed_dim)
         self._transformer = in_precision(model.transformer, self.precision).to(self.device)
 
     def __repr__(self) -> str:
@@ -103,6 +104,7 @@ class Summarizer:
         long: Long | None = None,
         section_types: str | Path | None = None,
         select: str | Path | None = None,
+        language: str | None = None,
         copied: bool = False,
         on_read: OnRead | None = None,
         **decoding: Unpack[DecodingOptions],
@@ -115,7 +117,8 @@ class Summarizer:
         document's number of tokens, rounded down to a multiple of 64, below 64 to a power of two.
 
         Args:
-            texts: the documents; each must hold text. They are read one by one and not kept.
+            texts: the documents; each must hold text. They are read one by one and not kept. Several are summarized
+                together as one text of `as_one`.
             query: what the summary of each document answers, or a list of one query for each document; for a model that
                 was trained with queries, and only for such a model.
             batch_size: documents that are read at once.
@@ -128,6 +131,8 @@ class Summarizer:
             section_types: a file with the table of section types, for "sections"; None for that of scientific papers.
             select: for "extract" and "rewrite": "hiporank" (the default), "lead", "textrank", or the path of a trained
                 extractor.
+            language: of the documents, an ISO 639-1 code, by whose rules "sections", "extract" and "rewrite" cut them;
+                None to detect it.
             copied: tell the share of a summary that was copied, of a model that copies. It takes one more pass of the
                 decoder.
             on_read: Progress callback: characters tokenized since the last call.
@@ -144,7 +149,7 @@ class Summarizer:
         """
         check_queries(self.model.queries, query is not None)
         settings = decoding_settings(self.model, **decoding)
-        reader = self.long_reader(long, None if section_types is None else Path(section_types), select)
+        reader = self.long_reader(long, None if section_types is None else Path(section_types), select, language)
         parts: list[list[Part]] = []
         queries: list[str | None] = []
         for number, (text, asked) in enumerate(with_queries(texts, query), 1):
@@ -179,10 +184,7 @@ class Summarizer:
                 reads it.
         """
         long = self.model.config.decoding_long if long is None else long
-        if types is not None and long != "sections":
-            raise UserError(f"`section_types` is an argument of `long` 'sections', but `long` is {long!r}.")
-        if select is not None and long not in SELECTING:
-            raise UserError(f"`select` needs `long` {' or '.join(map(repr, SELECTING))}, but `long` is {long!r}.")
+        check_reading(long, types, select)
         found = None if select is None else selection(select, self.device, self.precision.name)
         return LongReader(self.reader, long, types, found, language)
 

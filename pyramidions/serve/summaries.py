@@ -14,7 +14,11 @@ from pyramidions.serve.app import Asked, Summarize
 
 
 def methods(
-    model: Path | None = None, name: str = "", device: str | None = None, precision: str = "auto"
+    model: Path | None = None,
+    name: str = "",
+    device: str | None = None,
+    precision: str = "auto",
+    language: str | None = None,
 ) -> Mapping[str, Summarize]:
     """Return what summarizes, by name; a model that writes comes first.
 
@@ -22,6 +26,7 @@ def methods(
         model: of `Summarizer.from_pretrained`, or None.
         name: of the model on the page.
         device, precision: of the model.
+        language: of the documents, an ISO 639-1 code; None to detect it.
 
     Raises:
         UserError: as `Summarizer.from_pretrained`; the model has the name of a method, or answers queries.
@@ -30,13 +35,13 @@ def methods(
     names = sorted(known_methods(), key=lambda known: known != "hiporank")
     if model is not None and name in names:
         raise UserError(f"`model` must not have the name of a method, but is called {name}.")
-    found = {} if model is None else {name: _writing(model, name, device, precision)}
-    return found | {known: _extracting(known) for known in names}
+    found = {} if model is None else {name: _writing(model, name, device, precision, language)}
+    return found | {known: _extracting(known, language) for known in names}
 
 
-def _extracting(method: str) -> Summarize:
+def _extracting(method: str, language: str | None) -> Summarize:
     # A model that comes with the package is read when it is first asked for.
-    made = cache(lambda: Extractor(method))
+    made = cache(lambda: Extractor(method, language=language))
 
     def summarize(asked: Asked) -> str:
         extraction = made().extract_file(asked.path, words=asked.words)
@@ -47,7 +52,7 @@ def _extracting(method: str) -> Summarize:
     return _naming(summarize)
 
 
-def _writing(model: Path, name: str, device: str | None, precision: str) -> Summarize:
+def _writing(model: Path, name: str, device: str | None, precision: str, language: str | None) -> Summarize:
     from pyramidions.inference.explanation_page import ExplanationPage
     from pyramidions.inference.model_files import reads_long
     from pyramidions.inference.reader import check_queries
@@ -59,7 +64,7 @@ def _writing(model: Path, name: str, device: str | None, precision: str) -> Summ
     check_queries(summarizer.model.queries, False)
     long = reads_long(model)
     # A summary of summaries cannot be traced back to the document.
-    reader = summarizer.long_reader("chunk" if long == "merge" else long)
+    reader = summarizer.long_reader("chunk" if long == "merge" else long, language=language)
 
     def summarize(asked: Asked) -> str:
         if asked.words is not None:

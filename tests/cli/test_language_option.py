@@ -1,12 +1,18 @@
 """The language of documents is detected, and said where it decided something and is not English."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import Result
 from texts_in_languages import PAPERS
 from writer_stand_in import message, writer
+
+from pyramidions import ExtractorMap, Summarizer, SummarizerMap, UserError
+from pyramidions.serve.app import Asked
+from pyramidions.serve.summaries import methods
 
 Run = Callable[..., Result]
 GERMAN = "The document was read as de; --language sets another language.\n"
@@ -41,3 +47,25 @@ def test_a_text_that_is_read_as_it_stands_needs_no_language(run: Run, checkpoint
             ("summarize", "--writer", server.url, "--writer-model", "m", german),
         ):
             assert GERMAN not in run(*words).stderr
+
+
+def test_maps_and_the_page_of_serve_read_by_the_language_that_is_given(checkpoint: Path, tmp_path: Path) -> None:
+    text = "Es war am 3. Oktober warm. Sie schlief lange."
+    assert ExtractorMap("lead", sentences=1, language="de")({"text": [text]})["summary"] == [
+        "Es war am 3. Oktober warm."
+    ]
+    assert ExtractorMap("lead", sentences=1, language="en")({"text": [text]})["summary"] == ["Es war am 3."]
+    (path := tmp_path / "document.txt").write_text(text)
+    for code, first in (("de", "Es war am 3. Oktober warm."), ("en", "Es war am 3.")):
+        page = methods(language=code)["lead"](Asked(path, "a.txt", 1))
+        assert f'{first}"' in page
+    options: dict[str, Any] = {"long": "rewrite", "beam": 1, "min_len": 3, "max_len": 3}
+    read = {}
+    for code in ("de", "en"):
+        (summary,) = Summarizer.from_pretrained(checkpoint).summarize([text], language=code, **options)
+        read[code] = [piece.document_tokens for piece in summary.pieces]
+        assert SummarizerMap(checkpoint, language=code, **options)({"text": [text]})["summary"] == [summary.text]
+    assert read["de"] != read["en"]
+    for make in (ExtractorMap, partial(SummarizerMap, checkpoint)):
+        with pytest.raises(UserError, match="`language` must be one of af, am, "):
+            make(language="deutsch")

@@ -65,6 +65,14 @@ def test_the_machine_decides_unless_told_otherwise(told: dict[str, bool], name: 
     assert found_precision(AUTO, CPU) == (name, sentence)
 
 
+def test_small_models_stay_in_float32_on_a_cpu(has) -> None:
+    has(avx512_bf16=True)
+    said = "Computes in float32: a model of 128 dimensions gains nothing in bfloat16."
+    assert found_precision(AUTO, CPU, 128) == ("float32", said)
+    assert [found_precision(AUTO, CPU, size).name for size in (255, 256, None)] == ["float32", "bfloat16", "bfloat16"]
+    assert found_precision("bfloat16", CPU, 128).name == "bfloat16"
+
+
 def test_what_is_asked_for_is_done_and_what_may_be_slow_is_said(has) -> None:
     has(avx512_bf16=False)
     assert found_precision("float32", CPU) == ("float32", SAID["float32"])
@@ -159,18 +167,24 @@ def called(*arguments: object) -> Result:
     return CliRunner().invoke(main, [*map(str, arguments)], prog_name="pyramidions", input="One two three.")
 
 
-@pytest.mark.parametrize(("flags", "name"), [([], "bfloat16"), *((["--precision", name], name) for name in PRECISIONS)])
+SMALL = "Computes in float32: a model of 16 dimensions gains nothing in bfloat16."
+
+
+@pytest.mark.parametrize(
+    ("flags", "name", "said"),
+    [([], "float32", SMALL), *((["--precision", name], name, SAID[name]) for name in PRECISIONS)],
+)
 def test_the_command_says_the_precision_and_the_page_names_it(
-    flags: list[str], name: str, checkpoint: Path, tmp_path: Path, has
+    flags: list[str], name: str, said: str, checkpoint: Path, tmp_path: Path, has
 ) -> None:
     has(avx512_bf16=True, avx512_vnni=True)
     page = tmp_path / "page.html"
     short = ("--device", "cpu", "--beam", 1, "--min-len", 3, "--max-len", 3)
     done = called("summarize", checkpoint, *short, *flags, "--explain", page)
-    assert (done.exit_code, done.stderr) == (0, f"{SAID[name]}\n")
+    assert (done.exit_code, done.stderr) == (0, f"{said}\n")
     assert page_data(page.read_text(encoding="utf-8"))["settings"]["precision"] == name
     done = called("extract", "--vectors", checkpoint, "--device", "cpu", *flags)
-    assert (done.exit_code, done.stdout) == (0, "One two three.\n") and f"{SAID[name]}\n" in done.stderr
+    assert (done.exit_code, done.stdout) == (0, "One two three.\n") and f"{said}\n" in done.stderr
 
 
 def test_where_nothing_is_computed_nothing_is_said(checkpoint: Path) -> None:

@@ -19,7 +19,6 @@ from pyramidions.conversion.exporting import hugging_face_files
 from pyramidions.conversion.importing import import_model
 from pyramidions.conversion.model_card import model_card
 from pyramidions.documents.as_one import as_one, documents_of
-from pyramidions.documents.source import InputText, Origin
 from pyramidions.inference import Summarizer
 from pyramidions.inference.saved_model import export_model, write_export
 from pyramidions.text.tokenizer import BOS, EOS, PAD
@@ -42,8 +41,7 @@ def summarizer(primera: tuple[Any, Path]) -> Summarizer:
 
 
 def together(*texts: str) -> str:
-    documents = [InputText(Origin(f"{number}.txt", None, number), text, 1) for number, text in enumerate(texts, 1)]
-    return next(as_one(documents)).text
+    return as_one({f"{number}.txt": text for number, text in enumerate(texts, 1)})
 
 
 def test_separators_are_global_as_in_the_library_transformers(primera: tuple[Any, Path]) -> None:
