@@ -1,6 +1,5 @@
 """Reads the text of files, by format."""
 
-import signal
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
@@ -17,10 +16,11 @@ from pyramidions.documents.papers import paper_of
 from pyramidions.documents.pdf import pdf_text
 from pyramidions.documents.pptx import pptx_text
 from pyramidions.documents.records import known_ending
+from pyramidions.documents.scans import PicturesError, recognised
 from pyramidions.documents.subtitles import subtitle_lines
 from pyramidions.files.bounded import LINE_LIMIT, MEBIBYTE, printable, require_at_most, require_unpacked
 from pyramidions.files.lines import decoded
-from pyramidions.files.parallel import KilledError, in_process
+from pyramidions.files.parallel import in_limits
 from pyramidions.text.headings import HeadedText
 
 #: The largest file that is read, of .jsonl files the longest line, in MiB; it is held in memory, in some formats as a
@@ -92,17 +92,11 @@ def file_text(path: Path) -> str:
     for library in _LIBRARIES.get(ending, []):
         import_module(library)
     seconds, memory = SECONDS * (1 + size // MEBIBYTE), MEMORY * MEBIBYTE + MEMORY_RATIO * size
+    limited = partial(in_limits, name=printable(path), seconds=seconds, memory=memory)
     try:
-        return in_process(partial(_READERS[ending], path), seconds=seconds, memory=memory)
-    except (KilledError, MemoryError) as error:
-        # C++ aborts where it gets no memory.
-        ends = (-signal.SIGKILL, -signal.SIGXCPU, -signal.SIGABRT)
-        if isinstance(error, KilledError) and error.exit_code not in ends:
-            raise UserError(f"{printable(path)} cannot be read. {error}") from None
-        raise UserError(
-            f"{printable(path)} must take at most {seconds:,} s of processor time and {memory // MEBIBYTE:,} MiB of "
-            "memory to read, for its size, but takes more."
-        ) from None
+        return limited(partial(_READERS[ending], path))
+    except PicturesError as pictures:
+        return limited(partial(pdf_text, path, recognised(path, pictures)))
 
 
 def text_lines(file: BinaryIO, name: str) -> Iterator[str]:

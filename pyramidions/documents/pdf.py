@@ -4,11 +4,14 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pyramidions.base.errors import UserError
 from pyramidions.documents.pdf_layout import laid_out, without_running_lines
 from pyramidions.documents.pdf_page import UNPRINTABLE, PdfLine, page_lines
+from pyramidions.documents.scans import PicturesError
 from pyramidions.files.bounded import printable
 from pyramidions.text.headings import HeadedText
 
@@ -21,18 +24,27 @@ _SECONDS = 120
 _TOKEN = re.compile(r"\S+")
 
 
-def pdf_text(path: Path) -> HeadedText:
+def pdf_text(path: Path, read: Mapping[int, list[PdfLine]] | None = None) -> HeadedText:
     """Return the prose of a file, with its headings, and without the lines that run through its pages.
 
     A text that is garbled, as of a font that does not say which letters it draws, is read by poppler's `pdftotext`
     where that is installed and reads it better; then it has no headings of its own. A sentence on standard error says
     that it was garbled.
 
+    Args:
+        path: of the file.
+        read: lines of pages that are pictures, by number; None where these are not read yet.
+
     Raises:
+        PicturesError: pages are pictures, and ``read`` is None.
         UserError: it is damaged or encrypted, or holds no text.
     """
     name = printable(path)
-    pages = _pages(path, name)
+    pages, pictures = _pages(path, name)
+    if pictures and read is None:
+        raise PicturesError(path, pictures, not any(pages))
+    for number, lines in (read or {}).items():
+        pages[number] = lines
     odd = odd_share(pages)
     if odd > GARBLED:
         other = _by_poppler(path)
@@ -65,7 +77,8 @@ def odd_share(pages: list[list[PdfLine]]) -> float:
     return (max(odd, signs) if signs > _SIGNS * tokens else odd) / max(tokens, 1)
 
 
-def _pages(path: Path, name: str) -> list[list[PdfLine]]:
+def _pages(path: Path, name: str) -> tuple[list[list[PdfLine]], list[int]]:
+    """Return the lines of each page, and the numbers of pages that are pictures."""
     import pypdfium2
     from pypdfium2.raw import FPDF_ERR_PASSWORD, FPDF_ERR_SECURITY
 
@@ -76,12 +89,15 @@ def _pages(path: Path, name: str) -> list[list[PdfLine]]:
             raise UserError(f"{name} is encrypted: save it without a password first.") from None
         raise UserError(f"{name} cannot be read as PDF ({type(error).__name__}).") from None
     pages: list[list[PdfLine]] = []
+    pictures: list[int] = []
     failed = 0
     try:
         for number in range(len(document)):
             try:
                 page = document[number]
                 pages.append(page_lines(page))
+                if not pages[-1] and _is_picture(page):
+                    pictures.append(number)
                 page.close()
             except pypdfium2.PdfiumError:
                 failed += 1
@@ -92,7 +108,19 @@ def _pages(path: Path, name: str) -> list[list[PdfLine]]:
         raise UserError(f"{name} cannot be read as PDF (PdfiumError).")
     if failed:
         print(f"{name}: {failed:,} of {len(pages):,} pages are damaged and were left out.", file=sys.stderr, flush=True)
-    return pages
+    return pages, pictures
+
+
+def _is_picture(page: Any) -> bool:
+    """Whether a picture covers at least half of a page."""
+    from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE
+
+    width, height = page.get_size()
+    for drawn in page.get_objects(filter=[FPDF_PAGEOBJ_IMAGE]):
+        left, bottom, right, top = drawn.get_bounds()
+        if (right - left) * (top - bottom) >= 0.5 * width * height:
+            return True
+    return False
 
 
 def _by_poppler(path: Path) -> list[list[PdfLine]]:

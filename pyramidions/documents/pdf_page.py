@@ -67,22 +67,33 @@ class PdfLine(NamedTuple):
     is_cut: bool = False
 
 
-class _Font(NamedTuple):
-    is_bold: bool
-    is_math: bool
-    is_code: bool
+class Font(NamedTuple):
+    """What the name of a font says."""
+
+    is_bold: bool = False
+    is_math: bool = False
+    is_code: bool = False
 
 
-class _Run(NamedTuple):
-    """Characters that one operator draws, in one font, on one baseline."""
+class Run(NamedTuple):
+    """Characters that one operator draws, in one font, on one baseline; or that stand in one box of a picture.
+
+    Attributes:
+        text: of them.
+        left, right: ends, in points from the left.
+        y: height of the baseline above the bottom of the page, in points.
+        size: of the type, in points.
+        turn: quarter turns to the left.
+        font: of them.
+    """
 
     text: str
     left: float
     right: float
     y: float
     size: float
-    turn: int  # quarter turns to the left
-    font: _Font
+    turn: int = 0
+    font: Font = Font()
 
 
 def page_lines(page: Any) -> list[PdfLine]:
@@ -96,7 +107,7 @@ def page_lines(page: Any) -> list[PdfLine]:
     for run in runs:
         turns[run.turn] += len(run.text)
     turn = max(turns, key=turns.__getitem__, default=0)
-    lines: list[list[_Run]] = []
+    lines: list[list[Run]] = []
     for run in runs:
         if run.turn != turn:
             continue
@@ -107,17 +118,26 @@ def page_lines(page: Any) -> list[PdfLine]:
                 lines[-1].append(run)
         elif run.text.strip():
             lines.append([run])
-    return [_line(line) for part in _columns(lines) for line in part]
+    return lines_of(lines)
 
 
-def _runs(page: Any) -> Iterator[_Run]:
+def lines_of(rows: list[list[Run]]) -> list[PdfLine]:
+    """Return the lines of a page in reading order.
+
+    Args:
+        rows: what stands side by side, in the order in which it is drawn.
+    """
+    return [_line(row) for part in _columns(rows) for row in part]
+
+
+def _runs(page: Any) -> Iterator[Run]:
     import pypdfium2.raw as pdfium
 
     text_page = page.get_textpage()
     try:
         handle, box, matrix = text_page.raw, pdfium.FS_RECTF(), pdfium.FS_MATRIX()
         x, y = ctypes.c_double(), ctypes.c_double()
-        drawn, begin = None, _Run("", 0, 0, 0, 0, 0, _Font(False, False, False))
+        drawn, begin = None, Run("", 0, 0, 0, 0)
         characters: list[tuple[str, float, float]] = []
         count = min(pdfium.FPDFText_CountChars(handle), MOST_CHARACTERS)
         for index in range(count):
@@ -134,7 +154,7 @@ def _runs(page: Any) -> Iterator[_Run]:
                 size = pdfium.FPDFText_GetFontSize(handle, index) * hypot(matrix.c, matrix.d)
                 across = abs(matrix.b) > abs(matrix.a)
                 turn = (1 if matrix.b > 0 else 3) if across else (0 if matrix.a >= 0 else 2)
-                begin = _Run("", 0, 0, (y.value, -x.value, -y.value, x.value)[turn], size, turn, _font(found))
+                begin = Run("", 0, 0, (y.value, -x.value, -y.value, x.value)[turn], size, turn, _font(found))
             ends = (box.left, box.right), (box.bottom, box.top), (-box.right, -box.left), (-box.top, -box.bottom)
             left, right = ends[begin.turn]
             # pdfium puts a space without width where it supposes one.
@@ -145,7 +165,7 @@ def _runs(page: Any) -> Iterator[_Run]:
         text_page.close()
 
 
-def _font(drawn: Any) -> _Font:
+def _font(drawn: Any) -> Font:
     import pypdfium2.raw as pdfium
 
     font = pdfium.FPDFTextObj_GetFont(drawn)
@@ -155,12 +175,12 @@ def _font(drawn: Any) -> _Font:
 
 
 @lru_cache(1024)
-def _named(name: bytes) -> _Font:
+def _named(name: bytes) -> Font:
     text = name.decode("latin-1")
-    return _Font(*(bool(kind.search(text)) for kind in (_BOLD, _MATH, _CODE)))
+    return Font(*(bool(kind.search(text)) for kind in (_BOLD, _MATH, _CODE)))
 
 
-def _joined(begin: _Run, characters: list[tuple[str, float, float]]) -> Iterator[_Run]:
+def _joined(begin: Run, characters: list[tuple[str, float, float]]) -> Iterator[Run]:
     if not characters:
         return
     text: list[str] = []
@@ -193,7 +213,7 @@ def _spelled(text: str) -> str:
     )
 
 
-def _continues(line: list[_Run], run: _Run) -> bool:
+def _continues(line: list[Run], run: Run) -> bool:
     last = line[-1]
     size = max(last.size, run.size, line[0].size)
     # Large brackets and signs of sums hang from a baseline of their own.
@@ -203,7 +223,7 @@ def _continues(line: list[_Run], run: _Run) -> bool:
     return min(abs(run.y - line[0].y), abs(run.y - last.y)) < most and last.right - back * size < run.left
 
 
-def _is_mark(line: list[_Run], run: _Run) -> bool:
+def _is_mark(line: list[Run], run: Run) -> bool:
     """Whether characters are the mark of a footnote: raised figures behind a word."""
     first = line[0]
     is_raised = run.size < 0.85 * first.size and run.y > first.y + 0.15 * first.size
@@ -211,7 +231,7 @@ def _is_mark(line: list[_Run], run: _Run) -> bool:
     return is_raised and len(word) == 3 and word.isalpha() and bool(_MARK.fullmatch(run.text))
 
 
-def _columns(lines: list[list[_Run]]) -> Iterator[list[list[_Run]]]:
+def _columns(lines: list[list[Run]]) -> Iterator[list[list[Run]]]:
     """Yield lines as they are drawn; where a page draws its rows across two columns, yield one column at a time."""
     gaps = [
         (before.right, after.left)
@@ -227,8 +247,8 @@ def _columns(lines: list[list[_Run]]) -> Iterator[list[list[_Run]]]:
     if len(parted) < 10 or len(parted) < 0.8 * len(crossed) or words < 8 * len(parted):
         yield lines
         return
-    left: list[list[_Run]] = []
-    right: list[list[_Run]] = []
+    left: list[list[Run]] = []
+    right: list[list[Run]] = []
     for line in lines:
         if line in parted or not line[0].left < centre < line[-1].right:
             for part, inside in (
@@ -257,7 +277,7 @@ def _gutter(gaps: list[tuple[float, float]]) -> float:
     return place
 
 
-def _line(runs: list[_Run]) -> PdfLine:
+def _line(runs: list[Run]) -> PdfLine:
     text: list[str] = []
     sizes: Counter[float] = Counter()
     cells = 1
@@ -288,18 +308,18 @@ def _line(runs: list[_Run]) -> PdfLine:
     )
 
 
-def _is_bold(runs: list[_Run]) -> bool:
+def _is_bold(runs: list[Run]) -> bool:
     """Whether all runs are bold, but for formulas and code among them."""
     bold = [run for run in runs if run.font.is_bold]
     others = [run for run in runs if not run.font.is_bold]
     return _letters(bold) >= _letters(others) and all(run.font.is_math or run.font.is_code for run in others)
 
 
-def _letters(runs: list[_Run]) -> int:
+def _letters(runs: list[Run]) -> int:
     return sum(len(run.text.strip()) for run in runs)
 
 
-def _run_in(runs: list[_Run], text: str) -> int:
+def _run_in(runs: list[Run], text: str) -> int:
     """Return the length of a bold beginning that ends in a full stop, before words in other type."""
     bold = next((number for number, run in enumerate(runs) if not run.font.is_bold and not run.font.is_code), 0)
     # A bold word may follow, in type of another size.

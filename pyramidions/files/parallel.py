@@ -180,6 +180,30 @@ def in_process(
     return cast(Result, result)
 
 
+def in_limits(work: Callable[[], Result], name: str, seconds: int, memory: int, **waiting: Any) -> Result:
+    """Read a file that nobody vouches for, as `in_process` does.
+
+    Args:
+        work: reads it.
+        name: of the file, for the error.
+        seconds, memory, waiting: of `in_process`.
+
+    Raises:
+        UserError: it takes more time or memory than it may, or crashes.
+    """
+    try:
+        return in_process(work, seconds=seconds, memory=memory, **waiting)
+    except (KilledError, MemoryError) as error:
+        # C++ aborts where it gets no memory.
+        ends = (-signal.SIGKILL, -signal.SIGXCPU, -signal.SIGABRT)
+        if isinstance(error, KilledError) and error.exit_code not in ends:
+            raise UserError(f"{name} cannot be read. {error}") from None
+        raise UserError(
+            f"{name} must take at most {seconds:,} s of processor time and {memory // 2**20:,} MiB of memory to read, "
+            "for its size, but takes more."
+        ) from None
+
+
 def _killed(exit_code: int) -> KilledError:
     how = f"was ended by {signal.Signals(-exit_code).name}" if exit_code < 0 else f"ended with exit status {exit_code}"
     if exit_code == -signal.SIGKILL:

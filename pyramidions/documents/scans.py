@@ -1,0 +1,131 @@
+"""Pages of a PDF file that are pictures, read by optical character recognition (OCR); needs the extra "ocr"."""
+
+import multiprocessing
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from pyramidions.base.errors import UserError
+from pyramidions.base.optional import what_brings
+from pyramidions.documents.pdf_page import PdfLine, Run, lines_of
+from pyramidions.files.bounded import MEBIBYTE, printable
+from pyramidions.files.parallel import in_limits
+from pyramidions.files.progress import counted, progress_bar
+
+#: Most pictures that are read of a file, and the processor time in seconds and memory in MiB that each may take.
+MOST, SECONDS, MEMORY = 500, 120, 4096
+#: Dots per inch of pictures, and most pixels of their longer sides: the library shrinks larger ones.
+_DPI, _SIDE = 200, 2000
+#: Type is other type from this ratio to most of a text on. The height of a line depends on its letters, too.
+_OTHER = 1.3
+
+
+class PicturesError(UserError):
+    """Pages of a file are pictures, which are not read yet.
+
+    Attributes:
+        numbers: of the pages, from 0.
+        alone: no page holds text.
+    """
+
+    def __init__(self, path: Path, numbers: Sequence[int], alone: bool) -> None:
+        super().__init__(path, numbers, alone)
+        self.numbers = numbers
+        self.alone = alone
+
+    def __str__(self) -> str:
+        return f"{printable(self.args[0])} holds {counted(len(self.numbers), 'page')} that are pictures."
+
+
+def recognised(path: Path, pictures: PicturesError) -> dict[int, list[PdfLine]]:
+    """Return the lines of pages that are pictures, by the numbers of the pages; none where the library is missing.
+
+    A sentence on standard error says that they were read, or left out.
+
+    Raises:
+        UserError: nothing else is in the file, and the library is missing; or they are too many, or take too much time
+            or memory.
+    """
+    name, count = printable(path), counted(len(pictures.numbers), "page")
+    if find_spec("rapidocr") is None or find_spec("onnxruntime") is None:
+        hint = f"optical character recognition (OCR) is not installed: {what_brings('rapidocr', 'ocr')}"
+        if pictures.alone:
+            raise UserError(f"{name} holds pictures of text alone, and {hint}.")
+        print(f"{name}: {count} of pictures were left out, as {hint}.", file=sys.stderr, flush=True)
+        return {}
+    if len(pictures.numbers) > MOST:
+        raise UserError(f"{name} must have at most {MOST} pages that are pictures, but has {len(pictures.numbers):,}.")
+    # It takes long to import, so that is not done for each file anew.
+    import_module("rapidocr")
+    done = multiprocessing.get_context("fork").Value("i", 0)
+    with progress_bar(f"reading pictures of {name}", len(pictures.numbers), "pages") as bar:
+        found = in_limits(
+            partial(_read, path, name, pictures.numbers, done),
+            name=name,
+            seconds=SECONDS * len(pictures.numbers),
+            memory=MEMORY * MEBIBYTE,
+            waiting=lambda: bar.update(done.value - bar.n),
+            interval=1.0,
+        )
+    told = f"{name}: {count} of pictures were read by optical character recognition, which makes mistakes."
+    print(told, file=sys.stderr, flush=True)
+    return found
+
+
+def _read(path: Path, name: str, numbers: Sequence[int], done: Any) -> dict[int, list[PdfLine]]:
+    pages: dict[int, list[Run]] = {}
+    try:
+        for number, runs in zip(numbers, _pages(path, numbers), strict=True):
+            pages[number] = runs
+            done.value += 1
+    except MemoryError:
+        raise
+    except Exception as error:
+        # A damaged picture can make the libraries raise any error.
+        raise UserError(f"The pictures of {name} cannot be read ({type(error).__name__}).") from None
+    usual = median([run.size for runs in pages.values() for run in runs for _ in run.text] or [0.0])
+    return {number: lines_of(_rows([_sized(run, usual) for run in runs])) for number, runs in pages.items()}
+
+
+def _pages(path: Path, numbers: Sequence[int]) -> Iterator[list[Run]]:
+    import pypdfium2
+    from rapidocr import RapidOCR
+
+    reader = RapidOCR(params={"Global.log_level": "critical"})
+    with pypdfium2.PdfDocument(path) as document:
+        for number in numbers:
+            page = document[number]
+            _, height = page.get_size()
+            scale = min(_DPI / 72, _SIDE / max(page.get_size()))
+            found: Any = reader(page.render(scale=scale).to_numpy(), use_cls=False)
+            boxes = [] if found.boxes is None else (found.boxes / scale).tolist()
+            yield [_run(text, box, height) for text, box in zip(found.txts or (), boxes, strict=True)]
+            page.close()
+
+
+def _run(text: str, box: Sequence[Sequence[float]], height: float) -> Run:
+    """Return what stands in a box, whose corners are in points from the top left of a page."""
+    left, right = min(x for x, _ in box), max(x for x, _ in box)
+    top, bottom = min(y for _, y in box), max(y for _, y in box)
+    # A fifth of it hangs below the baseline.
+    return Run(text.strip(), left, right, height - bottom + 0.2 * (bottom - top), bottom - top)
+
+
+def _sized(run: Run, usual: float) -> Run:
+    return run if run.size > _OTHER * usual or run.size * _OTHER < usual else run._replace(size=usual)
+
+
+def _rows(runs: list[Run]) -> list[list[Run]]:
+    """Return what stands side by side as rows, from top to bottom."""
+    rows: list[list[Run]] = []
+    for run in sorted(runs, key=lambda run: -run.y):
+        if rows and rows[-1][0].y - run.y < 0.5 * min(run.size, rows[-1][0].size):
+            rows[-1].append(run)
+        else:
+            rows.append([run])
+    return [sorted(row, key=lambda run: run.left) for row in rows]

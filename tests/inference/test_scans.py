@@ -1,0 +1,90 @@
+"""Pages of PDF files that are pictures are read by optical character recognition."""
+
+import importlib.util
+import io
+from pathlib import Path
+
+import pypdfium2
+import pytest
+from documents import pdf, read_documents
+from PIL import Image, ImageDraw, ImageFont
+
+from pyramidions import Extractor, UserError
+from pyramidions.documents import scans
+from pyramidions.documents.pdf import pdf_text
+from pyramidions.documents.scans import MOST, PicturesError, recognised
+
+LINES = ("We counted the bees", "in the old town of", "Rome each day.", "None was lost.")
+COLUMNS = tuple(
+    tuple(f"{text} {number}." for number in range(10)) for text in ("Bees flew fast", "Ants slept here long")
+)
+
+
+def picture(title: str, *columns: tuple[str, ...]) -> bytes:
+    """Return a page of a title and columns, as a scanner makes it."""
+    page = Image.new("L", (900, 700), 255)
+    draw = ImageDraw.Draw(page)
+    draw.text((60, 40), title, 0, ImageFont.load_default(44))
+    for number, lines in enumerate(columns):
+        for line, text in enumerate(lines):
+            # The page is not quite straight.
+            draw.text((60 + 440 * number, 130 + 50 * line + 3 * number), text, 0, ImageFont.load_default(26))
+    page.save(file := io.BytesIO(), "PDF", resolution=100)
+    return file.getvalue()
+
+
+def joined(*files: bytes) -> bytes:
+    whole = pypdfium2.PdfDocument.new()
+    for each in files:
+        whole.import_pages(pypdfium2.PdfDocument(each))
+    whole.save(file := io.BytesIO())
+    return file.getvalue()
+
+
+def written(folder: Path, content: bytes) -> Path:
+    (path := folder / "scan.pdf").write_bytes(content)
+    return path
+
+
+def test_a_scan_has_headings_and_sentences_as_other_files_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = Extractor("lead").extract_file(written(tmp_path, picture("Bees of Rome", LINES)), sentences=2)
+    assert found.outline.headings == ("Bees of Rome",)
+    assert found.text == "We counted the bees in the old town of Rome each day. None was lost."
+    said = "1 page of pictures were read by optical character recognition, which makes mistakes.\n"
+    assert capsys.readouterr().err.endswith(said)
+
+
+def test_pictures_are_read_at_their_places_column_by_column(tmp_path: Path) -> None:
+    whole = joined(pdf("One two three."), picture("", *COLUMNS), picture(""), pdf("Four five six.", ""))
+    (read,) = read_documents(written(tmp_path, whole))
+    expected = ["One two three.", *COLUMNS[0], *COLUMNS[1], "Four five six."]
+    assert "".join(read.text.split()) == "".join("".join(expected).split())
+
+
+@pytest.fixture
+def without_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(scans, "find_spec", lambda name: None if name == "rapidocr" else find(name))
+
+
+@pytest.mark.usefixtures("without_library")
+def test_without_the_library_a_sentence_says_what_brings_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hint = "optical character recognition (OCR) is not installed: `pip install "
+    with pytest.raises(UserError) as caught:
+        Extractor("lead").extract_file(written(tmp_path, picture("Bees of Rome", LINES)))
+    assert str(caught.value).startswith(f"{tmp_path}/scan.pdf holds pictures of text alone, and {hint}")
+    path = written(tmp_path, joined(pdf("One two three."), picture("Bees of Rome", LINES)))
+    assert Extractor("lead").extract_file(path).text == "One two three."
+    assert capsys.readouterr().err.startswith(f"{path}: 1 page of pictures were left out, as {hint}")
+
+
+def test_a_file_of_too_many_pictures_is_refused() -> None:
+    with pytest.raises(UserError, match="^a.pdf must have at most 500 pages that are pictures, but has 501.$"):
+        recognised(Path("a.pdf"), PicturesError(Path("a.pdf"), range(MOST + 1), alone=True))
+
+
+def test_pictures_without_text_are_no_text(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="holds no text, only pictures perhaps"):
+        pdf_text(written(tmp_path, picture("")), {0: []})
