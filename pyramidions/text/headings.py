@@ -258,9 +258,9 @@ def _stands_above_text(line: str, before: str | None, following: str) -> bool:
     """Whether a short line is set apart as a heading is, or, in the first line of a text, as its title is."""
     if before is None:
         return not following.strip()
-    if before.strip() or _ITEM.match(line) or _ITEM.match(following):
-        return False
     # A short line above an empty one may be anything: a date, a byline, a caption.
+    if before.strip() or not following.strip() or _ITEM.match(line) or _ITEM.match(following):
+        return False
     goes_on = line.strip()[0].isupper() and following.strip()[:1].islower()
     return len(following) > len(line) and not goes_on and not _is_wrapped(line.strip(), following.strip())
 

@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+from itertools import product
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -149,6 +150,11 @@ def test_a_text_without_headings_is_one_section():
     assert not found.has_sections
 
 
+def test_a_line_of_spaces_is_empty_whatever_its_length():
+    for spaces in ("", " ", " " * 99):
+        assert outline(f"Intro.\n\nBees of Rome\n{spaces}\nThey fly.").headings == ("",)
+
+
 def test_an_empty_text_has_no_units():
     assert outline(" \n ").units == ()
     assert outline("").headings == ()
@@ -156,7 +162,16 @@ def test_an_empty_text_has_no_units():
 
 @given(st.text(alphabet="ab. \n#-=1A", max_size=80))
 def test_units_are_normalised_in_order_and_never_empty(text):
-    found = outline(text)
+    is_sound(outline(text))
+
+
+def test_lines_in_any_order_have_an_outline():
+    lines = ["", " " * 40, "Bees of Rome", "1. Bees", "- a bee", "A bee flies fast. " * 4]
+    for text in map("\n".join, product(lines, repeat=4)):
+        is_sound(outline(text))
+
+
+def is_sound(found: Outline) -> None:
     assert all(unit.text and normalize(unit.text) == unit.text for unit in found.units)
     assert all(0 <= unit.section < len(found.headings) for unit in found.units)
     assert [unit.section for unit in found.units] == sorted(unit.section for unit in found.units)
