@@ -7,12 +7,13 @@ from pyramidions.text.language import ENGLISH, LANGUAGES
 
 
 def _known(_: click.Context, __: click.Parameter, code: str | None) -> str | None:
-    if code is not None:
-        from pyramidions.text.language import Language
+    if code is None:
+        return None
+    from pyramidions.text.language import Language
 
-        with naming_options("language"):
-            Language(code)
-    return code
+    with naming_options("language"):
+        # Of "de-AT", the language counts.
+        return Language(code.lower().partition("-")[0]).code
 
 
 #: What a note at the end says of documents, by the language that was detected.

@@ -21,6 +21,9 @@ _ON_HUB = re.compile(
 
 class _Path(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not str(value):
+            # It would be the folder of the command.
+            self.fail("must be a path, but is empty.", param, ctx)
         # As a path it would lose a slash.
         if (found := _ON_HUB.match(str(value))) is not None:
             self.fail(f"must be a path or a name, but is an address: write {found[1]}.", param, ctx)

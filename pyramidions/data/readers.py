@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.optional import what_brings
 from pyramidions.data.alignment import alignment
 from pyramidions.data.folder import SPLITS
 from pyramidions.data.ids import UniqueIds
@@ -262,4 +264,9 @@ def find_splits(name: str) -> dict[str, str]:
         if paper_files(Path(name)):
             return {}
         raise UserError(f"The folder {name} must hold {EXPECTED_FILES}, but holds no such file.")
+    if not found and Path(name).is_dir() and find_spec("datasets") is None:
+        raise UserError(
+            f"The folder {name} must hold {EXPECTED_FILES}, but holds no such file; and the library datasets, which "
+            f"reads other folders, is not installed: {what_brings('datasets', 'train')}."
+        )
     return found or dict.fromkeys(SPLITS, name)

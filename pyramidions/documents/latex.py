@@ -68,6 +68,7 @@ _LAST = {
     "resizebox": "{{{",
     "raisebox": "{{",
 }
+_BINARY = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _SPACE_BEFORE = re.compile(r" (?=[.,;:!?)\]])")
 # Stands around the name of what is referred to until all is read.
 _MARK = "\ue001"
@@ -99,9 +100,9 @@ def read_latex(path: Path) -> Paper:
             file = (folder / wanted).resolve()
             if not file.is_relative_to(folder):
                 raise UserError(f"{name} must include files of its folder alone, but includes {wanted}.")
-            return _decoded(file.read_bytes()) if file.is_file() else None
+            return _decoded(file.read_bytes(), name) if file.is_file() else None
 
-        return _Reader(name, on_disk).read(_decoded(path.read_bytes()))
+        return _Reader(name, on_disk).read(_decoded(path.read_bytes(), name))
     files = _unpacked(path, name)
     # The text of a paper is longer than that of its supplement, or of a template.
     mains = sorted((text for text in files.values() if _BEGIN in text), key=len)
@@ -140,16 +141,18 @@ def _unpacked(path: Path, name: str) -> dict[str, str]:
                         raise UserError(f"{name} must hold at most {_MOST // MEBIBYTE} MiB of .tex files.")
                     content = archive.extractfile(member)
                     assert content is not None
-                    files[str(PurePosixPath(member.name))] = _decoded(content.read())
+                    files[str(PurePosixPath(member.name))] = _decoded(content.read(), name)
     except (tarfile.TarError, OSError, EOFError) as error:
         raise UserError(f"{name} cannot be read as .tar.gz ({type(error).__name__}).") from None
     return files
 
 
-def _decoded(content: bytes) -> str:
+def _decoded(content: bytes, name: str) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
+        if _BINARY.search(content):
+            raise UserError(f"{name} must hold LaTeX, but holds bytes of no text.") from None
         return content.decode("latin-1")
 
 

@@ -5,11 +5,13 @@ from collections.abc import Iterable, Iterator
 
 _TIMES = re.compile(r"\s*(\d{1,3}:)?\d{1,2}:\d{2}[.,]\d{3}\s+-->\s")
 _SPEAKER = re.compile(r"<v(?:\.[^ >]{0,80})?\s+([^<>]{1,80})>")
+# "[music]", "(applause)"
+_SOUND = re.compile(r"[♪♫\s]*(?:\[[^\[\]]{0,80}\]|\([^()]{0,80}\))?[♪♫\s]*")
 _TAG = re.compile(r"</?[^<>\n]{0,80}>|\{\\[^{}]{0,40}\}")
 
 
 def subtitle_lines(lines: Iterable[str]) -> Iterator[str]:
-    """Yield what is spoken: a line for each cue, without numbers, times, marks, notes and styles.
+    """Yield what is spoken: a line for each cue, without numbers, times, marks, notes, styles and sounds.
 
     A speaker stands in front, as in "Name: text".
 
@@ -27,6 +29,7 @@ def subtitle_lines(lines: Iterable[str]) -> Iterator[str]:
         elif cue is not None:
             speaker = _SPEAKER.search(line)
             spoken = " ".join(_TAG.sub("", line).split())
-            cue.append(f"{speaker[1].strip()}: {spoken}" if speaker else spoken)
+            if not _SOUND.fullmatch(spoken):
+                cue.append(f"{speaker[1].strip()}: {spoken}" if speaker else spoken)
     if cue:
         yield " ".join(cue)

@@ -56,6 +56,10 @@ def test_an_address_keeps_its_slashes_in_the_refusal(run):
     assert all(said in run(*words, "https://x.org/a.pdf").stderr for words in (["extract"], ["summarize", "model"]))
 
 
+def test_an_empty_path_is_not_this_folder(run):
+    assert "must be a path, but is empty." in run("extract", "").stderr
+
+
 def test_the_user_dir_is_the_package(run):
     result = run("user-dir")
     assert Path(result.output.strip()) == Path(pyramidions.__file__).parent

@@ -40,6 +40,11 @@ def test_each_command_that_reads_by_language_says_which(run: Run, checkpoint: Pa
             assert GERMAN not in run(*words, "--language", "de").stderr, words
 
 
+def test_a_language_may_be_in_capitals_and_with_a_country(run: Run, german: Path) -> None:
+    for code in ("DE", "de-AT"):
+        assert '"language": "de"' in run("extract", german, "--language", code, "--json").stdout
+
+
 def test_a_text_that_is_read_as_it_stands_needs_no_language(run: Run, checkpoint: Path, german: Path) -> None:
     with writer(lambda _: message("Die Ernte stieg.")) as server:
         for words in (

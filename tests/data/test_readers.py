@@ -12,6 +12,7 @@ import pytest
 from tables import for_each
 
 from pyramidions.base.errors import UserError
+from pyramidions.data import readers
 from pyramidions.data.readers import Corpus, Document, find_splits, known_fields
 from pyramidions.documents import records
 from pyramidions.documents.record_fields import FieldNames
@@ -227,6 +228,14 @@ def test_a_folder_offers_its_files(tmp_path):
 
 def test_a_name_offers_all_splits():
     assert find_splits("a/b") == {"train": "a/b", "valid": "a/b", "test": "a/b"}
+
+
+def test_a_folder_that_the_library_datasets_would_read_says_so_without_it(tmp_path, monkeypatch):
+    write(tmp_path / "mine.jsonl", b"{}")
+    assert find_splits(str(tmp_path)) == dict.fromkeys(("train", "valid", "test"), str(tmp_path))
+    monkeypatch.setattr(readers, "find_spec", lambda _: None)
+    with pytest.raises(UserError, match="holds no such file; and the library datasets, which reads other folders, is"):
+        find_splits(str(tmp_path))
 
 
 def test_the_folder_of_the_release_offers_its_files(tmp_path):

@@ -134,6 +134,14 @@ def test_what_a_paper_may_not_include_is_refused(source: str, sentence: str, tmp
     assert str(error.value) == f"{tmp_path / 'paper.tex'} {sentence}"
 
 
+def test_bytes_of_no_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "paper.tex").write_bytes(b"A caf\xe9.")
+    assert file_text(tmp_path / "paper.tex").strip() == "A café."
+    (tmp_path / "paper.tex").write_bytes(bytes(range(256)))
+    with pytest.raises(UserError, match=r"paper\.tex must hold LaTeX, but holds bytes of no text\.$"):
+        file_text(tmp_path / "paper.tex")
+
+
 def test_a_paper_that_includes_a_part_again_and_again_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(latex, "_MOST", 10_000)
     with pytest.raises(UserError, match="must have at most 10,000 characters with all that it includes"):
