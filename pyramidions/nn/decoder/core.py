@@ -158,7 +158,7 @@ class Decoder(nn.Module, ABC):
         features, prepared = self.features(prefix, memories), self.output.prepare(memories)
         if log_probs is None:
             whole = self.output(features, self.embedder.tokens.weight, prepared)
-            log_probs = whole.log_softmax(dim=-1).gather(2, written[..., None]).squeeze(2)
+            log_probs = whole.gather(2, written[..., None]).squeeze(2)
         return self.output.copied(features, prepared, written, log_probs)
 
     def forward(self, tokens: Tensor, memories: tuple[Memory, ...], cache: DecoderCache | None = None) -> Tensor:

@@ -115,8 +115,8 @@ class PointerOutput(Output):
         P(y) = g softmax(logits)(y) + (1 - g) sum_i c_i [x_i = y]
 
     So a scorer learns from what is copied: what it does not hand on cannot be. Unlike in the paper, attention is not
-    that of a decoder layer, and the gate does not read the decoder's input. The output is logits whose softmax
-    is P, in float32 or wider. Where a document has nothing to copy, P is the softmax of the vocabulary's.
+    that of a decoder layer, and the gate does not read the decoder's input. The output is log P, in float32 or wider; a
+    log-softmax leaves it unchanged. Where a document has nothing to copy, P is the softmax of the logits.
 
     Args:
         embed_dim: D.
@@ -157,7 +157,10 @@ class PointerOutput(Output):
         # log((1 - g) / g) is -gate
         log_ratio = _log(copied) - gate - log_generated.gather(2, columns)
         more = F.softplus(log_ratio, threshold=_LINEAR).masked_fill(copied == 0, 0.0)
-        return log_generated.scatter_add(2, columns, more).view(*shape, -1)
+        # Steps of decoding make no second tensor of that size.
+        place = None if torch.is_grad_enabled() else log_generated
+        log_probs = torch.add(log_generated, F.logsigmoid(gate), out=place)
+        return log_probs.scatter_add_(2, columns, more).view(*shape, -1)
 
     def copied(self, features: Tensor, prepared: PointerMemory, written: Tensor, log_probs: Tensor) -> Tensor:
         """Tell how likely each token of a text was copied from each of the document, given that it was written.
