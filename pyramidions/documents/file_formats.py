@@ -107,18 +107,29 @@ def text_lines(file: BinaryIO, name: str) -> Iterator[str]:
         name: what an error calls it.
 
     Raises:
-        UserError: it is not UTF-8.
+        UserError: it is not UTF-8, or of another format.
     """
     read = 0
     with file:
         for line in file:
+            if not read:
+                _refuse_other(line, name)
             text = decoded(line, name, read)
             yield from (text if read else text.removeprefix("\ufeff")).splitlines()
             read += len(line)
 
 
 def _text(path: Path) -> str:
-    return decoded(path.read_bytes(), printable(path)).removeprefix("\ufeff")
+    content, name = path.read_bytes(), printable(path)
+    _refuse_other(content, name)
+    return decoded(content, name).removeprefix("\ufeff")
+
+
+def _refuse_other(begin: bytes, name: str) -> None:
+    """Refuse a file of another format than its name says, by its first bytes."""
+    for mark, said in ((b"%PDF-", "a PDF file: its name must end in .pdf"), (b"PK\x03\x04", "no text but an archive")):
+        if begin.startswith(mark):
+            raise UserError(f"{name} is {said}.")
 
 
 def _page(path: Path) -> HeadedText:

@@ -38,6 +38,8 @@ _AROUND = frozenset(
         *("toc", "toc-placeholder", "toctree-wrapper", "table-of-contents", "doc-toc", "banner", "contentinfo"),
         *("complementary", "search", "footer", "headerlink", "copiable-link", "copiable-anchor", "api_metadata"),
         *("changelog", "docnav", "dialog", "modal"),
+        *("cookie", "cookies", "cookiebanner", "cookie-banner", "cookie-bar", "cookie-consent", "cookie-notice"),
+        *("consent", "gdpr"),
     ]
 )
 _MEANINGLESS = frozenset(["div", "ul", "ol", "dl", "table", "details", "p", "a", "span"])

@@ -197,6 +197,11 @@ class Extractor:
         """Whether the method is a model of concepts, which alone reads queries."""
         return self._concepts is not None
 
+    @property
+    def trained_language(self) -> str | None:
+        """The language that the method was trained in, of a model of concepts; else None."""
+        return None if self._concepts is None else self._concepts.language
+
     @checked
     def check_query(self, query: str | None, name: str = "query") -> None:
         """Refuse a query that the method does not read, and one that asks for no word.

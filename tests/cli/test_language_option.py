@@ -40,6 +40,13 @@ def test_each_command_that_reads_by_language_says_which(run: Run, checkpoint: Pa
             assert GERMAN not in run(*words, "--language", "de").stderr, words
 
 
+def test_a_model_of_concepts_says_that_it_was_trained_in_another_language(run: Run, german: Path) -> None:
+    said = "The document was in another language than the model of concepts was trained in.\n"
+    assert said in run("extract", german, "--method", "biomedical").stderr
+    assert said in run("extract", german, "--method", "biomedical", "--language", "de").stderr
+    assert said not in run("extract", german, "--method", "biomedical", "--language", "en").stderr
+
+
 def test_a_language_may_be_in_capitals_and_with_a_country(run: Run, german: Path) -> None:
     for code in ("DE", "de-AT"):
         assert '"language": "de"' in run("extract", german, "--language", code, "--json").stdout

@@ -346,6 +346,14 @@ def test_a_page_in_no_known_encoding_is_refused(charset: str, tmp_path: Path) ->
         file_text(tmp_path / "a.html")
 
 
+def test_a_file_whose_name_says_another_format_is_refused(tmp_path: Path) -> None:
+    for content, said in ((pdf("One."), "a PDF file: its name must end in .pdf"), (docx(""), "no text but an archive")):
+        for ending in ("txt", "md"):
+            (tmp_path / f"a.{ending}").write_bytes(content)
+            with pytest.raises(UserError, match=f"a.{ending} is {said}.$"):
+                print([document.text for document in read_documents(tmp_path / f"a.{ending}")])
+
+
 def test_subtitles_are_read_as_what_is_said(tmp_path: Path) -> None:
     (tmp_path / "a.vtt").write_text(
         "WEBVTT - a talk\n\nNOTE of nobody\n\nSTYLE\n::cue {}\n\n"
