@@ -67,7 +67,7 @@ def train(arguments: Arguments, model: Path, *, name: str, overwrite: bool, say:
     Raises:
         UserError: wrong documents or arguments, another run, or a command that failed.
     """
-    places = Places.of(model)
+    places = Places(model)
     _check_places(places)
     _hold(places)
     is_new = not places.work.exists()
@@ -104,7 +104,7 @@ def show_plan(arguments: Arguments, model: Path, *, name: str, overwrite: bool, 
     Raises:
         UserError: wrong documents or arguments.
     """
-    places = Places.of(model)
+    places = Places(model)
     _check_places(places)
     state = _read(places.state)
     if state is not None and not overwrite:

@@ -68,7 +68,7 @@ def test_prepare_with_labels_reads_the_units_that_are_extracted(run, release, ex
 
 
 def test_train_reads_the_units_that_are_extracted(release, extracted, tmp_path):
-    places = Places.of(tmp_path / "model")
+    places = Places(tmp_path / "model")
     places.work.mkdir()
     arguments = Arguments(str(release), "extractor", gpus=0, vocab_size=60)
     plan, _ = make_plan(arguments)
@@ -82,7 +82,7 @@ def test_train_reads_the_units_that_are_extracted(release, extracted, tmp_path):
 def test_a_summarizer_on_selected_sentences_and_its_baselines_read_the_sections(
     release, extracted, tmp_path, monkeypatch
 ):
-    places = Places.of(tmp_path / "model")
+    places = Places(tmp_path / "model")
     places.work.mkdir()
     arguments = Arguments(str(release), "summarizer", gpus=0, vocab_size=60)
     plan, _ = make_plan(arguments)

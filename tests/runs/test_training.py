@@ -13,7 +13,7 @@ PLAN = {"given": {"train": "papers"}, "documents": 8, "skipped": 0, "kind": "sum
 
 def test_without_a_split_to_hold_out_nothing_is_divided() -> None:
     def steps(**held_out: int) -> list[str]:
-        places = Places.of(Path("model"))
+        places = Places(Path("model"))
         plan = Plan(**PLAN, held_out=held_out, vocab_size=60, gpus=0, memory=16e9)
         training = NetworkRun(Arguments("papers"), plan, places, State(places.state, {"done": {}}), print)
         return [step.name for step in training.steps()]

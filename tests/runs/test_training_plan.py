@@ -63,7 +63,7 @@ def test_decoding_is_the_models_own_so_that_the_export_writes_what_is_scored(kin
     corpus = CorpusSize(200, 4000, {"mean": 3000.0, "p95": 6000.0}, {"mean": 200.0, "p5": 20, "max": 600})
     schedule = KINDS[kind].schedule(corpus, CPU, None)
     plan = Plan({"train": "papers.jsonl"}, {}, 200, 0, kind, "asked", 4000, 0, 16e9)
-    command = generate_command(Places.of(Path("model")), plan, schedule)
+    command = generate_command(Places(Path("model")), plan, schedule)
     assert not {"--beam", "--lenpen", "--min-len", "--max-len-b", "--no-repeat-ngram-size"} & set(command)
     assert ("--decoding-no-repeat-ngram" in schedule.flags) == (kind == "summarizer")
 
@@ -234,6 +234,6 @@ def test_summaries_are_cut_where_keywords_begin_but_for_references(tmp_path: Pat
     arguments = Arguments(str(tmp_path), "summarizer", gpus=0)
     plan, _ = make_plan(arguments)
     assert "1 summary cut for training, where keywords or notices begin." in plan.sentences("x", tmp_path)
-    run = NetworkRun(arguments, plan, Places.of(tmp_path / "model"), State(tmp_path / "state.json", {}), print)
+    run = NetworkRun(arguments, plan, Places(tmp_path / "model"), State(tmp_path / "state.json", {}), print)
     targets = {split: [document.target for document in run.documents(split)] for split in ("train", "valid", "test")}
     assert targets == {"train": ["Bees fly."], "valid": ["Bees fly."], "test": ["Bees fly.\n\nKeywords\nbees wings"]}
