@@ -39,11 +39,12 @@ from pyramidions.models import build_language_model, language_model_preset
 from pyramidions.models.fields import parse_layers
 from pyramidions.nn.boundaries import GumbelBoundaries
 from pyramidions.plugin.criterions.boundary_cross_entropy import BoundaryCrossEntropyCriterion
-from pyramidions.plugin.models.architectures import space_of
+from pyramidions.plugin.models.architectures import index_of
 from pyramidions.plugin.models.pyramidion_lm import PyramidionLanguageDecoder, PyramidionLanguageModel
 from pyramidions.plugin.tasks.character_language_modeling import CharacterLanguageModelingTask
 from pyramidions.plugin.tasks.character_windows import CharacterWindows
 from pyramidions.plugin.tasks.config import CharacterLanguageModelingConfig
+from pyramidions.text.tokenizer import SPACE
 
 VANILLA, FIXED, WHITESPACE, GUMBEL, UNIGRAM = "vanilla", "fixed_4", "whitespace", "gumbel", "unigram"
 LEARNED = (GUMBEL, UNIGRAM, "entropy")
@@ -94,7 +95,7 @@ class Training:
         )
         torch.manual_seed(seed)
         dictionary = task.dictionary
-        core = build_language_model(config, len(dictionary), PAD, space_of(dictionary))
+        core = build_language_model(config, len(dictionary), PAD, index_of(dictionary, SPACE))
         self.model = PyramidionLanguageModel(PyramidionLanguageDecoder(dictionary, core))
         self.optimizer = torch.optim.Adam(self.model.parameters())
         self.updates = 0

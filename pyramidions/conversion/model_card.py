@@ -16,7 +16,7 @@ from pyramidions.inference.saved_model import SavedExtractor, SavedLanguageModel
 from pyramidions.inference.settings import reading_of
 from pyramidions.models.parse import extractor_spec_of, spec_of
 from pyramidions.text.alphabets import LETTERS
-from pyramidions.text.tokenizer.core import DOCUMENT_SEPARATOR
+from pyramidions.text.tokenizer import DOCUMENT_SEPARATOR
 
 _CARD = """\
 {front}# {name}

@@ -22,7 +22,7 @@ from pyramidions.documents.record_fields import PLAIN
 from pyramidions.files.lines import IndexedLines
 from pyramidions.files.progress import counted
 from pyramidions.scoring.examples import Texts
-from pyramidions.text.tokenizer import MARKERS_BETWEEN, NAME_END, SENTENCE_MARKER, SPACE, TURN_MARKER
+from pyramidions.text.tokenizer import MARKERS, NAME_END, SPACE
 
 _HYPOTHESIS = re.compile(r"([SHD])-(\d+)\t(.*)", re.DOTALL)
 _END = "Generate "
@@ -277,6 +277,5 @@ def _refuse_gaps(found: dict[int, int], count: int, place: str) -> None:
 def _join_pieces(text: str) -> str:
     if SPACE not in text:
         return text
-    markers = (SENTENCE_MARKER, TURN_MARKER, NAME_END, *MARKERS_BETWEEN)
-    pieces = (piece for piece in text.split() if piece not in markers)
+    pieces = (piece for piece in text.split() if piece not in (NAME_END, *MARKERS))
     return "".join(pieces).replace(SPACE, " ").strip()

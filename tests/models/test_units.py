@@ -12,7 +12,8 @@ from pyramidions.base.errors import UserError
 from pyramidions.models import build, preset
 from pyramidions.models.parse import spec_of
 from pyramidions.nn import Transformer
-from pyramidions.plugin.models.architectures import marker_of
+from pyramidions.plugin.models.architectures import index_of
+from pyramidions.text.tokenizer import MARKERS
 
 VOCABULARY, PAD, END, MARKER = 40, 1, 2, 4
 TINY = {
@@ -137,4 +138,4 @@ def test_sentences_and_turns_have_markers_of_their_own(pieces: list[str], marker
     words = Dictionary()
     for piece in pieces:
         words.add_symbol(piece)
-    assert marker_of(words) == marker
+    assert index_of(words, *MARKERS) == marker

@@ -28,11 +28,6 @@ from pyramidions.models.older_releases import FORMAT, config_as_written
 from pyramidions.plugin.hooks import bf16_without_tpu
 
 _CACHE = "pyramidions"
-_MARKERS = ("<sentence>", "<turn>", "<n>", "<t>")
-_NAME_END = "</name>"
-_DOCUMENT_SEPARATOR = "<doc-sep>"
-_SPACE = "▁"
-
 
 #: Fields of 0.1 and 0.2, which their flags, configs and checkpoints still have.
 _OLDER = sorted({f"{name}{ENDING}" for kind in (PyramidionConfig, LanguageModelConfig) for name in part_fields(kind)})
@@ -183,21 +178,6 @@ class CachedDecoder(FairseqIncrementalDecoder, ABC):
         return self._max_positions
 
 
-def marker_of(dictionary: Any) -> int | None:
-    """Return the index of the marker of sentences or turns in a dictionary, or None if it has none."""
-    return next((int(dictionary.indices[name]) for name in _MARKERS if name in dictionary.indices), None)
-
-
-def name_end_of(dictionary: Any) -> int | None:
-    """Return the index of the end of a speaker's name in a dictionary, or None if it has none."""
-    return int(dictionary.indices[_NAME_END]) if _NAME_END in dictionary.indices else None
-
-
-def document_separator_of(dictionary: Any) -> int | None:
-    """Return the index of the token behind each of several documents in a dictionary, or None if it has none."""
-    return int(dictionary.indices[_DOCUMENT_SEPARATOR]) if _DOCUMENT_SEPARATOR in dictionary.indices else None
-
-
-def space_of(dictionary: Any) -> int | None:
-    """Return the index of the space in a dictionary of characters, or None if it has none."""
-    return int(dictionary.indices[_SPACE]) if _SPACE in dictionary.indices else None
+def index_of(dictionary: Any, *names: str) -> int | None:
+    """Return the index of the first of these symbols that a dictionary has, or None if it has none."""
+    return next((int(dictionary.indices[name]) for name in names if name in dictionary.indices), None)

@@ -26,11 +26,10 @@ from pyramidions.plugin.models.architectures import (
     FittingModel,
     RecordedConfig,
     config_from,
-    document_separator_of,
-    marker_of,
-    name_end_of,
+    index_of,
     register_presets,
 )
+from pyramidions.text.tokenizer import DOCUMENT_SEPARATOR, MARKERS, NAME_END
 
 
 class EncoderOut(NamedTuple):
@@ -152,8 +151,8 @@ class PyramidionModel(FittingModel, FairseqEncoderDecoderModel):
             raise ValueError("Source and target must share one dictionary: all embeddings are shared.")
         config = config_from(PyramidionConfig, cfg)
         longest_source, longest_target = task.max_positions()
-        markers = name_end_of(target), document_separator_of(target)
-        core = build(config, len(target), target.pad(), marker_of(target), longest_target, target.eos(), *markers)
+        marker, name_end, separator = (index_of(target, *of) for of in (MARKERS, [NAME_END], [DOCUMENT_SEPARATOR]))
+        core = build(config, len(target), target.pad(), marker, longest_target, target.eos(), name_end, separator)
         _refuse_longer(core.encoder, longest_source, config.max_source_positions or MAX_SOURCE_POSITIONS)
         encoder = PyramidionEncoder(source, core.encoder, longest_source)
         return cls(config, encoder, PyramidionDecoder(target, core.decoder, longest_target))

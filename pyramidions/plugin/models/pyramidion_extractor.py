@@ -19,9 +19,10 @@ from pyramidions.plugin.models.architectures import (
     FittingModel,
     RecordedConfig,
     config_from,
-    marker_of,
+    index_of,
     register_presets,
 )
+from pyramidions.text.tokenizer import MARKERS
 
 
 @dataclass
@@ -56,7 +57,7 @@ class PyramidionExtractor(FittingModel):
         """
         dictionary, longest = task.source_dictionary, task.max_positions()
         config = config_from(ExtractorConfig, cfg)
-        core = build_extractor(config, len(dictionary), marker_of(dictionary), dictionary.pad())
+        core = build_extractor(config, len(dictionary), index_of(dictionary, *MARKERS), dictionary.pad())
         # A task with summaries has two lengths.
         return cls(core, dictionary, longest[0] if isinstance(longest, tuple) else longest)
 

@@ -16,9 +16,10 @@ from pyramidions.plugin.models.architectures import (
     FittingModel,
     RecordedConfig,
     config_from,
+    index_of,
     register_presets,
-    space_of,
 )
+from pyramidions.text.tokenizer import SPACE
 
 
 class PyramidionLanguageDecoder(CachedDecoder):
@@ -82,7 +83,7 @@ class PyramidionLanguageModel(FittingModel, FairseqLanguageModel):
         """
         dictionary = task.source_dictionary
         config = config_from(LanguageModelConfig, cfg)
-        core = build_language_model(config, len(dictionary), dictionary.pad(), space_of(dictionary))
+        core = build_language_model(config, len(dictionary), dictionary.pad(), index_of(dictionary, SPACE))
         return cls(PyramidionLanguageDecoder(dictionary, core))
 
 

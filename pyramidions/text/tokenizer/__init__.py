@@ -3,8 +3,10 @@
 from pyramidions.text.tokenizer.byte_level import ByteLevelTokenizer
 from pyramidions.text.tokenizer.core import (
     BOS,
+    DOCUMENT_SEPARATOR,
     EOS,
     KINDS,
+    MARKERS,
     MARKERS_BETWEEN,
     NAME_END,
     PAD,
@@ -22,6 +24,8 @@ __all__ = [
     "EOS",
     "KINDS",
     "PAD",
+    "DOCUMENT_SEPARATOR",
+    "MARKERS",
     "MARKERS_BETWEEN",
     "NAME_END",
     "SENTENCE_MARKER",

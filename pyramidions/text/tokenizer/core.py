@@ -16,6 +16,8 @@ SENTENCE_MARKER, TURN_MARKER, NAME_END = "<sentence>", "<turn>", "</name>"
 DOCUMENT_SEPARATOR = "<doc-sep>"
 #: Those of 0.2.0, which put them between sentences and between lines.
 MARKERS_BETWEEN = ("<n>", "<t>")
+#: All that mark sentences or lines; a vocabulary has one of them at most.
+MARKERS = (SENTENCE_MARKER, TURN_MARKER, *MARKERS_BETWEEN)
 SPACE = "▁"  # how a sentencepiece spells it
 UNKNOWN = " ⁇ "  # how `<unk>` reads
 

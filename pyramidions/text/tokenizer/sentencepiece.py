@@ -12,6 +12,7 @@ from pyramidions.text.text_windows import sentences
 from pyramidions.text.tokenizer.core import (
     BOS,
     EOS,
+    MARKERS,
     MARKERS_BETWEEN,
     NAME_END,
     PAD,
@@ -78,7 +79,7 @@ class SentencePieceTokenizer(Tokenizer):
         without = self._model.piece_to_id(WITHOUT_LANGUAGE)
         self.prefix = (BOS,) if without == len(SPECIALS) and self._model.is_control(without) else ()
         # Only a control piece is safe as a marker: sentencepiece never finds one inside a text.
-        markers = {name: self._model.piece_to_id(name) for name in (SENTENCE_MARKER, TURN_MARKER, *MARKERS_BETWEEN)}
+        markers = {name: self._model.piece_to_id(name) for name in MARKERS}
         name = next((name for name, marker in markers.items() if self._model.is_control(marker)), "")
         self.marker_id = markers.get(name)
         self.marks_turns = name in (TURN_MARKER, MARKERS_BETWEEN[1])
