@@ -1,4 +1,4 @@
-"""JSON from outside: one kind of error for everything that is wrong with it."""
+"""JSON: how our files have it, and one kind of error for everything that is wrong with it from outside."""
 
 import json
 import math
@@ -12,6 +12,11 @@ _DIGITS = 18  # of a whole number: it fits into 64 bits
 
 class NumberError(ValueError):
     """JSON holds a number that is refused."""
+
+
+def as_json_bytes(values: Any) -> bytes:
+    """Return JSON as our files have it: each value on a line of its own."""
+    return (json.dumps(values, indent=1) + "\n").encode()
 
 
 def parse_json(text: str | bytes) -> Any:

@@ -1,6 +1,5 @@
 """Checks the outputs of a command before the work, so that a typing mistake overwrites nothing."""
 
-import json
 import os
 import re
 from codecs import getincrementaldecoder
@@ -11,6 +10,7 @@ from typing import Any
 import click
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.strict_json import as_json_bytes
 
 # The page of a model or a dataset.
 _ON_HUB = re.compile(
@@ -128,4 +128,4 @@ def write_json(path: Path | None, values: dict[str, Any]) -> None:
 
     if path is not None:
         with atomic_file(path) as file:
-            file.write((json.dumps(values, indent=1) + "\n").encode())
+            file.write(as_json_bytes(values))

@@ -1,14 +1,13 @@
 """Writes a model and its tokenizer as transformers reads them: the import, backwards."""
 
-import json
 from hashlib import sha256
-from typing import Any
 
 import torch
 from safetensors.torch import save
 from torch import Tensor
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.strict_json import as_json_bytes
 from pyramidions.conversion.configs import described, family_that_holds, lengths_of
 from pyramidions.conversion.written_tokenizer import written_tokenizer
 from pyramidions.inference.export_folder import HASHES
@@ -39,7 +38,7 @@ def hugging_face_files(model: SavedModel | SavedExtractor | SavedLanguageModel) 
     files = {WEIGHTS[0]: save(weights, metadata={"format": "pt"}), **tokenizer.files}
     hashes = {name: sha256(content).hexdigest() for name, content in files.items() if name != SETTINGS}
     about = {CONFIG: {**config, HASHES: hashes}, GENERATION: generation}
-    return {**files, **{name: _json(values) for name, values in about.items()}}
+    return {**files, **{name: as_json_bytes(values) for name, values in about.items()}}
 
 
 @torch.no_grad()
@@ -51,7 +50,3 @@ def _weights(model: SavedModel, family: Family, order: list[int]) -> dict[str, T
             own[name] = own[name][torch.tensor(order)]
     found = family.state_dict(own, model.config, lengths_of(model))
     return {name: value.contiguous() for name, value in found.items()}
-
-
-def _json(values: dict[str, Any]) -> bytes:
-    return (json.dumps(values, indent=1) + "\n").encode()

@@ -1,9 +1,9 @@
 """Writes a tokenizer as transformers reads that of a family: the import, backwards."""
 
-import json
 from typing import Any, NamedTuple
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.strict_json import as_json_bytes
 from pyramidions.pretrained.families import Family
 from pyramidions.pretrained.tokenizers import (
     JSON,
@@ -76,7 +76,7 @@ def written_tokenizer(tokenizer: Tokenizer, family: Family, decoder_start: str, 
     if _MASK in tokenizer.pieces():
         settings["mask_token"] = _MASK
     settings["model_max_length"] = longest
-    return WrittenTokenizer({JSON: file, SETTINGS: (json.dumps(settings, indent=1) + "\n").encode()}, order)
+    return WrittenTokenizer({JSON: file, SETTINGS: as_json_bytes(settings)}, order)
 
 
 def _of_pegasus(tokenizer: Tokenizer, first: int, last: int) -> list[int]:

@@ -9,7 +9,7 @@ from pyramidions.data.section_types import SectionTypes, section_types
 from pyramidions.files.progress import counted
 from pyramidions.text.language import ENGLISH, Language
 from pyramidions.text.outline import outline
-from pyramidions.text.overlap import Recall
+from pyramidions.text.subsequence import Subsequences
 from pyramidions.text.tokenizer import Tokenizer
 from pyramidions.text.words import count_words
 
@@ -95,8 +95,8 @@ def assign(summary: list[str], sections: list[list[str]], language: Language = _
     words = [[language.words(sentence) for sentence in sentences] for sentences in sections]
     parts: list[list[str]] = [[] for _ in sections]
     for sentence in summary:
-        recall = Recall(language.words(sentence))
-        best = [max(map(recall.by, sentences), default=0.0) for sentences in words]
+        recall = Subsequences(language.words(sentence)).recall
+        best = [max(map(recall, sentences), default=0.0) for sentences in words]
         highest = max(best, default=0.0)
         if highest > 0:
             parts[best.index(highest)].append(sentence)

@@ -5,7 +5,7 @@ from typing import Any
 from pyramidions.data.pairing import Pairing, Pairs
 from pyramidions.data.readers import Document
 from pyramidions.text.language import Language
-from pyramidions.text.overlap import Recall
+from pyramidions.text.subsequence import Subsequences
 from pyramidions.text.tokenizer import Tokenizer
 from pyramidions.text.turns import read_outline, with_speakers
 
@@ -29,7 +29,7 @@ class DivideSentences(Pairing):
         words = [language.words(sentence) for sentence in sentences]
         pairs: list[Document] = []
         for target in language.sentences(document.target):
-            recall = [*map(Recall(language.words(target)).by, words)]
+            recall = [*map(Subsequences(language.words(target)).recall, words)]
             if (highest := max(recall)) > 0:
                 source = sentences[recall.index(highest)]
                 pairs.append(document._replace(id=f"{document.id}/{len(pairs) + 1}", source=source, target=target))

@@ -1,9 +1,9 @@
 """What an export of a summarizer holds for transformers, which reads it with the classes of `pyramidions.hf`."""
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pyramidions.base.strict_json import as_json_bytes
 from pyramidions.inference.export_folder import CODE
 from pyramidions.models import PyramidionConfig
 from pyramidions.pretrained.known_families import MODEL_TYPE as MODEL_TYPE
@@ -101,7 +101,4 @@ def files(model: "SavedModel") -> dict[str, bytes]:
     reading = {"tokenizer_class": TOKENIZER, "auto_map": TOKENIZER_MAP, **tokenizer_fields(model)}
     writing = generation_fields(model.config, model.max_target_positions, model.tokenizer.prefix)
     said = {GENERATION_CONFIG: writing, TOKENIZER_CONFIG: reading}
-    return {
-        CODE: CODE_TEXT.encode(),
-        **{name: f"{json.dumps(fields, indent=1)}\n".encode() for name, fields in said.items()},
-    }
+    return {CODE: CODE_TEXT.encode(), **{name: as_json_bytes(fields) for name, fields in said.items()}}

@@ -1,6 +1,5 @@
 """Trained models from disk, ready to compute, and their export."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
@@ -13,6 +12,7 @@ from torch import nn
 from pyramidions.base.arguments import Count, Share, check, checked, fits, shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.results import brief_model
+from pyramidions.base.strict_json import as_json_bytes
 from pyramidions.extract.selection import MMR_WEIGHT, Redundancy
 from pyramidions.files.atomic import atomic_folder, sync
 from pyramidions.inference.export_folder import CARD, CONFIG, WEIGHTS, refuse_foreign
@@ -313,7 +313,7 @@ def export_model(model: SavedModel | SavedExtractor | SavedLanguageModel, folder
     }
     if isinstance(model, SavedModel):
         files |= files_for_transformers(model)
-    files |= {CONFIG: (json.dumps(about, indent=1) + "\n").encode(), CARD: card.encode()}
+    files |= {CONFIG: as_json_bytes(about), CARD: card.encode()}
     write_export(folder, files)
 
 

@@ -276,11 +276,6 @@ def names_in_files(kind: type[Any]) -> set[str]:
     return {each.name for each in fields(kind)} | {f"{name}{ENDING}" for name in part_fields(kind)}
 
 
-def config_of(values: Mapping[str, Any]) -> PyramidionConfig:
-    """Return `config_as` of a model that writes."""
-    return config_as(PyramidionConfig, values)
-
-
 def config_as(kind: type[Config], values: Mapping[str, Any], warn: bool = True) -> Config:
     """Return the config of a kind with these fields; the others keep their defaults.
 

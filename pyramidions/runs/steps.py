@@ -1,6 +1,5 @@
 """The step engine: runs commands in their order, keeps in a file what is done, and goes on where it stopped."""
 
-import json
 import os
 import re
 import shlex
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from pyramidions.base.errors import UserError
-from pyramidions.base.strict_json import parse_json
+from pyramidions.base.strict_json import as_json_bytes, parse_json
 from pyramidions.files.atomic import write_file
 from pyramidions.files.processes import as_typed, start_process, stop_processes
 from pyramidions.files.progress import note
@@ -165,7 +164,7 @@ class State:
         self.note(done={**self.facts["done"], step.name: {**facts, **origin}})
 
     def _write(self) -> None:
-        write_file(self.path, (json.dumps(self.facts, indent=1) + "\n").encode())
+        write_file(self.path, as_json_bytes(self.facts))
 
 
 def run(steps: Sequence[Step], state: State, say: Say) -> None:

@@ -6,9 +6,10 @@ from importlib.metadata import version
 from typing import Any
 from unicodedata import category
 
+from rouge_score import tokenize
+
 from pyramidions.base.errors import UserError
 from pyramidions.text.normalization import split_sentences
-from pyramidions.text.overlap import words_of
 from pyramidions.text.words import word_places
 
 #: The language of a text that is too short to tell, or in none of `LANGUAGES`.
@@ -58,7 +59,7 @@ _ENGLISH = frozenset(
 )
 
 _TOKENIZERS: dict[str, Callable[[str], list[str]]] = {
-    "ascii": words_of,
+    "ascii": lambda text: tokenize.tokenize(text, None),
     "words": lambda text: [word for word, _, _ in word_places(text)],
     # Vowel signs of scripts such as Thai are no letters to Unicode.
     "characters": lambda text: [each for each in text if each.isalnum() or category(each).startswith("M")],

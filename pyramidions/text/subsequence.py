@@ -28,6 +28,10 @@ class Subsequences:
                 row = self._next(row, found)
         return self._size - row.bit_count()
 
+    def recall(self, words: Sequence[str]) -> float:
+        """Return the ROUGE-L recall of the one text by another (Lin 2004, section 3.1); 0 of a text without words."""
+        return self.length(words) / self._size if self._size else 0.0
+
     def positions(self, words: Sequence[str]) -> int:
         """Return which words of the one text are in a longest common subsequence, as bits.
 

@@ -18,7 +18,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.inference import Explanation, SavedModel, Summarizer
 from pyramidions.inference.explanation import trace
 from pyramidions.models import PRESETS, build, preset
-from pyramidions.models.config import config_of
+from pyramidions.models.config import PyramidionConfig, config_as
 from pyramidions.nn import BeamSearch
 from pyramidions.text.normalization import normalize
 from pyramidions.text.tokenizer import Tokenizer
@@ -270,7 +270,7 @@ def test_every_architecture_is_traced_or_says_that_it_cannot_be(name: str) -> No
     for kind, option in (("blockwise", "block_size"), ("sliding_window", "window")):
         if re.fullmatch(rf"{kind}\([^|]*\)", preset(name).self_attention):
             small["self_attention"] = f"{kind}({option}=60)"
-    model = build(config_of(small), 100, 1, marker_idx=4).eval()
+    model = build(config_as(PyramidionConfig, small), 100, 1, marker_idx=4).eval()
     document = torch.randint(5, 100, (600,))
     document[::15] = 4
     found = trace(model, document, torch.randint(4, 100, (7,)), 2)

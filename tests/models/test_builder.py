@@ -17,7 +17,7 @@ from pyramidions.models import (
     extractor_preset,
     preset,
 )
-from pyramidions.models.config import EncoderConfig, config_of
+from pyramidions.models.config import EncoderConfig, config_as
 
 # Shared queries and keys save a matrix a layer, which table 5 does not count. All but one have the base size of BART
 # with 16,384 positions; Linformer has its projections beside, and a decoder of two memories a second cross-attention.
@@ -48,7 +48,7 @@ SIZES = {
 
 
 def small(name: str = "vanilla", **overrides: Any) -> PyramidionConfig:
-    return config_of({**tiny_fields(name), **overrides})
+    return config_as(PyramidionConfig, {**tiny_fields(name), **overrides})
 
 
 @for_each("name", PRESETS)

@@ -5,7 +5,7 @@ from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_options
-from pyramidions.models.config import check_lengths, config_of
+from pyramidions.models.config import PyramidionConfig, check_lengths, config_as
 from pyramidions.models.fields import parse_pooling_lengths
 
 
@@ -76,12 +76,12 @@ def test_options_that_are_no_json_object_are_refused(text: str) -> None:
 )
 def test_values_from_outside_have_the_fields_types(values: dict[Any, Any], sentence: str) -> None:
     with pytest.raises(UserError) as error:
-        config_of(values)
+        config_as(PyramidionConfig, values)
     assert str(error.value) == sentence
 
 
 def test_a_whole_number_is_a_float_and_null_is_a_value_where_there_may_be_none() -> None:
-    assert config_of({"dropout": 0, "pooling_lengths": None}).dropout == 0
+    assert config_as(PyramidionConfig, {"dropout": 0, "pooling_lengths": None}).dropout == 0
 
 
 @for_each("length", [1, 0, -4, 10**15, True, None, 8.5, "8", float("nan")])

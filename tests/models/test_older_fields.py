@@ -2,6 +2,7 @@
 
 import logging
 from argparse import ArgumentParser
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,12 +16,14 @@ from tables import for_each
 import pyramidions.plugin  # noqa: F401  (registers with fairseq)
 from pyramidions.base.errors import UserError
 from pyramidions.models import ExtractorConfig, LanguageModelConfig, PyramidionConfig, preset
-from pyramidions.models.config import config_of
+from pyramidions.models.config import config_as
 from pyramidions.models.experiment import read_experiment
 from pyramidions.models.older_releases import config_as_written
 from pyramidions.models.same_parts import changed_part
 from pyramidions.plugin.models.architectures import config_from
 from pyramidions.plugin.tasks.start import Start
+
+config_of = partial(config_as, PyramidionConfig)
 
 
 @for_each(

@@ -9,7 +9,7 @@ from tiny_presets import covering_presets, tiny_fields
 from torch import Tensor, nn
 
 from pyramidions.models import build, preset
-from pyramidions.models.config import config_of
+from pyramidions.models.config import PyramidionConfig, config_as
 from pyramidions.nn import BeamSearch, Transformer
 from pyramidions.nn.projections.dense import HeadsLinear
 from pyramidions.nn.reduced import Int8HeadsLinear, Int8Linear, in_bfloat16, in_int8
@@ -28,7 +28,7 @@ def tiny(name: str, **changes: object) -> Transformer:
     for kind, option in (("blockwise", "block_size"), ("sliding_window", "window")):
         if re.fullmatch(rf"{kind}\([^|]*\)", preset(name).self_attention):
             fields["self_attention"] = f"{kind}({option}=60)"
-    return build(config_of({**fields, **changes}), 100, 1, marker_idx=4).eval()
+    return build(config_as(PyramidionConfig, {**fields, **changes}), 100, 1, marker_idx=4).eval()
 
 
 def documents() -> Tensor:

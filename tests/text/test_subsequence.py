@@ -1,7 +1,10 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score import rouge_scorer
+from tables import for_each
 
+from pyramidions.text.language import ENGLISH, Language
 from pyramidions.text.subsequence import Subsequences
 
 WORDS = st.lists(st.sampled_from("abcd"), max_size=14)
@@ -25,3 +28,20 @@ def test_the_positions_are_those_that_rouge_score_reads_from_its_table(one, othe
 
 def test_nothing_in_common_is_nothing():
     assert (Subsequences(["a"]).length(["b"]), Subsequences([]).positions(["a"])) == (0, 0)
+
+
+@for_each(
+    ("sentence", "other", "recall"),
+    [
+        ("Police killed the gunman.", "Police kill the gunman", 3 / 4),  # Lin 2004, section 3.2
+        ("police killed the gunman", "the gunman kill police", 2 / 4),
+        ("a b c", "c b a", 1 / 3),
+        ("a a b", "a b", 2 / 3),
+        ("a b", "a x b y a b", 1),
+        ("a b", "", 0),
+        ("…", "…", 0),
+    ],
+)
+def test_recall_is_the_share_of_the_words_found_in_order(sentence: str, other: str, recall: float) -> None:
+    words = Language(ENGLISH).words
+    assert Subsequences(words(sentence)).recall(words(other)) == pytest.approx(recall)

@@ -1,6 +1,5 @@
 """A model of concepts on disk: a folder with a JSON card and arrays, which runs no code when it is read."""
 
-import json
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from safetensors.numpy import load, save
 
 from pyramidions.base.arguments import Count, CountOrZero, broken
 from pyramidions.base.errors import UserError
-from pyramidions.base.strict_json import parse_json
+from pyramidions.base.strict_json import as_json_bytes, parse_json
 from pyramidions.extract.concepts.features import Frequencies
 from pyramidions.extract.concepts.model import FEATURES, ConceptModel
 from pyramidions.extract.concepts.policy import FEATURE_NAMES
@@ -60,7 +59,7 @@ def files_of(model: ConceptModel, about: dict[str, Any]) -> dict[str, bytes]:
         arrays |= _named(_POLICY, _TREES, model.policy.arrays)
     content = save(arrays)
     card["sha256"] = sha256(content).hexdigest()
-    return {CARD: (json.dumps(card, indent=1) + "\n").encode(), ARRAYS: content}
+    return {CARD: as_json_bytes(card), ARRAYS: content}
 
 
 def hash_of(folder: Path) -> str:

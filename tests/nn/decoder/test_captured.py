@@ -10,7 +10,7 @@ from tiny_presets import tiny_fields
 from torch import Tensor
 
 from pyramidions.models import PRESETS, build
-from pyramidions.models.config import config_of
+from pyramidions.models.config import PyramidionConfig, config_as
 from pyramidions.nn import BeamSearch, Hypothesis, Transformer
 from pyramidions.nn.reduced import in_bfloat16, in_int8
 
@@ -20,7 +20,7 @@ MARKER, PAD = 4, 1
 def tiny(name: str, **changes: object) -> Transformer:
     torch.manual_seed(0)
     fields = {**tiny_fields(name), "max_source_positions": 600, **changes}
-    return build(config_of(fields), 100, PAD, marker_idx=MARKER).eval()
+    return build(config_as(PyramidionConfig, fields), 100, PAD, marker_idx=MARKER).eval()
 
 
 def documents() -> Tensor:
