@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pyramidions.conversion.likelihood import log_likelihood
 from pyramidions.data.readers import Corpus, Document, find_splits
+from pyramidions.inference.document_losses import token_losses
 from pyramidions.inference.saved_model import SavedModel
 
 _SAMPLES = 1000
@@ -26,8 +26,7 @@ def likelihoods(model: SavedModel, documents: Sequence[Document]) -> np.ndarray:
 
 def likelihoods_as_set(model: SavedModel, documents: Sequence[Document]) -> np.ndarray:
     """Return the same of a model whose parts stay in training or evaluation mode: (documents,)."""
-    lengths = (model.max_source_positions, model.max_target_positions)
-    return np.array([log_likelihood(model.transformer, model.tokenizer, [each], *lengths) for each in documents])
+    return np.array([-float(token_losses(model, each).mean()) for each in documents])
 
 
 def interval(values: np.ndarray) -> dict[str, float]:

@@ -26,7 +26,6 @@ from side_by_side import record
 from torch.nn.functional import cross_entropy
 
 from pyramidions.conversion.calibration import calibrate, spread_scores
-from pyramidions.conversion.likelihood import truncated
 from pyramidions.data.readers import Document
 from pyramidions.files.atomic import atomic_file
 from pyramidions.inference.saved_model import SavedModel, load_model
@@ -67,14 +66,7 @@ def pooled(original: SavedModel, lengths: str | None, start: str, texts: Sequenc
 
 def pairs(model: SavedModel, documents: Sequence[Document]) -> list[Pair]:
     """Return documents and summaries as ids."""
-    of = model.tokenizer
-    return [
-        (
-            truncated(of, each.source, model.max_source_positions, "max_source_positions"),
-            truncated(of, each.target, model.max_target_positions, "max_target_positions"),
-        )
-        for each in documents
-    ]
+    return [(model.source_ids(each.source), model.target_ids(each.target)) for each in documents]
 
 
 def update(model: SavedModel, optimizer: torch.optim.Optimizer, batch: Sequence[Pair]) -> None:

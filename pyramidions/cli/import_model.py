@@ -1,7 +1,6 @@
 """`pyramidions import`."""
 
 import shlex
-from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -201,12 +200,15 @@ def _told(found: "Imported") -> list[str]:
 
 
 def _compare(model: "SavedModel", when: str, pairs: list["Document"]) -> None:
-    from pyramidions.conversion.likelihood import log_likelihood
+    from pyramidions.inference.document_losses import token_losses
 
-    lengths = (model.max_source_positions, model.max_target_positions)
+    total, tokens = 0.0, 0
     with progress_bar(f"comparing, {when}", len(pairs), "pairs") as bar:
-        value = log_likelihood(model.transformer, model.tokenizer, _told_by(bar, pairs), *lengths, model.source_prefix)
-    click.echo(f"log-likelihood of a token, mean over {counted(len(pairs), 'pair')}, {when}: {value:.4f}")
+        for pair in pairs:
+            losses = token_losses(model, pair)
+            total, tokens = total - float(losses.sum()), tokens + len(losses)
+            bar.update()
+    click.echo(f"log-likelihood of a token, mean over {counted(len(pairs), 'pair')}, {when}: {total / tokens:.4f}")
 
 
 def _pairs(compare: Path, limit: int) -> list["Document"]:
@@ -245,12 +247,6 @@ def _calibrate(model: "SavedModel", texts: list[str]) -> None:
         )
     if same:
         click.echo(f"not calibrated, as their logits do not vary: {', '.join(same)}")
-
-
-def _told_by(bar: Any, documents: list["Document"]) -> Iterator["Document"]:
-    for document in documents:
-        yield document
-        bar.update()
 
 
 # As the recipes in configs/pretrained have it.

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from pyramidions.conversion.likelihood import truncated
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.nn import Encoder
 from pyramidions.nn.layer import Layer, Sublayer
@@ -92,8 +91,7 @@ def _logits_of(scorer: LogitScorer) -> Iterator[list[Tensor]]:
 
 
 def _encode(encoder: Encoder, model: SavedModel, text: str) -> None:
-    most = model.max_source_positions, "max_source_positions"
-    tokens = torch.tensor([truncated(model.tokenizer, text, *most, model.source_prefix)])
+    tokens = torch.tensor([model.source_ids(text)])
     encoder(tokens, tokens.eq(PAD))
 
 

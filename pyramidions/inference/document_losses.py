@@ -10,6 +10,7 @@ from pyramidions.base.device import found_device
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
+from pyramidions.data.readers import Document
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.nn import Transformer
 from pyramidions.text.tokenizer import EOS
@@ -101,6 +102,21 @@ class FolderLosses:
         ids = torch.tensor([source], device=self._device), torch.tensor([target], device=self._device)
         losses, copied = losses_and_copied(self._transformer, *ids, copies)
         return float(losses.mean()), None if copied is None else float(copied.mean())
+
+
+def token_losses(model: SavedModel, document: Document) -> Tensor:
+    """Return how improbable a model finds each token of a document's summary, in nats: (T,), in float32.
+
+    Args:
+        model: on the CPU.
+        document: with a summary; both are truncated.
+
+    Raises:
+        UserError: as `SavedModel.source_ids`.
+    """
+    source, target = model.source_ids(document.source), model.target_ids(document.target)
+    losses, _ = losses_and_copied(model.transformer, torch.tensor([source]), torch.tensor([target]), copies=False)
+    return losses
 
 
 @torch.inference_mode()

@@ -83,6 +83,21 @@ class SavedModel:
             said["source_prefix"] = self.source_prefix
         return {**said, "queries": True} if self.queries else said
 
+    def source_ids(self, text: str) -> list[int]:
+        """Return the ids of a document as training has it: framed, behind the prefix of sources, and truncated.
+
+        Raises:
+            UserError: the frame alone is longer than the model reads.
+        """
+        front = self.tokenizer.encode(self.source_prefix)
+        room = self.tokenizer.room(self.max_source_positions - len(front), "max_source_positions")
+        return self.tokenizer.framed(self.tokenizer.encode(text)[:room], front)
+
+    def target_ids(self, text: str) -> list[int]:
+        """Return the ids of a summary as training has it: framed and truncated; errors as in `source_ids`."""
+        room = self.tokenizer.room(self.max_target_positions, "max_target_positions")
+        return self.tokenizer.framed(self.tokenizer.encode(text)[:room])
+
     @property
     def network(self) -> nn.Module:
         """What computes."""

@@ -5,10 +5,9 @@ import pytest
 import torch
 
 from pyramidions.base.errors import UserError
-from pyramidions.conversion.likelihood import log_likelihood
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.readers import Document
-from pyramidions.inference.document_losses import FolderLosses, losses_and_copied
+from pyramidions.inference.document_losses import FolderLosses, losses_and_copied, token_losses
 from pyramidions.inference.saved_model import load_model
 from pyramidions.models import build, preset
 from pyramidions.scoring.folder_documents import FolderDocuments
@@ -22,9 +21,7 @@ def test_the_loss_is_that_of_the_text_and_of_the_next_ones(data: DataFolder, che
     assert [each.id for each in found] == [reference.id for reference in references[:3]]
 
     def loss(text: int, summary: int) -> float:
-        document = Document("", texts[text], references[summary].summary)
-        lengths = (model.max_source_positions, model.max_target_positions)
-        return -log_likelihood(model.transformer, model.tokenizer, [document], *lengths)
+        return float(token_losses(model, Document("", texts[text], references[summary].summary)).mean())
 
     assert [each.own for each in found] == pytest.approx([loss(n, n) for n in range(3)], rel=1e-4)
     # The last one gets the first one's.
