@@ -1,6 +1,7 @@
 """What a metric is, its options, and the registry of metrics."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
@@ -91,6 +92,32 @@ class Metric(ABC):
     def remarks(self) -> list[str]:
         """What a reader of the figures must know, in sentences, such as how many texts were truncated since `fit`."""
         return []
+
+
+class CountingMetric(Metric):
+    """A metric that counts what its remarks are about, anew for each system.
+
+    Attributes:
+        counts: of the documents since `fit`, by what is counted.
+    """
+
+    # Counts of other processes would be lost.
+    in_workers: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def fit(self, examples: Iterable[Example]) -> None:
+        """Count anew."""
+        self.counts.clear()
+
+
+def truncated_pairs(metric: str, counts: Mapping[str, int], what: str) -> list[str]:
+    """Return the remark on ``truncated`` of ``pairs`` of texts, if there is one."""
+    if not counts["truncated"]:
+        return []
+    share = f"{counts['truncated']:,} of {counts['pairs']:,} pairs {what}"
+    return [f"{metric}: {share} are longer than the model reads and were truncated."]
 
 
 class Question(NamedTuple):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 from safetensors import SafetensorError
@@ -126,6 +126,30 @@ class Loaded(NamedTuple):
         if "token_type_ids" not in self.tokenizer.model_input_names:
             del inputs["token_type_ids"]
         return inputs
+
+
+class ModelInUse:
+    """A pretrained model at work for metrics.
+
+    Args:
+        loaded: the model.
+        place: where it is from, for errors.
+    """
+
+    #: its use
+    head: ClassVar[Head]
+
+    def __init__(self, loaded: Loaded, place: str) -> None:
+        self._loaded = loaded
+
+    @classmethod
+    def of(cls, place: str | None, device: str) -> Self:
+        """Load a model; errors as in `load`."""
+        return cls(load(place, cls.head, device), str(place))
+
+    def signature(self) -> str:
+        """Name the model and the library."""
+        return self._loaded.signature()
 
 
 def batches_by_length(lengths: Sequence[int], tokens: int | None = None) -> Iterator[list[int]]:

@@ -10,30 +10,28 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from pyramidions.base.errors import UserError
-from pyramidions.scoring.encoders.loading import LANGUAGE, LIKELIHOOD, RATING, Loaded, batches_by_length, load
+from pyramidions.scoring.encoders.loading import LANGUAGE, LIKELIHOOD, RATING, Loaded, ModelInUse, batches_by_length
 from pyramidions.scoring.metric import Rated
 
 _LOGITS = 2**26  # of a batch of a language model
 _IGNORED = -100  # a label that has no loss
 
 
-class Rater(ABC):
+class Rater(ModelInUse, ABC):
     """Rates the second text of pairs, given the first; texts that are too long are truncated.
 
     Args:
         loaded: the model.
+        place: where it is from, for errors.
     """
 
     #: most tokens of a batch, padding included; None for the usual number
     _tokens: int | None = None
 
-    def __init__(self, loaded: Loaded) -> None:
-        self._loaded = loaded
-
     def signature(self) -> str:
         """Name the model, and how much it reads."""
         length = self._loaded.length
-        return f"{self._loaded.signature()} | {'any length' if length is None else f'at most {length} tokens'}"
+        return f"{super().signature()} | {'any length' if length is None else f'at most {length} tokens'}"
 
     @torch.inference_mode()
     def rated(self, pairs: Sequence[tuple[str, str]]) -> Rated:
@@ -69,8 +67,10 @@ class LikelihoodRater(Rater):
             does not say what its decoder reads first.
     """
 
+    head = LIKELIHOOD
+
     def __init__(self, loaded: Loaded, place: str) -> None:
-        super().__init__(loaded)
+        super().__init__(loaded, place)
         if not loaded.tokenizer("").input_ids:
             raise UserError(f"`{LIKELIHOOD.option}` must have a tokenizer that ends texts, but {place} has none.")
         if not hasattr(loaded.model, "prepare_decoder_input_ids_from_labels"):
@@ -81,11 +81,6 @@ class LikelihoodRater(Rater):
         # The decoder of LED reads less than its encoder.
         decoded = getattr(loaded.model.config, "max_decoder_position_embeddings", None)
         self._written = loaded if decoded is None else loaded._replace(length=min(decoded, loaded.length or decoded))
-
-    @classmethod
-    def of(cls, place: str | None, device: str) -> "LikelihoodRater":
-        """Load a model; errors as in `load`."""
-        return cls(load(place, LIKELIHOOD, device), str(place))
 
     def _encoded(self, given: list[str], texts: list[str]) -> list[tuple[Any, ...]]:
         read = self._loaded.tokenizer(given, **self._loaded.truncation).encodings
@@ -113,10 +108,13 @@ class ContinuationRater(Rater):
 
     Args:
         loaded: a model that reads from left to right.
+        place: where it is from.
     """
 
-    def __init__(self, loaded: Loaded) -> None:
-        super().__init__(loaded)
+    head = LANGUAGE
+
+    def __init__(self, loaded: Loaded, place: str) -> None:
+        super().__init__(loaded, place)
         # The logits take most of the memory.
         self._tokens = max(1, _LOGITS // loaded.model.config.vocab_size)
 
@@ -124,11 +122,6 @@ class ContinuationRater(Rater):
     def name(self) -> str:
         """Tells the model apart, whatever the library's version."""
         return self._loaded.name
-
-    @classmethod
-    def of(cls, place: str | None, device: str) -> "ContinuationRater":
-        """Load a model; errors as in `load`."""
-        return cls(load(place, LANGUAGE, device))
 
     def _encoded(self, given: list[str], texts: list[str]) -> list[tuple[Any, ...]]:
         joined = [f"{first} {second}" if first else second for first, second in zip(given, texts, strict=True)]
@@ -199,15 +192,12 @@ class RegressionRater(Rater):
         UserError: it has another number of labels.
     """
 
+    head = RATING
+
     def __init__(self, loaded: Loaded, place: str) -> None:
-        super().__init__(loaded)
+        super().__init__(loaded, place)
         if (labels := loaded.model.config.num_labels) != 1:
             raise UserError(f"`{RATING.option}` must have one label, but {place} has {labels}.")
-
-    @classmethod
-    def of(cls, place: str | None, device: str) -> "RegressionRater":
-        """Load a model; errors as in `load`."""
-        return cls(load(place, RATING, device), str(place))
 
     def _encoded(self, given: list[str], texts: list[str]) -> list[tuple[Any, ...]]:
         return [(both,) for both in self._loaded.tokenizer(given, texts, **self._loaded.truncation).encodings]

@@ -12,8 +12,8 @@ from pyramidions.scoring.encoders.loading import (
     ENTAILMENT,
     ENTITY_LABELS,
     Loaded,
+    ModelInUse,
     batches_by_length,
-    load,
 )
 from pyramidions.scoring.metric import Judged, Question, Span
 
@@ -26,7 +26,7 @@ _STRIDE = 128  # tokens that two windows of a long text share
 _ENTAILS, _CONTRADICTS = ("entail", "support", "correct"), ("contra", "refute")
 
 
-class EntityTagger:
+class EntityTagger(ModelInUse):
     """Finds entities with a token classifier.
 
     A word has the label of its first piece. Neighbouring words of one type are one entity, unless the second begins
@@ -40,8 +40,10 @@ class EntityTagger:
         UserError: its labels have no "O".
     """
 
+    head = ENTITY_LABELS
+
     def __init__(self, loaded: Loaded, place: str) -> None:
-        self._loaded = loaded
+        super().__init__(loaded, place)
         self._labels: dict[int, str] = loaded.model.config.id2label
         labels = list(self._labels.values())
         if _OUTSIDE not in labels or len(labels) < 2:
@@ -50,12 +52,6 @@ class EntityTagger:
                 f"`{ENTITY_LABELS.option}` must have the label {_OUTSIDE} for words outside of entities, and labels of "
                 f"entities, but {place} has {shown}."
             )
-        self.signature = loaded.signature
-
-    @classmethod
-    def of(cls, place: str | None, device: str) -> "EntityTagger":
-        """Load a model; errors as in `load`."""
-        return cls(load(place, ENTITY_LABELS, device), str(place))
 
     def entities(self, sentences: Sequence[str]) -> list[list[Span]]:
         """Return the entities of sentences, in order.
@@ -123,7 +119,7 @@ def _trimmed(text: str, span: Span) -> Span:
     return Span(start, max(start, span.end - len(found) + len(found.rstrip(_AROUND))))
 
 
-class QuestionAnswerer:
+class QuestionAnswerer(ModelInUse):
     """Reads answers with an extractive model (Devlin et al. 2019, section 4.2).
 
     The answer is the span with the highest sum of the logits of its start and its end, over all windows of a long
@@ -131,16 +127,10 @@ class QuestionAnswerer:
 
     Args:
         loaded: the model.
+        place: where it is from.
     """
 
-    def __init__(self, loaded: Loaded) -> None:
-        self._loaded = loaded
-        self.signature = loaded.signature
-
-    @classmethod
-    def of(cls, place: str | None, device: str) -> "QuestionAnswerer":
-        """Load a model; errors as in `load`."""
-        return cls(load(place, ANSWERS, device))
+    head = ANSWERS
 
     @property
     def blank(self) -> str:
@@ -209,7 +199,7 @@ def _best_span(encoding: Any, start: np.ndarray, end: np.ndarray) -> tuple[float
     return float(scores[first, last]), left, right
 
 
-class EntailmentClassifier:
+class EntailmentClassifier(ModelInUse):
     """Tells whether premises entail a claim, by a classifier of pairs.
 
     The label of entailment begins with "entail", "support" or "correct"; that of contradiction begins with "contra" or
@@ -223,8 +213,10 @@ class EntailmentClassifier:
         UserError: its labels are others.
     """
 
+    head = ENTAILMENT
+
     def __init__(self, loaded: Loaded, place: str) -> None:
-        self._loaded = loaded
+        super().__init__(loaded, place)
         shown = [label for _, label in sorted(loaded.model.config.id2label.items())]
         labels = [label.casefold() for label in shown]
         entails = [n for n, label in enumerate(labels) if label.startswith(_ENTAILS)]
@@ -237,12 +229,6 @@ class EntailmentClassifier:
                 f"but {place} has {', '.join(shown[:5])}{', ...' * (len(shown) > 5)}."
             )
         self._labels = [entails[0], contradicts[0]]
-        self.signature = loaded.signature
-
-    @classmethod
-    def of(cls, place: str | None, device: str) -> "EntailmentClassifier":
-        """Load a model; errors as in `load`."""
-        return cls(load(place, ENTAILMENT, device), str(place))
 
     def judged(self, premises: Sequence[str], claim: str) -> Judged:
         """Return what a claim is found to be by each premise.

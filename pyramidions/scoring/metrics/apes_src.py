@@ -2,13 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from pyramidions.extract.oracle import covering
-from pyramidions.scoring.metric import METRICS, Answers, Example, Figure, Metric, Question, Span, Tags
+from pyramidions.scoring.metric import METRICS, Answers, CountingMetric, Example, Figure, Question, Span, Tags
 from pyramidions.scoring.metrics.entities import name_words
 from pyramidions.text.language import Language
 from pyramidions.text.normalization import normalize
@@ -33,7 +33,7 @@ class _Asked(NamedTuple):
     context: str
 
 
-class ApesSrc(Metric):
+class ApesSrc(CountingMetric):
     """Asks questions about the references; F1 of the words of answers, the mean over the questions; 0 to 100.
 
     A question is a sentence of a reference whose entity, or a number that is in none, is blank; events and dates count
@@ -49,18 +49,13 @@ class ApesSrc(Metric):
 
     figures: ClassVar = {"apes_src": Figure("APES_src"), "apes": Figure("APES")}
     reads_source: ClassVar[bool] = True
-    in_workers: ClassVar[bool] = False
     batch_size: ClassVar[int] = 4
 
     def __init__(self, answers: Answers, tags: Tags, language: str = "en") -> None:
+        super().__init__()
         self._language = Language(language)
         self._answers = answers
         self._tags = tags
-        self.fit(())
-
-    def fit(self, examples: Iterable[Example]) -> None:
-        """Reset the count of documents without a question."""
-        self._documents = self._unasked = 0
 
     def score(self, examples: Sequence[Example]) -> np.ndarray:
         """Return (documents, 2)."""
@@ -74,8 +69,7 @@ class ApesSrc(Metric):
         for one, of_summary, of_source in zip(asked, answers, answers[len(asked) :], strict=False):
             f1 = answer_f1(of_summary, of_source), answer_f1(of_summary, one.cloze.answer)
             by_example[one.example].append(f1)
-        self._documents += len(examples)
-        self._unasked += sum(not found for found in by_example)
+        self.counts.update(documents=len(examples), unasked=sum(not found for found in by_example))
         return np.array([100 * np.mean(found, axis=0) if found else np.zeros(2) for found in by_example])
 
     def _asked(self, number: int, example: Example) -> list[_Asked]:
@@ -98,11 +92,12 @@ class ApesSrc(Metric):
 
     def remarks(self) -> list[str]:
         """Say how many documents have no question."""
-        if not self._unasked:
+        if not self.counts["unasked"]:
             return []
+        share = f"{self.counts['unasked']:,} of {self.counts['documents']:,}"
         return [
-            f"apes_src: the references of {self._unasked:,} of {self._documents:,} documents hold no entity and no "
-            "number, so nothing was asked about them and they score 0."
+            f"apes_src: the references of {share} documents hold no entity and no number, so nothing was asked about "
+            "them and they score 0."
         ]
 
 

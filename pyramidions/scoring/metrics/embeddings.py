@@ -1,7 +1,6 @@
 """BERTScore and MoverScore, which compare the vectors of two texts' tokens."""
 
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -14,7 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from pyramidions.base.errors import UserError
 from pyramidions.base.optional import optional_library
 from pyramidions.files.parallel import chunks
-from pyramidions.scoring.metric import METRICS, Example, Figure, Metric
+from pyramidions.scoring.metric import METRICS, CountingMetric, Example, Figure
 
 # torch takes seconds to import: only when it is needed.
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ _LENGTHS = (1, 2)  # of n-grams
 _MOST_STEPS = 10**8
 
 
-class EmbeddingMetric(Metric):
+class EmbeddingMetric(CountingMetric):
     """Compares a summary with each reference.
 
     Args:
@@ -37,16 +36,11 @@ class EmbeddingMetric(Metric):
 
     #: As users call it.
     name: ClassVar[str]
-    in_workers: ClassVar[bool] = False
     batch_size: ClassVar[int] = 32
 
     def __init__(self, embedder: "Embedder") -> None:
+        super().__init__()
         self.embedder = embedder
-        self._counts: Counter[str] = Counter()
-
-    def fit(self, examples: Iterable[Example]) -> None:
-        """Reset the counts of truncated texts and of texts without weights."""
-        self._counts.clear()
 
     def score(self, examples: Sequence[Example]) -> np.ndarray:
         """Return the figures of examples, 0 to 100: (documents, figures)."""
@@ -56,10 +50,10 @@ class EmbeddingMetric(Metric):
         for example in examples:
             summary = embedded[example.prediction]
             references = [embedded[reference] for reference in example.references]
-            self._counts["summaries"] += 1
-            self._counts["cut summaries"] += summary.tokens.is_cut
-            self._counts["references"] += len(references)
-            self._counts["cut references"] += sum(reference.tokens.is_cut for reference in references)
+            self.counts["summaries"] += 1
+            self.counts["cut summaries"] += summary.tokens.is_cut
+            self.counts["references"] += len(references)
+            self.counts["cut references"] += sum(reference.tokens.is_cut for reference in references)
             rows.append(self.combine(np.array([self._compare(summary, reference) for reference in references])))
         return 100 * np.array(rows)
 
@@ -85,13 +79,13 @@ class EmbeddingMetric(Metric):
                 where each is in all texts, as in a corpus of one document.
         """
         if weights.sum() <= 0:
-            self._counts["unweighed"] += 1
+            self.counts["unweighed"] += 1
             weights = free.astype(np.float64)
         return weights / (weights.sum() or 1)
 
     def remarks(self) -> list[str]:
         """Say how many texts were truncated, and how often one had no weights."""
-        counts, found = self._counts, []
+        counts, found = self.counts, []
         if counts["cut summaries"] or counts["cut references"]:
             cut = [f"{counts[f'cut {texts}']:,} of {counts[texts]:,} {texts}" for texts in ("summaries", "references")]
             shares = [f"{counts[f'cut {texts}'] / counts[texts]:.1%}" for texts in ("summaries", "references")]

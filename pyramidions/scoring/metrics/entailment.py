@@ -1,12 +1,12 @@
 """Whether a document entails the sentences of its summary."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from pyramidions.base.errors import UserError
-from pyramidions.scoring.metric import METRICS, Entails, Example, Figure, Metric
+from pyramidions.scoring.metric import METRICS, CountingMetric, Entails, Example, Figure, truncated_pairs
 from pyramidions.text.language import Language
 from pyramidions.text.normalization import SPLITTER, normalize
 
@@ -14,7 +14,7 @@ from pyramidions.text.normalization import SPLITTER, normalize
 Premise = Literal["sentences", "document"]
 
 
-class Entailment(Metric):
+class Entailment(CountingMetric):
     """How likely a sentence of the document entails, or contradicts, each sentence of the summary; 0 to 100.
 
     Each figure is the mean over the summary's sentences of the highest probability among the document's. Their
@@ -38,7 +38,6 @@ class Entailment(Metric):
         "contradiction": Figure("contradiction", "lower"),
     }
     reads_source: ClassVar[bool] = True
-    in_workers: ClassVar[bool] = False
     batch_size: ClassVar[int] = 4
 
     def __init__(self, model: Entails, premise: Premise = "sentences", language: str = "en") -> None:
@@ -47,14 +46,10 @@ class Entailment(Metric):
                 "`entailment_premise` must be document for a classifier of two labels, but is sentences: any document "
                 "has a sentence that does not entail the claim."
             )
+        super().__init__()
         self._premise = premise
         self._language = Language(language)
         self._model = model
-        self.fit(())
-
-    def fit(self, examples: Iterable[Example]) -> None:
-        """Reset the counts of truncated pairs."""
-        self._truncated = self._pairs = 0
 
     def of(self, example: Example) -> Sequence[float]:
         """Return both figures."""
@@ -66,8 +61,7 @@ class Entailment(Metric):
         for claim in claims:
             judged = self._model.judged(premises, claim)
             best.append(judged.probabilities.max(axis=0))
-            self._truncated += judged.truncated
-        self._pairs += len(premises) * len(claims)
+            self.counts.update(truncated=judged.truncated, pairs=len(premises))
         return tuple(100 * np.mean(best, axis=0))
 
     def signature(self) -> str:
@@ -78,12 +72,7 @@ class Entailment(Metric):
 
     def remarks(self) -> list[str]:
         """Say how many pairs were truncated."""
-        if not self._truncated:
-            return []
-        return [
-            f"entailment: {self._truncated:,} of {self._pairs:,} pairs of a premise and a sentence of a summary are "
-            "longer than the model reads and were truncated."
-        ]
+        return truncated_pairs("entailment", self.counts, "of a premise and a sentence of a summary")
 
 
 @METRICS.register("entailment")

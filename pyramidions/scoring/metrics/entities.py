@@ -2,12 +2,12 @@
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from pyramidions.scoring.metric import METRICS, Example, Figure, Metric, Tags
+from pyramidions.scoring.metric import METRICS, CountingMetric, Example, Figure, Tags
 from pyramidions.text.language import Language
 from pyramidions.text.normalization import SPLITTER, normalize, split_sentences
 from pyramidions.text.words import WORD
@@ -19,7 +19,7 @@ _TOKEN = re.compile(r"\w+(?:[.,:/'’-]\w+)*|[^\w\s]")
 _WORD = re.compile(rf"\d+(?:[.,:/]\d+)+|{WORD}")
 
 
-class EntityMetric(Metric):
+class EntityMetric(CountingMetric):
     """Precision of the names in a summary by its document, and recall of those in the reference; 0 to 100.
 
     Figures, in this order: the share of the summary's names with a word, "of" and the like aside, that is in the
@@ -32,19 +32,10 @@ class EntityMetric(Metric):
     """
 
     reads_source: ClassVar[bool] = True
-    # Counts of other processes would be lost.
-    in_workers: ClassVar[bool] = False
     batch_size: ClassVar[int] = 32
     #: As users call it, and what it counts.
     name: ClassVar[str]
     counted: ClassVar[str]
-
-    def __init__(self) -> None:
-        self.fit(())
-
-    def fit(self, examples: Iterable[Example]) -> None:
-        """Reset the counts of texts without names."""
-        self._documents = self._nameless_summaries = self._nameless_references = 0
 
     @abstractmethod
     def names(self, texts: Sequence[str]) -> list[list[str]]:
@@ -63,11 +54,10 @@ class EntityMetric(Metric):
     def _row(
         self, prediction: str, source: list[str], named: list[list[str]], expected: list[list[list[str]]]
     ) -> list[float]:
-        self._documents += 1
+        self.counts["documents"] += 1
         if not prediction:
             return [0.0, 0.0, 0.0]
-        self._nameless_summaries += not named
-        self._nameless_references += not any(expected)
+        self.counts.update({"summaries": not named, "documents' references": not any(expected)})
         in_source, in_summary = frozenset(source), frozenset(name_words(prediction))
         text = _joined(source)
         return [
@@ -79,13 +69,10 @@ class EntityMetric(Metric):
     def remarks(self) -> list[str]:
         """Say how many texts name nothing."""
         return [
-            f"{self.name}: {nameless:,} of {self._documents:,} {whose} hold no {self.counted}, which counts as a "
-            f"{figure} of 100."
-            for nameless, whose, figure in (
-                (self._nameless_summaries, "summaries", "precision"),
-                (self._nameless_references, "documents' references", "recall"),
-            )
-            if nameless
+            f"{self.name}: {nameless:,} of {self.counts['documents']:,} {whose} hold no {self.counted}, which counts "
+            f"as a {figure} of 100."
+            for whose, figure in (("summaries", "precision"), ("documents' references", "recall"))
+            if (nameless := self.counts[whose])
         ]
 
 

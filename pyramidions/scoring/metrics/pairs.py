@@ -1,13 +1,13 @@
 """BARTScore and BLEURT, which models give to pairs of texts."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from pyramidions.scoring.metric import METRICS, Example, Figure, Metric, Rates
+from pyramidions.scoring.metric import METRICS, CountingMetric, Example, Figure, Rates, truncated_pairs
 from pyramidions.text.normalization import NORMALISATION, normalize
 
 # torch takes seconds to import: only when it is needed.
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyramidions.scoring.encoders.raters import LikelihoodRater
 
 
-class PairMetric(Metric):
+class PairMetric(CountingMetric):
     """What a model gives to pairs of a summary and another text; its figures are not bounded.
 
     Texts are normalised as for ROUGE: line breaks make no difference.
@@ -24,18 +24,13 @@ class PairMetric(Metric):
         model: rates the second text of a pair, given the first.
     """
 
-    in_workers: ClassVar[bool] = False
     #: As users call it, and how its figures are computed.
     name: ClassVar[str]
     settings: ClassVar[str]
 
     def __init__(self, model: Rates) -> None:
+        super().__init__()
         self._model = model
-        self.fit(())
-
-    def fit(self, examples: Iterable[Example]) -> None:
-        """Reset the counts of truncated pairs."""
-        self._truncated = self._pairs = 0
 
     @abstractmethod
     def pairs(self, example: Example) -> list[tuple[str, str]]:
@@ -49,8 +44,7 @@ class PairMetric(Metric):
         """Return the figures of examples: (documents, figures)."""
         pairs = [self.pairs(_normalised(example)) for example in examples]
         rated = self._model.rated([pair for of_example in pairs for pair in of_example])
-        self._truncated += rated.truncated
-        self._pairs += len(rated.values)
+        self.counts.update(truncated=rated.truncated, pairs=len(rated.values))
         ends = np.cumsum([len(of_example) for of_example in pairs])[:-1]
         return np.array([self.combine(values) for values in np.split(rated.values, ends)])
 
@@ -60,12 +54,7 @@ class PairMetric(Metric):
 
     def remarks(self) -> list[str]:
         """Say how many pairs were truncated."""
-        if not self._truncated:
-            return []
-        return [
-            f"{self.name}: {self._truncated:,} of {self._pairs:,} pairs of texts are longer than the model reads and "
-            "were truncated."
-        ]
+        return truncated_pairs(self.name, self.counts, "of texts")
 
 
 def _normalised(example: Example) -> Example:
