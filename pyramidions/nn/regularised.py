@@ -1,16 +1,18 @@
 """Parts with a loss of their own, which training adds to that of the task."""
 
-from abc import ABC, abstractmethod
-
 from torch import Tensor, nn
 
 
-class Regularised(ABC):
+class Regularised:
     """A module whose own loss training adds to the loss of each token, or of whatever else a criterion averages."""
 
-    @abstractmethod
+    #: that of the last training pass, until it is read
+    _loss: Tensor | None = None
+
     def regulariser(self) -> Tensor | None:
-        """Return the loss, a scalar with a gradient; None if there is none."""
+        """Return the loss, a scalar with a gradient, once: its graph is then free. None if there is none."""
+        loss, self._loss = self._loss, None
+        return loss
 
 
 def regulariser_of(model: nn.Module) -> Tensor | None:

@@ -136,4 +136,4 @@ def test_the_presets_have_the_layers_of_the_paper(name: str) -> None:
     kinds = [type(layer.function(SelfAttention).attention).__name__ for layer in encoder.layers]  # type: ignore[operator]
     assert kinds == ["SlidingWindowAttention"] * 8 + ["FullAttention"] * 2 + ["SlidingWindowAttention"] * 4
     pooler = encoder.poolers["7"]
-    assert not isinstance(pooler, AdaptiveMeanPooler) or (pooler.width, pooler.stride) == (32, 24)
+    assert not isinstance(pooler, AdaptiveMeanPooler) or (pooler.width, pooler.window) == (32, 24)

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from pyramidions.base.arguments import CountOrZero
-from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
+from pyramidions.nn.pooling.core import POOLING, Pooled, WindowPooler
 from pyramidions.nn.scorer import Scorer
 from pyramidions.nn.scorer.core import at_least_float32
 from pyramidions.nn.sequence import PoolingContext, Sequence
@@ -13,7 +13,7 @@ _LEAST = 1e-5  # a score, so that no window is without weight
 
 
 @POOLING.register("adaptive_mean")
-class AdaptiveMeanPooler(Pooler):
+class AdaptiveMeanPooler(WindowPooler):
     """Hands on a weighted mean of each window of positions (Pang et al. 2023, AdaPool).
 
     The weight of a position is its share of the scores in the window: a softmax of their logarithms.
@@ -25,30 +25,26 @@ class AdaptiveMeanPooler(Pooler):
         overlap: further positions of a window, with which the next one begins.
     """
 
-    takes_window = True
     takes_scorer = True
 
     def __init__(self, window: int, scorer: Scorer, overlap: CountOrZero = 0) -> None:
-        super().__init__()
-        self.stride, self.width = window, window + overlap
+        super().__init__(window)
+        self.width = window + overlap
         self.scorer = scorer
 
     def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:
         x, padding_mask = sequence.x, sequence.padding_mask
         length = x.size(1)
-        missing = (self.kept(length) - 1) * self.stride + self.width - length
+        missing = (self.kept(length) - 1) * self.window + self.width - length
         scores = self.scorer(sequence, context).clamp(min=_LEAST).masked_fill(padding_mask, 0.0)
         # (B, L) -> (B, K, G)
-        scores = F.pad(scores, (0, missing)).unfold(1, self.width, self.stride)
+        scores = F.pad(scores, (0, missing)).unfold(1, self.width, self.window)
         weights = scores / scores.sum(dim=-1, keepdim=True).clamp(min=_LEAST)
         sources = torch.arange(length + missing, device=x.device).clamp(max=length - 1)
-        sources = sources.unfold(0, self.width, self.stride).expand(len(x), -1, -1)
+        sources = sources.unfold(0, self.width, self.window).expand(len(x), -1, -1)
         # (B, L, D) -> (B, K, D, G); half precision may not hold the sums of a gradient
         members = at_least_float32(x).masked_fill(padding_mask[..., None], 0.0)
-        members = F.pad(members, (0, 0, 0, missing)).unfold(1, self.width, self.stride)
+        members = F.pad(members, (0, 0, 0, missing)).unfold(1, self.width, self.window)
         with torch.autocast(x.device.type, enabled=False):
             pooled = (members @ weights[..., None].to(members.dtype)).squeeze(-1).to(x.dtype)
         return Pooled(pooled, (scores == 0).all(dim=-1), sources, weights)
-
-    def kept(self, length: int) -> int:
-        return -(-length // self.stride)

@@ -6,6 +6,7 @@ from typing import ClassVar, NamedTuple
 
 from torch import Tensor, nn
 
+from pyramidions.base.device import has_values
 from pyramidions.base.registry import Registry
 from pyramidions.nn.sequence import PoolingContext, Sequence
 
@@ -119,6 +120,46 @@ class Pooler(nn.Module, ABC):
         waits for a GPU.
         """
         return None
+
+
+class WindowPooler(Pooler):
+    """Pools windows of positions, each to one vector.
+
+    Args:
+        window: positions from one window to the next, the configured length over the configured k, whatever a batch's
+            length.
+    """
+
+    takes_window = True
+
+    def __init__(self, window: int) -> None:
+        super().__init__()
+        self.window = window
+
+    def kept(self, length: int) -> int:
+        return -(-length // self.window)
+
+
+def selected(x: Tensor, kept: Tensor, most: int) -> tuple[Pooled, Tensor]:
+    """Select vectors in their order, of each document the first ``most``; the host waits for a GPU once.
+
+    Args:
+        x: (B, L, D).
+        kept: (B, L), True at what is selected.
+        most: K at most.
+
+    Returns:
+        The vectors, and their sources as (B, K).
+    """
+    highest = [min(most, kept.size(1))] * len(kept)
+    lengths: list[int] = kept.sum(dim=1).clamp(max=most).tolist() if has_values(kept) else highest
+    # What is kept comes before all others, in its order: (B, L) -> (B, K)
+    sources = (~kept).byte().argsort(dim=1, stable=True)[:, : max([1, *lengths])]
+    padding_mask = ~kept.gather(1, sources)
+    x = x.gather(1, sources[..., None].expand(-1, -1, x.size(-1))).masked_fill(padding_mask[..., None], 0.0)
+    # (B, K) -> (B, K, 1)
+    weights = (~padding_mask)[..., None].to(x.dtype)
+    return Pooled(x, padding_mask, sources[..., None], weights, lengths), sources
 
 
 POOLING: Registry[Pooler] = Registry("pooling")

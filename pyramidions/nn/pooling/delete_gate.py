@@ -6,10 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from pyramidions.base.arguments import Count, Share
-from pyramidions.base.device import has_values
 from pyramidions.nn.functional.tiles import full_precision
 from pyramidions.nn.options import Positive, Within
-from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
+from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler, selected
 from pyramidions.nn.pooling.topk import Attached
 from pyramidions.nn.regularised import Regularised
 from pyramidions.nn.sequence import PoolingContext, Sequence
@@ -67,31 +66,19 @@ class DeleteGatePooler(Pooler, Regularised):
         self.scale, self.threshold, self.share, self.keeps_bias = scale, threshold, share, keeps_bias
         self.proportional, self.integral = proportional, integral
         self.register_buffer("controller", torch.zeros(2, dtype=torch.int64))
-        self._loss: Tensor | None = None
 
     def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:
         x, real = sequence.x, ~sequence.padding_mask
         logits = full_precision(self.gate(self.norm(x)).squeeze(-1))
         deleted = (-logits).sigmoid()
         kept = self._kept(logits.detach(), real)
-        lengths = self._counts(kept)
-        # What is kept comes before all others, in its order: (B, L) -> (B, K)
-        sources = (~kept).byte().argsort(dim=1, stable=True)[:, : max([1, *lengths])]
-        padding_mask = ~kept.gather(1, sources)
-        x = x.gather(1, sources[..., None].expand(-1, -1, x.size(-1))).masked_fill(padding_mask[..., None], 0.0)
+        pooled, sources = selected(x, kept, self.k)
         key_bias = None
         if self.training:
             self._loss = self._controlled(deleted.masked_fill(~real, 0.0), real)
         if self.training or self.keeps_bias:
-            key_bias = (-self.scale * deleted).gather(1, sources).masked_fill(padding_mask, 0.0)
-        # (B, K) -> (B, K, 1)
-        weights = (~padding_mask)[..., None].to(x.dtype)
-        return Pooled(Attached.apply(x, logits), padding_mask, sources[..., None], weights, lengths, key_bias=key_bias)
-
-    def regulariser(self) -> Tensor | None:
-        """Return the loss of the last training pass, once: its graph is then free."""
-        loss, self._loss = self._loss, None
-        return loss
+            key_bias = (-self.scale * deleted).gather(1, sources).masked_fill(pooled.padding_mask, 0.0)
+        return pooled._replace(x=Attached.apply(pooled.x, logits), key_bias=key_bias)
 
     def _kept(self, logits: Tensor, real: Tensor) -> Tensor:
         """Return which real vectors are handed on: (B, L) twice -> (B, L)."""
@@ -101,12 +88,6 @@ class DeleteGatePooler(Pooler, Regularised):
         # One of a document always stays.
         taken = kept.gather(1, best) | (torch.arange(best.size(1), device=best.device) == 0)
         return torch.zeros_like(kept).scatter(1, best, taken) & real
-
-    def _counts(self, kept: Tensor) -> list[int]:
-        """Return how many vectors each document hands on: (B, L) -> B integers."""
-        most = [min(self.k, kept.size(1))] * len(kept)
-        counts: list[int] = kept.sum(dim=1).tolist() if has_values(kept) else most
-        return counts
 
     def _controlled(self, deleted: Tensor, real: Tensor) -> Tensor:
         """Return the loss of a batch, and set the weight for the next one."""

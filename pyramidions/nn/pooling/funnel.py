@@ -5,13 +5,13 @@ from typing import cast
 from pyramidions.nn.block_layout import BlockLayout
 from pyramidions.nn.functional.windows import window_mask, window_mean
 from pyramidions.nn.layer import Layer, Sublayer
-from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
+from pyramidions.nn.pooling.core import POOLING, Pooled, WindowPooler
 from pyramidions.nn.sequence import PoolingContext, Sequence
 from pyramidions.nn.sublayer import LayerContext, Memory
 
 
 @POOLING.register("funnel")
-class FunnelPooler(Pooler):
+class FunnelPooler(WindowPooler):
     """Strided mean of the queries, and the layer that attends with them (Dai et al. 2020, section 2.2).
 
     It has no provenance: every pooled vector has read all vectors of its block.
@@ -27,16 +27,14 @@ class FunnelPooler(Pooler):
 
     upsampling = "repeat"
     has_provenance = False
-    takes_window = True
     takes_layer = True
 
     def __init__(self, window: int, layer: Layer, confined_to: int | None = None) -> None:
-        super().__init__()
+        super().__init__(window)
         if confined_to is not None and confined_to % window:
             raise ValueError(
                 f"The block size of funnel pooling ({confined_to}) must be divisible by its window ({window})."
             )
-        self.window = window
         self.layer = layer
         self.confined_to = confined_to
 
@@ -53,6 +51,3 @@ class FunnelPooler(Pooler):
         confined_to = None if self.confined_to is None else self.confined_to // self.window
         lengths = None if sequence.lengths is None else [self.kept(length) for length in sequence.lengths]
         return Pooled(BlockLayout(mask, confined_to, lengths).unpack(y), mask)
-
-    def kept(self, length: int) -> int:
-        return -(-length // self.window)

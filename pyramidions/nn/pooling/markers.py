@@ -4,8 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from pyramidions.base.arguments import Count, CountOrZero
-from pyramidions.base.device import has_values
-from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
+from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler, selected
 from pyramidions.nn.positions import SinusoidalPositions
 from pyramidions.nn.sequence import PoolingContext, Sequence
 
@@ -46,15 +45,9 @@ class MarkersPooler(Pooler):
         self.numbers = SinusoidalPositions(embed_dim) if numbers else None
 
     def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:
-        starts = sequence.leads_unit
-        lengths = self._counts(starts)
-        # First vectors come before all others, in their order: (B, L) -> (B, K)
-        sources = (~starts).byte().argsort(dim=1, stable=True)[:, : max([1, *lengths])]
-        padding_mask = ~starts.gather(1, sources)
-        x = sequence.x.gather(1, sources[..., None].expand(-1, -1, sequence.x.size(-1)))
-        x = self._told(x, sequence, sources, padding_mask).masked_fill(padding_mask[..., None], 0.0)
-        # (B, K) -> (B, K, 1)
-        return Pooled(x, padding_mask, sources[..., None], (~padding_mask)[..., None].to(x.dtype), lengths)
+        first, sources = selected(sequence.x, sequence.leads_unit, self.k)
+        x = self._told(first.x, sequence, sources, first.padding_mask)
+        return first._replace(x=x.masked_fill(first.padding_mask[..., None], 0.0))
 
     def _told(self, x: Tensor, sequence: Sequence, sources: Tensor, padding_mask: Tensor) -> Tensor:
         """Add to vectors (B, K, D) of ``sources`` (B, K) who speaks, and in which unit."""
@@ -66,12 +59,6 @@ class MarkersPooler(Pooler):
         if self.numbers is not None:
             x = x + self.numbers(torch.arange(x.size(1), device=x.device), x.size(1)).to(x.dtype)
         return x
-
-    def _counts(self, starts: Tensor) -> list[int]:
-        """Return how many vectors each document hands on: (B, L) -> B integers."""
-        most = [min(self.k, starts.size(1))] * len(starts)
-        counts: list[int] = starts.sum(dim=1).clamp(max=self.k).tolist() if has_values(starts) else most
-        return counts
 
 
 def _first_half(dim: int) -> nn.Linear:

@@ -58,7 +58,6 @@ class SegmentsPooler(Pooler, Regularised):
         self.boundaries = GumbelBoundaries(embed_dim, ffn_embed_dim, prior, temperature)
         # Training begins with as many boundaries as the prior asks for.
         nn.init.constant_(self.boundaries.predictor.fc2.bias, math.log(prior / (1 - prior)))
-        self._loss: Tensor | None = None
 
     def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:
         x, padding_mask = sequence.x, sequence.padding_mask
@@ -73,11 +72,6 @@ class SegmentsPooler(Pooler, Regularised):
         sources, weights = _members(starts[:, :most], sizes[:, :most], longest, x.size(1))
         padding_mask = sizes[:, :most] == 0
         return Pooled(means_of_segments(x, boundaries, most), padding_mask, sources, weights.to(x.dtype), lengths)
-
-    def regulariser(self) -> Tensor | None:
-        """Return the prior's loss of the last training pass, once: its graph is then free."""
-        loss, self._loss = self._loss, None
-        return loss
 
     def _kept_boundaries(self, drawn: Segmentation, padding_mask: Tensor) -> Tensor:
         """Return the end of the text, and the k - 1 other boundaries with the greatest logits at most: (B, L)."""

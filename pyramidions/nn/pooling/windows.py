@@ -3,23 +3,17 @@
 import torch
 
 from pyramidions.nn.functional.windows import window_mask, window_max, window_mean
-from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
+from pyramidions.nn.pooling.core import POOLING, Pooled, WindowPooler
 from pyramidions.nn.sequence import PoolingContext, Sequence
 
 
 @POOLING.register("mean")
-class MeanPooler(Pooler):
+class MeanPooler(WindowPooler):
     """Hands on the mean of each window of positions (Pietruszka et al. 2022, table 4).
 
     Args:
         window: positions in a window, the configured length over the configured k, whatever a batch's length.
     """
-
-    takes_window = True
-
-    def __init__(self, window: int) -> None:
-        super().__init__()
-        self.window = window
 
     def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:
         x, padding_mask = sequence.x, sequence.padding_mask
@@ -32,12 +26,9 @@ class MeanPooler(Pooler):
         weights = real.to(x.dtype) / real.sum(dim=-1, keepdim=True).clamp(min=1).to(x.dtype)
         return Pooled(window_mean(x, padding_mask, self.window), mask, sources, weights)
 
-    def kept(self, length: int) -> int:
-        return -(-length // self.window)
-
 
 @POOLING.register("max")
-class MaxPooler(Pooler):
+class MaxPooler(WindowPooler):
     """Hands on the largest values of each window of positions (Pietruszka et al. 2022, table 4).
 
     It has no provenance: each dimension of a pooled vector comes from a position of its own.
@@ -47,15 +38,7 @@ class MaxPooler(Pooler):
     """
 
     has_provenance = False
-    takes_window = True
-
-    def __init__(self, window: int) -> None:
-        super().__init__()
-        self.window = window
 
     def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:
         x, padding_mask = sequence.x, sequence.padding_mask
         return Pooled(window_max(x, padding_mask, self.window), window_mask(padding_mask, self.window))
-
-    def kept(self, length: int) -> int:
-        return -(-length // self.window)
