@@ -29,7 +29,7 @@ def sentences_of(text: str) -> list[list[str]]:
 def recalls(pairs: list[tuple[SupportIndex, str]]) -> np.ndarray:
     """Return the recall of each sentence by the best source sentence and by all that are named, (sentences, 2)."""
     found = [index.support(words) for index, summary in pairs for words in sentences_of(summary)]
-    return np.array([(sum(each.shares[:1]), each.recall) for each in found if each is not None])
+    return np.array([(sum(share for _, share in each.shares[:1]), each.recall) for each in found if each is not None])
 
 
 def report(path: Path, limit: int | None) -> None:

@@ -105,16 +105,13 @@ def _classifier(model: str, device: str | None) -> "Entails":
 def _told(number: int, sentence: "CheckedSentence", found: "CheckedSummary") -> list[str]:
     """Return the lines on a sentence."""
     support, verdict = sentence.support, sentence.verdict
-    how = "too short to tell" if support is None else f"{support.recall:.0%}"
-    if sentence.is_supported is False:
-        how += ", without support"
-    lines = [f"{number}. [{how}] {sentence.text}"]
+    lines = [f"{number}. [{sentence.told}] {sentence.text}"]
     if sentence.missing:
         lines.append(f"   not in the document: {', '.join(sentence.missing)}")
     if verdict is not None:
         lines.append(f"   entailed {verdict.entailment:.0%}, contradicted {verdict.contradiction:.0%}")
-    if support is not None and support.sentences:
-        unit = found.document.sentences[support.sentences[0]]
+    for place, share in [] if support is None else support.shares[:1]:
+        unit = found.document.sentences[place]
         heading = found.document.headings[unit.section]
-        lines.append(f"   > [{support.shares[0]:.0%}] {unit.text}" + (f" ({heading})" if heading else ""))
+        lines.append(f"   > [{share:.0%}] {unit.text}" + (f" ({heading})" if heading else ""))
     return lines

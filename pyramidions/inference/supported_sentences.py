@@ -66,10 +66,7 @@ def supported_sentences(
                 text,
                 None if by_words is None else by_words.recall,
                 None if by_words is None else by_words.is_enough,
-                tuple(
-                    Supporting(*sources[place], share)
-                    for place, share in (zip(by_words.sentences, by_words.shares, strict=True) if by_words else ())
-                ),
+                tuple(Supporting(*sources[place], share) for place, share in (by_words.shares if by_words else ())),
                 None if drew_on is None else _most_attended(sources, drew_on[start:end].mean(dim=0)),
             )
         )

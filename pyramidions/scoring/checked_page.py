@@ -41,7 +41,7 @@ def checked_page(checked: CheckedSummary, name: str, model: str | None = None) -
     sentences = checked.document.sentences
     shades = [0] * len(sentences)
     for sentence in checked.sentences:
-        for place, share in _places(sentence):
+        for place, share in () if sentence.support is None else sentence.support.shares:
             shades[place] = max(shades[place], round(1000 * share))
     document: Document = {
         "name": name,
@@ -58,17 +58,9 @@ def checked_page(checked: CheckedSummary, name: str, model: str | None = None) -
     return page.html()
 
 
-def _places(sentence: CheckedSentence) -> list[tuple[int, float]]:
-    support = sentence.support
-    return [] if support is None else list(zip(support.sentences, support.shares, strict=True))
-
-
 def _item(sentence: CheckedSentence) -> Item:
     support = sentence.support
-    known = "too short to tell" if support is None else f"{support.recall:.0%}"
-    if sentence.is_supported is False:
-        known += ", without support"
-    note = known + (f"; not in the document: {', '.join(sentence.missing)}" if sentence.missing else "")
+    note = sentence.told + (f"; not in the document: {', '.join(sentence.missing)}" if sentence.missing else "")
     best = support.sentences[:1] if support is not None and support.is_enough else ()
     return {"text": sentence.text, "note": note, "links": [{"to": [*best]} if best else None]}
 
@@ -79,9 +71,11 @@ def _sentence(sentence: CheckedSentence) -> Sentence:
 
 def _support(sentence: CheckedSentence) -> Iterator[Support]:
     support, verdict = sentence.support, sentence.verdict
-    recall = "too short to tell" if support is None else f"{support.recall:.0%} of its pairs of words"
-    places = [[round(share, 4), place, place + 1] for place, share in _places(sentence)]
-    yield {"title": f"By words: {recall}", "places": places}
+    if support is None:
+        yield {"title": "By words: too short to tell", "places": []}
+    else:
+        places = [[round(share, 4), place, place + 1] for place, share in support.shares]
+        yield {"title": f"By words: {support.recall:.0%} of its pairs of words", "places": places}
     if sentence.missing:
         yield {"title": f"Not in the document: {', '.join(sentence.missing)}", "places": []}
     if verdict is not None:

@@ -186,9 +186,7 @@ class _Base:
         self.used.update((index, self._sentences[index]) for index in support.sentences)
         count = len(support.sentences)
         title = f"{support.recall:.0%} in {count} sentence{'' if count == 1 else 's'}"
-        places = [
-            [float(f"{share:.6g}"), index] for index, share in zip(support.sentences, support.shares, strict=True)
-        ]
+        places = [[float(f"{share:.6g}"), index] for index, share in support.shares]
         title = title if count else f"none of its pairs of words stand in {self._name}"
         return {"pieces": pieces, "enough": support.is_enough, "support": [{"title": title, "places": places}]}
 

@@ -58,6 +58,13 @@ class CheckedSentence(NamedTuple):
         """Whether that is enough (`pyramidions.text.support`); None for a sentence of one word."""
         return None if self.support is None else self.support.is_enough
 
+    @property
+    def told(self) -> str:
+        """How much of it has support."""
+        if self.support is None:
+            return "too short to tell"
+        return f"{self.support.recall:.0%}" + ("" if self.is_supported else ", without support")
+
 
 class CheckedSummary(NamedTuple):
     """A summary beside its document.
@@ -92,7 +99,7 @@ class CheckedSummary(NamedTuple):
         values = []
         for sentence in self.sentences:
             support, verdict = sentence.support, sentence.verdict
-            shares = () if support is None else zip(support.sentences, support.shares, strict=True)
+            shares = [] if support is None else support.shares
             value: dict[str, Any] = {
                 "sentence": sentence.text,
                 "supported": sentence.is_supported,

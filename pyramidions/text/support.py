@@ -29,9 +29,9 @@ class Support(NamedTuple):
     total: int
 
     @property
-    def shares(self) -> list[float]:
-        """What each of the sentences adds, as a share of all pairs."""
-        return [pairs / self.total for pairs in self.pairs]
+    def shares(self) -> list[tuple[int, float]]:
+        """Each of the sentences, and what it adds as a share of all pairs."""
+        return [(sentence, pairs / self.total) for sentence, pairs in zip(self.sentences, self.pairs, strict=True)]
 
     @property
     def recall(self) -> float:
