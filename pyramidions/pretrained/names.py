@@ -64,14 +64,24 @@ def renamed(weights: dict[str, Tensor], final_norm: str = "layer_norm") -> dict[
     bias = plain.pop(LOGITS_BIAS, None)
     if bias is not None and bias.count_nonzero():
         raise UserError(f"The model must have no bias of its logits, but `{LOGITS_BIAS}` is not zero.")
-    shared = {name: plain.pop(name) for name in SHARED if name in plain}
+    embedding = pop_embedding(plain)
+    return {EMBEDDING: embedding} | {_our_name(name): value for name, value in plain.items()}
+
+
+def pop_embedding(weights: dict[str, Tensor], output: str | None = None) -> Tensor:
+    """Take the one embedding out of weights, under all of its names; the matrix named ``output`` may be another.
+
+    Raises:
+        UserError: there is none, or there are several.
+    """
+    shared = {name: weights.pop(name) for name in SHARED if name in weights}
     if not shared:
         raise UserError(f"The weights must hold the embedding ({SHARED[0]}), but lack it.")
     (first, embedding), *others = shared.items()
     for name, other in others:
-        if not other.equal(embedding):
+        if name != output and not other.equal(embedding):
             raise UserError(f"The model must have one embedding for all, but {name} differs from {first}.")
-    return {EMBEDDING: embedding} | {_our_name(name): value for name, value in plain.items()}
+    return embedding
 
 
 def names_of(encoder_layers: int, decoder_layers: int, windowed: bool) -> dict[str, str]:

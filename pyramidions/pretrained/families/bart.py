@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import config_as
@@ -20,7 +19,6 @@ from pyramidions.pretrained.families.core import (
     Family,
     Settings,
     Shape,
-    TokenizerKind,
     activation_of,
     decoding_of,
     name_of_activation,
@@ -29,6 +27,7 @@ from pyramidions.pretrained.families.core import (
 )
 from pyramidions.pretrained.names import EMBEDDING, LOGITS_BIAS, POSITIONS, SHARED, names_of, renamed
 from pyramidions.pretrained.source import Source
+from pyramidions.pretrained.tokenizers import TokenizerKind
 from pyramidions.pretrained.transfer import extended
 
 _PUBLISHED_SINUSOIDS = {"first": 0, "frequencies": "published"}
@@ -220,12 +219,7 @@ def _sizes(config: PyramidionConfig) -> list[int]:
 
 def _blocks(read: Settings) -> dict[str, Any]:
     """Return the encoder's attention: that of BigBird, unless the config says that it is full."""
-    kinds = ("block_sparse", "original_full")
-    if (kind := read.one("attention_type", str, kinds[0])) not in kinds:
-        raise UserError(
-            f"`attention_type` in the config of {read.path} must be {' or '.join(kinds)}, but is {shown(kind)}."
-        )
-    if kind == kinds[1]:
+    if read.choice("attention_type", "block_sparse", "original_full") == "original_full":
         return {}
     options = {"block_size": read.one("block_size", int), "random_blocks": read.one("num_random_blocks", int)}
     return {"self_attention": written(Part("bigbird", options))}

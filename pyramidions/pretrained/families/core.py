@@ -14,7 +14,7 @@ from pyramidions.models.notation import parse_parts
 from pyramidions.models.spec import Part
 from pyramidions.pretrained.known_families import unknown_family
 from pyramidions.pretrained.source import Source
-from pyramidions.pretrained.tokenizers import TokenizerKind as TokenizerKind
+from pyramidions.pretrained.tokenizers import TokenizerKind
 
 #: Transformers' names of activations, and ours.
 ACTIVATIONS = {
@@ -150,6 +150,15 @@ class Settings:
             return default
         if not fits(found, kind):
             raise UserError(f"`{name}` in the config of {self.path} must be {rule_of(kind)}, but is {shown(found)}.")
+        return found
+
+    def choice(self, name: str, *kinds: str) -> str:
+        """Return a setting that must be one of these; the first if it is not there."""
+        found: str = self.one(name, str, kinds[0])
+        if found not in kinds:
+            raise UserError(
+                f"`{name}` in the config of {self.path} must be {' or '.join(kinds)}, but is {shown(found)}."
+            )
         return found
 
     def same(self, name: str, other: str) -> int:

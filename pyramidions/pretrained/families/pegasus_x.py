@@ -10,9 +10,10 @@ from pyramidions.models import PyramidionConfig
 from pyramidions.models.notation import written
 from pyramidions.models.spec import Part
 from pyramidions.pretrained.families.bart import Bart
-from pyramidions.pretrained.families.core import FAMILIES, Settings, Shape, TokenizerKind, parts_of
+from pyramidions.pretrained.families.core import FAMILIES, Settings, Shape, parts_of
 from pyramidions.pretrained.names import LOGITS_BIAS
 from pyramidions.pretrained.source import Source
+from pyramidions.pretrained.tokenizers import TokenizerKind
 
 
 @dataclass(frozen=True)

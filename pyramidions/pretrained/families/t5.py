@@ -8,7 +8,6 @@ from typing import Any
 
 from torch import Tensor
 
-from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import config_as
@@ -19,16 +18,15 @@ from pyramidions.pretrained.families.core import (
     Family,
     Settings,
     Shape,
-    TokenizerKind,
     activation_of,
     decoding_of,
     name_of_activation,
     parts_of,
     special_ids,
 )
-from pyramidions.pretrained.names import EMBEDDING, SHARED, UNTIED
+from pyramidions.pretrained.names import EMBEDDING, SHARED, UNTIED, pop_embedding
 from pyramidions.pretrained.source import Source
-from pyramidions.pretrained.tokenizers import tokenizer_length
+from pyramidions.pretrained.tokenizers import TokenizerKind, tokenizer_length
 
 _LENGTH = 512  # of T5's training; its biases of distances allow any
 _SUBLAYERS = {
@@ -172,14 +170,7 @@ class T5(Family):
         given = {name: value for name, value in source.weights.items() if name != _UNREAD}
         config = shape.config
         output = _output(given)
-        shared = {name: given.pop(name) for name in SHARED if name in given}
-        if not shared:
-            raise UserError(f"The weights must hold the embedding ({SHARED[0]}), but lack it.")
-        (first, embedding), *others = shared.items()
-        for name, other in others:
-            if name != SHARED[-1] and not other.equal(embedding):
-                raise UserError(f"The model must have one embedding for all, but {name} differs from {first}.")
-        found = {EMBEDDING: embedding.float()}
+        found = {EMBEDDING: pop_embedding(given, SHARED[-1]).float()}
         if output is not None:
             found[UNTIED] = output.float()
         for name, value in given.items():
@@ -202,14 +193,9 @@ class LongT5(T5):
     """LongT5 (Guo et al. 2022), with local or transient-global attention in the encoder."""
 
     def _attention(self, read: Settings, distances: dict[str, Any]) -> Part:
-        kinds = ("local", "transient-global")
-        if (kind := read.one("encoder_attention_type", str, kinds[0])) not in kinds:
-            raise UserError(
-                f"`encoder_attention_type` in the config of {read.path} must be {' or '.join(kinds)}, but is "
-                f"{shown(kind)}."
-            )
+        kind = read.choice("encoder_attention_type", "local", "transient-global")
         window = 2 * read.one("local_radius", int, 127)
-        block_size = read.one("global_block_size", int, 16) if kind == kinds[1] else 0
+        block_size = read.one("global_block_size", int, 16) if kind == "transient-global" else 0
         return Part("transient_global", {"window": window, "block_size": block_size, **distances})
 
     def config_json(self, config: PyramidionConfig, lengths: tuple[int, int]) -> dict[str, Any]:
