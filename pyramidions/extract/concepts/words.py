@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -50,24 +50,16 @@ def hashes_of(text: str, language: str = ENGLISH) -> np.ndarray:
     return words_in([text], language)[0].hashes
 
 
-def stem(word: str) -> str:
-    """Return the stem of a word of rouge-score, which leaves words of up to three characters as they are."""
-    return str(_stemmer().stem(word)) if len(word) > 3 else word
-
-
-@cache
-def _stemmer() -> Any:
-    # Other methods of extraction need not wait for nltk.
-    from nltk.stem.porter import PorterStemmer
-
-    return PorterStemmer()
+def _stem(word: str, language: str) -> str:
+    # rouge-score leaves words of up to three characters as they are.
+    return word if language == ENGLISH and len(word) <= 3 else _language(language).stem(word)
 
 
 @lru_cache(maxsize=2**18)
 def _known(word: str, language: str) -> int:
     """Return twice the hash of a word's stem, and 1 more for a content word."""
     known = _language(language)
-    stemmed = stem(word) if language == ENGLISH else known.stem(word)
+    stemmed = _stem(word, language)
     says = len(stemmed) > 1 or known.tokenization == "characters"
     return crc32(stemmed.encode()) << 1 | (says and stemmed not in _stopped(language))
 
@@ -77,7 +69,5 @@ _language = cache(Language)
 
 @cache
 def _stopped(language: str) -> frozenset[str]:
-    if language == ENGLISH:
-        return frozenset(map(stem, _STOP_WORDS.split()))
-    known = _language(language)
-    return frozenset(map(known.stem, known.stop_words))
+    words = _STOP_WORDS.split() if language == ENGLISH else _language(language).stop_words
+    return frozenset(_stem(word, language) for word in words)
