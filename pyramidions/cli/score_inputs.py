@@ -7,8 +7,8 @@ from pathlib import Path
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.manifest import file_hash
-from pyramidions.scoring.examples import Texts
-from pyramidions.scoring.folder_documents import FolderDocuments, Leads
+from pyramidions.scoring.examples import Read, Texts
+from pyramidions.scoring.folder_documents import FolderDocuments, lead
 from pyramidions.scoring.metric import Metric
 from pyramidions.scoring.summaries import ReferenceFile, read_documents
 
@@ -96,7 +96,8 @@ class ScoreInputs:
                 raise UserError(f"--lead needs --lead-words, since {self._folder.path} has no train split.")
             words = round(train["target_words"]["mean"])
         # No word takes more than some pieces: the rest of a long document need not be decoded.
-        return Leads(self._whole(self._folder, most_tokens=20 * words), words)
+        documents = self._whole(self._folder, most_tokens=20 * words)
+        return Read(len(documents), lambda at: lead(documents[at], words))
 
     def _whole(self, folder: DataFolder, most_tokens: int | None = None) -> FolderDocuments:
         _refuse_damaged(folder, folder.tokens_path(self._split, "source"), folder.tokenizer_path)

@@ -1,26 +1,43 @@
 """The summaries of a system with what they are scored against."""
 
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from typing import Protocol, TypeVar
 
 from pyramidions.base.errors import UserError
 from pyramidions.scoring.metric import Example
 
-
-class Texts(Protocol):
-    """Texts by position; not all need be in memory."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, index: int, /) -> str: ...
+Item = TypeVar("Item", covariant=True)
 
 
-class References(Protocol):
-    """The references of each document by position."""
+class Listed(Protocol[Item]):
+    """Items by position; not all need be in memory."""
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, index: int, /) -> tuple[str, ...]: ...
+    def __getitem__(self, index: int, /) -> Item: ...
+
+
+Texts = Listed[str]
+#: Of each document.
+References = Listed[tuple[str, ...]]
+
+
+class Read(Listed[str]):
+    """Texts that are read when they are asked for.
+
+    Args:
+        number: of texts.
+        read: returns a text by its position.
+    """
+
+    def __init__(self, number: int, read: Callable[[int], str]) -> None:
+        self._number, self._read = number, read
+
+    def __len__(self) -> int:
+        return self._number
+
+    def __getitem__(self, index: int, /) -> str:
+        return self._read(index)
 
 
 class Examples:

@@ -2,7 +2,6 @@
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
-from pyramidions.scoring.examples import Texts
 from pyramidions.text.normalization import split_sentences
 from pyramidions.text.tokenizer import EOS
 
@@ -43,26 +42,6 @@ class FolderDocuments:
             return None
         tokens = self._documents[index]
         return self._tokenizer.decode(tokens[: tokens.index(EOS)])
-
-
-class Leads:
-    """The leads of documents by position, as a baseline.
-
-    Args:
-        documents: by position.
-        num_words: as in `lead`.
-    """
-
-    def __init__(self, documents: Texts, num_words: int) -> None:
-        self._documents = documents
-        self._num_words = num_words
-
-    def __len__(self) -> int:
-        return len(self._documents)
-
-    def __getitem__(self, index: int) -> str:
-        """Return the lead of a document."""
-        return lead(self._documents[index], self._num_words)
 
 
 def lead(text: str, num_words: int) -> str:

@@ -21,7 +21,7 @@ from pyramidions.base.strict_json import parse_json
 from pyramidions.documents.record_fields import PLAIN
 from pyramidions.files.lines import IndexedLines
 from pyramidions.files.progress import counted
-from pyramidions.scoring.examples import Texts
+from pyramidions.scoring.examples import Read, Texts
 from pyramidions.text.tokenizer import MARKERS, NAME_END, SPACE
 
 _HYPOTHESIS = re.compile(r"([SHD])-(\d+)\t(.*)", re.DOTALL)
@@ -121,7 +121,7 @@ def read_summaries(path: str | Path, references: ReferenceFile) -> Texts:
     """
     lines = _lines(Path(path))
     if _holds_records(lines):
-        return _JsonTexts(lines, "summary", references)
+        return _json_texts(lines, "summary", references)
     if is_generate_output(lines):
         return GeneratedSummaries(lines, len(references), str(path))
     if len(lines) and len(lines) == 3 * len(references) and not any(islice(lines, 2, None, 3)):
@@ -137,28 +137,19 @@ def read_documents(path: str | Path, references: ReferenceFile) -> Texts:
     """
     lines = _lines(Path(path))
     if _holds_records(lines):
-        return _JsonTexts(lines, "article", references)
+        return _json_texts(lines, "article", references)
     return _one_each(lines, *_NAMES["article"], references)
 
 
-class _JsonTexts:
-    """The texts of a `.jsonl` file in the references' order."""
-
-    def __init__(self, lines: IndexedLines, key: str, references: ReferenceFile) -> None:
-        self._lines = lines
-        self._key = key
-        ids = [_record(lines, at, key)[0] for at in range(len(lines))]
-        if not references.has_ids and set(ids) != set(references.ids):
-            _one_each(lines, *_NAMES[key], references)
-            self._numbers: Sequence[int] = range(len(lines))
-        else:
-            self._numbers = _order(ids, references.ids, lines.path)
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    def __getitem__(self, index: int) -> str:
-        return _record(self._lines, self._numbers[index], self._key)[1][0]
+def _json_texts(lines: IndexedLines, key: str, references: ReferenceFile) -> Texts:
+    """Return the texts of a `.jsonl` file in the references' order."""
+    ids = [_record(lines, at, key)[0] for at in range(len(lines))]
+    numbers: Sequence[int] = range(len(lines))
+    if not references.has_ids and set(ids) != set(references.ids):
+        _one_each(lines, *_NAMES[key], references)
+    else:
+        numbers = _order(ids, references.ids, lines.path)
+    return Read(len(numbers), lambda at: _record(lines, numbers[at], key)[1][0])
 
 
 def _order(ids: Sequence[str], expected: Sequence[str], path: Path) -> Sequence[int]:
