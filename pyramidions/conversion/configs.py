@@ -10,7 +10,7 @@ from pyramidions.inference.export_folder import WRITTEN_BY
 from pyramidions.inference.for_transformers import searching
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PyramidionConfig
-from pyramidions.models.declared import part_fields, with_defaults
+from pyramidions.models.declared import part_fields, parts_with_defaults
 from pyramidions.models.notation import parse_part, parse_parts
 from pyramidions.models.older_fields import NONE
 from pyramidions.models.spec import Part
@@ -152,14 +152,14 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _parts(name: str, text: str) -> list[Part]:
-    parts = [_compared_part(name, part) for memory in parse_parts(name, text) for part in memory]
+    memories = parts_with_defaults(PyramidionConfig, name, text)
+    parts = [_compared_part(part) for memory in memories for part in memory]
     return parts[:1] if all(part == parts[0] for part in parts) else parts
 
 
-def _compared_part(name: str, part: Part) -> Part:
+def _compared_part(part: Part) -> Part:
     # The config says their lengths itself, and a LED's refuses dilation.
     if part.kind in ("sliding_window", "learned"):
         return Part(part.kind)
-    options = with_defaults(PyramidionConfig, name, part).options
     # Computed in chunks or not, the values are the same.
-    return Part(part.kind, {key: value for key, value in options.items() if key != "chunk_size"})
+    return Part(part.kind, {key: value for key, value in part.options.items() if key != "chunk_size"})

@@ -11,7 +11,7 @@ from pyramidions.conversion.calibration import spread_scores
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import check_lengths, config_as
-from pyramidions.models.declared import part_fields, with_defaults
+from pyramidions.models.declared import part_fields, parts_with_defaults
 from pyramidions.models.notation import parse_part, parse_parts, written
 from pyramidions.models.older_fields import with_given
 from pyramidions.models.spec import Part
@@ -147,12 +147,10 @@ def _longer(values: dict[str, Any], shape: Shape, lengths: tuple[int, int]) -> d
 def _same(name: str, first: Any, second: Any) -> bool:
     """Return whether two values of a field are the same; options may be in any order."""
     are_parts = name in part_fields(PyramidionConfig) and None not in (first, second)
-    return bool(_parts(name, first) == _parts(name, second) if are_parts else first == second)
-
-
-def _parts(name: str, text: str) -> list[list[Part]]:
-    """Return the parts of a field with all of their options: those at their defaults may be left out."""
-    return [[with_defaults(PyramidionConfig, name, part) for part in memory] for memory in parse_parts(name, text)]
+    if are_parts:
+        # Options at their defaults may be left out.
+        first, second = (parts_with_defaults(PyramidionConfig, name, text) for text in (first, second))
+    return bool(first == second)
 
 
 def _is_learned(positions: str) -> bool:

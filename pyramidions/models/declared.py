@@ -5,6 +5,7 @@ from dataclasses import field, fields
 from typing import Any
 
 from pyramidions.base.registry import Registry
+from pyramidions.models.notation import Parts, parse_parts
 from pyramidions.models.older_fields import NONE
 from pyramidions.models.spec import Part
 
@@ -46,13 +47,18 @@ def about(kind: type[Any], name: str) -> Mapping[str, Any]:
     return metadata
 
 
-def with_defaults(kind: type[Any], name: str, part: Part) -> Part:
+def _with_defaults(kind: type[Any], name: str, part: Part) -> Part:
     """Return a part of a field with all of its options, those that were left out at their defaults."""
     registry: Registry[Any] = about(kind, name)["registry"]
     if part.kind not in registry.names:
         return part
     given = {key: each.default for key, each in registry.arguments(part.kind).items() if each.default is not each.empty}
     return Part(part.kind, given | dict(part.options))
+
+
+def parts_with_defaults(kind: type[Any], name: str, text: str) -> Parts:
+    """Return the parts of a field with all of their options; errors are those of `parse_parts`."""
+    return [[_with_defaults(kind, name, part) for part in memory] for memory in parse_parts(name, text)]
 
 
 def per(each: str, order: str = "") -> str:

@@ -9,8 +9,7 @@ from torch import Tensor
 from pyramidions.base.arguments import fits, rule_of, shown
 from pyramidions.base.errors import UserError
 from pyramidions.models import PyramidionConfig
-from pyramidions.models.declared import with_defaults
-from pyramidions.models.notation import parse_parts
+from pyramidions.models.declared import parts_with_defaults
 from pyramidions.models.spec import Part
 from pyramidions.pretrained.known_families import unknown_family
 from pyramidions.pretrained.source import Source
@@ -125,8 +124,7 @@ def shape_of(source: Source) -> Shape:
 
 def parts_of(config: PyramidionConfig, field: str) -> list[Part]:
     """Return the parts that a field describes, of the first memory, with all of their options."""
-    parts = parse_parts(field, getattr(config, field))[0]
-    return [with_defaults(PyramidionConfig, field, part) for part in parts]
+    return parts_with_defaults(PyramidionConfig, field, getattr(config, field))[0]
 
 
 class Settings:
