@@ -4,6 +4,7 @@ Counts and columns are those of the data cards on the hub and of the releases; s
 for PubMed and SummScreen, whose cards state none. ScisummNet has the 1,000 papers that its authors state.
 """
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -19,11 +20,12 @@ from pyramidions.data.corpora.dialogues import (
 )
 from pyramidions.data.corpora.pairs import articles_of_news, paper_of_xml
 from pyramidions.data.corpora.reports import ASPECT_COLUMNS, aspects_of_report
-from pyramidions.data.folder import DataFolder
+from pyramidions.data.folder import SPLITS, DataFolder
 from pyramidions.documents.record_fields import PLAIN, RELEASE, FieldNames
 from pyramidions.files.progress import note
 
 _SHORT = {"train": "train", "valid": "val", "test": "test"}
+_DEV = {"train": "train", "valid": "dev", "test": "test"}
 _ON_HUB = {"train": "train", "valid": "validation", "test": "test"}
 
 
@@ -33,17 +35,16 @@ def _tables(fields: FieldNames, folder: str) -> tuple[Form, ...]:
     return tuple(Form(fields, f"{folder}/train-*.parquet", each, _ON_HUB, in_parts=True) for each in patterns)
 
 
-def _csv(fields: FieldNames, valid: str = "validation") -> tuple[Form, ...]:
+def _csv(fields: FieldNames, splits: Mapping[str, str] = _ON_HUB) -> tuple[Form, ...]:
     """Return the form of the tables of a dataset on the hub, a file for each split."""
-    return (Form(fields, "train.csv", "*/{split}.csv", {"train": "train", "valid": valid, "test": "test"}),)
+    return (Form(fields, "train.csv", "*/{split}.csv", splits),)
 
 
 def _meetings(name: str) -> tuple[Form, ...]:
     """Return the form of the meetings in the repository of HMNet (Zhu et al. 2020)."""
-    fields, splits = FieldNames("meeting", "summary", "id"), {"train": "train", "valid": "dev", "test": "test"}
-    files = f"*/{name}_proprec/{{split}}/*.jsonl"
+    fields, files = FieldNames("meeting", "summary", "id"), f"*/{name}_proprec/{{split}}/*.jsonl"
     example = f"{name}_proprec/train/split_0.jsonl.gz"
-    return (Form(fields, example, files, splits, in_parts=True, documents=turns_of_meeting),)
+    return (Form(fields, example, files, _DEV, in_parts=True, documents=turns_of_meeting),)
 
 
 def _papers(folder: str) -> tuple[Form, ...]:
@@ -157,7 +158,7 @@ _ALL = (
         home="https://github.com/salesforce/booksum",
         licence="BSD 3-Clause; the texts are for research only",
         sizes={"": {"train": 9_600, "valid": 1_484, "test": 1_431}},
-        forms=_csv(FieldNames("chapter", "summary_text", None), valid="dev"),
+        forms=_csv(FieldNames("chapter", "summary_text", None), _DEV),
         hub="kmfoda/booksum",
         download=378_800_000,
     ),
@@ -180,14 +181,7 @@ _ALL = (
                 configs=("fd",),
                 fetched=("summ_screen_fd.zip",),
             ),
-            Form(
-                _SCREENPLAY,
-                "fd_train.json",
-                "*/{config}_{split}.json",
-                {"train": "train", "valid": "dev", "test": "test"},
-                documents=join_subwords,
-                columns=("Transcript", "Recap", "filename"),
-            ),
+            Form(_SCREENPLAY, "fd_train.json", "*/{config}_{split}.json", _DEV, documents=join_subwords),
         ),
         hub="tau/scrolls",
         download=50_000_000,
@@ -203,7 +197,7 @@ _ALL = (
                 _QUESTION,
                 "data/gao_train.jsonl",
                 "*/gao_{split}.jsonl",
-                fetched=tuple(f"data/gao_{split}.jsonl" for split in ("train", "valid", "test")),
+                fetched=tuple(f"data/gao_{split}.jsonl" for split in SPLITS),
                 documents=aspects_of_report,
                 columns=("id", *ASPECT_COLUMNS),
             ),
@@ -304,14 +298,7 @@ _ALL = (
         home="https://lil.nlp.cornell.edu/newsroom",
         licence="the owners' agreement: research and education only",
         sizes={"": {"train": 995_041, "valid": 108_837, "test": 108_862}},
-        forms=(
-            Form(
-                FieldNames("text", "summary", None),
-                "train.jsonl.gz",
-                "*/{split}.jsonl",
-                {"train": "train", "valid": "dev", "test": "test"},
-            ),
-        ),
+        forms=(Form(FieldNames("text", "summary", None), "train.jsonl.gz", "*/{split}.jsonl", _DEV),),
     ),
     KnownCorpus(
         name="multi_news",
