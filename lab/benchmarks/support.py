@@ -16,19 +16,13 @@ import numpy as np
 
 from pyramidions.text.normalization import split_sentences
 from pyramidions.text.support import MOST, THRESHOLD, SupportIndex
-from pyramidions.text.words import word_places
 
 THRESHOLDS = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
 
 
-def sentences_of(text: str) -> list[list[str]]:
-    """Return the words of each sentence."""
-    return [[word for word, _, _ in word_places(sentence)] for sentence in split_sentences(text)]
-
-
 def recalls(pairs: list[tuple[SupportIndex, str]]) -> np.ndarray:
     """Return the recall of each sentence by the best source sentence and by all that are named, (sentences, 2)."""
-    found = [index.support(words) for index, summary in pairs for words in sentences_of(summary)]
+    found = [index.support(sentence) for index, summary in pairs for sentence in split_sentences(summary)]
     return np.array([(sum(share for _, share in each.shares[:1]), each.recall) for each in found if each is not None])
 
 
@@ -36,7 +30,7 @@ def report(path: Path, limit: int | None) -> None:
     """Print the table of a file."""
     with (lzma.open if path.suffix == ".xz" else open)(path, "rt") as lines:
         records = [json.loads(line) for _, line in zip(range(limit or 10**9), lines, strict=False)]
-    indices = {text: SupportIndex(sentences_of(text)) for text in {record["article"] for record in records}}
+    indices = {text: SupportIndex(split_sentences(text)) for text in {record["article"] for record in records}}
     own, other = [], []
     for place, record in enumerate(records):
         following = [*records[place + 1 :], *records[:place]]

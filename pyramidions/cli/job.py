@@ -58,7 +58,7 @@ class Job:
         from pyramidions.documents.file_formats import holds_records
         from pyramidions.documents.source import list_files
 
-        paths, self._skipped = list_files(asked.files)
+        paths, self._skipped = list_files(asked.files, (asked.out, asked.page))
         named = several or (not asked.as_one and (len(paths) > 1 or holds_records(paths[0])))
         self.layout = find_layout(asked.layout, asked.as_json, asked.out, named)
         kind = "an older file of summaries" if self.layout.kind == "json" else "a text"

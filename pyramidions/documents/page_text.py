@@ -17,7 +17,10 @@ DEPTH_LIMIT = 2000
 
 # Elements whose contents are not part of the text.
 _NO_TEXT = frozenset(
-    ["script", "style", "noscript", "template", "nav", "svg", "title", "figure", "aside", "footer", "menu", "dialog"]
+    [
+        *("script", "style", "noscript", "template", "nav", "svg", "title", "figure", "aside", "footer", "menu"),
+        *("dialog", "button", "select", "textarea"),
+    ]
 )
 # Inside of these, a header belongs to the text.
 _TEXT = frozenset(["main", "article", "section"])
@@ -35,13 +38,14 @@ _AROUND = frozenset(
             "breadcrumb",
             "breadcrumbs",
         ),
-        *("toc", "toc-placeholder", "toctree-wrapper", "table-of-contents", "doc-toc", "banner", "contentinfo"),
+        *("toc", "toc-placeholder", "table-of-contents", "doc-toc", "banner", "contentinfo"),
         *("complementary", "search", "footer", "headerlink", "copiable-link", "copiable-anchor", "api_metadata"),
         *("changelog", "docnav", "dialog", "modal"),
         *("cookie", "cookies", "cookiebanner", "cookie-banner", "cookie-bar", "cookie-consent", "cookie-notice"),
         *("consent", "gdpr"),
     ]
 )
+_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _MEANINGLESS = frozenset(["div", "ul", "ol", "dl", "table", "details", "p", "a", "span"])
 # The same of a listing, in <pre> or the element around it.
 _LISTING = frozenset(
@@ -181,7 +185,7 @@ class _Page:
         if tag in _BLOCK:
             self._end_block()
         marks = frozenset(" ".join(attributes.get(name, "") for name in ("class", "role", "id")).lower().split())
-        self._hides.append(self._is_around(tag, marks))
+        self._hides.append(self._is_around(tag, marks) or _is_hidden(attributes))
         self._marks.append(marks)
         self._skipped += self._hides[-1]
         self._in_text += tag in _TEXT
@@ -247,3 +251,10 @@ class _Page:
 
     def close(self) -> None:
         """Nothing is left to do at the end of a page."""
+
+
+def _is_hidden(attributes: Mapping[str, str]) -> bool:
+    """Whether a reader does not see an element."""
+    # A reader may unfold what is "until-found".
+    hides = attributes.get("hidden", "until-found") != "until-found" or attributes.get("aria-hidden") == "true"
+    return hides or _HIDDEN.search(attributes.get("style", "")) is not None

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from io import BytesIO
@@ -88,15 +88,18 @@ class Files(NamedTuple):
     skipped: list[Path]
 
 
-def list_files(given: Iterable[Path]) -> Files:
+def list_files(given: Iterable[Path], outputs: Collection[Path | None] = ()) -> Files:
     """Return files and, in place of each folder, the files inside that `read_files` reads.
 
-    Hidden files and folders inside, whose names begin with a dot, are passed over. A folder without files that are read
-    stays in the list; `read_files` refuses it. Without any path, standard input is the only file.
+    Hidden files and folders inside, whose names begin with a dot, are passed over, and so are ``outputs``, which an
+    earlier run may have left there. A folder without files that are read stays in the list; `read_files` refuses it.
+    Without any path, standard input is the only file.
     """
     files = Files([], [])
+    ours = {path.resolve() for path in outputs if path is not None}
     for path in given:
         inside = _inside(path, files.skipped) if _is_folder(path) else []
+        inside = [file for file in inside if file.resolve() not in ours] if ours else inside
         files.paths.extend([file for file in inside if _is_readable(file)] or [path])
         files.skipped.extend(file for file in inside if not _is_readable(file))
     return files if files.paths else Files([STANDARD_INPUT], [])

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from pyramidions.inference.pieces import sentence_starts
 from pyramidions.text.support import MOST, SupportIndex
-from pyramidions.text.words import word_places
 
 
 class Supporting(NamedTuple):
@@ -56,11 +55,11 @@ def supported_sentences(
         drew_on: (T, L), how much each token of the summary drew on each of the document; None where that is unknown.
     """
     sources = [(_text(document[start:end]), start, end) for start, end in _sentences(document)]
-    index = SupportIndex([_words(text) for text, _, _ in sources])
+    index = SupportIndex([text for text, _, _ in sources])
     found = []
     for start, end in _sentences(written):
         text = _text(written[start:end])
-        by_words = index.support(_words(text))
+        by_words = index.support(text)
         found.append(
             SummarySentence(
                 text,
@@ -95,7 +94,3 @@ def _sentences(tokens: Sequence[str]) -> list[tuple[int, int]]:
 
 def _text(tokens: Sequence[str]) -> str:
     return " ".join("".join(tokens).split())
-
-
-def _words(text: str) -> list[str]:
-    return [word for word, _, _ in word_places(text)]

@@ -158,7 +158,7 @@ class _Base:
         self._name = name
         of_texts = [[(sentence, list(word_places(sentence))) for sentence in sentences_of(text)] for text in texts]
         self._sentences = [sentence for sentences in of_texts for sentence, _ in sentences]
-        self._index = SupportIndex([_words(words) for sentences in of_texts for _, words in sentences])
+        self._index = SupportIndex(self._sentences)
         self._words: list[str] = []
         for sentences in of_texts:
             self._words += [word for _, words in sentences for word, _, _ in words]
@@ -174,13 +174,12 @@ class _Base:
         start = 0
         for sentence, words in zip(sentences, places, strict=True):
             pieces = _pieces(sentence, words, copied[start : start + len(words)])
-            marked.append(self._supported(pieces, words))
+            marked.append(self._supported(pieces, sentence))
             start += len(words)
         return marked
 
-    def _supported(self, pieces: list[tuple[str, int]], words: _Places) -> Sentence:
-        support = self._index.support(_words(words))
-        # Of less than two words nothing is said.
+    def _supported(self, pieces: list[tuple[str, int]], sentence: str) -> Sentence:
+        support = self._index.support(sentence)
         if support is None:
             return {"pieces": pieces, "enough": None, "support": []}
         self.used.update((index, self._sentences[index]) for index in support.sentences)
@@ -193,10 +192,6 @@ class _Base:
 
 def _plain(sentence: str) -> Sentence:
     return {"pieces": [(sentence, 0)], "enough": None, "support": []}
-
-
-def _words(places: _Places) -> list[str]:
-    return [word for word, _, _ in places]
 
 
 def _lengths(summary: Sequence[str], source: Sequence[str]) -> list[tuple[int, int]]:

@@ -141,7 +141,7 @@ def check_summary(
         )
     texts = list(cut.texts)
     units = [unit.text for unit in cut.units]
-    index = SupportIndex([_words(text) for text in texts])
+    index = SupportIndex(texts, cut.language)
     # Names may stand in headings alone.
     words = {word for text in units for word in _words(text)}
     numbers = {_plain(number) for text in units for form in (text, _joined(text)) for number in _numbers(form)}
@@ -153,7 +153,7 @@ def check_summary(
             best = judged.probabilities.argmax(axis=0).tolist()
             verdict = Verdict(*judged.probabilities.max(axis=0).tolist(), *best)
             truncated += judged.truncated
-        found.append(CheckedSentence(text, index.support(_words(text)), missing, verdict))
+        found.append(CheckedSentence(text, index.support(text), missing, verdict))
         on_progress(text)
     return CheckedSummary(cut, tuple(found), truncated)
 

@@ -44,6 +44,15 @@ def test_standard_input_is_one_document(files: list[str]) -> None:
     assert (done.exit_code, done.stdout) == (0, "One vector is enough.\n")
 
 
+def test_an_output_in_the_folder_of_the_documents_is_no_document(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(PAPER)
+    out = tmp_path / "out.txt"
+    for _ in range(2):
+        done = extract(tmp_path, "--method", "lead", "--sentences", 1, "-o", out)
+        assert (done.exit_code, out.read_text()) == (0, "One vector is enough.\n"), done.output
+    assert "must not replace one of the inputs" in extract(out, "--method", "lead", "-o", out).stderr
+
+
 def test_each_query_has_an_extract_of_its_own(tmp_path: Path) -> None:
     text = "The first model reads all papers. A second model writes short abstracts.\n"
     asked = ("--method", "biomedical", "--sentences", 1)

@@ -363,7 +363,8 @@ def test_subtitles_are_read_as_what_is_said(tmp_path: Path) -> None:
     assert file_text(tmp_path / "a.vtt") == "Ann Lee: We saw two bees.\nBob: Where"
     (tmp_path / "a.srt").write_text(
         "1\n00:00:01,000 --> 00:00:02,000\n{\\an8}It is\n\n2\n00:00:02,000 --> 00:00:03,000\n12 o'clock.\n\n"
-        "3\n00:00:03,000 --> 00:00:04,000\n[music]\n\n4\n00:00:04,000 --> 00:00:05,000\n♪ (a song) ♪\n[Ann] Yes.\n"
+        "3\n00:00:03,000 --> 00:00:04,000\n[music]\n\n4\n00:00:04,000 --> 00:00:05,000\n♪ (a song) ♪\n"
+        "♪ La la. ♪\n[Ann] Yes.\n"
     )
     assert file_text(tmp_path / "a.srt") == "It is\n12 o'clock.\n[Ann] Yes."
 

@@ -8,9 +8,9 @@ from rouge_score.rouge_scorer import RougeScorer
 from pyramidions.text.support import SupportIndex
 
 SOURCE = [
-    "the cell divides every two hours in warm water".split(),
-    "cold water stops it".split(),
-    "we counted the cells by hand every two hours".split(),
+    "The cell divides every two hours in warm water.",
+    "Cold water stops it.",
+    "We counted the cells by hand every two hours.",
 ]
 
 
@@ -21,52 +21,67 @@ def test_a_copied_sentence_is_its_own_support() -> None:
 
 
 def test_a_made_up_sentence_has_no_support() -> None:
-    support = SupportIndex(SOURCE).support("unicorns like to sing at night".split())
+    support = SupportIndex(SOURCE).support("Unicorns like to sing at night.")
     assert support == ((), (), 5) and support.recall == 0 and not support.is_enough
 
 
 def test_the_best_sentence_comes_first_and_then_those_that_add_most() -> None:
-    made = "the cells by hand every two hours in warm water stops".split()
+    made = "The cells by hand every two hours in warm water stops."
     support = SupportIndex(SOURCE).support(made)
     assert support.shares == [(2, 0.6), (0, 0.3), (1, 0.1)]
     assert support.recall == 1
 
 
 def test_at_most_three_sentences_are_named() -> None:
-    source = [["a", "b"], ["b", "c"], ["c", "d"], ["d", "e"]]
-    support = SupportIndex(source).support(list("abcde"))
+    support = SupportIndex(["u v", "v w", "w x", "x y"]).support("u v w x y")
     assert support.sentences == (0, 1, 2) and support.recall == 3 / 4
 
 
 def test_a_pair_counts_as_often_as_the_source_has_it() -> None:
-    assert SupportIndex([["a", "b"]]).support(["a", "b", "a", "b"]) == ((0,), (1,), 3)
-    assert SupportIndex([["a", "b", "x", "a", "b"]]).support(["a", "b", "a", "b"]) == ((0,), (2,), 3)
+    assert SupportIndex(["u v"]).support("u v u v") == ((0,), (1,), 3)
+    assert SupportIndex(["u v x u v"]).support("u v u v") == ((0,), (2,), 3)
     # The second of two sentences adds the second of two equal pairs.
-    assert SupportIndex([["a", "b"], ["a", "b"]]).support(["a", "b", "a", "b"]) == ((0, 1), (1, 1), 3)
+    assert SupportIndex(["u v", "u v"]).support("u v u v") == ((0, 1), (1, 1), 3)
+
+
+def test_pairs_of_stop_words_count_in_no_document() -> None:
+    source = SupportIndex(["In the end of the study, it was one of the best."])
+    assert source.support("It was in the.") is None
+    support = source.support("The king sat in the garden of the queen.")
+    # "the king", "king sat", "sat in", "the garden", "garden of", "the queen"
+    assert support is not None and (support.total, support.recall) == (6, 0)
+    german = SupportIndex(["Er war in der Stadt und auf dem Land."], "de")
+    assert german.support("Sie war in der Welt und auf dem Mond.").recall < 0.5
+
+
+def test_a_number_is_one_word() -> None:
+    source = SupportIndex(["We sold 12,500 shares at 3.25 dollars."])
+    assert source.support("99,500 shares").recall == 0
+    assert source.support("12500 shares at 3.25 dollars").recall == 1
 
 
 def test_no_pair_goes_across_two_sentences_of_the_source() -> None:
-    assert SupportIndex([["a"], ["b"]]).support(["a", "b"]).sentences == ()
+    assert SupportIndex(["u", "v"]).support("u v").sentences == ()
 
 
 def test_of_one_word_nothing_can_be_said() -> None:
-    assert SupportIndex(SOURCE).support(["water"]) is None
-    assert SupportIndex(SOURCE).support([]) is None
+    for nothing in ("Water.", "", "Of the."):
+        assert SupportIndex(SOURCE).support(nothing) is None
 
 
 @pytest.mark.parametrize(("shared", "is_enough"), [(1, False), (2, True)])
 def test_a_quarter_of_the_pairs_is_enough(shared: int, is_enough: bool) -> None:
-    sentence = [f"w{i}" for i in range(9)]  # of eight pairs
-    assert SupportIndex([sentence[: shared + 1]]).support(sentence).is_enough is is_enough
+    words = [f"w{i}" for i in range(9)]  # of eight pairs
+    assert SupportIndex([" ".join(words[: shared + 1])]).support(" ".join(words)).is_enough is is_enough
 
 
 def test_the_first_share_is_rouge_2_recall() -> None:
     draw = random.Random(1)
     scorer = RougeScorer(["rouge2"])
     for _ in range(100):
-        sentence, *source = (draw.choices("abcd", k=draw.randrange(2, 9)) for _ in range(4))
-        support = SupportIndex(source).support(sentence)
-        recalls = [scorer.score(" ".join(sentence), " ".join(words))["rouge2"].recall for words in source]
+        sentence, *source = (" ".join(draw.choices("wxyz", k=draw.randrange(2, 9))) for _ in range(4))
+        support = SupportIndex(source, "en").support(sentence)
+        recalls = [scorer.score(sentence, other)["rouge2"].recall for other in source]
         if max(recalls) == 0:
             assert support.sentences == ()
         else:
