@@ -3,6 +3,7 @@
 import functools
 import inspect
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
 from types import SimpleNamespace, UnionType
@@ -11,6 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, Unpack, 
 from pyramidions.base.errors import UserError
 
 _MOST = 2**31 - 1
+_LONGEST_PATH = 4096
 Checked = TypeVar("Checked", bound=Callable[..., Any])
 
 
@@ -244,3 +246,18 @@ def shown(value: Any) -> str:
     except ValueError:
         text = "a number of thousands of digits"
     return text if len(text) <= 80 else f"{text[:80]}…"
+
+
+def refuse_path(name: str, text: object, instead: str) -> None:
+    """Refuse the path of a file where its text belongs.
+
+    Args:
+        name: of the argument.
+        text: its value.
+        instead: what reads files.
+
+    Raises:
+        UserError: it is the path of a file.
+    """
+    if isinstance(text, str) and len(text) < _LONGEST_PATH and os.path.isfile(text):  # noqa: PTH113, never raises
+        raise UserError(f"`{name}` must be the text of a document, but {text} names a file: {instead}.")

@@ -1,13 +1,12 @@
 """Extractive summaries of texts, in a few lines of Python."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pyramidions.base.arguments import Count, checked, shown
+from pyramidions.base.arguments import Count, checked, refuse_path, shown
 from pyramidions.base.device import Device
 from pyramidions.base.errors import UserError
 from pyramidions.base.optional import optional_library
@@ -28,8 +27,6 @@ from pyramidions.text.turns import read_outline
 # Only a trained extractor needs torch.
 if TYPE_CHECKING:
     from pyramidions.inference.learned_ranker import LearnedRanker
-
-_LONGEST_PATH = 4096
 
 
 class Ranked(NamedTuple):
@@ -133,8 +130,7 @@ class Extractor:
         Raises:
             UserError: an argument that breaks a rule, the path of a file, or a document without a sentence.
         """
-        if len(text) < _LONGEST_PATH and os.path.isfile(text):  # noqa: PTH113, never raises
-            raise UserError(f"`text` must be the text of a document, but {text} names a file: use `extract_file`.")
+        refuse_path("text", text, "use `extract_file`")
         return self._extract(text, self.rules(words, sentences, redundancy), reference, query)
 
     @checked

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from pyramidions.base.arguments import refuse_path
 from pyramidions.base.errors import UserError
 from pyramidions.files.progress import counted
 from pyramidions.scoring.metric import Entails
@@ -131,8 +132,10 @@ def check_summary(
         on_progress: called with each sentence.
 
     Raises:
-        UserError: an unknown language, or a classifier of two labels.
+        UserError: the path of a file, an unknown language, or a classifier of two labels.
     """
+    for name, text in (("summary", summary), ("document", document)):
+        refuse_path(name, text, "`pyramidions check` reads files")
     cut = outline(document, language=None if language is None else Language(language).code)
     if entails is not None and entails.is_binary:
         raise UserError(

@@ -1,6 +1,7 @@
 """Sentences of a summary beside what supports them in the document, and what the document does not hold."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -111,3 +112,10 @@ def test_paragraphs_and_items_end_sentences_and_headings_say_nothing(summary: st
 def test_an_unknown_language_is_refused() -> None:
     with pytest.raises(UserError, match=r"^`language` must be one of .*, but is 'xx'\.$"):
         check_summary("A word.", "A word.", "xx")
+
+
+def test_the_path_of_a_file_is_no_text(tmp_path: Path) -> None:
+    (path := tmp_path / "a.txt").write_text("Bees fly.")
+    for given in ((str(path), "Bees fly."), ("Bees fly.", str(path))):
+        with pytest.raises(UserError, match=r"must be the text of a document, but .*a\.txt names a file: `pyramidions"):
+            check_summary(*given)
