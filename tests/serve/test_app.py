@@ -10,6 +10,7 @@ from documents import docx, pdf
 from served_page import Page
 
 from pyramidions import ExtractionPage, Extractor
+from pyramidions.inference import extraction_page
 from pyramidions.serve.app import KEPT, MOST, Pages
 
 TEXT = (
@@ -85,6 +86,15 @@ def test_a_document_that_is_too_large_is_refused_and_leaves_nothing(page: Page) 
     status, said = page.upload(b" " * (MOST * 2**20 + 1), "a.txt")
     assert (status, said) == (413, "A document must have at most 64 MiB.")
     assert not list(page.folder.iterdir())
+
+
+def test_a_document_that_no_page_holds_is_told_what_one_holds(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extraction_page, "MOST_SENTENCES", 1)
+    said = (
+        "The document is too long for a page, which shows at most 24 MiB and 65,536 sentences of one: use the commands "
+    )
+    status, sentence = page.upload(TEXT.encode(), "a.txt")
+    assert status == 422 and sentence.startswith(said), sentence
 
 
 def test_other_pages_and_other_names_are_refused(page: Page) -> None:
