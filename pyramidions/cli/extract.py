@@ -36,6 +36,7 @@ _REMARKS = {
     "one section": "had no headings and counted as one section.",
     "empty": "shared no word with the reference: the summary is empty.",
     "unknown": "held no concept of the model: HipoRank selected.",
+    "no word": "held no word of the query: the summary is no answer to it.",
     "other language": "was in another language than the model of concepts was trained in.",
     **READ_AS,
     "longer": "had no sentence within the budget: the summary is the best one, which is longer.",
@@ -241,6 +242,8 @@ class Extracting(Worker):
             yield "empty"
         elif self._extractor.reads_queries and max(each.score for each in extraction.sentences) < 0:
             yield "unknown"
+        if found.query is not None and not self._extractor.holds_word_of(found.query, extraction):
+            yield "no word"
         if self._extractor.trained_language not in (None, extraction.outline.language):
             yield "other language"
         if words is not None and count_words(extraction.text) > words:

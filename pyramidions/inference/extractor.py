@@ -241,6 +241,13 @@ class Extractor:
             yield ranker.rank(outline)
 
     @checked
+    def holds_word_of(self, query: str, extraction: Extraction) -> bool:
+        """Whether a document holds a content word of a query, by the language of the model of concepts."""
+        language = self.trained_language or extraction.outline.language
+        asked, _ = words_in([query], language)
+        held, _ = words_in(list(extraction.outline.texts), language)
+        return bool(np.isin(asked.hashes[asked.content], held.hashes).any())
+
     def covered(self, extraction: Extraction, query: str | None = None) -> list[list[tuple[str, float]]] | None:
         """Return the wanted concepts that each extracted sentence is the first to cover, the most wanted first.
 

@@ -61,6 +61,8 @@ def test_each_query_has_an_extract_of_its_own(tmp_path: Path) -> None:
         "standard input:\nQuery: Who writes?\nA second model writes short abstracts.\n\n"
         "standard input:\nQuery: What is read?\nThe first model reads all papers.\n\n"
     )
+    said = "The document held no word of the query: the summary is no answer to it.\n"
+    assert said not in done.stderr and said in extract(*asked, "--query", "Zebras?", text=text).stderr
     records = [{"id": "a", "article": text, "query": "Who writes?"}, {"id": "b", "article": text, "query": "?"}]
     (tmp_path / "papers.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     done = extract(tmp_path / "papers.jsonl", *asked, "--query-field", "query", "--json")
