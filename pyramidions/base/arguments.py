@@ -260,4 +260,4 @@ def refuse_path(name: str, text: object, instead: str) -> None:
         UserError: it is the path of a file.
     """
     if isinstance(text, str) and len(text) < _LONGEST_PATH and os.path.isfile(text):  # noqa: PTH113, never raises
-        raise UserError(f"`{name}` must be the text of a document, but {text} names a file: {instead}.")
+        raise UserError(f"`{name}` must be a text, but {text} names a file: {instead}.")

@@ -21,12 +21,12 @@ WRITER_KEY = "PYRAMIDIONS_WRITER_KEY"
 WRITER_WORDS, WRITER_READS = 200, 8_000
 
 
-def check_reading(long: str, section_types: object, select: object) -> None:
+def check_reading(long: str, section_types: object, select: object, language: str | None = None) -> None:
     """Refuse arguments of another way to read long documents.
 
     Args:
         long: one of `LONG`.
-        section_types, select: arguments, or None.
+        section_types, select, language: arguments, or None.
 
     Raises:
         UserError: one is given that this way does not use.
@@ -35,3 +35,5 @@ def check_reading(long: str, section_types: object, select: object) -> None:
         raise UserError(f"`section_types` is an argument of `long` 'sections', but `long` is {long!r}.")
     if select is not None and long not in SELECTING:
         raise UserError(f"`select` needs `long` {' or '.join(map(repr, SELECTING))}, but `long` is {long!r}.")
+    if language is not None and long not in BY_HEADINGS:
+        raise UserError(f"`language` needs `long` {' or '.join(map(repr, BY_HEADINGS))}, but `long` is {long!r}.")

@@ -35,6 +35,8 @@ def as_one(documents: Mapping[str, str]) -> str:
     for name, text in documents.items():
         if not holds_text(text):
             raise UserError(f"`documents` must hold texts, but {name!r} holds none.")
+        if not name.strip():
+            raise UserError(f"`documents` must have names, but one is {name!r}.")
     return _joined((name, headed_lines(text)) for name, text in documents.items())
 
 

@@ -127,7 +127,8 @@ def _text(path: Path) -> str:
 
 def _refuse_other(begin: bytes, name: str) -> None:
     """Refuse a file of another format than its name says, by its first bytes."""
-    for mark, said in ((b"%PDF-", "a PDF file: its name must end in .pdf"), (b"PK\x03\x04", "no text but an archive")):
+    others = {b"%PDF-": "a PDF file: give it a name that ends in .pdf", b"PK\x03\x04": "no text but an archive"}
+    for mark, said in others.items():
         if begin.startswith(mark):
             raise UserError(f"{name} is {said}.")
 

@@ -3,6 +3,7 @@
 import re
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -68,7 +69,8 @@ _LAST = {
     "resizebox": "{{{",
     "raisebox": "{{",
 }
-_BINARY = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+# Of no text; DOS ends a file in 0x1a.
+_BINARY = re.compile(rb"[\x00-\x08\x0e-\x19\x1b-\x1f]")
 _SPACE_BEFORE = re.compile(r" (?=[.,;:!?)\]])")
 # Stands around the name of what is referred to until all is read.
 _MARK = "\ue001"
@@ -135,13 +137,17 @@ def _unpacked(path: Path, name: str) -> dict[str, str]:
     try:
         with tarfile.open(path, "r:gz") as archive:
             for member in archive:
-                if member.isfile() and member.name.lower().endswith((".tex", ".ltx")):
+                place = PurePosixPath(member.name)
+                # macOS puts a file of its own, ._NAME, beside each.
+                is_ours = place.suffix.lower() in (".tex", ".ltx") and not place.name.startswith("._")
+                if member.isfile() and is_ours:
                     size += member.size
                     if size > _MOST:
                         raise UserError(f"{name} must hold at most {_MOST // MEBIBYTE} MiB of .tex files.")
                     content = archive.extractfile(member)
                     assert content is not None
-                    files[str(PurePosixPath(member.name))] = _decoded(content.read(), name)
+                    with suppress(UserError):
+                        files[str(place)] = _decoded(content.read(), name)
     except (tarfile.TarError, OSError, EOFError) as error:
         raise UserError(f"{name} cannot be read as .tar.gz ({type(error).__name__}).") from None
     return files

@@ -41,11 +41,10 @@ _AROUND = frozenset(
         *("toc", "toc-placeholder", "table-of-contents", "doc-toc", "banner", "contentinfo"),
         *("complementary", "search", "footer", "headerlink", "copiable-link", "copiable-anchor", "api_metadata"),
         *("changelog", "docnav", "dialog", "modal"),
-        *("cookie", "cookies", "cookiebanner", "cookie-banner", "cookie-bar", "cookie-consent", "cookie-notice"),
-        *("consent", "gdpr"),
+        *("cookiebanner", "cookie-banner", "cookie-bar", "cookieconsent", "cookie-consent", "cookie-notice"),
     ]
 )
-_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_HIDDEN = re.compile(r"(?<![\w-])(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
 _MEANINGLESS = frozenset(["div", "ul", "ol", "dl", "table", "details", "p", "a", "span"])
 # The same of a listing, in <pre> or the element around it.
 _LISTING = frozenset(

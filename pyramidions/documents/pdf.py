@@ -40,23 +40,27 @@ def pdf_text(path: Path, read: Mapping[int, list[PdfLine]] | None = None) -> Hea
         UserError: it is damaged or encrypted, or holds no text.
     """
     name = printable(path)
-    pages, pictures = _pages(path, name)
+    pages, pictures, failed = _pages(path, name)
     if pictures and read is None:
         raise PicturesError(path, pictures, not any(pages))
-    for number, lines in (read or {}).items():
-        pages[number] = lines
+    if failed:
+        print(f"{name}: {failed:,} of {len(pages):,} pages are damaged and were left out.", file=sys.stderr, flush=True)
     odd = odd_share(pages)
     if odd > GARBLED:
         other = _by_poppler(path)
         if other and odd_share(other) < odd / 2:
-            pages = other
+            pages = other + pages[len(other) :]
             told = f"{name} names too few of its letters: pdftotext read it."
         else:
             told = (
                 f"{name} names too few of its letters, so its text is garbled ({odd:.0%} of its tokens are no words)."
             )
         print(told, file=sys.stderr, flush=True)
+    for number, lines in (read or {}).items():
+        pages[number] = lines
     text = laid_out(without_running_lines(pages))
+    if not text.strip() and read:
+        raise UserError(f"{name} holds no text, and its pictures hold none that is recognised.")
     if not text.strip():
         raise UserError(f"{name} holds no text, only pictures perhaps: run optical character recognition (OCR) first.")
     return text
@@ -77,8 +81,8 @@ def odd_share(pages: list[list[PdfLine]]) -> float:
     return (max(odd, signs) if signs > _SIGNS * tokens else odd) / max(tokens, 1)
 
 
-def _pages(path: Path, name: str) -> tuple[list[list[PdfLine]], list[int]]:
-    """Return the lines of each page, and the numbers of pages that are pictures."""
+def _pages(path: Path, name: str) -> tuple[list[list[PdfLine]], list[int], int]:
+    """Return the lines of each page, the numbers of pages that are pictures, and how many pages are damaged."""
     import pypdfium2
     from pypdfium2.raw import FPDF_ERR_PASSWORD, FPDF_ERR_SECURITY
 
@@ -95,9 +99,10 @@ def _pages(path: Path, name: str) -> tuple[list[list[PdfLine]], list[int]]:
         for number in range(len(document)):
             try:
                 page = document[number]
-                pages.append(page_lines(page))
-                if not pages[-1] and _is_picture(page):
+                lines = page_lines(page)
+                if not lines and _is_picture(page):
                     pictures.append(number)
+                pages.append(lines)
                 page.close()
             except pypdfium2.PdfiumError:
                 failed += 1
@@ -106,21 +111,17 @@ def _pages(path: Path, name: str) -> tuple[list[list[PdfLine]], list[int]]:
         document.close()
     if failed == len(pages):
         raise UserError(f"{name} cannot be read as PDF (PdfiumError).")
-    if failed:
-        print(f"{name}: {failed:,} of {len(pages):,} pages are damaged and were left out.", file=sys.stderr, flush=True)
-    return pages, pictures
+    return pages, pictures, failed
 
 
 def _is_picture(page: Any) -> bool:
-    """Whether a picture covers at least half of a page."""
+    """Whether pictures cover at least half of a page: some scanners cut one into strips."""
     from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE
 
     width, height = page.get_size()
-    for drawn in page.get_objects(filter=[FPDF_PAGEOBJ_IMAGE]):
-        left, bottom, right, top = drawn.get_bounds()
-        if (right - left) * (top - bottom) >= 0.5 * width * height:
-            return True
-    return False
+    places = [drawn.get_bounds() for drawn in page.get_objects(filter=[FPDF_PAGEOBJ_IMAGE])]
+    covered = sum((right - left) * (top - bottom) for left, bottom, right, top in places)
+    return bool(covered >= 0.5 * width * height)
 
 
 def _by_poppler(path: Path) -> list[list[PdfLine]]:

@@ -14,13 +14,15 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.optional import what_brings
 from pyramidions.documents.pdf_page import PdfLine, Run, lines_of
 from pyramidions.files.bounded import MEBIBYTE, printable
-from pyramidions.files.parallel import in_limits
+from pyramidions.files.parallel import available_cores, in_limits
 from pyramidions.files.progress import counted, progress_bar
 
 #: Most pictures that are read of a file, and the processor time in seconds and memory in MiB that each may take.
 MOST, SECONDS, MEMORY = 500, 120, 4096
 #: Dots per inch of pictures, and most pixels of their longer sides: the library shrinks larger ones.
 _DPI, _SIDE = 200, 2000
+# Each takes memory of its own.
+_MOST_THREADS = 4
 #: Type is other type from this ratio to most of a text on. The height of a line depends on its letters, too.
 _OTHER = 1.3
 
@@ -39,42 +41,52 @@ class PicturesError(UserError):
         self.alone = alone
 
     def __str__(self) -> str:
-        return f"{printable(self.args[0])} holds {counted(len(self.numbers), 'page')} that are pictures."
+        return f"{printable(self.args[0])} has pages that are pictures: {len(self.numbers):,}."
 
 
 def recognised(path: Path, pictures: PicturesError) -> dict[int, list[PdfLine]]:
-    """Return the lines of pages that are pictures, by the numbers of the pages; none where the library is missing.
+    """Return the lines of pages that are pictures, by the numbers of the pages; none where they cannot be read.
 
     A sentence on standard error says that they were read, or left out.
 
     Raises:
-        UserError: nothing else is in the file, and the library is missing; or they are too many, or take too much time
-            or memory.
+        UserError: nothing else is in the file, and the library is missing; or they are too many or damaged, or take too
+            much time or memory.
     """
-    name, count = printable(path), counted(len(pictures.numbers), "page")
-    if find_spec("rapidocr") is None or find_spec("onnxruntime") is None:
-        hint = f"optical character recognition (OCR) is not installed: {what_brings('rapidocr', 'ocr')}"
+    name, count = printable(path), counted(len(pictures.numbers), "scanned page")
+    verb = "was" if len(pictures.numbers) == 1 else "were"
+    try:
+        found = _recognised(path, name, pictures.numbers)
+    except UserError as error:
         if pictures.alone:
-            raise UserError(f"{name} holds pictures of text alone, and {hint}.")
-        print(f"{name}: {count} of pictures were left out, as {hint}.", file=sys.stderr, flush=True)
+            raise
+        print(f"{name}: {count} {verb} left out. {error}", file=sys.stderr, flush=True)
         return {}
-    if len(pictures.numbers) > MOST:
-        raise UserError(f"{name} must have at most {MOST} pages that are pictures, but has {len(pictures.numbers):,}.")
+    told = f"{name}: {count} {verb} read by optical character recognition, which makes mistakes."
+    print(told, file=sys.stderr, flush=True)
+    return found
+
+
+def _recognised(path: Path, name: str, numbers: Sequence[int]) -> dict[int, list[PdfLine]]:
+    if find_spec("rapidocr") is None or find_spec("onnxruntime") is None:
+        raise UserError(
+            f"{name} has scanned pages, and optical character recognition (OCR) is not installed: "
+            f"{what_brings('rapidocr', 'ocr')}."
+        )
+    if len(numbers) > MOST:
+        raise UserError(f"{name} must have at most {MOST} scanned pages, but has {len(numbers):,}.")
     # It takes long to import, so that is not done for each file anew.
     import_module("rapidocr")
     done = multiprocessing.get_context("fork").Value("i", 0)
-    with progress_bar(f"reading pictures of {name}", len(pictures.numbers), "pages") as bar:
-        found = in_limits(
-            partial(_read, path, name, pictures.numbers, done),
-            name=name,
-            seconds=SECONDS * len(pictures.numbers),
+    with progress_bar(f"reading pictures of {name}", len(numbers), "pages") as bar:
+        return in_limits(
+            partial(_read, path, name, numbers, done),
+            name=f"The scanned pages of {name}",
+            seconds=SECONDS * len(numbers),
             memory=MEMORY * MEBIBYTE,
             waiting=lambda: bar.update(done.value - bar.n),
             interval=1.0,
         )
-    told = f"{name}: {count} of pictures were read by optical character recognition, which makes mistakes."
-    print(told, file=sys.stderr, flush=True)
-    return found
 
 
 def _read(path: Path, name: str, numbers: Sequence[int], done: Any) -> dict[int, list[PdfLine]]:
@@ -87,7 +99,7 @@ def _read(path: Path, name: str, numbers: Sequence[int], done: Any) -> dict[int,
         raise
     except Exception as error:
         # A damaged picture can make the libraries raise any error.
-        raise UserError(f"The pictures of {name} cannot be read ({type(error).__name__}).") from None
+        raise UserError(f"The scanned pages of {name} cannot be read ({type(error).__name__}).") from None
     usual = median([run.size for runs in pages.values() for run in runs for _ in run.text] or [0.0])
     return {number: lines_of(_rows([_sized(run, usual) for run in runs])) for number, runs in pages.items()}
 
@@ -96,13 +108,22 @@ def _pages(path: Path, numbers: Sequence[int]) -> Iterator[list[Run]]:
     import pypdfium2
     from rapidocr import RapidOCR
 
-    reader = RapidOCR(params={"Global.log_level": "critical"})
+    threads = min(available_cores(), _MOST_THREADS)
+    reader = RapidOCR(
+        params={
+            "Global.log_level": "critical",
+            # Pages upside down are not turned.
+            "Global.use_cls": False,
+            "EngineConfig.onnxruntime.intra_op_num_threads": threads,
+            "EngineConfig.onnxruntime.inter_op_num_threads": 1,
+        }
+    )
     with pypdfium2.PdfDocument(path) as document:
         for number in numbers:
             page = document[number]
             _, height = page.get_size()
             scale = min(_DPI / 72, _SIDE / max(page.get_size()))
-            found: Any = reader(page.render(scale=scale).to_numpy(), use_cls=False)
+            found: Any = reader(page.render(scale=scale).to_numpy())
             boxes = [] if found.boxes is None else (found.boxes / scale).tolist()
             yield [_run(text, box, height) for text, box in zip(found.txts or (), boxes, strict=True)]
             page.close()

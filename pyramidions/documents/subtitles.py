@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 _TIMES = re.compile(r"\s*(\d{1,3}:)?\d{1,2}:\d{2}[.,]\d{3}\s+-->\s")
 _SPEAKER = re.compile(r"<v(?:\.[^ >]{0,80})?\s+([^<>]{1,80})>")
 # "[music]", "(applause)", "♪ a song ♪"
-_SOUND = re.compile(r"[♪♫\s]*(?:\[[^\[\]]{0,80}\]|\([^()]{0,80}\))?[♪♫\s]*|[♪♫][^♪♫]*[♪♫]")
+_SOUND = re.compile(r"[♪♫\s]*(?:(?:\[[^\[\]]{0,80}\]|\([^()]{0,80}\))[♪♫\s]*)?|[♪♫][^♪♫]*[♪♫]")
 _TAG = re.compile(r"</?[^<>\n]{0,80}>|\{\\[^{}]{0,40}\}")
 
 

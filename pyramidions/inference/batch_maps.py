@@ -78,7 +78,7 @@ class SummarizerMap(BatchMap["Summarizer"]):
         files = stamps(model)
         check_decoding(**decoding)
         if long is not None:
-            check_reading(long, section_types, select)
+            check_reading(long, section_types, select, language)
         if section_types is not None:
             table_of_types(Path(section_types))
             files |= stamp(Path(section_types))

@@ -248,6 +248,7 @@ class Extractor:
         held, _ = words_in(list(extraction.outline.texts), language)
         return bool(np.isin(asked.hashes[asked.content], held.hashes).any())
 
+    @checked
     def covered(self, extraction: Extraction, query: str | None = None) -> list[list[tuple[str, float]]] | None:
         """Return the wanted concepts that each extracted sentence is the first to cover, the most wanted first.
 

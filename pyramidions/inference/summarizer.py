@@ -150,6 +150,7 @@ class Summarizer:
         check_queries(self.model.queries, query is not None)
         settings = decoding_settings(self.model, **decoding)
         reader = self.long_reader(long, None if section_types is None else Path(section_types), select, language)
+        check_reading(reader.long, section_types, select, language)
         parts: list[list[Part]] = []
         queries: list[str | None] = []
         for number, (text, asked) in enumerate(with_queries(texts, query), 1):

@@ -31,7 +31,7 @@ class SummarySentence(NamedTuple):
 
     Attributes:
         text: on one line.
-        recall: share of its pairs of words that ``by_words`` have together; None for a sentence of one word.
+        recall: share of its pairs of words that ``by_words`` have together; None where no pair of its words counts.
         is_supported: whether that is enough, see `pyramidions.text.support`; likewise.
         by_words: the sentences of the document that share most of its pairs of words, three at most.
         by_attention: those that got most of the decoder's attention, carried back through the poolings, three at most;

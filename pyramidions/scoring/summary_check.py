@@ -43,7 +43,7 @@ class CheckedSentence(NamedTuple):
 
     Attributes:
         text: on one line.
-        support: the sentences of the document that share most of its pairs of words; None for a sentence of one word.
+        support: the sentences of the document that share most of its pairs of words; None where no pair counts.
         missing: its numbers and its names that the document does not hold. A name is a word with a capital; of the
             first word of a sentence, and in German, whose nouns have one, a capital behind its first letter.
         verdict: of the classifier; None without one.
@@ -56,7 +56,7 @@ class CheckedSentence(NamedTuple):
 
     @property
     def is_supported(self) -> bool | None:
-        """Whether that is enough (`pyramidions.text.support`); None for a sentence of one word."""
+        """Whether that is enough (`pyramidions.text.support`); None where no pair counts."""
         return None if self.support is None else self.support.is_enough
 
     @property

@@ -17,7 +17,9 @@ MOST = 3
 #: into other words, 68% and, in the next meeting, 21% (lab/benchmarks/support.py).
 THRESHOLD = 0.25
 
-_SEPARATOR = re.compile(r"(?<=\d)[.,](?=\d)")
+_THOUSANDS, _DECIMAL = re.compile(r"(?<=\d),(?=\d{3}(?!\d))"), re.compile(r"(?<=\d)[.,](?=\d)")
+# What joins parts of a word, and is none of the text.
+_JOINER = "\u200c"
 
 
 class Support(NamedTuple):
@@ -68,7 +70,8 @@ class SupportIndex:
                 self._places.setdefault(pair, {})[index] = count
 
     def _pairs(self, sentence: str) -> Counter[tuple[str, ...]]:
-        words = [word for word, _, _ in word_places(_SEPARATOR.sub("", normalize(sentence)))]
+        text = _DECIMAL.sub(_JOINER, _THOUSANDS.sub("", normalize(sentence)))
+        words = [word for word, _, _ in word_places(text)]
         return Counter(pair for pair in ngrams(words, 2) if not self._stop_words.issuperset(pair))
 
     def support(self, sentence: str) -> Support | None:

@@ -78,6 +78,8 @@ def test_maps_and_the_page_of_serve_read_by_the_language_that_is_given(checkpoin
         read[code] = [piece.document_tokens for piece in summary.pieces]
         assert SummarizerMap(checkpoint, language=code, **options)({"text": [text]})["summary"] == [summary.text]
     assert read["de"] != read["en"]
+    with pytest.raises(UserError, match="^`language` needs `long` 'sections' or 'extract' or 'rewrite', but `long` is"):
+        Summarizer.from_pretrained(checkpoint).summarize([text], long="truncate", language="de")
     for make in (ExtractorMap, partial(SummarizerMap, checkpoint)):
         with pytest.raises(UserError, match="`language` must be one of af, am, "):
             make(language="deutsch")

@@ -19,5 +19,7 @@ def test_blank_documents_and_none_are_refused() -> None:
         as_one({})
     with pytest.raises(UserError, match="^`documents` must hold texts, but '' holds none\\.$"):
         as_one({"a": "Bees fly.", "": " "})
+    with pytest.raises(UserError, match="^`documents` must have names, but one is ' '\\.$"):
+        as_one({" ": "Bees fly."})
     with pytest.raises(UserError, match="must be a text, but is 5"):
         as_one({"a": 5})  # type: ignore[dict-item]

@@ -347,7 +347,10 @@ def test_a_page_in_no_known_encoding_is_refused(charset: str, tmp_path: Path) ->
 
 
 def test_a_file_whose_name_says_another_format_is_refused(tmp_path: Path) -> None:
-    for content, said in ((pdf("One."), "a PDF file: its name must end in .pdf"), (docx(""), "no text but an archive")):
+    for content, said in (
+        (pdf("One."), "a PDF file: give it a name that ends in .pdf"),
+        (docx(""), "no text but an archive"),
+    ):
         for ending in ("txt", "md"):
             (tmp_path / f"a.{ending}").write_bytes(content)
             with pytest.raises(UserError, match=f"a.{ending} is {said}.$"):

@@ -129,7 +129,7 @@ def test_a_file_is_read_by_its_path(tmp_path):
     page = tmp_path / "page.html"
     page.write_text("<h1>Bees</h1><p>Bees fly fast.</p><h1>Wasps</h1><p>Wasps sting us.</p>")
     assert Extractor().extract_file(page).outline.headings == ("Bees", "Wasps")
-    with pytest.raises(UserError, match=r"`text` must be the text of a document, but .*paper.txt names a file: use"):
+    with pytest.raises(UserError, match=r"`text` must be a text, but .*paper.txt names a file: use"):
         Extractor().extract(str(path))
     with pytest.raises(UserError, match="No such file"):
         Extractor().extract_file(tmp_path / "none.txt")

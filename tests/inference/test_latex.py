@@ -2,6 +2,7 @@
 
 import io
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -62,12 +63,13 @@ def document(body: str) -> str:
     return rf"\begin{{document}}{body}\end{{document}}"
 
 
-def packed(path: Path, files: dict[str, str]) -> Path:
+def packed(path: Path, files: Mapping[str, str | bytes]) -> Path:
     with tarfile.open(path, "w:gz") as archive:
         for name, text in files.items():
+            content = text.encode() if isinstance(text, str) else text
             member = tarfile.TarInfo(name)
-            member.size = len(text.encode())
-            archive.addfile(member, io.BytesIO(text.encode()))
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
     return path
 
 
@@ -149,11 +151,13 @@ def test_a_paper_that_includes_a_part_again_and_again_ends(tmp_path: Path, monke
 
 
 def test_of_the_sources_that_arxiv_hands_out_the_longest_document_is_read(tmp_path: Path) -> None:
-    files = {
+    files: dict[str, str | bytes] = {
         "supplement.tex": document("Short."),
         "ms/main.tex": document(r"\section{A} Bees fly far. \input{sections/b}"),
         "sections/b.tex": "They sleep.",
         "figure.pdf": "none",
+        "ms/._main.tex": document("A longer text than that of the paper, which macOS has put beside it."),
+        "bytes.tex": b"\0\xff",
     }
     path = packed(tmp_path / "2101.00001.tar.gz", files)
     assert read_latex(path).body == [(2, "A"), (0, "Bees fly far. They sleep.")]

@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from pyramidions import Extractor, UserError
 from pyramidions.documents import scans
-from pyramidions.documents.pdf import pdf_text
+from pyramidions.documents.pdf import _is_picture, pdf_text
 from pyramidions.documents.scans import MOST, PicturesError, recognised
 
 LINES = ("We counted the bees", "in the old town of", "Rome each day.", "None was lost.")
@@ -52,7 +52,7 @@ def test_a_scan_has_headings_and_sentences_as_other_files_have(
     found = Extractor("lead").extract_file(written(tmp_path, picture("Bees of Rome", LINES)), sentences=2)
     assert found.outline.headings == ("Bees of Rome",)
     assert found.text == "We counted the bees in the old town of Rome each day. None was lost."
-    said = "1 page of pictures were read by optical character recognition, which makes mistakes.\n"
+    said = "1 scanned page was read by optical character recognition, which makes mistakes.\n"
     assert capsys.readouterr().err.endswith(said)
 
 
@@ -71,20 +71,36 @@ def without_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("without_library")
 def test_without_the_library_a_sentence_says_what_brings_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    hint = "optical character recognition (OCR) is not installed: `pip install "
+    hint = "has scanned pages, and optical character recognition (OCR) is not installed: `pip install "
     with pytest.raises(UserError) as caught:
         Extractor("lead").extract_file(written(tmp_path, picture("Bees of Rome", LINES)))
-    assert str(caught.value).startswith(f"{tmp_path}/scan.pdf holds pictures of text alone, and {hint}")
+    assert str(caught.value).startswith(f"{tmp_path}/scan.pdf {hint}")
     path = written(tmp_path, joined(pdf("One two three."), picture("Bees of Rome", LINES)))
     assert Extractor("lead").extract_file(path).text == "One two three."
-    assert capsys.readouterr().err.startswith(f"{path}: 1 page of pictures were left out, as {hint}")
+    assert capsys.readouterr().err.startswith(f"{path}: 1 scanned page was left out. {path} {hint}")
 
 
-def test_a_file_of_too_many_pictures_is_refused() -> None:
-    with pytest.raises(UserError, match="^a.pdf must have at most 500 pages that are pictures, but has 501.$"):
+def test_too_many_scanned_pages_are_refused_or_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    said = "a.pdf must have at most 500 scanned pages, but has 501."
+    with pytest.raises(UserError, match=f"^{said}$"):
         recognised(Path("a.pdf"), PicturesError(Path("a.pdf"), range(MOST + 1), alone=True))
+    assert recognised(Path("a.pdf"), PicturesError(Path("a.pdf"), range(MOST + 1), alone=False)) == {}
+    assert capsys.readouterr().err == f"a.pdf: 501 scanned pages were left out. {said}\n"
 
 
 def test_pictures_without_text_are_no_text(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="holds no text, only pictures perhaps"):
+    with pytest.raises(UserError, match="holds no text, and its pictures hold none that is recognised"):
         pdf_text(written(tmp_path, picture("")), {0: []})
+
+
+def test_a_page_in_strips_is_a_scan() -> None:
+    whole = pypdfium2.PdfDocument.new()
+    page, bitmap = whole.new_page(100, 100), pypdfium2.PdfBitmap.new_native(10, 10, 1)
+    for number in range(6):
+        assert not _is_picture(page)
+        strip = pypdfium2.PdfImage.new(whole)
+        strip.set_bitmap(bitmap)
+        strip.set_matrix(pypdfium2.PdfMatrix(100, 0, 0, 9, 0, 10 * number))
+        page.insert_obj(strip)
+        page.gen_content()
+    assert _is_picture(page)

@@ -117,5 +117,5 @@ def test_an_unknown_language_is_refused() -> None:
 def test_the_path_of_a_file_is_no_text(tmp_path: Path) -> None:
     (path := tmp_path / "a.txt").write_text("Bees fly.")
     for given in ((str(path), "Bees fly."), ("Bees fly.", str(path))):
-        with pytest.raises(UserError, match=r"must be the text of a document, but .*a\.txt names a file: `pyramidions"):
+        with pytest.raises(UserError, match=r"must be a text, but .*a\.txt names a file: `pyramidions"):
             check_summary(*given)

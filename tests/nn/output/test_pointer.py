@@ -185,6 +185,17 @@ def test_a_gate_that_starts_high_leaves_the_logits_as_they_were() -> None:
     torch.testing.assert_close(pointing(source, target), plain(source, target).log_softmax(-1), rtol=0, atol=1e-4)
 
 
+@for_each("written", [1, 38])
+def test_steps_that_learn_nothing_return_the_same(written: int) -> None:
+    transformer, source = model(), documents(40, 7, 23)
+    target = torch.randint(4, VOCABULARY, (3, written))
+    found = transformer(source, target)
+    assert found.requires_grad
+    for quiet in (torch.no_grad(), torch.inference_mode()):
+        with quiet:
+            torch.testing.assert_close(transformer(source, target), found.detach(), rtol=0, atol=1e-5)
+
+
 def test_equal_tokens_are_copied_together() -> None:
     padding = torch.zeros(2, 3, dtype=torch.bool)
     origins = Origins.of_tokens(torch.tensor([[7, 5, 7], [5, 5, 5]]), padding, torch.float32)
