@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -208,7 +209,7 @@ def _notes(summaries: list["Summary"]) -> list[str]:
             notes.append(f"{left_out:,} of {whole + left_out:,} tokens stand in none of these sections")
     elif read < whole:
         of_each = f", an equal share of each of {first.documents} documents" if first.documents > 1 else ""
-        about = "about " if summaries[0].score is None else ""
+        about = "about " if isnan(summaries[0].score) else ""
         notes.append(f"only the first {about}{read:,} of {whole:,} tokens were read{of_each}")
     if any(summary.ended_early for summary in summaries):
         notes.append("the server cut the summary at its limit")

@@ -247,10 +247,9 @@ def joined(summaries: Sequence[Summary]) -> Summary:
     """Return the summaries of the parts of a document as one, with the mean of their scores."""
     if len(summaries) == 1:
         return summaries[0]
-    scores = [summary.score for summary in summaries if summary.score is not None]
     return Summary(
         " ".join(summary.text for summary in summaries),
-        sum(scores) / len(scores) if len(scores) == len(summaries) else None,
+        sum(summary.score for summary in summaries) / len(summaries),
         sum(summary.tokens for summary in summaries),
         sum(summary.document_tokens + summary.coverage.left_out for summary in summaries),
         sum(summary.read_tokens for summary in summaries),

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import math
 import os
 import re
 import time
@@ -219,7 +220,7 @@ class ServedSummarizer:
         text, was_cut = self.model.answer(_asked(part.text, what, self._words, query), self._words)
         read = min(_tokens(part.text), part.whole)
         return Summary(
-            text, None, _tokens(text), part.whole, read, coverage=part.coverage, query=query, ended_early=was_cut
+            text, math.nan, _tokens(text), part.whole, read, coverage=part.coverage, query=query, ended_early=was_cut
         )
 
     def _merged(self, pieces: list[Summary], language: str) -> Summary:

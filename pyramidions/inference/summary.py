@@ -1,6 +1,7 @@
 """The result of summarizing a document."""
 
 from collections.abc import Sequence
+from math import isnan
 from typing import Any, NamedTuple
 
 from pyramidions.base.results import as_html, brief
@@ -34,8 +35,8 @@ class Summary(NamedTuple):
 
     Attributes:
         text: on one line.
-        score: sum of its tokens' log-probabilities / tokens ** length penalty. None of a served model, of which no
-            tokens are known: their numbers are estimates then.
+        score: sum of its tokens' log-probabilities / tokens ** length penalty. NaN of a served model, of which no tokens
+            are known: their numbers are estimates then.
         tokens: of the summary, its end included.
         document_tokens: of the whole document, its end included.
         read_tokens: how many of those the model read; the rest was truncated.
@@ -51,7 +52,7 @@ class Summary(NamedTuple):
     """
 
     text: str
-    score: float | None
+    score: float
     tokens: int
     document_tokens: int
     read_tokens: int
@@ -109,7 +110,7 @@ def as_plain(summaries: Sequence[Summary]) -> dict[str, Any]:
         **({} if query is None else {"query": query}),
         "summary": " ".join(summary.text for summary in summaries),
         "pieces": len(summaries[0].pieces) or len(summaries),
-        **({"scores": scores} if None not in scores else {}),
+        **({} if any(map(isnan, scores)) else {"scores": scores}),
         "document_tokens": sum(summary.document_tokens + summary.coverage.left_out for summary in summaries),
         "read_tokens": sum(summary.read_tokens for summary in summaries),
     }

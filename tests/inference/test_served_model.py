@@ -1,5 +1,6 @@
 """Summaries by a language model on a server."""
 
+import math
 import time
 from typing import Any
 
@@ -32,7 +33,7 @@ def test_the_model_is_asked_once_for_a_document_that_it_reads_whole() -> None:
     with writer(lambda _: message("<think>Well.</think>\n Bees\nfly. ")) as server:
         model = ServedModel(server.url + "/", "a-model")
         (found,) = ServedSummarizer(model, "extract", Extractor("lead"), 50).summarize("Bees fly.")
-    assert found == Summary("Bees fly.", None, 3, document_tokens=3, read_tokens=3)
+    assert found == Summary("Bees fly.", math.nan, 3, document_tokens=3, read_tokens=3)
     (body,), (headers,) = server.asked, server.headers
     assert (body["model"], body["temperature"], body["max_tokens"]) == ("a-model", 0, 3 * 50 + 2048)
     assert server.prompts == ["Summarize this document in at most 50 words.\n\n<document>\nBees fly.\n</document>"]
