@@ -35,8 +35,8 @@ class Summary(NamedTuple):
 
     Attributes:
         text: on one line.
-        score: sum of its tokens' log-probabilities / tokens ** length penalty. NaN of a served model, of which no tokens
-            are known: their numbers are estimates then.
+        score: sum of its tokens' log-probabilities / tokens ** length penalty. NaN of a served model: numbers of tokens
+            are estimates then.
         tokens: of the summary, its end included.
         document_tokens: of the whole document, its end included.
         read_tokens: how many of those the model read; the rest was truncated.
