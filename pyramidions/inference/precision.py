@@ -44,7 +44,7 @@ def found_precision(precision: PrecisionName, device: TorchDevice, embed_dim: in
     Args:
         precision: "float32"; "bfloat16", slow where the machine has no instructions for it; "int8", for weights of
             linear layers, on a CPU; or "auto": bfloat16 where the machine has instructions for it, but float32
-            for small models on a CPU, which gain nothing.
+            for small models on a CPU, which gain little.
         device: where the model computes.
         embed_dim: D of the model; None where it is not known yet.
 
@@ -56,7 +56,7 @@ def found_precision(precision: PrecisionName, device: TorchDevice, embed_dim: in
     if precision == FLOAT32:
         return Precision(FLOAT32, "Computes in float32.")
     if precision == AUTO and device.type == "cpu" and embed_dim is not None and embed_dim < _SMALL:
-        return Precision(FLOAT32, f"Computes in float32: a model of {embed_dim} dimensions gains nothing in bfloat16.")
+        return Precision(FLOAT32, f"Computes in float32: a model of {embed_dim} dimensions gains little in bfloat16.")
     wanted = BFLOAT16 if precision == AUTO else precision
     told = multiplies(wanted, device)
     where = "this CPU" if device.type == "cpu" else f"the device {str(device)!r}"

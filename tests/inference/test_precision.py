@@ -67,7 +67,7 @@ def test_the_machine_decides_unless_told_otherwise(told: dict[str, bool], name: 
 
 def test_small_models_stay_in_float32_on_a_cpu(has) -> None:
     has(avx512_bf16=True)
-    said = "Computes in float32: a model of 128 dimensions gains nothing in bfloat16."
+    said = "Computes in float32: a model of 128 dimensions gains little in bfloat16."
     assert found_precision(AUTO, CPU, 128) == ("float32", said)
     assert [found_precision(AUTO, CPU, size).name for size in (255, 256, None)] == ["float32", "bfloat16", "bfloat16"]
     assert found_precision("bfloat16", CPU, 128).name == "bfloat16"
@@ -167,7 +167,7 @@ def called(*arguments: object) -> Result:
     return CliRunner().invoke(main, [*map(str, arguments)], prog_name="pyramidions", input="One two three.")
 
 
-SMALL = "Computes in float32: a model of 16 dimensions gains nothing in bfloat16."
+SMALL = "Computes in float32: a model of 16 dimensions gains little in bfloat16."
 
 
 @pytest.mark.parametrize(
