@@ -61,7 +61,7 @@ def time_command(configs: tuple[str, ...], source_tokens: int | None, out: Path 
     Several configs take turns, and each is compared with the first. A training step is forward, backward, clipping
     and Adam, dropout included; decoding is the encoder and a beam search as wide as the config's decoding_beam.
 
-    On a CPU the default batches are small, and small turns tell beforehand how long all turns will take.
+    On a CPU the default batches are small.
 
     \b
     Example:
@@ -84,7 +84,7 @@ def time_command(configs: tuple[str, ...], source_tokens: int | None, out: Path 
     experiments = [with_lengths(read_experiment(name, overrides), source_tokens, plan.target_tokens) for name in names]
     if on_cpu:
         _say_what(experiments, plan)
-    results = time_models(experiments, plan, _bar, _say_how_long if on_cpu else None)
+    results = time_models(experiments, plan, _bar)
     result = report(experiments, plan, results, overrides)
     click.echo(_table([experiment.name for experiment in experiments], results))
     click.echo(f"\n{_signature(plan, result)}")
@@ -102,16 +102,6 @@ def _say_what(experiments: "list[Experiment]", plan: "Plan") -> None:
         parts.append(f"{written} tokens written for {counted(plan.decode_batch, 'document')}")
     turns = f"{plan.turns} turns of {counted(len(experiments), 'model')}"
     note(f"On the CPU: {', '.join(parts)}, of {tokens} each; {turns}.")
-
-
-def _say_how_long(seconds: float) -> None:
-    from pyramidions.files.progress import note
-
-    for unit, length in (("h", 3600), ("min", 60)):
-        if seconds >= 1.5 * length:
-            note(f"That takes about {seconds / length:.2g} {unit}.")
-            return
-    note(f"That takes about {seconds:.0f} s.")
 
 
 @contextmanager

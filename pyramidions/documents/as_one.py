@@ -55,20 +55,6 @@ def read_as_one(documents: Iterable[InputText]) -> Iterator[InputText]:
     yield InputText(Origin(name, None, 1), text, sum(document.size for document in read))
 
 
-def documents_of(text: str) -> list[str]:
-    """Return the texts of the documents that `as_one` made one of, without their names; another text is one itself."""
-    if not isinstance(text, HeadedText) or not text.is_joined:
-        return [text]
-    found: list[list[str | int]] = []
-    for number, line in enumerate(text.splitlines(keepends=True)):
-        level = text.levels.get(number, 0)
-        if level == 1:
-            found.append([])
-        else:
-            found[-1] += [*[level - 1] * (level > 1), line]
-    return [HeadedText.of(parts) for parts in found]
-
-
 def _joined(documents: Iterable[tuple[str, Iterable[Line]]]) -> HeadedText:
     text = HeadedText.of(part for name, lines in documents for part in _section(name, lines))
     text.is_joined = True

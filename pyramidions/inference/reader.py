@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
-from pyramidions.documents.as_one import documents_of
 from pyramidions.inference.pieces import pieces
 from pyramidions.text.casing import Casing
+from pyramidions.text.several_documents import documents_of
 from pyramidions.text.text_windows import windows
 from pyramidions.text.tokenizer import Tokenizer
 
@@ -52,7 +52,6 @@ class Reader:
         max_source_positions: most tokens that the model reads, prefix, query and end of the text included.
         queries: the model answers queries; see `asking`.
         prefix: stands before each document.
-        separates: the model reads the tokenizer's `document_separator` behind each document.
 
     Raises:
         UserError: these leave no room for a token.
@@ -64,13 +63,12 @@ class Reader:
         max_source_positions: int,
         queries: bool = False,
         prefix: str = "",
-        separates: bool = False,
     ) -> None:
         self.tokenizer = tokenizer
         self.max_source_positions = max_source_positions
         self.queries = queries
         self.prefix = prefix
-        separator = tokenizer.document_separator if separates else None
+        separator = tokenizer.document_separator
         #: behind each document
         self._end = [] if separator is None else [separator]
         #: of the prefix and the query
@@ -113,7 +111,7 @@ class Reader:
                 f"`query` must have at most {most:,} tokens with its end, half of what the model reads, but has "
                 f"{len(asked):,}: {shown(query)}."
             )
-        reader = Reader(self.tokenizer, self.max_source_positions, True, self.prefix, bool(self._end))
+        reader = Reader(self.tokenizer, self.max_source_positions, True, self.prefix)
         reader._query += asked
         reader._most -= len(asked)
         reader._around += len(asked)
@@ -133,7 +131,7 @@ class Reader:
     def head(self, text: str, name: str, on_read: OnRead | None = None) -> TokenizedText:
         """Return the head of a document, as long as the model reads; the other tokens are counted.
 
-        Of several documents that `as_one` made one of, a model that separates documents reads equal shares (Xiao et al.
+        Of several documents (`documents_of`), a model whose tokenizer separates them reads equal shares (Xiao et al.
         2022, section 2.1), each with the separator behind it.
 
         Args:
@@ -166,7 +164,7 @@ class Reader:
         return TokenizedText(head, whole, around=self._around, query=self._query)
 
     def documents(self, text: str) -> list[str]:
-        """Return the documents that `as_one` made one of, for a model that separates them; else the text alone."""
+        """Return the documents of a text, for a tokenizer that separates them; else the text alone."""
         return documents_of(text) if self._end else [text]
 
     def separated(self, tokens: list[str]) -> str:

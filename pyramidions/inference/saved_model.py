@@ -91,7 +91,7 @@ class SavedModel:
         """
         front = self.tokenizer.encode(self.source_prefix)
         room = self.tokenizer.room(self.max_source_positions - len(front), "max_source_positions")
-        return self.tokenizer.framed(self.tokenizer.encode(text)[:room], front)
+        return self.tokenizer.framed(self.tokenizer.head(self.tokenizer.encode_documents(text), room), front)
 
     def target_ids(self, text: str) -> list[int]:
         """Return the ids of a summary as training has it: framed and truncated; errors as in `source_ids`."""

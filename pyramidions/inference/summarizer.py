@@ -65,10 +65,7 @@ class Summarizer:
             raise UserError(
                 "The model reads tags of words, which texts lack: use `prepare --tags` and fairseq-generate."
             )
-        # PRIMERA: separators are its only global markers.
-        separates = model.config.global_markers and model.tokenizer.document_separator is not None
-        about = model.queries, model.source_prefix, separates
-        self.reader = Reader(model.tokenizer, model.max_source_positions, *about)
+        self.reader = Reader(model.tokenizer, model.max_source_positions, model.queries, model.source_prefix)
         self.precision = found_precision(precision, self.device, model.config.embed_dim)
         self._transformer = in_precision(model.transformer, self.precision).to(self.device)
 

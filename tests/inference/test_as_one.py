@@ -3,7 +3,7 @@
 import pytest
 
 from pyramidions import Extractor, UserError, as_one
-from pyramidions.documents.as_one import documents_of
+from pyramidions.text.several_documents import documents_of
 
 
 def test_each_document_is_a_section_below_its_name_and_its_headings_a_level_lower() -> None:

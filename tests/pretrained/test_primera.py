@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import transformers
@@ -18,9 +19,17 @@ from pyramidions.cli import main
 from pyramidions.conversion.exporting import hugging_face_files
 from pyramidions.conversion.importing import import_model
 from pyramidions.conversion.model_card import model_card
-from pyramidions.documents.as_one import as_one, documents_of
+from pyramidions.data.folder import DataFolder
+from pyramidions.data.indexed import IndexedReader
+from pyramidions.data.prepare import prepare
+from pyramidions.data.readers import Corpus
+from pyramidions.documents.as_one import as_one
+from pyramidions.hf.tokenization import PyramidionsTokenizer
 from pyramidions.inference import Summarizer
 from pyramidions.inference.saved_model import export_model, write_export
+from pyramidions.plugin.tasks.datasets import HeadDataset
+from pyramidions.plugin.tasks.preprocessing import PieceCodec
+from pyramidions.text.several_documents import documents_of
 from pyramidions.text.tokenizer import BOS, EOS, PAD
 
 SEPARATOR = "<doc-sep>"
@@ -131,9 +140,41 @@ def test_the_parts_of_documents_have_texts_without_their_names(summarizer: Summa
         assert all(part.tokenized.tokens[-1] is summarizer.model.tokenizer.document_separator for part in parts)
 
 
-def test_a_model_without_global_markers_reads_no_separators(primera: tuple[Any, Path]) -> None:
+def test_a_model_without_global_markers_reads_separators_too(primera: tuple[Any, Path]) -> None:
     plain = import_model(primera[1], changes={"global_markers": False}).model
-    assert "" not in Summarizer(plain).reader.head(ONE, "it").tokens
+    assert Summarizer(plain).reader.head(ONE, "it").tokens[-1] is plain.tokenizer.document_separator
+
+
+@pytest.mark.parametrize("texts", [(ONE,), (TWO,), (ONE, TWO), (TWO, ONE, TWO), ("a",) * 40])
+def test_training_reads_what_summarize_reads(summarizer: Summarizer, texts: tuple[str, ...], tmp_path: Path) -> None:
+    model, text = summarizer.model, "\x1e".join(texts)
+    tokenizer = model.tokenizer
+    documents = tmp_path / "train.jsonl"
+    documents.write_text(json.dumps({"article": text, "abstract": "Bees.", "id": "a"}) + "\n")
+    folder = DataFolder(tmp_path / "data")
+    prepare(folder.path, {"train": Corpus(str(documents))}, tokenizer=tokenizer)
+    (ids,) = IndexedReader(folder.indexed("train", "source"))
+    assert ids.count(tokenizer.document_separator_id) == len(texts)
+    row = HeadDataset([torch.tensor(ids)], np.array([len(ids)]), 64, EOS, tokenizer.prefix, tokenizer.head)[0].tolist()
+    assert len(row) <= 64 and row == model.source_ids(text)
+    if len(texts) < 32:
+        assert row == tokenizer.framed(tokenizer.ids_of(summarizer.reader.head(text, "it").tokens))
+    # So do fairseq-interactive and transformers.
+    pieces = PieceCodec(tokenizer).encode(text).split()
+    assert [tokenizer.pieces().index(piece) for piece in pieces] == ids[:-1]
+    theirs = PyramidionsTokenizer.from_saved(model)
+    assert theirs(text)["input_ids"] == tokenizer.framed(ids[:-1])
+    assert theirs(text_target="a\x1eb")["input_ids"] == tokenizer.framed(tokenizer.encode("a b"))
+
+
+def test_documents_share_what_stands_behind_a_query(summarizer: Summarizer) -> None:
+    tokenizer = summarizer.model.tokenizer
+    asked, ids = tokenizer.asked("Which bees?"), tokenizer.encode_documents(f"{TWO}\x1e{TWO}")
+    text = torch.tensor([*asked, *ids, EOS])
+    row = HeadDataset([text], np.array([len(text)]), 64, EOS, tokenizer.prefix, tokenizer.head)[0].tolist()
+    share = (64 - 2 - len(asked)) // 2
+    document = [*tokenizer.encode(TWO)[: share - 1], tokenizer.document_separator_id]
+    assert row == [*tokenizer.prefix, *asked, *document, *document, EOS]
 
 
 def test_separators_of_documents_are_no_markers_of_sentences(primera: tuple[Any, Path]) -> None:
@@ -180,6 +221,8 @@ def test_added_pieces_may_be_words(primera: tuple[Any, Path], tmp_path: Path) ->
 def test_documents_of_one_are_those_it_was_made_of() -> None:
     assert documents_of(together("# Bees\n\nThey fly.", "No heading.")) == ["Bees\n\nThey fly.\n\n", "No heading.\n\n"]
     assert documents_of("# Bees\n\nThey fly.") == ["# Bees\n\nThey fly."]
+    assert documents_of("\x1eBees fly.\n\x1e\n\x1eCats\nsleep.") == ["Bees fly.\n", "Cats\nsleep."]
+    assert documents_of("\x1e \x1e") == ["\x1e \x1e"]
 
 
 def test_files_are_summarized_as_one_and_explained(primera: tuple[Any, Path], tmp_path: Path) -> None:

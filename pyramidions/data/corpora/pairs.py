@@ -13,6 +13,7 @@ from pyramidions.documents.records import DAMAGE, LinesFile, Record, Records
 from pyramidions.documents.xml_tree import xml_tree
 from pyramidions.files.bounded import LINE_LIMIT, MEBIBYTE, at_most
 from pyramidions.files.lines import decoded
+from pyramidions.text.several_documents import DOCUMENT_END
 
 #: A file of documents and that of their summaries.
 Pair = tuple[LinesFile, LinesFile]
@@ -34,7 +35,7 @@ def open_pairs(pairs: Sequence[Pair], read: ReadPair) -> Records:
 
 
 def articles_of_news(document: LinesFile, summary: LinesFile) -> Iterator[tuple[dict[str, Any], str, int]]:
-    """Yield the records of Multi-News: a line each in both files; a blank line parts the articles on one event.
+    """Yield the records of Multi-News: a line each in both files, the articles on one event are documents.
 
     Raises:
         UserError: one of the files has more lines, or cannot be read.
@@ -45,7 +46,7 @@ def articles_of_news(document: LinesFile, summary: LinesFile) -> Iterator[tuple[
             longer, shorter = (summary, document) if source is None else (document, summary)
             raise UserError(f"{longer.name} must have as many lines as {shorter.name}, but has more.")
         (article, done), (text, _) = source, target
-        article = article.replace("NEWLINE_CHAR", "\n").replace("|||||", "\n\n")
+        article = article.replace("NEWLINE_CHAR", "\n").replace("|||||", f"\n{DOCUMENT_END}\n")
         yield {"document": article, "summary": text.replace("NEWLINE_CHAR", "\n")}, place, done
 
 

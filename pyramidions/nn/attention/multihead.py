@@ -146,8 +146,11 @@ class CrossAttention(SublayerFunction):
             # Every step reads them: with a head's keys together, a CPU does so nearly twice as fast.
             state.keys_values = k.contiguous(), v.contiguous()
         q, (k, v) = self.projections.step_queries(x, context, state.projections), state.keys_values
-        narrow, q = q.size(-1), q if q.size(-1) == k.size(-1) else _reading_bias(q)
-        return self.projections.output(self.attention(q, k, v, LayerContext(state.mask))[..., :narrow])
+        if q.size(-1) == k.size(-1):
+            mixed = self.attention(q, k, v, LayerContext(state.mask))
+        else:
+            mixed = self.attention(_reading_bias(q), k, v, LayerContext(state.mask))[..., : q.size(-1)]
+        return self.projections.output(mixed)
 
     def weights(self, x: Tensor, context: LayerContext) -> Tensor:
         """Return how much ``x`` (B, T, D) attends to its memory (B, K, D) in each head: (B, H, T, K).

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from pyramidions.base.arguments import Count, EveryOther
 from pyramidions.nn.multiplicative import Multiplicative, check_modules
-from pyramidions.nn.projections.convolution import ModuleConvolution
-from pyramidions.nn.projections.core import PROJECTIONS, Projections, check_heads, join_heads, split_heads
+from pyramidions.nn.projections.convolution import ModuleConvolution, filtered
+from pyramidions.nn.projections.core import PROJECTIONS, Projections, check_heads, split_heads
 from pyramidions.nn.sublayer import Carried, LayerContext, State
 
 #: modules that a filter sees, its own in the middle
@@ -69,12 +69,6 @@ class ConvProjections(Projections):
             rows = self._from_zeros((self.in_proj if self.memory_proj is None else self.memory_proj)(x))
         return self._heads(self._keys(rows)), self._heads(self.v_proj(rows))
 
-    def output(self, mixed: Tensor) -> Tensor:
-        if self.out_proj is None:
-            raise ValueError("These projections have no output.")
-        joined: Tensor = self.out_proj(join_heads(mixed))
-        return joined
-
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return self._all(self._from_zeros(self.in_proj(x)))
 
@@ -104,7 +98,7 @@ class ConvProjections(Projections):
             (BW, F - 1 + T, D), zeros at padding.
         """
         # (B, WT, D) -> (BW, T, D)
-        rows = self.in_proj(x).reshape(len(x) * context.hypotheses, -1, x.size(-1))
+        rows = self.in_proj(x).unflatten(1, (context.hypotheses, -1)).flatten(0, 1)
         if context.new_padding_mask is not None:
             rows = rows.masked_fill(context.new_padding_mask[..., None], 0.0)
         if not isinstance(state, Carried):
@@ -125,14 +119,18 @@ class ConvProjections(Projections):
 
     def _all(self, rows: Tensor, documents: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries, keys and values of ``rows``; ``documents`` as in `_heads`."""
-        q = self._heads(self._queries(rows), documents)
-        k = q if self.averages else self._heads(self.k_proj(rows), documents)
+        assert isinstance(self.k_proj, ModuleConvolution)
+        q, k = filtered(rows, self.q_proj, self.k_proj)
+        if self.averages:
+            q = k = self._heads((q + k) / 2, documents)
+        else:
+            q, k = self._heads(q, documents), self._heads(k, documents)
         return q, k, self._heads(self.v_proj(rows), documents)
 
     def _heads(self, x: Tensor, documents: int | None = None) -> Tensor:
         """(BW, T, D) -> (B, H, WT, E), of so many ``documents`` B; None for one hypothesis of each."""
         # The hypotheses of a document follow each other.
-        return split_heads(x if documents is None else x.reshape(documents, -1, x.size(-1)), self.num_heads)
+        return split_heads(x if documents is None else x.unflatten(0, (documents, -1)).flatten(1, 2), self.num_heads)
 
 
 @PROJECTIONS.register("conv")

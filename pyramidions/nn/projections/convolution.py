@@ -21,6 +21,8 @@ class ModuleConvolution(nn.Module):
 
     def __init__(self, channels: int, kernel: int, length_kernel: int) -> None:
         super().__init__()
+        self._length_kernel, self._window, self._beside = length_kernel, kernel * channels, kernel // 2 * channels
+        self._channels = channels
         #: (F, modules, M channels, M filters)
         self.weight = nn.Parameter(torch.empty(length_kernel, kernel, channels, channels))
         self.bias = nn.Parameter(torch.zeros(channels))
@@ -37,25 +39,39 @@ class ModuleConvolution(nn.Module):
         Returns:
             (B, L, D).
         """
-        # As measured: 16 modules of 64 numbers take as long either way with some 16 sequences of one token.
-        few = x.numel() <= 8 * self.bias.numel() ** 2
-        return self.multiplied(x) if few else self.convolved(x)
+        return self.multiplied(x) if self.sees_few(x) else self.convolved(x)
 
-    def multiplied(self, x: Tensor) -> Tensor:
-        """Compute `forward` by one product."""
+    def sees_few(self, x: Tensor) -> bool:
+        """Return whether one product is faster than a convolution."""
+        # As measured: 16 modules of 64 numbers take as long either way with some 16 sequences of one token.
+        return x.numel() <= 8 * self._channels**2
+
+    def windows(self, x: Tensor) -> Tensor:
+        """Copy what each filter sees: (B, F - 1 + L, D) -> (B * L * S, F * kernel * M)."""
+        padded = F.pad(x, (self._beside, self._beside)) if self._beside else x
+        # Windows over modules, then over tokens: (B, L, S, kernel * M, F)
+        seen = padded.unfold(2, self._window, self._channels).unfold(1, self._length_kernel, 1)
+        return seen.mT.reshape(-1, self._length_kernel * self._window)
+
+    def multiplied(self, x: Tensor, windows: Tensor | None = None) -> Tensor:
+        """Compute `forward` by one product; ``windows`` are those of ``x``, if they were copied."""
+        windows = self.windows(x) if windows is None else windows
         # (F * kernel * M, M)
-        filters = self.weight.flatten(0, 2)
-        length_kernel, kernel, channels, _ = self.weight.shape
-        beside = kernel // 2 * channels
-        padded = F.pad(x, (beside, beside)) if beside else x
-        # Windows over modules, then over tokens: (B, L, S, kernel * M, F) -> (B * L * S, F * kernel * M)
-        seen = padded.unfold(2, kernel * channels, channels).unfold(1, length_kernel, 1)
-        filtered = torch.addmm(self.bias, seen.mT.reshape(-1, len(filters)), filters)
-        return filtered.view(x.size(0), -1, x.size(2))
+        made = torch.addmm(self.bias, windows, self.weight.flatten(0, 2))
+        return made.view(x.size(0), -1, x.size(2))
 
     def convolved(self, x: Tensor) -> Tensor:
         """Compute `forward` by a convolution."""
         # (B, L, D) -> (B, L, S, M) -> (B, M, L, S), the order that convolutions ask for
-        image = x.unflatten(-1, (-1, len(self.bias))).permute(0, 3, 1, 2)
+        image = x.unflatten(-1, (-1, self._channels)).permute(0, 3, 1, 2)
         filtered = F.conv2d(image, self.weight.permute(3, 2, 0, 1), self.bias, padding=(0, self.weight.size(1) // 2))
         return filtered.permute(0, 2, 3, 1).flatten(2)
+
+
+def filtered(x: Tensor, *filters: ModuleConvolution) -> list[Tensor]:
+    """Filter ``x`` by some that see as many tokens and modules; what they see is copied once."""
+    first = filters[0]
+    if not first.sees_few(x):
+        return [each(x) for each in filters]
+    windows = first.windows(x)
+    return [each.multiplied(x, windows) for each in filters]

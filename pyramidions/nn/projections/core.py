@@ -11,8 +11,7 @@ from pyramidions.nn.sublayer import LayerContext, State
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
     """(B, L, D) -> (B, H, L, E)."""
-    batch, length, width = x.shape
-    return x.view(batch, length, num_heads, width // num_heads).transpose(1, 2)
+    return x.unflatten(2, (num_heads, -1)).transpose(1, 2)
 
 
 def join_heads(x: Tensor) -> Tensor:
@@ -39,6 +38,9 @@ class Projections(nn.Module, ABC):
 
     #: positions before its own that a position reads; before the first are zeros
     look_back: int = 0
+    num_heads: int
+    #: None where `output` is an error
+    out_proj: nn.Module | None
 
     @abstractmethod
     def queries(self, x: Tensor) -> Tensor:
@@ -67,9 +69,16 @@ class Projections(nn.Module, ABC):
         k, v = (each.diagonal(dim1=2, dim2=4).movedim(-1, 2).flatten(1, 2) for each in cut)
         return k, v
 
-    @abstractmethod
     def output(self, mixed: Tensor) -> Tensor:
-        """Join the heads' outputs: (B, H, Lq, E) -> (B, Lq, D)."""
+        """Join the heads' outputs: (B, H, Lq, E) -> (B, Lq, D).
+
+        Raises:
+            ValueError: these projections have no output.
+        """
+        if self.out_proj is None:
+            raise ValueError("These projections have no output.")
+        joined: Tensor = self.out_proj(join_heads(mixed))
+        return joined
 
     def reads_unprojected(self, queries: int) -> bool:
         """Return whether so few queries a document had better read vectors by `scores` and `mixed`."""
@@ -108,6 +117,27 @@ class Projections(nn.Module, ABC):
     def step_queries(self, x: Tensor, context: LayerContext, state: State | None) -> Tensor:
         """Do as `queries` in a cached step, arguments as in `step`: (B, WT, D) -> (B, H, WT, E)."""
         return self.queries(x)
+
+
+class SeparateProjections(Projections):
+    """A layer for queries, one for keys and one for values, each of a position alone."""
+
+    q_proj: nn.Module
+    #: None where queries are keys
+    k_proj: nn.Module | None
+    v_proj: nn.Module
+
+    def queries(self, x: Tensor) -> Tensor:
+        return split_heads(self.q_proj(x), self.num_heads)
+
+    def keys_values(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        keys = self.q_proj if self.k_proj is None else self.k_proj
+        return split_heads(keys(x), self.num_heads), split_heads(self.v_proj(x), self.num_heads)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        q = self.queries(x)
+        k = q if self.k_proj is None else split_heads(self.k_proj(x), self.num_heads)
+        return q, k, split_heads(self.v_proj(x), self.num_heads)
 
 
 PROJECTIONS: Registry[Projections] = Registry("projections")

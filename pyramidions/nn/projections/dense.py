@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from pyramidions.base.arguments import Range
 from pyramidions.nn.functional.chunking import pad_to_multiple
-from pyramidions.nn.projections.core import PROJECTIONS, Projections, check_heads, join_heads, split_heads
+from pyramidions.nn.projections.core import PROJECTIONS, SeparateProjections, check_heads
 
 
 class HeadsLinear(nn.Linear):
@@ -48,7 +48,7 @@ def rows_of_heads(x: Tensor, weight: Tensor, bias: Tensor | None, num_heads: int
 
 
 @PROJECTIONS.register("dense")
-class DenseProjections(Projections):
+class DenseProjections(SeparateProjections):
     """One linear layer for each (Vaswani et al. 2017, section 3.2.2).
 
     Args:
@@ -62,6 +62,10 @@ class DenseProjections(Projections):
     Raises:
         ValueError: the width of all heads is not divisible by ``num_heads``.
     """
+
+    q_proj: HeadsLinear
+    k_proj: HeadsLinear | None
+    v_proj: HeadsLinear
 
     def __init__(
         self,
@@ -92,15 +96,6 @@ class DenseProjections(Projections):
             if bias:
                 nn.init.zeros_(self.out_proj.bias)
 
-    def _heads(self, x: Tensor) -> Tensor:
-        return split_heads(x, self.num_heads)
-
-    def queries(self, x: Tensor) -> Tensor:
-        return self._heads(self.q_proj(x))
-
-    def keys_values(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        return self._heads(self._keys(x)), self._heads(self.v_proj(x))
-
     def strided_keys_values(self, x: Tensor, stride: int) -> tuple[Tensor, Tensor]:
         if self._is_wrapped:
             return super().strided_keys_values(x, stride)
@@ -124,11 +119,6 @@ class DenseProjections(Projections):
     def _is_wrapped(self) -> bool:
         """Whether a layer stands inside another one, such as an adapter, whose products its weights do not tell."""
         return not all(hasattr(each, "added") for each in (self.q_proj, self._keys, self.v_proj))
-
-    def output(self, mixed: Tensor) -> Tensor:
-        if self.out_proj is None:
-            raise ValueError("These projections have no output.")
-        return self.out_proj(join_heads(mixed))
 
     def reads_unprojected(self, queries: int) -> bool:
         # H queries of D numbers instead of one of E, but no D x D products for L keys and L values.
@@ -158,8 +148,3 @@ class DenseProjections(Projections):
     def _by_head(self, x: Tensor) -> Tensor:
         # (HE, ...) -> (H, E, ...)
         return x.unflatten(0, (self.num_heads, -1))
-
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        q = self.queries(x)
-        k = q if self.k_proj is None else self._heads(self.k_proj(x))
-        return q, k, self._heads(self.v_proj(x))

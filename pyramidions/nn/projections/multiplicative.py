@@ -1,14 +1,12 @@
 """Multiplicative projections."""
 
-from torch import Tensor
-
 from pyramidions.base.arguments import Count
 from pyramidions.nn.multiplicative import Multiplicative, check_modules
-from pyramidions.nn.projections.core import PROJECTIONS, Projections, check_heads, join_heads, split_heads
+from pyramidions.nn.projections.core import PROJECTIONS, SeparateProjections, check_heads
 
 
 @PROJECTIONS.register("multiplicative")
-class MultiplicativeProjections(Projections):
+class MultiplicativeProjections(SeparateProjections):
     """One multiplicative layer for each (Jaszczur et al. 2021, section 3.2).
 
     Modules need not be heads: a layer's output is a vector as any other, which heads share.
@@ -41,21 +39,3 @@ class MultiplicativeProjections(Projections):
         self.k_proj = None if shares_query_key else Multiplicative(embed_dim, modules, embed_dim)
         self.v_proj = Multiplicative(embed_dim, modules, embed_dim)
         self.out_proj = Multiplicative(embed_dim, modules, embed_dim) if joins_heads else None
-
-    def queries(self, x: Tensor) -> Tensor:
-        return split_heads(self.q_proj(x), self.num_heads)
-
-    def keys_values(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        keys = self.q_proj if self.k_proj is None else self.k_proj
-        return split_heads(keys(x), self.num_heads), split_heads(self.v_proj(x), self.num_heads)
-
-    def output(self, mixed: Tensor) -> Tensor:
-        if self.out_proj is None:
-            raise ValueError("These projections have no output.")
-        joined: Tensor = self.out_proj(join_heads(mixed))
-        return joined
-
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        q = self.queries(x)
-        k = q if self.k_proj is None else split_heads(self.k_proj(x), self.num_heads)
-        return q, k, split_heads(self.v_proj(x), self.num_heads)

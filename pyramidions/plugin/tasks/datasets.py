@@ -1,6 +1,6 @@
 """Texts and pairs of texts, whose lengths are known without reading them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Optional, Protocol
 
 import numpy as np
@@ -50,10 +50,21 @@ class HeadDataset(SizedTexts):
         max_length: most tokens to keep, prefix and ``eos`` included.
         eos: the token that ends a text.
         prefix: the tokens that begin each text.
+        head: returns the head of a text behind its query, and as many tokens as asked at most, where this is not its
+            beginning.
     """
 
-    def __init__(self, dataset: Any, sizes: np.ndarray, max_length: int, eos: int, prefix: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        dataset: Any,
+        sizes: np.ndarray,
+        max_length: int,
+        eos: int,
+        prefix: Sequence[int] = (),
+        head: Optional[Callable[[list[int], int], list[int]]] = None,
+    ) -> None:
         self.max_length = max_length
+        self._head = head
         self.eos = eos
         self.prefix = prefix
         self._full = np.asarray(sizes) + len(prefix)
@@ -61,6 +72,11 @@ class HeadDataset(SizedTexts):
 
     def __getitem__(self, index: int) -> Tensor:
         text: Tensor = self.dataset[index]
+        if self._head is not None:
+            *ids, _ = text.tolist()
+            begin = len(ids) - ids[::-1].index(self.eos) if self.eos in ids else 0
+            kept = self._head(ids[begin:], self.max_length - len(self.prefix) - begin - 1)
+            text = text.new_tensor([*ids[:begin], *kept, self.eos])
         if self.prefix:
             text = torch.cat([text.new_tensor(self.prefix), text])
         if len(text) <= self.max_length:

@@ -89,7 +89,8 @@ def _cut(preprocessing: Preprocessing, side: Literal["source", "target"], texts:
     longest = preprocessing.length(name)
     front = preprocessing.front if side == "source" else tokenizer.prefix
     tokenizer.room(longest - len(front) + len(tokenizer.prefix), name)
-    return HeadDataset(texts, sizes, longest, EOS, front)
+    shares = side == "source" and tokenizer.document_separator_id is not None
+    return HeadDataset(texts, sizes, longest, EOS, front, tokenizer.head if shares else None)
 
 
 def indexed(preprocessing: Preprocessing, split: str, side: Side) -> Any:

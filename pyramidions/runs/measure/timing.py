@@ -21,12 +21,10 @@ from pyramidions.base.errors import UserError
 from pyramidions.models.builder import build
 from pyramidions.models.experiment import Experiment
 from pyramidions.nn import BeamSearch, Transformer
-from pyramidions.runs.measure.cost import Lengths, cost_of
 
 PAD, EOS, FIRST = 1, 2, 4  # as in prepared data; synthetic tokens begin at FIRST
 _MARKER, _SENTENCE = FIRST, 32  # tokens of a sentence, for models that read markers
 _CLIP_NORM, _LR = 1.0, 5e-4
-_SHORT_SOURCE, _SHORT_TARGET = 1024, 128  # tokens of the document that tells beforehand how long all turns will take
 #: Takes the name of what is timed and how often decoders will be called; gives what is called after each of the calls.
 Watch = Callable[[str, int], AbstractContextManager[Callable[[], object]]]
 
@@ -284,29 +282,6 @@ class Contender:
         with self.plan.autocast():
             search(self.model, documents)
 
-    def seconds_a_turn(self) -> float:
-        """Return about how many seconds a turn of each kind takes together on the CPU.
-
-        One short document is trained on and decoded; multiplications tell how much more work all of it is.
-        """
-        plan, longest = self.plan, self.experiment.max_source_positions
-        source, target = self.source[:1, :_SHORT_SOURCE], self.target[:1, :_SHORT_TARGET]
-        seconds, _ = self.clock(None, lambda: add_gradients(self.model, source, target, 1, plan.autocast))
-        each = seconds / self._work(source.size(1), target.size(1))
-        total = each * self._work(longest, self.target.size(1)) * plan.train_batch
-        if plan.decode_tokens:
-            # A third of a training step is its forward pass.
-            encoding = each / 3 * self._work(longest, 1) * plan.decode_batch
-            documents = self.source[: plan.decode_batch, :_SHORT_SOURCE]
-            few, more = (self.clock(n, partial(self.decode, n, documents))[0] for n in (2, 6))
-            writing = max(0.0, more - few) / 4
-            total += sum(encoding + writing * tokens for tokens in plan.decode_tokens)
-        return total
-
-    def _work(self, source: int, target: int) -> int:
-        """Return the multiplications of a document and its summary."""
-        return cost_of(self.experiment.model, Lengths(source, target, 1, self.plan.vocab_size)).total()
-
     def bytes_between_turns(self) -> int:
         """Return what lies on the device all the time: weights, moments and texts."""
         states = [value for state in self.optimizer.state.values() for value in state.values()]
@@ -318,7 +293,6 @@ def time_models(
     experiments: Sequence[Experiment],
     plan: Plan,
     watch: Watch = lambda phase, calls: nullcontext(lambda: None),
-    forecast: Callable[[float], object] | None = None,
 ) -> list[dict[str, Timed]]:
     """Time models that take turns.
 
@@ -330,8 +304,6 @@ def time_models(
         experiments: the models.
         plan: what is timed.
         watch: receives progress.
-        forecast: takes an estimate of the seconds that all turns will take, before the first; None for no estimate.
-            Small turns on the CPU give it.
 
     Returns:
         Of each model "train_step" and "decode_N" for each number of tokens N.
@@ -341,8 +313,6 @@ def time_models(
     """
     with naming_what_took_memory("building the models and their synthetic texts"):
         contenders = {str(number): Contender(experiment, plan) for number, experiment in enumerate(experiments)}
-    if forecast is not None:
-        forecast(plan.turns * sum(contender.seconds_a_turn() for contender in contenders.values()))
 
     def turn(contender: Contender, tokens: int | None, tick: Callable[[], object]) -> tuple[float, int | None]:
         """Return the seconds, and the peak of memory without what lies there for the others."""

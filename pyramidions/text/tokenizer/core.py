@@ -3,10 +3,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar, final
 
 from pyramidions.base.errors import UserError
+from pyramidions.text.several_documents import documents_of
 
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 BOS, PAD, EOS, UNK = range(4)
@@ -218,6 +220,25 @@ class Tokenizer(ABC):
         """
         return self.room(most, name) // 2
 
+    def encode_documents(self, text: str) -> list[int]:
+        """Return the ids of a text to read: those of `encode`, with the `document_separator` behind each document."""
+        if (separator := self.document_separator_id) is None:
+            return self.encode(text)
+        return [i for document in documents_of(text) for i in (*self.encode(document), separator)]
+
+    def head(self, ids: Sequence[int], room: int) -> list[int]:
+        """Return the first ids of what `encode_documents` returned, ``room`` at most.
+
+        Of several documents an equal share is kept, with the separator behind it (Xiao et al. 2022, section 2.1), if
+        there is room for two ids of each.
+        """
+        separator = self.document_separator_id
+        ends = [place for place, each in enumerate(ids) if each == separator]
+        if not ends or (share := room // len(ends) - 1) < 1:
+            return list(ids[:room])
+        begun = pairwise([-1, *ends])
+        return [i for before, end in begun for i in (*ids[before + 1 : end][:share], ids[end])]
+
     def framed(self, ids: Iterable[int], query: Sequence[int] = ()) -> list[int]:
         """Return ids of a text as a model reads them: behind the prefix and the query, and in front of `</s>`.
 
@@ -253,12 +274,12 @@ class Tokenizer(ABC):
         return " ".join(self._decode(ids).split())
 
     def encode_as_pieces(self, text: str) -> list[str]:
-        """Normalise a text and turn it into the pieces' names, an unknown one as `<unk>`.
+        """Return the names of the pieces of `encode_documents`, an unknown one as `<unk>`.
 
         Built from the ids: sentencepiece's own list shows an unknown stretch of text as it stands, which a
         dictionary lookup could mistake for a special piece.
         """
-        return self.names(self.encode(text))
+        return self.names(self.encode_documents(text))
 
     def names(self, ids: Iterable[int]) -> list[str]:
         """Return the names of pieces."""

@@ -230,7 +230,7 @@ def test_articles_on_an_event_are_one_document(tmp_path: Path) -> None:
     found = read("multi_news", shape("multi_news", tmp_path))
     assert list(found) == ["train", "valid", "test"]
     assert found["valid"] == [
-        Document("1", "One val. \n End. \n\n Two.", "\u2013 All val news."),
+        Document("1", "One val. \n End. \n\x1e\n Two.", "\u2013 All val news."),
         Document("2", "Three.", "\u2013 No news."),
     ]
 

@@ -62,41 +62,6 @@ def test_configs_take_turns_and_the_warm_up_is_not_counted(monkeypatch: pytest.M
     assert list(first) == ["train_step", "decode_4", "decode_6"]
 
 
-def test_small_turns_tell_beforehand_how_long_all_will_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "_SHORT_SOURCE", 8)
-    monkeypatch.setattr(timing, "_SHORT_TARGET", 3)
-    # Twice as much work a token of a document, and as much a token of a summary.
-    monkeypatch.setattr(timing.Contender, "_work", lambda self, source, target: 2 * source + target)
-    # Of each model: a step of one document of 8 tokens to 3, then 2 and 6 written tokens.
-    small = iter([(19.0, None), (1.0, None), (3.0, None)] * 2)
-    clocked: list[str] = []
-    told: list[tuple[float, int]] = []
-
-    def pretend(work: Callable[[], object], device: str) -> tuple[float, None]:
-        clocked.append(device)
-        return next(small, (1.0, None))
-
-    monkeypatch.setattr(timing, "clock", pretend)
-    sizes = plan(train_batch=4, decode_batch=3, decode_tokens=(4, 8), warmup=1, repeats=2)
-    time_models([experiment(), experiment()], sizes, forecast=lambda seconds: told.append((seconds, len(clocked))))
-    # 1 s a piece of work, a third of it forward; half a second a token. Documents have 24 tokens, summaries 7.
-    training, encoding, writing = 4 * (2 * 24 + 7), 3 * (2 * 24 + 1) / 3, (4 + 8) / 2
-    assert told == [(pytest.approx(3 * 2 * (training + 2 * encoding + writing)), 6)]
-
-
-def test_a_forecast_follows_the_multiplications_of_the_whole_document(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "clock", lambda work, device: (work(), (1.0, None))[1])
-    vanilla = experiment(self_attention="full", pooling_lengths=None)
-    monkeypatch.setattr(timing, "_SHORT_SOURCE", 24)
-    monkeypatch.setattr(timing, "_SHORT_TARGET", 7)
-    told: list[float] = []
-    for source in (24, 2400):
-        long = vanilla._replace(max_source_positions=source)
-        time_models([long], plan(train_batch=1, decode_tokens=()), forecast=told.append)
-    # Attention grows with the square of the length, the rest with the length.
-    assert told[0] == pytest.approx(2.0) and 100 < told[1] / told[0] < 100**2
-
-
 def test_what_the_watch_counts_is_what_was_announced() -> None:
     phases: list[list[Any]] = []
 
