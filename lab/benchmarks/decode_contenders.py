@@ -78,10 +78,12 @@ class Stepper:
             self._step(FIRST)
         #: bytes of weights that a step reads
         self.bytes = read.bytes
+        #: seconds that capturing takes, and the step itself; 0 if none is captured
+        self.captured_in = 0.0
         if captures:
             self._steps.patience = 0
             self._begin()
-            self._step(FIRST)
+            self.captured_in = seconds_of(lambda: self._step(FIRST), 1)
 
     def _begin(self) -> None:
         self._decoder.captured_steps = self._steps

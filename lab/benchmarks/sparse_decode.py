@@ -139,7 +139,9 @@ def decode(width: int, args: argparse.Namespace, found: Found) -> None:
     readers: dict[str, Reader] = {}
     for name, decoder in decoders.items():
         readers[f"a step, D {width}, {name}"] = Stepper(decoder, args.memory)
-        readers[f"a step, D {width}, {name}, captured"] = Stepper(decoder, args.memory, captures=True)
+        readers[f"a step, D {width}, {name}, captured"] = captured = Stepper(decoder, args.memory, captures=True)
+        first = f"to capture a step, D {width}, {name}, {layers} layers"
+        found.figures.append(Figure(first, *[captured.captured_in] * 3, unit=" s"))
         for sublayer, part in PARTS.items():
             readers[f"{part}, D {width}, {name}"] = Parts(decoder, sublayer, args.memory)
     products, rate = MatrixVectors(width, 2 * layers), f"matrices times a vector, D {width}"

@@ -226,7 +226,7 @@ def test_news_of_a_newsroom_are_those_of_the_release(tmp_path: Path) -> None:
     assert read("newsroom", shape("newsroom", tmp_path))["valid"] == [Document("1", "News of dev.", "News.")]
 
 
-def test_articles_on_an_event_are_one_document(tmp_path: Path) -> None:
+def test_articles_on_an_event_are_documents_of_one_text(tmp_path: Path) -> None:
     found = read("multi_news", shape("multi_news", tmp_path))
     assert list(found) == ["train", "valid", "test"]
     assert found["valid"] == [
