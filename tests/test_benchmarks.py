@@ -144,6 +144,7 @@ def test_a_step_with_sparse_parts_is_compared_by_time_and_by_bytes(tmp_path: Pat
     assert figures["a training step, D 16, dense / weighting all units"] == pytest.approx(1 / 1.15)
     assert figures["a training step, D 16, dense / choosing units"] == pytest.approx(1 / 1.5)
     assert "a step, D 64, dense / sparse feed-forward" in figures
+    assert "to capture a step, D 64, sparse feed-forward, 2 layers" in figures
     read = written["bytes_read"]
     # Two layers, one head. Both matrices and their biases; or a controller of rank 4, of each of them 4 rows, a bias.
     assert read["feed-forward parts, D 64, dense"] == 2 * 4 * (2 * 64 * 256 + 256 + 64)

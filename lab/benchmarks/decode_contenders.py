@@ -60,6 +60,9 @@ class _Read(TorchDispatchMode):
         return self._rows + sum(self._weights[each] for each in self._whole)
 
 
+_CAPTURES = 3
+
+
 class Stepper:
     """A decoder that writes one sequence, token by token.
 
@@ -78,12 +81,14 @@ class Stepper:
             self._step(FIRST)
         #: bytes of weights that a step reads
         self.bytes = read.bytes
-        #: seconds that capturing takes, and the step itself; 0 if none is captured
-        self.captured_in = 0.0
+        #: seconds that it takes to capture a step and to replay it twice, which torch uses to optimise it; each time
+        self.captured_in: list[float] = []
         if captures:
             self._steps.patience = 0
-            self._begin()
-            self.captured_in = seconds_of(lambda: self._step(FIRST), 1)
+            for _ in range(_CAPTURES):
+                self._steps.graphs.clear()
+                self._begin()
+                self.captured_in.append(3 * seconds_of(lambda: self._step(FIRST), 3))
 
     def _begin(self) -> None:
         self._decoder.captured_steps = self._steps

@@ -17,6 +17,7 @@ A further row is an entry of ROWS: the fields in which its model differs, given 
 
 import argparse
 import math
+import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,9 +140,10 @@ def decode(width: int, args: argparse.Namespace, found: Found) -> None:
     readers: dict[str, Reader] = {}
     for name, decoder in decoders.items():
         readers[f"a step, D {width}, {name}"] = Stepper(decoder, args.memory)
-        readers[f"a step, D {width}, {name}, captured"] = captured = Stepper(decoder, args.memory, captures=True)
+        readers[f"a step, D {width}, {name}, captured"] = stepper = Stepper(decoder, args.memory, captures=True)
         first = f"to capture a step, D {width}, {name}, {layers} layers"
-        found.figures.append(Figure(first, *[captured.captured_in] * 3, unit=" s"))
+        took = stepper.captured_in
+        found.figures.append(Figure(first, statistics.median(took), min(took), max(took), unit=" s"))
         for sublayer, part in PARTS.items():
             readers[f"{part}, D {width}, {name}"] = Parts(decoder, sublayer, args.memory)
     products, rate = MatrixVectors(width, 2 * layers), f"matrices times a vector, D {width}"

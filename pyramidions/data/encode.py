@@ -207,8 +207,8 @@ def _encoded(document: Document, model: Tokenizer, labels: Choose | None, tags: 
     if labels is not None:
         source = labelled(document, model, labels)
     else:
-        ids = model.encode_documents(document.source) if tags is None else _tagged(document.source, model, tags)
-        source = LabelledSource(ids, np.empty(0, np.uint8))
+        encode = None if tags is None else partial(_tagged, model=model, tags=tags)
+        source = LabelledSource(model.encode_documents(document.source, encode), np.empty(0, np.uint8))
     query = [] if document.query is None else model.asked(document.query)
     return EncodedPair(
         np.array([*query, *source.ids, EOS], np.uint32),

@@ -12,6 +12,7 @@ from pyramidions.data.readers import Document
 from pyramidions.extract import Budget, HipoRank, Oracle, Ranker, SelectionRules, select
 from pyramidions.extract.fitness import fit_for_summary
 from pyramidions.text.outline import Outline
+from pyramidions.text.several_documents import DOCUMENT_END
 from pyramidions.text.tokenizer import Tokenizer
 from pyramidions.text.turns import read_outline, spoken, with_speakers
 
@@ -39,15 +40,29 @@ class SelectSentences(Pairing):
         return self._make_ranker()
 
     def __call__(self, document: Document, tokenizer: Tokenizer) -> Pairs:
-        """Return the shortened document with its whole summary; it is taken as it is if no sentence has a score."""
-        found = read_outline(document.source, language=document.language)
-        if not found.sentences:
-            return Pairs([document], is_whole=True)
+        """Return the shortened document with its whole summary; it is taken as it is if no sentence has a score.
+
+        Several documents have equal shares of the budget; one without a score is taken as it is.
+        """
+        texts = tokenizer.documents(document.source)
         budget = self.budget if document.query is None else self._beside(document.query, document.id, tokenizer)
-        chosen = select_tokens(found, self._scores(found, document), tokenizer, budget, self._ranker.stops)
-        if not chosen:
+        if tokenizer.document_separator is not None:
+            room = tokenizer.room(budget, "budget")
+            # The separator takes one token of each share.
+            budget -= room - max(room // len(texts) - 1, 1)
+        selected = [self._selected(text, document, tokenizer, budget) for text in texts]
+        if not any(selected):
             return Pairs([document], is_whole=True)
-        return Pairs([document._replace(source=" ".join(selected_texts(found, chosen)))])
+        source = DOCUMENT_END.join(short or text for short, text in zip(selected, texts, strict=True))
+        return Pairs([document._replace(source=source)])
+
+    def _selected(self, text: str, document: Document, tokenizer: Tokenizer, budget: int) -> str:
+        """Return the selected sentences of one of a document's texts, "" if there are none."""
+        found = read_outline(text, language=document.language)
+        if not found.sentences:
+            return ""
+        chosen = select_tokens(found, self._scores(found, document), tokenizer, budget, self._ranker.stops)
+        return " ".join(selected_texts(found, chosen))
 
     def _beside(self, query: str, name: str, tokenizer: Tokenizer) -> int:
         """Return the budget that a query leaves to the document, which it stands before."""

@@ -205,7 +205,7 @@ class PyramidionsTokenizer(PreTrainedTokenizer):
         """Do nothing, as that of the config."""
 
     def _tokenize(self, text: str, **_: Any) -> list[str]:
-        return self._ours.encode_as_pieces(text) if self._reads else self._ours.names(self._ours.encode(text))
+        return self._ours.encode_as_pieces(text)
 
     def _convert_token_to_id(self, token: str) -> int:
         return self._ids.get(token, UNK)

@@ -99,7 +99,8 @@ class FolderLosses:
         self, query: list[int], text: list[int], target: list[int], copies: bool = True
     ) -> tuple[float, float | None]:
         front = [*self._front, *query]
-        source = self._tokenizer.framed(self._tokenizer.head(text, self._most_source - len(front)), front)
+        read = [*front, *self._tokenizer.head(text, self._most_source - len(front))]
+        source = self._tokenizer.framed(read[: self._most_source])
         ids = torch.tensor([source], device=self._device), torch.tensor([target], device=self._device)
         losses, copied = losses_and_copied(self._transformer, *ids, copies)
         return float(losses.mean()), None if copied is None else float(copied.mean())

@@ -7,7 +7,6 @@ from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.inference.pieces import pieces
 from pyramidions.text.casing import Casing
-from pyramidions.text.several_documents import documents_of
 from pyramidions.text.text_windows import windows
 from pyramidions.text.tokenizer import Tokenizer
 
@@ -46,6 +45,8 @@ class TokenizedText(NamedTuple):
 
 class Reader:
     """Tokenizes documents, each once and window by window.
+
+    Where the tokenizer has a `document_separator`, it stands behind each document.
 
     Args:
         tokenizer: the model's.
@@ -165,7 +166,7 @@ class Reader:
 
     def documents(self, text: str) -> list[str]:
         """Return the documents of a text, for a tokenizer that separates them; else the text alone."""
-        return documents_of(text) if self._end else [text]
+        return self.tokenizer.documents(text)
 
     def separated(self, tokens: list[str]) -> str:
         """Return what `head` has read of several documents as a text, each a paragraph."""

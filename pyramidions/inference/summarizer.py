@@ -246,7 +246,7 @@ class Summarizer:
         """
         settings = decoding_settings(self.model, **decoding)
         head = self.reader.asking(query).head(text, "`text`", on_read)._replace(number=1)
-        return self.explain_tokenized(head, self._line_breaks(text), settings).answering(query)
+        return self.explain_tokenized(head, self._line_breaks(self._text_of(head, text)), settings).answering(query)
 
     @checked
     def explain_pieces(
@@ -273,7 +273,13 @@ class Summarizer:
         settings = decoding_settings(self.model, **decoding)
         line_breaks = self._line_breaks(text)
         for piece in self.reader.asking(query).pieces(text, "`text`", on_read):
+            if (own := self._text_of(piece, text)) is not text:
+                line_breaks = self._line_breaks(own)
             yield self.explain_tokenized(piece._replace(number=1), line_breaks, settings).answering(query)
+
+    def _text_of(self, read: TokenizedText, text: str) -> str:
+        """Return the text of what was read of several documents; that of one document is the whole ``text``."""
+        return text if self.reader.documents(text) == [text] else self.reader.separated(read.tokens)
 
     @checked
     @torch.inference_mode()

@@ -3,12 +3,16 @@
 from pyramidions.text.headings import HeadedText
 from pyramidions.text.text_windows import holds_text
 
-#: ASCII's record separator parts the documents of a text. Whoever does not know it reads the end of a line.
-DOCUMENT_END = "\x1e"
+#: A line of ASCII's record separator alone stands between documents. To other readers it is an empty line.
+DOCUMENT_END = "\n\x1e\n"
 
 
 def documents_of(text: str) -> list[str]:
-    """Return the documents of a text, those that `as_one` joined without their names; another text is one itself."""
+    """Return the documents of a text.
+
+    Documents that `as_one` joined are returned without their names. In a text without known headings, `DOCUMENT_END`
+    stands between documents. Any other text is one document.
+    """
     if not isinstance(text, HeadedText):
         return [each for each in text.split(DOCUMENT_END) if holds_text(each)] or [text]
     if not text.is_joined:

@@ -20,20 +20,26 @@ from pyramidions.conversion.exporting import hugging_face_files
 from pyramidions.conversion.importing import import_model
 from pyramidions.conversion.model_card import model_card
 from pyramidions.data.folder import DataFolder
-from pyramidions.data.indexed import IndexedReader
 from pyramidions.data.prepare import prepare
-from pyramidions.data.readers import Corpus
+from pyramidions.data.readers import Corpus, Document
+from pyramidions.data.select_sentences import SelectSentences
 from pyramidions.documents.as_one import as_one
-from pyramidions.hf.tokenization import PyramidionsTokenizer
+from pyramidions.extract import HipoRank
 from pyramidions.inference import Summarizer
+from pyramidions.inference.document_losses import FolderLosses, token_losses
 from pyramidions.inference.saved_model import export_model, write_export
 from pyramidions.plugin.tasks.datasets import HeadDataset
-from pyramidions.plugin.tasks.preprocessing import PieceCodec
+from pyramidions.plugin.tasks.preprocessing import Length, PieceCodec, Preprocessing
+from pyramidions.plugin.tasks.splits import load_split
+from pyramidions.scoring.folder_documents import FolderDocuments
 from pyramidions.text.several_documents import documents_of
 from pyramidions.text.tokenizer import BOS, EOS, PAD
 
 SEPARATOR = "<doc-sep>"
+BETWEEN = "\n\x1e\n"
 ONE, TWO = "The quick brown fox jumps over the lazy dog.", "Bees fly fast over 1,024 roses. " * 20
+#: texts whose separator stands behind each
+TEXTS = [(ONE,), (TWO,), (ONE, TWO), (TWO, ONE, TWO), ("Ants walk.", ONE, "Ants walk.")]
 
 
 @pytest.fixture(scope="module")
@@ -145,36 +151,81 @@ def test_a_model_without_global_markers_reads_separators_too(primera: tuple[Any,
     assert Summarizer(plain).reader.head(ONE, "it").tokens[-1] is plain.tokenizer.document_separator
 
 
-@pytest.mark.parametrize("texts", [(ONE,), (TWO,), (ONE, TWO), (TWO, ONE, TWO), ("a",) * 40])
-def test_training_reads_what_summarize_reads(summarizer: Summarizer, texts: tuple[str, ...], tmp_path: Path) -> None:
-    model, text = summarizer.model, "\x1e".join(texts)
-    tokenizer = model.tokenizer
-    documents = tmp_path / "train.jsonl"
-    documents.write_text(json.dumps({"article": text, "abstract": "Bees.", "id": "a"}) + "\n")
-    folder = DataFolder(tmp_path / "data")
-    prepare(folder.path, {"train": Corpus(str(documents))}, tokenizer=tokenizer)
-    (ids,) = IndexedReader(folder.indexed("train", "source"))
-    assert ids.count(tokenizer.document_separator_id) == len(texts)
-    row = HeadDataset([torch.tensor(ids)], np.array([len(ids)]), 64, EOS, tokenizer.prefix, tokenizer.head)[0].tolist()
-    assert len(row) <= 64 and row == model.source_ids(text)
-    if len(texts) < 32:
-        assert row == tokenizer.framed(tokenizer.ids_of(summarizer.reader.head(text, "it").tokens))
-    # So do fairseq-interactive and transformers.
-    pieces = PieceCodec(tokenizer).encode(text).split()
-    assert [tokenizer.pieces().index(piece) for piece in pieces] == ids[:-1]
-    theirs = PyramidionsTokenizer.from_saved(model)
-    assert theirs(text)["input_ids"] == tokenizer.framed(ids[:-1])
-    assert theirs(text_target="a\x1eb")["input_ids"] == tokenizer.framed(tokenizer.encode("a b"))
+@pytest.fixture(scope="module")
+def prepared(primera: tuple[Any, Path], tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
+    folder = tmp_path_factory.mktemp("prepared")
+    documents = folder / "train.jsonl"
+    with documents.open("w") as file:
+        for number, texts in enumerate(TEXTS):
+            file.write(json.dumps({"article": BETWEEN.join(texts), "abstract": "Bees.", "id": str(number)}) + "\n")
+    tokenizer = import_model(primera[1]).model.tokenizer
+    prepare(folder / "data", {"train": Corpus(str(documents))}, tokenizer=tokenizer)
+    return DataFolder(folder / "data")
+
+
+def test_training_reads_what_summarize_reads(summarizer: Summarizer, prepared: DataFolder) -> None:
+    tokenizer, task = summarizer.model.tokenizer, "long_document_summarization"
+    lengths = {"max_source_positions": Length(64, 64), "max_target_positions": Length(40, 40)}
+    split = load_split(Preprocessing(prepared, task, lengths), "train", check_hashes=True, warn=True)
+    for index, texts in enumerate(TEXTS):
+        row = split[index]["source"].tolist()
+        assert row.count(tokenizer.document_separator_id) == len(texts)
+        read = summarizer.reader.head(BETWEEN.join(texts), "it")
+        assert row == tokenizer.framed(tokenizer.ids_of(read.tokens)) and len(row) <= 64
+        assert summarizer.model.source_ids(BETWEEN.join(texts)) == row
+    assert split.src.report == "at least 3 of 5 cut at 64 tokens (at least 1386 tokens lost, 83.9%)"
+
+
+def test_texts_of_prepared_documents_have_a_space_between_documents(prepared: DataFolder) -> None:
+    assert FolderDocuments(prepared, "train")[4] == f"Ants walk. {ONE} Ants walk."
+
+
+def test_losses_are_those_of_what_training_reads(summarizer: Summarizer, prepared: DataFolder) -> None:
+    losses = list(FolderLosses(summarizer.model, prepared, "train", 5, "cpu"))
+    for index in (0, 3):
+        text = BETWEEN.join(TEXTS[index])
+        expected = token_losses(summarizer.model, Document("", text, "Bees.")).mean()
+        assert losses[index].own == pytest.approx(float(expected), rel=1e-4)
+
+
+def test_what_is_typed_is_one_document_with_a_separator_behind_it(summarizer: Summarizer) -> None:
+    tokenizer = summarizer.model.tokenizer
+    pieces = PieceCodec(tokenizer).encode(ONE).split()
+    assert pieces == [*tokenizer.encode_as_pieces(ONE), SEPARATOR]
 
 
 def test_documents_share_what_stands_behind_a_query(summarizer: Summarizer) -> None:
     tokenizer = summarizer.model.tokenizer
-    asked, ids = tokenizer.asked("Which bees?"), tokenizer.encode_documents(f"{TWO}\x1e{TWO}")
+    asked, ids = tokenizer.asked("Which bees?"), tokenizer.encode_documents(f"{TWO}{BETWEEN}{TWO}")
     text = torch.tensor([*asked, *ids, EOS])
     row = HeadDataset([text], np.array([len(text)]), 64, EOS, tokenizer.prefix, tokenizer.head)[0].tolist()
     share = (64 - 2 - len(asked)) // 2
     document = [*tokenizer.encode(TWO)[: share - 1], tokenizer.document_separator_id]
     assert row == [*tokenizer.prefix, *asked, *document, *document, EOS]
+
+
+def test_without_room_for_two_tokens_of_each_document_the_beginning_is_kept(summarizer: Summarizer) -> None:
+    tokenizer = summarizer.model.tokenizer
+    ids = tokenizer.encode_documents(BETWEEN.join("abc"))
+    assert tokenizer.head(ids, 6) == ids[:6] and tokenizer.head(ids, 5) == ids[:5]
+    assert tokenizer.head(ids, 0) == tokenizer.head(ids, -2) == []
+
+
+def test_sentences_are_selected_of_each_document(summarizer: Summarizer) -> None:
+    tokenizer = summarizer.model.tokenizer
+    long = "Bees fly fast. The quick brown fox jumps. " * 20
+    made = SelectSentences(HipoRank, 64, {})(Document("", f"{long}{BETWEEN}{long}{BETWEEN}x y z", "Bees."), tokenizer)
+    (document,) = made.documents
+    first, second, third = document.source.split(BETWEEN)
+    assert first == second and first in long and third == "x y z" and not made.is_whole
+    # 62 tokens are 20 for each, the separator's among them.
+    assert 0 < len(tokenizer.encode(first)) <= 19
+
+
+def test_a_page_of_several_documents_has_a_paragraph_for_each(summarizer: Summarizer) -> None:
+    found = summarizer.explain(f"{TWO}{BETWEEN}{ONE}", beam=1, min_len=3, max_len=3)
+    first, second = "".join(found.document).split("\n\n")
+    assert TWO.startswith(first.strip()) and ONE.startswith(second)
 
 
 def test_separators_of_documents_are_no_markers_of_sentences(primera: tuple[Any, Path]) -> None:
@@ -221,8 +272,9 @@ def test_added_pieces_may_be_words(primera: tuple[Any, Path], tmp_path: Path) ->
 def test_documents_of_one_are_those_it_was_made_of() -> None:
     assert documents_of(together("# Bees\n\nThey fly.", "No heading.")) == ["Bees\n\nThey fly.\n\n", "No heading.\n\n"]
     assert documents_of("# Bees\n\nThey fly.") == ["# Bees\n\nThey fly."]
-    assert documents_of("\x1eBees fly.\n\x1e\n\x1eCats\nsleep.") == ["Bees fly.\n", "Cats\nsleep."]
-    assert documents_of("\x1e \x1e") == ["\x1e \x1e"]
+    assert documents_of("\n\x1e\nBees fly.\n\x1e\n\n\x1e\nCats\nsleep.") == ["Bees fly.", "Cats\nsleep."]
+    # Some fonts have a ligature there.
+    assert documents_of("e\x1ecient") == ["e\x1ecient"] and documents_of("\n\x1e\n") == ["\n\x1e\n"]
 
 
 def test_files_are_summarized_as_one_and_explained(primera: tuple[Any, Path], tmp_path: Path) -> None:

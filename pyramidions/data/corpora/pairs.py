@@ -35,7 +35,7 @@ def open_pairs(pairs: Sequence[Pair], read: ReadPair) -> Records:
 
 
 def articles_of_news(document: LinesFile, summary: LinesFile) -> Iterator[tuple[dict[str, Any], str, int]]:
-    """Yield the records of Multi-News: a line each in both files, the articles on one event are documents.
+    """Yield the records of Multi-News: a line each in both files. Articles on one event are documents of one text.
 
     Raises:
         UserError: one of the files has more lines, or cannot be read.
@@ -46,7 +46,7 @@ def articles_of_news(document: LinesFile, summary: LinesFile) -> Iterator[tuple[
             longer, shorter = (summary, document) if source is None else (document, summary)
             raise UserError(f"{longer.name} must have as many lines as {shorter.name}, but has more.")
         (article, done), (text, _) = source, target
-        article = article.replace("NEWLINE_CHAR", "\n").replace("|||||", f"\n{DOCUMENT_END}\n")
+        article = article.replace("NEWLINE_CHAR", "\n").replace("|||||", DOCUMENT_END)
         yield {"document": article, "summary": text.replace("NEWLINE_CHAR", "\n")}, place, done
 
 

@@ -1,6 +1,6 @@
 """Projections by convolutions over modules and tokens."""
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -119,8 +119,7 @@ class ConvProjections(Projections):
 
     def _all(self, rows: Tensor, documents: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries, keys and values of ``rows``; ``documents`` as in `_heads`."""
-        assert isinstance(self.k_proj, ModuleConvolution)
-        q, k = filtered(rows, self.q_proj, self.k_proj)
+        q, k = filtered(rows, self.q_proj, cast(ModuleConvolution, self.k_proj))
         if self.averages:
             q = k = self._heads((q + k) / 2, documents)
         else:

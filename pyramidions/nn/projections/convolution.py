@@ -30,16 +30,19 @@ class ModuleConvolution(nn.Module):
         bound = (3 / (channels * length_kernel * kernel)) ** 0.5
         nn.init.uniform_(self.weight, -bound, bound)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, windows: Tensor | None = None) -> Tensor:
         """Filter.
 
         Args:
             x: (B, F - 1 + L, D), what comes before the first token in front.
+            windows: those of ``x``, if they were copied.
 
         Returns:
             (B, L, D).
         """
-        return self.multiplied(x) if self.sees_few(x) else self.convolved(x)
+        if windows is None and not self.sees_few(x):
+            return self.convolved(x)
+        return self.multiplied(x, windows)
 
     def sees_few(self, x: Tensor) -> bool:
         """Return whether one product is faster than a convolution."""
@@ -74,4 +77,4 @@ def filtered(x: Tensor, *filters: ModuleConvolution) -> list[Tensor]:
     if not first.sees_few(x):
         return [each(x) for each in filters]
     windows = first.windows(x)
-    return [each.multiplied(x, windows) for each in filters]
+    return [each(x, windows) for each in filters]

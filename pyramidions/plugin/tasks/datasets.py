@@ -50,8 +50,7 @@ class HeadDataset(SizedTexts):
         max_length: most tokens to keep, prefix and ``eos`` included.
         eos: the token that ends a text.
         prefix: the tokens that begin each text.
-        head: returns the head of a text behind its query, and as many tokens as asked at most, where this is not its
-            beginning.
+        head: returns at most N ids of a text behind its query; None for the first N.
     """
 
     def __init__(
@@ -102,9 +101,11 @@ class HeadDataset(SizedTexts):
     def report(self) -> str:
         """How many texts were cut, and what share of all tokens was lost."""
         cut = int((self._full > self.max_length).sum())
+        # How long the documents of a text are is unknown before it is read.
+        least = "" if self._head is None else "at least "
         return (
-            f"{cut} of {len(self._full)} cut at {self.max_length} tokens "
-            f"({self.lost_tokens} tokens lost, {100 * self.lost_share:.1f}%)"
+            f"{least}{cut} of {len(self._full)} cut at {self.max_length} tokens "
+            f"({least}{self.lost_tokens} tokens lost, {100 * self.lost_share:.1f}%)"
         )
 
 

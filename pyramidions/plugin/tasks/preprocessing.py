@@ -207,7 +207,7 @@ class PieceCodec:
             UserError: the query or the document is missing.
         """
         if not self.has_queries:
-            return " ".join(self.tokenizer.encode_as_pieces(text))
+            return " ".join(self._pieces(text))
         query, _, document = text.partition("\t")
         if not self.tokenizer.normalize(query) or not self.tokenizer.normalize(document):
             shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
@@ -216,7 +216,10 @@ class PieceCodec:
                 f"{shown!r}."
             )
         asked = self.tokenizer.names(self.tokenizer.asked(query))
-        return " ".join([*asked, *self.tokenizer.encode_as_pieces(document)])
+        return " ".join([*asked, *self._pieces(document)])
+
+    def _pieces(self, document: str) -> list[str]:
+        return self.tokenizer.names(self.tokenizer.encode_documents(document))
 
     def decode(self, pieces: str) -> str:
         """Return the text of pieces joined by spaces."""

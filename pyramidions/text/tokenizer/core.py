@@ -1,9 +1,9 @@
 """The role of a tokenizer, which turns texts into ids and back."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import ClassVar, final
 
@@ -220,11 +220,19 @@ class Tokenizer(ABC):
         """
         return self.room(most, name) // 2
 
-    def encode_documents(self, text: str) -> list[int]:
-        """Return the ids of a text to read: those of `encode`, with the `document_separator` behind each document."""
-        if (separator := self.document_separator_id) is None:
-            return self.encode(text)
-        return [i for document in documents_of(text) for i in (*self.encode(document), separator)]
+    def documents(self, text: str) -> list[str]:
+        """Return the documents of a text if there is a `document_separator`; else the text alone."""
+        return [text] if self.document_separator is None else documents_of(text)
+
+    def encode_documents(self, text: str, encode: Callable[[str], list[int]] | None = None) -> list[int]:
+        """Return the ids of a text to read, with the `document_separator` behind each document.
+
+        Args:
+            text: one document or several, see `documents_of`.
+            encode: encodes a document; `encode` if None.
+        """
+        separator = [] if self.document_separator_id is None else [self.document_separator_id]
+        return [i for document in self.documents(text) for i in (*(encode or self.encode)(document), *separator)]
 
     def head(self, ids: Sequence[int], room: int) -> list[int]:
         """Return the first ids of what `encode_documents` returned, ``room`` at most.
@@ -235,7 +243,7 @@ class Tokenizer(ABC):
         separator = self.document_separator_id
         ends = [place for place, each in enumerate(ids) if each == separator]
         if not ends or (share := room // len(ends) - 1) < 1:
-            return list(ids[:room])
+            return list(ids[: max(room, 0)])
         begun = pairwise([-1, *ends])
         return [i for before, end in begun for i in (*ids[before + 1 : end][:share], ids[end])]
 
@@ -271,15 +279,18 @@ class Tokenizer(ABC):
         if ids and not 0 <= min(ids) <= max(ids) < self.vocab_size:
             wrong = next(i for i in ids if not 0 <= i < self.vocab_size)
             raise UserError(f"An id must be below {self.vocab_size}, the number of pieces, but is {wrong}.")
-        return " ".join(self._decode(ids).split())
+        # Documents begin without a space.
+        separator = self.document_separator_id
+        documents = groupby(ids, key=lambda i: i == separator)
+        return " ".join(" ".join(self._decode(list(run)) for _, run in documents).split())
 
     def encode_as_pieces(self, text: str) -> list[str]:
-        """Return the names of the pieces of `encode_documents`, an unknown one as `<unk>`.
+        """Normalise a text and turn it into the pieces' names, an unknown one as `<unk>`.
 
         Built from the ids: sentencepiece's own list shows an unknown stretch of text as it stands, which a
         dictionary lookup could mistake for a special piece.
         """
-        return self.names(self.encode_documents(text))
+        return self.names(self.encode(text))
 
     def names(self, ids: Iterable[int]) -> list[str]:
         """Return the names of pieces."""

@@ -115,7 +115,7 @@ def test_both_ways_to_filter_have_the_gradients_of_small_differences(form: str) 
 def test_few_tokens_are_multiplied_and_many_convolved(monkeypatch: pytest.MonkeyPatch) -> None:
     convolution, used = ModuleConvolution(4, 3, 3), []
     for form in ("multiplied", "convolved"):
-        monkeypatch.setattr(convolution, form, lambda x, form=form: used.append(form))
+        monkeypatch.setattr(convolution, form, lambda x, *_, form=form: used.append(form))
     for length in (3, 10, 11, 100):
         convolution(vectors(1, length, 12))
     assert used == ["multiplied", "multiplied", "convolved", "convolved"]
