@@ -260,9 +260,9 @@ def find_splits(name: str) -> dict[str, str]:
             raise UserError(f"{name} must hold one file a split, but holds {' and '.join(files)}.")
         if files:
             found[split] = files[0]
+    if not found and Path(name).is_dir() and paper_files(Path(name)):
+        return {}
     if not found and Path(name).is_dir() and not any(path.suffix in _DATASET_ENDINGS for path in Path(name).rglob("*")):
-        if paper_files(Path(name)):
-            return {}
         raise UserError(f"The folder {name} must hold {EXPECTED_FILES}, but holds no such file.")
     if not found and Path(name).is_dir() and find_spec("datasets") is None:
         raise UserError(

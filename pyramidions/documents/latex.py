@@ -1,6 +1,7 @@
 """Reads papers in LaTeX: a .tex file, or the sources of a paper as arXiv hands them out (.tar.gz)."""
 
 import re
+import sys
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -15,6 +16,9 @@ from pyramidions.files.bounded import MEBIBYTE, printable
 _DEEPEST = 16
 #: Most characters of all that is included: a file that includes itself twice, and so on, grows without end.
 _MOST = 4 * MEBIBYTE
+#: Most uses of macros that the source defines: those in macros grow without end as well.
+_MOST_REPLACED = 100_000
+_ENDINGS = (".tex", ".ltx")
 _BEGIN, _END = "\\begin{document}", "\\end{document}"
 #: From the highest to the lowest. A run-in heading is one, too.
 _HEADINGS = ("part", "chapter", "section", "subsection", "subsubsection", "paragraph", "subparagraph")
@@ -104,7 +108,10 @@ def read_latex(path: Path) -> Paper:
                 raise UserError(f"{name} must include files of its folder alone, but includes {wanted}.")
             return _decoded(file.read_bytes(), name) if file.is_file() else None
 
-        return _Reader(name, on_disk).read(_decoded(path.read_bytes(), name))
+        reader = _Reader(name, on_disk)
+        paper = reader.read(_decoded(path.read_bytes(), name))
+        _tell_missing(name, reader.missing)
+        return paper
     files = _unpacked(path, name)
     # The text of a paper is longer than that of its supplement, or of a template.
     mains = sorted((text for text in files.values() if _BEGIN in text), key=len)
@@ -117,8 +124,17 @@ def read_latex(path: Path) -> Paper:
             raise UserError(f"{name} must include its own files alone, but includes {wanted}.")
         return files.get(str(place))
 
-    papers = [_Reader(name, packed).read(text) for text in mains]
-    return max(papers, key=lambda paper: sum(len(line) for _, line in paper.body))
+    readers = [_Reader(name, packed) for _ in mains]
+    papers = [reader.read(text) for reader, text in zip(readers, mains, strict=True)]
+    longest = max(range(len(papers)), key=lambda place: sum(len(line) for _, line in papers[place].body))
+    _tell_missing(name, readers[longest].missing)
+    return papers[longest]
+
+
+def _tell_missing(name: str, missing: list[str]) -> None:
+    if missing:
+        names = ", ".join(dict.fromkeys(missing))
+        print(f"{name} includes files that are missing and were left out: {names}.", file=sys.stderr, flush=True)
 
 
 def may_be_document(path: Path) -> bool:
@@ -139,7 +155,7 @@ def _unpacked(path: Path, name: str) -> dict[str, str]:
             for member in archive:
                 place = PurePosixPath(member.name)
                 # macOS puts a file of its own, ._NAME, beside each.
-                is_ours = place.suffix.lower() in (".tex", ".ltx") and not place.name.startswith("._")
+                is_ours = place.suffix.lower() in _ENDINGS and not place.name.startswith("._")
                 if member.isfile() and is_ours:
                     size += member.size
                     if size > _MOST:
@@ -168,6 +184,9 @@ class _Reader:
     Args:
         name: of the document, for errors.
         find: finds included files.
+
+    Attributes:
+        missing: files that the text includes, but that were not found.
     """
 
     def __init__(self, name: str, find: _Find) -> None:
@@ -180,7 +199,8 @@ class _Reader:
         macros = [macrospec.MacroSpec(macro, arguments) for macro, arguments in given.items()]
         self._specs.add_context_category("ours", prepend=True, macros=macros)
         self._texts = latex2text.LatexNodes2Text(math_mode="text", strict_latex_spaces=True)
-        self._read, self._depth = 0, 0
+        self._read, self._depth, self._replaced = 0, 0, 0
+        self.missing: list[str] = []
         self._macros: dict[str, Sequence[Any]] = {}
         self._title, self._abstract = "", list[str]()
         self._lines: list[tuple[int | None, str]] = []
@@ -195,7 +215,7 @@ class _Reader:
             preamble, body = "", source
         self._walk(self._parsed(preamble))
         # What a preamble prints is no text.
-        self._lines, self._begun = [], []
+        self._lines, self._begun, self.missing = [], [], []
         self._walk(self._parsed(body.partition(_END)[0]))
         self._end()
         highest = min((rank for rank, _ in self._lines if rank is not None), default=0)
@@ -300,6 +320,9 @@ class _Reader:
         elif name in self._macros:
             # One that is redefined by itself is not replaced inside.
             stands_for = self._macros.pop(name)
+            self._replaced += 1
+            if self._replaced > _MOST_REPLACED:
+                raise UserError(f"{self._name} must use its own macros at most {_MOST_REPLACED:,} times.")
             self._walk(stands_for)
             self._macros.setdefault(name, stands_for)
         elif (known := self._texts.latex_context.get_macro_spec(name)) is not None and known.simplify_repl:
@@ -322,6 +345,8 @@ class _Reader:
                 _, begin, body = text.partition(_BEGIN)
                 self._walk(self._parsed(body.partition(_END)[0] if begin else text))
                 return
+        if PurePosixPath(wanted).suffix.lower() in ("", *_ENDINGS):
+            self.missing.append(printable(wanted))
 
     def _define(self, arguments: Sequence[Any]) -> None:
         """Keep what a macro without arguments stands for."""

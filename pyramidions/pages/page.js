@@ -277,7 +277,7 @@ function drawItems() {
   const list = byId("items");
   list.replaceChildren();
   list.scrollTop = 0;
-  if (!isAbout.words) return list.append(made("ol", {}, ...buttons.map((button, k) => made("li", {}, button, made("span", {className: "beside", textContent: data.items[k].note ?? ""})))));
+  if (!isAbout.words) return list.append(made("ol", {}, ...buttons.map((button, k) => made("li", {}, button, made("span", {className: data.sentences?.[k]?.enough === false ? "beside alone" : "beside", textContent: data.items[k].note ?? ""})))));
   const parts = data.parts.length ? data.parts : [["", 0]];
   parts.forEach(([title, from], at) => {
     const paragraph = made("p", {dir: "auto"});

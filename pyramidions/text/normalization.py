@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from importlib.metadata import version
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 
 import sentencex
 
@@ -23,6 +23,9 @@ _INVISIBLE = re.compile(
     "\u2066-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0001\U000e0020-\U000e007f]"
 )
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_OPENING, _CLOSING, _FULL_STOPS = "「『（(《〈【“‘", "」』）)》〉】”’", "。！？"
+#: What follows a full stop in its sentence, and the end of the text.
+_NO_BEGINNING = ("", " ", *_CLOSING, *_FULL_STOPS)
 _MARK = re.compile(r"[^\w\s]")
 _MOST_MARKS = 8000  # more than in 100,000 characters of a paper
 
@@ -74,7 +77,8 @@ def split_line(text: str, language: str = "en", *, spaced: bool = True) -> list[
     """Split a text of one line with single spaces into sentences, as it stands; see `split_sentences`."""
     sentences: list[list[str]] = []
     ended = True
-    for piece in _segments(text, language):
+    segments = _segments(text, language)
+    for piece in segments if spaced else chain.from_iterable(map(_ended_by_full_stops, segments)):
         # A boundary without a space, as in `index.php?page`, is none.
         if ended or not spaced or piece.startswith(" "):
             sentences.append([piece])
@@ -82,6 +86,17 @@ def split_line(text: str, language: str = "en", *, spaced: bool = True) -> list[
             sentences[-1].append(piece)
         ended = piece.endswith(" ")
     return [sentence for pieces in sentences if (sentence := "".join(pieces).strip())]
+
+
+def _ended_by_full_stops(text: str) -> Iterator[str]:
+    """Cut behind each ideographic full stop outside of quotes and brackets: the library needs a letter behind it."""
+    begun = depth = 0
+    for place, character in enumerate(text):
+        depth = max(depth + (character in _OPENING) - (character in _CLOSING), 0)
+        if character in _FULL_STOPS and not depth and text[place + 1 : place + 2] not in _NO_BEGINNING:
+            yield text[begun : place + 1]
+            begun = place + 1
+    yield text[begun:]
 
 
 def _segments(text: str, language: str) -> Iterator[str]:
