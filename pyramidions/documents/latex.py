@@ -346,7 +346,7 @@ class _Reader:
                 self._walk(self._parsed(body.partition(_END)[0] if begin else text))
                 return
         if PurePosixPath(wanted).suffix.lower() in ("", *_ENDINGS):
-            self.missing.append(printable(wanted))
+            self.missing.append(printable(Path(wanted)))
 
     def _define(self, arguments: Sequence[Any]) -> None:
         """Keep what a macro without arguments stands for."""

@@ -22,6 +22,9 @@ GARBLED, _SIGNS = 0.06, 0.5
 _SECONDS = 120
 
 _TOKEN = re.compile(r"\S+")
+#: Hebrew, Syriac and Arabic, whose letters may be stored in the order of the page, and the share of a text from which
+#: on it is of them.
+_RIGHT_TO_LEFT, _MANY = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]"), 0.3
 
 
 def pdf_text(path: Path, read: Mapping[int, list[PdfLine]] | None = None) -> HeadedText:
@@ -29,7 +32,7 @@ def pdf_text(path: Path, read: Mapping[int, list[PdfLine]] | None = None) -> Hea
 
     A text that is garbled, as of a font that does not say which letters it draws, is read by poppler's `pdftotext`
     where that is installed and reads it better; then it has no headings of its own. A sentence on standard error says
-    that it was garbled.
+    that it was garbled. A text from right to left is read by `pdftotext`, too: pdfium loses its numbers.
 
     Args:
         path: of the file.
@@ -56,6 +59,16 @@ def pdf_text(path: Path, read: Mapping[int, list[PdfLine]] | None = None) -> Hea
                 f"{name} names too few of its letters, so its text is garbled ({odd:.0%} of its tokens are no words)."
             )
         print(told, file=sys.stderr, flush=True)
+    elif _runs_right_to_left(pages):
+        if other := _by_poppler(path):
+            pages = other + pages[len(other) :]
+            told = f"{name} runs from right to left: pdftotext read it."
+        else:
+            told = (
+                f"{name} runs from right to left, so that numbers and the order of its words may be lost: poppler's "
+                "pdftotext reads it, but is not installed."
+            )
+        print(told, file=sys.stderr, flush=True)
     for number, lines in (read or {}).items():
         pages[number] = lines
     text = laid_out(without_running_lines(pages))
@@ -64,6 +77,11 @@ def pdf_text(path: Path, read: Mapping[int, list[PdfLine]] | None = None) -> Hea
     if not text.strip():
         raise UserError(f"{name} holds no text, only pictures perhaps: run optical character recognition (OCR) first.")
     return text
+
+
+def _runs_right_to_left(pages: list[list[PdfLine]]) -> bool:
+    text = "".join(line.text for page in pages for line in page)
+    return len(_RIGHT_TO_LEFT.findall(text)) > _MANY * len(text)
 
 
 def odd_share(pages: list[list[PdfLine]]) -> float:

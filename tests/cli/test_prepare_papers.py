@@ -1,5 +1,6 @@
 """A folder of papers in XML is a corpus: their abstracts are the summaries."""
 
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from click.testing import Result
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.papers import open_papers, paper_files
+from pyramidions.data.readers import find_splits
 
 Run = Callable[..., Result]
 PAPER = """<article><front><article-meta><title-group><article-title>{0}</article-title></title-group>
@@ -38,6 +40,15 @@ def test_a_paper_is_a_record_with_its_sections(folder: Path) -> None:
         "sections": [["We met it.", "It flew."], ["The wasp was fed on wax and honey in the sun of Rome."]],
         "section_names": ["", "Methods"],
     }
+
+
+def test_papers_in_archives_and_json_are_found_beside_other_files(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "2101.00001.tar.gz", "w:gz") as archive:
+        source = tmp_path / "main.tex"
+        source.write_text(r"\begin{document}Bees fly.\end{document}")
+        archive.add(source, "main.tex")
+    (tmp_path / "metadata.csv").write_text("id,title\n")
+    assert find_splits(str(tmp_path)) == {}
 
 
 def test_each_paper_is_in_one_split_wherever_the_folder_lies(folder: Path, tmp_path: Path) -> None:

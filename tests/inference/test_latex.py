@@ -3,6 +3,7 @@
 import io
 import tarfile
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,24 @@ def test_a_paper_that_includes_a_part_again_and_again_ends(tmp_path: Path, monke
     monkeypatch.setattr(latex, "_MOST", 10_000)
     with pytest.raises(UserError, match="must have at most 10,000 characters with all that it includes"):
         paper(tmp_path, document(r"\input{a}" * 20), a="x" * 999)
+
+
+def test_macros_that_grow_without_end_are_refused_at_once(tmp_path: Path) -> None:
+    names = [f"m{chr(97 + number)}" for number in range(15)]
+    macros = "".join(rf"\newcommand{{\{a}}}{{\{b} \{b} \{b} \{b}}}" for a, b in pairwise(names))
+    with pytest.raises(UserError, match=r"paper\.tex must use its own macros at most 100,000 times\."):
+        paper(tmp_path, rf"{macros}\newcommand{{\{names[-1]}}}{{x}}\begin{{document}}\ma\end{{document}}")
+
+
+def test_files_that_are_missing_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    body = r"\section{One} Bees fly. \input{a/intro} \include{b} \input{b} \input{main.bbl}"
+    paper(tmp_path, rf"\input{{macros}}\begin{{document}}{body}\end{{document}}")
+    where = f"{tmp_path}/paper.tex"
+    assert capsys.readouterr().err == f"{where} includes files that are missing and were left out: a/intro, b.\n"
+    # Of an archive, those of the document that is read.
+    files = {"short.tex": document(r"Short. \input{c}"), "long.tex": document(r"Bees fly far. \input{d}")}
+    read_latex(packed(tmp_path / "sources.tar.gz", files))
+    assert capsys.readouterr().err.endswith("were left out: d.\n")
 
 
 def test_of_the_sources_that_arxiv_hands_out_the_longest_document_is_read(tmp_path: Path) -> None:

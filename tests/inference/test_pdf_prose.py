@@ -112,6 +112,20 @@ def test_a_page_that_draws_rows_across_two_columns_is_read_by_column(tmp_path: P
     ]
 
 
+def test_a_text_from_right_to_left_is_read_by_pdftotext_or_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    hebrew, whole = "\u05d1\u05e9\u05e0\u05ea", "\u05d1\u05e9\u05e0\u05ea 2023."
+    monkeypatch.setattr(reader, "_pages", lambda *_: ([[PdfLine(hebrew)], [PdfLine("and")]], [], 0))
+    monkeypatch.setattr(reader, "_by_poppler", lambda _: [[PdfLine(whole)]])
+    name = tmp_path / "a.pdf"
+    assert reader.pdf_text(name) == f"{whole}\nand"
+    assert capfd.readouterr().err == f"{name} runs from right to left: pdftotext read it.\n"
+    monkeypatch.setattr(reader, "_by_poppler", lambda _: [])
+    assert reader.pdf_text(name) == f"{hebrew}\nand"
+    assert "numbers and the order of its words may be lost" in capfd.readouterr().err
+
+
 def test_a_garbled_text_is_told_in_one_sentence_and_read_by_pdftotext_where_that_helps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
