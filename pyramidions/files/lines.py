@@ -33,7 +33,8 @@ def decoded(content: bytes, place: str, before: int = 0) -> str:
 def _hint(content: bytes) -> str:
     """Say what converts bytes that are no UTF-8, if they seem to be text."""
     name = "UTF-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else "WINDOWS-1252"
-    known = name == "UTF-16" or b"\0" not in content
+    # Few letters of its languages are beyond ASCII.
+    known = name == "UTF-16" or (b"\0" not in content and sum(byte > 127 for byte in content) < len(content) / 3)
     return f" (if it is {name}, `iconv -f {name} -t UTF-8` converts it)" * known
 
 

@@ -25,7 +25,7 @@ def test_a_line_that_is_not_there_is_an_index_error(tmp_path):
 
 
 def test_bytes_that_are_not_utf_8_are_named_when_their_line_is_read(tmp_path):
-    (tmp_path / "x").write_bytes(b"a\n\xff\n")
+    (tmp_path / "x").write_bytes(b"a\n\xffabc\n")
     lines = IndexedLines(tmp_path / "x")
     assert lines[0] == "a"
     with pytest.raises(UserError, match=r"x, line 2: must be UTF-8, but byte 1 is 0xff \(if it is WINDOWS-1252, "):
@@ -40,3 +40,9 @@ def test_a_pipe_is_read_once_and_then_any_line_of_it(tmp_path):
     lines = IndexedLines(path)
     writer.join()
     assert (lines[1], lines[0]) == ("b", "a")
+
+
+def test_no_encoding_is_named_where_most_bytes_are_beyond_ascii(tmp_path):
+    (tmp_path / "x").write_bytes("供热占三分之一".encode("gbk") + b"\n")
+    with pytest.raises(UserError, match=r"x, line 1: must be UTF-8, but byte 1 is 0xb9\.$"):
+        IndexedLines(tmp_path / "x")[0]
