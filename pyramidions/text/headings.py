@@ -140,7 +140,7 @@ def headed_lines(text: str | Lines) -> Iterator[Line]:
         yield from _known_lines(text, lines)
         return
     is_markdown = len(list(islice(filter(_MARKDOWN.match, lines()), 2))) > 1
-    contents = _contents(lines())
+    contents, items = _contents(lines()), _Items()
     fenced = skipped = False
     for number, (before, line, following) in enumerate(_with_neighbours(lines())):
         if number in contents:
@@ -159,7 +159,33 @@ def headed_lines(text: str | Lines) -> Iterator[Line]:
             skipped = True
             yield Line(line.strip(), 1 if "=" in following else 2)
         else:
-            yield Line(line, 0 if is_markdown else _level(line, before, following), bool(_ITEM.match(line)))
+            yield Line(line, 0 if is_markdown else _level(line, before, following), items.begins(line, before))
+
+
+class _Items:
+    """Tells which lines begin an entry of a list.
+
+    A number may also begin a line because the one before it is full, as in "on the | 3. October": then that line goes
+    on, and the number does not follow that of an entry.
+    """
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def begins(self, line: str, before: str | None) -> bool:
+        """Return whether a line begins an entry, given the line before it; called for each line in order."""
+        if not (found := _ITEM.match(line)):
+            return False
+        digits = (found[2] or "").strip("().")
+        if not digits.isdecimal():
+            return True
+        broken = (before or "").rstrip()
+        goes_on = len(broken) > _LONGEST_UNBROKEN and not broken.endswith(_ENDS_SENTENCE)
+        # A list begins behind a sentence or a colon.
+        if goes_on and not 1 < int(digits) == self._last + 1:
+            return False
+        self._last = int(digits)
+        return True
 
 
 def _contents(lines: Iterable[str]) -> range:
@@ -187,9 +213,10 @@ def _entry(line: str) -> str:
 
 
 def _known_lines(text: HeadedText, lines: Lines) -> Iterator[Line]:
+    items = _Items()
     for number, (before, line, following) in enumerate(_with_neighbours(lines())):
         level = text.levels.get(number, 0 if len(text.levels) > 1 else _level(line, before, following))
-        yield Line(line.strip() if level else line, level, not level and bool(_ITEM.match(line)))
+        yield Line(line.strip() if level else line, level, not level and items.begins(line, before))
 
 
 def _with_neighbours(lines: Iterable[str]) -> Iterator[tuple[str | None, str, str | None]]:

@@ -138,6 +138,16 @@ def test_items_of_a_list_are_sentences_of_their_own():
     assert [unit.text for unit in outline(text).sentences] == ["We show", "- pooling", "- attention", "1. decoding"]
 
 
+def test_a_date_that_begins_a_broken_line_is_no_item():
+    broken = "Der Rat der Stadt und alle ihre Gemeinden trafen sich am"
+    for date in ("3. Oktober 2023.", "1. Oktober 2023."):
+        (sentence,) = outline(f"{broken}\n{date}", language="de").sentences
+        assert sentence.text == f"{broken} {date}"
+    # Numbers that count go on, also behind entries without a full stop.
+    items = f"We show:\n1. {broken}\n2. {broken}\n3. more"
+    assert [unit.text[:2] for unit in outline(items).sentences] == ["We", "1.", "2.", "3."]
+
+
 def test_headings_without_text_have_no_sentences():
     found = outline("# One\n# Two\n# Three\nText.")
     assert found.headings == ("One", "Two", "Three")

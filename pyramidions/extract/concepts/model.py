@@ -13,7 +13,7 @@ from pyramidions.text.language import ENGLISH
 #: Weight of each order in a gain: words, and pairs.
 WEIGHTS = (0.1, 0.9)
 #: What is added to the probability of a word of a query that stands in one sentence alone; from validation meetings.
-ASKED = 10.0
+ASKED = 50.0
 #: Power of a sentence's length that divides its gain, and what HipoRank adds to it.
 POWER, CENTRALITY = 0.8, 0.5
 #: A policy learns from extracts that are so many times as long as a summary.
