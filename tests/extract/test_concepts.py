@@ -206,7 +206,7 @@ def test_a_query_makes_its_words_wanted_the_more_the_rarer_they_are() -> None:
     wanted = small_model().wanted(paper_of(read))
     more = wanted.weighed(hashes_of("the rats and cells")).weights - wanted.weighed().weights
     (rats,) = np.flatnonzero(wanted.concepts[0].keys == hashes_of("rats"))
-    assert more[rats] == pytest.approx(0.1 * 10.0) and np.count_nonzero(np.abs(more) > 1e-9) == 1
+    assert more[rats] == pytest.approx(0.1 * 50.0) and np.count_nonzero(np.abs(more) > 1e-9) == 1
 
 
 def test_a_query_is_asked_of_a_model_of_concepts_alone_and_holds_a_word() -> None:
