@@ -260,13 +260,18 @@ def find_splits(name: str) -> dict[str, str]:
             raise UserError(f"{name} must hold one file a split, but holds {' and '.join(files)}.")
         if files:
             found[split] = files[0]
-    if not found and Path(name).is_dir() and paper_files(Path(name)):
+    if found or not Path(name).is_dir():
+        return found or dict.fromkeys(SPLITS, name)
+    papers = paper_files(Path(name))
+    others = any(path.suffix in _DATASET_ENDINGS and path not in papers for path in Path(name).rglob("*"))
+    # Whether an archive holds a paper is not known without unpacking it.
+    if any(path.suffix != ".gz" for path in papers) or (papers and not others):
         return {}
-    if not found and Path(name).is_dir() and not any(path.suffix in _DATASET_ENDINGS for path in Path(name).rglob("*")):
+    if not others:
         raise UserError(f"The folder {name} must hold {EXPECTED_FILES}, but holds no such file.")
-    if not found and Path(name).is_dir() and find_spec("datasets") is None:
+    if find_spec("datasets") is None:
         raise UserError(
             f"The folder {name} must hold {EXPECTED_FILES}, but holds no such file; and the library datasets, which "
             f"reads other folders, is not installed: {what_brings('datasets', 'train')}."
         )
-    return found or dict.fromkeys(SPLITS, name)
+    return dict.fromkeys(SPLITS, name)

@@ -46,10 +46,8 @@ class SelectSentences(Pairing):
         """
         texts = tokenizer.documents(document.source)
         budget = self.budget if document.query is None else self._beside(document.query, document.id, tokenizer)
-        if tokenizer.document_separator is not None:
-            room = tokenizer.room(budget, "budget")
-            # The separator takes one token of each share.
-            budget -= room - max(room // len(texts) - 1, 1)
+        room = tokenizer.room(budget, "budget")
+        budget -= room - max(tokenizer.share(room, len(texts)), 1)
         selected = [self._selected(text, document, tokenizer, budget) for text in texts]
         if not any(selected):
             return Pairs([document], is_whole=True)

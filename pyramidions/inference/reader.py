@@ -123,11 +123,7 @@ class Reader:
 
         Those around each text are included.
         """
-        return self._share(documents) + self._around - len(self._query)
-
-    def _share(self, documents: int) -> int:
-        """Return the most tokens of each document, without its separator."""
-        return self._most // documents - len(self._end)
+        return self.tokenizer.share(self._most, documents) + self._around - len(self._query)
 
     def head(self, text: str, name: str, on_read: OnRead | None = None) -> TokenizedText:
         """Return the head of a document, as long as the model reads; the other tokens are counted.
@@ -149,7 +145,7 @@ class Reader:
         """Return the heads of documents that are read together; other arguments and errors are those of `head`."""
         head: list[str] = []
         whole = self._around
-        if (share := self._share(len(documents))) < 1:
+        if (share := self.tokenizer.share(self._most, len(documents))) < 1:
             raise UserError(
                 f"{name} must be at most {self._most // 2:,} documents, two of {self.max_source_positions:,} tokens "
                 f"for each, but is {len(documents):,}."

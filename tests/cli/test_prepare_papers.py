@@ -47,7 +47,12 @@ def test_papers_in_archives_and_json_are_found_beside_other_files(tmp_path: Path
         source = tmp_path / "main.tex"
         source.write_text(r"\begin{document}Bees fly.\end{document}")
         archive.add(source, "main.tex")
+    source.unlink()
+    assert find_splits(str(tmp_path)) == {}
+    # An archive beside a table may be of a dataset.
     (tmp_path / "metadata.csv").write_text("id,title\n")
+    assert set(find_splits(str(tmp_path))) == {"train", "valid", "test"}
+    (tmp_path / "b.xml").write_text(PAPER.format("wasp"))
     assert find_splits(str(tmp_path)) == {}
 
 

@@ -254,14 +254,13 @@ class Contender:
 
     def take_turn(self, tokens: int | None, tick: Callable[[], object]) -> tuple[float, int | None]:
         """Decode ``tokens`` or, where None, make a training step; call ``tick`` whenever the decoder was called."""
-        documents = self.source[: self.plan.decode_batch]
 
         def called(*_: object) -> None:
             tick()
 
         hook = self.model.decoder.register_forward_hook(called)
         try:
-            return self.clock(tokens, self.train if tokens is None else lambda: self.decode(tokens, documents))
+            return self.clock(tokens, self.train if tokens is None else lambda: self.decode(tokens))
         finally:
             hook.remove()
 
@@ -273,14 +272,14 @@ class Contender:
         nn.utils.clip_grad_norm_(self.model.parameters(), _CLIP_NORM)
         self.optimizer.step()
 
-    def decode(self, tokens: int, documents: Tensor) -> None:
-        """Write exactly so many tokens for documents, (B, L), the end included."""
+    def decode(self, tokens: int) -> None:
+        """Write exactly so many tokens for each document, the end included."""
         config = self.experiment.model
         search = BeamSearch(
             config.decoding_beam, tokens - 1, tokens - 1, config.decoding_length_penalty, eos=EOS, best=1
         )
         with self.plan.autocast():
-            search(self.model, documents)
+            search(self.model, self.source[: self.plan.decode_batch])
 
     def bytes_between_turns(self) -> int:
         """Return what lies on the device all the time: weights, moments and texts."""

@@ -143,7 +143,10 @@ class ByteLevelTokenizer(Tokenizer):
         return ids
 
     def _decode(self, ids: list[int]) -> str:
-        return "".join(self.spellings(ids))
+        spelt = zip(ids, self.spellings(ids), strict=True)
+        # A document begins without a space.
+        separator = self.document_separator_id
+        return "".join(" " if i == separator else text for i, text in spelt)
 
     def _id_of(self, piece: str) -> int:
         return self._ids.get(piece, UNK)

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar, final
 
@@ -234,15 +234,18 @@ class Tokenizer(ABC):
         separator = [] if self.document_separator_id is None else [self.document_separator_id]
         return [i for document in self.documents(text) for i in (*(encode or self.encode)(document), *separator)]
 
+    def share(self, room: int, documents: int) -> int:
+        """Return how many ids of each document fit, its separator apart (Xiao et al. 2022, section 2.1)."""
+        return room // documents - (self.document_separator is not None)
+
     def head(self, ids: Sequence[int], room: int) -> list[int]:
         """Return the first ids of what `encode_documents` returned, ``room`` at most.
 
-        Of several documents an equal share is kept, with the separator behind it (Xiao et al. 2022, section 2.1), if
-        there is room for two ids of each.
+        Of several documents a `share` is kept, with the separator behind it, if that is an id at least.
         """
         separator = self.document_separator_id
         ends = [place for place, each in enumerate(ids) if each == separator]
-        if not ends or (share := room // len(ends) - 1) < 1:
+        if not ends or (share := self.share(room, len(ends))) < 1:
             return list(ids[: max(room, 0)])
         begun = pairwise([-1, *ends])
         return [i for before, end in begun for i in (*ids[before + 1 : end][:share], ids[end])]
@@ -279,10 +282,7 @@ class Tokenizer(ABC):
         if ids and not 0 <= min(ids) <= max(ids) < self.vocab_size:
             wrong = next(i for i in ids if not 0 <= i < self.vocab_size)
             raise UserError(f"An id must be below {self.vocab_size}, the number of pieces, but is {wrong}.")
-        # Documents begin without a space.
-        separator = self.document_separator_id
-        documents = groupby(ids, key=lambda i: i == separator)
-        return " ".join(" ".join(self._decode(list(run)) for _, run in documents).split())
+        return " ".join(self._decode(ids).split())
 
     def encode_as_pieces(self, text: str) -> list[str]:
         """Normalise a text and turn it into the pieces' names, an unknown one as `<unk>`.
