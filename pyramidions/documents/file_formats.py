@@ -19,7 +19,7 @@ from pyramidions.documents.records import known_ending
 from pyramidions.documents.scans import PicturesError, recognised
 from pyramidions.documents.subtitles import subtitle_lines
 from pyramidions.files.bounded import LINE_LIMIT, MEBIBYTE, printable, require_at_most, require_unpacked
-from pyramidions.files.lines import decoded
+from pyramidions.files.lines import decoded, decoded_file, is_utf16
 from pyramidions.files.parallel import in_limits
 from pyramidions.text.headings import HeadedText
 
@@ -103,17 +103,20 @@ def text_lines(file: BinaryIO, name: str) -> Iterator[str]:
     """Yield the lines of a plain text, holding one at a time; then close it.
 
     Args:
-        file: in UTF-8.
+        file: in UTF-8, or in UTF-16 with its mark, which is held in memory.
         name: what an error calls it.
 
     Raises:
-        UserError: it is not UTF-8, or of another format.
+        UserError: it is neither, or of another format.
     """
     read = 0
     with file:
         for line in file:
             if not read:
                 _refuse_other(line, name)
+                if is_utf16(line):
+                    yield from decoded_file(line + file.read(), name).splitlines()
+                    return
             text = decoded(line, name, read)
             yield from (text if read else text.removeprefix("\ufeff")).splitlines()
             read += len(line)
@@ -122,7 +125,7 @@ def text_lines(file: BinaryIO, name: str) -> Iterator[str]:
 def _text(path: Path) -> str:
     content, name = path.read_bytes(), printable(path)
     _refuse_other(content, name)
-    return decoded(content, name).removeprefix("\ufeff")
+    return decoded_file(content, name)
 
 
 def _refuse_other(begin: bytes, name: str) -> None:

@@ -3,12 +3,13 @@
 import codecs
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from lxml import etree
 
 from pyramidions.base.errors import UserError
-from pyramidions.files.lines import decoded
+from pyramidions.files.lines import decoded_file, is_utf16
 from pyramidions.text.headings import HeadedText
 
 #: Deepest nesting of elements. The parser compares an end tag with all open elements, so its time is linear in the
@@ -103,14 +104,12 @@ def decoded_page(content: bytes, name: str) -> str:
     Raises:
         UserError: it is none of these.
     """
-    if content.startswith((codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)):
-        return content.decode("utf-16", "replace")
-    try:
-        html = content.decode("utf-8")
-    except UnicodeDecodeError:
+    said = None
+    if not is_utf16(content):
+        with suppress(UnicodeDecodeError):
+            return content.decode("utf-8").removeprefix("\ufeff")
         said = _CHARSET.search(content[:_HEAD])
-        html = _in_encoding(content, said[1].decode()) if said else ""
-    return (html or decoded(content, name)).removeprefix("\ufeff")
+    return (_in_encoding(content, said[1].decode()) if said else "") or decoded_file(content, name)
 
 
 def _in_encoding(content: bytes, name: str) -> str:

@@ -16,7 +16,7 @@ from pyramidions.documents.papers import may_be_paper
 from pyramidions.documents.record_fields import PLAIN, RELEASE, id_of, sectioned_text, text_of
 from pyramidions.documents.records import OPENERS, JsonLine, LinesFile, Record, json_lines
 from pyramidions.files.bounded import at_most, printable, regular_size, require_at_most
-from pyramidions.files.lines import decoded
+from pyramidions.files.lines import decoded_file
 from pyramidions.text.headings import Lines
 from pyramidions.text.text_windows import holds_text
 
@@ -281,7 +281,7 @@ def _standard_input(fields: Fields) -> InputText:
     name = "Standard input"
     content = at_most(sys.stdin.buffer.read, LIMITS[".txt"], name)
     lines = (lambda: text_lines(BytesIO(content), name)) if fields.by_line else None
-    text = "" if lines else decoded(content, name).removeprefix("\ufeff")
+    text = "" if lines else decoded_file(content, name)
     return InputText(Origin(name.lower(), None, 1), text, len(content), lines=lines)
 
 

@@ -13,12 +13,14 @@ _TAG = re.compile(r"</?[^<>\n]{0,80}>|\{\\[^{}]{0,40}\}")
 def subtitle_lines(lines: Iterable[str]) -> Iterator[str]:
     """Yield what is spoken: a line for each cue, without numbers, times, marks, notes, styles and sounds.
 
-    A speaker stands in front, as in "Name: text".
+    A speaker stands in front, as in "Name: text". Captions that roll repeat the line above in the next cue: it is
+    yielded once.
 
     Args:
         lines: of a file in WebVTT or SubRip.
     """
     cue: list[str] | None = None  # None outside of a cue
+    last = ""
     for line in lines:
         if _TIMES.match(line):
             cue = []
@@ -29,7 +31,8 @@ def subtitle_lines(lines: Iterable[str]) -> Iterator[str]:
         elif cue is not None:
             speaker = _SPEAKER.search(line)
             spoken = " ".join(_TAG.sub("", line).split())
-            if not _SOUND.fullmatch(spoken):
+            if not _SOUND.fullmatch(spoken) and spoken != last:
                 cue.append(f"{speaker[1].strip()}: {spoken}" if speaker else spoken)
+                last = spoken
     if cue:
         yield " ".join(cue)

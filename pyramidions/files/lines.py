@@ -1,5 +1,6 @@
 """Reads lines of UTF-8, by number too, and reports where bytes are not UTF-8."""
 
+import codecs
 from array import array
 from collections.abc import Iterator
 from io import BufferedReader, BytesIO
@@ -30,9 +31,32 @@ def decoded(content: bytes, place: str, before: int = 0) -> str:
         raise UserError(f"{place}: must be UTF-8, but {byte}{_hint(content)}.") from None
 
 
+def is_utf16(begin: bytes) -> bool:
+    """Whether a file begins with the byte-order mark of UTF-16, in which Windows writes text, too."""
+    return begin.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+
+
+def decoded_file(content: bytes, place: str) -> str:
+    """Decode a whole file without its byte-order mark: UTF-8, or UTF-16 with one.
+
+    Args:
+        content: the bytes.
+        place: the file, for the error.
+
+    Raises:
+        UserError: the bytes are neither.
+    """
+    if not is_utf16(content):
+        return decoded(content, place).removeprefix("\ufeff")
+    try:
+        return content.decode("utf-16")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{place}: has the mark of UTF-16, but byte {error.start + 1:,} begins none of it.") from None
+
+
 def _hint(content: bytes) -> str:
     """Say what converts bytes that are no UTF-8, if they seem to be text."""
-    name = "UTF-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else "WINDOWS-1252"
+    name = "UTF-16" if is_utf16(content) else "WINDOWS-1252"
     # Few letters of its languages are beyond ASCII.
     known = name == "UTF-16" or (b"\0" not in content and sum(byte > 127 for byte in content) < len(content) / 3)
     return f" (if it is {name}, `iconv -f {name} -t UTF-8` converts it)" * known

@@ -22,6 +22,10 @@ _HYPHENATED = re.compile(r"(?<=[a-z])-\n[ \t]*(?=[a-z])")
 _SENTENCE_END = re.compile(r"[.!?:。！？]['\")\]»”’」』]*\s*$")
 # Between sentences of scripts that write no spaces; inside of a quotation, a full stop ends none.
 _UNSPACED_END = re.compile(rf"(?<=[。!?])(?=[{UNSPACED}「『])")
+# No sentence has so many characters: a quotation was not closed, or the text has no full stops. The parts of such a
+# text have at most so many.
+_LONGEST, _PART = 2000, 200
+_ENCLOSING = str.maketrans(dict.fromkeys("\"'()[]{}“”„‘’‚«»‹›「」『』《》〈〉【】", "_"))
 
 
 class Unit(NamedTuple):
@@ -209,11 +213,25 @@ def blocks(outline: Outline, most: int) -> Iterator[tuple[str, int, str]]:
 
 
 def sentences_of(text: str, language: str) -> Iterator[str]:
-    """Yield the sentences of a text by the rules of a language, and those that end without a space behind them."""
+    """Yield the sentences of a text by the rules of a language, and those that end without a space behind them.
+
+    A sentence of more than 2,000 characters is split again, where those in quotation marks and brackets end, too. What
+    is still as long has no full stops, as in the text of recognised speech: it is cut about every 200 characters.
+    """
     for some in sentences(windows(text), split=partial(split_sentences, language=language)):
         for sentence in some:
             # As in Chinese and Japanese.
-            yield from filter(None, map(str.strip, _UNSPACED_END.split(sentence)))
+            for part in filter(None, map(str.strip, _UNSPACED_END.split(sentence))):
+                yield from (part,) if len(part) <= _LONGEST else _divided(part, language)
+
+
+def _divided(sentence: str, language: str) -> Iterator[str]:
+    begun = 0
+    for part in split_sentences(sentence.translate(_ENCLOSING), language):
+        ended = begun + len(part)
+        for window in windows(sentence[begun:ended], _PART if len(part) > _LONGEST else _LONGEST):
+            yield window.strip()
+        begun = ended + 1
 
 
 def _units(

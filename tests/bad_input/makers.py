@@ -155,7 +155,7 @@ def content(path: Path, whole: Path, kind: str) -> None:
     path.write_bytes(
         {
             "latin-1": "Das Café.\n".encode("latin-1"),
-            "utf-16": "Das Café.\n".encode("utf-16"),
+            "cut utf-16": "Das Café.\n".encode("utf-16")[:-1],
             "zeros": bytes(1000),
             "packed blank lines": gzip.compress(b"\n" * 1000),
             "bomb": bomb(),

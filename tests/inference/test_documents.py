@@ -27,7 +27,7 @@ from tables import for_each
 from pyramidions.base.errors import UserError
 from pyramidions.data.readers import Corpus, known_fields
 from pyramidions.documents import file_formats, records, source
-from pyramidions.documents.file_formats import file_text
+from pyramidions.documents.file_formats import file_text, text_lines
 from pyramidions.documents.markdown_page import markdown_pages
 from pyramidions.documents.page_text import page_text
 from pyramidions.documents.records import open_records
@@ -370,6 +370,23 @@ def test_subtitles_are_read_as_what_is_said(tmp_path: Path) -> None:
         "♪ La la. ♪\n[Ann] Yes.\n"
     )
     assert file_text(tmp_path / "a.srt") == "It is\n12 o'clock.\n[Ann] Yes."
+
+
+def test_rolling_captions_are_read_once(tmp_path: Path) -> None:
+    times = "00:00:01.000 --> 00:00:02.000\n"
+    (tmp_path / "a.vtt").write_text(
+        f"WEBVTT\n\n{times}one two\n\n{times}one two\nthree four\n\n{times}three four\n\n{times}five\n"
+    )
+    assert file_text(tmp_path / "a.vtt") == "one two\nthree four\nfive"
+
+
+@for_each("encoding", ["utf-16-le", "utf-16-be"])
+def test_plain_text_in_utf_16_with_its_mark_is_read(tmp_path: Path, encoding: str) -> None:
+    content = "\ufeffEin Café.\n\nUnd 𝄞.\n".encode(encoding)
+    (document,) = read(tmp_path / "a.txt", content)
+    assert isinstance(document, InputText) and document.text == "Ein Café.\n\nUnd 𝄞.\n"
+    assert list(text_lines(io.BytesIO(content), "a.txt")) == ["Ein Café.", "", "Und 𝄞."]
+    assert sentence(tmp_path / "a.txt", content[:-1]).startswith(f"{tmp_path / 'a.txt'}: has the mark of UTF-16, but ")
 
 
 def test_a_page_that_nests_too_deep_is_refused(tmp_path: Path) -> None:

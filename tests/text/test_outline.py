@@ -210,3 +210,19 @@ def test_units_are_those_that_were_given() -> None:
 def test_sentences_of_scripts_without_spaces_end_at_their_full_stop() -> None:
     text = "これは犬です。「猫だ。」と彼は言った。本当に?はい。\n次の行。"
     assert list(outline(text).texts) == ["これは犬です。", "「猫だ。」と彼は言った。", "本当に?", "はい。", "次の行。"]
+
+
+def test_a_quotation_that_is_never_closed_does_not_swallow_the_rest() -> None:
+    rain = "Then it rains. "
+    found = outline(f'He says "we go home. {rain * 200}').texts
+    assert list(found) == ['He says "we go home.', *[rain.strip()] * 200]
+    short = f'He says "we go home. {rain * 20}" The end.'
+    assert list(outline(short).texts) == [short[:-9], "The end."]
+
+
+def test_a_text_without_full_stops_is_cut_every_200_characters() -> None:
+    spoken = "so today we talk about bees " * 100
+    found = outline(spoken).texts
+    assert " ".join(found) == spoken.strip() and {150 < len(part) <= 200 for part in found[:-1]} == {True}
+    unspaced = "今日は晴れです" * 400
+    assert "".join(outline(unspaced).texts) == unspaced and len(outline(unspaced).texts) == 14
