@@ -72,7 +72,7 @@ def pdf_text(path: Path, read: Mapping[int, list[PdfLine]] | None = None) -> Hea
     for number, lines in (read or {}).items():
         pages[number] = lines
     text = laid_out(without_running_lines(pages))
-    if not text.strip() and read:
+    if not text.strip() and read is not None:
         raise UserError(f"{name} holds no text, and its pictures hold none that is recognised.")
     if not text.strip():
         raise UserError(f"{name} holds no text, only pictures perhaps: run optical character recognition (OCR) first.")

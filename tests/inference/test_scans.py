@@ -3,11 +3,14 @@
 import importlib.util
 import io
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pypdfium2
 import pytest
 from documents import pdf, read_documents
 from PIL import Image, ImageDraw, ImageFont
+from tables import for_each
 
 from pyramidions import Extractor, UserError
 from pyramidions.documents import scans
@@ -20,8 +23,8 @@ COLUMNS = tuple(
 )
 
 
-def picture(title: str, *columns: tuple[str, ...]) -> bytes:
-    """Return a page of a title and columns, as a scanner makes it."""
+def picture(title: str, *columns: tuple[str, ...], turned: int = 0) -> bytes:
+    """Return a page of a title and columns, as a scanner makes it, turned by some degrees."""
     page = Image.new("L", (900, 700), 255)
     draw = ImageDraw.Draw(page)
     draw.text((60, 40), title, 0, ImageFont.load_default(44))
@@ -29,7 +32,7 @@ def picture(title: str, *columns: tuple[str, ...]) -> bytes:
         for line, text in enumerate(lines):
             # The page is not quite straight.
             draw.text((60 + 440 * number, 130 + 50 * line + 3 * number), text, 0, ImageFont.load_default(26))
-    page.save(file := io.BytesIO(), "PDF", resolution=100)
+    page.rotate(turned, expand=True).save(file := io.BytesIO(), "PDF", resolution=100)
     return file.getvalue()
 
 
@@ -61,6 +64,29 @@ def test_pictures_are_read_at_their_places_column_by_column(tmp_path: Path) -> N
     (read,) = read_documents(written(tmp_path, whole))
     expected = ["One two three.", *COLUMNS[0], *COLUMNS[1], "Four five six."]
     assert "".join(read.text.split()) == "".join("".join(expected).split())
+
+
+@for_each("degrees", [90, 180, 270])
+def test_pages_that_lie_on_a_side_are_turned(tmp_path: Path, degrees: int) -> None:
+    found = Extractor("lead").extract_file(written(tmp_path, picture("Bees of Rome", LINES, turned=degrees)))
+    assert found.outline.headings == ("Bees of Rome",)
+    assert found.text == "We counted the bees in the old town of Rome each day. None was lost."
+
+
+@for_each("what", ["uncertain", "no letters"])
+def test_pages_that_are_not_recognised_are_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    text, score = ("ou eht fo", 0.6) if what == "uncertain" else ("   . 00 0   .", 0.95)
+    boxes = np.array([[[10, 10], [90, 10], [90, 20], [10, 20]]])
+    seen = SimpleNamespace(txts=(text,), scores=(score,), boxes=boxes)
+    monkeypatch.setattr("rapidocr.RapidOCR", lambda params: lambda image: seen)
+    path = written(tmp_path, joined(pdf("One two three."), picture("Bees of Rome", LINES)))
+    assert Extractor("lead").extract_file(path).text == "One two three."
+    said = f"{path}: 1 scanned page holds no text in Latin, Chinese or Japanese that is recognised.\n"
+    assert capsys.readouterr().err.endswith(said)
+    with pytest.raises(UserError, match="holds no text, and its pictures hold none that is recognised"):
+        Extractor("lead").extract_file(written(tmp_path, picture("Bees of Rome", LINES)))
 
 
 @pytest.fixture
