@@ -1,10 +1,12 @@
 """Reads papers in LaTeX: a .tex file, or the sources of a paper as arXiv hands them out (.tar.gz)."""
 
+import posixpath
 import re
 import sys
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -12,18 +14,23 @@ from pyramidions.base.errors import UserError
 from pyramidions.documents.paper_xml import Paper
 from pyramidions.files.bounded import MEBIBYTE, printable
 
-#: Includes inside includes, and macros inside macros.
-_DEEPEST = 16
+#: Includes inside includes and macros inside macros; and braces inside braces.
+_DEEPEST, _NESTED = 16, 100
 #: Most characters of all that is included: a file that includes itself twice, and so on, grows without end.
 _MOST = 4 * MEBIBYTE
 #: Most uses of macros that the source defines: those in macros grow without end as well.
 _MOST_REPLACED = 100_000
 _ENDINGS = (".tex", ".ltx")
-_BEGIN, _END = "\\begin{document}", "\\end{document}"
-#: From the highest to the lowest. A run-in heading is one, too.
-_HEADINGS = ("part", "chapter", "section", "subsection", "subsubsection", "paragraph", "subparagraph")
+_BEGIN = "\\begin{document}"
+# Not in a comment.
+_BEGINS, _ENDS = (re.compile(rf"^(?:[^%\n\\]|\\.)*?\\{each}{{document}}", re.MULTILINE) for each in ("begin", "end"))
+#: From the highest to the lowest, with those of KOMA-Script, which have no numbers. A run-in heading is one, too.
+_RANKS = ("part", "chapter", "section", "subsection", "subsubsection", "paragraph", "subparagraph")
+_UNNUMBERED = {"addpart": 0, "addchap": 1, "addsec": 2}
+_HEADINGS = {**{name: rank for rank, name in enumerate(_RANKS)}, **_UNNUMBERED}
 _REFERENCES = ("ref", "autoref", "cref", "Cref")
 _INCLUDES = ("input", "include", "subfile")
+_IMPORTS = ("import", "subimport")  # a folder and a file in it
 _DEFINE, _DEFINITION = ("newcommand", "renewcommand", "providecommand"), "*{[[{"
 #: Hold no prose.
 _SKIPPED_ENVIRONMENTS = frozenset(
@@ -41,8 +48,8 @@ _SKIPPED_MACROS = {
         """
         eqref pageref nameref vref citestyle bibliography bibliographystyle thanks
         footnotetext affil affiliation institute address email ead author date url path nolinkurl includegraphics
-        vspace hspace vskip hskip pagestyle thispagestyle pagenumbering usetikzlibrary graphicspath hypersetup lstset
-        captionof caption addbibresource printbibliography keywords input include subfile ccsdesc acmConference
+        vspace hspace pagestyle thispagestyle pagenumbering usetikzlibrary graphicspath hypersetup lstset
+        captionof caption addbibresource keywords input include subfile ccsdesc acmConference
         acmJournal acmYear acmDOI acmISBN received accepted shorttitle shortauthors titlerunning authorrunning orcid
         markboth index glsadd todo
         """.split(),  # noqa: SIM905
@@ -59,7 +66,11 @@ _SKIPPED_MACROS = {
         ["setlength", "addtolength", "setcounter", "addtocounter", "newtheorem", "DeclareMathOperator"], "*{[{"
     ),
     **dict.fromkeys(["usepackage", "documentclass", "RequirePackage"], "[{"),
-    **dict.fromkeys(["titleformat", "titlespacing"], "*{{{{{"),
+    **dict.fromkeys(["ProvidesFile", "ProvidesPackage", "ProvidesClass"], "{["),
+    **dict.fromkeys(_IMPORTS, "*{{"),
+    "printbibliography": "*[",
+    "titleformat": "*{[{{{{[",
+    "titlespacing": "*{{{{",
     "rule": "[{{",
     "maketitle": "",
     "-": "",
@@ -76,6 +87,10 @@ _LAST = {
 # Of no text; DOS ends a file in 0x1a.
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x19\x1b-\x1f]")
 _SPACE_BEFORE = re.compile(r" (?=[.,;:!?)\]])")
+# What follows \vskip, without braces.
+_LENGTH = re.compile(
+    r"\s*[-+]?[\d.,]{1,20}\s*(?:true\s*)?[a-z]{2}(?:\s*(?:plus|minus)\s*[-+]?[\d.,]{1,20}\s*(?:true\s*)?[a-z]{2,5}){0,2}"
+)
 # Stands around the name of what is referred to until all is read.
 _MARK = "\ue001"
 _REFERENCE = re.compile(f"{_MARK}([^{_MARK}]*){_MARK}")
@@ -96,36 +111,40 @@ def read_latex(path: Path) -> Paper:
         path: of a .tex file, whose includes lie in its folder, or of a .tar.gz with such files.
 
     Raises:
-        UserError: there is no document in it, it includes files outside of its folder, or it is too long.
+        UserError: there is no document in it, or it is too long. Files that it includes and that are not in its folder
+            are left out, and a sentence on standard error names them.
     """
     name = printable(path)
     if path.suffix.lower() == ".tex":
         folder = path.parent.resolve()
 
         def on_disk(wanted: str) -> str | None:
-            file = (folder / wanted).resolve()
-            if not file.is_relative_to(folder):
-                raise UserError(f"{name} must include files of its folder alone, but includes {wanted}.")
-            return _decoded(file.read_bytes(), name) if file.is_file() else None
+            # A name may be too long, or hold a null character.
+            with suppress(OSError, ValueError):
+                file = (folder / wanted).resolve()
+                if file.is_relative_to(folder) and file.is_file():
+                    return _decoded(file.read_bytes(), name)
+            return None
 
         reader = _Reader(name, on_disk)
         paper = reader.read(_decoded(path.read_bytes(), name))
         _tell_missing(name, reader.missing)
         return paper
     files = _unpacked(path, name)
-    # The text of a paper is longer than that of its supplement, or of a template.
-    mains = sorted((text for text in files.values() if _BEGIN in text), key=len)
+    mains = [place for place, text in files.items() if _BEGIN in text]
     if not mains:
         raise UserError(f"{name} must hold a .tex file with {_BEGIN}, but holds none.")
 
-    def packed(wanted: str) -> str | None:
-        place = PurePosixPath(wanted)
-        if place.is_absolute() or ".." in place.parts:
-            raise UserError(f"{name} must include its own files alone, but includes {wanted}.")
-        return files.get(str(place))
+    def packed(beside: str, wanted: str) -> str | None:
+        # From the folder of the document, or from that of all.
+        for folder in (posixpath.dirname(beside), ""):
+            if (text := files.get(posixpath.normpath(posixpath.join(folder, wanted)))) is not None:
+                return text
+        return None
 
-    readers = [_Reader(name, packed) for _ in mains]
-    papers = [reader.read(text) for reader, text in zip(readers, mains, strict=True)]
+    readers = [_Reader(name, partial(packed, main)) for main in mains]
+    papers = [reader.read(files[main]) for reader, main in zip(readers, mains, strict=True)]
+    # The text of a paper is longer than that of its supplement, or of a template.
     longest = max(range(len(papers)), key=lambda place: sum(len(line) for _, line in papers[place].body))
     _tell_missing(name, readers[longest].missing)
     return papers[longest]
@@ -134,7 +153,9 @@ def read_latex(path: Path) -> Paper:
 def _tell_missing(name: str, missing: list[str]) -> None:
     if missing:
         names = ", ".join(dict.fromkeys(missing))
-        print(f"{name} includes files that are missing and were left out: {names}.", file=sys.stderr, flush=True)
+        print(
+            f"{name} includes files that are not in its folder and were left out: {names}.", file=sys.stderr, flush=True
+        )
 
 
 def may_be_document(path: Path) -> bool:
@@ -142,7 +163,8 @@ def may_be_document(path: Path) -> bool:
     if path.suffix.lower() != ".tex":
         return True
     try:
-        return _BEGIN.encode() in path.read_bytes()
+        with path.open("rb") as file:
+            return _BEGIN.encode() in file.read(_MOST)
     except OSError:
         return True
 
@@ -194,29 +216,27 @@ class _Reader:
 
         self._name, self._find, self._walker = name, find, latexwalker
         self._specs = latexwalker.get_default_latex_context_db()
-        given = {**_SKIPPED_MACROS, **_LAST, **dict.fromkeys(_HEADINGS, "*[{"), "title": "[{", "abstract": "{"}
+        given = {**_SKIPPED_MACROS, **_LAST, **dict.fromkeys(_HEADINGS, "*[{"), "title": "[{", "abstract": ""}
         given |= {"label": "{", **dict.fromkeys(_REFERENCES, "*{"), **dict.fromkeys(_DEFINE, _DEFINITION)}
         macros = [macrospec.MacroSpec(macro, arguments) for macro, arguments in given.items()]
         self._specs.add_context_category("ours", prepend=True, macros=macros)
         self._texts = latex2text.LatexNodes2Text(math_mode="text", strict_latex_spaces=True)
-        self._read, self._depth, self._replaced = 0, 0, 0
+        self._read, self._depth, self._nested, self._replaced = 0, 0, 0, 0
         self.missing: list[str] = []
         self._macros: dict[str, Sequence[Any]] = {}
         self._title, self._abstract = "", list[str]()
         self._lines: list[tuple[int | None, str]] = []
         self._begun: list[str] = []
-        self._counts = [0] * len(_HEADINGS)
+        self._counts = [0] * len(_RANKS)
         self._numbers: dict[str, str] = {}
 
     def read(self, source: str) -> Paper:
         """Return the paper of a main file, or of a part of one."""
-        preamble, begin, body = source.partition(_BEGIN)
-        if not begin:
-            preamble, body = "", source
+        preamble, body = _divided(source)
         self._walk(self._parsed(preamble))
         # What a preamble prints is no text.
         self._lines, self._begun, self.missing = [], [], []
-        self._walk(self._parsed(body.partition(_END)[0]))
+        self._walk(self._parsed(body))
         self._end()
         highest = min((rank for rank, _ in self._lines if rank is not None), default=0)
         body_lines = [(0 if rank is None else 2 + rank - highest, self._numbered(text)) for rank, text in self._lines]
@@ -240,13 +260,19 @@ class _Reader:
         return found
 
     def _walk(self, nodes: Sequence[Any]) -> None:
-        if self._depth > _DEEPEST:
-            raise UserError(f"{self._name} must include files and macros at most {_DEEPEST} deep.")
-        self._depth += 1
+        if self._nested > _NESTED:
+            raise UserError(f"{self._name} must have at most {_NESTED} braces inside one another.")
+        self._nested += 1
         left = iter(nodes)
+        in_abstract = False
         for node in left:
             if node is None or node.isNodeType(self._walker.LatexCommentNode):
                 continue
+            # \abstract{...}; of the class aa, which has five of them: \abstract{...}{...}{...}{...}{...}
+            if in_abstract and node.isNodeType(self._walker.LatexGroupNode):
+                self._abstract += [text for _, text in self._apart(node.nodelist)]
+                continue
+            in_abstract &= node.isNodeType(self._walker.LatexCharsNode) and not node.chars.strip()
             if node.isNodeType(self._walker.LatexCharsNode):
                 self._characters(node.chars)
             elif node.isNodeType(self._walker.LatexGroupNode):
@@ -259,7 +285,16 @@ class _Reader:
             elif node.isNodeType(self._walker.LatexSpecialsNode):
                 self._characters(self._texts.node_to_text(node))
             else:
+                in_abstract = node.macroname == "abstract"
                 self._macro(node, left)
+        self._nested -= 1
+
+    def _insert(self, nodes: Sequence[Any]) -> None:
+        """Walk over what stands elsewhere in the source, or in another file."""
+        if self._depth > _DEEPEST:
+            raise UserError(f"{self._name} must include files and macros at most {_DEEPEST} deep.")
+        self._depth += 1
+        self._walk(nodes)
         self._depth -= 1
 
     def _characters(self, text: str) -> None:
@@ -283,20 +318,45 @@ class _Reader:
         arguments = node.nodeargd.argnlist if node.nodeargd is not None else None
         name, given = node.macroname, [each for each in arguments or [] if each is not None]
         if name in _INCLUDES:
-            self._include(_inside(given[-1]) if given else "")
+            wanted = _inside(given[-1]) if given else ""
+            if given and not given[-1].isNodeType(self._walker.LatexGroupNode):
+                # \input name: the argument is its first letter.
+                behind = getattr(next(left, None), "chars", "")
+                more = next(iter(behind.split()), "") if behind[:1].strip() else ""
+                self._include(wanted + more)
+                self._characters(behind[len(more) :])
+            else:
+                self._include(wanted)
+        elif name in _IMPORTS:
+            self._include(str(PurePosixPath(*map(_inside, given[-2:]))))
+        elif name in ("vskip", "hskip"):
+            self._characters(_LENGTH.sub("", getattr(next(left, None), "chars", ""), 1))
         elif name in _DEFINE:
             self._define(arguments or [])
         elif name == "def":
-            # \def\name{...}: three nodes.
-            macro, body = getattr(next(left, None), "macroname", None), getattr(next(left, None), "nodelist", None)
-            if macro is not None and body is not None:
-                self._macros[macro] = body
+            # \def\name{...}: three nodes, or two if the parser knows the name with an argument; \def\name#1{...}: four,
+            # and what it stands for is left out.
+            macro = next(left, None)
+            taken = [each for each in getattr(getattr(macro, "nodeargd", None), "argnlist", None) or [] if each]
+            behind = taken[-1] if taken else next(left, None)
+            if getattr(behind, "chars", "").startswith("#"):
+                next(left, None)
+            elif (
+                macro is not None
+                and hasattr(macro, "macroname")
+                and (body := getattr(behind, "nodelist", None)) is not None
+            ):
+                self._macros[macro.macroname] = body
+        elif name in _HEADINGS and not (given and given[-1].isNodeType(self._walker.LatexGroupNode)):
+            # Its name as an argument of another macro.
+            self._walk(given[-1:])
         elif name in _HEADINGS:
             text = " ".join(line for _, line in self._apart(given[-1:]))
             self._end()
             if text:
-                self._count(_HEADINGS.index(name), node.latex_verbatim().startswith(f"\\{name}*"))
-                self._lines.append((_HEADINGS.index(name), text))
+                unnumbered = name in _UNNUMBERED or node.latex_verbatim().startswith(f"\\{name}*")
+                self._count(_HEADINGS[name], unnumbered)
+                self._lines.append((_HEADINGS[name], text))
         elif name == "label":
             # Of what else it may be is not known here: a theorem, an entry of a list.
             if given and self._lines and self._lines[-1][0] is not None and not "".join(self._begun).strip():
@@ -305,8 +365,6 @@ class _Reader:
             self._begun.append(f"{_MARK}{_inside(given[-1])}{_MARK}" if given else "")
         elif name == "title":
             self._title = " ".join(line for _, line in self._apart(given[-1:]))
-        elif name == "abstract":
-            self._abstract += [text for _, text in self._apart(given[-1:])]
         elif name in ("item", "par", "newpage", "clearpage", "bigskip", "medskip", "smallskip"):
             self._end()
         elif name in ("\\", "newline", "linebreak", " ", "quad", "qquad", "xspace"):
@@ -323,7 +381,7 @@ class _Reader:
             self._replaced += 1
             if self._replaced > _MOST_REPLACED:
                 raise UserError(f"{self._name} must use its own macros at most {_MOST_REPLACED:,} times.")
-            self._walk(stands_for)
+            self._insert(stands_for)
             self._macros.setdefault(name, stands_for)
         elif (known := self._texts.latex_context.get_macro_spec(name)) is not None and known.simplify_repl:
             if given and "{" in (node.nodeargd.argspec or "") and not callable(known.simplify_repl):
@@ -336,14 +394,13 @@ class _Reader:
     def _count(self, rank: int, unnumbered: bool) -> None:
         if not unnumbered:
             self._counts[rank] += 1
-            self._counts[rank + 1 :] = [0] * (len(_HEADINGS) - rank - 1)
+            self._counts[rank + 1 :] = [0] * (len(_RANKS) - rank - 1)
 
     def _include(self, wanted: str) -> None:
         # \input{name} adds the ending where it is missing.
         for place in (wanted, f"{wanted}.tex"):
             if (text := self._find(place)) is not None:
-                _, begin, body = text.partition(_BEGIN)
-                self._walk(self._parsed(body.partition(_END)[0] if begin else text))
+                self._insert(self._parsed(_divided(text)[1]))
                 return
         if PurePosixPath(wanted).suffix.lower() in ("", *_ENDINGS):
             self.missing.append(printable(Path(wanted)))
@@ -371,6 +428,14 @@ class _Reader:
         if text := " ".join("".join(self._begun).split()):
             self._lines.append((None, text))
         self._begun = []
+
+
+def _divided(source: str) -> tuple[str, str]:
+    """Return the preamble and the document of a file; all of a file without a document is one."""
+    begun = _BEGINS.search(source)
+    preamble, body = (source[: begun.end()], source[begun.end() :]) if begun else ("", source)
+    ended = _ENDS.search(body) if begun else None
+    return preamble.removesuffix(_BEGIN), body[: ended.end()].removesuffix("\\end{document}") if ended else body
 
 
 def _inside(group: Any) -> str:

@@ -101,6 +101,9 @@ def test_a_paper_is_its_title_its_abstract_and_its_sections(tmp_path: Path) -> N
         (r"\renewcommand{\a}{x\a}\newcommand{\b}{y}\a\b\c{z}", [(0, "xyz")]),
         (r"A \unknown{word} and \emph{another}", [(0, "A word and another")]),
         (r"{a \section{B} c", [(0, "a"), (2, "B"), (0, "c")]),  # a brace that nothing closes
+        ("% \\end{document} and \\begin{document}\nA. \\% B.", [(0, "A. % B.")]),
+        (r"\def\a#1{no}\def\b{yes}A.\b{}", [(0, "A.yes")]),
+        ("{" * 50 + "A." + "}" * 50, [(0, "A.")]),
         ("", []),
     ],
 )
@@ -123,18 +126,53 @@ def test_files_of_the_folder_are_included(tmp_path: Path) -> None:
     assert found.body == [(0, "The one"), (2, "B"), (0, "two")]
 
 
+def test_a_paper_that_includes_itself_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"paper\.tex must include files and macros at most 16 deep\.$"):
+        paper(tmp_path, r"\input{paper}")
+
+
+def test_files_outside_of_the_folder_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "secret.tex").write_text("A secret.")
+    (tmp_path / "a").mkdir()
+    long = "x" * 5000
+    source = rf"Bees fly.\input{{../secret}}\input{{/etc/passwd}}\import{{..}}{{secret}}\input{{{long}}}"
+    assert paper(tmp_path / "a", source).body == [(0, "Bees fly.")]
+    told = "includes files that are not in its folder and were left out: ../secret, /etc/passwd, "
+    assert told in capsys.readouterr().err
+    packed_ = packed(tmp_path / "a.tar.gz", {"a.tex": document(source), "secret.tex": "A secret."})
+    assert "secret" not in str(read_latex(packed_).body)
+
+
 @for_each(
-    ("source", "sentence"),
+    ("source", "body"),
     [
-        (r"\input{../secret}", "must include files of its folder alone, but includes ../secret."),
-        (r"\input{/etc/passwd}", "must include files of its folder alone, but includes /etc/passwd."),
-        (r"\input{paper}", "must include files and macros at most 16 deep."),
+        # What follows these macros is no argument of theirs.
+        (r"A.\printbibliography\section{B}", [(0, "A."), (2, "B")]),
+        (r"\titlespacing*{\section}{0pt}{1ex}{1ex}\section{B}", [(2, "B")]),
+        (r"A.\vskip 0.2in plus 1fil B.", [(0, "A. B.")]),
+        (r"\ProvidesFile{a.tex}[2022 a]A.", [(0, "A.")]),
+        (r"A.\list[\chapter*]{x} B.", [(0, "A.x B.")]),
+        (r"\addchap{A}\addsec{B}", [(2, "A"), (3, "B")]),
+        (r"\input part B.", [(0, "Part. B.")]),
+        (r"\input part", [(0, "Part.")]),
+        (r"\import{.}{part}\subimport{./}{part.tex}", [(0, "Part.Part.")]),
     ],
 )
-def test_what_a_paper_may_not_include_is_refused(source: str, sentence: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError) as error:
-        paper(tmp_path, source)
-    assert str(error.value) == f"{tmp_path / 'paper.tex'} {sentence}"
+def test_macros_take_their_own_arguments_alone(source: str, body: list[tuple[int, str]], tmp_path: Path) -> None:
+    assert paper(tmp_path, source, part="Part.").body == body
+
+
+@for_each(
+    ("source", "abstract", "body"),
+    [
+        (r"\abstract{Bees fly.} They sleep.", "Bees fly.", "They sleep."),
+        ("\\abstract\n{Aims.}%\n{Bees fly.} They {really} sleep.", "Aims. Bees fly.", "They really sleep."),
+        (r"\abstract \input{part}", "", "Part."),
+    ],
+)
+def test_an_abstract_may_have_several_parts_or_none(source: str, abstract: str, body: str, tmp_path: Path) -> None:
+    found = paper(tmp_path, source, part="Part.")
+    assert (found.abstract, found.body) == (abstract, [(0, body)])
 
 
 def test_bytes_of_no_text_are_refused(tmp_path: Path) -> None:
@@ -162,7 +200,9 @@ def test_files_that_are_missing_are_told(tmp_path: Path, capsys: pytest.CaptureF
     body = r"\section{One} Bees fly. \input{a/intro} \include{b} \input{b} \input{main.bbl}"
     paper(tmp_path, rf"\input{{macros}}\begin{{document}}{body}\end{{document}}")
     where = f"{tmp_path}/paper.tex"
-    assert capsys.readouterr().err == f"{where} includes files that are missing and were left out: a/intro, b.\n"
+    assert (
+        capsys.readouterr().err == f"{where} includes files that are not in its folder and were left out: a/intro, b.\n"
+    )
     # Of an archive, those of the document that is read.
     files = {"short.tex": document(r"Short. \input{c}"), "long.tex": document(r"Bees fly far. \input{d}")}
     read_latex(packed(tmp_path / "sources.tar.gz", files))
@@ -172,31 +212,24 @@ def test_files_that_are_missing_are_told(tmp_path: Path, capsys: pytest.CaptureF
 def test_of_the_sources_that_arxiv_hands_out_the_longest_document_is_read(tmp_path: Path) -> None:
     files: dict[str, str | bytes] = {
         "supplement.tex": document("Short."),
-        "ms/main.tex": document(r"\section{A} Bees fly far. \input{sections/b}"),
+        "ms/main.tex": document(r"\section{A} Bees fly far. \input{sections/b} \input{c} \input{../d}"),
         "sections/b.tex": "They sleep.",
+        "ms/c.tex": "They eat.",
+        "d.tex": "They dance.",
         "figure.pdf": "none",
         "ms/._main.tex": document("A longer text than that of the paper, which macOS has put beside it."),
         "bytes.tex": b"\0\xff",
     }
     path = packed(tmp_path / "2101.00001.tar.gz", files)
-    assert read_latex(path).body == [(2, "A"), (0, "Bees fly far. They sleep.")]
+    assert read_latex(path).body == [(2, "A"), (0, "Bees fly far. They sleep. They eat. They dance.")]
     assert file_text(path).startswith("A")
 
 
-@for_each(
-    ("files", "sentence"),
-    [
-        ({"a.tex": "no document"}, r"must hold a .tex file with \begin{document}, but holds none."),
-        ({"a.tex": document(r"\input{../../b}")}, "must include its own files alone, but includes ../../b."),
-    ],
-)
-def test_archives_without_a_document_and_with_paths_outside_are_refused(
-    files: dict[str, str], sentence: str, tmp_path: Path
-) -> None:
-    path = packed(tmp_path / "a.tar.gz", files)
+def test_archives_without_a_document_are_refused(tmp_path: Path) -> None:
+    path = packed(tmp_path / "a.tar.gz", {"a.tex": "no document"})
     with pytest.raises(UserError) as error:
         read_latex(path)
-    assert str(error.value) == f"{path} {sentence}"
+    assert str(error.value) == rf"{path} must hold a .tex file with \begin{{document}}, but holds none."
 
 
 @for_each("content", [b"", b"no archive", b"\x1f\x8b\x08\x00damaged"])
