@@ -246,7 +246,8 @@ class Extracting(Worker):
             yield "no word"
         if self._extractor.trained_language not in (None, extraction.outline.language):
             yield "other language"
-        if words is not None and count_words(extraction.text) > words:
+        # Only one that is alone may be.
+        if words is not None and len(extraction.sentences) == 1 and count_words(extraction.text) > words:
             yield "longer"
         if self._extractor.language is None:
             yield extraction.outline.language

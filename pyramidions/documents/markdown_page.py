@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise, takewhile
+from itertools import chain, pairwise, repeat, takewhile
 from typing import TYPE_CHECKING, Any
 
 from pyramidions.text.headings import FENCE
@@ -25,10 +25,14 @@ def markdown_pages(text: str) -> Iterator[str]:
 
     A page is a piece of the text, so that a large one takes little memory.
     """
+    from mdit_py_plugins.front_matter import front_matter_plugin
+
     parser = _parser()
     text = "".join(map(_bounded, _PARAGRAPH_END.split(text.replace("\0", ""))))
     known = _definitions(parser, text)
-    return (_rendered(parser, piece, known) for piece in _pieces(text))
+    # Rules that stand elsewhere enclose no front matter.
+    parsers = chain([_parser().use(front_matter_plugin)], repeat(parser))
+    return (_rendered(parser, piece, known) for parser, piece in zip(parsers, _pieces(text), strict=False))
 
 
 def _bounded(paragraph: str) -> str:
@@ -54,10 +58,9 @@ def _bounded(paragraph: str) -> str:
 def _parser() -> "MarkdownIt":
     from markdown_it import MarkdownIt
     from mdit_py_plugins.footnote import footnote_plugin
-    from mdit_py_plugins.front_matter import front_matter_plugin
 
     # What is nested deeper than the usual 20 would be lost.
-    parser = MarkdownIt("commonmark", {"maxNesting": 100}).enable("table").use(footnote_plugin).use(front_matter_plugin)
+    parser = MarkdownIt("commonmark", {"maxNesting": 100}).enable("table").use(footnote_plugin)
     parser.add_render_rule("footnote_ref", lambda *_: "")
     return parser
 

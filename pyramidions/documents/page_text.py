@@ -11,6 +11,7 @@ from lxml import etree
 from pyramidions.base.errors import UserError
 from pyramidions.files.lines import decoded_file, is_utf16
 from pyramidions.text.headings import HeadedText
+from pyramidions.text.normalization import STOPS
 
 #: Deepest nesting of elements. The parser compares an end tag with all open elements, so its time is linear in the
 #: size of the page only if the depth is bounded; browsers stop at 512.
@@ -67,7 +68,7 @@ _LISTING = frozenset(
 _LINKED = 4
 #: Signs of a link to a heading.
 _ANCHORS = ("¶", "§", "🔗")
-_SENTENCE_END = (".", "!", "?", "。", "！", "？")
+_SENTENCE_END = tuple(STOPS)
 # Elements that hold no sentences if another element is inside: a table with headers, and a listing of code. Tables
 # without headers lay out pages, and whole pages are preformatted.
 _NO_TEXT_WITH = {"table": "th", "pre": "code"}

@@ -22,6 +22,8 @@ GARBLED, _SIGNS = 0.06, 0.5
 _SECONDS = 120
 
 _TOKEN = re.compile(r"\S+")
+# Most words of a stamp on a scanned page.
+_STAMP = 30
 #: Hebrew, Syriac and Arabic, whose letters may be stored in the order of the page, and the share of a text from which
 #: on it is of them.
 _RIGHT_TO_LEFT, _MANY = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]"), 0.3
@@ -45,7 +47,9 @@ def pdf_text(path: Path, read: Mapping[int, list[PdfLine]] | None = None) -> Hea
     name = printable(path)
     pages, pictures, failed = _pages(path, name)
     if pictures and read is None:
-        raise PicturesError(path, pictures, not any(pages))
+        raise PicturesError(
+            path, pictures, not any(page for number, page in enumerate(pages) if number not in pictures)
+        )
     if failed:
         print(f"{name}: {failed:,} of {len(pages):,} pages are damaged and were left out.", file=sys.stderr, flush=True)
     odd = odd_share(pages)
@@ -118,7 +122,9 @@ def _pages(path: Path, name: str) -> tuple[list[list[PdfLine]], list[int], int]:
             try:
                 page = document[number]
                 lines = page_lines(page)
-                if not lines and _is_picture(page):
+                # A stamp, or the number of the page, may be all of its text.
+                words = sum(len(line.text.split()) for line in lines)
+                if words <= _STAMP and _is_picture(page, 0.9 if words else 0.5):
                     pictures.append(number)
                 pages.append(lines)
                 page.close()
@@ -132,14 +138,14 @@ def _pages(path: Path, name: str) -> tuple[list[list[PdfLine]], list[int], int]:
     return pages, pictures, failed
 
 
-def _is_picture(page: Any) -> bool:
-    """Whether pictures cover at least half of a page: some scanners cut one into strips."""
+def _is_picture(page: Any, share: float = 0.5) -> bool:
+    """Whether pictures cover at least a share of a page: some scanners cut one into strips."""
     from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE
 
     width, height = page.get_size()
     places = [drawn.get_bounds() for drawn in page.get_objects(filter=[FPDF_PAGEOBJ_IMAGE])]
     covered = sum((right - left) * (top - bottom) for left, bottom, right, top in places)
-    return bool(covered >= 0.5 * width * height)
+    return bool(covered >= share * width * height)
 
 
 def _by_poppler(path: Path) -> list[list[PdfLine]]:

@@ -9,6 +9,7 @@ from statistics import median
 from pyramidions.documents.pdf_page import UNPRINTABLE, PdfLine
 from pyramidions.documents.pdf_prose import joined_hyphens, prose, without_debris, without_notes
 from pyramidions.text.headings import HeadedText, is_usual_title
+from pyramidions.text.normalization import PAUSES, STOPS
 
 #: Most lines that are taken from either end of a page.
 DEPTH = 4
@@ -30,7 +31,8 @@ _SMALLER = 1.12
 _FEWEST_WORDS, _OTHER = 4, 1.05
 _MOST_LINES, _MOST_WORDS, _DEEPEST = 3, 20, 6
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_ENDS_SENTENCE = tuple(".:;,…")
+# A heading may be a question.
+_ENDS_SENTENCE = tuple({*STOPS, *PAUSES} - set("!?！？؟"))
 _ABSTRACT, _AFTER_HEADING = re.compile(r"(Abstract|ABSTRACT|Summary) ?[.:—–-]? ?(?=[A-Z])"), " .:—–-"
 _NUMBERED = re.compile(r"\d{1,2}(\.\d{1,2})+\.? [^\W\d_]")
 

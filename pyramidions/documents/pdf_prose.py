@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from pyramidions.documents.pdf_page import PdfLine
 from pyramidions.text.headings import CONTENTS
+from pyramidions.text.normalization import STOPS
 
 #: A block of lines, and whether it is a heading.
 Block = tuple[list[PdfLine], bool]
@@ -43,7 +44,7 @@ _LICENCE = re.compile(
 _NOTE = re.compile(r"(?:\d{1,3}|[*†‡§¶∗]+) ?(?=[^\W\d_]|[\"“(])")
 _ABSTRACT = re.compile(r"abstract\b", re.IGNORECASE)
 _LIST_ITEM = re.compile(r"[•◦▪–*\-] |\(?\d{1,3}[.)] |\(?[a-z]\) ")
-_ENDS_SENTENCE = re.compile(r"[.!?:;…][\"'”’)\]»]*$")
+_ENDS_SENTENCE = re.compile(rf"[{STOPS}:;：；][\"'”’)\]»」』）]*$")
 _REST = re.compile(r"([^\W\d_][\w'’]*(?:-[^\W\d_][\w'’]*)*)(\S*)\s*")
 # An address that goes on behind the line's end.
 _ADDRESS = re.compile(r"(?:https?://|\bwww\.)\S{0,200}(?:[._?=&-]|(/))$")
@@ -71,7 +72,7 @@ def joined_hyphens(pages: list[list[PdfLine]]) -> list[list[PdfLine]]:
                 # Other type, as of a figure or a note, does not go on with the word.
                 address = _ADDRESS.search(above.text)
                 # Behind a slash, an address may be complete.
-                if address and address[1] and not line.text[0].islower():
+                if address and address[1] and not line.text[:1].islower():
                     cut = None
                 elif rest and abs(above.size - line.size) <= 0.1 * line.size:
                     text = _joined(above.text, rest, known)

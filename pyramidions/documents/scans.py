@@ -70,10 +70,8 @@ def recognised(path: Path, pictures: PicturesError) -> dict[int, list[PdfLine]]:
         told = f"{name}: {count} {verb} read by optical character recognition, which makes mistakes."
         print(told, file=sys.stderr, flush=True)
     if left := len(pictures.numbers) - len(found):
-        verb = "holds" if left == 1 else "hold"
-        told = (
-            f"{name}: {counted(left, 'scanned page')} {verb} no text in Latin, Chinese or Japanese that is recognised."
-        )
+        verb = "was" if left == 1 else "were"
+        told = f"{name}: {counted(left, 'scanned page')} {verb} left out: no Latin, Chinese or Japanese was recognised."
         print(told, file=sys.stderr, flush=True)
     return found
 
@@ -91,7 +89,7 @@ def _recognised(path: Path, name: str, numbers: Sequence[int]) -> dict[int, list
     done = multiprocessing.get_context("fork").Value("i", 0)
     with progress_bar(f"reading pictures of {name}", len(numbers), "pages") as bar:
         return in_limits(
-            partial(_read, path, name, numbers, done),
+            partial(_read, path, numbers, done),
             name=f"The scanned pages of {name}",
             seconds=SECONDS * len(numbers),
             memory=MEMORY * MEBIBYTE,
@@ -100,18 +98,12 @@ def _recognised(path: Path, name: str, numbers: Sequence[int]) -> dict[int, list
         )
 
 
-def _read(path: Path, name: str, numbers: Sequence[int], done: Any) -> dict[int, list[PdfLine]]:
+def _read(path: Path, numbers: Sequence[int], done: Any) -> dict[int, list[PdfLine]]:
     pages: dict[int, list[Run]] = {}
-    try:
-        for number, runs in zip(numbers, _pages(path, numbers), strict=True):
-            if runs is not None:
-                pages[number] = runs
-            done.value += 1
-    except MemoryError:
-        raise
-    except Exception as error:
-        # A damaged picture can make the libraries raise any error.
-        raise UserError(f"The scanned pages of {name} cannot be read ({type(error).__name__}).") from None
+    for number, runs in zip(numbers, _pages(path, numbers), strict=True):
+        if runs is not None:
+            pages[number] = runs
+        done.value += 1
     usual = median([run.size for runs in pages.values() for run in runs for _ in run.text] or [0.0])
     return {number: lines_of(_rows([_sized(run, usual) for run in runs])) for number, runs in pages.items()}
 
@@ -133,11 +125,18 @@ def _pages(path: Path, numbers: Sequence[int]) -> Iterator[list[Run] | None]:
     )
     with pypdfium2.PdfDocument(path) as document:
         for number in numbers:
-            page = document[number]
-            scale = min(_DPI / 72, _SIDE / max(page.get_size()))
-            picture = page.render(scale=scale).to_numpy()
-            page.close()
-            yield _upright(reader, picture, scale)
+            try:
+                page = document[number]
+                scale = min(_DPI / 72, _SIDE / max(page.get_size()))
+                picture = page.render(scale=scale).to_numpy()
+                page.close()
+                runs = _upright(reader, picture, scale)
+            except MemoryError:
+                raise
+            except Exception:
+                # A damaged picture can make the libraries raise any error; the other pages can be read.
+                runs = None
+            yield runs
 
 
 def _upright(reader: Any, picture: Any, scale: float) -> list[Run] | None:
@@ -151,12 +150,16 @@ def _upright(reader: Any, picture: Any, scale: float) -> list[Run] | None:
         texts = found.txts or ()
         if not _is_read(texts, found.scores or ()):
             continue
+        height, width = (side / scale for side in turned.shape[:2])
         boxes = (found.boxes / scale).tolist() if texts else []
-        runs = [_run(text, box, len(turned) / scale) for text, box in zip(texts, boxes, strict=True)]
-        # The library turns boxes that are higher than wide by itself. Lines of Chinese may run down.
+        runs = [_run(text, box, height) for text, box in zip(texts, boxes, strict=True)]
+        # The library turns boxes that are higher than wide by itself.
         if 2 * sum(len(run.text) * (run.right - run.left < run.size) for run in runs) <= sum(map(len, texts)):
             return runs
-        read = read or runs
+        if read is None:
+            # Lines of Chinese may run down, from right to left: as if the page lay on its side.
+            lying = [[(y, width - x) for x, y in box] for box in boxes]
+            read = [_run(text, box, width) for text, box in zip(texts, lying, strict=True)]
     return read
 
 

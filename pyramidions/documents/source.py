@@ -258,6 +258,8 @@ def _document(found: Input, fields: Fields) -> InputText:
     if found.line is not None:
         return _json_document(found, found.line, fields)
     if path == STANDARD_INPUT:
+        if fields.query is not None:
+            raise UserError("Standard input has no fields: --query-field is for .jsonl files.")
         return _standard_input(fields)._replace(number=found.number)
     if _is_folder(path):
         raise UserError(f"{name} holds no file that ends in {', '.join(ENDINGS)}.")
@@ -295,8 +297,7 @@ def _json_document(found: Input, line: JsonLine, fields: Fields, *, again: bool 
     place = found.name
     record = Record(line.parsed(place, again=again), line.number, place, 0)
     name = id_of(record, fields.id)
-    # JSON may hold lone surrogates, which no output can.
-    origin = Origin(place, None if name is None else name.encode("utf-8", "replace").decode(), record.number)
+    origin = Origin(place, None if name is None else _encodable(name), record.number)
     field = fields.text or next((name for name in TEXT_FIELDS if name in record.value), TEXT_FIELDS[0])
     text: str | None = None
     if fields.sections and field not in (PLAIN.target, RELEASE.target, fields.reference):
@@ -305,7 +306,12 @@ def _json_document(found: Input, line: JsonLine, fields: Fields, *, again: bool 
         origin,
         text_of(record, field, "--field") if text is None else text,
         found.size,
-        None if fields.reference is None else text_of(record, fields.reference, "--reference-field"),
-        None if fields.query is None else text_of(record, fields.query, "--query-field"),
+        None if fields.reference is None else _encodable(text_of(record, fields.reference, "--reference-field")),
+        None if fields.query is None else _encodable(text_of(record, fields.query, "--query-field")),
         found.number,
     )
+
+
+def _encodable(text: str) -> str:
+    """Replace lone surrogates, which JSON may hold and no output can."""
+    return text.encode("utf-8", "replace").decode()

@@ -2,8 +2,11 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from html import unescape
+from itertools import chain
 
 _TIMES = re.compile(r"\s*(\d{1,3}:)?\d{1,2}:\d{2}[.,]\d{3}\s+-->\s")
+_SPEAKER_BEGINS = re.compile(r"(?=<v[\s.])")
 _SPEAKER = re.compile(r"<v(?:\.[^ >]{0,80})?\s+([^<>]{1,80})>")
 # "[music]", "(applause)", "♪ a song ♪"
 _SOUND = re.compile(r"[♪♫\s]*(?:(?:\[[^\[\]]{0,80}\]|\([^()]{0,80}\))[♪♫\s]*)?|[♪♫][^♪♫]*[♪♫]")
@@ -13,26 +16,23 @@ _TAG = re.compile(r"</?[^<>\n]{0,80}>|\{\\[^{}]{0,40}\}")
 def subtitle_lines(lines: Iterable[str]) -> Iterator[str]:
     """Yield what is spoken: a line for each cue, without numbers, times, marks, notes, styles and sounds.
 
-    A speaker stands in front, as in "Name: text". Captions that roll repeat the line above in the next cue: it is
-    yielded once.
+    A speaker stands in front, as in "Name: text". Captions that roll repeat lines of the cue before: they are left out.
 
     Args:
         lines: of a file in WebVTT or SubRip.
     """
     cue: list[str] | None = None  # None outside of a cue
-    last = ""
-    for line in lines:
-        if _TIMES.match(line):
-            cue = []
-        elif not line.strip():
-            if cue:
-                yield " ".join(cue)
-            cue = None
+    before: list[str] = []
+    for line in chain(lines, [""]):
+        if (begins := _TIMES.match(line) is not None) or not line.strip():
+            # Without an empty line between them, the number of the next cue stands behind this one.
+            cue = cue[:-1] if begins and cue and cue[-1].isdigit() else cue
+            if cue and (new := [each for each in cue if each not in before]):
+                yield " ".join(new)
+            before, cue = cue or before, [] if begins else None
         elif cue is not None:
-            speaker = _SPEAKER.search(line)
-            spoken = " ".join(_TAG.sub("", line).split())
-            if not _SOUND.fullmatch(spoken) and spoken != last:
-                cue.append(f"{speaker[1].strip()}: {spoken}" if speaker else spoken)
-                last = spoken
-    if cue:
-        yield " ".join(cue)
+            for part in _SPEAKER_BEGINS.split(line):
+                speaker = _SPEAKER.search(part)
+                spoken = " ".join(unescape(_TAG.sub("", part)).split())
+                if not _SOUND.fullmatch(spoken):
+                    cue.append(f"{speaker[1].strip()}: {spoken}" if speaker else spoken)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from pyramidions.text.normalization import STOPS
 from pyramidions.text.outline import Outline
 from pyramidions.text.turns import with_speakers
 from pyramidions.text.words import UNSPACED, count_words
@@ -60,7 +61,7 @@ _REFERS = frozenset(
     + ["à", "en", "y", "ver", "siehe", "der", "auf", "nach", "und", "aus", "см.", "на", "в", "и"]
 )
 # What a sentence ends in.
-_ENDS = re.compile(r"[.!?…。！？।؟۔](?:[^\w\s,]|\s)*$")
+_ENDS = re.compile(rf"[{STOPS}](?:[^\w\s,]|\s)*$")
 #: Share of the sentences that end as sentences do, from which on the others are fragments.
 _USUALLY = 0.75
 # A firm by itself.

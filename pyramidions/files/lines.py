@@ -51,7 +51,7 @@ def decoded_file(content: bytes, place: str) -> str:
     try:
         return content.decode("utf-16")
     except UnicodeDecodeError as error:
-        raise UserError(f"{place}: has the mark of UTF-16, but byte {error.start + 1:,} begins none of it.") from None
+        raise UserError(f"{place} is UTF-16 by its mark, but is damaged at byte {error.start + 1:,}.") from None
 
 
 def _hint(content: bytes) -> str:

@@ -8,6 +8,7 @@ from pyramidions.base.arguments import CountOrZero, checked
 from pyramidions.extract.extraction import Extraction
 from pyramidions.pages.page import MOST, Document, DocumentPage, Kind, Table
 from pyramidions.text.outline import blocks
+from pyramidions.text.words import count_words
 
 #: most sentences of a document on a page that browsers draw at once
 MOST_SENTENCES = 2**16
@@ -86,7 +87,7 @@ def _document(name: str, extraction: Extraction, reference: str | None, method: 
     order = sorted(-score for score in scores if score is not None)
     ranks = [None if score is None else bisect_left(order, -score) + 1 for score in scores]
     placed = list(blocks(extraction.outline, _BLOCK))
-    words, all_words = (sum(len(each.text.split()) for each in found) for found in (extraction.sentences, sentences))
+    words, all_words = (sum(count_words(each.text) for each in found) for found in (extraction.sentences, sentences))
     share = f" ({words / all_words:.1%})" if all_words else ""
     noun, of_words = ("sentence" if len(sentences) == 1 else "sentences"), ("word" if all_words == 1 else "words")
     return {

@@ -34,7 +34,7 @@ _TOKENS_OF_A_WORD = 3  # of any language; an answer may be that much longer than
 # What some models write before the summary stands between these.
 _THINKS, _THOUGHT = "<think>", "</think>"
 # The server has no room now; it is asked again after so many seconds.
-_BUSY, _WAITS = (429, 502, 503, 504), (1, 4, 15, 30)
+_BUSY, _WAITS = (429, 502, 503), (1, 4, 15, 30)
 _MARK = re.compile(r"<(?=/?document\b)", re.IGNORECASE)
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SYSTEM = (

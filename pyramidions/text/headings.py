@@ -6,6 +6,7 @@ from functools import partial
 from itertools import groupby, islice
 from typing import NamedTuple, TypeAlias
 
+from pyramidions.text.normalization import PAUSES, STOPS
 from pyramidions.text.text_windows import lines as lines_of
 
 # Titles of sections of papers, reports and meetings, which are headings even where no empty line stands before them.
@@ -55,11 +56,11 @@ _CHAPTER = re.compile(r"^[^\W\d_]{4,9} (?=[\dIVX]{1,5}[.:])")
 # "2", "2.", "2.1", "A.1", "A.", "IV."; a letter alone may be a word.
 _NUMBER = re.compile(r"(?P<number>\d{1,2}(\.\d{1,2})*|[A-Z](\.\d{1,2})+|([A-Z]|[IVX]{1,5})(?=\.))\.?[ \t]+(?=[^\W\d_])")
 _MARKDOWN = re.compile(r"[ ]{0,3}(?P<marks>#{1,6})[ \t]+(?P<title>.*)")
-_UNDERLINE = re.compile(r"[ ]{0,3}(=+|-{3,})[ \t]*$")
+_UNDERLINE = re.compile(r"[ ]{0,3}(=+|-{3,}|~{4,})[ \t]*$")
 #: Begins or ends a listing of code in markdown.
 FENCE = re.compile(r"[ ]{0,3}(```|~~~)")
 _ITEM = re.compile(r"([ \t]*([-*+•‣–]|\(?\d{1,3}[.)]|\(?[a-z][.)])|[ \t]{1,4}o)[ \t]+\S")
-_ENDS_SENTENCE = tuple(".!?:;,…。、！？：；")
+_ENDS_SENTENCE = tuple(STOPS + PAUSES)
 # What somebody says, or what goes on, is no heading.
 _SPOKEN = re.compile(r"^[\"“”„«'‘]|--$|[\"”]$")
 _MOST_CHARACTERS, _MOST_WORDS, _SHORT_WORD = 100, 12, 4
@@ -155,7 +156,7 @@ def headed_lines(text: str | Lines) -> Iterator[Line]:
             yield Line(line)
         elif marked := _MARKDOWN.match(line):
             yield Line(marked["title"].rstrip(" \t#"), len(marked["marks"]))
-        elif following is not None and _UNDERLINE.match(following) and _is_short(line):
+        elif following is not None and _is_short(line) and _underlines(following, line):
             skipped = True
             yield Line(line.strip(), 1 if "=" in following else 2)
         else:
@@ -191,23 +192,25 @@ class _Items:
 def _contents(lines: Iterable[str]) -> range:
     """Return the numbers of the lines of a table of contents; empty without one."""
     title: int | None = None
-    first = ""
+    first: tuple[str, ...] = ()
     for number, line in enumerate(lines):
         if title is not None and first:
             if number - title > _MOST_ENTRIES:
                 break
-            if len(line) <= _MOST_CHARACTERS and _entry(line) == first:
+            if len(line) <= _MOST_CHARACTERS and _entry(line) in first:
                 return range(title, number)
         elif title is not None and len(line) <= _MOST_CHARACTERS:
-            first = _entry(line)
+            # The number at its end may be that of its page.
+            without_page = _entry(line.strip().rstrip("0123456789"))
+            first = (without_page, _entry(line)) if any(map(str.isalpha, without_page)) else ()
         elif len(line) <= _MOST_CHARACTERS and CONTENTS.fullmatch(line.strip()):
             title = number
     return range(0)
 
 
 def _entry(line: str) -> str:
-    """Return an entry of a table of contents without its number and that of its page."""
-    bare = _CHAPTER.sub("", line.strip()).rstrip("0123456789").rstrip(" \t.…")
+    """Return a title without its number, and without the dots that lead to that of its page."""
+    bare = _CHAPTER.sub("", line.strip()).rstrip(" \t.…")
     numbered = _NUMBER.match(bare)
     return bare[numbered.end() :] if numbered else bare
 
@@ -228,6 +231,12 @@ def _with_neighbours(lines: Iterable[str]) -> Iterator[tuple[str | None, str, st
         before, line = line, following
     if line is not None:
         yield before, line, None
+
+
+def _underlines(line: str, title: str) -> bool:
+    """Whether a line underlines a title; one of tildes begins a listing if it is shorter."""
+    marks = line.strip()
+    return _UNDERLINE.match(line) is not None and (marks[0] != "~" or len(marks) >= len(title.strip()))
 
 
 def _is_short(line: str) -> bool:

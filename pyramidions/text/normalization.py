@@ -23,6 +23,10 @@ _INVISIBLE = re.compile(
     "\u2066-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0001\U000e0020-\U000e007f]"
 )
 _SURROGATES = re.compile("[\ud800-\udfff]")
+#: What ends a sentence in any script: full stops of Latin, Chinese, Indic, Arabic and Urdu texts, and the like.
+STOPS = ".!?…。！？।؟۔"
+#: Signs behind which a sentence of any script goes on.
+PAUSES = ":;,、，：；،؛"
 _OPENING, _CLOSING, _FULL_STOPS = "「『（(《〈【“‘", "」』）)》〉】”’", "。！？"
 #: What follows a full stop in its sentence, and the end of the text.
 _NO_BEGINNING = ("", " ", *_CLOSING, *_FULL_STOPS)

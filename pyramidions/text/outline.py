@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 from pyramidions.text.detection import detect_in_lines
 from pyramidions.text.headings import Line, Lines, headed_lines
 from pyramidions.text.language import ENGLISH
-from pyramidions.text.normalization import normalize, split_sentences
+from pyramidions.text.normalization import STOPS, normalize, split_sentences
 from pyramidions.text.text_windows import lines, sentences, windows
 from pyramidions.text.words import UNSPACED
 
-# A word that a line's end cuts, as in the text of a PDF file.
-_HYPHENATED = re.compile(r"(?<=[a-z])-\n[ \t]*(?=[a-z])")
-_SENTENCE_END = re.compile(r"[.!?:。！？]['\")\]»”’」』]*\s*$")
+# A word that a line's end cuts, as in the text of a PDF file; a compound keeps its hyphens.
+_HYPHENATED = re.compile(r"(-[^\W\d_]{1,20})?(?<=[a-z])-\n[ \t]*(?=[a-z])")
+_SENTENCE_END = re.compile(rf"[{STOPS}:]['\")\]»”’」』]*\s*$")
 # Between sentences of scripts that write no spaces; inside of a quotation, a full stop ends none.
 _UNSPACED_END = re.compile(rf"(?<=[。!?])(?=[{UNSPACED}「『])")
 # No sentence has so many characters: a quotation was not closed, or the text has no full stops. The parts of such a
@@ -255,9 +255,13 @@ def _units(
                 paragraph = []
 
 
+def _rejoined(cut: re.Match[str]) -> str:
+    return f"{cut[1]}-" if cut[1] else ""
+
+
 def _sentences(paragraph: list[str], language: str) -> Iterator[Unit]:
     begun = ""
-    for sentence in sentences_of(_HYPHENATED.sub("", "\n".join(paragraph)), language) if paragraph else ():
+    for sentence in sentences_of(_HYPHENATED.sub(_rejoined, "\n".join(paragraph)), language) if paragraph else ():
         begun = f"{begun} {sentence}" if begun else sentence
         # The number of an entry in a list is no sentence.
         if any(map(str.isalpha, sentence)):

@@ -74,6 +74,13 @@ def test_each_query_has_an_extract_of_its_own(tmp_path: Path) -> None:
     )
 
 
+def test_only_a_sentence_that_is_alone_is_longer_than_asked() -> None:
+    text = "蜜蜂飞得很快。它们在下雨时回家。它们睡觉。"
+    said = "no sentence within the budget"
+    assert said not in extract("--method", "lead", "--words", 6, text=text).stderr
+    assert said in extract("--method", "lead", "--words", 1, text=text).stderr
+
+
 def test_an_object_has_the_summary_and_each_sentence_with_its_place(tmp_path: Path) -> None:
     (tmp_path / "papers.jsonl").write_text(json.dumps({"id": "a7", "article": PAPER}) + "\n")
     out = tmp_path / "out.jsonl"
@@ -384,7 +391,7 @@ def test_several_files_are_extracted_as_one_document_with_their_names(tmp_path: 
         ("The ants were few.", str(files[1])),
     ]
     done = extract(*files, tmp_path / "bad.txt", "--as-one", "--sentences", 1, "--explain", tmp_path / "page.html")
-    assert done.exit_code == 1 and "bad.txt: must be UTF-8" in done.stderr
+    assert done.exit_code == 1 and "bad.txt is UTF-16 by its mark" in done.stderr
     assert "Methods" in (tmp_path / "page.html").read_text()
     for name in ("mon.txt", "tue.txt"):
         (tmp_path / name).write_text("Ann: The bees of today were counted by us. \nBob: Yes.\n" * 3)

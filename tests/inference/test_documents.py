@@ -264,6 +264,23 @@ def test_brackets_that_nothing_closes_are_text_beside_links_that_stay() -> None:
     )
 
 
+def test_rules_far_from_the_front_of_markdown_enclose_no_front_matter() -> None:
+    paragraphs = [f"Bee {number} flies. " * 20 for number in range(400)]
+    found = page_text("".join(markdown_pages("---\ntitle: no\n---\n\n" + "\n\n---\n\n".join(paragraphs))))
+    assert "title" not in found and found.split() == " ".join(paragraphs).split()
+
+
+def test_surrogates_in_queries_and_references_are_replaced(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "Bees fly.", "q": "why \\ud800?", "r": "\\udc00"}\n')
+    (found,) = read_documents(tmp_path / "a.jsonl", query="q", reference="r")
+    assert (found.query, found.reference) == ("why ??", "?")
+
+
+def test_standard_input_has_no_query_field() -> None:
+    with pytest.raises(UserError, match="^Standard input has no fields: --query-field is for .jsonl files.$"):
+        next(read_documents(source.STANDARD_INPUT, query="q"))
+
+
 def test_standard_input_is_limited_as_text_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(LIMITS, ".txt", 1)
     for size in (2**20, 2**20 + 1):
@@ -378,6 +395,14 @@ def test_rolling_captions_are_read_once(tmp_path: Path) -> None:
         f"WEBVTT\n\n{times}one two\n\n{times}one two\nthree four\n\n{times}three four\n\n{times}five\n"
     )
     assert file_text(tmp_path / "a.vtt") == "one two\nthree four\nfive"
+    three = "".join(f"{times}{lines}\n\n" for lines in ("a\nb\nc", "b\nc\nd", "c\nd\ne"))
+    (tmp_path / "a.vtt").write_text(
+        f"WEBVTT\n\n{three}{times}<v Ann>Yes.</v><v Bob>Yes.\n\n{times}<v Ann>Ants &amp; bees\n"
+    )
+    assert file_text(tmp_path / "a.vtt") == "a b c\nd\ne\nAnn: Yes. Bob: Yes.\nAnn: Ants & bees"
+    # Cues need no empty line between them.
+    (tmp_path / "a.srt").write_text(f"1\n{times}One.\n2\n{times}Two.\n")
+    assert file_text(tmp_path / "a.srt") == "One.\nTwo."
 
 
 @for_each("encoding", ["utf-16-le", "utf-16-be"])
@@ -386,7 +411,7 @@ def test_plain_text_in_utf_16_with_its_mark_is_read(tmp_path: Path, encoding: st
     (document,) = read(tmp_path / "a.txt", content)
     assert isinstance(document, InputText) and document.text == "Ein Café.\n\nUnd 𝄞.\n"
     assert list(text_lines(io.BytesIO(content), "a.txt")) == ["Ein Café.", "", "Und 𝄞."]
-    assert sentence(tmp_path / "a.txt", content[:-1]).startswith(f"{tmp_path / 'a.txt'}: has the mark of UTF-16, but ")
+    assert sentence(tmp_path / "a.txt", content[:-1]).startswith(f"{tmp_path / 'a.txt'} is UTF-16 by its mark, but ")
 
 
 def test_a_page_that_nests_too_deep_is_refused(tmp_path: Path) -> None:

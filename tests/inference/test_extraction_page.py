@@ -7,7 +7,7 @@ import pytest
 from explanations import only_document, page_data
 from extractions import UNITS, example, extraction
 
-from pyramidions.inference import ExtractionPage
+from pyramidions.inference import ExtractionPage, Extractor
 from pyramidions.text.outline import Outline
 
 
@@ -45,6 +45,12 @@ def test_it_contains_sections_scores_and_the_summary() -> None:
             "go": [0, 1, 5],
         },
     }
+
+
+def test_words_without_spaces_are_counted_as_the_budget_counts_them() -> None:
+    page = ExtractionPage("lead")
+    page.add("a.txt", Extractor("lead").extract("蜜蜂飞得很快。它们回家。", sentences=1))
+    assert only_document(page.html())["about"] == "lead chose 1 of 2 sentences: 3 of 5 words (60.0%)."
 
 
 def test_a_subheading_that_repeats_the_heading_of_its_section_is_kept() -> None:

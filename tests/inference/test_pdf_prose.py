@@ -11,6 +11,7 @@ from pyramidions.documents.file_formats import file_text
 from pyramidions.documents.pdf_layout import laid_out
 from pyramidions.documents.pdf_page import PdfLine
 from pyramidions.documents.pdf_prose import joined_hyphens
+from pyramidions.text.headings import HeadedText
 
 BODY = "Genes are measured in all of the cells."
 
@@ -19,7 +20,7 @@ def joined(*texts: str) -> list[str]:
     return [line.text for page in joined_hyphens([[PdfLine(text, 10) for text in texts]]) for line in page]
 
 
-def left(*given: tuple[str, float]) -> str:
+def left(*given: tuple[str, float]) -> HeadedText:
     """Return the text of a page whose lines have a size; a gap stands above each."""
     page = [PdfLine(text, size, False, 700 - 12 * place, 0, 200) for place, (text, size) in enumerate(given)]
     return laid_out([page])
@@ -90,6 +91,22 @@ def test_formulas_and_tables_of_contents_are_no_sentences(text: str) -> None:
 )
 def test_captions_keywords_and_licences_are_no_sentences(text: str) -> None:
     assert text not in left((BODY, 10), (text, 9), ("They are small in many ways, as said.", 10))
+
+
+def test_chinese_prose_ends_a_table_of_contents_and_no_line_that_ends_a_sentence_is_a_heading() -> None:
+    lines = [
+        ("目录", 20.0),
+        ("第一章 蜜蜂", 16.0),
+        ("蜜蜂在花园里飞得很快而且很远。", 10.0),
+        ("它们在下雨的时候回家。", 12.0),
+    ]
+    found = left(*lines, *[("蜜蜂每天都在花园里采集很多花蜜。", 10.0)] * 3)
+    assert "蜜蜂在花园里飞得很快而且很远。" in found and list(found.levels.values()) == []
+
+
+def test_an_empty_line_behind_an_address_is_passed_over() -> None:
+    assert joined("See https://a.b/", "\uf0b7", "Bees fly.")[-1] == "Bees fly."
+    assert joined("See https://a.b/", "", "Bees fly.")[-1] == "Bees fly."
 
 
 def test_a_note_at_the_foot_of_a_column_is_left_out_and_the_sentence_goes_on() -> None:

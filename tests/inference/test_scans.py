@@ -4,6 +4,7 @@ import importlib.util
 import io
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pypdfium2
@@ -15,6 +16,7 @@ from tables import for_each
 from pyramidions import Extractor, UserError
 from pyramidions.documents import scans
 from pyramidions.documents.pdf import _is_picture, pdf_text
+from pyramidions.documents.pdf_page import PdfLine
 from pyramidions.documents.scans import MOST, PicturesError, recognised
 
 LINES = ("We counted the bees", "in the old town of", "Rome each day.", "None was lost.")
@@ -83,10 +85,51 @@ def test_pages_that_are_not_recognised_are_left_out(
     monkeypatch.setattr("rapidocr.RapidOCR", lambda params: lambda image: seen)
     path = written(tmp_path, joined(pdf("One two three."), picture("Bees of Rome", LINES)))
     assert Extractor("lead").extract_file(path).text == "One two three."
-    said = f"{path}: 1 scanned page holds no text in Latin, Chinese or Japanese that is recognised.\n"
+    said = f"{path}: 1 scanned page was left out: no Latin, Chinese or Japanese was recognised.\n"
     assert capsys.readouterr().err.endswith(said)
     with pytest.raises(UserError, match="holds no text, and its pictures hold none that is recognised"):
         Extractor("lead").extract_file(written(tmp_path, picture("Bees of Rome", LINES)))
+
+
+def test_a_scan_with_a_stamp_is_a_picture_but_one_with_a_text_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path, picture("Bees of Rome", LINES))
+    monkeypatch.setattr("pyramidions.documents.pdf.page_lines", lambda page: [PdfLine("Exhibit 12")])
+    with pytest.raises(PicturesError) as caught:
+        pdf_text(path)
+    assert caught.value.alone and caught.value.numbers == [0]
+    monkeypatch.setattr("pyramidions.documents.pdf.page_lines", lambda page: [PdfLine("Bees fly. " * 16)])
+    assert "Bees fly." in pdf_text(path)
+
+
+def test_a_damaged_page_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(params: object) -> Any:
+        def read(image: object) -> None:
+            raise RuntimeError
+
+        return read
+
+    monkeypatch.setattr("rapidocr.RapidOCR", broken)
+    path = written(tmp_path, joined(pdf("One two three."), picture("Bees of Rome", LINES)))
+    assert Extractor("lead").extract_file(path).text == "One two three."
+    assert "1 scanned page was left out" in capsys.readouterr().err
+
+
+def test_lines_that_run_down_are_read_from_the_right() -> None:
+    def column(x: float) -> list[list[float]]:
+        return [[x, 10], [x + 10, 10], [x + 10, 90], [x, 90]]
+
+    def reader(page: np.ndarray) -> SimpleNamespace:
+        texts = ("二行", "一行") if page.shape == (100, 60) else ("x", "x")
+        return SimpleNamespace(txts=texts, scores=(0.99 if texts[0] != "x" else 0.1,) * 2, boxes=boxes)
+
+    boxes = np.array([column(20), column(40)])
+    runs = scans._upright(reader, np.zeros((100, 60)), 1.0)
+    assert runs is not None
+    assert [run.text for row in scans._rows(runs) for run in row] == ["一行", "二行"]
 
 
 @pytest.fixture

@@ -151,6 +151,10 @@ def test_a_busy_server_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     with writer(lambda _: (503, b"{}")) as server, pytest.raises(UnusableServerError, match="refused: 503"):
         ServedModel(server.url, "a-model").answer("?", 5)
     assert slept == [1, 4, 1, 4, 15, 30]
+    # Behind a proxy that waits no longer, one document took too long.
+    with writer(lambda _: (504, b"{}")) as server, pytest.raises(UserError, match="refused: 504") as error:
+        ServedModel(server.url, "a-model").answer("?", 5)
+    assert not isinstance(error.value, UnusableServerError) and len(slept) == 6
 
 
 @pytest.mark.parametrize("text", ["<think>Well, bees", "", None])

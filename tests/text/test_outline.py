@@ -111,6 +111,22 @@ def test_a_table_of_contents_is_left_out_up_to_where_its_first_entry_comes_again
     assert "1.1. Wings" not in " ".join(unit.text for unit in outline(f"{contents}{body}").units)
     # One whose entries do not come again may be anything.
     assert "2. Wasps 9" in headings(f"{contents}Bees fly fast.")
+    # A rule is no entry, and another number is another title.
+    for text in ("Contents\n--------\n\nBees fly.\n\nUse\n--------\n\nThey sting.", "Index\nPage 1\nBees fly.\nPage 2"):
+        assert "Bees fly." in " ".join(outline(text).texts)
+
+
+def test_a_title_may_be_underlined_with_tildes() -> None:
+    assert headings("Bees of Rome\n~~~~~~~~~~~~\n\nThey fly.\n\nWasps\n~~~~~\n\nThey sting.") == [
+        "Bees of Rome",
+        "Wasps",
+    ]
+    assert headings("# One\n\nRun this:\n~~~~\n# not\n~~~~\n\n# Two\n\nEnd.") == ["One", "Two"]
+
+
+def test_a_word_that_a_line_cuts_is_whole_and_a_compound_keeps_its_hyphens() -> None:
+    cut = "Bees are ex-\ntremely fast, and state-of-the-\nart flyers."
+    assert list(outline(cut).texts) == ["Bees are extremely fast, and state-of-the-art flyers."]
 
 
 def test_a_sentence_does_not_cross_an_empty_line_or_a_heading():
