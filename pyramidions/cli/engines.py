@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notes import listening
 from pyramidions.base.optional import optional_library
 from pyramidions.cli.worker import Report, Result, Worker
 from pyramidions.documents.as_one import read_as_one
@@ -151,7 +152,8 @@ class _Actor:
             self._worker = self._worker or self._make()
             outcome.said = self._worker.said
             documents = read_inputs(inputs, self._source.fields, outcome.fail)
-            outcome.results = list(self._worker.results(documents, outcome))
+            with listening(outcome.note):
+                outcome.results = list(self._worker.results(documents, outcome))
         except UserError as error:
             outcome.refused = str(error)
         return {"outcome": outcome}

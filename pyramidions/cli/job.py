@@ -14,6 +14,7 @@ import click
 
 from pyramidions.base import __version__
 from pyramidions.base.errors import UserError
+from pyramidions.base.notes import listening
 from pyramidions.cli.job_options import Asked
 from pyramidions.cli.outputs import check_output, check_page
 from pyramidions.cli.reading_report import ReadingReport
@@ -104,6 +105,8 @@ class Job:
         from pyramidions.files.resumable import resumable_file
 
         with ExitStack() as stack:
+            # What is told of a document goes beside the bar.
+            stack.enter_context(listening(self.report.note))
             kept = None
             if self._is_resumable and self._asked.out is not None:
                 kept = stack.enter_context(resumable_file(self._asked.out, self._settings(), self._asked.resume))

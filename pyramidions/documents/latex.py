@@ -2,7 +2,6 @@
 
 import posixpath
 import re
-import sys
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -11,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notes import tell
 from pyramidions.documents.paper_xml import Paper
 from pyramidions.files.bounded import MEBIBYTE, printable
 
@@ -153,9 +153,7 @@ def read_latex(path: Path) -> Paper:
 def _tell_missing(name: str, missing: list[str]) -> None:
     if missing:
         names = ", ".join(dict.fromkeys(missing))
-        print(
-            f"{name} includes files that are not in its folder and were left out: {names}.", file=sys.stderr, flush=True
-        )
+        tell(f"{name} includes files that are not in its folder and were left out: {names}.")
 
 
 def may_be_document(path: Path) -> bool:

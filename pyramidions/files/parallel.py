@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Any, TypeVar, cast
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notes import listening, tell
 
 
 class KilledError(UserError):
@@ -168,13 +169,15 @@ def in_process(
         try:
             while not receiver.poll(interval):
                 waiting()
-            result, error = receiver.recv()
+            result, error, told = receiver.recv()
         except EOFError:
             process.join()
             raise _killed(process.exitcode or 0) from None
         finally:
             process.kill()
             process.join()
+    for sentence in told:
+        tell(sentence)
     if error is not None:
         raise error
     return cast(Result, result)
@@ -230,14 +233,16 @@ def _work_and_send(
 
 
 def _answer(work: Callable[[], object]) -> bytes:
-    """Pickle what a function returns, or the error that it or pickling raises."""
+    """Pickle what a function returns, or the error that it or pickling raises, and what was told meanwhile."""
+    told: list[str] = []
     try:
-        return pickle.dumps((work(), None))
+        with listening(told.append):
+            return pickle.dumps((work(), None, told))
     except Exception as error:
         try:
-            return pickle.dumps((None, error))
+            return pickle.dumps((None, error, told))
         except (pickle.PicklingError, TypeError, AttributeError):
-            return pickle.dumps((None, RuntimeError(repr(error))))
+            return pickle.dumps((None, RuntimeError(repr(error)), told))
 
 
 def available_cores() -> int:

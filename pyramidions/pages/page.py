@@ -154,6 +154,7 @@ class DocumentPage:
         settings: likewise.
         room: what is left on the page.
         left_out: how many documents are not on the page, or not to their end.
+        note: is said of each document that is put on the page.
     """
 
     def __init__(self, kind: Kind, settings: Mapping[str, str], most: int = MOST) -> None:
@@ -162,10 +163,11 @@ class DocumentPage:
         self.room = Room(most)
         self._documents: list[str] = []
         self.left_out = 0
+        self.note = ""
 
     def keep(self, document: Document, reserved: int) -> None:
         """Put a document on the page, for which so many bytes were reserved."""
-        text = as_json(document)
+        text = as_json({**document, "about": f"{document['about']} {self.note}"} if self.note else document)
         self.room.left -= len(text.encode()) - reserved
         self._documents.append(text)
 

@@ -1,10 +1,12 @@
 """What the page summarizes documents by: the methods of extraction, and a model that writes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notes import listening
 from pyramidions.documents.source import Fields, read_file
 from pyramidions.extract.methods import known_methods
 from pyramidions.inference.extraction_page import MOST_SENTENCES, ExtractionPage
@@ -44,8 +46,9 @@ def _extracting(method: str, language: str | None) -> Summarize:
     made = cache(lambda: Extractor(method, language=language))
 
     def summarize(asked: Asked) -> str:
-        extraction = made().extract_file(asked.path, words=asked.words)
         page = ExtractionPage(method, settings={"words": f"{made().rules(asked.words).budget.words:,}"})
+        with _noted(page, asked):
+            extraction = made().extract_file(asked.path, words=asked.words)
         page.add(asked.name, extraction, covered=made().covered(extraction))
         return _whole(page, f"{MOST_SENTENCES:,} sentences")
 
@@ -70,7 +73,8 @@ def _writing(model: Path, name: str, device: str | None, precision: str, languag
         if asked.words is not None:
             raise UserError("The number of words is for extracts: a model that writes has its own length.")
         page = ExplanationPage(name)
-        document = read_file(asked.path, Fields(sections=True))
+        with _noted(page, asked):
+            document = read_file(asked.path, Fields(sections=True))
         named = document._replace(origin=document.origin._replace(name=asked.name))
         list(
             explain_documents(
@@ -101,6 +105,15 @@ def _naming(summarize: Summarize) -> Summarize:
             raise UserError(str(error).replace(str(asked.path), asked.name)) from None
 
     return named
+
+
+@contextmanager
+def _noted(page: DocumentPage, asked: Asked) -> Iterator[None]:
+    """Let a page say what is told of a document meanwhile."""
+    told: list[str] = []
+    with listening(told.append):
+        yield
+    page.note = " ".join(told).replace(str(asked.path), asked.name)
 
 
 def _ignore(_: float) -> None:

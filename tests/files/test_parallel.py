@@ -8,6 +8,7 @@ import pytest
 from tables import for_each
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notes import listening, tell
 from pyramidions.files.parallel import KilledError, chunks, in_process, ordered_map
 
 
@@ -139,3 +140,18 @@ def test_a_signal_while_the_workers_start_ends_them_too() -> None:
     # The pool has workers but no thread that feeds them yet: the process waited for them at its end.
     done = subprocess.run([sys.executable, "-c", STOPPED], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "stopped\n"
+
+
+def test_what_is_told_in_a_process_is_heard_by_who_listens(capsys: pytest.CaptureFixture[str]) -> None:
+    def fails() -> None:
+        tell("Two.")
+        raise UserError("no")
+
+    heard: list[str] = []
+    with listening(heard.append):
+        in_process(lambda: tell("One."))
+        with pytest.raises(UserError, match="^no$"):
+            in_process(fails)
+    assert heard == ["One.", "Two."] and capsys.readouterr().err == ""
+    in_process(lambda: tell("Three."))
+    assert capsys.readouterr().err == "Three.\n"

@@ -39,6 +39,12 @@ def test_a_document_of_each_kind_is_summarized(page: Page, name: str, content: b
     assert 'filename="' + Path(name).stem in page.ask("GET", f"/page/{key}?save").headers["Content-Disposition"]
 
 
+def test_what_is_told_of_a_document_stands_on_its_page(page: Page) -> None:
+    _, key = page.upload(rb"\begin{document}Bees fly far. \input{absent}\end{document}", "a.tex")
+    told = "a.tex includes files that are not in its folder and were left out: absent."
+    assert told in page.ask("GET", f"/page/{key}").read().decode()
+
+
 def test_the_summary_is_that_of_extract(page: Page) -> None:
     _, key = page.upload(TEXT.encode(), "a.txt", words=6, method="lead")
     expected = ExtractionPage("lead", settings={"words": "6"})
