@@ -49,11 +49,11 @@ def test_the_most_probable_labelled_sentence_is_followed_and_then_the_end() -> N
         chosen[0, wanted] = True
 
 
-def test_the_loss_of_labels_is_that_of_any_labelled_sentence_that_is_left() -> None:
+def test_the_loss_of_labels_wants_all_labelled_sentences_that_are_left_as_much() -> None:
     probabilities = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.2, 0.0, 0.3], [0.0, 0.6, 0.0, 0.4]]
     logs = [[math.log(p) if p else -math.inf for p in step] for step in probabilities]
     loss = set_cross_entropy(steps_of([2, 0, 3], logs, [0.0] * 3), torch.tensor([[True, False, True]]))
-    assert loss.item() == pytest.approx(-(math.log(0.1 + 0.3) + math.log(0.5) + math.log(0.4)) / 3)
+    assert loss.item() == pytest.approx(-((math.log(0.1) + math.log(0.3)) / 2 + math.log(0.5) + math.log(0.4)) / 3)
 
 
 def test_a_document_without_labels_learns_to_end_at_once() -> None:
@@ -127,7 +127,23 @@ def _selections() -> list[tuple[int, ...]]:
         ([], [0]),
     ],
 )
-def test_sentences_are_rewarded_by_the_summarys_and_the_end_by_all(selected: list[str], rewards: list[float]) -> None:
+def test_rewritten_sentences_are_rewarded_by_the_summarys_and_the_end_by_all(
+    selected: list[str], rewards: list[float]
+) -> None:
+    assert SentenceRewards(list)([selected], [["bees fly", "dogs bark"]]) == [pytest.approx(rewards)]
+
+
+@for_each(
+    ("selected", "rewards"),
+    [
+        # bees fly: ROUGE-1 2 of 2 and 4 words, 2/3; ROUGE-2 1 of 1 and 3 pairs, 1/2. With dogs: 6/7, and 2 of 2 and 3.
+        (["bees fly", "dogs"], [(2 / 3 + 1 / 2) / 2, (6 / 7 + 4 / 5) / 2 - (2 / 3 + 1 / 2) / 2, 0]),
+        # What adds nothing lowers the share of what does.
+        (["bees fly", "cats"], [7 / 12, (4 / 7 + 2 / 5) / 2 - 7 / 12, 0]),
+        ([], [0]),
+    ],
+)
+def test_sentences_as_they_are_get_what_they_add_to_the_rouge_of_all(selected: list[str], rewards: list[float]) -> None:
     assert SentenceRewards()([selected], [["bees fly", "dogs bark"]]) == [pytest.approx(rewards)]
 
 
