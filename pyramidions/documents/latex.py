@@ -89,7 +89,7 @@ _BINARY = re.compile(rb"[\x00-\x08\x0e-\x19\x1b-\x1f]")
 _SPACE_BEFORE = re.compile(r" (?=[.,;:!?)\]])")
 # What follows \vskip, without braces.
 _LENGTH = re.compile(
-    r"\s*[-+]?[\d.,]{1,20}\s*(?:true\s*)?[a-z]{2}(?:\s*(?:plus|minus)\s*[-+]?[\d.,]{1,20}\s*(?:true\s*)?[a-z]{2,5}){0,2}"
+    r"[-+]?[\d.,]{1,20} ?(?:true ?)?[a-z]{2}(?: (?:plus|minus) [-+]?[\d.,]{1,20} ?(?:true ?)?[a-z]{2,5}){0,2}"
 )
 # Stands around the name of what is referred to until all is read.
 _MARK = "\ue001"
@@ -328,7 +328,9 @@ class _Reader:
         elif name in _IMPORTS:
             self._include(str(PurePosixPath(*map(_inside, given[-2:]))))
         elif name in ("vskip", "hskip"):
-            self._characters(_LENGTH.sub("", getattr(next(left, None), "chars", ""), 1))
+            behind = getattr(next(left, None), "chars", "").lstrip(" ")
+            length = _LENGTH.match(behind)
+            self._characters(f" {behind[length.end() :] if length else behind}")
         elif name in _DEFINE:
             self._define(arguments or [])
         elif name == "def":
