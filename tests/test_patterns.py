@@ -201,4 +201,5 @@ def test_no_pattern_takes_longer_than_in_proportion_to_the_text(name: str) -> No
     ],
 )
 def test_patterns_that_backtrack_are_found(pattern: str, method: str) -> None:
-    assert too_slow(re.compile(pattern), method) is not None
+    # What else runs may make short texts slow, too.
+    assert any(too_slow(re.compile(pattern), method) for _ in range(3))
