@@ -29,21 +29,22 @@ _BACK_MATTER = re.compile(
 #: What stands for a citation where a corpus took the citations out.
 CITATION = re.compile(r"\s?\[?<cit>\]?")
 _OWNED = re.compile(r"©.{0,80}\b\d{4}\b")
-_ADDRESS = re.compile(r"://|^www\.|@|^\W*doi:|\w_\w")
-# Notices that stand in sentences of their own, in any section.
+_ADDRESS, _ADDRESS_MARK = re.compile(r"://|^www\.|@|^\W*doi:|\w_\w"), re.compile("[:@_]|www")
+# Notices that stand in sentences of their own, in any section, in lower case: a pattern that ignores case is slow.
 _NOTICE = re.compile(
     r"all rights reserved|licensee biomed central|creative commons|under the terms of the .{0,100}\blicen[cs]e|"
     r"permission (is (hereby )?granted|vous est donnée)|se (concede|otorga) permiso|"
     r"^\W*((copyright|©|\(c\)) ?){1,2}(the )?\d{4}|^\W*copyright (c|©|\(c\)) |"
     r"redistributions? (and use )?(in|of) (source|binary)|this software is provided|distribute verbatim copies|"
     r"endorse or promote products derived|as published by the free software foundation|"
-    r"\bwish(es)? to thank\b|\b(work|study|research|project|authors?)\b.{0,60}\bsupported\b.{0,60}\bgrants?\b|"
-    r"^produced by (?-i:[A-Z])\S{0,30} (?-i:[A-Z])\S{0,30}$|^\W*see (also:|here\b)|"
+    r"wish(es)? to thank\b|"
+    r"^\W*see (also:|here\b)|"
     r"^\W*click here for\b|^\W*(see )?(also )?additional files? (\d|<dig>)|"
     r"^.{0,60}\b(supplement(ary|al) \w+|supporting information|additional files?) (\S+ ){0,3}(is|are|can be) "
-    r"(freely |also |publicly )?(available|found|accessed)",
-    re.IGNORECASE,
+    r"(freely |also |publicly )?(available|found|accessed)"
 )
+_SUPPORTED = re.compile(r"\b(work|study|research|project|authors?)\b.{0,60}\bsupported\b.{0,60}\bgrants?\b")
+_PRODUCED = re.compile(r"(?i:produced by) [A-Z]\S{0,30} [A-Z]\S{0,30}$")
 # A credit or a pointer, such as "(See below.)".
 _BRACKETED = re.compile(r"[(（][^()（）]*[)）][.。]?")
 # The number of the next entry, in a table of contents.
@@ -71,14 +72,14 @@ _FEW = 0.1
 #: Characters of a sentence in which a notice is looked for.
 _MOST = 500
 _CODE_MARK = re.compile(r"[{}=;$#\\|_*`~^]|\(\)|::|->|</?\w+>")
-# What stands for a licence outside of one.
+# What stands for a licence outside of one, in lower case.
 _LICENCE = re.compile(
-    r"\bthis licen[cs]e\b|general public licen[cs]e|registered trade-?marks?\b|\b(is|are) (a )?trade-?marks? of\b|"
-    r"marque déposée|marca registrada|eingetragene marke",
-    re.IGNORECASE,
+    r"this licen[cs]e\b|general public licen[cs]e|registered trade-?marks?\b|(is|are) (a )?trade-?marks? of\b|"
+    r"marque déposée|marca registrada|eingetragene marke"
 )
 # Marks in front of an entry of a list, and those of notes behind a sentence.
 _BULLET, _ARROW = re.compile(r"[•●▪◦‣·○*–—o-]\s+(?=\w)"), re.compile(r"[↩↑]\ufe0e?$")
+_ARROWS = ("↩", "↑", "\ufe0e")
 # A sentence does not begin so, nor end so: where a line or an address was cut.
 _CUT = re.compile(r"[,;:.)\]](?![.\w])|[|=]|~(?!\d)")
 _CUT_OFF = re.compile(r"(\b(e\.g|i\.e|cf|vs)|//www|://www\.\w{1,80})\.$")
@@ -86,7 +87,7 @@ _CUT_OFF = re.compile(r"(\b(e\.g|i\.e|cf|vs)|//www|://www\.\w{1,80})\.$")
 _BEGINS_WITH_ADDRESS = re.compile(r"[<(]?(\S{0,80}(://|@[\w-]{1,40}\.\w)|//?\w)")
 # Of tables that are drawn, and of links to elsewhere.
 _RULES = ("||", "| |", "-----", "↗")
-_OPEN, _CLOSED = re.compile(r"[(\[（]"), re.compile(r"[)\]）]")
+_OPEN, _CLOSED, _BRACKET = re.compile(r"[(\[（]"), re.compile(r"[)\]）]"), re.compile(r"[()\[\]（）]")
 # Half brackets that are none: of a smile, and behind the number of an entry.
 _SMILE, _ENTRY = re.compile(r"[:;]-?[()]"), re.compile(r"(?:^|(?<=\s))\w{1,3}\)")
 # The word that a sentence begins with, behind a number in brackets.
@@ -114,7 +115,8 @@ def lengths_of(outline: Outline) -> "array[int]":
 
 def as_extracted(sentence: str) -> str:
     """Return a sentence without marks of citations and notes, and without that of an entry of a list."""
-    bare = _ARROW.sub("", CITATION.sub("", sentence)).rstrip()
+    bare = CITATION.sub("", sentence) if "<cit>" in sentence else sentence
+    bare = _ARROW.sub("", bare).rstrip() if bare[-1:] in _ARROWS else bare.rstrip()
     bullet = _BULLET.match(bare)
     return bare[bullet.end() :] if bullet else bare
 
@@ -157,9 +159,9 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
     labels = Counter[str]()
     lower, upper = dict[int, str](), Counter[str]()  # words that begin sentences
     for place, text in enumerate(map(as_extracted, outline.texts)):
-        spelt = text.casefold()
+        spelt, lowered = text.casefold(), text[:_MOST].lower()
         words[place] = _words(spelt, fillers)
-        fit[place] = not back[place] and words[place] >= least and not _is_noise(text)
+        fit[place] = not back[place] and words[place] >= least and not _is_noise(text, lowered)
         fit[place] &= len(text) > _MOST or _bare(text) not in headings
         hashes[place] = hash(spelt)
         ends[place] = _ENDS.search(text[-20:]) is not None
@@ -171,7 +173,7 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
                 upper[begins[1].rstrip(_MARKS).lower()] += 1
         numbered[place] = _NUMBERED.match(text) is not None
         shouted[place] = _is_shouted(text[:_MOST])
-        licences[place] = _LICENCE.search(text[:_MOST]) is not None
+        licences[place] = _LICENCE.search(lowered) is not None
         if _is_label(text):
             labels[_NUMBERS.sub("0", text)] += 1
     if not outline.speakers and ends[fit].sum() >= _USUALLY * fit.sum():
@@ -236,12 +238,15 @@ def without_back_matter(summary: str) -> str:
 def _words(sentence: str, fillers: frozenset[str]) -> int:
     """Return the number of words with a letter; of scripts without spaces, two characters are a word."""
     spaced = unspaced = 0
+    holds_address = _ADDRESS_MARK.search(sentence) is not None
+    holds_script = not sentence.isascii() and _SCRIPT.search(sentence) is not None
     for word in CITATION.sub(" ", sentence).split():
-        if _ADDRESS.search(word):
+        if holds_address and _ADDRESS.search(word):
             continue
-        characters = len(_SCRIPT.findall(word))
+        characters = len(_SCRIPT.findall(word)) if holds_script else 0
         unspaced += characters
-        spaced += not characters and any(map(str.isalpha, word)) and word.strip(_MARKS) not in fillers
+        if not characters and (word.isalpha() or any(map(str.isalpha, word))):
+            spaced += not fillers or word.strip(_MARKS) not in fillers
     return spaced + unspaced // 2
 
 
@@ -255,9 +260,11 @@ def _fillers(sentences: Iterable[str]) -> frozenset[str]:
     return frozenset(word for word, count in alone.items() if count > 1)
 
 
-def _is_noise(sentence: str) -> bool:
+def _is_noise(sentence: str, lowered: str) -> bool:
     return (
-        _NOTICE.search(sentence[:_MOST]) is not None
+        _NOTICE.search(lowered) is not None
+        or ("supported" in lowered and _SUPPORTED.search(lowered) is not None)
+        or _PRODUCED.match(sentence[:_MOST]) is not None
         or sentence.endswith((":", "："))
         or _holds_caption(sentence)
         or _BEGINS_WITH_ADDRESS.match(sentence) is not None
@@ -278,12 +285,16 @@ def _is_shouted(text: str) -> bool:
 
 
 def _is_cut_in_brackets(sentence: str) -> bool:
+    if not _BRACKET.search(sentence):
+        return False
     bare = _SMILE.sub("", sentence)
     texts = (bare, _ENTRY.sub("", bare))
     return all(len(_OPEN.findall(text)) != len(_CLOSED.findall(text)) for text in texts)
 
 
 def _holds_caption(sentence: str) -> bool:
+    if ":" not in sentence and "：" not in sentence:
+        return False
     found = _CAPTION.search(sentence[:_MOST])
     return found is not None and not _REFERS.intersection(sentence[: found.start()].casefold().split()[-1:])
 
@@ -296,9 +307,7 @@ def _is_code(sentence: str) -> bool:
 
 def _names_authors(sentence: str) -> bool:
     """Whether a sentence is a list: each word begins with a capital, but for those that join names."""
+    if sentence.count(",") + sentence.count(";") < 2:
+        return False
     words = [word for word in sentence[:_MOST].split() if any(map(str.isalpha, word))]
-    return (
-        sentence.count(",") + sentence.count(";") > 1
-        and len(words) > LEAST_WORDS
-        and all(word.strip(_MARKS)[:1].isupper() or word in _JOINS_NAMES for word in words)
-    )
+    return len(words) > LEAST_WORDS and all(word.strip(_MARKS)[:1].isupper() or word in _JOINS_NAMES for word in words)
