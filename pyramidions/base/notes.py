@@ -1,4 +1,4 @@
-"""What a user should know of a document: said on standard error, or to who listens."""
+"""What a user should know of a document: said on standard error, or to whoever listens."""
 
 import sys
 from collections.abc import Callable, Iterator

@@ -240,10 +240,10 @@ class OnRay:
         )
 
     def _told(self, outcome: _Outcome) -> list[Result]:
-        if outcome.refused is not None:
-            raise UserError(outcome.refused)
         for message in outcome.notes:
             self._report.note(message)
+        if outcome.refused is not None:
+            raise UserError(outcome.refused)
         for sentence in outcome.errors:
             self._report.fail(UserError(sentence))
         self._report.add(2 * outcome.size)

@@ -246,7 +246,7 @@ class Extracting(Worker):
             yield "no word"
         if self._extractor.trained_language not in (None, extraction.outline.language):
             yield "other language"
-        # Only one that is alone may be.
+        # Several sentences never exceed the budget.
         if words is not None and len(extraction.sentences) == 1 and count_words(extraction.text) > words:
             yield "longer"
         if self._extractor.language is None:

@@ -105,7 +105,7 @@ class Job:
         from pyramidions.files.resumable import resumable_file
 
         with ExitStack() as stack:
-            # What is told of a document goes beside the bar.
+            # Notes on documents do not break the bar.
             stack.enter_context(listening(self.report.note))
             kept = None
             if self._is_resumable and self._asked.out is not None:

@@ -112,7 +112,7 @@ def read_latex(path: Path) -> Paper:
 
     Raises:
         UserError: there is no document in it, or it is too long. Files that it includes and that are not in its folder
-            are left out, and a sentence on standard error names them.
+            are left out, and a note names them.
     """
     name = printable(path)
     if path.suffix.lower() == ".tex":
@@ -120,11 +120,12 @@ def read_latex(path: Path) -> Paper:
 
         def on_disk(wanted: str) -> str | None:
             # A name may be too long, or hold a null character.
+            content = None
             with suppress(OSError, ValueError):
                 file = (folder / wanted).resolve()
                 if file.is_relative_to(folder) and file.is_file():
-                    return _decoded(file.read_bytes(), name)
-            return None
+                    content = file.read_bytes()
+            return None if content is None else _decoded(content, name)
 
         reader = _Reader(name, on_disk)
         paper = reader.read(_decoded(path.read_bytes(), name))
@@ -270,7 +271,8 @@ class _Reader:
             if in_abstract and node.isNodeType(self._walker.LatexGroupNode):
                 self._abstract += [text for _, text in self._apart(node.nodelist)]
                 continue
-            in_abstract &= node.isNodeType(self._walker.LatexCharsNode) and not node.chars.strip()
+            is_space = node.isNodeType(self._walker.LatexCharsNode) and not node.chars.strip()
+            in_abstract &= is_space and node.chars.count("\n") < 2
             if node.isNodeType(self._walker.LatexCharsNode):
                 self._characters(node.chars)
             elif node.isNodeType(self._walker.LatexGroupNode):
@@ -317,20 +319,23 @@ class _Reader:
         name, given = node.macroname, [each for each in arguments or [] if each is not None]
         if name in _INCLUDES:
             wanted = _inside(given[-1]) if given else ""
-            if given and not given[-1].isNodeType(self._walker.LatexGroupNode):
-                # \input name: the argument is its first letter.
-                behind = getattr(next(left, None), "chars", "")
-                more = next(iter(behind.split()), "") if behind[:1].strip() else ""
-                self._include(wanted + more)
-                self._characters(behind[len(more) :])
-            else:
-                self._include(wanted)
+            is_name = bool(given) and not given[-1].isNodeType(self._walker.LatexGroupNode)
+            following = next(left, None) if is_name else None
+            # \input name: the argument is its first letter.
+            behind = getattr(following, "chars", "")
+            more = next(iter(behind.split()), "") if behind[:1].strip() else ""
+            self._include(wanted + more)
+            self._walk([] if behind else [following])
+            self._characters(behind[len(more) :])
         elif name in _IMPORTS:
             self._include(str(PurePosixPath(*map(_inside, given[-2:]))))
         elif name in ("vskip", "hskip"):
             behind = getattr(next(left, None), "chars", "").lstrip(" ")
             length = _LENGTH.match(behind)
-            self._characters(f" {behind[length.end() :] if length else behind}")
+            if behind.strip(" +-.,0123456789"):
+                self._characters(f" {behind[length.end() :] if length else behind}")
+            elif behind:
+                next(left, None)  # a length as its unit
         elif name in _DEFINE:
             self._define(arguments or [])
         elif name == "def":

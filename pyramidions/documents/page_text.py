@@ -105,11 +105,11 @@ def decoded_page(content: bytes, name: str) -> str:
     Raises:
         UserError: it is none of these.
     """
-    said = None
-    if not is_utf16(content):
-        with suppress(UnicodeDecodeError):
-            return content.decode("utf-8").removeprefix("\ufeff")
-        said = _CHARSET.search(content[:_HEAD])
+    if is_utf16(content):
+        return content.decode("utf-16", "replace")
+    with suppress(UnicodeDecodeError):
+        return content.decode("utf-8").removeprefix("\ufeff")
+    said = _CHARSET.search(content[:_HEAD])
     return (_in_encoding(content, said[1].decode()) if said else "") or decoded_file(content, name)
 
 

@@ -22,8 +22,8 @@ GARBLED, _SIGNS = 0.06, 0.5
 _SECONDS = 120
 
 _TOKEN = re.compile(r"\S+")
-# Most words of a stamp on a scanned page.
-_STAMP = 30
+# Most lines of a stamp on a scanned page, and the share of the page's height at either end in which it stands.
+_STAMP_LINES, _EDGE = 2, 0.1
 #: Hebrew, Syriac and Arabic, whose letters may be stored in the order of the page, and the share of a text from which
 #: on it is of them.
 _RIGHT_TO_LEFT, _MANY = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]"), 0.3
@@ -33,8 +33,8 @@ def pdf_text(path: Path, read: Mapping[int, list[PdfLine]] | None = None) -> Hea
     """Return the prose of a file, with its headings, and without the lines that run through its pages.
 
     A text that is garbled, as of a font that does not say which letters it draws, is read by poppler's `pdftotext`
-    where that is installed and reads it better; then it has no headings of its own. A sentence on standard error says
-    that it was garbled. A text from right to left is read by `pdftotext`, too: pdfium loses its numbers.
+    where that is installed and reads it better; then it has no headings of its own. A note says that it was
+    garbled. A text from right to left is read by `pdftotext`, too: pdfium loses its numbers.
 
     Args:
         path: of the file.
@@ -122,9 +122,7 @@ def _pages(path: Path, name: str) -> tuple[list[list[PdfLine]], list[int], int]:
             try:
                 page = document[number]
                 lines = page_lines(page)
-                # A stamp, or the number of the page, may be all of its text.
-                words = sum(len(line.text.split()) for line in lines)
-                if words <= _STAMP and _is_picture(page, 0.9 if words else 0.5):
+                if _is_stamp(lines, page.get_height()) and _is_picture(page, 0.9 if lines else 0.5):
                     pictures.append(number)
                 pages.append(lines)
                 page.close()
@@ -136,6 +134,12 @@ def _pages(path: Path, name: str) -> tuple[list[list[PdfLine]], list[int], int]:
     if failed == len(pages):
         raise UserError(f"{name} cannot be read as PDF (PdfiumError).")
     return pages, pictures, failed
+
+
+def _is_stamp(lines: list[PdfLine], height: float) -> bool:
+    """Whether a page's text is at most what a scanner or a library puts at its edge."""
+    middle = range(round(_EDGE * height), round((1 - _EDGE) * height))
+    return len(lines) <= _STAMP_LINES and not any(round(line.y) in middle for line in lines)
 
 
 def _is_picture(page: Any, share: float = 0.5) -> bool:

@@ -25,8 +25,8 @@ _DPI, _SIDE = 200, 2000
 _MOST_THREADS = 4
 #: Type is other type from this ratio to most of a text on. The height of a line depends on its letters, too.
 _OTHER = 1.3
-#: Least certainty of the letters of a page, and their least share of its characters. Straight pages have a certainty of
-#: 0.99, turned ones of 0.6; of scripts that it does not know, the library makes spaces, dots and zeros.
+#: Least certainty of the letters and digits of a page, and their least share of its characters. Straight pages have a
+#: certainty of 0.99, turned ones of 0.6; of scripts that it does not know, the library makes spaces, dots and zeros.
 _CERTAIN, _LETTERS = 0.8, 0.1
 
 
@@ -35,7 +35,7 @@ class PicturesError(UserError):
 
     Attributes:
         numbers: of the pages, from 0.
-        alone: no page holds text.
+        alone: no other page holds text.
     """
 
     def __init__(self, path: Path, numbers: Sequence[int], alone: bool) -> None:
@@ -48,9 +48,9 @@ class PicturesError(UserError):
 
 
 def recognised(path: Path, pictures: PicturesError) -> dict[int, list[PdfLine]]:
-    """Return the lines of pages that are pictures, by the numbers of the pages; of none that cannot be read.
+    """Return the lines of pages that are pictures, by the numbers of the pages; pages that cannot be read have none.
 
-    Sentences on standard error say how many were read, and how many were not.
+    Notes say how many were read, and how many were not.
 
     Raises:
         UserError: nothing else is in the file, and the library is missing; or they are too many or damaged, or take too
@@ -100,16 +100,21 @@ def _recognised(path: Path, name: str, numbers: Sequence[int]) -> dict[int, list
 
 def _read(path: Path, numbers: Sequence[int], done: Any) -> dict[int, list[PdfLine]]:
     pages: dict[int, list[Run]] = {}
+    errors: list[Exception] = []
     for number, runs in zip(numbers, _pages(path, numbers), strict=True):
-        if runs is not None:
+        if isinstance(runs, Exception):
+            errors.append(runs)
+        elif runs is not None:
             pages[number] = runs
         done.value += 1
+    if errors and len(errors) == len(numbers):
+        raise UserError(f"The scanned pages of {printable(path)} cannot be read ({type(errors[0]).__name__}).")
     usual = median([run.size for runs in pages.values() for run in runs for _ in run.text] or [0.0])
     return {number: lines_of(_rows([_sized(run, usual) for run in runs])) for number, runs in pages.items()}
 
 
-def _pages(path: Path, numbers: Sequence[int]) -> Iterator[list[Run] | None]:
-    """Yield what stands on each page, straight or turned by quarters; None where that is not recognised."""
+def _pages(path: Path, numbers: Sequence[int]) -> Iterator[list[Run] | Exception | None]:
+    """Yield what stands on each page, straight or turned by quarters; None or an error where it is not recognised."""
     import pypdfium2
     from rapidocr import RapidOCR
 
@@ -130,12 +135,12 @@ def _pages(path: Path, numbers: Sequence[int]) -> Iterator[list[Run] | None]:
                 scale = min(_DPI / 72, _SIDE / max(page.get_size()))
                 picture = page.render(scale=scale).to_numpy()
                 page.close()
-                runs = _upright(reader, picture, scale)
+                runs: list[Run] | Exception | None = _upright(reader, picture, scale)
             except MemoryError:
                 raise
-            except Exception:
+            except Exception as error:
                 # A damaged picture can make the libraries raise any error; the other pages can be read.
-                runs = None
+                runs = error
             yield runs
 
 
@@ -170,7 +175,8 @@ def _is_read(texts: Sequence[str], scores: Sequence[float]) -> bool:
         texts: of its boxes.
         scores: how certain each is, from 0 to 1.
     """
-    letters = [sum(map(str.isalpha, text)) for text in texts]
+    # Zeros are what is made of unknown letters.
+    letters = [sum(each.isalnum() and each != "0" for each in text) for text in texts]
     certain = sum(score * count for score, count in zip(scores, letters, strict=True))
     return sum(letters) >= _LETTERS * sum(map(len, texts)) and certain >= _CERTAIN * sum(letters)
 

@@ -27,7 +27,7 @@ def subtitle_lines(lines: Iterable[str]) -> Iterator[str]:
         if (begins := _TIMES.match(line) is not None) or not line.strip():
             # Without an empty line between them, the number of the next cue stands behind this one.
             cue = cue[:-1] if begins and cue and cue[-1].isdigit() else cue
-            if cue and (new := [each for each in cue if each not in before]):
+            if cue and (new := _new_lines(cue, before)):
                 yield " ".join(new)
             before, cue = cue or before, [] if begins else None
         elif cue is not None:
@@ -36,3 +36,11 @@ def subtitle_lines(lines: Iterable[str]) -> Iterator[str]:
                 spoken = " ".join(unescape(_TAG.sub("", part)).split())
                 if not _SOUND.fullmatch(spoken):
                     cue.append(f"{speaker[1].strip()}: {spoken}" if speaker else spoken)
+
+
+def _new_lines(cue: list[str], before: list[str]) -> list[str]:
+    """Return the lines of a cue but those that rolled up from the one before; a cue that repeats one is new."""
+    for count in range(min(len(cue), len(before)), 0, -1):
+        if cue[:count] == before[-count:] and max(len(cue), len(before)) > count:
+            return cue[count:]
+    return cue

@@ -51,7 +51,9 @@ def decoded_file(content: bytes, place: str) -> str:
     try:
         return content.decode("utf-16")
     except UnicodeDecodeError as error:
-        raise UserError(f"{place} is UTF-16 by its mark, but is damaged at byte {error.start + 1:,}.") from None
+        raise UserError(
+            f"{place} begins with the mark of UTF-16, but is damaged at byte {error.start + 1:,}."
+        ) from None
 
 
 def _hint(content: bytes) -> str:

@@ -127,7 +127,7 @@ def compress(
         UserError: not even one sentence fits into the budget, or the document has none; or as `Extractor.rank`.
     """
     outline = document_outline(text, language=extractor.language)
-    # Few words are less than half a token.
+    # More words do not fit: hardly any is less than half a token.
     (scores,) = extractor.rank([Ranked(outline, query=query)], Budget(2 * budget))
     fitting = fit_for_summary(outline, scores)
     rules = extractor.rules(sentences=len(scores))

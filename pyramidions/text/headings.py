@@ -56,7 +56,7 @@ _CHAPTER = re.compile(r"^[^\W\d_]{4,9} (?=[\dIVX]{1,5}[.:])")
 # "2", "2.", "2.1", "A.1", "A.", "IV."; a letter alone may be a word.
 _NUMBER = re.compile(r"(?P<number>\d{1,2}(\.\d{1,2})*|[A-Z](\.\d{1,2})+|([A-Z]|[IVX]{1,5})(?=\.))\.?[ \t]+(?=[^\W\d_])")
 _MARKDOWN = re.compile(r"[ ]{0,3}(?P<marks>#{1,6})[ \t]+(?P<title>.*)")
-_UNDERLINE = re.compile(r"[ ]{0,3}(=+|-{3,}|~{4,})[ \t]*$")
+_UNDERLINE = re.compile(r"[ ]{0,3}(=+|-{3,}|~{5,})[ \t]*$")
 #: Begins or ends a listing of code in markdown.
 FENCE = re.compile(r"[ ]{0,3}(```|~~~)")
 _ITEM = re.compile(r"([ \t]*([-*+•‣–]|\(?\d{1,3}[.)]|\(?[a-z][.)])|[ \t]{1,4}o)[ \t]+\S")
@@ -156,7 +156,7 @@ def headed_lines(text: str | Lines) -> Iterator[Line]:
             yield Line(line)
         elif marked := _MARKDOWN.match(line):
             yield Line(marked["title"].rstrip(" \t#"), len(marked["marks"]))
-        elif following is not None and _is_short(line) and _underlines(following, line):
+        elif following is not None and _is_short(line) and _underlines(following, line, before):
             skipped = True
             yield Line(line.strip(), 1 if "=" in following else 2)
         else:
@@ -233,10 +233,12 @@ def _with_neighbours(lines: Iterable[str]) -> Iterator[tuple[str | None, str, st
         yield before, line, None
 
 
-def _underlines(line: str, title: str) -> bool:
-    """Whether a line underlines a title; one of tildes begins a listing if it is shorter."""
-    marks = line.strip()
-    return _UNDERLINE.match(line) is not None and (marks[0] != "~" or len(marks) >= len(title.strip()))
+def _underlines(line: str, title: str, before: str | None) -> bool:
+    """Whether a line underlines the one above it; a line of tildes may also begin a listing."""
+    if not _UNDERLINE.match(line):
+        return False
+    is_title = not (before or "").strip() and not title.rstrip().endswith(_ENDS_SENTENCE)
+    return "~" not in line or (is_title and len(line.strip()) >= len(title.strip()))
 
 
 def _is_short(line: str) -> bool:

@@ -17,14 +17,15 @@ from pyramidions.text.normalization import STOPS, normalize, split_sentences
 from pyramidions.text.text_windows import lines, sentences, windows
 from pyramidions.text.words import UNSPACED
 
-# A word that a line's end cuts, as in the text of a PDF file; a compound keeps its hyphens.
-_HYPHENATED = re.compile(r"(-[^\W\d_]{1,20})?(?<=[a-z])-\n[ \t]*(?=[a-z])")
+# A word that a line's end cuts, as in the text of a PDF file; behind "state-of-the" the hyphen belongs to the word.
+_HYPHENATED = re.compile(r"(-[^\W\d_]{1,3})?(?<=[a-z])-\n[ \t]*(?=[a-z])")
 _SENTENCE_END = re.compile(rf"[{STOPS}:]['\")\]»”’」』]*\s*$")
 # Between sentences of scripts that write no spaces; inside of a quotation, a full stop ends none.
 _UNSPACED_END = re.compile(rf"(?<=[。!?])(?=[{UNSPACED}「『])")
 # No sentence has so many characters: a quotation was not closed, or the text has no full stops. The parts of such a
 # text have at most so many.
 _LONGEST, _PART = 2000, 200
+_CLAUSE_END = re.compile(r"(?<=[;:；：]) ")
 _ENCLOSING = str.maketrans(dict.fromkeys("\"'()[]{}“”„‘’‚«»‹›「」『』《》〈〉【】", "_"))
 
 
@@ -216,7 +217,8 @@ def sentences_of(text: str, language: str) -> Iterator[str]:
     """Yield the sentences of a text by the rules of a language, and those that end without a space behind them.
 
     A sentence of more than 2,000 characters is split again, where those in quotation marks and brackets end, too. What
-    is still as long has no full stops, as in the text of recognised speech: it is cut about every 200 characters.
+    is still as long has no full stops. It is cut behind semicolons and colons; and where these are missing, too, as in
+    recognised speech, about every 200 characters.
     """
     for some in sentences(windows(text), split=partial(split_sentences, language=language)):
         for sentence in some:
@@ -229,8 +231,9 @@ def _divided(sentence: str, language: str) -> Iterator[str]:
     begun = 0
     for part in split_sentences(sentence.translate(_ENCLOSING), language):
         ended = begun + len(part)
-        for window in windows(sentence[begun:ended], _PART if len(part) > _LONGEST else _LONGEST):
-            yield window.strip()
+        clauses = [sentence[begun:ended]] if len(part) <= _LONGEST else _CLAUSE_END.split(sentence[begun:ended])
+        for clause in clauses:
+            yield from map(str.strip, windows(clause, _PART if len(clause) > _LONGEST else _LONGEST))
         begun = ended + 1
 
 

@@ -395,6 +395,9 @@ def test_rolling_captions_are_read_once(tmp_path: Path) -> None:
         f"WEBVTT\n\n{times}one two\n\n{times}one two\nthree four\n\n{times}three four\n\n{times}five\n"
     )
     assert file_text(tmp_path / "a.vtt") == "one two\nthree four\nfive"
+    # Two people may say the same.
+    (tmp_path / "a.vtt").write_text(f"WEBVTT\n\n{times}No.\n\n{times}No.\n")
+    assert file_text(tmp_path / "a.vtt") == "No.\nNo."
     three = "".join(f"{times}{lines}\n\n" for lines in ("a\nb\nc", "b\nc\nd", "c\nd\ne"))
     (tmp_path / "a.vtt").write_text(
         f"WEBVTT\n\n{three}{times}<v Ann>Yes.</v><v Bob>Yes.\n\n{times}<v Ann>Ants &amp; bees\n"
@@ -411,7 +414,9 @@ def test_plain_text_in_utf_16_with_its_mark_is_read(tmp_path: Path, encoding: st
     (document,) = read(tmp_path / "a.txt", content)
     assert isinstance(document, InputText) and document.text == "Ein Café.\n\nUnd 𝄞.\n"
     assert list(text_lines(io.BytesIO(content), "a.txt")) == ["Ein Café.", "", "Und 𝄞."]
-    assert sentence(tmp_path / "a.txt", content[:-1]).startswith(f"{tmp_path / 'a.txt'} is UTF-16 by its mark, but ")
+    assert sentence(tmp_path / "a.txt", content[:-1]).startswith(
+        f"{tmp_path / 'a.txt'} begins with the mark of UTF-16, but "
+    )
 
 
 def test_a_page_that_nests_too_deep_is_refused(tmp_path: Path) -> None:

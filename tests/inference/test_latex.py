@@ -150,6 +150,8 @@ def test_files_outside_of_the_folder_are_left_out(tmp_path: Path, capsys: pytest
         (r"A.\printbibliography\section{B}", [(0, "A."), (2, "B")]),
         (r"\titlespacing*{\section}{0pt}{1ex}{1ex}\section{B}", [(2, "B")]),
         (r"A.\vskip 0.2in plus 1fil B.", [(0, "A. B.")]),
+        (r"A.\vskip 2\baselineskip B.", [(0, "A.B.")]),
+        (r"\input p\section{B}", [(0, "Letter."), (2, "B")]),
         (r"\ProvidesFile{a.tex}[2022 a]A.", [(0, "A.")]),
         (r"A.\list[\chapter*]{x} B.", [(0, "A.x B.")]),
         (r"\addchap{A}\addsec{B}", [(2, "A"), (3, "B")]),
@@ -159,7 +161,7 @@ def test_files_outside_of_the_folder_are_left_out(tmp_path: Path, capsys: pytest
     ],
 )
 def test_macros_take_their_own_arguments_alone(source: str, body: list[tuple[int, str]], tmp_path: Path) -> None:
-    assert paper(tmp_path, source, part="Part.").body == body
+    assert paper(tmp_path, source, part="Part.", p="Letter.").body == body
 
 
 @for_each(
@@ -168,6 +170,7 @@ def test_macros_take_their_own_arguments_alone(source: str, body: list[tuple[int
         (r"\abstract{Bees fly.} They sleep.", "Bees fly.", "They sleep."),
         ("\\abstract\n{Aims.}%\n{Bees fly.} They {really} sleep.", "Aims. Bees fly.", "They really sleep."),
         (r"\abstract \input{part}", "", "Part."),
+        ("\\abstract{Bees fly.}\n\n{They sleep.}", "Bees fly.", "They sleep."),
     ],
 )
 def test_an_abstract_may_have_several_parts_or_none(source: str, abstract: str, body: str, tmp_path: Path) -> None:

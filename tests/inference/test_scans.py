@@ -99,23 +99,38 @@ def test_a_scan_with_a_stamp_is_a_picture_but_one_with_a_text_is_none(
     with pytest.raises(PicturesError) as caught:
         pdf_text(path)
     assert caught.value.alone and caught.value.numbers == [0]
-    monkeypatch.setattr("pyramidions.documents.pdf.page_lines", lambda page: [PdfLine("Bees fly. " * 16)])
-    assert "Bees fly." in pdf_text(path)
+    # A title in the middle of a slide is text; so are three lines at its edge.
+    for lines in ([PdfLine("Bees fly.", y=200)], [PdfLine(f"Bees fly {number}.") for number in range(3)]):
+        monkeypatch.setattr("pyramidions.documents.pdf.page_lines", lambda page, lines=lines: lines)
+        assert "Bees fly" in pdf_text(path)
 
 
-def test_a_damaged_page_is_left_out(
+def test_a_damaged_page_is_left_out_and_what_breaks_on_all_pages_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(params: object) -> Any:
-        def read(image: object) -> None:
+    boxes = np.array([[[10, 10], [90, 10], [90, 20], [10, 20]]])
+    results: list[Any] = []
+
+    def read(image: object) -> Any:
+        found = results.pop(0)
+        if found is None:
             raise RuntimeError
+        return found
 
-        return read
-
-    monkeypatch.setattr("rapidocr.RapidOCR", broken)
-    path = written(tmp_path, joined(pdf("One two three."), picture("Bees of Rome", LINES)))
+    monkeypatch.setattr("rapidocr.RapidOCR", lambda params: read)
+    scan = picture("Bees of Rome", LINES)
+    path = written(tmp_path, joined(pdf("One two three."), scan, scan))
+    results[:] = [None, SimpleNamespace(txts=("Bees fly fast.",), scores=(0.99,), boxes=boxes)]
+    assert Extractor("lead").extract_file(path).text == "One two three. Bees fly fast."
+    assert "1 scanned page was left out: no Latin" in capsys.readouterr().err
+    results[:] = [None, None]
     assert Extractor("lead").extract_file(path).text == "One two three."
-    assert "1 scanned page was left out" in capsys.readouterr().err
+    told = f"2 scanned pages were left out. The scanned pages of {path} cannot be read (RuntimeError)."
+    assert told in capsys.readouterr().err
+
+
+def test_a_table_of_numbers_is_read() -> None:
+    assert scans._is_read(["12.5 3.75 1,418"] * 20 + ["Total"], [0.99] * 21)
 
 
 def test_lines_that_run_down_are_read_from_the_right() -> None:

@@ -121,12 +121,12 @@ def test_a_title_may_be_underlined_with_tildes() -> None:
         "Bees of Rome",
         "Wasps",
     ]
-    assert headings("# One\n\nRun this:\n~~~~\n# not\n~~~~\n\n# Two\n\nEnd.") == ["One", "Two"]
+    assert headings("# One\n\nRun this:\n~~~~~~~~~~\n# not\n~~~~~~~~~~\n\n# Two\n\nEnd.") == ["One", "Two"]
 
 
 def test_a_word_that_a_line_cuts_is_whole_and_a_compound_keeps_its_hyphens() -> None:
-    cut = "Bees are ex-\ntremely fast, and state-of-the-\nart flyers."
-    assert list(outline(cut).texts) == ["Bees are extremely fast, and state-of-the-art flyers."]
+    cut = "Bees are ex-\ntremely self-orga-\nnized, and state-of-the-\nart flyers."
+    assert list(outline(cut).texts) == ["Bees are extremely self-organized, and state-of-the-art flyers."]
 
 
 def test_a_sentence_does_not_cross_an_empty_line_or_a_heading():
@@ -240,5 +240,7 @@ def test_a_text_without_full_stops_is_cut_every_200_characters() -> None:
     spoken = "so today we talk about bees " * 100
     found = outline(spoken).texts
     assert " ".join(found) == spoken.strip() and {150 < len(part) <= 200 for part in found[:-1]} == {True}
+    clauses = "the goods of the lot; " * 150
+    assert list(outline(clauses).texts) == ["the goods of the lot;"] * 150
     unspaced = "今日は晴れです" * 400
     assert "".join(outline(unspaced).texts) == unspaced and len(outline(unspaced).texts) == 14

@@ -58,8 +58,8 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
     """Trains a model to rate the sentences that summarize a document above all others.
 
     With ``--selector pointer`` the loss of a document is that of choosing its labelled sentences, in any order, and
-    then the end, a step on average; reinforced selection is that of Chen and Bansal 2018, with a critic and a reward
-    for each sentence (`pointing`). The rest is about sentences that are rated at once.
+    then the end, a step on average; reinforced selection has the critic of Chen and Bansal 2018 and a reward for each
+    sentence (`pointing`). The rest is about sentences that are rated at once.
 
     The loss of a document is the mean binary cross entropy of its sentences (Nallapati et al. 2017);
     headings, and sentences whose vector a pooling dropped, are left out. It also logs ``precision``: the share of
@@ -185,7 +185,9 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
             rewards = self._rewards_on(losses.device)(
                 _selected(found[-1], units, tokenizer.decode), self._summaries(sample)
             )
-            logging_output["sampled_reward"] = torch.tensor(sum(each[-1] for each in rewards))
+            # What sentences add sums to the reward of all, which rewritten ones get at the end.
+            whole = [sum(each) if self._rewriter is None else each[-1] for each in rewards]
+            logging_output["sampled_reward"] = torch.tensor(sum(whole))
             losses = (1 - share) * losses + share * actor_critic(found[-1], rewards)
         losses = losses.masked_fill(~allowed.any(dim=1), 0)
         loss = losses.sum() if reduce else losses

@@ -32,9 +32,8 @@ def follow_labels(labelled: Tensor) -> Pick:
 def set_cross_entropy(steps: Steps, labelled: Tensor) -> Tensor:
     """Return the cross entropy of choosing all labelled units and then the end, a step on average.
 
-    Labels have no order: at each step, all labelled units that are left are wanted as much. So every one of them learns
-    at each step, as over many episodes in random order (Gu et al. 2022). The probability that any of them comes
-    next teaches most to the one that is the most probable already.
+    Labels have no order: at each step, all labelled units that are left have the same weight, as on average over
+    episodes in random order (Gu et al. 2022). A loss that asks for any one of them teaches most to the most probable.
 
     Args:
         steps: picked by `follow_labels`.
@@ -48,7 +47,7 @@ def set_cross_entropy(steps: Steps, labelled: Tensor) -> Tensor:
     before = (here.cumsum(dim=1) - here.long()) > 0
     wanted = F.pad(labelled, (0, 1))[:, None] & ~before & steps.log_probs.isfinite()
     wanted[..., -1] = ~wanted.any(dim=2)
-    losses = -steps.log_probs.masked_fill(~wanted, 0).sum(dim=2) / wanted.sum(dim=2).clamp(min=1)
+    losses = -steps.log_probs.masked_fill(~wanted, 0).sum(dim=2) / wanted.sum(dim=2)
     return losses.masked_fill(~steps.real, 0).sum(dim=1) / steps.real.sum(dim=1)
 
 
@@ -93,9 +92,9 @@ class SentenceRewards:
     """Rewards of selected sentences, one after the other (F1, of words without stemming).
 
     A sentence that stays as it is gets what it adds to the mean of ROUGE-1 and ROUGE-2 of those before it, against the
-    whole summary. One that is rewritten gets the ROUGE-L of that against the t-th sentence of the summary as the t-th,
-    and none beyond the last; the end gets the ROUGE-1 of all (Chen and Bansal 2018, section 3.2). Words are runs of a-z
-    and 0-9, so that other scripts get no rewards.
+    whole summary. Where sentences are rewritten, the t-th gets the ROUGE-L of its new text against the t-th sentence of
+    the summary, and 0 beyond the last; the end gets the ROUGE-1 of all (Chen and Bansal 2018, section 3.2). Words are
+    runs of a-z and 0-9, so that other scripts get no rewards.
 
     Args:
         rewrite: rewrites sentences; None for sentences that stay as they are.
