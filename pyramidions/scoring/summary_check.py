@@ -13,7 +13,7 @@ from pyramidions.text.language import Language
 from pyramidions.text.normalization import normalize
 from pyramidions.text.outline import Outline, outline
 from pyramidions.text.support import Support, SupportIndex
-from pyramidions.text.words import word_places
+from pyramidions.text.words import word_places, words_of
 
 # A number with its separators: 1,000 and 2,000 have nothing in common. What stands in a word, as in B12 and IL-8, is
 # none.
@@ -182,7 +182,7 @@ def _parts(summary: str) -> Iterator[str]:
 
 
 def _words(text: str) -> list[str]:
-    return [word for word, _, _ in word_places(normalize(text))]
+    return words_of(normalize(text))
 
 
 def _numbers(text: str) -> list[str]:

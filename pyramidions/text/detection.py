@@ -6,7 +6,7 @@ from typing import Any
 
 from pyramidions.text.language import ENGLISH, LANGUAGES, Language
 from pyramidions.text.text_windows import lines as lines_of
-from pyramidions.text.words import word_places
+from pyramidions.text.words import words_of
 
 #: Characters of a text in which its language is detected.
 CHARACTERS = 4_000
@@ -26,7 +26,7 @@ def detect_language(text: str) -> str:
 
 def _detect(beginning: str) -> str:
     stop_words = Language(ENGLISH).stop_words
-    known = [word in stop_words for word, _, _ in word_places(beginning)]
+    known = [word in stop_words for word in words_of(beginning)]
     if sum(known) >= _ENGLISH_SHARE * len(known):
         return ENGLISH
     code, probability = _identifier().classify(beginning)

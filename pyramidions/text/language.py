@@ -10,7 +10,7 @@ from rouge_score import tokenize
 
 from pyramidions.base.errors import UserError
 from pyramidions.text.normalization import split_sentences
-from pyramidions.text.words import word_places
+from pyramidions.text.words import words_of
 
 #: The language of a text that is too short to tell, or in none of `LANGUAGES`.
 ENGLISH = "en"
@@ -60,7 +60,7 @@ _ENGLISH = frozenset(
 
 _TOKENIZERS: dict[str, Callable[[str], list[str]]] = {
     "ascii": lambda text: tokenize.tokenize(text, None),
-    "words": lambda text: [word for word, _, _ in word_places(text)],
+    "words": words_of,
     # Vowel signs of scripts such as Thai are no letters to Unicode.
     "characters": lambda text: [each for each in text if each.isalnum() or category(each).startswith("M")],
 }

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pyramidions.text.detection import detect_in_lines
 from pyramidions.text.language import Language
 from pyramidions.text.normalization import normalize
-from pyramidions.text.words import ngrams, word_places
+from pyramidions.text.words import ngrams, words_of
 
 #: Source sentences that are named for a sentence, at most.
 MOST = 3
@@ -71,7 +71,7 @@ class SupportIndex:
 
     def _pairs(self, sentence: str) -> Counter[tuple[str, ...]]:
         text = _DECIMAL.sub(_JOINER, _THOUSANDS.sub("", normalize(sentence)))
-        words = [word for word, _, _ in word_places(text)]
+        words = words_of(text)
         return Counter(pair for pair in ngrams(words, 2) if not self._stop_words.issuperset(pair))
 
     def support(self, sentence: str) -> Support | None:

@@ -32,6 +32,11 @@ def word_places(text: str) -> Iterator[tuple[str, int, int]]:
         yield match[0].lower(), match.start(), match.end()
 
 
+def words_of(text: str) -> list[str]:
+    """Return the words of `word_places`, without their places."""
+    return list(map(str.lower, _WORD.findall(text)))
+
+
 def count_words(text: str) -> int:
     """Return the number of words of a text as people count them: between spaces.
 
