@@ -148,7 +148,8 @@ def in_process(
         interval: None for never.
 
     Returns:
-        What `work` returns; what it raises is raised here.
+        What `work` returns; what it raises is raised here. Notes that it tells (`base.notes.tell`) are told here at its
+        end; those of a process that was killed are lost.
 
     Raises:
         KilledError: the process was killed, as one is that takes more than it may, or ended by itself.
