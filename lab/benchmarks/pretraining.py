@@ -22,9 +22,9 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
+from pyramidions.base.notes import note
 from pyramidions.data.readers import Corpus, find_splits
 from pyramidions.files.atomic import atomic_file
-from pyramidions.files.progress import note
 from pyramidions.text.normalization import one_line
 
 # Nothing is heard here, and a torchaudio that was built for another torch would end the import.

@@ -1,4 +1,4 @@
-"""What a user should know of a document: said on standard error, or to whoever listens."""
+"""Notes to the user, above any progress bar or to whoever listens."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -8,18 +8,21 @@ from contextvars import ContextVar
 _listener: ContextVar[Callable[[str], object] | None] = ContextVar("listener", default=None)
 
 
-def tell(sentence: str) -> None:
-    """Say a sentence to the innermost `listening` of this thread; without one, on standard error."""
+def note(message: str) -> None:
+    """Hand one line to the innermost `listening` of this thread; without one, write it to standard error."""
     listen = _listener.get()
     if listen is None:
-        print(sentence, file=sys.stderr, flush=True)
+        from tqdm import tqdm
+
+        # Above any progress bar.
+        tqdm.write(message, file=sys.stderr)
     else:
-        listen(sentence)
+        listen(message)
 
 
 @contextmanager
 def listening(listen: Callable[[str], object]) -> Iterator[None]:
-    """Let a function hear what is told meanwhile in this thread, and in the processes of `in_process`."""
+    """Hand the notes of this thread, and of its processes of `in_process`, to a function meanwhile."""
     before = _listener.set(listen)
     try:
         yield

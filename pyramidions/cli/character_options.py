@@ -96,10 +96,10 @@ def prepare_characters(
     Raises:
         UserError: wrong input or options.
     """
+    from pyramidions.base.notes import note
     from pyramidions.data.characters import CharacterSettings
     from pyramidions.data.characters import prepare_characters as make_folder
     from pyramidions.data.corpora import find_text, open_streams
-    from pyramidions.files.progress import note
 
     language = str(options.characters)
     with naming_options(*CharacterOptions._fields):

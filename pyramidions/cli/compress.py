@@ -55,10 +55,11 @@ def compress(
       pyramidions compress meeting.txt --budget 2000 --method meetings --query "Why is the remote control yellow?"
       pyramidions compress report.pdf --budget 4000 --tokenizer Qwen/Qwen3-8B -o prompt.md
     """
+    from pyramidions.base.notes import note
     from pyramidions.cli.naming import naming_options
     from pyramidions.extract.methods import find_method
     from pyramidions.files.atomic import write_file
-    from pyramidions.files.progress import counted, note
+    from pyramidions.files.progress import counted
     from pyramidions.inference.compression import as_markdown
     from pyramidions.inference.compression import compress as compressed
     from pyramidions.inference.extractor import Extractor

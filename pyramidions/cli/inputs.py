@@ -112,8 +112,8 @@ def _known(name: str | None, config: str | None, release: Path | None, fields: l
 
 
 def _reading(corpus: "KnownCorpus", config: str | None, release: Path | None) -> "Reading":
+    from pyramidions.base.notes import note
     from pyramidions.data.corpora import configuration, facts, read_corpus
-    from pyramidions.files.progress import note
 
     asked = configuration(corpus, config)
     for line in facts(corpus, asked, release):

@@ -92,7 +92,8 @@ def time_command(configs: tuple[str, ...], source_tokens: int | None, out: Path 
 
 
 def _say_what(experiments: "list[Experiment]", plan: "Plan") -> None:
-    from pyramidions.files.progress import counted, note
+    from pyramidions.base.notes import note
+    from pyramidions.files.progress import counted
 
     lengths = sorted({experiment.max_source_positions for experiment in experiments})
     tokens = counted(lengths[0], "token") if len(lengths) == 1 else f"{lengths[0]:,} to {lengths[-1]:,} tokens"

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.markdown import plain
+from pyramidions.base.notes import note
 from pyramidions.base.optional import optional_library
 from pyramidions.base.strict_json import parse_json
 from pyramidions.files.bounded import read_regular
 from pyramidions.files.parallel import chunks
-from pyramidions.files.progress import note
 from pyramidions.scoring import FIGURES, metric_of
 
 # Licences that the hub knows by these names; others are called "other", with a name of their own.

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notes import note
 from pyramidions.data.character_folder import CharacterFolder
 from pyramidions.data.clean_stream import clean_stream, ids_path, is_same
 from pyramidions.data.folder import CHARACTERS, SPLITS, refuse_foreign
@@ -20,7 +21,7 @@ from pyramidions.data.manifest import finish_part, finished_part, holds, matches
 from pyramidions.data.text_streams import TextStream
 from pyramidions.data.unigram_pieces import check_pieces, count_words, piece_boundaries, train_pieces
 from pyramidions.files.atomic import atomic_file, atomic_folder, recover_folder, write_file
-from pyramidions.files.progress import note, with_elapsed
+from pyramidions.files.progress import with_elapsed
 from pyramidions.text.alphabets import Alphabet, Letters, alphabet_of
 
 #: The name of a stream that is cut into all splits.

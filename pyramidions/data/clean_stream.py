@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from pyramidions.base.notes import note
 from pyramidions.data.manifest import InputHash, finish_part, finished_part
 from pyramidions.data.text_streams import TextStream
 from pyramidions.files.atomic import sync
 from pyramidions.files.parallel import ordered_map
-from pyramidions.files.progress import note, progress_bar
+from pyramidions.files.progress import progress_bar
 from pyramidions.text.alphabets import Alphabet
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notes import note
 from pyramidions.data.folder import DataFolder, Side
 from pyramidions.data.indexed import IndexedWriter
 from pyramidions.data.labels import CHOSEN, NUM_LABELS, SENTENCE, Choose, LabelledSource, labelled
@@ -18,7 +19,7 @@ from pyramidions.data.pairing import Pairing, Pairs
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.files.atomic import sync
 from pyramidions.files.parallel import chunks, ordered_map
-from pyramidions.files.progress import counted, note, progress_bar
+from pyramidions.files.progress import counted, progress_bar
 from pyramidions.text.normalization import normalize
 from pyramidions.text.tokenizer import EOS, Tokenizer
 from pyramidions.text.word_tags import NUM_TAGS, word_tags

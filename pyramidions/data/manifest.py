@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notes import note
 from pyramidions.data.folder import PreparedFolder
 from pyramidions.files.atomic import sync, write_file
-from pyramidions.files.progress import note
 from pyramidions.text.headings import HeadedText
 from pyramidions.text.normalization import SPLITTER
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notes import note
 from pyramidions.data.alignment import least_alignment
 from pyramidions.data.encode import CHUNK, encode, require_unchanged
 from pyramidions.data.folder import SPLITS, DataFolder, refuse_foreign
@@ -37,7 +38,7 @@ from pyramidions.data.vocabulary import (
 from pyramidions.extract.oracle import oracle
 from pyramidions.files.atomic import atomic_folder, recover_folder, write_file
 from pyramidions.files.parallel import chunks, ordered_map
-from pyramidions.files.progress import counted, note, progress_bar, with_elapsed
+from pyramidions.files.progress import counted, progress_bar, with_elapsed
 from pyramidions.text.tokenizer import SentencePieceTokenizer, Tokenizer
 from pyramidions.text.word_tags import about_pipeline
 

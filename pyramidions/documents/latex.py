@@ -10,7 +10,20 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pyramidions.base.errors import UserError
-from pyramidions.base.notes import tell
+from pyramidions.base.notes import note
+from pyramidions.documents.latex_macros import (
+    DEFINE,
+    DEFINITION,
+    HEADINGS,
+    IMPORTS,
+    INCLUDES,
+    LAST,
+    RANKS,
+    REFERENCES,
+    SKIPPED_ENVIRONMENTS,
+    SKIPPED_MACROS,
+    UNNUMBERED,
+)
 from pyramidions.documents.paper_xml import Paper
 from pyramidions.files.bounded import MEBIBYTE, printable
 
@@ -24,66 +37,6 @@ _ENDINGS = (".tex", ".ltx")
 _BEGIN = "\\begin{document}"
 # Not in a comment.
 _BEGINS, _ENDS = (re.compile(rf"^(?:[^%\n\\]|\\.)*?\\{each}{{document}}", re.MULTILINE) for each in ("begin", "end"))
-#: From the highest to the lowest, with those of KOMA-Script, which have no numbers. A run-in heading is one, too.
-_RANKS = ("part", "chapter", "section", "subsection", "subsubsection", "paragraph", "subparagraph")
-_UNNUMBERED = {"addpart": 0, "addchap": 1, "addsec": 2}
-_HEADINGS = {**{name: rank for rank, name in enumerate(_RANKS)}, **_UNNUMBERED}
-_REFERENCES = ("ref", "autoref", "cref", "Cref")
-_INCLUDES = ("input", "include", "subfile")
-_IMPORTS = ("import", "subimport")  # a folder and a file in it
-_DEFINE, _DEFINITION = ("newcommand", "renewcommand", "providecommand"), "*{[[{"
-#: Hold no prose.
-_SKIPPED_ENVIRONMENTS = frozenset(
-    """
-    figure figure* table table* tabular tabular* tabularx longtable sidewaystable sidewaysfigure wrapfigure wraptable
-    subfigure minipage equation equation* align align* alignat alignat* gather gather* multline multline* eqnarray
-    eqnarray* flalign flalign* math displaymath array split verbatim verbatim* Verbatim lstlisting minted algorithm
-    algorithm* algorithmic algorithm2e tikzpicture tikzcd pgfpicture picture thebibliography comment filecontents
-    filecontents* CCSXML keywords IEEEkeywords
-    """.split()  # noqa: SIM905, a list has a line for each word
-)
-#: Their arguments hold no prose of the paper, and how many they have: * may follow, [ is optional, { is not.
-_SKIPPED_MACROS = {
-    **dict.fromkeys(
-        """
-        eqref pageref nameref vref citestyle bibliography bibliographystyle thanks
-        footnotetext affil affiliation institute address email ead author date url path nolinkurl includegraphics
-        vspace hspace pagestyle thispagestyle pagenumbering usetikzlibrary graphicspath hypersetup lstset
-        captionof caption addbibresource keywords input include subfile ccsdesc acmConference
-        acmJournal acmYear acmDOI acmISBN received accepted shorttitle shortauthors titlerunning authorrunning orcid
-        markboth index glsadd todo
-        """.split(),  # noqa: SIM905
-        "*[{",
-    ),
-    **dict.fromkeys(
-        """
-        cite citep citealp citeauthor citeyear citeyearpar parencite footcite autocite textcite citet citealt Citet
-        Citep nocite footnote
-        """.split(),  # noqa: SIM905
-        "*[[{",
-    ),
-    **dict.fromkeys(
-        ["setlength", "addtolength", "setcounter", "addtocounter", "newtheorem", "DeclareMathOperator"], "*{[{"
-    ),
-    **dict.fromkeys(["usepackage", "documentclass", "RequirePackage"], "[{"),
-    **dict.fromkeys(["ProvidesFile", "ProvidesPackage", "ProvidesClass"], "{["),
-    **dict.fromkeys(_IMPORTS, "*{{"),
-    "printbibliography": "*[",
-    "titleformat": "*{[{{{{[",
-    "titlespacing": "*{{{{",
-    "rule": "[{{",
-    "maketitle": "",
-    "-": "",
-}
-#: Of these the last argument is prose.
-_LAST = {
-    "href": "{{",
-    "textcolor": "[{{",
-    "colorbox": "{{",
-    "texorpdfstring": "{{",
-    "resizebox": "{{{",
-    "raisebox": "{{",
-}
 # Of no text; DOS ends a file in 0x1a.
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x19\x1b-\x1f]")
 _SPACE_BEFORE = re.compile(r" (?=[.,;:!?)\]])")
@@ -154,7 +107,7 @@ def read_latex(path: Path) -> Paper:
 def _tell_missing(name: str, missing: list[str]) -> None:
     if missing:
         names = ", ".join(dict.fromkeys(missing))
-        tell(f"{name} includes files that are not in its folder and were left out: {names}.")
+        note(f"{name} includes files that are not in its folder and were left out: {names}.")
 
 
 def may_be_document(path: Path) -> bool:
@@ -215,8 +168,8 @@ class _Reader:
 
         self._name, self._find, self._walker = name, find, latexwalker
         self._specs = latexwalker.get_default_latex_context_db()
-        given = {**_SKIPPED_MACROS, **_LAST, **dict.fromkeys(_HEADINGS, "*[{"), "title": "[{", "abstract": ""}
-        given |= {"label": "{", **dict.fromkeys(_REFERENCES, "*{"), **dict.fromkeys(_DEFINE, _DEFINITION)}
+        given = {**SKIPPED_MACROS, **LAST, **dict.fromkeys(HEADINGS, "*[{"), "title": "[{", "abstract": ""}
+        given |= {"label": "{", **dict.fromkeys(REFERENCES, "*{"), **dict.fromkeys(DEFINE, DEFINITION)}
         macros = [macrospec.MacroSpec(macro, arguments) for macro, arguments in given.items()]
         self._specs.add_context_category("ours", prepend=True, macros=macros)
         self._texts = latex2text.LatexNodes2Text(math_mode="text", strict_latex_spaces=True)
@@ -226,7 +179,7 @@ class _Reader:
         self._title, self._abstract = "", list[str]()
         self._lines: list[tuple[int | None, str]] = []
         self._begun: list[str] = []
-        self._counts = [0] * len(_RANKS)
+        self._counts = [0] * len(RANKS)
         self._numbers: dict[str, str] = {}
 
     def read(self, source: str) -> Paper:
@@ -305,7 +258,7 @@ class _Reader:
             self._begun.append(paragraph)
 
     def _environment(self, node: Any) -> None:
-        if node.environmentname in _SKIPPED_ENVIRONMENTS:
+        if node.environmentname in SKIPPED_ENVIRONMENTS:
             return
         if node.environmentname == "abstract":
             self._abstract += [text for _, text in self._apart(node.nodelist)]
@@ -317,7 +270,7 @@ class _Reader:
     def _macro(self, node: Any, left: Iterator[Any]) -> None:
         arguments = node.nodeargd.argnlist if node.nodeargd is not None else None
         name, given = node.macroname, [each for each in arguments or [] if each is not None]
-        if name in _INCLUDES:
+        if name in INCLUDES:
             wanted = _inside(given[-1]) if given else ""
             is_name = bool(given) and not given[-1].isNodeType(self._walker.LatexGroupNode)
             following = next(left, None) if is_name else None
@@ -327,7 +280,7 @@ class _Reader:
             self._include(wanted + more)
             self._walk([] if behind else [following])
             self._characters(behind[len(more) :])
-        elif name in _IMPORTS:
+        elif name in IMPORTS:
             self._include(str(PurePosixPath(*map(_inside, given[-2:]))))
         elif name in ("vskip", "hskip"):
             behind = getattr(next(left, None), "chars", "").lstrip(" ")
@@ -336,7 +289,7 @@ class _Reader:
                 self._characters(f" {behind[length.end() :] if length else behind}")
             elif behind:
                 next(left, None)  # a length as its unit
-        elif name in _DEFINE:
+        elif name in DEFINE:
             self._define(arguments or [])
         elif name == "def":
             # \def\name{...}: three nodes, or two if the parser knows the name with an argument; \def\name#1{...}: four,
@@ -352,21 +305,21 @@ class _Reader:
                 and (body := getattr(behind, "nodelist", None)) is not None
             ):
                 self._macros[macro.macroname] = body
-        elif name in _HEADINGS and not (given and given[-1].isNodeType(self._walker.LatexGroupNode)):
+        elif name in HEADINGS and not (given and given[-1].isNodeType(self._walker.LatexGroupNode)):
             # Its name as an argument of another macro.
             self._walk(given[-1:])
-        elif name in _HEADINGS:
+        elif name in HEADINGS:
             text = " ".join(line for _, line in self._apart(given[-1:]))
             self._end()
             if text:
-                unnumbered = name in _UNNUMBERED or node.latex_verbatim().startswith(f"\\{name}*")
-                self._count(_HEADINGS[name], unnumbered)
-                self._lines.append((_HEADINGS[name], text))
+                unnumbered = name in UNNUMBERED or node.latex_verbatim().startswith(f"\\{name}*")
+                self._count(HEADINGS[name], unnumbered)
+                self._lines.append((HEADINGS[name], text))
         elif name == "label":
             # Of what else it may be is not known here: a theorem, an entry of a list.
             if given and self._lines and self._lines[-1][0] is not None and not "".join(self._begun).strip():
                 self._numbers[_inside(given[-1])] = ".".join(str(count) for count in self._counts if count)
-        elif name in _REFERENCES:
+        elif name in REFERENCES:
             self._begun.append(f"{_MARK}{_inside(given[-1])}{_MARK}" if given else "")
         elif name == "title":
             self._title = " ".join(line for _, line in self._apart(given[-1:]))
@@ -376,9 +329,9 @@ class _Reader:
             self._begun.append(" ")
         elif name in ("TeX", "LaTeX", "BibTeX"):
             self._begun.append(name)
-        elif name in _SKIPPED_MACROS:
+        elif name in SKIPPED_MACROS:
             pass
-        elif name in _LAST:
+        elif name in LAST:
             self._walk(given[-1:])
         elif name in self._macros:
             # One that is redefined by itself is not replaced inside.
@@ -399,7 +352,7 @@ class _Reader:
     def _count(self, rank: int, unnumbered: bool) -> None:
         if not unnumbered:
             self._counts[rank] += 1
-            self._counts[rank + 1 :] = [0] * (len(_RANKS) - rank - 1)
+            self._counts[rank + 1 :] = [0] * (len(RANKS) - rank - 1)
 
     def _include(self, wanted: str) -> None:
         # \input{name} adds the ending where it is missing.
@@ -412,7 +365,7 @@ class _Reader:
 
     def _define(self, arguments: Sequence[Any]) -> None:
         """Keep what a macro without arguments stands for."""
-        if len(arguments) != len(_DEFINITION):
+        if len(arguments) != len(DEFINITION):
             return
         _, name, number, _, body = arguments
         macro = next((each.macroname for each in _nodes(name) if hasattr(each, "macroname")), None)

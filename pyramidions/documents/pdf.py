@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pyramidions.base.errors import UserError
-from pyramidions.base.notes import tell
+from pyramidions.base.notes import note
 from pyramidions.documents.pdf_layout import laid_out, without_running_lines
 from pyramidions.documents.pdf_page import UNPRINTABLE, PdfLine, page_lines
 from pyramidions.documents.scans import PicturesError
@@ -51,7 +51,7 @@ def pdf_text(path: Path, read: Mapping[int, list[PdfLine]] | None = None) -> Hea
             path, pictures, not any(page for number, page in enumerate(pages) if number not in pictures)
         )
     if failed:
-        tell(f"{name}: {failed:,} of {len(pages):,} pages are damaged and were left out.")
+        note(f"{name}: {failed:,} of {len(pages):,} pages are damaged and were left out.")
     odd = odd_share(pages)
     if odd > GARBLED:
         other = _by_poppler(path)
@@ -62,7 +62,7 @@ def pdf_text(path: Path, read: Mapping[int, list[PdfLine]] | None = None) -> Hea
             told = (
                 f"{name} names too few of its letters, so its text is garbled ({odd:.0%} of its tokens are no words)."
             )
-        tell(told)
+        note(told)
     elif _runs_right_to_left(pages):
         if other := _by_poppler(path):
             pages = other + pages[len(other) :]
@@ -72,7 +72,7 @@ def pdf_text(path: Path, read: Mapping[int, list[PdfLine]] | None = None) -> Hea
                 f"{name} runs from right to left, so that numbers and the order of its words may be lost: poppler's "
                 "pdftotext reads it, but is not installed."
             )
-        tell(told)
+        note(told)
     for number, lines in (read or {}).items():
         pages[number] = lines
     text = laid_out(without_running_lines(pages))

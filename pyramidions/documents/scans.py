@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from pyramidions.base.errors import UserError
-from pyramidions.base.notes import tell
+from pyramidions.base.notes import note
 from pyramidions.base.optional import what_brings
 from pyramidions.documents.pdf_page import PdfLine, Run, lines_of
 from pyramidions.files.bounded import MEBIBYTE, printable
@@ -63,16 +63,16 @@ def recognised(path: Path, pictures: PicturesError) -> dict[int, list[PdfLine]]:
     except UserError as error:
         if pictures.alone:
             raise
-        tell(f"{name}: {count} {verb} left out. {error}")
+        note(f"{name}: {count} {verb} left out. {error}")
         return {}
     if found:
         count, verb = counted(len(found), "scanned page"), "was" if len(found) == 1 else "were"
         told = f"{name}: {count} {verb} read by optical character recognition, which makes mistakes."
-        tell(told)
+        note(told)
     if left := len(pictures.numbers) - len(found):
         verb = "was" if left == 1 else "were"
         told = f"{name}: {counted(left, 'scanned page')} {verb} left out: no Latin, Chinese or Japanese was recognised."
-        tell(told)
+        note(told)
     return found
 
 

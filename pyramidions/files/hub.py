@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notes import note
 from pyramidions.base.optional import optional_library
-from pyramidions.files.progress import note
 
 Kind = Literal["model", "dataset"]
 #: Says by its config.json and what is known of the SHA-256 of its files whether a model on the hub is an export.

@@ -52,7 +52,7 @@ def decoded_file(content: bytes, place: str) -> str:
         return content.decode("utf-16")
     except UnicodeDecodeError as error:
         raise UserError(
-            f"{place} begins with the mark of UTF-16, but is damaged at byte {error.start + 1:,}."
+            f"{place} begins with the byte-order mark of UTF-16, but is damaged at byte {error.start + 1:,}."
         ) from None
 
 

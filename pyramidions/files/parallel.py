@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any, TypeVar, cast
 
 from pyramidions.base.errors import UserError
-from pyramidions.base.notes import listening, tell
+from pyramidions.base.notes import listening, note
 
 
 class KilledError(UserError):
@@ -148,8 +148,8 @@ def in_process(
         interval: None for never.
 
     Returns:
-        What `work` returns; what it raises is raised here. Notes that it tells (`base.notes.tell`) are told here at its
-        end; those of a process that was killed are lost.
+        What `work` returns; what it raises is raised here. Its notes (`base.notes.note`) come when it ends; those of
+        a process that was killed are lost.
 
     Raises:
         KilledError: the process was killed, as one is that takes more than it may, or ended by itself.
@@ -170,15 +170,15 @@ def in_process(
         try:
             while not receiver.poll(interval):
                 waiting()
-            result, error, told = receiver.recv()
+            result, error, notes = receiver.recv()
         except EOFError:
             process.join()
             raise _killed(process.exitcode or 0) from None
         finally:
             process.kill()
             process.join()
-    for sentence in told:
-        tell(sentence)
+    for message in notes:
+        note(message)
     if error is not None:
         raise error
     return cast(Result, result)
@@ -234,16 +234,16 @@ def _work_and_send(
 
 
 def _answer(work: Callable[[], object]) -> bytes:
-    """Pickle what a function returns, or the error that it or pickling raises, and what was told meanwhile."""
-    told: list[str] = []
+    """Pickle what a function returns, or the error that it or pickling raises, and its notes."""
+    notes: list[str] = []
     try:
-        with listening(told.append):
-            return pickle.dumps((work(), None, told))
+        with listening(notes.append):
+            return pickle.dumps((work(), None, notes))
     except Exception as error:
         try:
-            return pickle.dumps((None, error, told))
+            return pickle.dumps((None, error, notes))
         except (pickle.PicklingError, TypeError, AttributeError):
-            return pickle.dumps((None, RuntimeError(repr(error)), told))
+            return pickle.dumps((None, RuntimeError(repr(error)), notes))
 
 
 def available_cores() -> int:

@@ -37,11 +37,6 @@ def progress_bar(description: str, total: int | None, unit: str, initial: int = 
     )
 
 
-def note(message: str) -> None:
-    """Write one line above any progress bar."""
-    tqdm.write(message, file=sys.stderr)
-
-
 def with_elapsed(description: str, work: Callable[[], Result]) -> Result:
     """Call a function that reports no progress, `in_process`, and show the elapsed seconds under a description."""
     quiet = not sys.stderr.isatty()

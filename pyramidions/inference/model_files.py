@@ -11,9 +11,9 @@ from torch import Tensor
 
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
+from pyramidions.base.notes import note
 from pyramidions.extract.concepts.files import CARD as CONCEPTS_CARD
 from pyramidions.files.hub import HubName, absent, fetch, hub_name, when_damaged
-from pyramidions.files.progress import note
 from pyramidions.inference.export_folder import (
     CHECKPOINTS,
     CONFIG,

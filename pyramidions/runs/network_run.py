@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
+from pyramidions.base.notes import note
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.prepare import prepare
 from pyramidions.data.select_sentences import SelectSentences
@@ -11,7 +12,7 @@ from pyramidions.data.vocabulary import Settings, VocabSizeError
 from pyramidions.extract import HipoRank
 from pyramidions.files.parallel import available_cores
 from pyramidions.files.processes import USER_DIR, as_typed, program
-from pyramidions.files.progress import counted, note, progress_bar
+from pyramidions.files.progress import counted, progress_bar
 from pyramidions.files.run_facts import RunFacts
 from pyramidions.runs.arguments import Arguments
 from pyramidions.runs.kinds import Schedule

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from pyramidions.files.progress import counted, note, progress_bar
+from pyramidions.base.notes import note
+from pyramidions.files.progress import counted, progress_bar
 from pyramidions.files.run_facts import RunFacts
 from pyramidions.runs.curves import INTERVAL, TRAIN, read_record
 

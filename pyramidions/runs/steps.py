@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notes import note
 from pyramidions.base.strict_json import as_json_bytes, parse_json
 from pyramidions.files.atomic import write_file
 from pyramidions.files.processes import as_typed, start_process, stop_processes
-from pyramidions.files.progress import note
 
 Say = Callable[[str], None]
 #: Gives, while commands run, what is called again and again with their processes.

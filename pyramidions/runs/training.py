@@ -7,10 +7,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notes import note
 from pyramidions.data.vocabulary import VocabSizeError
 from pyramidions.files.atomic import hold_folder
 from pyramidions.files.processes import as_typed
-from pyramidions.files.progress import note
 from pyramidions.inference.export_folder import refuse_foreign
 from pyramidions.runs.arguments import Arguments, changed, near, stamps
 from pyramidions.runs.concept_run import ConceptRun

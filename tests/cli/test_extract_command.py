@@ -391,7 +391,7 @@ def test_several_files_are_extracted_as_one_document_with_their_names(tmp_path: 
         ("The ants were few.", str(files[1])),
     ]
     done = extract(*files, tmp_path / "bad.txt", "--as-one", "--sentences", 1, "--explain", tmp_path / "page.html")
-    assert done.exit_code == 1 and "bad.txt begins with the mark of UTF-16" in done.stderr
+    assert done.exit_code == 1 and "bad.txt begins with the byte-order mark of UTF-16" in done.stderr
     assert "Methods" in (tmp_path / "page.html").read_text()
     for name in ("mon.txt", "tue.txt"):
         (tmp_path / name).write_text("Ann: The bees of today were counted by us. \nBob: Yes.\n" * 3)

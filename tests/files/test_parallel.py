@@ -8,7 +8,7 @@ import pytest
 from tables import for_each
 
 from pyramidions.base.errors import UserError
-from pyramidions.base.notes import listening, tell
+from pyramidions.base.notes import listening, note
 from pyramidions.files.parallel import KilledError, chunks, in_process, ordered_map
 
 
@@ -142,16 +142,16 @@ def test_a_signal_while_the_workers_start_ends_them_too() -> None:
     assert done.stdout == "stopped\n"
 
 
-def test_what_is_told_in_a_process_is_heard_by_who_listens(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_notes_of_a_process_reach_who_listens(capsys: pytest.CaptureFixture[str]) -> None:
     def fails() -> None:
-        tell("Two.")
+        note("Two.")
         raise UserError("no")
 
     heard: list[str] = []
     with listening(heard.append):
-        in_process(lambda: tell("One."))
+        in_process(lambda: note("One."))
         with pytest.raises(UserError, match="^no$"):
             in_process(fails)
     assert heard == ["One.", "Two."] and capsys.readouterr().err == ""
-    in_process(lambda: tell("Three."))
+    in_process(lambda: note("Three."))
     assert capsys.readouterr().err == "Three.\n"

@@ -415,7 +415,7 @@ def test_plain_text_in_utf_16_with_its_mark_is_read(tmp_path: Path, encoding: st
     assert isinstance(document, InputText) and document.text == "Ein Café.\n\nUnd 𝄞.\n"
     assert list(text_lines(io.BytesIO(content), "a.txt")) == ["Ein Café.", "", "Und 𝄞."]
     assert sentence(tmp_path / "a.txt", content[:-1]).startswith(
-        f"{tmp_path / 'a.txt'} begins with the mark of UTF-16, but "
+        f"{tmp_path / 'a.txt'} begins with the byte-order mark of UTF-16, but "
     )
 
 

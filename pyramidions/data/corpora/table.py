@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notes import note
 from pyramidions.data.corpora.core import Form, KnownCorpus
 from pyramidions.data.corpora.dialogues import (
     INTERVIEW_COLUMNS,
@@ -22,7 +23,6 @@ from pyramidions.data.corpora.pairs import articles_of_news, paper_of_xml
 from pyramidions.data.corpora.reports import ASPECT_COLUMNS, aspects_of_report
 from pyramidions.data.folder import SPLITS, DataFolder
 from pyramidions.documents.record_fields import PLAIN, RELEASE, FieldNames
-from pyramidions.files.progress import note
 
 _SHORT = {"train": "train", "valid": "val", "test": "test"}
 _DEV = {"train": "train", "valid": "dev", "test": "test"}

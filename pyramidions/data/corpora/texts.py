@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notes import note
 from pyramidions.data.characters import WHOLE
 from pyramidions.data.text_streams import TextStream, fetched_text, open_text, streamed_dataset
 from pyramidions.documents.records import HUGGING_FACE_SPLITS, hugging_face_splits
-from pyramidions.files.progress import note
 from pyramidions.text.alphabets import LETTERS
 
 _MAHONEY = "http://mattmahoney.net/dc/{}.zip"
