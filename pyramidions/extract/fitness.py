@@ -149,13 +149,24 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
         outline: of the document.
         scores: (sentences,), of its sentences.
     """
+    # Kept beside the outline: a model of concepts asks, and then the selection does.
+    known = vars(outline)
+    if "fit" not in known:
+        known["fit"] = _fit(outline)
+    fitting = np.where(known["fit"], scores, -np.inf)
+    return fitting if (fitting > -np.inf).any() else scores
+
+
+def _fit(outline: Outline) -> np.ndarray:
+    """Return which sentences a summary may hold: (sentences,), bool."""
+    number = len(outline.sentences)
     back = _in_back_matter(outline)
     headings = {_bare(unit.text) for unit in outline.units if unit.is_heading}
     fillers = _fillers(outline.texts) if outline.speakers else frozenset()
     least = LEAST_SPOKEN_WORDS if outline.speakers else LEAST_WORDS
-    hashes = np.empty(len(scores), dtype=np.int64)  # a set of texts would take many times their memory
-    fit, ends, licences, shouted, numbered = np.zeros((5, len(scores)), dtype=bool)
-    words = np.zeros(len(scores), dtype=np.int64)
+    hashes = np.empty(number, dtype=np.int64)  # a set of texts would take many times their memory
+    fit, ends, licences, shouted, numbered = np.zeros((5, number), dtype=bool)
+    words = np.zeros(number, dtype=np.int64)
     labels = Counter[str]()
     lower, upper = dict[int, str](), Counter[str]()  # words that begin sentences
     for place, text in enumerate(map(as_extracted, outline.texts)):
@@ -197,8 +208,7 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
     order = np.argsort(hashes, kind="stable")
     hashes = hashes[order]
     fit[order[1:][hashes[1:] == hashes[:-1]]] = False
-    fitting = np.where(fit, scores, -np.inf)
-    return fitting if (fitting > -np.inf).any() else scores
+    return fit
 
 
 def _in_back_matter(outline: Outline) -> np.ndarray:
