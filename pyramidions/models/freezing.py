@@ -36,9 +36,9 @@ def parameters_of(model: nn.Module, parts: str) -> set[nn.Parameter]:
     """Return the weights of a model's parts.
 
     `embeddings` are those of tokens and positions on both sides, with their norms, and an output layer that is tied to
-    them. `encoder` and `decoder` are all layers, and the norm behind the last; the decoder has an output layer of its
-    own with it. `poolers`, with their scorers, are no part of the encoder's layers, and
-    the `pointer` of an output layer that copies is no part of the decoder's.
+    them. `encoder` and `decoder` are all layers, and the norm behind the last; the encoder has its global vectors with
+    it, and the decoder an output layer of its own. `poolers`, with their scorers, are no part of the encoder's layers,
+    and the `pointer` of an output layer that copies is no part of the decoder's.
 
     Args:
         model: with an encoder, and maybe a decoder.
@@ -66,9 +66,11 @@ def _modules(model: nn.Module, name: str) -> list[nn.Module]:
         "pointer": [module for module in model.modules() if isinstance(module, Pointer)],
     }
     for side, coder in coders.items():
-        own = [coder.memory_norms, coder.upsamplers] if isinstance(coder, Encoder) else []
-        of_decoder = [] if isinstance(coder, Encoder) else _vocabulary(coder)
-        behind = [coder.norm, *(module for of in own for module in of.values()), *of_decoder]
+        if isinstance(coder, Encoder):
+            own = [coder.global_vectors, *coder.memory_norms.values(), *coder.upsamplers.values()]
+        else:
+            own = [coder.output.vocabulary if isinstance(coder.output, PointerOutput) else coder.output]
+        behind = [coder.norm, *own]
         parts[side] = [*coder.layers, *(module for module in behind if module is not None)]
     if name in parts:
         if not parts[name]:
@@ -82,8 +84,3 @@ def _modules(model: nn.Module, name: str) -> list[nn.Module]:
     if not first <= last < len(layers):
         raise UserError(f"--freeze names {name}, but the {side} has {len(layers)} layers, counted from 0.")
     return layers[first : last + 1]
-
-
-def _vocabulary(decoder: Decoder) -> list[nn.Module]:
-    """Return the part of an output layer that scores the vocabulary."""
-    return [decoder.output.vocabulary if isinstance(decoder.output, PointerOutput) else decoder.output]

@@ -6,6 +6,7 @@ from torch import nn
 
 from pyramidions.base.errors import UserError
 from pyramidions.nn.attention import ATTENTION, CoreAttention
+from pyramidions.nn.decoder import ConcatenatedDecoder
 from pyramidions.nn.pooling import TopKPooler
 
 
@@ -24,7 +25,7 @@ class PoolingWarmup(nn.Module):
         updates: of the warm-up, at least 1.
 
     Raises:
-        UserError: no pooling has a top-k, or the weights of an attention are made for shorter documents.
+        UserError: no pooling has a top-k, or the weights of an attention, or a decoder, are made for shorter documents.
     """
 
     def __init__(self, model: nn.Module, longest: int, updates: int) -> None:
@@ -38,6 +39,12 @@ class PoolingWarmup(nn.Module):
                 raise UserError(
                     f"--pooling-warmup lets every layer read whole documents, but `self_attention` "
                     f"{_kind(attention)} has weights for {attention.longest} of {longest} positions."
+                )
+        for decoder in model.modules():
+            if isinstance(decoder, ConcatenatedDecoder) and decoder.longest_memory < longest:
+                raise UserError(
+                    f"--pooling-warmup hands whole documents of up to {longest} tokens on, but `decoder` reads at most "
+                    f"{decoder.longest_memory} vectors (`longest_memory`)."
                 )
         self._updates = updates
         self._halvings = max(0, *(math.ceil(math.log2(longest / pooler.k)) for pooler in self._poolers))

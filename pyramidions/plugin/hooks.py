@@ -21,6 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import torch
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigKeyError
@@ -152,9 +153,11 @@ class NGramBlocker(nn.Module):
     def forward(self, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
         """Forbid in ``lprobs`` (B, V) each token that would repeat an n-gram of the first ``step`` ``tokens`` (B, T).
 
-        The first token starts the text and does not count: with n = 1, a summary could never end.
+        The first token starts the text and does not count: with n = 1, a summary could never end. Where one token alone
+        is possible, it is that of a prefix, and stays so.
         """
-        return block_repeated_ngrams(lprobs, tokens[:, 1 : step + 1], self.size)
+        is_given = lprobs.isfinite().sum(dim=1, keepdim=True) == 1
+        return torch.where(is_given, lprobs, block_repeated_ngrams(lprobs, tokens[:, 1 : step + 1], self.size))
 
 
 def block_ngrams(generator: Any, size: int) -> None:

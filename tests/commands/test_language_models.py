@@ -141,6 +141,11 @@ def test_a_text_without_any_space_is_trained_on_and_scored(arch: str, tmp_path: 
             "--characters --pieces`, and train with --piece-boundaries.",
         ),
         ("gumbel", ["--boundary-weight", "-1"], "`boundary_weight` must be at least 0 and finite, but is -1.0."),
+        (
+            "gumbel",
+            ["--criterion", "cross_entropy", "--best-checkpoint-metric", "loss"],
+            "Boundaries that learn need --criterion boundary_cross_entropy, but --criterion is cross_entropy.",
+        ),
     ],
 )
 def test_what_cannot_be_trained_ends_in_one_sentence(

@@ -25,6 +25,10 @@ def test_a_pretrained_model_resumes_bit_for_bit_and_learns_to_summarize(data: Da
     whole, parts = weights(tmp_path / "whole"), weights(tmp_path / "parts")
     assert all(torch.equal(weight, parts[name]) for name, weight in whole.items())
     start = tmp_path / "whole" / "checkpoint_last.pt"
+    denoised = run(
+        "fairseq-generate", data.path, "--user-dir", USER_DIR, "--cpu", *SPANS[:2], "--path", start, "--min-len", "1"
+    )
+    assert denoised.returncode == 0 and "Generate test with beam=" in denoised.stdout
     refused = run("pyramidions", "summarize", start, data.references_path("test")).stdout
     sentence = "must be a checkpoint of --task long_document_summarization, but was trained with --task span_denoising"
     assert f"{start} {sentence}" in refused
@@ -49,4 +53,4 @@ def test_an_extractor_is_refused(data: DataFolder, tmp_path: Path) -> None:
         *("--batch-size", "4", "--self-attention", "full", "--pooling-lengths", "64,None,None,None"),
     )
     assert failed.returncode != 0
-    assert "--task span_denoising needs a model that writes, but --arch names an extractor." in failed.stdout
+    assert "--task span_denoising needs a model that writes, but --arch names one that rates sent" in failed.stdout

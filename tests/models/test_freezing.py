@@ -65,6 +65,13 @@ def test_a_pointer_learns_unless_it_is_named() -> None:
     assert {name.rsplit(".", 1)[0] for name, weight in pointing.named_parameters() if weight.requires_grad} == parts
 
 
+def test_global_vectors_go_with_the_encoder() -> None:
+    reads_them = model(self_attention="block_global(block_size=8)", global_vectors=2)
+    assert "encoder.global_vectors.weight" in learning(reads_them)
+    freeze(reads_them, "encoder")
+    assert learning(reads_them) == TOKENS | DECODER | POOLER
+
+
 def test_norms_of_memories_go_with_the_encoder() -> None:
     frozen = model(normalize_before=True, memories="2,last")
     freeze(frozen, "embeddings,encoder,poolers")

@@ -50,6 +50,15 @@ def test_no_length_grows_when_lengths_are_no_powers_of_two() -> None:
         assert after[0] <= before[0] and after[1] <= before[1] and after[1] <= after[0]
 
 
+def test_a_decoder_for_fewer_vectors_is_named() -> None:
+    joined = model(decoder="concatenated(longest_memory=32)")
+    PoolingWarmup(joined, 32, 100)
+    with pytest.raises(
+        UserError, match="whole documents of up to 64 tokens on, but `decoder` reads at most 32 vectors"
+    ):
+        PoolingWarmup(joined, 64, 100)
+
+
 def test_evaluation_has_the_configured_lengths_throughout() -> None:
     evaluated = model().eval()
     PoolingWarmup(evaluated, 64, 100).set_num_updates(0)

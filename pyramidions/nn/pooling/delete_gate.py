@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 
 from pyramidions.base.arguments import Count, Share
 from pyramidions.nn.functional.tiles import full_precision
@@ -94,7 +94,11 @@ class DeleteGatePooler(Pooler, Regularised):
         count = real.sum().clamp(min=1)
         smoothed, summed = self.controller.double() * _UNIT
         weight = (smoothed + summed).clamp(min=0.0)
-        error = self.share - (deleted.detach() > self.threshold).sum() / count
+        seen = torch.stack([(deleted.detach() > self.threshold).sum(), count])
+        # All workers of a run have one controller.
+        if distributed.is_available() and distributed.is_initialized():
+            distributed.all_reduce(seen)
+        error = self.share - seen[0] / seen[1]
         sums = 0.9 * smoothed + 0.1 * self.proportional * error, summed + self.integral * error
         self.controller.copy_((torch.stack(sums) / _UNIT).round())
         return weight.to(deleted.dtype) * -self.scale * deleted.sum() / count

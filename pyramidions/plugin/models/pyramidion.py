@@ -104,7 +104,7 @@ class PyramidionDecoder(CachedDecoder):
         features_only: bool = False,
         **unused: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """Return logits (or features) and extras; with ``incremental_state``, of the last position only."""
+        """Return logits (or features) and extras; with ``incremental_state``, of what it has not seen."""
         tokens, cache = self.unread(prev_output_tokens, incremental_state)
         with in_evaluation_without_cudnn_attention(self):
             x = self.core.features(tokens, encoder_out.memories.each, cache)

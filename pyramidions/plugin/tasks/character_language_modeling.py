@@ -13,15 +13,20 @@ from pyramidions.base.errors import UserError
 from pyramidions.data.character_folder import CharacterFolder
 from pyramidions.data.folder import CHARACTERS
 from pyramidions.files.progress import counted
+from pyramidions.nn.boundaries import Boundaries
 from pyramidions.plugin.hooks import block_ngrams, seed_of
+from pyramidions.plugin.tasks import decoding
 from pyramidions.plugin.tasks.character_windows import CharacterWindows
 from pyramidions.plugin.tasks.config import CharacterLanguageModelingConfig
+from pyramidions.plugin.tasks.learning import ScorerRate
 from pyramidions.plugin.tasks.splits import is_shuffled
+from pyramidions.plugin.tasks.training_run import TrainingRun
 from pyramidions.plugin.tasks.training_task import TrainingTask
 from pyramidions.text.alphabets import LINE_END, Alphabet
 from pyramidions.text.tokenizer import BOS, PAD, UNK
 
 logger = logging.getLogger(__name__)
+_NAME = "character_language_modeling"
 
 
 class CharacterCodec:
@@ -92,7 +97,7 @@ class CharacterGenerator(SequenceGenerator):
         return sorted(hypotheses, key=lambda hypothesis: -hypothesis["score"].item())
 
 
-@register_task("character_language_modeling", dataclass=CharacterLanguageModelingConfig)
+@register_task(_NAME, dataclass=CharacterLanguageModelingConfig)
 class CharacterLanguageModelingTask(TrainingTask):
     """Language modeling on a folder made by `pyramidions prepare --characters` (Nawrot et al. 2023, section 4).
 
@@ -108,6 +113,7 @@ class CharacterLanguageModelingTask(TrainingTask):
     """
 
     cfg: CharacterLanguageModelingConfig
+    model_does = "predicts characters"
 
     def __init__(self, cfg: CharacterLanguageModelingConfig) -> None:
         super().__init__(cfg)
@@ -192,6 +198,21 @@ class CharacterLanguageModelingTask(TrainingTask):
         )
         return batches.next_epoch_itr(shuffle=False)
 
+    def begin_learning(self, model: Any, training: TrainingRun) -> Optional[ScorerRate]:
+        """Settle what learns.
+
+        Raises:
+            UserError: boundaries have a loss, but the criterion leaves it out.
+        """
+        criterion, kinds = training.run.criterion._name, {type(each) for each in model.modules()}
+        if criterion != "boundary_cross_entropy" and any(
+            issubclass(kind, Boundaries) and kind.loss is not Boundaries.loss for kind in kinds
+        ):
+            raise UserError(
+                f"Boundaries that learn need --criterion boundary_cross_entropy, but --criterion is {criterion}."
+            )
+        return super().begin_learning(model, training)
+
     # Writing
 
     def build_bpe(self, args: Any) -> CharacterCodec:
@@ -214,6 +235,7 @@ class CharacterLanguageModelingTask(TrainingTask):
         **kwargs: Any,
     ) -> Any:
         """Build fairseq's search, which writes characters of the alphabet alone."""
+        decoding.check_heeded(args, _NAME)
         generator = super().build_generator(
             models, args, seq_gen_cls or CharacterGenerator, extra_gen_cls_kwargs, **kwargs
         )
@@ -249,10 +271,8 @@ class CharacterLanguageModelingTask(TrainingTask):
             Of each text its hypotheses, the best first, which begin with what it begins with.
 
         Raises:
-            UserError: the longest length leaves no room behind a text, or there are constraints.
+            UserError: the longest length leaves no room behind a text.
         """
-        if constraints is not None:
-            raise UserError("--constraints are for models that read another text, and a language model does not.")
         if not isinstance(generator, CharacterGenerator):  # --score-reference
             scores: list[list[dict[str, Tensor]]] = super().inference_step(generator, models, sample)
             return scores

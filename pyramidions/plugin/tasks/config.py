@@ -80,7 +80,7 @@ class ScoredTaskConfig(DocumentTaskConfig):
 class LongDocumentSummarizationConfig(ScoredTaskConfig):
     """The options of `--task long_document_summarization`."""
 
-    freeze: Optional[str] = _frozen("encoder, decoder, poolers")
+    freeze: Optional[str] = _frozen("encoder, decoder, poolers, pointer")
     max_target_positions: Optional[int] = _option(
         None, f"tokens of a summary; {MAX_TARGET_POSITIONS}, or what the checkpoint says"
     )
@@ -123,7 +123,7 @@ class ExtractiveSummarizationConfig(ScoredTaskConfig):
 class SpanDenoisingConfig(DocumentTaskConfig):
     """The options of `--task span_denoising`."""
 
-    freeze: Optional[str] = _frozen("encoder, decoder, poolers")
+    freeze: Optional[str] = _frozen("encoder, decoder, poolers, pointer")
     max_target_positions: Optional[int] = _option(
         None,
         f"tokens of all missing spans with their sentinels; {MAX_TARGET_POSITIONS}, or what the checkpoint "

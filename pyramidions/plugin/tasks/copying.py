@@ -29,18 +29,23 @@ def spans_to_copy(length: int, most: int, random: np.random.Generator) -> np.nda
     return np.concatenate([np.arange(0), *(spans[place] for place in chosen)])[:most]
 
 
-def copying_batch(sample: dict[str, Any], seed: list[int]) -> dict[str, Any]:
+def copying_batch(sample: dict[str, Any], seed: list[int], pieces: int) -> dict[str, Any]:
     """Return a batch whose targets are spans of the documents, as long as its longest summary.
 
     Args:
         sample: a batch of fairseq's, padded on the right, with sources (B, L) and targets (B, T).
         seed: decides, with the number of each document, which spans these are.
+        pieces: of the vocabulary; tokens with tags have higher numbers.
     """
     source, summaries = sample["net_input"]["src_tokens"], sample["target"]
+    lengths = sample["net_input"]["lengths"]
     most = summaries.size(1) - 1
+    # A query stands in front of a document, and ends in </s>.
+    ends = [torch.nonzero(row[: length - 1] == EOS) for row, length in zip(source, lengths, strict=True)]
+    begins = [int(places[-1]) + 1 if len(places) else 0 for places in ends]
     drawn = [
-        spans_to_copy(length - 1, most, np.random.default_rng([*seed, document]))
-        for length, document in zip(sample["net_input"]["lengths"], sample["id"].tolist(), strict=True)
+        begin + spans_to_copy(length - 1 - begin, most, np.random.default_rng([*seed, document]))
+        for begin, length, document in zip(begins, lengths, sample["id"].tolist(), strict=True)
     ]
     # Spans end where a summary would: in </s>, which padding follows.
     places = torch.zeros(len(drawn), max(map(len, drawn)) + 1, dtype=torch.long)
@@ -51,7 +56,7 @@ def copying_batch(sample: dict[str, Any], seed: list[int]) -> dict[str, Any]:
         fill[row, len(positions)] = EOS
     places, fill = places.to(source.device), fill.to(source.device)
     # (B, L) -> (B, T')
-    target = torch.where(fill < 0, source.gather(1, places), fill)
+    target = torch.where(fill < 0, source.gather(1, places) % pieces, fill)
     first = sample["net_input"]["prev_output_tokens"][:, :1]
     before = torch.cat([first, target[:, :-1].masked_fill(target[:, :-1] == EOS, PAD)], dim=1)
     return {

@@ -2,11 +2,11 @@
 
 from argparse import Namespace
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, get_type_hints
 
 from fairseq.dataclass.configs import GenerationConfig
 
-from pyramidions.base.arguments import flag_of
+from pyramidions.base.arguments import fits, flag_of, rule_of
 from pyramidions.base.errors import UserError
 from pyramidions.plugin.hooks import NOT_GIVEN
 
@@ -18,6 +18,13 @@ FIELDS = {
     "max_len_b": "decoding_max_length",
     "no_repeat_ngram_size": "decoding_no_repeat_ngram",
 }
+#: What else a search of validation may be told.
+SEARCH = (
+    *("diverse_beam_groups", "diverse_beam_strength", "diversity_rate", "match_source_len", "max_len_a", "sampling"),
+    *("sampling_topk", "sampling_topp", "temperature", "unkpen", "unnormalized"),
+)
+# Arguments that none of our models heeds.
+_UNHEEDED = ("constraints", "print_alignment", "retain_dropout")
 # Arguments that are no flags of beam search: fairseq's own marks, and how BLEU is computed.
 _NO_SEARCH = ("_name", "no_seed_provided", "sacrebleu")
 
@@ -26,19 +33,26 @@ def from_options(options: dict[str, Any]) -> Namespace:
     """Return generation arguments, by the names of fairseq's config.
 
     Raises:
-        UserError: fairseq has no such argument, or its type is another one.
+        UserError: the search has no such argument, or its type is another one.
     """
-    known = {name: getattr(GenerationConfig(), name) for name in GenerationConfig.__dataclass_fields__}
+    known, hints = sorted((*FIELDS, *SEARCH)), get_type_hints(GenerationConfig)
     for name, value in options.items():
-        if name.startswith("_") or name not in known:
-            names = ", ".join(sorted(name for name in known if not name.startswith("_")))
-            raise UserError(f"`eval_rouge_args` knows no argument {name!r}, only {names}.")
-        default = known[name]
-        if isinstance(value, bool) != isinstance(default, bool) or isinstance(value, str) != (
-            default is None or isinstance(default, str)
-        ):
-            raise UserError(f"{name!r} in `eval_rouge_args` must be like {default!r}, but is {value!r}.")
+        if name not in known:
+            raise UserError(f"`eval_rouge_args` knows no argument {name!r}, only {', '.join(known)}.")
+        if not fits(value, hints[name]):
+            raise UserError(f"{name!r} in `eval_rouge_args` must be {rule_of(hints[name])}, but is {value!r}.")
     return Namespace(**options)
+
+
+def check_heeded(args: Any, task: str) -> None:
+    """Refuse generation arguments that would change nothing.
+
+    Raises:
+        UserError: one is given.
+    """
+    for name in _UNHEEDED:
+        if getattr(args, name, None):
+            raise UserError(f"{flag_of(name)} is not supported by --task {task}.")
 
 
 def fill_in(args: Any, models: list[Any]) -> None:
@@ -57,6 +71,9 @@ def fill_in(args: Any, models: list[Any]) -> None:
             continue
         if name == "max_len_b" and getattr(args, "max_len_a", None):
             args.max_len_b = 0  # the user bounds the length by the source's
+            continue
+        if name == "min_len" and getattr(args, "max_len_a", None):
+            args.min_len = 1  # a short source may not allow the model's own
             continue
         setattr(args, name, _agreed(name, (getattr(getattr(m, "config", None), field, None) for m in models)))
     if args.beam < 1:

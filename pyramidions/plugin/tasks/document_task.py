@@ -11,7 +11,13 @@ from torch import Tensor
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
-from pyramidions.plugin.hooks import is_first_worker, model_name, run_of, unset_defaults, watch_results
+from pyramidions.plugin.hooks import (
+    block_ngrams,
+    is_first_worker,
+    run_of,
+    unset_defaults,
+    watch_results,
+)
 from pyramidions.plugin.tasks import decoding
 from pyramidions.plugin.tasks.config import DocumentTaskConfig
 from pyramidions.plugin.tasks.datasets import PairDataset
@@ -84,19 +90,16 @@ class DocumentTask(TrainingTask):
         dataset = self.loader(
             self.preprocessing, split, check_hashes=self.cfg.check_data, warn=is_first_worker(self.cfg)
         )
-        if self._validation is not None and split != "train":
+        is_trained_on = self._training is not None and split == self._training.run.dataset.train_subset
+        if self._validation is not None and not is_trained_on:
             reads_source = self._validation.reads_source
             examples = examples_of(self.preprocessing.folder, split, len(dataset), reads_source)
             self._validation.fit(split, examples)
             dataset = WithExamples(dataset, examples, split)
         self.datasets[split] = dataset
 
-    def build_dataset_for_inference(
-        self, src_tokens: list[Tensor], src_lengths: Any, constraints: Optional[Tensor] = None
-    ) -> PairDataset:
+    def build_dataset_for_inference(self, src_tokens: list[Tensor], src_lengths: Any, **unused: Any) -> PairDataset:
         """Return documents without summaries and labels, truncated like any other."""
-        if constraints is not None:
-            raise UserError(f"--constraints is not supported by --task {self.preprocessing.task}.")
         return documents_alone(self.preprocessing, src_tokens, self.reads_end)
 
     def get_batch_iterator(
@@ -204,14 +207,24 @@ class WritingTask(DocumentTask):
         """Return the most tokens of what is read and of what is written."""
         return self.preprocessing.length("max_source_positions"), self.preprocessing.length("max_target_positions")
 
-    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """Build the model, and what validation needs to write with it.
+    def build_generator(self, models: list[Any], args: Any, *rest: Any, **kwargs: Any) -> Any:
+        """Build fairseq's generator with the user's settings, else the models' own."""
+        decoding.check_heeded(args, self.preprocessing.task)
+        decoding.fill_in(args, models)
+        generator = super().build_generator(models, args, *rest, **kwargs)
+        block_ngrams(generator, args.no_repeat_ngram_size)
+        return generator
 
-        Raises:
-            UserError: the model rates sentences.
-        """
-        if model_name(cfg) == "pyramidion_extractor":
-            raise UserError(
-                f"--task {self.preprocessing.task} needs a model that writes, but --arch names an extractor."
-            )
-        return super().build_model(cfg, from_checkpoint)
+    def inference_step(
+        self,
+        generator: Any,
+        models: list[Any],
+        sample: dict[str, Any],
+        prefix_tokens: Optional[Tensor] = None,
+        constraints: Optional[Tensor] = None,
+    ) -> Any:
+        """Write a text for each of a batch; it begins with the tokenizer's prefix unless another is given."""
+        prefix, source = self.preprocessing.need_tokenizer().prefix, sample["net_input"]["src_tokens"]
+        if prefix_tokens is None and prefix:
+            prefix_tokens = source.new_tensor(prefix).repeat(len(source), 1)
+        return super().inference_step(generator, models, sample, prefix_tokens, constraints)

@@ -14,7 +14,6 @@ from pyramidions.extract.selection import MMR_WEIGHT, Budget, SelectionRules, se
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, ExtractorConfig
 from pyramidions.models.notation import parse_part
 from pyramidions.nn.selector import SELECTOR
-from pyramidions.plugin.hooks import model_name
 from pyramidions.plugin.tasks import decoding
 from pyramidions.plugin.tasks.config import ExtractiveSummarizationConfig
 from pyramidions.plugin.tasks.document_task import DocumentTask
@@ -108,6 +107,7 @@ class ExtractiveSummarizationTask(DocumentTask):
     loader = staticmethod(load_labelled_split)
     # `LearnedRanker` sees long documents in pieces, which have no end either.
     reads_end = False
+    model_does = "rates sentences"
     #: Whether the model selects sentences one by one.
     points = False
 
@@ -136,14 +136,12 @@ class ExtractiveSummarizationTask(DocumentTask):
         """Build the model.
 
         Raises:
-            UserError: the data has no sentence markers, the model writes, or an option has no effect.
+            UserError: the data has no sentence markers, the model is made for another task, or an option has no effect.
         """
         if self.cfg.mmr_weight is not None and (redundancy := self.preprocessing.setting("redundancy")) != "mmr":
             raise UserError(f"--mmr-weight is an option of --redundancy mmr, but --redundancy is {redundancy}.")
         if self.preprocessing.need_tokenizer().marker_id is None:
             raise no_labels(self.preprocessing.folder)
-        if model_name(cfg) == "pyramidion":
-            raise UserError(f"--task {_NAME} needs a model that rates sentences, such as --arch extractor.")
         # A checkpoint of an older release does not say.
         selector = getattr(cfg, "selector", None) or ExtractorConfig.selector
         self.points = SELECTOR[parse_part("selector", selector).kind].points

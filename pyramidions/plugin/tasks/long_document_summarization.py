@@ -1,13 +1,12 @@
 """The task: long documents in, summaries out."""
 
-from typing import Any, Optional
+from typing import Any
 
 from fairseq.tasks import register_task
-from torch import Tensor
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_options
-from pyramidions.plugin.hooks import block_ngrams, seed_of
+from pyramidions.plugin.hooks import seed_of
 from pyramidions.plugin.tasks import decoding
 from pyramidions.plugin.tasks.config import LongDocumentSummarizationConfig
 from pyramidions.plugin.tasks.copying import copying_batch
@@ -38,33 +37,12 @@ class LongDocumentSummarizationTask(WritingTask):
         if cfg.copying_updates < 0:
             raise UserError(f"--copying-updates must be at least 0, but is {cfg.copying_updates}.")
 
-    def build_generator(self, models: list[Any], args: Any, *rest: Any, **kwargs: Any) -> Any:
-        """Build fairseq's generator with the user's settings, else the models' own."""
-        decoding.fill_in(args, models)
-        generator = super().build_generator(models, args, *rest, **kwargs)
-        block_ngrams(generator, args.no_repeat_ngram_size)
-        return generator
-
-    def inference_step(
-        self,
-        generator: Any,
-        models: list[Any],
-        sample: dict[str, Any],
-        prefix_tokens: Optional[Tensor] = None,
-        constraints: Optional[Tensor] = None,
-    ) -> Any:
-        """Write summaries of a batch; each begins with the tokenizer's prefix unless another is given."""
-        prefix, source = self.preprocessing.need_tokenizer().prefix, sample["net_input"]["src_tokens"]
-        if prefix_tokens is None and prefix:
-            prefix_tokens = source.new_tensor(prefix).repeat(len(source), 1)
-        return super().inference_step(generator, models, sample, prefix_tokens, constraints)
-
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
     ) -> tuple[Any, Any, dict[str, Any]]:
         """Compute the loss of a batch and its gradients; in the first updates, that of copying its documents."""
         if update_num < self.cfg.copying_updates and "net_input" in sample:
-            sample = copying_batch(sample, [seed_of(self.cfg), update_num])
+            sample = copying_batch(sample, [seed_of(self.cfg), update_num], len(self.dictionary))
         return super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad)
 
     def validation_generator(self, model: Any) -> Any:

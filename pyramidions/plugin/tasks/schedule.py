@@ -20,10 +20,15 @@ def check_run(run: DictConfig, stopping_patience: int) -> None:
     """Check how a run is to end and to begin.
 
     Raises:
-        UserError: validations are to be counted, but there are none.
+        UserError: validations are to be counted, but there are none; or they are to read the split that is trained on.
     """
-    checkpoint = run.checkpoint
-    if stopping_patience and run.dataset.disable_validation:
+    checkpoint, dataset = run.checkpoint, run.dataset
+    if dataset.train_subset in dataset.valid_subset.split(",") and not dataset.disable_validation:
+        raise UserError(
+            f"--valid-subset must name other splits than --train-subset {dataset.train_subset}, but is "
+            f"{dataset.valid_subset}. `fairseq-validate` tells the loss of {dataset.train_subset}."
+        )
+    if stopping_patience and dataset.disable_validation:
         raise UserError("--stopping-patience counts validations, but --disable-validation is given.")
     if checkpoint.patience > 0:
         logger.warning(

@@ -10,6 +10,7 @@ from torch import Tensor
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder, Side
 from pyramidions.data.verify import verify_split
+from pyramidions.files.progress import counted
 from pyramidions.plugin.tasks.datasets import MUCH, HeadDataset, LabelledDataset, PairDataset
 from pyramidions.plugin.tasks.preprocessing import Preprocessing
 from pyramidions.plugin.tasks.queries import check_folder, check_split, check_texts
@@ -88,7 +89,13 @@ def _cut(preprocessing: Preprocessing, side: Literal["source", "target"], texts:
     tokenizer, name = preprocessing.need_tokenizer(), f"max_{side}_positions"
     longest = preprocessing.length(name)
     front = preprocessing.front if side == "source" else tokenizer.prefix
-    tokenizer.room(longest - len(front) + len(tokenizer.prefix), name)
+    asked = len(front) - len(tokenizer.prefix)
+    if asked and longest < len(front) + 2:
+        raise UserError(
+            f"`{name}` must be at least {len(front) + 2}, with the {counted(asked, 'token')} of --source-prefix, a "
+            f"token and the end of the text, but is {longest}."
+        )
+    tokenizer.room(longest, name)
     shares = side == "source" and tokenizer.document_separator_id is not None
     return HeadDataset(texts, sizes, longest, EOS, front, tokenizer.head if shares else None)
 

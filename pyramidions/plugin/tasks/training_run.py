@@ -43,7 +43,9 @@ class StoppingRule:
     def validated(self, score: float) -> None:
         """Take note of the score of a validation at an epoch's end, and end the run if it is due."""
         sign = 1 if self.run.checkpoint.maximize_best_checkpoint_metric else -1
-        if self.best is None or sign * score > sign * self.best:
+        # Any number is progress on none.
+        best = self.best
+        if best is None or (math.isnan(best) and not math.isnan(score)) or sign * score > sign * best:
             self.best, self.without_progress = score, 0
         else:
             self.without_progress += 1

@@ -2,7 +2,7 @@
 
 from abc import ABC
 from argparse import ArgumentParser
-from typing import Any, Optional
+from typing import Any, ClassVar, Optional
 
 from fairseq.data import Dictionary
 from fairseq.logging import metrics
@@ -15,12 +15,16 @@ from pyramidions.plugin.hooks import (
     end_workers_with_their_epoch,
     is_first_worker,
     load_on_each_worker,
+    model_name,
     run_of,
 )
 from pyramidions.plugin.tasks.learning import ScorerRate, WithRegulariser, log_regulariser
 from pyramidions.plugin.tasks.schedule import check_run
 from pyramidions.plugin.tasks.start import check_given
 from pyramidions.plugin.tasks.training_run import TrainingRun
+
+#: What our models do, by the name of their class.
+MODELS = {"pyramidion": "writes", "pyramidion_extractor": "rates sentences", "pyramidion_lm": "predicts characters"}
 
 
 class TrainingTask(FairseqTask, ABC):
@@ -35,6 +39,8 @@ class TrainingTask(FairseqTask, ABC):
 
     #: of source and target
     dictionary: Dictionary
+    #: what a model of this task does; `MODELS` has the others
+    model_does: ClassVar[str] = "writes"
 
     def __init__(self, cfg: Any) -> None:
         super().__init__(cfg)
@@ -79,7 +85,12 @@ class TrainingTask(FairseqTask, ABC):
         return self._training
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """Build the model, and begin or go on with its training."""
+        """Build the model, and begin or go on with its training.
+
+        Raises:
+            UserError: it is made for another task.
+        """
+        self.check_kind(cfg)
         training = self.begin_training(from_checkpoint)
         if training is not None and not from_checkpoint:
             self.check_model(cfg)
@@ -89,6 +100,15 @@ class TrainingTask(FairseqTask, ABC):
         if training is not None:
             training.trains(model, self.begin_learning(model, training))
         return model
+
+    def check_kind(self, cfg: Any) -> None:
+        """Refuse a model that is made for another task."""
+        does = MODELS.get(model_name(cfg), self.model_does)
+        if does != self.model_does:
+            raise UserError(
+                f"--task {self.cfg._name} needs a model that {self.model_does}, but --arch names one that {does}: "
+                "see `pyramidions models`."
+            )
 
     def check_model(self, cfg: Any) -> None:
         """Refuse a model that does not suit the data, before it is trained; by default, any does."""

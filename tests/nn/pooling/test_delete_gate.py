@@ -80,6 +80,20 @@ def test_the_controller_is_proportional_and_integral() -> None:
     assert regulariser_of(made.eval()) is None
 
 
+def test_the_controller_follows_the_share_of_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def add_other_worker(seen: Tensor) -> None:
+        assert seen.tolist() == [5, 8]
+        seen += torch.tensor([3, 4])
+
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "all_reduce", add_other_worker)
+    made = gate(share=0.7, proportional=2.0, integral=0.01)
+    made(given(), NO_CONTEXT)
+    error = 0.7 - 8 / 12
+    found = made.controller.double() * 1e-9
+    torch.testing.assert_close(found, torch.tensor([0.1 * 2.0 * error, 0.01 * error]).double(), rtol=1e-6, atol=1e-9)
+
+
 def test_nothing_is_asked_for_where_more_is_deleted_than_wanted() -> None:
     made = gate(share=0.1)
     for _ in range(2):

@@ -35,10 +35,20 @@ def batch() -> dict[str, Any]:
 
 
 def test_a_document_stands_where_its_summary_did() -> None:
-    made = copying_batch(batch(), [1, 0])
+    made = copying_batch(batch(), [1, 0], 50)
     assert made["target"].tolist() == [[11, 12, 13, 14, 2], [21, 22, 2, 1, 1]]
     assert made["net_input"]["prev_output_tokens"].tolist() == [[2, 11, 12, 13, 14], [2, 21, 22, 1, 1]]
     assert made["ntokens"] == 8 and made["net_input"]["src_tokens"] is not None
+
+
+def test_a_query_is_not_copied_and_tags_are_no_part_of_tokens() -> None:
+    asked = batch()
+    # "7 8" asks for "9 10" with the tags 1 and 3; the other document is empty.
+    asked["net_input"]["src_tokens"] = torch.tensor([[7, 8, 2, 59, 160, 2], [7, 8, 9, 2, 2, 1]])
+    asked["net_input"]["lengths"] = [6, 5]
+    made = copying_batch(asked, [1, 0], 50)
+    assert made["target"].tolist() == [[9, 10, 2], [2, 1, 1]] and made["ntokens"] == 4
+    assert made["net_input"]["prev_output_tokens"].tolist() == [[2, 9, 10], [2, 1, 1]]
 
 
 def test_a_resumed_run_copies_the_same_spans_and_a_later_update_others() -> None:
@@ -49,5 +59,5 @@ def test_a_resumed_run_copies_the_same_spans_and_a_later_update_others() -> None
         "target": torch.full((1, 65), 5),
         "ntokens": 65,
     }
-    first, again, later = (copying_batch(long, [1, update])["target"].tolist() for update in (4, 4, 5))
+    first, again, later = (copying_batch(long, [1, update], 304)["target"].tolist() for update in (4, 4, 5))
     assert first == again != later

@@ -168,7 +168,7 @@ def validate(data: DataFolder, path: Path, task: list[str]) -> None:
     ("flags", "sentence"),
     [
         (("--criterion", "pooled_cross_entropy"), "--task extractive_summarization needs --criterion extractive_summ"),
-        (("--arch", "vanilla"), "needs a model that rates sentences, such as --arch extractor."),
+        (("--arch", "vanilla"), "needs a model that rates sentences, but --arch names one that writes: see `py"),
         (
             ("--best-checkpoint-metric", "rouge2"),
             "--best-checkpoint-metric rouge2 needs --eval-rouge, which is not giv",

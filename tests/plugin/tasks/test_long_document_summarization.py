@@ -1,6 +1,7 @@
 import gc
 import json
 import logging
+import math
 import multiprocessing
 import shutil
 import time
@@ -272,7 +273,8 @@ def test_a_training_gets_no_decoding_flags() -> None:
 def test_a_length_bound_relative_to_the_source_stands_alone() -> None:
     args = Namespace(max_len_a=0.5)
     decoding.fill_in(args, [settings()])
-    assert args.max_len_b == 0
+    # A short document may not allow the shortest summary of the model.
+    assert args.max_len_b == 0 and args.min_len == 1
 
 
 def test_a_summary_must_not_be_longer_than_the_model_writes() -> None:
@@ -293,9 +295,14 @@ def test_unknown_generation_arguments_are_named() -> None:
         decoding.from_options({"beams": 4})
 
 
-@for_each(("name", "value"), [("beam", "two"), ("beam", True), ("sampling", 1), ("lenpen", "1")])
+@for_each(
+    ("name", "value"),
+    [("beam", "two"), ("beam", True), ("beam", 2.5), ("beam", None), ("sampling", 1), ("lenpen", "1")],
+)
 def test_generation_arguments_of_another_type_are_named(name: str, value: object) -> None:
-    with pytest.raises(UserError, match=f"'{name}' in `eval_rouge_args` must be like .*, but is "):
+    with pytest.raises(
+        UserError, match=f"'{name}' in `eval_rouge_args` must be (a whole number|True or False|a number), but is "
+    ):
         decoding.from_options({name: value})
 
 
@@ -307,6 +314,28 @@ def test_a_beam_of_zero_is_refused() -> None:
 def test_no_repeated_unigram_still_lets_a_summary_end() -> None:
     blocked = NGramBlocker(1)(torch.tensor([[2, 5, 1, 1]]), torch.zeros(1, 7), 1, 1, 1)
     assert blocked.isneginf().nonzero().tolist() == [[0, 5]]
+
+
+def test_a_prefix_may_repeat_itself() -> None:
+    scores = torch.zeros(2, 7)
+    # fairseq leaves nothing else possible where a text has to begin so.
+    scores[0] = -math.inf
+    scores[0, 5] = 0.0
+    blocked = NGramBlocker(1)(torch.tensor([[2, 5, 1, 1]] * 2), scores, 2, 1, 1)
+    assert blocked.isneginf().sum(dim=1).tolist() == [6, 1] and blocked[0, 5] == 0
+
+
+@for_each("name", ["constraints", "print_alignment", "retain_dropout"])
+def test_what_no_model_heeds_is_refused(name: str) -> None:
+    flag = name.replace("_", "-")
+    with pytest.raises(UserError, match=f"--{flag} is not supported by --task a_task."):
+        decoding.check_heeded(Namespace(**{name: "ordered"}), "a_task")
+
+
+def test_only_what_the_search_of_validation_heeds_can_be_told_to_it() -> None:
+    with pytest.raises(UserError, match="`eval_rouge_args` knows no argument 'score_reference', only beam, diverse"):
+        decoding.from_options({"score_reference": True})
+    assert decoding.from_options({"sampling": True, "temperature": 1}) == Namespace(sampling=True, temperature=1)
 
 
 def test_models_that_disagree_need_a_flag() -> None:

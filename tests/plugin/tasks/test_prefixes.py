@@ -43,6 +43,10 @@ def test_a_prefix_of_documents_follows_that_of_the_tokenizer(tmp_path: Path) -> 
     documents = documents_alone(asking, [torch.tensor([9, 8, 7, 2])], reads_end=True)
     assert documents[0]["source"].tolist() == [0, *asked, 9, 8, 2]
     assert asking.state_dict()[SOURCE_PREFIX] == "summarize: "
+    short = {"max_source_positions": Length(len(asked) + 2, None)}
+    asking = Preprocessing(DataFolder(tmp_path), "a_task", short, {SOURCE_PREFIX: Setting("summarize: ", "")})
+    with pytest.raises(UserError, match=f"must be at least {len(asked) + 3}, with the .* tokens of --source-prefix"):
+        documents_alone(asking, [torch.tensor([9, 8, 7, 2])], reads_end=True)
 
 
 def test_a_limit_leaves_room_for_a_token(tmp_path: Path) -> None:

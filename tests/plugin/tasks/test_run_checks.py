@@ -1,6 +1,7 @@
 """Settings of a run that contradict each other, in every task."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,12 +32,40 @@ def command(request: pytest.FixtureRequest, data: DataFolder, tmp_path: Path) ->
     return [*words, "--save-dir", tmp_path / "run"]
 
 
+def takes(task: str, model: str) -> bool:
+    made = object.__new__(tasks.TASK_REGISTRY[task])
+    made.cfg = SimpleNamespace(_name=task)
+    try:
+        made.check_kind(SimpleNamespace(_name=model))
+    except UserError as error:
+        assert str(error).startswith(f"--task {task} needs a model that {made.model_does}, but --arch names one that ")
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "task", sorted(name for name, kind in tasks.TASK_REGISTRY.items() if issubclass(kind, TrainingTask))
+)
+def test_a_task_takes_models_that_do_what_it_needs(task: str) -> None:
+    alone = {"extractive_summarization": "pyramidion_extractor", "character_language_modeling": "pyramidion_lm"}
+    models = ["pyramidion", "pyramidion_extractor", "pyramidion_lm", "transformer"]
+    assert [model for model in models if takes(task, model)] == [alone.get(task, "pyramidion"), "transformer"]
+
+
 def test_patience_needs_validations(command: list[object]) -> None:
     with pytest.raises(UserError) as error:
         begin(*command, "--stopping-patience", 2, "--disable-validation")
     assert str(error.value) == "--stopping-patience counts validations, but --disable-validation is given."
     begin(*command, "--stopping-patience", 2)
     begin(*command, "--disable-validation")
+
+
+def test_validation_reads_other_documents_than_training(command: list[object]) -> None:
+    with pytest.raises(
+        UserError, match="--valid-subset must name other splits than --train-subset train, but is valid,tr"
+    ):
+        begin(*command, "--valid-subset", "valid,train")
+    begin(*command, "--valid-subset", "valid,train", "--disable-validation")
 
 
 def test_fairseqs_own_patience_is_warned_of(command: list[object], caplog: pytest.LogCaptureFixture) -> None:

@@ -1,3 +1,4 @@
+from math import nan
 from typing import Any
 
 from omegaconf import OmegaConf
@@ -25,7 +26,10 @@ def validated(stopping: StoppingRule, *scores: float) -> bool:
 
 @for_each(
     ("scores", "ended"),
-    [((3, 2), False), ((3, 2, 1), True), ((3, 2, 4, 3), False), ((3, 3, 3), True), ((1, 2, 3, 4), False)],
+    [
+        *[((3, 2), False), ((3, 2, 1), True), ((3, 2, 4, 3), False), ((3, 3, 3), True), ((1, 2, 3, 4), False)],
+        *[((nan, nan, nan), True), ((nan, 1, 2, 3), False), ((nan, 2, 1, nan), True)],
+    ],
 )
 def test_a_run_ends_after_so_many_validations_without_progress(scores: tuple[float, ...], ended: bool) -> None:
     assert validated(rule(2), *scores) is ended
