@@ -132,8 +132,8 @@ MAY_IMPORT = {
     "pyramidions.serve": ("base", "documents", "extract", "files", "inference", "pages", "serve"),
     "pyramidions.cli.options": ("base", "models", "plugin"),
     "pyramidions.cli": (
-        *("base", "conversion", "data", "documents", "extract", "files", "inference", "models", "pretrained", "runs"),
-        *("scoring", "serve", "text", "cli"),
+        *("base", "conversion", "data", "documents", "extract", "files", "inference", "models", "pages", "pretrained"),
+        *("runs", "scoring", "serve", "text", "cli"),
     ),
 }
 STANDARD_AND_TORCH = {"torch"}

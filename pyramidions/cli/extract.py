@@ -183,7 +183,7 @@ class Extracting(Worker):
         own_queries: bool,
         explains: bool,
     ) -> None:
-        from pyramidions.inference.extraction_page import MOST_SENTENCES, ExtractionPage
+        from pyramidions.inference.extraction_page import ExtractionPage
         from pyramidions.inference.extractor import Extractor
 
         if encoder is not None:
@@ -206,7 +206,6 @@ class Extracting(Worker):
         if explains:
             bounds = {name: f"{most:,}" for name, most in self._rules.budget._asdict().items() if most is not None}
             self.page = self._page = ExtractionPage(method, settings={**bounds, "redundancy": self._rules.redundancy})
-            self.most_shown = f"{MOST_SENTENCES:,} sentences"
 
     def results(self, documents: "Iterable[InputText]", report: Report) -> Iterator[Result]:
         """Yield the extract of each document, or one for each query."""

@@ -181,7 +181,7 @@ class Job:
             if page is not None and worker is not None and worker.page is not None:
                 page.write(worker.page.html().encode())
         if worker is not None and worker.page is not None and asked.page is not None and worker.page.left_out:
-            self.report.fail(worker.page.full(asked.page, worker.most_shown))
+            self.report.fail(worker.page.full(asked.page))
 
     def _show(self, ids: "_Ids", result: Result) -> None:
         with self.report.bar_aside():

@@ -85,7 +85,7 @@ class Segmenting(Worker):
     """
 
     def __init__(self, layout: Layout, model: Path, device: str | None, explains: bool) -> None:
-        from pyramidions.inference.segment_page import MOST_BITS, MOST_CHARACTERS, SegmentPage
+        from pyramidions.inference.segment_page import MOST_BITS, SegmentPage
         from pyramidions.inference.segmenter import Segmenter
 
         self._segmenter = Segmenter.from_pretrained(model, device)
@@ -93,7 +93,6 @@ class Segmenting(Worker):
         self._entropies = MOST_BITS if explains else 0
         if explains:
             self.page = self._page = SegmentPage(_settings(model, self._segmenter))
-            self.most_shown = f"{MOST_CHARACTERS:,} characters"
 
     def results(self, documents: "Iterable[InputText]", report: Report) -> Iterator[Result]:
         """Yield the segments of each text."""

@@ -86,7 +86,7 @@ class Summarizing(Worker):
         explains: bool,
     ) -> None:
         from pyramidions.inference.decoding_options import SamplingOptions
-        from pyramidions.inference.explanation_page import MOST_TOKENS, ExplanationPage
+        from pyramidions.inference.explanation_page import ExplanationPage
         from pyramidions.inference.reader import check_queries
         from pyramidions.inference.search import decoding_settings
         from pyramidions.inference.summarizer import Summarizer
@@ -104,7 +104,6 @@ class Summarizing(Worker):
         self.said = self._summarizer.precision.said
         if explains:
             self.page = self._page = ExplanationPage(model_name(model))
-            self.most_shown = f"{MOST_TOKENS:,} tokens"
 
     def results(self, documents: "Iterable[InputText]", report: Report) -> Iterator[Result]:
         """Yield the summary of each document, or one for each query."""

@@ -13,6 +13,7 @@ from pyramidions.base.errors import UserError
 
 if TYPE_CHECKING:
     from pyramidions.documents.source import InputText, Origin
+    from pyramidions.pages.page import DocumentPage
 
 
 # Numbers and names that a note lists.
@@ -149,32 +150,16 @@ class Report(Protocol):
         """Write a line that is no error."""
 
 
-class Page(Protocol):
-    """Gathers documents for an HTML page."""
-
-    @property
-    def left_out(self) -> int:
-        """The number of documents that are not on the page, or not to their end."""
-
-    def full(self, page: Path, most_of_one: str) -> UserError:
-        """Return the error about these documents."""
-
-    def html(self) -> str:
-        """Return the page."""
-
-
 class Worker(ABC):
     """Makes results of documents.
 
     Attributes:
         said: a sentence about its precision and the machine; None where nothing depends on it.
         page: what gathers its documents for a page; None without one.
-        most_shown: the most that the page shows of a document, in words.
     """
 
     said: str | None = None
-    page: Page | None = None
-    most_shown = ""
+    page: "DocumentPage | None" = None
 
     @abstractmethod
     def results(self, documents: "Iterable[InputText]", report: Report) -> Iterator[Result]:

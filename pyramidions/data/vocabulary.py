@@ -77,7 +77,7 @@ class Settings:
     sentence_markers: bool = False
     turn_markers: bool = False
     fold_case: bool = False
-    sentences: Count = 1_000_000
+    sentences: Count = 500_000
     seed: int = 1
 
     def __post_init__(self) -> None:

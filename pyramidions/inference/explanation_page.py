@@ -63,6 +63,8 @@ class ExplanationPage(DocumentPage):
             the pieces that do.
     """
 
+    most_of_one = f"{MOST_TOKENS:,} tokens"
+
     @checked
     def __init__(self, model: str = "", most: CountOrZero = MOST) -> None:
         super().__init__(_KIND, {"model": model} if model else {}, most)

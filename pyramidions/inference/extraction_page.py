@@ -50,6 +50,8 @@ class ExtractionPage(DocumentPage):
         settings: further settings by name, such as the budget.
     """
 
+    most_of_one = f"{MOST_SENTENCES:,} sentences"
+
     @checked
     def __init__(self, method: str, most: CountOrZero = MOST, settings: Mapping[str, str] | None = None) -> None:
         super().__init__(_KIND, {"method": method, **(settings or {})}, most)

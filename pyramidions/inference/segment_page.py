@@ -56,6 +56,8 @@ class SegmentPage(DocumentPage):
             `MOST_CHARACTERS`, the page has the beginning.
     """
 
+    most_of_one = f"{MOST_CHARACTERS:,} characters"
+
     @checked
     def __init__(self, settings: Mapping[str, str], most: CountOrZero = MOST) -> None:
         super().__init__(_KIND, settings, most)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Any, ClassVar, NotRequired, TypedDict
 
 from pyramidions.base.errors import UserError
 
@@ -151,11 +151,14 @@ class DocumentPage:
         most: bytes of all documents.
 
     Attributes:
+        most_of_one: the most that a page shows of one document, in words.
         settings: likewise.
         room: what is left on the page.
         left_out: how many documents are not on the page, or not to their end.
         note: is said of each document that is put on the page.
     """
+
+    most_of_one: ClassVar[str] = ""
 
     def __init__(self, kind: Kind, settings: Mapping[str, str], most: int = MOST) -> None:
         self._kind = kind
@@ -176,17 +179,12 @@ class DocumentPage:
         about = {"view": "documents", "kind": self._kind, "settings": self.settings, "left_out": self.left_out}
         return rendered(self._kind["title"], f'{as_json(about)[:-1]},"documents":[{",".join(self._documents)}]}}')
 
-    def full(self, page: Path, most_of_one: str) -> UserError:
-        """Return the error about documents that found no room.
-
-        Args:
-            page: its file.
-            most_of_one: the most that a page shows of one document.
-        """
+    def full(self, page: Path) -> UserError:
+        """Return the error about documents that found no room in the file of the page."""
         are = "document is" if self.left_out == 1 else "documents are"
         return UserError(
             f"{self.left_out:,} {are} missing from {page}, or incomplete there: a page holds at most {MOST // 2**20} "
-            f"MiB, and {most_of_one} of one document."
+            f"MiB, and {self.most_of_one} of one document."
         )
 
 

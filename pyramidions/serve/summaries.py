@@ -9,7 +9,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.notes import listening
 from pyramidions.documents.source import Fields, read_file
 from pyramidions.extract.methods import known_methods
-from pyramidions.inference.extraction_page import MOST_SENTENCES, ExtractionPage
+from pyramidions.inference.extraction_page import ExtractionPage
 from pyramidions.inference.extractor import Extractor
 from pyramidions.pages.page import MOST, DocumentPage
 from pyramidions.serve.app import Asked, Summarize
@@ -50,13 +50,13 @@ def _extracting(method: str, language: str | None) -> Summarize:
         with _noted(page, asked):
             extraction = made().extract_file(asked.path, words=asked.words)
         page.add(asked.name, extraction, covered=made().covered(extraction))
-        return _whole(page, f"{MOST_SENTENCES:,} sentences")
+        return _whole(page)
 
     return _naming(summarize)
 
 
 def _writing(model: Path, name: str, device: str | None, precision: str, language: str | None) -> Summarize:
-    from pyramidions.inference.explanation_page import MOST_TOKENS, ExplanationPage
+    from pyramidions.inference.explanation_page import ExplanationPage
     from pyramidions.inference.model_files import reads_long
     from pyramidions.inference.reader import check_queries
     from pyramidions.inference.search import decoding_settings
@@ -81,16 +81,16 @@ def _writing(model: Path, name: str, device: str | None, precision: str, languag
                 [named], summarizer, reader, decoding_settings(summarizer.model), page, on_progress=_ignore
             )
         )
-        return _whole(page, f"{MOST_TOKENS:,} tokens")
+        return _whole(page)
 
     return _naming(summarize)
 
 
-def _whole(page: DocumentPage, most: str) -> str:
+def _whole(page: DocumentPage) -> str:
     if page.left_out:
         raise UserError(
-            f"The document is too long for a page, which shows at most {MOST // 2**20} MiB and {most} of one: use the "
-            "commands `pyramidions extract` and `pyramidions summarize`."
+            f"The document is too long for a page, which shows at most {MOST // 2**20} MiB and {page.most_of_one} of "
+            "one: use the commands `pyramidions extract` and `pyramidions summarize`."
         )
     return page.html()
 
