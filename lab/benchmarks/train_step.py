@@ -9,11 +9,11 @@
 One document of 8,192 tokens and 256 tokens of its summary, 32,768 pieces; forward, cross entropy, backward. The same
 probability of dropout everywhere: of sublayer outputs, of activations, and of attention weights. LED comes twice, with
 8 heads as ours have, and with 12 as the released one of this width has. Of a model's multiplications, forward and twice
-as many backward, the time gives a rate, which is compared with that of plain matrix products in the same run. At the
-end a profile of deep_pyramidion names the operations that its time goes to.
+as many backward, the time gives a rate, which is compared with that of plain matrix products in the same run. Profiles
+of deep_pyramidion and led name the operations that their time goes to.
 
-lecture, which runs only where it is asked for, has the presets of others' systems at BART's base size, beside ours that
-also reads the unpooled vectors (look_back). A sentence starts at every 32nd token.
+windows, with led alone, and lecture run only where they are asked for. lecture has the presets of others' systems at
+BART's base size, beside ours that also reads the unpooled vectors (look_back). A sentence starts at every 32nd token.
 """
 
 import argparse
@@ -52,11 +52,13 @@ FAIRSEQ, COMPILED, PRODUCTS = "fairseq's transformer", "deep_pyramidion, compile
 GROUPS = {
     "deep": ("deep_pyramidion", "deep_blockwise", LED, LED_12),
     "shallow": ("vanilla", "blockwise", FAIRSEQ),
+    "windows": ("led",),
     "lecture": (
         *("led", "led_pyramidion", "bigbird", "stride", "linformer", "sinkhorn", "lsh_window", "lsh_hepos"),
         *("sinkhorn_hepos", "reformer", "hat", "hmnet", "look_back"),
     ),
 }
+PROFILED = {"deep": "deep_pyramidion", "windows": "led"}
 MARKER, SENTENCE = FIRST, 32
 Predict = Callable[[Tensor, Tensor], Tensor]
 TINY = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2}
@@ -191,23 +193,23 @@ def main() -> None:
     products = MatrixProducts(args.device, DTYPES[args.dtype], 1e9 if args.tiny else None)
     timed: dict[str, Timed] = {}
     figures: list[Figure] = []
-    spent: dict[str, float] = {}
+    profiles: dict[str, dict[str, float]] = {}
     for group in args.only:
         more = [COMPILED] if args.compile and group == "deep" else []
         steps = bench.steps([*GROUPS[group], *more])
         took = take_turns({PRODUCTS: products, **steps}, args.repeats, device=args.device)
         figures += judged(bench, took, products, group)
-        if group == "deep":
-            spent = profiled(steps["deep_pyramidion"])
+        if name := PROFILED.get(group):
+            profiles[name] = profiled(steps[name])
         timed |= {f"{PRODUCTS}, {group}" if name == PRODUCTS else name: found for name, found in took.items()}
         del steps
         gc.collect()
     print("| | median, s | fastest, s | slowest, s |", "|---|---|---|---|", sep="\n")
     for name, found in timed.items():
         print(f"| {name} | {found.median:.2f} | {min(found.seconds):.2f} | {max(found.seconds):.2f} |")
-    if spent:
-        print("deep_pyramidion spends its time on:", ", ".join(f"{name} {part:.1f}%" for name, part in spent.items()))
-    finish(args, figures, timed, profile=spent, left_out=bench.left_out, dropout=args.dropout)
+    for name, spent in profiles.items():
+        print(f"{name} spends its time on:", ", ".join(f"{kind} {part:.1f}%" for kind, part in spent.items()))
+    finish(args, figures, timed, profile=profiles, left_out=bench.left_out, dropout=args.dropout)
 
 
 def judged(bench: Bench, timed: dict[str, Timed], products: MatrixProducts, group: str) -> Iterator[Figure]:
