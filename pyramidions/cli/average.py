@@ -1,7 +1,7 @@
 """`pyramidions average`."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -54,21 +54,20 @@ def average_checkpoints(paths: tuple[Path, ...]) -> dict[str, Any]:
 
     Raises:
         UserError: a file is missing, damaged or no checkpoint, or its weights are not finite; or two checkpoints differ
-            in architecture, in the format of their settings, or in the names or shapes of their weights.
+            in settings of the model, in the vocabulary, or in the names or shapes of their weights.
     """
     import torch
 
     from pyramidions.pretrained.checkpoint_file import read_checkpoint
 
     sums: dict[str, torch.Tensor] = {}
-    first: dict[str, Any] = {}
+    facts: _Facts | None = None
     state: dict[str, Any] = {}
     for path in paths:
         state = read_checkpoint(path)
-        first = first or {"path": path, "architecture": _architecture(state), "format": _format(state)}
         weights = state["model"]
-        if sums:
-            _refuse_other(first, sums, path, state)
+        facts = facts or _facts(state)
+        _refuse_other(paths[0], facts, path, _facts(state))
         for name, owner in _owners(weights).items():
             if name != owner or not weights[name].is_floating_point():
                 sums[name] = sums.get(name, weights[name])
@@ -88,40 +87,50 @@ def average_checkpoints(paths: tuple[Path, ...]) -> dict[str, Any]:
     return {**{k: v for k, v in state.items() if k != "last_optimizer_state"}, "model": averaged}
 
 
-def _architecture(state: dict[str, Any]) -> str:
-    config = state.get("cfg") or {}
-    model = config.get("model") or {}
-    return str(model.get("arch") or model.get("_name") or "unknown")
+_MISSING = "missing"
 
 
-def _format(state: dict[str, Any]) -> Any:
-    """Return the format of a checkpoint's settings, in which equal weights mean equal models; None if it says none."""
-    return ((state.get("cfg") or {}).get("model") or {}).get("config_format")
+class _Facts(NamedTuple):
+    """What checkpoints of one model have in common.
+
+    Attributes:
+        settings: by name; a name that only one of two checkpoints has is of another release.
+        shapes: of weights, by name.
+    """
+
+    settings: dict[str, Any]
+    shapes: dict[str, tuple[int, ...]]
 
 
-def _refuse_other(first: dict[str, Any], sums: dict[str, Any], path: Path, state: dict[str, Any]) -> None:
-    architecture, weights = _architecture(state), state["model"]
-    if architecture != first["architecture"]:
-        raise UserError(
-            f"All checkpoints must have one architecture, but {first['path']} is a {first['architecture']} "
-            f"and {path} a {architecture}."
-        )
-    if _format(state) != first["format"]:
-        formats = [shown(each) for each in (first["format"], _format(state))]
-        raise UserError(
-            f"All checkpoints must be of one format of settings, which releases differ in, but {first['path']} is of "
-            f"{formats[0]} and {path} of {formats[1]}."
-        )
-    if other := sorted(sums.keys() ^ weights.keys()):
-        raise UserError(
-            f"All checkpoints must have the same weights, but only one of {first['path']} and {path} has {other[0]}."
-        )
-    for name, weight in weights.items():
-        if weight.shape != sums[name].shape:
+def _facts(state: dict[str, Any]) -> _Facts:
+    from pyramidions.models.config import NO_SHAPE
+    from pyramidions.models.fitting import VOCABULARY
+
+    config, weights = (state.get("cfg") or {}).get("model") or {}, state["model"]
+    settings = {name: value for name, value in config.items() if not any(part in name for part in NO_SHAPE)}
+    # Equal weights mean equal models in one format of settings only.
+    settings |= {"arch": config.get("arch") or config.get("_name"), "config_format": config.get("config_format")}
+    if VOCABULARY in weights:
+        settings["the fingerprint of the vocabulary"] = int(weights[VOCABULARY])
+    return _Facts(settings, {name: tuple(weight.shape) for name, weight in weights.items()})
+
+
+def _refuse_other(first: Path, facts: _Facts, path: Path, found: _Facts) -> None:
+    common = facts.settings.keys() & found.settings.keys()
+    ours, theirs = (
+        {name: value for name, value in each.settings.items() if name in common} | each.shapes
+        for each in (facts, found)
+    )
+    for name in {**ours, **theirs}:
+        if ours.get(name, _MISSING) != theirs.get(name, _MISSING):
+            one, other = (_said(each.get(name, _MISSING)) for each in (ours, theirs))
             raise UserError(
-                f"All checkpoints must have weights of one shape, but {name} is {tuple(sums[name].shape)} in "
-                f"{first['path']} and {tuple(weight.shape)} in {path}."
+                f"All checkpoints must be of one model, but {name} is {one} in {first} and {other} in {path}."
             )
+
+
+def _said(value: object) -> str:
+    return str(value) if value == _MISSING or isinstance(value, tuple) else shown(value)
 
 
 def _owners(weights: dict[str, Any]) -> dict[str, str]:

@@ -86,7 +86,7 @@ class Job:
         self.report = ReadingReport(paths, verb)
         self._source = Source(paths, fields, together, asked.as_one)
         self._asked = asked
-        self._reads = {"FILES": paths, **{name: _files(path) for name, path in reads.items()}}
+        self._reads = reads
 
     def __enter__(self) -> "Job":
         return self
@@ -196,8 +196,9 @@ class Job:
         }
         values = {name: context.params[str(param.name)] for name, param in options.items()}
         known = {name: None if value in (None, ()) else str(value) for name, value in values.items()}
-        holds = {f"what {name} holds": _state(files) for name, files in self._reads.items() if files}
-        return {"the version of pyramidions": __version__, "the command": context.info_name, **known, **holds}
+        holds = {"FILES": _state(self._source.paths), **{name: _held(path) for name, path in self._reads.items()}}
+        said = {f"what {name} holds": held for name, held in holds.items() if held is not None}
+        return {"the version of pyramidions": __version__, "the command": context.info_name, **known, **said}
 
 
 class _Tally:
@@ -262,7 +263,8 @@ def _line(result: Result, ids: _Ids) -> str:
     if isinstance(result.body, str):
         return result.body
     about = {"id": ids.of(result.origin), "name": result.origin.name, **result.body}
-    return json.dumps(about, ensure_ascii=False)
+    # Arguments may hold lone surrogates, which UTF-8 does not.
+    return json.dumps(about, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 def _is_resumable(asked: Asked) -> bool:
@@ -273,14 +275,20 @@ def _is_resumable(asked: Asked) -> bool:
     return out.is_file() or not out.exists()
 
 
-def _files(path: str | Path | None) -> list[Path]:
-    """Return the files of a model or of a folder of documents; none of a name."""
+def _held(place: str | Path | None) -> str | None:
+    """Return in words what changes when a model or a folder of documents does; None of the name of a method."""
     from pyramidions.documents.source import list_files
+    from pyramidions.files.hub import fetch, hub_name
     from pyramidions.inference.batch_map import stamps
+    from pyramidions.inference.export_folder import CONFIG
 
-    if path is None or not Path(path).exists():
-        return []
-    return [Path(name) for name in stamps(path)] or list_files([Path(path)]).paths
+    if place is None:
+        return None
+    if on_hub := hub_name(place):
+        return f"commit {fetch(on_hub, [CONFIG]).commit}"
+    if not Path(place).exists():
+        return None
+    return _state([Path(name) for name in stamps(place)] or list_files([Path(place)]).paths)
 
 
 def _state(files: list[Path]) -> str:

@@ -115,17 +115,23 @@ class Summarizing(Worker):
         elif self._own_queries:
             documents = answerable(documents, self._summarizer.reader, report.fail)
         # Those that are read, and not yet summarized.
-        read = deque[str]()
+        read = deque["InputText"]()
         if self._reading.checks:
             documents = _noted(documents, read)
         given = documents, self._summarizer, self._reader, self._decoding
         if self.page is not None:
-            found = explain_documents(*given, self._page, on_progress=report.add)
+            found = explain_documents(*given, self._page, on_progress=report.add, refuse=report.fail)
         else:
             copied = self._reading.layout.kind == "json"
-            found = summarize_documents(*given, batch_size=self._batch_size, on_progress=report.add, copied=copied)
+            found = summarize_documents(
+                *given, batch_size=self._batch_size, on_progress=report.add, copied=copied, refuse=report.fail
+            )
         for each in found:
-            yield self._reading.result(each.origin, read.popleft() if self._reading.checks else None, each.summaries)
+            # Those that were refused have no result.
+            while self._reading.checks and read[0].origin != each.origin:
+                read.popleft()
+            document = read.popleft().text if self._reading.checks else None
+            yield self._reading.result(each.origin, document, each.summaries)
 
 
 class Writing(Worker):
@@ -173,9 +179,9 @@ def _named(error: UserError) -> str:
     return str(error).replace("`budget`", "--writer-reads").replace("`query`", "its query")
 
 
-def _noted(documents: "Iterable[InputText]", texts: deque[str]) -> "Iterator[InputText]":
+def _noted(documents: "Iterable[InputText]", read: "deque[InputText]") -> "Iterator[InputText]":
     for document in documents:
-        texts.append(document.text)
+        read.append(document)
         yield document
 
 

@@ -51,7 +51,7 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) 
 @click.option("--repeats", default=5, type=click.IntRange(2), help="Timings of each kind.")
 @click.option("--warmup", default=2, type=click.IntRange(0), help="Turns before them, not counted.")
 @click.option("--vocab-size", default=32768, type=click.IntRange(5), help="Tokens the models know.")
-@click.option("--seed", default=1, help="Of weights, documents and dropout.")
+@click.option("--seed", default=1, type=click.IntRange(0, 2**63 - 1), help="Of weights, documents and dropout.")
 @click.option("--json", "out", type=PATH, help="Write all numbers to this file.")
 def time_command(configs: tuple[str, ...], source_tokens: int | None, out: Path | None, **settings: Any) -> None:
     """Time a training step and the decoding of an exact number of tokens, on synthetic documents of full length.
@@ -84,7 +84,8 @@ def time_command(configs: tuple[str, ...], source_tokens: int | None, out: Path 
     experiments = [with_lengths(read_experiment(name, overrides), source_tokens, plan.target_tokens) for name in names]
     if on_cpu:
         _say_what(experiments, plan)
-    results = time_models(experiments, plan, _bar)
+    with naming_options(*settings):
+        results = time_models(experiments, plan, _bar)
     result = report(experiments, plan, results, overrides)
     click.echo(_table([experiment.name for experiment in experiments], results))
     click.echo(f"\n{_signature(plan, result)}")

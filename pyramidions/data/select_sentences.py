@@ -124,7 +124,9 @@ def select_tokens(
     """
     texts = list(with_speakers(found))
     markers = int(tokenizer.marker_id is not None)
-    lengths = [count + markers for count in tokenizer.counts(texts)]
+    # A turn has one in front, and one behind its speaker.
+    of_each = markers + int(tokenizer.name_end_id is not None and bool(found.speakers))
+    lengths = [count + of_each for count in tokenizer.counts(texts)]
     # A marker between sentences is one less than there are sentences.
     room = tokenizer.room(require_budget(budget), "budget") + markers * (not tokenizer.marks_first)
     rules = SelectionRules(Budget(words=room), stops=stops)

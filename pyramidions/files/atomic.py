@@ -268,6 +268,8 @@ def _locked_partial(path: Path) -> Iterator[Path]:
                 raise BlockingIOError  # another process removed it before it was locked
         except BlockingIOError:
             raise UserError(f"Another process is writing {path} at this moment.") from None
+        except OSError:
+            pass  # a network disk without locks
         with named_by(path, partial):
             yield partial
     finally:

@@ -91,6 +91,8 @@ def resumable_file(path: Path, settings: Mapping[str, Any], resume: bool) -> Ite
         partial.touch()
         with partial.open("r+b") as file:
             _lock(file, path)
+            if not os.path.samestat(os.fstat(file.fileno()), partial.stat()):
+                raise UserError(f"Another process has just written {path}.")
             is_left = progress.exists()
             if is_left and not resume:
                 raise UserError(

@@ -22,6 +22,7 @@ from pyramidions.models.config import check_lengths
 from pyramidions.nn import Decoder, DecoderCache, Encoder, Transformer
 from pyramidions.nn.functional.kernels import in_evaluation_without_cudnn_attention
 from pyramidions.nn.functional.masking import flush_right_padding
+from pyramidions.nn.functional.precision import full_precision
 from pyramidions.nn.sublayer import Memory
 from pyramidions.text.tokenizer import EOS, PAD
 
@@ -218,7 +219,8 @@ class PyramidionsForConditionalGeneration(PreTrainedModel, GenerationMixin):
             if labels is None:
                 raise UserError("The model must be given `labels` or `decoder_input_ids`, but is given neither.")
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
-        if decoder_attention_mask is not None and (decoder_attention_mask.diff(dim=1) > 0).any():
+        # Differences of booleans do not tell a rise from a fall.
+        if decoder_attention_mask is not None and (decoder_attention_mask.int().diff(dim=1) > 0).any():
             raise UserError("`decoder_attention_mask` must be 0 on the right only, but is 0 elsewhere.")
         if cache is None and use_cache:
             cache = PyramidionsCache(self.decoder.new_cache())
@@ -331,7 +333,7 @@ def _built(config: PyramidionsConfig, fields: PyramidionConfig) -> Transformer:
 
 def _loss(logits: Tensor, labels: Tensor, items: Tensor | int | None) -> Tensor:
     """Return the mean cross entropy, in float32 or wider: (B, T, V), (B, T) -> ()."""
-    wide = logits.to(torch.promote_types(logits.dtype, torch.float32)).flatten(0, 1)
+    wide = full_precision(logits).flatten(0, 1)
     labels = labels.flatten().to(logits.device)
     if items is None:
         return F.cross_entropy(wide, labels, ignore_index=_IGNORED)

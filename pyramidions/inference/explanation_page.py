@@ -162,7 +162,7 @@ def _joined(name: str, query: str | None, pieces: Sequence[_Piece], all_pieces: 
     def of_all(key: str) -> list[Any]:
         return [each for piece in pieces for each in piece.shown[key]]
 
-    titles = [f"Piece {number} of {len(pieces)}" for number in range(1, len(pieces) + 1)] if len(pieces) > 1 else []
+    titles = [f"Piece {number} of {all_pieces}" for number in range(1, len(pieces) + 1)] if len(pieces) > 1 else []
     starts = [piece.shown["blocks"][0][1] for piece in pieces]
     items = accumulate((len(piece.shown["items"]) for piece in pieces), initial=0)
     blocks = [*(("h2", start, title) for start, title in zip(starts, titles, strict=False)), *of_all("blocks")]
@@ -225,13 +225,14 @@ def _about(pieces: Sequence[_Piece], all_pieces: int, has_query: bool) -> str:
         return f"The first {len(pieces)} of {all_pieces} pieces are shown: the page is full."
     tokens, read = (sum(getattr(x.summary, f"{key}_tokens") for x in pieces) for key in ("document", "read"))
     coverages = [piece.summary.coverage for piece in pieces]
+    tokens += sum(coverage.left_out for coverage in coverages)
     selected = [coverage for coverage in coverages if coverage.sentences is not None]
     about = f"The first {read:,} of {tokens:,} tokens were read; the rest was cut off."
     if selected:
         kept, of = (sum(each.sentences[i] for each in selected if each.sentences) for i in (0, 1))
         about = f"{kept:,} of {of:,} sentences, selected by {selected[0].selected_by}, were read; only these are shown."
     elif read < tokens and any(coverage.heading is not None for coverage in coverages):
-        about = f"{read:,} of {tokens:,} tokens were read: the beginning of each section."
+        about = f"{read:,} of {tokens:,} tokens were read, in these sections."
     elif read == tokens:
         how = f", in {len(pieces)} pieces that were summarized one by one" if len(pieces) > 1 else ""
         about = f"All {tokens:,} tokens were read{how}."

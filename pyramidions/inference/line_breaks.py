@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pyramidions.text.normalization import normalize
 from pyramidions.text.text_windows import windows
 from pyramidions.text.tokenizer import SPACE
+from pyramidions.text.tokenizer.sentencepiece import NAME_END_SURFACE
 
 _LINE_END = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")  # those of str.splitlines
 _LINE, _PARAGRAPH = "\n", "\n\n"
@@ -32,9 +33,9 @@ class LineBreaks:
         r"""Return tokens with "\n" in place of the space before them where a line begins, "\n\n" for a paragraph.
 
         Args:
-            tokens: the next ones after the last call. Empty ones stay empty.
+            tokens: the next ones after the last call. Empty ones stay empty, as markers become that are no text.
         """
-        return [self._restored(token) if token else "" for token in tokens]
+        return [self._restored(token) if token not in ("", NAME_END_SURFACE) else "" for token in tokens]
 
     def _restored(self, token: str) -> str:
         found = ""

@@ -251,7 +251,7 @@ class ServedSummarizer:
                 return list(map(_Part, read, sizes, about))
             note = "no section of a type in the table: the text was read from its beginning"
         if whole <= self._reads:
-            return [_Part(text, whole)]
+            return [_Part(text, whole, Coverage(note=note, language=language if note else None))]
         if self._long in ("chunk", "merge"):
             return [
                 _Part(each, _tokens(each), Coverage(language=language)) for each in _pieces(text, self._reads, language)

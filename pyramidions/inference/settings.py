@@ -4,12 +4,10 @@ from dataclasses import asdict
 
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PRESETS, PyramidionConfig, preset
+from pyramidions.models.config import NO_SHAPE
 from pyramidions.models.parse import spec_of
 from pyramidions.nn import Writer
 from pyramidions.nn.attention import CrossAttention
-
-# Parts of the names of fields about training and decoding, which do not describe the model.
-_NO_SHAPE = ("dropout", "checkpoint_activations", "decoding_", "max_source_positions")
 
 
 def settings(model: SavedModel, writer: Writer, precision: str) -> dict[str, str]:
@@ -68,7 +66,7 @@ def _changes(config: PyramidionConfig, other: PyramidionConfig) -> dict[str, obj
     return {
         name: value
         for name, value in asdict(config).items()
-        if value != base[name] and not any(part in name for part in _NO_SHAPE)
+        if value != base[name] and not any(part in name for part in NO_SHAPE)
     }
 
 

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
-from pyramidions.documents.source import InputText, Origin, Progress
+from pyramidions.base.errors import UserError
+from pyramidions.documents.source import InputText, Origin, Progress, Refuse
 from pyramidions.files.parallel import chunks
 from pyramidions.inference.explanation import Explanation
 from pyramidions.inference.explanation_page import ExplanationPage
@@ -37,6 +39,10 @@ class _SizedPart(NamedTuple):
     is_last: bool  # of its document
 
 
+def _raise(error: UserError) -> None:
+    raise error
+
+
 def summarize_documents(
     documents: Iterable[InputText],
     summarizer: Summarizer,
@@ -46,6 +52,7 @@ def summarize_documents(
     batch_size: int,
     on_progress: Progress,
     copied: bool = False,
+    refuse: Refuse = _raise,
 ) -> Iterator[Summarized]:
     """Summarize documents, reading a few batches at a time.
 
@@ -58,9 +65,11 @@ def summarize_documents(
         batch_size: documents or parts that are read at once.
         on_progress: progress callback.
         copied: as in `Summarizer.summarize`.
+        refuse: receives an error for each document in which the model finds no text, or too many documents; by default,
+            it is raised.
 
     Yields:
-        The documents with their summaries, in order.
+        The other documents with their summaries, in order.
 
     Raises:
         UserError: as `Summarizer.write`.
@@ -70,7 +79,7 @@ def summarize_documents(
     def write(tokenized: list[TokenizedText], on_written: OnWritten | None = None) -> list[Summary]:
         return summarizer.write(tokenized, decoding, batch_size, on_written, copied)
 
-    results = _summarized(_parts(documents, reader, on_progress), write, at_once, on_progress)
+    results = _summarized(_parts(documents, reader, on_progress, refuse), write, at_once, on_progress)
     yield from results if reader.long != "merge" else _merged(results, reader, write, at_once)
 
 
@@ -116,35 +125,39 @@ def explain_documents(
     page: ExplanationPage,
     *,
     on_progress: Progress,
+    refuse: Refuse = _raise,
 ) -> Iterator[Summarized]:
     """Summarize documents one by one and put them on a page.
 
     Args:
-        documents, summarizer, reader, decoding, on_progress: as in `summarize_documents`.
+        documents, summarizer, reader, decoding, on_progress, refuse: as in `summarize_documents`.
         page: gets the documents.
 
     Yields:
-        The documents with their summaries, in order.
+        The other documents with their summaries, in order.
 
     Raises:
         UserError: as `Summarizer.explain_tokenized`.
     """
     for document in documents:
-        explanations = _explanations(document, reader, summarizer, decoding, on_progress)
+        parts = _parts([document], reader, on_progress, refuse)
+        if (first := next(parts, None)) is None:
+            continue
+        explanations = _explanations(document, chain([first], parts), summarizer, decoding, on_progress)
         summaries = page.add(document.origin.name, explanations, document.query)
         yield Summarized(document.origin, summaries)
 
 
 def _explanations(
     document: InputText,
-    reader: LongReader,
+    parts: Iterable[_SizedPart],
     summarizer: Summarizer,
     decoding: DecodingSettings,
     on_progress: Progress,
 ) -> Iterator[Explanation]:
     normalised = summarizer.model.tokenizer.normalize
     whole = LineBreaks(document.text, normalised)
-    for _, part, size, _ in _parts([document], reader, on_progress):
+    for _, part, size, _ in parts:
         line_breaks = whole if part.text is None else LineBreaks(part.text, normalised)
         explanation = summarizer.explain_tokenized(part.tokenized, line_breaks, decoding)
         on_progress(size)
@@ -163,12 +176,19 @@ def _read(document: InputText, reader: LongReader, on_progress: Progress) -> Ite
     )
 
 
-def _parts(documents: Iterable[InputText], reader: LongReader, on_progress: Progress) -> Iterator[_SizedPart]:
+def _parts(
+    documents: Iterable[InputText], reader: LongReader, on_progress: Progress, refuse: Refuse
+) -> Iterator[_SizedPart]:
     for document in documents:
         whole = 2 * (1 - _READING) * document.size
         left = whole
         parts = _read(document, reader, on_progress)
-        part = next(parts)
+        try:
+            part = next(parts)
+        except UserError as error:
+            on_progress(whole)
+            refuse(error)
+            continue
         for following in parts:
             size = min(left, whole * sum(map(len, part.tokenized.tokens)) / len(document.text))
             left -= size

@@ -234,12 +234,12 @@ class Summarizer:
         on_read: OnRead | None = None,
         **decoding: Unpack[DecodingOptions],
     ) -> Explanation:
-        """Summarize a document, and trace the summary back to it.
+        """Summarize the beginning of a document, as much as the model reads, and trace the summary back to it.
 
         Args:
             text: the document.
             query: what the summary answers, as in `summarize`.
-            on_read, decoding: as in `summarize`, which writes the same.
+            on_read, decoding: as in `summarize`, which writes the same with ``long="truncate"``.
 
         Raises:
             UserError: an argument that breaks a rule, or a document without text.

@@ -104,7 +104,7 @@ class Assembly:
             pooler, upsampler = self.pooler(of.pooling, of.longest), of.pooling.upsampler
             up = None
             if upsampler is not None:
-                up = self.made(UPSAMPLING, upsampler, window=of.pooling.window)
+                up = self.made(UPSAMPLING, upsampler, window=of.pooling.window, norm=self.norm())
             return Stage(layers, pooler, tuple(stage(inner) for inner in of.inner), up, memory)
 
         return Encoder(

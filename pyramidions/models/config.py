@@ -33,6 +33,8 @@ MAX_SOURCE_POSITIONS = 8192
 MAX_TARGET_POSITIONS = 1024
 #: The longest text of any model, in tokens; a damaged number is far beyond it.
 LONGEST_TEXT = 2**24
+#: Parts of the names of fields about training and decoding: models that differ in these alone have the same shape.
+NO_SHAPE = ("dropout", "checkpoint_activations", "decoding_", "max_source_positions")
 #: What a decoder may read first, and its id in fairseq's dictionary; None for what fairseq's commands begin with.
 STARTS: dict[str, int | None] = {"</s>": None, "<s>": 0}
 

@@ -34,7 +34,8 @@ class TagEmbeddings(nn.Module):
     def forward(self, x: Tensor, tags: Tensor) -> Tensor:
         """Add tags to embeddings: x of (B, L, D) and tags of (B, L), each a pair as one number -> (B, L, D)."""
         parts, entities = tags // ENTITIES, tags % ENTITIES
-        return self.joined(torch.cat([x, self.parts_of_speech(parts), self.entities(entities)], dim=-1))
+        joined: Tensor = self.joined(torch.cat([x, self.parts_of_speech(parts), self.entities(entities)], dim=-1))
+        return joined.to(x.dtype)
 
 
 class Embedder(nn.Module):

@@ -6,6 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from pyramidions.nn.functional.precision import full_type
+
 #: lists of members may hold so many entries for each position; more are kept as a whole matrix
 _ENTRIES = 2
 
@@ -31,7 +33,7 @@ class Provenance(NamedTuple):
     def of_positions(cls, padding_mask: Tensor, dtype: torch.dtype = torch.float32) -> "Provenance":
         """Return the provenance before any pooling, where each real position (B, L) is a vector of its own."""
         members = torch.arange(padding_mask.size(1), device=padding_mask.device).expand(padding_mask.shape)
-        weights = (~padding_mask).to(torch.promote_types(dtype, torch.float32))
+        weights = (~padding_mask).to(full_type(dtype))
         return cls(weights[..., None], members[..., None], padding_mask.size(1))
 
     def pooled(self, sources: Tensor, weights: Tensor) -> "Provenance":

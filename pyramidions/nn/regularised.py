@@ -1,5 +1,7 @@
 """Parts with a loss of their own, which training adds to that of the task."""
 
+from typing import Any
+
 from torch import Tensor, nn
 
 
@@ -8,6 +10,11 @@ class Regularised:
 
     #: that of the last training pass, until it is read
     _loss: Tensor | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the loss out of copies: they have no part in its graph."""
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_loss"}
 
     def regulariser(self) -> Tensor | None:
         """Return the loss, a scalar with a gradient, once: its graph is then free. None if there is none."""

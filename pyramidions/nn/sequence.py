@@ -54,15 +54,17 @@ class Sequence(NamedTuple):
 
     @property
     def leads_unit(self) -> Tensor:
-        """Which real vectors are the first of their unit: (B, L).
+        """Which real vectors are the first of their unit, which a pooling may have torn apart: (B, L).
 
         Raises:
             ValueError: `unit` is None.
         """
         if self.unit is None:
             raise ValueError("The sequence must say which unit of the text each vector stands in, but does not.")
-        # Before the first position there is no unit.
-        return (self.unit.diff(dim=1, prepend=torch.full_like(self.unit[:, :1], -1)) != 0) & ~self.padding_mask
+        units, order = self.unit.masked_fill(self.padding_mask, -1).sort(dim=1, stable=True)
+        # Padding comes before all units.
+        leads = units.diff(dim=1, prepend=torch.full_like(units[:, :1], -1)) != 0
+        return torch.zeros_like(leads).scatter(1, order, leads)
 
     @property
     def attention_mask(self) -> Tensor | None:

@@ -6,10 +6,12 @@ import pytest
 import torch
 
 
-def checkpoint(path, *values, arch="pyramidion", **weights):
+def checkpoint(path, *values, arch="pyramidion", heads=8, **weights):
     table = torch.tensor(values)
+    weights.setdefault("vocabulary", torch.tensor(3))
+    dropout = 0.1 * len(path.name)
     state = {
-        "cfg": {"model": {"_name": "pyramidion", "arch": arch}},
+        "cfg": {"model": {"_name": "pyramidion", "arch": arch, "num_heads": heads, "dropout": dropout}},
         "model": {"embed.weight": table, "out.weight": table, "steps": torch.tensor(len(values)), **weights},
         "task_state": {"from": path.name},
         "last_optimizer_state": {"state": torch.zeros(1000)},
@@ -69,9 +71,18 @@ def test_an_archive_that_is_no_checkpoint_is_not_replaced(fail, pair, tmp_path):
 @pytest.mark.parametrize(
     ("other", "sentence"),
     [
-        ({"values": (1.0, 2.0, 3.0)}, "All checkpoints must have weights of one shape, but embed.weight is (2,) in"),
-        ({"values": (1.0, 2.0), "extra": torch.ones(1)}, "All checkpoints must have the same weights, but only one of"),
-        ({"values": (1.0, 2.0), "arch": "vanilla"}, "All checkpoints must have one architecture, but"),
+        ({"values": (1.0, 2.0, 3.0)}, "All checkpoints must be of one model, but embed.weight is (2,) in"),
+        (
+            {"values": (1.0, 2.0), "extra": torch.ones(1)},
+            "All checkpoints must be of one model, but extra is missing in",
+        ),
+        (
+            {"values": (1.0, 2.0), "arch": "vanilla"},
+            "All checkpoints must be of one model, but arch is 'pyramidion' in",
+        ),
+        # Of equal shapes, with other words or heads.
+        ({"values": (1.0, 2.0), "vocabulary": torch.tensor(7)}, "All checkpoints must be of one model, but the finger"),
+        ({"values": (1.0, 2.0), "heads": 4}, "All checkpoints must be of one model, but num_heads is 8 in"),
     ],
 )
 def test_another_model_is_refused(fail, pair, tmp_path, other, sentence):

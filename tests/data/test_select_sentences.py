@@ -14,11 +14,12 @@ from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
 from pyramidions.data.prepare import prepare
 from pyramidions.data.readers import Corpus, Document
-from pyramidions.data.select_sentences import SelectByOracle, SelectSentences, select_tokens
+from pyramidions.data.select_sentences import SelectByOracle, SelectSentences, select_tokens, selected_texts
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.extract import HipoRank, Lead, Ranker
 from pyramidions.text.outline import Outline, outline
 from pyramidions.text.tokenizer import Tokenizer
+from pyramidions.text.turns import read_outline
 
 SENTENCES = [f"Word{' so' * n} and more." for n in range(6)]
 TEXT = "# Methods\n\n" + " ".join(SENTENCES[:3]) + "\n\n# Results\n\n" + " ".join(SENTENCES[3:])
@@ -49,6 +50,16 @@ def test_the_budget_holds_for_the_tokens_of_the_text_with_markers_and_end(tokeni
     assert select_tokens(found, Last().rank(found), tokenizer, three) == [3, 4, 5]
     # The next sentence does not fit; a shorter one further down does.
     assert select_tokens(found, Last().rank(found), tokenizer, three - 1) == [2, 4, 5]
+
+
+def test_turns_fit_the_budget_with_their_markers() -> None:
+    lines = [f"{'AB'[n % 2]}: we talk about {'cats' if n % 2 else 'bees'} and more {n}" for n in range(8)]
+    tokenizer = train_tokenizer(lines * 5, Settings(34, turn_markers=True))
+    found = read_outline("\n".join(lines))
+    assert found.speakers
+    for budget in range(60, 140):
+        chosen = select_tokens(found, Last().rank(found), tokenizer, budget)
+        assert len(tokenizer.encode("\n".join(selected_texts(found, chosen)))) < budget
 
 
 def test_a_document_becomes_its_sentences_in_reading_order_without_headings(tokenizer: Tokenizer) -> None:

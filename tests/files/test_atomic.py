@@ -372,5 +372,8 @@ def test_a_folder_that_is_missing_or_has_no_locks_is_not_held(tmp_path, monkeypa
 
     monkeypatch.setattr(fcntl, "flock", no_locks)
     hold_folder(tmp_path)
+    with atomic_folder(tmp_path / "made") as partial:
+        (partial / "file").touch()
+    assert [path.name for path in (tmp_path / "made").iterdir()] == ["file"]
     monkeypatch.undo()
     assert not _is_held(tmp_path)

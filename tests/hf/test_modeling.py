@@ -223,7 +223,19 @@ ERRORS = [
         {"input_ids": SUMMARY, "labels": SUMMARY, "decoder_attention_mask": torch.tensor([[0, 1, 1, 1, 1]] * 3)},
         "`decoder_attention_mask` must be 0 on the right only, but is 0 elsewhere.",
     ),
+    (
+        {"input_ids": SUMMARY, "labels": SUMMARY, "decoder_attention_mask": torch.tensor([[0, 1, 1, 1, 1]] * 3).bool()},
+        "`decoder_attention_mask` must be 0 on the right only, but is 0 elsewhere.",
+    ),
 ]
+
+
+@torch.no_grad()
+def test_a_mask_of_the_summary_may_be_of_any_kind() -> None:
+    made = Model.from_saved(model_of("vanilla"))
+    mask = torch.tensor([[1, 1, 1, 1, 0]] * 3)
+    losses = [made(SUMMARY, labels=SUMMARY, decoder_attention_mask=each).loss for each in (mask, mask.bool())]
+    assert losses[0] == losses[1]
 
 
 @pytest.mark.parametrize(("arguments", "sentence"), ERRORS)

@@ -25,6 +25,12 @@ def spaced(text: str) -> list[str]:
         ("a\n\u200b\nb", [" a", " b"], [" a", "\n\nb"]),
         # Markers between sentences hold no text, and pieces of words no space.
         ("One.\nTwo", [" On", "e", ".", "", " Tw", "o"], [" On", "e", ".", "", "\nTw", "o"]),
+        # What stands behind the name of a speaker is no text.
+        (
+            "Ann: I do\nBob: no",
+            [" Ann:", "\u2060", " I", " do", " Bob:", "\u2060", " no"],
+            [" Ann:", "", " I", " do", "\nBob:", "", " no"],
+        ),
         # A token over the end of a line keeps it; the next one begins the line.
         ("ab\ncd e", [" ab cd", " e"], [" ab cd", "\ne"]),
         # What NFKC takes apart is counted as it comes out: a ligature, a fraction, a Thai sara am.

@@ -177,6 +177,7 @@ def test_what_else_was_read_is_told() -> None:
         other = "## Bees\n\n" + "Bees fly fast and high. " * 9 + "\n\n## Cats\n\nCats sleep."
         beginning = "no section of a type in the table: the text was read from its beginning"
         assert coverage("sections", other) == Coverage(note=beginning, language="en")
+        assert coverage("sections", "## Bees\n\nBees fly.") == Coverage(note=beginning, language="en")
         assert coverage("sections", PAPER) == Coverage("Methods", left_out=2, language="en")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from small_summarizer import exported
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.documents.source import InputText, Origin
 from pyramidions.inference import Summarizer, Summary, stream
@@ -58,6 +59,21 @@ def test_documents_are_asked_for_a_few_batches_at_a_time(tokenizer: Tokenizer, m
     assert [result.summaries[0].text.strip() for result in results] == ["a b 2", "a b 3", "a b 4", "a b 5"]
     # Each byte counts when it is read and when its summary is written.
     assert sum(done) == pytest.approx(2 * 5 * 16)
+
+
+@pytest.mark.parametrize("long", ["truncate", "chunk"])
+def test_a_document_in_which_the_model_finds_no_text_is_passed_over(tokenizer: Tokenizer, long: str) -> None:
+    given = list(documents([]))
+    # What a tokenizer takes for a space is text to nobody else.
+    given[1], given[4] = given[1]._replace(text="▁"), given[4]._replace(text="▁")
+    echo, done, refused = Echo(tokenizer, 99), list[float](), list[str]()
+    reader = LongReader(echo.reader, long)
+    told = {"on_progress": done.append, "refuse": lambda error: refused.append(str(error))}
+    found = summarize_documents(given, echo, reader, None, batch_size=2, **told)
+    assert [result.origin.name for result in found] == ["a:1", "a:3", "a:4"] and sum(done) == pytest.approx(2 * 5 * 16)
+    assert refused == [f"A document must hold text, but a:{number} holds none." for number in (2, 5)]
+    with pytest.raises(UserError, match="a:2 holds none"):
+        list(summarize_documents(given, echo, reader, None, batch_size=2, on_progress=done.append))
 
 
 @pytest.mark.parametrize("batch_size", [1, 3])

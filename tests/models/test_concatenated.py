@@ -232,3 +232,9 @@ def test_options_change_the_output(stack: str) -> None:
         model(stack=stack, decoder=f"concatenated(attention_layers={count})")(source, prefix) for count in (1, 2, 3)
     ]
     assert not torch.allclose(outputs[0], outputs[1]) and not torch.allclose(outputs[1], outputs[2])
+
+
+@for_each("norm", ["layer", "rms"])
+def test_every_norm_of_a_model_may_stand_behind_it(norm: str) -> None:
+    made = model(norm=norm)
+    assert type(made.decoder.norm) is {"layer": torch.nn.LayerNorm, "rms": torch.nn.RMSNorm}[norm]

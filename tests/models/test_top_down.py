@@ -41,6 +41,12 @@ def model(**fields: Any) -> Transformer:
     return build(preset("vanilla", **{**TINY, **fields}), 40, PAD)
 
 
+@for_each(("norm", "kind"), [("layer", torch.nn.LayerNorm), ("rms", torch.nn.RMSNorm)])
+def test_pooled_vectors_are_normalised_as_all_others_are(norm: str, kind: type[torch.nn.Module]) -> None:
+    (upsampler,) = model(norm=norm, normalize_before=True).encoder.upsamplers.values()
+    assert isinstance(upsampler, TopDownUpsampler) and type(upsampler.norm) is kind
+
+
 @pytest.mark.parametrize("stack", ["plain", "recomputing"])
 @torch.no_grad()
 def test_tokens_attend_locally_and_then_to_the_segments_of_their_document(stack: str) -> None:
@@ -51,7 +57,7 @@ def test_tokens_attend_locally_and_then_to_the_segments_of_their_document(stack:
     lengths = (13, 7, 1)
     given = Sequence(vectors(3, 13, 8), ends_after(*lengths), lengths=list(lengths))
     composed = STACK.build(stack, {})
-    found = Stage([first], MeanPooler(3), (Stage([top]),), TopDownUpsampler(8))(given, composed).sequence
+    found = Stage([first], MeanPooler(3), (Stage([top]),), TopDownUpsampler())(given, composed).sequence
     found = Stage(last)(found, composed).sequence
     assert found.lengths == given.lengths
     for row, length in enumerate(lengths):

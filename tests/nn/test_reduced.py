@@ -4,6 +4,7 @@ import re
 
 import pytest
 import torch
+import whole_models
 from tables import for_each
 from tiny_presets import covering_presets, tiny_fields
 from torch import Tensor, nn
@@ -14,6 +15,7 @@ from pyramidions.nn import BeamSearch, Transformer
 from pyramidions.nn.projections.dense import HeadsLinear
 from pyramidions.nn.reduced import Int8HeadsLinear, Int8Linear, in_bfloat16, in_int8
 from pyramidions.nn.scorer import Scorer
+from pyramidions.nn.sequence import PoolingContext, Sequence
 
 WAYS = {"bfloat16": in_bfloat16, "int8": in_int8}
 
@@ -64,6 +66,19 @@ def test_a_layer_of_8_bits_is_close_to_the_one_it_stands_for(largest: int) -> No
     x = torch.randn(10, 64)
     error = (layer(x) - linear(x)).norm() / linear(x).norm()
     assert 0 < error < 1.5 / largest
+
+
+@pytest.mark.parametrize("way", WAYS)
+@for_each("pooling", ["delete_gate", "segments"])
+def test_poolings_decide_in_float32(pooling: str, way: str) -> None:
+    model = whole_models.tiny("blockwise", pooling, pooling_lengths="24,None,None").eval()
+    whole, reduced = (each.encoder.poolers["0"] for each in (model, WAYS[way](model)))
+    x = torch.randn(1, 60, model.encoder.embedder.tokens.embedding_dim).bfloat16()
+    given = Sequence(x.float(), torch.zeros(1, 60, dtype=torch.bool))
+    nobody = PoolingContext(received=lambda: pytest.fail("they ask for no attention"))
+    expected = whole(given, nobody)
+    found = reduced(given._replace(x=x) if way == "bfloat16" else given, nobody)
+    assert found.lengths == expected.lengths and found.sources.equal(expected.sources)
 
 
 def test_heads_read_rows_of_their_own_through_weights_of_8_bits() -> None:

@@ -9,6 +9,7 @@ from pyramidions.base.arguments import Range
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.functional.attention import received, tiled_attention
 from pyramidions.nn.functional.masking import padding_of
+from pyramidions.nn.functional.precision import full_precision
 from pyramidions.nn.functional.tiles import UNSEEN, Band, ByDistance
 from pyramidions.nn.options import Length, Probability, Window
 from pyramidions.nn.regularised import Regularised
@@ -16,7 +17,7 @@ from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
 
 
 @ATTENTION.register("adaptive_span")
-class AdaptiveSpanAttention(CoreAttention, Regularised):
+class AdaptiveSpanAttention(Regularised, CoreAttention):
     """Attention within a window whose width each head learns (Sukhbaatar et al. 2019, section 2.2).
 
     A weight at distance d is multiplied by min(1, 1 + (z - d) / ramp), or 0 where that is negative, and the weights
@@ -63,7 +64,7 @@ class AdaptiveSpanAttention(CoreAttention, Regularised):
 
     def spans(self) -> Tensor:
         """Return how far each head sees in either direction before its weights fall: (H,), in positions."""
-        return self.side * torch.sigmoid(self.span.to(torch.promote_types(self.span.dtype, torch.float32)))
+        return self.side * torch.sigmoid(full_precision(self.span))
 
     def regulariser(self) -> Tensor | None:
         return self.penalty * self.spans().mean() if self.penalty else None

@@ -9,6 +9,7 @@ from torch.nn.functional import dropout
 from pyramidions.base.arguments import Count
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.full import FullAttention
+from pyramidions.nn.functional.precision import full_precision, full_type
 from pyramidions.nn.options import Probability
 from pyramidions.nn.projections import Projections
 from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, Memory
@@ -67,7 +68,7 @@ class DiscourseAttention(CoreAttention):
         if section is None or section.size(1) == k.size(2):
             return self.of_one_unit.weights(q, k, context)
         count = k.size(2) - section.size(1)
-        wide = torch.promote_types(q.dtype, torch.float32)
+        wide = full_type(q.dtype)
         lowest = torch.finfo(wide).min
         # (B, H, Lq, S) and (B, H, Lq, K)
         of_sections, of_words = (
@@ -91,7 +92,7 @@ def _numbered(unit: Tensor) -> Tensor:
 def _means(k: Tensor, section: Tensor, count: int) -> Tensor:
     """Return the means of keys (B, H, K, E) in each of so many sections: (B, H, S, E)."""
     # Thousands of numbers add up: in half precision the sum would lose most of them.
-    wide = k.to(torch.promote_types(k.dtype, torch.float32))
+    wide = full_precision(k)
     # Padding goes into a further section, which is left out.
     place = torch.where(section < 0, count, section)
     sizes = wide.new_zeros(len(k), count + 1).scatter_add(1, place, torch.ones_like(place, dtype=wide.dtype))

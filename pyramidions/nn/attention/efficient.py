@@ -8,6 +8,7 @@ from torch import Tensor
 from pyramidions.base.arguments import CountOrZero
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.local_heads import LocalHeads
+from pyramidions.nn.functional.precision import full_type
 from pyramidions.nn.options import Probability, Window
 from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
 
@@ -42,7 +43,7 @@ def _efficient(q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor) -> Tensor:
     blocked = (padding_mask & ~padding_mask.all(dim=1, keepdim=True))[:, None, :, None]
     # In float32: a weight of one among thousands of keys is not a normal number of half precision.
     with torch.autocast(q.device.type, enabled=False):
-        full = torch.promote_types(q.dtype, torch.float32)
+        full = full_type(q.dtype)
         keys = k.masked_fill(blocked, -torch.inf).softmax(dim=2, dtype=full)
         # (B, H, E, L) @ (B, H, L, E) -> (B, H, E, E)
         summary = keys.transpose(-1, -2) @ v.masked_fill(blocked, 0.0).to(full)

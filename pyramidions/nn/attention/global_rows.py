@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from pyramidions.nn.attention.full import FullAttention
 from pyramidions.nn.functional.dropout import drop
 from pyramidions.nn.functional.masking import attendable
+from pyramidions.nn.functional.precision import full_type
 from pyramidions.nn.marks import Marks
 from pyramidions.nn.projections import Projections
 from pyramidions.nn.sublayer import LayerContext
@@ -75,5 +76,5 @@ class GlobalRows(nn.Module):
         # (B, H, G, L)
         scores = self.projections.scores(rows, x)
         mask = attendable(padding_mask, False, rows.size(1), x.size(1), x.device)
-        full = torch.promote_types(scores.dtype, torch.float32)
+        full = full_type(scores.dtype)
         return (scores if mask is None else scores.masked_fill(~mask, -torch.inf)).softmax(dim=-1, dtype=full)

@@ -9,8 +9,9 @@ from pyramidions.nn.functional.attention import tiled_attention
 from pyramidions.nn.functional.dropout import drop
 from pyramidions.nn.functional.interleaving import head_groups, in_order, in_window, interleaved, interleaved_mask
 from pyramidions.nn.functional.masking import distances_back, padding_of
+from pyramidions.nn.functional.precision import full_precision
 from pyramidions.nn.functional.sinusoids import sinusoids
-from pyramidions.nn.functional.tiles import Band, Dense, Plan, Relative, full_precision, hiding
+from pyramidions.nn.functional.tiles import Band, Dense, Plan, Relative, hiding
 from pyramidions.nn.options import Probability
 from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, State
 
@@ -42,7 +43,9 @@ class Distances(nn.Module):
         if 2 * longest >= len(self._table) or self._table.device != like.device:
             longest = max(longest, len(self._table), 512)
             numbers = torch.arange(longest, -longest - 1, -1, dtype=torch.float, device="cpu")
-            self._table = sinusoids(numbers, self.embed_dim, self.embed_dim // 2).to(like.device)
+            # What is made in inference mode could never be trained with.
+            with torch.inference_mode(False):
+                self._table = sinusoids(numbers, self.embed_dim, self.embed_dim // 2).to(like.device)
         middle = len(self._table) // 2
         return self._table[middle - first : middle - last + 1].to(like.dtype)
 

@@ -9,6 +9,7 @@ from pyramidions.base.arguments import Count
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.functional.attention import scaled_dot_product_attention
 from pyramidions.nn.functional.chunking import pad_to_multiple
+from pyramidions.nn.functional.precision import full_type
 from pyramidions.nn.functional.sinkhorn import sinkhorn
 from pyramidions.nn.options import Length, Positive, Probability
 from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
@@ -154,7 +155,7 @@ class _Mixing(NamedTuple):
 
 def _means(x: Tensor, real: Tensor | None) -> Tensor:
     """Return the mean of each bucket's real positions: (B, H, N, M, E) -> (B, H, N, E)."""
-    full = torch.promote_types(x.dtype, torch.float32)
+    full = full_type(x.dtype)
     if real is None:
         return x.mean(dim=-2, dtype=full)
     # (B, N, M) -> (B, 1, N, M, 1)

@@ -60,11 +60,11 @@ class SlidingWindowAttention(CoreAttention):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
         self.refuse(q, k, context)
-        if self._sees_everything(k):
-            return self.everywhere(q, k, v, context)
         marks = context.marks
         if marks is not None and context.is_causal:
             raise ValueError("SlidingWindowAttention cannot be causal with marks, which all positions see.")
+        if self._sees_everything(k):
+            return self.everywhere(q, k, v, context)
         hidden = _hidden(k, context.padding_mask, marks)
         further = () if marks is None else (marks.take(k), marks.take(v), marks.absent)
         dropout = self.dropout if self.training else 0.0

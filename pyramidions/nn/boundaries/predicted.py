@@ -9,8 +9,8 @@ from torch.distributions import Binomial
 
 from pyramidions.base.arguments import Count
 from pyramidions.nn.boundaries.core import BOUNDARIES, Boundaries, HiddenStates, Segmentation, without_padding
+from pyramidions.nn.functional.precision import full_precision
 from pyramidions.nn.functional.spikes import spikes
-from pyramidions.nn.functional.tiles import full_precision
 from pyramidions.nn.options import Positive, Within
 
 
@@ -29,7 +29,7 @@ class BoundaryPredictor(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the logits of boundaries, in float32 or better: (B, L, D) -> (B, L)."""
-        return full_precision(self.fc2(F.gelu(self.fc1(x))).squeeze(2))
+        return full_precision(self.fc2(F.gelu(self.fc1(x.to(self.fc1.weight.dtype)))).squeeze(2))
 
 
 @BOUNDARIES.register("gumbel")

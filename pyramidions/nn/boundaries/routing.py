@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from pyramidions.base.arguments import Range
 from pyramidions.nn.boundaries.core import BOUNDARIES, Boundaries, HiddenStates, Segmentation, without_padding
-from pyramidions.nn.functional.tiles import full_precision
+from pyramidions.nn.functional.precision import full_precision
 from pyramidions.nn.options import Positive
 
 # A logit of a probability of 0 or 1 would be infinite.
@@ -46,7 +46,10 @@ class RoutingBoundaries(Boundaries):
         # (B, L, D) -> (B, L - 1, D), or all with the one before
         earlier = x[:, :-1] if before is None else torch.cat([before[:, None], x[:, :-1]], dim=1)
         first = x.size(1) - earlier.size(1)
-        q, k = F.linear(earlier, self.query), F.linear(x[:, first:], self.key)
+        q, k = (
+            F.linear(each.to(weight.dtype), weight)
+            for each, weight in ((earlier, self.query), (x[:, first:], self.key))
+        )
         likeness = F.cosine_similarity(full_precision(q), full_precision(k), dim=2)
         # (B, L - 1) -> (B, L)
         logits = F.pad((1 - likeness) / 2, (first, 0), value=1.0).logit(_SMALLEST)

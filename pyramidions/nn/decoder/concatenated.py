@@ -52,7 +52,7 @@ class ConcatenatedDecoder(Decoder):
         layers: list[Layer],
         stack: Stack,
         output: Output,
-        norm: nn.LayerNorm | None = None,
+        norm: nn.Module | None = None,
         start: int | None = None,
         attention_layers: Annotated[int, Range(1, _MOST)] = 2,
         longest_memory: Count = 4096,

@@ -14,7 +14,8 @@ from torch.utils.flop_counter import register_flop_formula
 from pyramidions.base.device import has_values
 from pyramidions.nn.functional.dropout import bernoulli_samples, drawn_from, draws_bernoulli, new_seed
 from pyramidions.nn.functional.fused import Attend, fused_pieces
-from pyramidions.nn.functional.tiles import Dense, Index, Plan, ScoreMod, Tile, computes_in_tiles, full_precision
+from pyramidions.nn.functional.precision import full_precision
+from pyramidions.nn.functional.tiles import Dense, Index, Plan, ScoreMod, Tile, computes_in_tiles
 
 
 def scaled_dot_product_attention(

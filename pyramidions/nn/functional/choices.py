@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from pyramidions.nn.functional.dropout import relu_dropped
+from pyramidions.nn.functional.precision import full_type
 from pyramidions.nn.functional.replay import replayed
 
 _EDGE = 1e-6  # uniform noise keeps so far from 0 and 1
@@ -22,7 +23,7 @@ def choose(logits: Tensor, temperature: float = 0.0) -> Tensor:
     Returns:
         (...), from 0 to N - 1.
     """
-    noise = torch.rand(logits.shape, device=logits.device, dtype=_at_least_float32(logits)) if temperature else None
+    noise = torch.rand(logits.shape, device=logits.device, dtype=full_type(logits.dtype)) if temperature else None
 
     def best() -> Tensor:
         if noise is None:
@@ -54,10 +55,6 @@ def gated_relu(hidden: Tensor, logits: Tensor, chosen: Tensor | None, dropout: f
     return out
 
 
-def _at_least_float32(x: Tensor) -> torch.dtype:
-    return torch.promote_types(x.dtype, torch.float32)
-
-
 class _GatedRelu(torch.autograd.Function):
     """Keeps p and its output, which the next layer keeps anyway, whether a choice was made or not.
 
@@ -67,7 +64,7 @@ class _GatedRelu(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, logits: Tensor, chosen: Tensor | None, dropout: float) -> Tensor:
-        p = logits.softmax(dim=-1, dtype=_at_least_float32(logits)).to(hidden.dtype)
+        p = logits.softmax(dim=-1, dtype=full_type(logits.dtype)).to(hidden.dtype)
         if chosen is None:
             out, ctx.scale = relu_dropped(hidden * p[..., None], dropout)
         else:
@@ -87,7 +84,7 @@ class _GatedRelu(torch.autograd.Function):
         if ctx.scale != 1:
             of_hidden = of_hidden.mul_(ctx.scale)
         # mask * its gradient: (T, B, N, M) -> (T, B, N)
-        pulled = (out * grad).sum(dim=-1, dtype=_at_least_float32(out))
+        pulled = (out * grad).sum(dim=-1, dtype=full_type(out.dtype))
         if ctx.soft:
             of_hidden = of_hidden.mul_(p[..., None])
         else:

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from pyramidions.nn.functional.tiles import full_precision
+from pyramidions.nn.functional.precision import full_precision
 
 
 class SegmentSums(NamedTuple):

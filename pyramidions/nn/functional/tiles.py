@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from pyramidions.nn.functional.precision import full_precision
+
 #: added to the scores of keys that a query must not see; finite, for a padded query may see nothing else, and a few of
 #: them still are
 UNSEEN = torch.finfo(torch.float32).min / 8
@@ -67,11 +69,6 @@ class Plan(Protocol):
 
     def operations(self, q: Tensor) -> int:
         """Return the operations of scores and mixes on a GPU."""
-
-
-def full_precision(x: Tensor) -> Tensor:
-    """Return ``x`` in the precision in which weights are computed and sums are taken."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def computes_in_tiles(x: Tensor) -> bool:

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pyramidions.nn.functional.precision import full_precision
 from pyramidions.nn.origins import Origins
 from pyramidions.nn.output.core import OUTPUT, Output, TiedOutput, UntiedOutput
 from pyramidions.nn.sublayer import Memory
@@ -95,7 +96,7 @@ class Pointer(nn.Module):
             if memory.padding_mask is not None:
                 scores = scores.masked_fill(memory.padding_mask[:, None], torch.finfo(scores.dtype).min)
             attention = scores.softmax(dim=-1)
-            gate = _wide(gate) + attention @ _wide(memory.values)[..., None]
+            gate = full_precision(gate) + attention @ full_precision(memory.values)[..., None]
             reached = memory.origins.made_of.of(attention)
             scores = _scores(token_query, memory.token_keys) + _log(reached)
             pointed = scores.masked_fill(reached == 0, torch.finfo(scores.dtype).min).softmax(dim=-1)
@@ -150,7 +151,7 @@ class PointerOutput(Output):
         # (BW, T, ...) -> (B, WT, ...)
         logits, features = (x.reshape(len(prepared.keys), -1, x.size(-1)) for x in (logits, features))
         pointed, gate = self.pointer(features, prepared)
-        log_generated = _wide(logits).log_softmax(dim=-1)
+        log_generated = full_precision(logits).log_softmax(dim=-1)
         # (B, WT, U)
         copied = prepared.origins.by_token(pointed)
         columns = prepared.origins.tokens[:, None].expand_as(copied)
@@ -182,7 +183,7 @@ class PointerOutput(Output):
 
 def _scores(query: Tensor, keys: Tensor) -> Tensor:
     """Score keys (B, K, D) by queries (B, T, D), in float32 or wider: (B, T, K)."""
-    query, keys = _wide(query) * query.size(-1) ** -0.5, _wide(keys)
+    query, keys = full_precision(query) * query.size(-1) ** -0.5, full_precision(keys)
     if len(keys) > 1 and query.size(1) <= _FEW:
         # A CPU reads long matrices from the left faster.
         return (keys @ query.mT).mT
@@ -192,7 +193,3 @@ def _scores(query: Tensor, keys: Tensor) -> Tensor:
 def _log(shares: Tensor) -> Tensor:
     """Return the logarithm of shares; a finite one, without a gradient, where there is none."""
     return shares.clamp(min=torch.finfo(shares.dtype).tiny).log()
-
-
-def _wide(x: Tensor) -> Tensor:
-    return x.to(torch.promote_types(x.dtype, torch.float32))

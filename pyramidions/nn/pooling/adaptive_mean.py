@@ -4,9 +4,9 @@ import torch
 import torch.nn.functional as F
 
 from pyramidions.base.arguments import CountOrZero
+from pyramidions.nn.functional.precision import full_precision
 from pyramidions.nn.pooling.core import POOLING, Pooled, WindowPooler
 from pyramidions.nn.scorer import Scorer
-from pyramidions.nn.scorer.core import at_least_float32
 from pyramidions.nn.sequence import PoolingContext, Sequence
 
 _LEAST = 1e-5  # a score, so that no window is without weight
@@ -43,7 +43,7 @@ class AdaptiveMeanPooler(WindowPooler):
         sources = torch.arange(length + missing, device=x.device).clamp(max=length - 1)
         sources = sources.unfold(0, self.width, self.window).expand(len(x), -1, -1)
         # (B, L, D) -> (B, K, D, G); half precision may not hold the sums of a gradient
-        members = at_least_float32(x).masked_fill(padding_mask[..., None], 0.0)
+        members = full_precision(x).masked_fill(padding_mask[..., None], 0.0)
         members = F.pad(members, (0, 0, 0, missing)).unfold(1, self.width, self.window)
         with torch.autocast(x.device.type, enabled=False):
             pooled = (members @ weights[..., None].to(members.dtype)).squeeze(-1).to(x.dtype)

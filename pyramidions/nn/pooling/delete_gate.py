@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, distributed, nn
 
 from pyramidions.base.arguments import Count, Share
-from pyramidions.nn.functional.tiles import full_precision
+from pyramidions.nn.functional.precision import full_precision
 from pyramidions.nn.options import Positive, Within
 from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler, selected
 from pyramidions.nn.pooling.topk import Attached
@@ -18,7 +18,7 @@ _UNIT = 1e-9
 
 
 @POOLING.register("delete_gate")
-class DeleteGatePooler(Pooler, Regularised):
+class DeleteGatePooler(Regularised, Pooler):
     """Hands on the vectors that a gate does not delete (Kallini et al. 2025, MrT5, section 3).
 
     A vector is deleted by d = sigmoid(-logit), where the logit is linear in the normalised vector. Training hands on
@@ -69,7 +69,7 @@ class DeleteGatePooler(Pooler, Regularised):
 
     def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:
         x, real = sequence.x, ~sequence.padding_mask
-        logits = full_precision(self.gate(self.norm(x)).squeeze(-1))
+        logits = full_precision(self.gate(self.norm(x.to(self.gate.weight.dtype))).squeeze(-1))
         deleted = (-logits).sigmoid()
         kept = self._kept(logits.detach(), real)
         pooled, sources = selected(x, kept, self.k)

@@ -55,7 +55,8 @@ class MarkersPooler(Pooler):
             if sequence.roles is None or sequence.unit is None:
                 raise ValueError("The sequence must say who speaks in each unit of the text, but does not.")
             unit = sequence.unit.gather(1, sources).masked_fill(padding_mask, -1)
-            x = self.joined(torch.cat([x, sequence.roles(unit, self.role_tokens).to(x.dtype)], dim=-1))
+            roles = sequence.roles(unit, self.role_tokens).to(x.dtype)
+            x = self.joined(torch.cat([x, roles], dim=-1)).to(x.dtype)
         if self.numbers is not None:
             x = x + self.numbers(torch.arange(x.size(1), device=x.device), x.size(1)).to(x.dtype)
         return x

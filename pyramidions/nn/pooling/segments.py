@@ -17,7 +17,7 @@ from pyramidions.nn.sequence import PoolingContext, Sequence
 
 
 @POOLING.register("segments")
-class SegmentsPooler(Pooler, Regularised):
+class SegmentsPooler(Regularised, Pooler):
     """Hands on the mean of each segment; where segments end is learned.
 
     This is the dynamic pooling of a language model (Nawrot et al. 2023, sections 3.1.1 and 3.2) in an encoder. A

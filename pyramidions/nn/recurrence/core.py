@@ -10,6 +10,7 @@ from pyramidions.base.arguments import Count
 from pyramidions.base.registry import Registry
 from pyramidions.nn.functional.chunking import pad_to_multiple
 from pyramidions.nn.functional.linear_recurrence import linear_recurrence
+from pyramidions.nn.functional.precision import full_type
 from pyramidions.nn.sublayer import Carried, LayerContext, State, SublayerFunction
 
 
@@ -121,7 +122,7 @@ class _Unit(nn.Module):
         self.highway = _linear(dim, dim)
 
     def forward(self, x: Tensor, padding_mask: Tensor | None, before: Tensor | None) -> tuple[Tensor, Tensor]:
-        dtype = torch.promote_types(x.dtype, torch.float32)
+        dtype = full_type(x.dtype)
         # Sums over thousands of positions need more digits than mixed precision has.
         y, f, q = (layer(x).to(dtype) for layer in (self.transform, self.forget, self.highway))
         kept, new = f.sigmoid(), (-f).sigmoid() * y

@@ -4,8 +4,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pyramidions.nn.functional.dropout import Dropout
+from pyramidions.nn.functional.precision import project
 from pyramidions.nn.options import Probability
-from pyramidions.nn.scorer.core import SCORER, LogitScorer, project
+from pyramidions.nn.scorer.core import SCORER, LogitScorer
 
 
 @SCORER.register("linear")

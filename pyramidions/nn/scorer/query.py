@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor, nn
 
+from pyramidions.nn.functional.precision import full_precision, project
 from pyramidions.nn.marks import Marks
-from pyramidions.nn.scorer.core import SCORER, LogitScorer, at_least_float32, project, score_of
+from pyramidions.nn.scorer.core import SCORER, LogitScorer, score_of
 from pyramidions.nn.sequence import PoolingContext, Sequence
 
 #: The score of the query's own vectors, above all others.
@@ -48,7 +49,7 @@ class QueryScorer(LogitScorer):
 
     def forward(self, sequence: Sequence, context: PoolingContext) -> Tensor:
         with torch.autocast(sequence.x.device.type, enabled=False):
-            x, query = at_least_float32(sequence.x), sequence.query
+            x, query = full_precision(sequence.x), sequence.query
             if query is None:
                 # Data-parallel training waits for the gradient of every parameter.
                 return score_of(self.logits(x) + 0.0 * self.bilinear.weight.sum().to(x.dtype))

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from pyramidions.nn.scorer.core import SCORER, Scorer, at_least_float32, score_of
+from pyramidions.nn.functional.precision import full_precision
+from pyramidions.nn.scorer.core import SCORER, Scorer, score_of
 from pyramidions.nn.sequence import PoolingContext, Sequence
 
 
@@ -32,7 +33,7 @@ class EmbeddingScorer(Scorer):
         self.coordinate = coordinate
 
     def forward(self, sequence: Sequence, context: PoolingContext) -> Tensor:
-        return score_of(at_least_float32(sequence.x[..., self.coordinate]))
+        return score_of(full_precision(sequence.x[..., self.coordinate]))
 
 
 @SCORER.register("index")

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from pyramidions.base.registry import Registry
 from pyramidions.nn.boundaries import Segmentation
 from pyramidions.nn.functional.linear_recurrence import linear_recurrence
+from pyramidions.nn.functional.precision import full_precision
 from pyramidions.nn.functional.segments import lasts_of_segments, upsampled_segments
-from pyramidions.nn.functional.tiles import full_precision
 
 
 class SegmentUpsampler(nn.Module, ABC):

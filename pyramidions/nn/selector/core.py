@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pyramidions.base.registry import Registry
-from pyramidions.nn.scorer.core import at_least_float32
+from pyramidions.nn.functional.precision import full_precision
 
 #: Chooses the next unit of each document: from the log-probabilities (B, U + 1) and what is chosen (B, U + 1), of which
 #: the last stands for the end, to numbers (B,).
@@ -85,6 +85,6 @@ class IndependentSelector(Selector):
         bias: Tensor = self.bias
         if not (torch.is_autocast_enabled(x.device.type) or self.training):
             # Half precision would give many sentences the same score.
-            x = at_least_float32(x)
+            x = full_precision(x)
             weight, bias = weight.to(x.dtype), bias.to(x.dtype)
         return F.linear(x, weight, bias).squeeze(-1).masked_fill(~known, -torch.inf)

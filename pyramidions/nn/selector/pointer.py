@@ -5,8 +5,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pyramidions.base.arguments import Count
+from pyramidions.nn.functional.precision import full_precision
 from pyramidions.nn.options import Within
-from pyramidions.nn.scorer.core import at_least_float32
 from pyramidions.nn.selector.core import SELECTOR, Pick, Selector, Steps
 
 
@@ -88,10 +88,10 @@ class PointerSelector(Selector):
             only_end = torch.zeros_like(open_).index_fill(1, _index(end, x), True)
             allowed = open_ if len(found) < self.max_units else only_end
             # In half precision, many units would be equally probable.
-            scores = at_least_float32(self.point(pointed, glimpsed)).masked_fill(~allowed, -torch.inf)
+            scores = full_precision(self.point(pointed, glimpsed)).masked_fill(~allowed, -torch.inf)
             log_probs = scores.log_softmax(dim=1)
             picked = pick(log_probs.detach(), chosen)
-            value = at_least_float32(self.critic(glimpsed.detach()).squeeze(1))
+            value = full_precision(self.critic(glimpsed.detach()).squeeze(1))
             found.append((picked, log_probs, value, running))
             here = torch.zeros_like(open_).scatter(1, picked[:, None], True)
             chosen = chosen | here

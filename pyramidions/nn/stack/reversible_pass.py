@@ -14,6 +14,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from torch.utils.checkpoint import get_device_states, set_device_states
 
 from pyramidions.base.device import has_values
+from pyramidions.nn.functional.precision import full_precision, full_type
 from pyramidions.nn.functional.replay import Decisions
 from pyramidions.nn.layer import Sublayer
 from pyramidions.nn.sublayer import NOBODY, LayerContext
@@ -93,7 +94,7 @@ class _Beginning(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, streams: _Streams, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
         ctx.streams = streams
-        kind = torch.promote_types(first.dtype, torch.float32)
+        kind = full_type(first.dtype)
         first, second = (torch.zeros((), dtype=kind, device=x.device).expand(x.shape) for x in (first, second))
         return first, second
 
@@ -171,7 +172,7 @@ class _End(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[None, None, Tensor, Tensor]:
         # What is saved stays as it is: a backward pass may be repeated.
         ctx.streams.first, ctx.streams.second = (end.clone() for end in ctx.saved_tensors)
-        grad = grad.to(torch.promote_types(grad.dtype, torch.float32))
+        grad = full_precision(grad)
         first, second = (grad / 2, grad / 2) if ctx.merges else grad.chunk(2, dim=-1)
         return None, None, first, second
 

@@ -18,16 +18,15 @@ class TopDownUpsampler(Upsampler):
     feed-forward part.
 
     Args:
-        embed_dim: D.
-        normalize_before: layers are pre-norm and leave vectors unnormalised; the pooled ones are normalised here.
+        norm: of the pooled vectors, where layers are pre-norm and leave them unnormalised; or None.
         layers: how many of the encoder's last layers these are.
     """
 
     is_read: ClassVar = True
 
-    def __init__(self, embed_dim: int, normalize_before: bool = False, layers: Count = 1) -> None:
+    def __init__(self, norm: nn.Module | None = None, layers: Count = 1) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(embed_dim) if normalize_before else nn.Identity()
+        self.norm = norm or nn.Identity()
         self.layers = layers
 
     def forward(self, pooled: Sequence, unpooled: Sequence) -> Sequence:

@@ -215,13 +215,20 @@ class Contender:
     Args:
         experiment: the model and its lengths.
         plan: what is timed.
+
+    Raises:
+        UserError: the vocabulary is smaller than what the beam chooses from.
     """
 
     def __init__(self, experiment: Experiment, plan: Plan) -> None:
         self.experiment = experiment
         self.plan = plan
+        if plan.decode_tokens and plan.vocab_size < (least := experiment.model.decoding_beam + 2):
+            raise UserError(
+                f"`vocab_size` must be at least {least}, for the beam of {experiment.name}, but is {plan.vocab_size}."
+            )
         torch.manual_seed(plan.seed)
-        longest = max(experiment.max_target_positions, plan.target_tokens or 0)
+        longest = max(experiment.max_target_positions, plan.target_tokens or 0, *plan.decode_tokens)
         self.model = build(experiment.model, plan.vocab_size, PAD, _MARKER, longest).to(plan.device)
         lr = experiment.run.get("optimization", {}).get("lr", _LR)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=float(lr[0] if isinstance(lr, list) else lr))

@@ -12,6 +12,7 @@ from hub_stand_in import Hub
 from tables import for_each
 
 from pyramidions.base.errors import UserError
+from pyramidions.cli.job import _held
 from pyramidions.files.hub import HubName, absent, fetch, hub_name, when_damaged
 from pyramidions.inference.model_files import find_file
 from pyramidions.inference.model_kinds import SUMMARIZER
@@ -60,6 +61,13 @@ def test_only_what_is_wanted_is_downloaded_and_once(hub: Hub) -> None:
         assert found.commit == sha and {path.name for path in found.path.iterdir()} == {"config.json", "README.md"}
         assert hub.downloaded() == {"config.json", "README.md"}
     assert len([line for line in hub.asked if line.startswith("GET") and "/resolve/" in line]) == 2
+
+
+def test_what_a_resumed_run_compares_is_the_commit(hub: Hub) -> None:
+    first = hub.add("owner/bart", FILES)
+    assert _held("owner/bart") == f"commit {first}"
+    later = hub.models["owner/bart"].commit({**FILES, "config.json": b'{"a": 1}'})
+    assert _held("owner/bart") == f"commit {later}" and _held("owner/bart@" + first) == f"commit {first}"
 
 
 def test_a_revision_stays_what_it_was(hub: Hub) -> None:

@@ -62,6 +62,16 @@ def test_it_equals_full_attention_when_it_sees_the_whole_sequence(kind: str, len
     torch.testing.assert_close(out, naive(q, k, v, mask, is_causal))
 
 
+@kinds
+def test_what_was_kept_in_inference_mode_can_be_trained_with(kind: str) -> None:
+    made, given = make(kind, "wide"), heads(13)
+    q, k, v = (given[0], given[0], given[2]) if ATTENTION[kind].shares_query_key else given
+    with torch.inference_mode():
+        made(q, k, v)
+    made(q.requires_grad_(), k.requires_grad_(), v.requires_grad_()).square().sum().backward()
+    assert v.grad is not None
+
+
 @pytest.mark.parametrize("kind", [kind for kind in ATTENTION.names if Feature.KEY_BIAS in ATTENTION[kind].supports])
 @lengths
 def test_a_bias_is_added_to_the_scores_of_each_key_and_learns(kind: str, length: int) -> None:

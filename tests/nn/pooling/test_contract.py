@@ -1,5 +1,7 @@
 """What every pooler promises; a new kind is held to it by being registered."""
 
+import copy
+
 import pytest
 import torch
 from tables import for_each
@@ -101,6 +103,21 @@ def test_gradients_reach_every_input_and_parameter_even_of_one_token(kind: str, 
     pooler(given, NO_CONTEXT).x.square().sum().backward()
     assert x.grad is not None and x.grad.abs().sum() > 0
     assert all(p.grad is not None and p.grad.isfinite().all() for p in pooler.parameters())
+
+
+@kinds
+@pytest.mark.parametrize("training", [True, False])
+def test_mixed_precision_hands_on_the_type_that_it_was_given(kind: str, training: bool) -> None:
+    with torch.autocast(torch.get_default_device().type, torch.bfloat16):
+        assert make(kind).train(training)(batch(13, 6), NO_CONTEXT).x.dtype == torch.float32
+
+
+@kinds
+def test_a_pooler_can_be_copied_after_a_training_pass(kind: str) -> None:
+    pooler = make(kind).train()
+    pooler(batch(13, 6), NO_CONTEXT)
+    copied = copy.deepcopy(pooler)
+    assert all(map(torch.equal, copied.parameters(), pooler.parameters()))
 
 
 @kinds

@@ -38,6 +38,13 @@ def test_of_more_units_than_k_the_first_are_kept() -> None:
     assert pooled.lengths == [2]
 
 
+def test_a_unit_that_a_pooling_has_torn_apart_is_handed_on_once() -> None:
+    torn = sequence("0101202", real=(6,))
+    pooled = pool(4, torn)
+    assert pooled.lengths == [3]
+    assert pooled.sources is not None and pooled.sources[:, :3, 0].tolist() == [[0, 1, 4]]
+
+
 def test_documents_of_fewer_units_are_padded_with_zeros() -> None:
     pooled = pool(4, sequence("001223", "000111", "001223", real=(6, 5, 3)))
     assert pooled.lengths == [4, 2, 2]

@@ -64,7 +64,7 @@ def gumbel_topk(
         noise: add the noise; without it the relaxation is deterministic, as at inference.
 
     Returns:
-        The selection with G = L, in the order of each row's strongest member.
+        The selection with G = L; row i stands where the i-th best of the perturbed scores does.
 
     Raises:
         ValueError: shapes that do not fit, a k below 1, or a temperature that is not positive.
@@ -122,7 +122,9 @@ def _mix(x: Tensor, scores: Tensor, padding_mask: Tensor, best: Tensor, weights:
     empty = empty.gather(1, order)
     weights = weights.gather(1, order[..., None].expand_as(weights)).masked_fill(empty[..., None], 0.0)
     clean = x.masked_fill(padding_mask[..., None], 0.0)  # 0 * NaN of a padded position would be NaN
-    kept = weights.to(x.dtype) @ clean
-    carried = (weights @ scores.masked_fill(padding_mask, 0.0)[..., None]).squeeze(-1)
+    # Mixed precision would hand on half of the digits.
+    with torch.autocast(x.device.type, enabled=False):
+        kept = weights.to(x.dtype) @ clean
+        carried = (weights @ scores.masked_fill(padding_mask, 0.0)[..., None]).squeeze(-1)
     sources = torch.arange(length, device=x.device).expand_as(weights)
     return TopK(kept, empty, carried, sources, weights.to(x.dtype))
