@@ -233,7 +233,8 @@ class _Tally:
         for name, said in remarks.items():
             if count := self._remarks[name]:
                 of_several = f"{count:,} of {counted(self.total, 'document')}"
-                yield f"{'The document' if self.total == 1 else of_several} {said}"
+                told = f"were {said[4:]}" if count > 1 and said.startswith("was ") else said
+                yield f"{'The document' if self.total == 1 else of_several} {told}"
 
 
 class _Ids:
@@ -276,7 +277,7 @@ def _is_resumable(asked: Asked) -> bool:
 
 
 def _held(place: str | Path | None) -> str | None:
-    """Return in words what changes when a model or a folder of documents does; None of the name of a method."""
+    """Describe the state of a model or of documents, for a later run to compare; None for the name of a method."""
     from pyramidions.documents.source import list_files
     from pyramidions.files.hub import fetch, hub_name
     from pyramidions.inference.batch_map import stamps

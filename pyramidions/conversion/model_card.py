@@ -209,7 +209,7 @@ def _rows(model: SavedModel | SavedExtractor | SavedLanguageModel) -> dict[str, 
     reading, writing = {}, {}
     if isinstance(model, SavedModel):
         layers, long = f"{layers} + {model.config.decoder_layers}", model.config.decoding_long
-        rest = "the rest is cut off its end" if long == "truncate" else f"longer ones by `--long {long}`"
+        rest = "the rest is cut off its end" if long == "truncate" else f"longer ones are read by `--long {long}`"
         reading = {name: plain(value) for name, value in reading_of(model.config).items()}
         writing = {"longest summary": f"{model.max_target_positions} tokens", "decoding": _decoding(model)}
         poolings = spec_of(model.config).encoder.poolings

@@ -149,7 +149,7 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
         outline: of the document.
         scores: (sentences,), of its sentences.
     """
-    # Kept beside the outline: a model of concepts asks, and then the selection does.
+    # Kept as a `cached_property` is: a model of concepts asks, and then the selection does.
     known = vars(outline)
     if "fit" not in known:
         known["fit"] = _fit(outline)

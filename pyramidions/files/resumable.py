@@ -91,8 +91,9 @@ def resumable_file(path: Path, settings: Mapping[str, Any], resume: bool) -> Ite
         partial.touch()
         with partial.open("r+b") as file:
             _lock(file, path)
-            if not os.path.samestat(os.fstat(file.fileno()), partial.stat()):
-                raise UserError(f"Another process has just written {path}.")
+            # Whoever held it before may have renamed or removed it.
+            if not (partial.exists() and os.path.samestat(os.fstat(file.fileno()), partial.stat())):
+                raise UserError(f"Another process wrote {path} at this moment: run the command again.")
             is_left = progress.exists()
             if is_left and not resume:
                 raise UserError(

@@ -33,7 +33,7 @@ class LineBreaks:
         r"""Return tokens with "\n" in place of the space before them where a line begins, "\n\n" for a paragraph.
 
         Args:
-            tokens: the next ones after the last call. Empty ones stay empty, as markers become that are no text.
+            tokens: the next ones after the last call. Empty tokens stay empty. Markers become empty: they are no text.
         """
         return [self._restored(token) if token not in ("", NAME_END_SURFACE) else "" for token in tokens]
 

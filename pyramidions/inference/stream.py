@@ -65,8 +65,8 @@ def summarize_documents(
         batch_size: documents or parts that are read at once.
         on_progress: progress callback.
         copied: as in `Summarizer.summarize`.
-        refuse: receives an error for each document in which the model finds no text, or too many documents; by default,
-            it is raised.
+        refuse: receives the error of each document that holds no text for the model, or is made of too many documents;
+            by default, the error is raised.
 
     Yields:
         The other documents with their summaries, in order.

@@ -123,7 +123,8 @@ def in_int8(network: Network, largest: int = 127) -> Network:
     """Return a copy in evaluation mode whose linear layers and tied output have weights of 8 bits.
 
     Other parts compute in float32: attention, norms, embeddings, and layers that are not dense, such as multiplicative
-    and sparse ones. So do the parts that decide: scorers, choices of units, and layers of few outputs.
+    and sparse ones. So do the parts that decide: scorers, the gates and boundaries of poolings, choices of units, and
+    layers of few outputs.
 
     Args:
         network: with parameters in float32, on the CPU.

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 
-def checkpoint(path, *values, arch="pyramidion", heads=8, **weights):
+def checkpoint(path, *values, arch="pyramidion", heads=8, stack="plain", **weights):
     table = torch.tensor(values)
     weights.setdefault("vocabulary", torch.tensor(3))
     dropout = 0.1 * len(path.name)
     state = {
-        "cfg": {"model": {"_name": "pyramidion", "arch": arch, "num_heads": heads, "dropout": dropout}},
+        "cfg": {"model": {"_name": "pyramidion", "arch": arch, "num_heads": heads, "dropout": dropout, "stack": stack}},
         "model": {"embed.weight": table, "out.weight": table, "steps": torch.tensor(len(values)), **weights},
         "task_state": {"from": path.name},
         "last_optimizer_state": {"state": torch.zeros(1000)},
@@ -34,6 +34,11 @@ def test_weights_are_averaged_and_the_rest_is_the_last_ones(run, pair, tmp_path)
     assert state["task_state"] == {"from": "b.pt"}
     assert state["cfg"]["model"]["arch"] == "pyramidion"
     assert "last_optimizer_state" not in state
+
+
+def test_a_run_that_went_on_with_less_memory_is_one_model(run, tmp_path):
+    pair = [checkpoint(tmp_path / f"{stack}.pt", 1.0, stack=stack) for stack in ("plain", "recomputing")]
+    assert run("average", *pair, "-o", tmp_path / "mean.pt").exit_code == 0
 
 
 def test_tied_weights_stay_tied(run, pair, tmp_path):

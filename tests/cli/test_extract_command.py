@@ -366,10 +366,12 @@ def test_the_language_of_other_than_english_documents_is_told(tmp_path: Path) ->
     for code in ("de", "zh"):
         (tmp_path / f"{code}.txt").write_text(PAPERS[code].text)
     (tmp_path / "en.txt").write_text(PAPER)
-    done = extract(*(tmp_path / f"{code}.txt" for code in ("de", "en", "zh")), "--sentences", 1, "--json")
-    assert [json.loads(line)["language"] for line in done.stdout.splitlines()] == ["de", "en", "zh"]
-    assert "1 of 3 documents was read as de; --language sets another language." in done.stderr
-    assert "1 of 3 documents was read as zh; --language sets another language." in done.stderr
+    (tmp_path / "zh2.txt").write_text(PAPERS["zh"].text)
+    given = [tmp_path / f"{name}.txt" for name in ("de", "en", "zh", "zh2")]
+    done = extract(*given, "--sentences", 1, "--json")
+    assert [json.loads(line)["language"] for line in done.stdout.splitlines()] == ["de", "en", "zh", "zh"]
+    assert "1 of 4 documents was read as de; --language sets another language." in done.stderr
+    assert "2 of 4 documents were read as zh; --language sets another language." in done.stderr
     assert "was read as en" not in done.stderr
     assert "was read as" not in extract(tmp_path / "de.txt", "--language", "de").stderr
 

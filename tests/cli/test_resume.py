@@ -6,17 +6,22 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from click.testing import Result
+from click.testing import Result as Invoked
 from small_extractor import exported
 from small_language_models import saved
 
+from pyramidions.base.errors import UserError
 from pyramidions.cli import job
 from pyramidions.cli.reading_report import ReadingReport
+from pyramidions.cli.worker import Result
+from pyramidions.documents.source import Origin
+from pyramidions.files import resumable
 from pyramidions.inference import extraction_stream
 
-Run = Callable[..., Result]
+Run = Callable[..., Invoked]
 WORDS = "bees fly fast a bee with ruler".split()
 
 
@@ -160,7 +165,7 @@ def test_lines_that_are_gone_are_missed(fail: Callable[..., str], corpus: Path, 
 
 
 def test_the_bar_begins_behind_what_is_done(
-    run: Callable[..., Result], corpus: Path, interrupted: list[object], monkeypatch: pytest.MonkeyPatch
+    run: Run, corpus: Path, interrupted: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes: list[float] = []
     monkeypatch.setattr(ReadingReport, "add", lambda _, size: sizes.append(size))
@@ -226,3 +231,25 @@ def test_a_run_that_is_killed_twice_ends_in_the_bytes_of_one_that_is_not(
     finish(*killed)
     assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes() and left(out) == ["out.jsonl"]
     assert out.read_bytes().count(b"\n") == 1500
+
+
+def test_a_file_that_another_process_finishes_meanwhile_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out.jsonl"
+
+    def finish(*_: object) -> None:
+        (tmp_path / "out.jsonl.partial").replace(out)
+        out.write_text("theirs")
+
+    monkeypatch.setattr(resumable, "_lock", finish)
+    refused = pytest.raises(UserError, match="Another process wrote .*out.jsonl at this moment: run the command again")
+    with refused, resumable.resumable_file(out, {}, False):
+        pass
+    assert out.read_text() == "theirs" and [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
+
+
+def test_what_utf_8_cannot_spell_does_not_end_a_run() -> None:
+    ids = SimpleNamespace(of=lambda _: "1")
+    line = job._line(Result(Origin("a", None, 1), {"query": "caf\udce9"}), ids)
+    assert json.loads(line.encode())["query"] == "caf?"

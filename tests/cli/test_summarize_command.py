@@ -18,6 +18,7 @@ from conftest import SAMPLE
 from documents import PAGE, docx, pdf, read_documents
 from fairseq_commands import run
 from tables import for_each
+from texts_in_languages import PAPERS
 from torch import Tensor
 
 from pyramidions.base.errors import UserError
@@ -360,3 +361,17 @@ def test_a_check_says_which_sentences_have_support(checkpoint: Path, tmp_path: P
     assert [f"{said}." for said in re.findall(r"With support: .* document: [\d,]+", summarize())] == [
         each.told for each in checked
     ]
+
+
+def test_a_document_without_text_for_the_model_is_passed_over_and_the_others_are_checked(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    # What a tokenizer takes for a space is text to nobody else.
+    texts = {"first.txt": "One two three.", "odd.txt": "▁", "third.txt": PAPERS["de"].text}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    words = ["summarize", checkpoint, *(tmp_path / name for name in texts), *SHORT, "--check", "--json"]
+    done = CliRunner().invoke(main, [str(word) for word in words])
+    assert done.exit_code == 1 and f"A document must hold text, but {tmp_path / 'odd.txt'} holds none." in done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(Path(each["name"]).name, each["language"]) for each in found] == [("first.txt", "en"), ("third.txt", "de")]

@@ -88,6 +88,7 @@ def test_memory_that_ran_out_is_one_sentence(fail, monkeypatch):
             "--source-tokens must be at most 8192, as table3/deep_pyramidion says, but is 9000.",
         ),
         (["vanilla", "--decode-tokens", "0"], "--decode-tokens must be positive and differ, but are (0,)."),
+        (["vanilla", "--vocab-size", "5"], "--vocab-size must be at least 10, for the beam of vanilla, but is 5."),
         (["vanilla", "--micro-batch", "65"], "--micro-batch must be at most --train-batch, 2, but is 65."),
         (["vanilla", "--device", "cuda"], "--device must be cpu, but is cuda: torch finds no GPU."),
         (["vanilla", "--json", "no/x.json"], "--json must be a file in a folder that exists, but is no/x.json."),

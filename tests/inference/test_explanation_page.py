@@ -49,7 +49,7 @@ def test_of_selected_sentences_and_of_sections_it_says_so() -> None:
             Coverage(sentences=(2, 9), selected_by="hiporank"),
             "2 of 9 sentences, selected by hiporank, were read; only ",
         ),
-        (Coverage(heading="Methods"), "6 of 10 tokens were read, in these sections."),
+        (Coverage(heading="Methods", left_out=5), "6 of 15 tokens were read, in these sections."),
     ):
         summary = explanation.summary._replace(coverage=coverage)
         found = only_document(html_page(replace(explanation, summary=summary), "a.pdf"))["about"]

@@ -79,6 +79,8 @@ def test_poolings_decide_in_float32(pooling: str, way: str) -> None:
     expected = whole(given, nobody)
     found = reduced(given._replace(x=x) if way == "bfloat16" else given, nobody)
     assert found.lengths == expected.lengths and found.sources.equal(expected.sources)
+    if expected.key_bias is not None:
+        torch.testing.assert_close(found.key_bias, expected.key_bias, rtol=1e-5, atol=1e-5)
 
 
 def test_heads_read_rows_of_their_own_through_weights_of_8_bits() -> None:

@@ -11,7 +11,7 @@ def full_type(dtype: torch.dtype) -> torch.dtype:
 
 
 def full_precision(x: Tensor) -> Tensor:
-    """Return ``x`` in this type."""
+    """Convert ``x`` to `full_type` of its type."""
     return x.to(full_type(x.dtype))
 
 

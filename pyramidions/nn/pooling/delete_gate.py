@@ -95,7 +95,7 @@ class DeleteGatePooler(Regularised, Pooler):
         smoothed, summed = self.controller.double() * _UNIT
         weight = (smoothed + summed).clamp(min=0.0)
         seen = torch.stack([(deleted.detach() > self.threshold).sum(), count])
-        # All workers of a run have one controller.
+        # All workers of a run have one controller: each of them computes each step.
         if distributed.is_available() and distributed.is_initialized():
             distributed.all_reduce(seen)
         error = self.share - seen[0] / seen[1]

@@ -30,7 +30,7 @@ def spans_to_copy(length: int, most: int, random: np.random.Generator) -> np.nda
 
 
 def copying_batch(sample: dict[str, Any], seed: list[int], pieces: int) -> dict[str, Any]:
-    """Return a batch whose targets are spans of the documents, as long as its longest summary.
+    """Return a batch whose targets are spans of the documents without their queries, as long as its longest summary.
 
     Args:
         sample: a batch of fairseq's, padded on the right, with sources (B, L) and targets (B, T).

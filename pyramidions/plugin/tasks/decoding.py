@@ -18,8 +18,8 @@ FIELDS = {
     "max_len_b": "decoding_max_length",
     "no_repeat_ngram_size": "decoding_no_repeat_ngram",
 }
-#: What else a search of validation may be told.
-SEARCH = (
+# What else a search of validation may be told.
+_SEARCH = (
     *("diverse_beam_groups", "diverse_beam_strength", "diversity_rate", "match_source_len", "max_len_a", "sampling"),
     *("sampling_topk", "sampling_topp", "temperature", "unkpen", "unnormalized"),
 )
@@ -35,7 +35,7 @@ def from_options(options: dict[str, Any]) -> Namespace:
     Raises:
         UserError: the search has no such argument, or its type is another one.
     """
-    known, hints = sorted((*FIELDS, *SEARCH)), get_type_hints(GenerationConfig)
+    known, hints = sorted((*FIELDS, *_SEARCH)), get_type_hints(GenerationConfig)
     for name, value in options.items():
         if name not in known:
             raise UserError(f"`eval_rouge_args` knows no argument {name!r}, only {', '.join(known)}.")

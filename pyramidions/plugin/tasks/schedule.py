@@ -26,7 +26,7 @@ def check_run(run: DictConfig, stopping_patience: int) -> None:
     if dataset.train_subset in dataset.valid_subset.split(",") and not dataset.disable_validation:
         raise UserError(
             f"--valid-subset must name other splits than --train-subset {dataset.train_subset}, but is "
-            f"{dataset.valid_subset}. `fairseq-validate` tells the loss of {dataset.train_subset}."
+            f"{dataset.valid_subset}. `fairseq-validate` reports the loss on {dataset.train_subset}."
         )
     if stopping_patience and dataset.disable_validation:
         raise UserError("--stopping-patience counts validations, but --disable-validation is given.")

@@ -24,7 +24,7 @@ from pyramidions.plugin.tasks.start import check_given
 from pyramidions.plugin.tasks.training_run import TrainingRun
 
 #: What our models do, by the name of their class.
-MODELS = {"pyramidion": "writes", "pyramidion_extractor": "rates sentences", "pyramidion_lm": "predicts characters"}
+_MODELS = {"pyramidion": "writes", "pyramidion_extractor": "rates sentences", "pyramidion_lm": "predicts characters"}
 
 
 class TrainingTask(FairseqTask, ABC):
@@ -39,7 +39,7 @@ class TrainingTask(FairseqTask, ABC):
 
     #: of source and target
     dictionary: Dictionary
-    #: what a model of this task does; `MODELS` has the others
+    #: what a model of this task does, one of the values of `_MODELS`
     model_does: ClassVar[str] = "writes"
 
     def __init__(self, cfg: Any) -> None:
@@ -103,7 +103,7 @@ class TrainingTask(FairseqTask, ABC):
 
     def check_kind(self, cfg: Any) -> None:
         """Refuse a model that is made for another task."""
-        does = MODELS.get(model_name(cfg), self.model_does)
+        does = _MODELS.get(model_name(cfg), self.model_does)
         if does != self.model_does:
             raise UserError(
                 f"--task {self.cfg._name} needs a model that {self.model_does}, but --arch names one that {does}: "

@@ -59,3 +59,9 @@ def test_blocks_end_with_each_document_of_a_batch() -> None:
     found = function(x, LayerContext(padding))
     for document, length, text in zip(found, lengths, x, strict=True):
         torch.testing.assert_close(document[:length], naive(function, text[:length]))
+
+
+def test_all_weights_have_gradients_where_texts_are_shorter_than_a_block() -> None:
+    function, x = sublayer(), torch.randn(1, 3, 8, dtype=torch.double)
+    function(x, LayerContext()).square().sum().backward()
+    assert all(weight.grad is not None for weight in function.parameters() if weight.requires_grad)
