@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "pyramidions.nn.options": ("base",),
     "pyramidions.nn.marks": ("base",),
     "pyramidions.nn.regularised": (),
-    "pyramidions.nn.provenance": (),
+    "pyramidions.nn.provenance": ("nn.functional",),
     "pyramidions.nn.origins": ("base", "nn.provenance"),
     "pyramidions.nn.units": ("base", "nn.functional"),
     "pyramidions.nn.structure": ("base", "nn.marks"),
@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "pyramidions.nn.positions": ("base", "nn.options", "nn.functional", "nn.positions"),
     "pyramidions.nn.multiplicative": ("nn.functional",),
     "pyramidions.nn.output": (
-        *("base", "nn.options", "nn.sublayer", "nn.multiplicative", "nn.origins"),
+        *("base", "nn.options", "nn.functional", "nn.sublayer", "nn.multiplicative", "nn.origins"),
         "nn.output",
     ),
     "pyramidions.nn.projections": (
@@ -77,7 +77,7 @@ MAY_IMPORT = {
         *("nn.attention", "nn.block_layout", "nn.sequence", "nn.embedding", "nn.layer", "nn.pooling"),
         *("nn.sublayer", "nn.origins", "nn.roles", "nn.stack", "nn.stage", "nn.structure", "nn.units"),
     ),
-    "pyramidions.nn.selector": ("base", "nn.options", "nn.scorer", "nn.selector"),
+    "pyramidions.nn.selector": ("base", "nn.options", "nn.functional", "nn.scorer", "nn.selector"),
     "pyramidions.nn.sentence_ranker": ("nn.encoder", "nn.selector"),
     "pyramidions.nn.hourglass_state": ("nn.functional", "nn.sublayer"),
     "pyramidions.nn.hourglass": (
