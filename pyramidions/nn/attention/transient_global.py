@@ -90,7 +90,7 @@ class TransientGlobalAttention(CoreAttention):
             plan = Dense(count, ~absent[:, None, None])
             found = joined(found, attended(q, keys, values, plan, ByBlock(by_block, blocks), dropout))
         elif self.norm is not None and self.block_biases is not None and torch.is_grad_enabled():
-            # Texts are shorter than a block: all weights have gradients all the same, which some DDP asks for.
+            # The texts are shorter than a block. DDP needs gradients of all weights, though.
             parts = (self.norm, self.block_biases)
             unused = sum(weight.sum() for part in parts for weight in part.parameters())
             found = found._replace(mixed=found.mixed + 0.0 * unused)

@@ -42,14 +42,12 @@ class RoutingBoundaries(Boundaries):
         self.weight = weight
 
     def forward(self, states: HiddenStates) -> Segmentation:
-        x, before, padding_mask = states.x, states.before, states.padding_mask
+        # An evaluation in half precision keeps these weights in float32.
+        x, before, padding_mask = states.x.to(self.query.dtype), states.before, states.padding_mask
         # (B, L, D) -> (B, L - 1, D), or all with the one before
         earlier = x[:, :-1] if before is None else torch.cat([before[:, None], x[:, :-1]], dim=1)
         first = x.size(1) - earlier.size(1)
-        q, k = (
-            F.linear(each.to(weight.dtype), weight)
-            for each, weight in ((earlier, self.query), (x[:, first:], self.key))
-        )
+        q, k = F.linear(earlier, self.query), F.linear(x[:, first:], self.key)
         likeness = F.cosine_similarity(full_precision(q), full_precision(k), dim=2)
         # (B, L - 1) -> (B, L)
         logits = F.pad((1 - likeness) / 2, (first, 0), value=1.0).logit(_SMALLEST)
