@@ -188,6 +188,24 @@ def test_models_with_sparse_parts_are_compared_with_a_dense_one_and_trained_once
 
 
 @pytest.mark.slow
+def test_trainings_in_bfloat16_are_compared_with_those_in_float32(tmp_path: Path) -> None:
+    size = ["--embed-dim", 16, "--ffn-embed-dim", 32, "--num-heads", 2, "--vocab-size", 300, "--source", 64]
+    size += ["--target", 16, "--updates", 8, "--batch", 2, "--documents", 3, "--pooling-lengths", "32,16"]
+    out = tmp_path / "precision.json"
+    compare = ["python", BENCHMARKS / "training_precision.py", SAMPLE, "--work", tmp_path / "work", *size]
+    done = run(*compare, "--seeds", 1, 2, "--out", out)
+    assert done.returncode == 0 and done.stdout.count(" --bf16 ") == 2, done.stdout
+    written = json.loads(out.read_text())
+    loss, less = written["nats a token"], written["bfloat16 minus float32"]
+    assert less["mean"] == pytest.approx(loss["bfloat16"]["mean"] - loss["float32"]["mean"])
+    assert 0 < abs(less["mean"]) < written["between seeds of float32"]
+    one, other = loss["float32"]["seeds"]
+    assert written["between seeds of float32"] == pytest.approx(abs(one - other))
+    faster = written["times the updates a second"]
+    assert faster["median"] == pytest.approx(sum(faster["seeds"]) / 2)
+
+
+@pytest.mark.slow
 def test_needle_prints_a_row_for_each_way(tmp_path: Path) -> None:
     few = ["--updates", 2, "--batch", 4, "--test", 8, "--seeds", 2]
     out = tmp_path / "needle"

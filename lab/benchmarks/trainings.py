@@ -112,22 +112,22 @@ class Trainings:
         seeds = self.args.seeds
         return {
             "parameters": {name: self._parameters(name) for name in names},
-            "seconds an update": {name: self._seconds(name) for name in names},
+            "seconds an update": {name: self.seconds(name, seeds) for name in names},
             "courses": {name: {seed: self.course(name, seed) for seed in seeds} for name in names},
         }
 
     def _logged(self, name: str, seed: int) -> list[dict[str, Any]]:
         return logged(self.work / f"{self.folder(name, seed).name}-done.log")
 
-    def _seconds(self, name: str) -> float:
-        """Return the median time of an update over all seeds: only a remark, for each training ran by itself."""
-        speeds = [
-            float(each["ups"])
-            for seed in self.args.seeds
+    def seconds(self, name: str, seeds: Sequence[int]) -> float:
+        """Return the median time of an update over seeds: only a remark, for each training ran by itself."""
+        # `ups` has two digits only.
+        return statistics.median(
+            float(each["wpb"]) / float(each["wps"])
+            for seed in seeds
             for each in self._logged(name, seed)
-            if float(each.get("ups", 0))
-        ]
-        return 1 / statistics.median(speeds)
+            if float(each.get("wps", 0))
+        )
 
     def _parameters(self, name: str) -> int:
         transformer = self.trained(name, self.args.seeds[0]).transformer
