@@ -1,8 +1,7 @@
 """Summaries of a stream of documents, in bounded memory."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ from pyramidions.inference.line_breaks import LineBreaks
 from pyramidions.inference.long_documents import LongReader, Part, Write, merge
 from pyramidions.inference.reader import TokenizedText
 from pyramidions.inference.search import DecodingSettings
-from pyramidions.inference.summarizer import OnWritten, Summarizer
+from pyramidions.inference.summarizer import OnWritten, Summarizer, UnwritableError
 from pyramidions.inference.summary import Summary
 
 BATCHES = 4  # read at a time, so that documents of like length can share one
@@ -65,21 +64,21 @@ def summarize_documents(
         batch_size: documents or parts that are read at once.
         on_progress: progress callback.
         copied: as in `Summarizer.summarize`.
-        refuse: receives the error of each document that holds no text for the model, or is made of too many documents;
-            by default, the error is raised.
+        refuse: receives the error of each document that holds no text for the model, is made of too many documents, or
+            has a part that cannot be summarized (`UnwritableError`); by default, the error is raised.
 
     Yields:
         The other documents with their summaries, in order.
 
     Raises:
-        UserError: as `Summarizer.write`.
+        UnwritableError: with ``long="merge"``, summaries that were written cannot be summarized.
     """
     at_once = inputs_together(batch_size)
 
     def write(tokenized: list[TokenizedText], on_written: OnWritten | None = None) -> list[Summary]:
         return summarizer.write(tokenized, decoding, batch_size, on_written, copied)
 
-    results = _summarized(_parts(documents, reader, on_progress, refuse), write, at_once, on_progress)
+    results = _summarized(_parts(documents, reader, on_progress, refuse), write, at_once, on_progress, refuse)
     yield from results if reader.long != "merge" else _merged(results, reader, write, at_once)
 
 
@@ -101,20 +100,42 @@ def _summarized(
     write: Callable[[list[TokenizedText], OnWritten], list[Summary]],
     at_once: int,
     on_progress: Progress,
+    refuse: Refuse,
 ) -> Iterator[Summarized]:
     summaries: list[Summary] = []
+    failed: UnwritableError | None = None
     for group in chunks(parts, at_once):
-        on_written = partial(_count, on_progress, [sized.size for sized in group])
-        found = write([sized.part.tokenized for sized in group], on_written)
-        for sized, summary in zip(group, found, strict=True):
-            summaries.append(sized.part.about(summary))
-            if sized.is_last:
+        for sized, written in zip(group, _written(group, write, on_progress), strict=True):
+            if isinstance(written, UnwritableError):
+                failed = failed or written
+            else:
+                summaries.append(sized.part.about(written))
+            if not sized.is_last:
+                continue
+            if failed is None:
                 yield Summarized(sized.origin, summaries)
-                summaries = []
+            else:
+                refuse(_named(failed, sized.origin))
+            summaries, failed = [], None
 
 
-def _count(on_progress: Progress, sizes: list[float], place: int) -> None:
-    on_progress(sizes[place])
+def _written(
+    group: Sequence[_SizedPart], write: Callable[[list[TokenizedText], OnWritten], list[Summary]], on_progress: Progress
+) -> Sequence[Summary | UnwritableError]:
+    """Write summaries of parts; if that of one cannot be written, each alone."""
+    left = {place: sized.size for place, sized in enumerate(group)}
+    try:
+        return write([sized.part.tokenized for sized in group], lambda place: on_progress(left.pop(place)))
+    except UnwritableError as error:
+        alone: Sequence[Summary | UnwritableError] = [error]
+    if len(group) > 1:
+        alone = [each for sized in group for each in _written([sized], write, lambda _: None)]
+    on_progress(sum(left.values()))
+    return alone
+
+
+def _named(error: UnwritableError, origin: Origin) -> UserError:
+    return UnwritableError(f"{origin.name}: {error}")
 
 
 def explain_documents(
@@ -137,14 +158,18 @@ def explain_documents(
         The other documents with their summaries, in order.
 
     Raises:
-        UserError: as `Summarizer.explain_tokenized`.
+        UnwritableError: see ``refuse``.
     """
     for document in documents:
         parts = _parts([document], reader, on_progress, refuse)
         if (first := next(parts, None)) is None:
             continue
         explanations = _explanations(document, chain([first], parts), summarizer, decoding, on_progress)
-        summaries = page.add(document.origin.name, explanations, document.query)
+        try:
+            summaries = page.add(document.origin.name, explanations, document.query)
+        except UnwritableError as error:
+            refuse(_named(error, document.origin))
+            continue
         yield Summarized(document.origin, summaries)
 
 

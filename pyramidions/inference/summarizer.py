@@ -35,6 +35,10 @@ from pyramidions.text.tokenizer import EOS, PAD
 OnWritten = Callable[[int], object]
 
 
+class UnwritableError(UserError):
+    """No summary of a document keeps the rules of decoding, or the model's scores are no numbers."""
+
+
 class Summarizer:
     """Writes summaries of long documents.
 
@@ -209,7 +213,7 @@ class Summarizer:
             The summaries, in the order of ``documents``.
 
         Raises:
-            UserError: no summary keeps the rules of decoding.
+            UnwritableError: no summary keeps the rules of decoding.
         """
         longest_first = sorted(range(len(documents)), key=lambda i: (documents[i].share, -documents[i].whole))
         found: dict[int, Summary] = {}
@@ -294,7 +298,7 @@ class Summarizer:
             decoding: how to decode.
 
         Raises:
-            UserError: no summary keeps the rules of decoding.
+            UnwritableError: no summary keeps the rules of decoding.
         """
         bounds = _bounds(document, decoding)
         writer = decoding.writer(bounds, [document])
@@ -325,7 +329,7 @@ class Summarizer:
         try:
             return [best for best, *_ in writer.write(self._transformer, memories)], memories
         except NoSummaryError as error:
-            raise UserError(str(error)) from None
+            raise UnwritableError(str(error)) from None
 
     def _copied(self, best: list[Hypothesis], memories: tuple[Memory, ...]) -> list[float | None]:
         """Return the share of each summary that was copied."""

@@ -2,6 +2,7 @@
 
 import json
 import lzma
+import math
 import os
 import re
 import subprocess
@@ -27,7 +28,8 @@ from pyramidions.cli.summarize import _GROUPS, summarize
 from pyramidions.documents.source import InputText, read_inputs
 from pyramidions.inference import Summarizer, export_model, load_model
 from pyramidions.models import build
-from pyramidions.nn import BeamSearch
+from pyramidions.nn import BeamSearch, Transformer
+from pyramidions.nn.sublayer import Memory
 from pyramidions.scoring import check_summary
 from pyramidions.text.tokenizer import PAD
 
@@ -375,3 +377,25 @@ def test_a_document_without_text_for_the_model_is_passed_over_and_the_others_are
     assert done.exit_code == 1 and f"A document must hold text, but {tmp_path / 'odd.txt'} holds none." in done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(Path(each["name"]).name, each["language"]) for each in found] == [("first.txt", "en"), ("third.txt", "de")]
+
+
+def test_a_document_whose_scores_are_not_numbers_is_passed_over(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {"first.txt": "One two three.", "odd.txt": "Four " * 40, "third.txt": "Five."}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    read = BeamSearch.read
+
+    def overflowing(search: BeamSearch, transformer: Transformer, tokens: Tensor) -> tuple[Memory, ...]:
+        (memory,) = read(search, transformer, tokens)
+        long = tokens.ne(PAD).sum(dim=1) > 40
+        return (memory._replace(x=memory.x.masked_fill(long[:, None, None], math.nan)),)
+
+    monkeypatch.setattr(BeamSearch, "read", overflowing)
+    words = ["summarize", checkpoint, *(tmp_path / name for name in texts), *SHORT, "--json"]
+    done = CliRunner().invoke(main, [str(word) for word in words])
+    assert done.exit_code == 1
+    assert f"{tmp_path / 'odd.txt'}: The model's scores must be numbers, but are NaN." in done.stderr
+    found = [json.loads(line)["name"] for line in done.stdout.splitlines()]
+    assert [Path(name).name for name in found] == ["first.txt", "third.txt"]

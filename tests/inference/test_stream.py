@@ -8,15 +8,17 @@ import pytest
 from small_summarizer import exported
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.reading import Long
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.documents.source import InputText, Origin
 from pyramidions.inference import Summarizer, Summary, stream
+from pyramidions.inference.explanation import Explanation
 from pyramidions.inference.explanation_page import ExplanationPage
 from pyramidions.inference.long_documents import LongReader
 from pyramidions.inference.reader import Reader, TokenizedText
 from pyramidions.inference.search import decoding_settings
 from pyramidions.inference.stream import explain_documents, summarize_documents
-from pyramidions.inference.summarizer import OnWritten
+from pyramidions.inference.summarizer import OnWritten, UnwritableError
 from pyramidions.text.tokenizer import Tokenizer
 
 
@@ -74,6 +76,47 @@ def test_a_document_in_which_the_model_finds_no_text_is_passed_over(tokenizer: T
     assert refused == [f"A document must hold text, but a:{number} holds none." for number in (2, 5)]
     with pytest.raises(UserError, match="a:2 holds none"):
         list(summarize_documents(given, echo, reader, None, batch_size=2, on_progress=done.append))
+
+
+class Stuck(Echo):
+    """Cannot summarize what holds a 3."""
+
+    def write(self, documents: Sequence[TokenizedText], *arguments: Any) -> list[Summary]:
+        if any("3" in "".join(document.tokens) for document in documents):
+            raise UnwritableError("The model's scores must be numbers, but are NaN.")
+        return super().write(documents, *arguments)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 8])
+@pytest.mark.parametrize("long", ["truncate", "chunk"])
+def test_a_document_that_cannot_be_summarized_is_passed_over(tokenizer: Tokenizer, long: Long, batch_size: int) -> None:
+    stuck = Stuck(tokenizer, 99 if long == "truncate" else 1 + len(tokenizer.encode("a b")))
+    reader, done, refused = LongReader(stuck.reader, long), list[float](), list[str]()
+    told = {"on_progress": done.append, "refuse": lambda error: refused.append(str(error))}
+    found = list(summarize_documents(documents([]), stuck, reader, None, batch_size=batch_size, **told))
+    assert [result.origin.name for result in found] == ["a:1", "a:2", "a:4", "a:5"]
+    assert all(len(result.summaries) == (1 if long == "truncate" else 2) for result in found)
+    assert refused == ["a:3: The model's scores must be numbers, but are NaN."]
+    assert sum(done) == pytest.approx(2 * 5 * 16)
+    with pytest.raises(UnwritableError, match="^a:3: "):
+        list(summarize_documents(documents([]), stuck, reader, None, batch_size=batch_size, on_progress=done.append))
+
+
+def test_a_document_that_cannot_be_explained_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    summarizer = Summarizer.from_pretrained(exported(tmp_path / "model", 16), "cpu")
+    decoding = decoding_settings(summarizer.model, beam=1, min_len=1, max_len=2)
+    explain, refused, page = summarizer.explain_tokenized, list[str](), ExplanationPage()
+
+    def stuck(document: TokenizedText, *arguments: Any) -> Explanation:
+        if "3" in "".join(document.tokens):
+            raise UnwritableError("No summary was found.")
+        return explain(document, *arguments)
+
+    monkeypatch.setattr(summarizer, "explain_tokenized", stuck)
+    given = documents([]), summarizer, summarizer.long_reader("truncate"), decoding, page
+    told = {"on_progress": lambda _: None, "refuse": lambda error: refused.append(str(error))}
+    assert [result.origin.name for result in explain_documents(*given, **told)] == ["a:1", "a:2", "a:4", "a:5"]
+    assert refused == ["a:3: No summary was found."] and page.left_out == 0
 
 
 @pytest.mark.parametrize("batch_size", [1, 3])
