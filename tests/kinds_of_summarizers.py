@@ -48,6 +48,8 @@ KINDS: dict[str, dict[str, Any]] = {
         "pooling_lengths": "None,16,4",
         "output": "pointer",
     },
+    "deleted": {**_BLOCKS, "pooling": "delete_gate"},
+    "learned segments": {**_BLOCKS, "pooling": "segments"},
     "hard top-k": {**_BLOCKS, "pooling": "hard_topk", "scorer": "attention"},
     "discourse": {"self_attention": "segments(segment_length=16)", "cross_attention": "discourse", "output": "pointer"},
     "two memories": {**_BLOCKS, "memories": "last,2", "cross_attention": "full; hepos(stride=2)"},

@@ -97,9 +97,10 @@ def prepare_characters(
         UserError: wrong input or options.
     """
     from pyramidions.base.notes import note
-    from pyramidions.data.characters import CharacterSettings
+    from pyramidions.data.characters import WHOLE, CharacterSettings
     from pyramidions.data.characters import prepare_characters as make_folder
     from pyramidions.data.corpora import find_text, open_streams
+    from pyramidions.data.folder import SPLITS
 
     language = str(options.characters)
     with naming_options(*CharacterOptions._fields):
@@ -117,6 +118,9 @@ def prepare_characters(
                 note(line)
             settings = CharacterSettings(**{**text.settings, **options.given})
             streams, about = text.streams(language), {"name": name, "licence": text.licence}
+        limits = [split for split in SPLITS if f"{split}_characters" in options.given]
+        if unmade := next((split for split in limits if not {split, WHOLE} & streams.keys()), None):
+            raise UserError(f"--{unmade}-characters must be left out: there is no {unmade} split.")
         made = make_folder(out, streams, settings, workers=workers, overwrite=overwrite, about=about)
     return _report(out) if made else f"{out} is up to date: same text, same settings."
 

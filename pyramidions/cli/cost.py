@@ -23,7 +23,7 @@ _TARGET, _PIECES = 512, 32768
     "--target-tokens", type=click.IntRange(1), help="Tokens of a summary.  [default: 512, or the config's most]"
 )
 @click.option("--batch", type=click.IntRange(1), help="Documents at once.  [default: 1]")
-@click.option("--vocab-size", type=click.IntRange(1), help=f"Pieces, specials included.  [default: {_PIECES}]")
+@click.option("--vocab-size", type=click.IntRange(5), help=f"Pieces, specials included.  [default: {_PIECES}]")
 @click.option("--check", is_flag=True, help="Compare with a real run of a small instance of each config.")
 @click.option("--claims", "with_claims", is_flag=True, help="Count what the paper claims; needs no config.")
 @click.option("--json", "out", type=PATH, help="Write all numbers to this file.")

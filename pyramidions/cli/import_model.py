@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.cli.naming import naming_options, option
 from pyramidions.cli.outputs import PATH, check_output
@@ -105,7 +106,7 @@ def import_command(
 
     if out.suffix != ".pt":
         raise UserError(f"--out must end in .pt, but is {out}.")
-    check_output("--out", out, "a checkpoint")
+    check_output("--out", out, "a checkpoint", [source, source / "model.pt"])
     if limit is not None and compare is None and calibrate is None:
         raise UserError("--limit is an option of --compare and --calibrate, neither of which is given.")
     asked = _asked(changes)
@@ -189,6 +190,7 @@ def _told(found: "Imported") -> list[str]:
             + (f"no {repeats}-gram twice" if repeats else "with repetitions"),
             f"beam {config.decoding_beam}, length penalty {config.decoding_length_penalty:g}",
         ),
+        ("not applied", ", ".join(f"{name} {shown(value)}" for name, value in found.not_applied.items())),
         ("unused", f"{counted(found.unused, 'embedding')} without a piece" if found.unused else ""),
     ]
     return [

@@ -58,10 +58,12 @@ def find_inputs(
     about = None
     papers = False
     if corpus is None:
-        found = find_splits(name) if name else {}
+        found = find_splits(name, config) if name else {}
         papers = name is not None and not found
         names = {**found, **files}
-        check_config(config, names.values())
+        if papers and config is not None:
+            raise UserError(f"--config is for Hugging Face datasets, but {name} is a folder of papers.")
+        check_config(config, (found or files).values())
     else:
         reading = _reading(corpus, config, release)
         made |= {

@@ -99,7 +99,9 @@ def score(
         raise UserError(f"--baseline must name other summaries each time, but {repeated[0]} comes twice.")
     systems = {str(path): read_summaries(path, expected) for path in (summaries, *baseline)}
     if lead:
-        systems[LEAD] = inputs.leads(lead_words)
+        if LEAD in systems:
+            raise UserError(f"--baseline must not be named {LEAD} beside --lead: name it ./{LEAD}.")
+        systems[LEAD] = inputs.leads(lead_words, metric_options.language)
     elif lead_words is not None:
         raise UserError("--lead-words can be given only with --lead.")
     with naming_options(*asdict(metric_options)):

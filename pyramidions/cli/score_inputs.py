@@ -11,6 +11,7 @@ from pyramidions.scoring.examples import Read, Texts
 from pyramidions.scoring.folder_documents import FolderDocuments, lead
 from pyramidions.scoring.metric import Metric
 from pyramidions.scoring.summaries import ReferenceFile, read_documents
+from pyramidions.text.language import Language
 
 
 class ScoreInputs:
@@ -79,11 +80,12 @@ class ScoreInputs:
         documents = self._whole(self._folder)
         return [f"{name}: {documents.query(index)}" for index, name in enumerate(ids)]
 
-    def leads(self, words: int | None) -> Texts:
+    def leads(self, words: int | None, language: str) -> Texts:
         """Return the first sentences of each document.
 
         Args:
             words: most of them; None for the mean of the training summaries.
+            language: as in `Language`.
 
         Raises:
             UserError: there is no data folder, or nothing says how many words.
@@ -95,13 +97,12 @@ class ScoreInputs:
             if train is None:
                 raise UserError(f"--lead needs --lead-words, since {self._folder.path} has no train split.")
             words = round(train["target_words"]["mean"])
-        # No word takes more than some pieces: the rest of a long document need not be decoded.
-        documents = self._whole(self._folder, most_tokens=20 * words)
-        return Read(len(documents), lambda at: lead(documents[at], words))
+        documents, cut = self._whole(self._folder), Language(language)
+        return Read(len(documents), lambda at: lead(documents[at], words, cut))
 
-    def _whole(self, folder: DataFolder, most_tokens: int | None = None) -> FolderDocuments:
+    def _whole(self, folder: DataFolder) -> FolderDocuments:
         _refuse_damaged(folder, folder.tokens_path(self._split, "source"), folder.tokenizer_path)
-        return FolderDocuments(folder, self._split, most_tokens)
+        return FolderDocuments(folder, self._split)
 
 
 def _refuse_damaged(folder: DataFolder, *paths: Path) -> None:

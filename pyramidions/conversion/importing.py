@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from pyramidions.models.declared import part_fields, parts_with_defaults
 from pyramidions.models.notation import parse_part, parse_parts, written
 from pyramidions.models.older_fields import with_given
 from pyramidions.models.spec import Part
+from pyramidions.nn.pooling import POOLING
 from pyramidions.pretrained.families import Shape
 from pyramidions.pretrained.origin import Origin
 from pyramidions.pretrained.reading import read_pretrained
@@ -40,6 +42,7 @@ class Imported(NamedTuple):
         spread: scorers that were scaled to begin with scores that spread.
         origin: of the weights.
         unused: embeddings that no piece of the tokenizer had.
+        not_applied: settings of its generation that ours does not have, with their values.
     """
 
     model: SavedModel
@@ -48,6 +51,7 @@ class Imported(NamedTuple):
     spread: list[str]
     origin: Origin
     unused: int
+    not_applied: dict[str, Any]
 
 
 def import_model(
@@ -75,7 +79,10 @@ def import_model(
     pretrained = read_pretrained(path)
     shape, found, weights, origin = pretrained.shape, pretrained.tokenizer, pretrained.weights, pretrained.origin
     base = asdict(pretrained.config)
-    lengths = (max_source_positions or shape.max_source_positions, max_target_positions or shape.max_target_positions)
+    lengths = (
+        shape.max_source_positions if max_source_positions is None else max_source_positions,
+        shape.max_target_positions if max_target_positions is None else max_target_positions,
+    )
     check_lengths(*lengths)
 
     def of(config: PyramidionConfig, source_length: int, target_length: int) -> tuple[SavedModel, Transfer]:
@@ -95,6 +102,12 @@ def import_model(
             f"`self_attention` must be of kinds with biases of distances ({', '.join(sorted(_KNOW_ORDER))}), since the "
             f"pretrained {shape.family.name} has no other positions, but is {asked.self_attention}."
         )
+    for part in chain(*(parse_parts("pooling", asked.pooling) if asked.pooling_lengths else ())):
+        if POOLING[part.kind].takes_layer:
+            raise UserError(
+                f"`pooling` must leave each layer of the pretrained {shape.family.name} in its place, but {part.kind} "
+                "is one itself."
+            )
     for name in ("embed_dim", "ffn_embed_dim", "num_heads"):
         if getattr(asked, name) != getattr(own, name):
             raise UserError(
@@ -110,7 +123,7 @@ def import_model(
         )
     new = {name.removeprefix("encoder.") for name in transfer.new if name.startswith("encoder.")}
     spread = spread_scores(model.transformer.encoder, new)
-    return Imported(model, original, transfer, spread, origin, found.unused)
+    return Imported(model, original, transfer, spread, origin, found.unused, pretrained.not_applied)
 
 
 def check_kept(asked: PyramidionConfig, made: PyramidionConfig, own: PyramidionConfig) -> None:

@@ -144,8 +144,8 @@ def renamed(card: str, name: str) -> str:
         r"""from_pretrained\((['"])(?:\\.|(?!\1)[^\\\n])*+\1\)""", lambda _: f"from_pretrained({name!r})", card
     )
     return re.sub(
-        r"^(pyramidions extract paper\.txt --method ).*$",
-        lambda found: found[1] + shell_word(name),
+        r"^(pyramidions (?:extract paper\.txt --method|segments) ).*?( paper\.txt --explain page\.html)?$",
+        lambda found: found[1] + shell_word(name) + (found[2] or ""),
         card,
         flags=re.MULTILINE,
     )

@@ -15,7 +15,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
 from pyramidions.data.character_folder import CharacterFolder
 from pyramidions.data.clean_stream import clean_stream, ids_path, is_same
-from pyramidions.data.folder import CHARACTERS, SPLITS, refuse_foreign
+from pyramidions.data.folder import CHARACTERS, SPLITS, refuse_foreign, refuse_to_lose
 from pyramidions.data.indexed import IndexedWriter
 from pyramidions.data.manifest import finish_part, finished_part, holds, matches_manifest, work_key, write_manifest
 from pyramidions.data.text_streams import TextStream
@@ -131,6 +131,7 @@ def prepare_characters(
                 raise UserError(f"{path} holds other text or settings; give --overwrite to replace it.")
         elif matches_manifest(folder):
             return False
+        refuse_to_lose(folder)
     try:
         with atomic_folder(path, work_key(recorded, {}, _LIBRARY)) as partial:
             _fill(CharacterFolder(partial), streams, settings, workers, recorded)

@@ -192,7 +192,8 @@ class DataFolder(PreparedFolder):
         return self._require(self.references_path(split))
 
     def _check(self, manifest: dict[str, Any]) -> None:
-        if CHARACTERS in manifest.get("settings", {}):
+        settings = manifest.get("settings")
+        if isinstance(settings, dict) and CHARACTERS in settings:
             raise UserError(f"{self.path} holds characters, which only --task character_language_modeling reads.")
         if lacking := _lacking(manifest):
             raise UserError(f"{self.manifest_path} must be as written by `pyramidions prepare`, but lacks {lacking}.")
@@ -211,6 +212,16 @@ def refuse_foreign(path: Path) -> None:
         raise UserError(f"The data folder {path} must be a folder, but is a file.")
     if path.is_dir() and any(path.iterdir()) and not DataFolder(path).manifest_path.exists():
         raise UserError(f"{path} holds files that `pyramidions prepare` did not make; give another folder.")
+
+
+def refuse_to_lose(folder: PreparedFolder) -> None:
+    """Raise a UserError where a folder that is to be replaced holds what `prepare` did not make."""
+    made = {*folder.manifest["files"], folder.manifest_path.name}
+    if others := sorted(path.name for path in folder.path.iterdir() if path.name not in made):
+        raise UserError(
+            f"{folder.path} must be replaced, but holds {others[0]}, which `pyramidions prepare` did not make; move it "
+            "away, or give another folder."
+        )
 
 
 def _lacking(manifest: dict[str, Any]) -> str | None:

@@ -15,7 +15,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
 from pyramidions.data.alignment import least_alignment
 from pyramidions.data.encode import CHUNK, encode, require_unchanged
-from pyramidions.data.folder import SPLITS, DataFolder, refuse_foreign
+from pyramidions.data.folder import SPLITS, DataFolder, refuse_foreign, refuse_to_lose
 from pyramidions.data.labels import Choose, LabelModel, require_marker
 from pyramidions.data.manifest import (
     InputHash,
@@ -128,6 +128,7 @@ def prepare(
                 raise UserError(f"{path} holds other documents or settings; give --overwrite to replace it.")
         elif matches_manifest(folder):
             return False
+        refuse_to_lose(folder)
     try:
         library = (reused or SentencePieceTokenizer).library
         with atomic_folder(path, work_key(recorded, inputs, library)) as partial:

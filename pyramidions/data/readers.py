@@ -23,7 +23,15 @@ from pyramidions.documents.record_fields import (
     shape,
     text_of,
 )
-from pyramidions.documents.records import EXPECTED_FILES, FILE_ENDINGS, Record, Records, known_ending, open_records
+from pyramidions.documents.records import (
+    EXPECTED_FILES,
+    FILE_ENDINGS,
+    Record,
+    Records,
+    hugging_face_splits,
+    known_ending,
+    open_records,
+)
 from pyramidions.extract.fitness import without_back_matter
 from pyramidions.files.progress import progress_bar
 from pyramidions.text.language import Language
@@ -211,6 +219,9 @@ class Corpus:
     def _document(self, record: Record) -> Document | None:
         fields = self._fields or shape(record.value)
         of_sections = sectioned_text(record.value, record.place) if self._sections else None
+        texts = [fields.target, fields.query, *([] if of_sections is not None else [fields.source])]
+        if self._skip_empty and any(name in record.value and record.value[name] is None for name in texts):
+            return None
         source = text_of(record, fields.source, "--source-field") if of_sections is None else of_sections
         target = text_of(record, fields.target, "--target-field")
         query = None if fields.query is None else text_of(record, fields.query, "--query-field")
@@ -231,10 +242,14 @@ class Corpus:
 _DATASET_ENDINGS = (".parquet", ".arrow", ".json", ".jsonl", ".csv", ".gz", ".xz", ".zst", ".zip", ".py")
 
 
-def find_splits(name: str) -> dict[str, str]:
+def find_splits(name: str, config: str | None = None) -> dict[str, str]:
     """Return the input of each split in a folder of files or in a Hugging Face dataset.
 
     Files are named `train`, `valid` (or `validation`, or `val` as in the release) and `test`.
+
+    Args:
+        name: of the folder or dataset.
+        config: of the dataset.
 
     Returns:
         By split; nothing for a folder of papers (`pyramidions.data.papers`).
@@ -261,7 +276,7 @@ def find_splits(name: str) -> dict[str, str]:
         if files:
             found[split] = files[0]
     if found or not Path(name).is_dir():
-        return found or dict.fromkeys(SPLITS, name)
+        return found or dict.fromkeys(hugging_face_splits(name, config), name)
     papers = paper_files(Path(name))
     others = any(path.suffix in _DATASET_ENDINGS and path not in papers for path in Path(name).rglob("*"))
     # Whether an archive holds a paper is not known without unpacking it.
@@ -274,4 +289,4 @@ def find_splits(name: str) -> dict[str, str]:
             f"The folder {name} must hold {EXPECTED_FILES}, but holds no such file; and the library datasets, which "
             f"reads other folders, is not installed: {what_brings('datasets', 'train')}."
         )
-    return dict.fromkeys(SPLITS, name)
+    return dict.fromkeys(hugging_face_splits(name, config), name)

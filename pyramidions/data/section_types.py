@@ -112,7 +112,7 @@ def _table(found: Any, name: str) -> SectionTypes:
         if not fits(words, list[str]) or not words:
             raise UserError(f"{name}: the section type {kind!r} must have a list of keywords.")
         for keyword in words:
-            split = tuple(_WORD.findall(keyword.lower()))
+            split = tuple(_WORD.findall(normalize(keyword).lower()))
             if not split:
                 raise UserError(f"{name}: a keyword must hold a word, but {keyword!r} of {kind!r} holds none.")
             if owner.setdefault(split, kind) != kind:
@@ -124,5 +124,5 @@ def _table(found: Any, name: str) -> SectionTypes:
             raise UserError(f"{name}: {use!r} must be a list of section types.")
         if unknown := [kind for kind in found[use] if kind not in kinds]:
             raise UserError(f"{name}: {use!r} must name types of the table, but {unknown[0]!r} is none.")
-    keywords = {kind: tuple(word.lower() for word in words) for kind, words in kinds.items()}
+    keywords = {kind: tuple(normalize(word).lower() for word in words) for kind, words in kinds.items()}
     return SectionTypes(keywords, tuple(found["train"]), tuple(found["write"]))

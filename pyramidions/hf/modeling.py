@@ -23,6 +23,7 @@ from pyramidions.nn import Decoder, DecoderCache, Encoder, Transformer
 from pyramidions.nn.functional.kernels import in_evaluation_without_cudnn_attention
 from pyramidions.nn.functional.masking import flush_right_padding
 from pyramidions.nn.functional.precision import full_precision
+from pyramidions.nn.reduced import DECIDING
 from pyramidions.nn.sublayer import Memory
 from pyramidions.text.tokenizer import EOS, PAD
 
@@ -106,8 +107,6 @@ class PyramidionsForConditionalGeneration(PreTrainedModel, GenerationMixin):
     config_class = PyramidionsConfig
     main_input_name = "input_ids"
     accepts_loss_kwargs = True
-    # What decides by scores, as with `--precision bfloat16`.
-    _keep_in_fp32_modules_strict = ["scorer"]  # noqa: RUF012
     # Assisted decoding would cut the cache, and is refused.
     _is_stateful = True
 
@@ -127,6 +126,11 @@ class PyramidionsForConditionalGeneration(PreTrainedModel, GenerationMixin):
         self._tied_weights_keys = {name: owner for name, owner in shared.items() if name != owner}
         # So that a trainer that resumes misses none.
         self._keys_to_ignore_on_save = set(self._tied_weights_keys)
+        # As with `--precision bfloat16`.
+        deciding = [name for name, part in self.named_modules() if isinstance(part, DECIDING)]
+        self._keep_in_fp32_modules_strict = deciding
+        #: types of the buffers that hold no weights
+        self.counting = {name: each.dtype for name, each in self.named_buffers() if not each.is_floating_point()}
         self.post_init()
         self.generation_config = GenerationConfig(
             **generation_fields(fields, config.max_target_positions, config.prefix)
@@ -155,6 +159,11 @@ class PyramidionsForConditionalGeneration(PreTrainedModel, GenerationMixin):
                 raise UserError(f"{head} {min(info[names])} {wrong}.")
         for name, given, shape in sorted(info["mismatched_keys"])[:1]:
             raise UserError(f"{head} {name} must be {tuple(shape)}, but is {tuple(given)}.")
+        # What counts is no weight, whatever the type that was asked for.
+        for name, dtype in model.counting.items():
+            owner, _, attribute = name.rpartition(".")
+            part = model.get_submodule(owner)
+            setattr(part, attribute, getattr(part, attribute).to(dtype))
         return (model, info) if told else model
 
     def read(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> PyramidionsEncoderOutput:

@@ -50,8 +50,10 @@ def fill(network: nn.Module, weights: dict[str, Tensor], path: Path) -> None:
             raise UserError(f"{head} {name} has no place in the model.")
         if (given := tuple(weights[name].shape)) != (shape := tuple(expected[name].shape)):
             raise UserError(f"{head} {name} must be {shape}, but is {given}.")
-        if not weights[name].is_floating_point():
-            raise UserError(f"{head} {name} must be floating-point numbers, but is {weights[name].dtype}.")
+        # A part may count, too.
+        if weights[name].is_floating_point() != expected[name].is_floating_point():
+            kind = "floating-point" if expected[name].is_floating_point() else "whole"
+            raise UserError(f"{head} {name} must be {kind} numbers, but is {weights[name].dtype}.")
     network.load_state_dict(weights, assign=True)
     # A part that keeps values which are no weights would compute with none: a mistake of the part, not of the file.
     for name, values in network.named_buffers():

@@ -22,9 +22,9 @@ Network = TypeVar("Network", bound=nn.Module)
 _ROWS = 512  # that are multiplied at a time: their products stay in the cache until they are scaled
 _FEW = 16  # outputs; a layer with fewer decides or rates
 #: Parts that decide by scores; those of a pooler are its gate and its boundaries.
-_DECIDING = (Scorer, Selector, Boundaries, DeleteGatePooler)
+DECIDING = (Scorer, Selector, Boundaries, DeleteGatePooler)
 #: Parts that decide, sum over a document, or read their weights without multiplying by them.
-_IN_FLOAT32 = (*_DECIDING, Pointer, Recurrence, ChosenUnits, CoreAttention)
+_IN_FLOAT32 = (*DECIDING, Pointer, Recurrence, ChosenUnits, CoreAttention)
 
 
 class Int8Linear(nn.Module):
@@ -109,7 +109,7 @@ class Int8TiedOutput(Output):
 def in_bfloat16(network: Network) -> Network:
     """Return a copy in evaluation mode that computes in bfloat16, and what decides by scores in float32."""
     made = copy.deepcopy(network).eval().requires_grad_(False)
-    kept = {id(part) for each in made.modules() if isinstance(each, _DECIDING) for part in each.modules()}
+    kept = {id(part) for each in made.modules() if isinstance(each, DECIDING) for part in each.modules()}
     for module in made.modules():
         if id(module) not in kept:
             for tensors in (module._parameters, module._buffers):

@@ -52,29 +52,31 @@ def check_weights(weights: Mapping[str, torch.Tensor], path: Path) -> None:
             raise UserError(f"The weights of {path} must be finite, but {name} holds NaN or infinity.")
 
 
-def load_safely(path: Path, *allowed: type) -> Any:
+def load_safely(path: Path, *allowed: type, name: Path | None = None) -> Any:
     """Read what `torch.save` wrote, by torch's safe loading, onto the CPU.
 
     Args:
         path: of the file.
         allowed: classes that it may hold beside plain values, which run no code when they are made.
+        name: what errors call the file; its path if None.
 
     Raises:
         UserError: it is missing, damaged, or holds more than tensors and plain values.
     """
+    name = name or path
     if path.exists() and not path.is_file():
         kind = "a folder" if path.is_dir() else "a pipe or a device"
-        raise UserError(f"The checkpoint {path} must be a file, but is {kind}.")
+        raise UserError(f"The checkpoint {name} must be a file, but is {kind}.")
     try:
         file = path.open("rb")
     except FileNotFoundError:
-        raise UserError(f"The checkpoint {path} does not exist.") from None
+        raise UserError(f"The checkpoint {name} does not exist.") from None
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+        raise UserError(f"{name} cannot be read: {error.strerror}.") from None
     with file:
         # torch does not compare the records with their checksums.
         if is_damaged(path):
-            raise UserError(f"{path} is damaged or no checkpoint.")
+            raise UserError(f"{name} is damaged or no checkpoint.")
         try:
             # Of damage, one sentence below says enough.
             with torch.serialization.safe_globals(list(allowed)), warnings.catch_warnings(action="ignore"):
@@ -82,5 +84,5 @@ def load_safely(path: Path, *allowed: type) -> Any:
         except Exception as error:
             # Damaged bytes can make torch raise any error.
             if isinstance(error, pickle.UnpicklingError) and "unsupported global" in str(error).lower():
-                raise UserError(f"{path} holds more than tensors and plain values; it is not loaded.") from None
-            raise UserError(f"{path} is damaged or no checkpoint.") from None
+                raise UserError(f"{name} holds more than tensors and plain values; it is not loaded.") from None
+            raise UserError(f"{name} is damaged or no checkpoint.") from None

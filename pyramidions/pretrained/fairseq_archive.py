@@ -14,6 +14,7 @@ from torch import Tensor
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
+from pyramidions.files.atomic import named_by
 from pyramidions.files.bounded import require_at_most
 from pyramidions.pretrained.checkpoint_file import check_weights, load_safely
 from pyramidions.pretrained.tokenizers import Vocabulary
@@ -92,7 +93,7 @@ def read_archive(path: Path) -> Archive:
         UserError: it cannot be unpacked; a file is missing or damaged; or it is no BART.
     """
     with _unpacked(path) as folder:
-        state = load_safely(folder / MODEL, Namespace)
+        state = load_safely(folder / MODEL, Namespace, name=path / MODEL)
         settings, weights = _parts(state, path)
         check_weights(weights, path / MODEL)
         weights = _renamed(weights, path)
@@ -117,7 +118,7 @@ def _unpacked(path: Path) -> Iterator[Path]:
                     # Only names that we know, and no links: nothing leads out of the folder.
                     if member.isfile() and name in _LIMITS and (content := archive.extractfile(member)):
                         require_at_most(_LIMITS[name], member.size, f"{name} in {path}")
-                        with content, (Path(folder) / name).open("wb") as file:
+                        with content, named_by(Path(folder) / name), (Path(folder) / name).open("wb") as file:
                             shutil.copyfileobj(content, file, 1 << 20)
         except (tarfile.TarError, EOFError, OSError) as error:
             if isinstance(error, OSError) and error.filename is not None:

@@ -141,8 +141,10 @@ def _shards(index: Path) -> list[Path]:
 def _safetensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
-    except (SafetensorError, OSError) as error:
+    except SafetensorError as error:
         raise UserError(f"{path} is damaged ({error}){when_damaged(path)}.") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
 def _pickled(path: Path) -> dict[str, Tensor]:

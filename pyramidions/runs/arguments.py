@@ -9,7 +9,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.data.folder import SPLITS
 from pyramidions.data.manifest import file_hash
 from pyramidions.data.readers import Corpus, check_config, find_splits, known_fields
-from pyramidions.documents.records import FILE_ENDINGS, hugging_face_splits
+from pyramidions.documents.records import FILE_ENDINGS
 
 Stamps = dict[str, dict[str, Any]]
 
@@ -114,9 +114,7 @@ def find_sources(documents: str, config: str | None) -> Sources:
     if documents.endswith(FILE_ENDINGS) or Path(documents).is_file():
         given = {"train": documents}
     else:
-        given = find_splits(documents)
-        if set(given.values()) == {documents}:
-            given = dict.fromkeys(hugging_face_splits(documents, config), documents)
+        given = find_splits(documents, config)
     check_config(config, given.values())
     if "train" not in given:
         raise UserError(f"{documents} must have documents to train on, but has no train split.")

@@ -103,6 +103,10 @@ def make_plan(arguments: Arguments) -> tuple[Plan, Survey]:
     Raises:
         UserError: a document is invalid, there are too few, or fewer GPUs than asked for.
     """
+    if arguments.kind == CONCEPTS:
+        for name in ("hours", "gpus"):
+            if getattr(arguments, name):
+                raise UserError(f"--{name} is an option of networks, but --kind is {CONCEPTS}.")
     machine = find_machine(0 if arguments.kind == CONCEPTS else arguments.gpus)
     sources = find_sources(arguments.documents, arguments.config)
     train = partial(arguments.corpus, sources.given["train"], "train")

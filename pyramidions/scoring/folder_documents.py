@@ -2,8 +2,9 @@
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
-from pyramidions.text.normalization import split_sentences
+from pyramidions.text.language import Language
 from pyramidions.text.tokenizer import EOS
+from pyramidions.text.words import count_words
 
 
 class FolderDocuments:
@@ -14,16 +15,14 @@ class FolderDocuments:
     Args:
         folder: made by `pyramidions prepare`.
         split: one of its splits.
-        most_tokens: decode no more of each document; None for all.
 
     Raises:
         UserError: the folder lacks the split, its tokenizer, or one of their files.
     """
 
-    def __init__(self, folder: DataFolder, split: str, most_tokens: int | None = None) -> None:
+    def __init__(self, folder: DataFolder, split: str) -> None:
         self._tokenizer = folder.tokenizer()
         self._documents = IndexedReader(folder.indexed(split, "source"))
-        self._most_tokens = most_tokens
         self._has_queries = folder.has_queries
 
     def __len__(self) -> int:
@@ -33,8 +32,7 @@ class FolderDocuments:
         """Return a document."""
         tokens = self._documents[index]
         begin = tokens.index(EOS) + 1 if self._has_queries else 0
-        end = None if self._most_tokens is None else begin + self._most_tokens
-        return self._tokenizer.decode(i % self._tokenizer.vocab_size for i in tokens[begin:end])
+        return self._tokenizer.decode(i % self._tokenizer.vocab_size for i in tokens[begin:])
 
     def query(self, index: int) -> str | None:
         """Return the query of a document; None if there are none."""
@@ -44,12 +42,12 @@ class FolderDocuments:
         return self._tokenizer.decode(tokens[: tokens.index(EOS)])
 
 
-def lead(text: str, num_words: int) -> str:
-    """Return as many first sentences as fit into ``num_words`` words, and at least one."""
+def lead(text: str, num_words: int, language: Language) -> str:
+    """Return as many first sentences as fit into ``num_words`` words (`count_words`), and at least one."""
     kept: list[str] = []
     words = 0
-    for sentence in split_sentences(text):
-        words += len(sentence.split())
+    for sentence in language.sentences(text):
+        words += count_words(sentence)
         if kept and words > num_words:
             break
         kept.append(sentence)

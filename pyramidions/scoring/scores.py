@@ -13,6 +13,7 @@ from pyramidions.files.parallel import chunks, ordered_map
 from pyramidions.files.progress import progress_bar
 from pyramidions.scoring.examples import Examples
 from pyramidions.scoring.metric import METRICS, Figure, Metric, MetricOptions
+from pyramidions.text.normalization import normalize
 
 _PARALLEL_FROM = 128  # documents; below, starting processes takes longer than scoring
 SAMPLES = 1000
@@ -190,7 +191,7 @@ def _score(name: str, metric: Metric, examples: Examples, workers: int) -> np.nd
 
 
 def _about_empty(examples: Examples, figures: Mapping[str, Figure]) -> list[str]:
-    empty = sum(not text.strip() for text in map(examples.predictions.__getitem__, range(len(examples))))
+    empty = sum(not normalize(text) for text in map(examples.predictions.__getitem__, range(len(examples))))
     if not empty:
         return []
     verb = "is empty and gets" if empty == 1 else "are empty and get"

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
-from pyramidions.documents.record_fields import PLAIN
+from pyramidions.documents.record_fields import PLAIN, joined
 from pyramidions.files.lines import IndexedLines
 from pyramidions.files.progress import counted
 from pyramidions.scoring.examples import Read, Texts
@@ -65,7 +65,17 @@ class _Items(IndexedLines):
 def _lines(path: Path) -> IndexedLines:
     if (unpack := _UNPACK.get(path.suffix.lower())) and path.exists():
         raise UserError(f"{path} must not be compressed: `{unpack} -dk {shlex.quote(str(path))}` unpacks it.")
-    return _Items(path) if path.suffix.lower() == ".json" else IndexedLines(path)
+    lines = _Items(path) if path.suffix.lower() == ".json" else IndexedLines(path)
+    if len(lines) and not _holds_records(lines) and lines[0].startswith("{") and _is_object(lines[0]):
+        raise UserError(f"{path} must hold a text in each line, but holds JSON: name it {path.stem}.jsonl.")
+    return lines
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(parse_json(line), dict)
+    except ValueError:
+        return False
 
 
 def _holds_records(lines: IndexedLines) -> bool:
@@ -77,7 +87,8 @@ class ReferenceFile:
 
     A `.json` file, here and below, holds a list of what a `.jsonl` file holds.
 
-    As in what `prepare` reads, `abstract` may stand for `summary`, which may be a list of several texts.
+    As in what `prepare` reads, `abstract` may stand for `summary`. A `summary` may be a list of several texts; a list
+    as `abstract` is one text, as there.
     The id of a line of text is its position, counted from 0 as fairseq does.
 
     Args:
@@ -180,16 +191,23 @@ def _one_each(lines: IndexedLines, one: str, several: str, references: Reference
 
 def _record(lines: IndexedLines, at: int, key: str, *, several: bool = False) -> tuple[str, tuple[str, ...]]:
     """Return the id and the texts of a line of JSON."""
+    also = f", the {key} a text or a list of texts" if several else ""
+    rule = f'{lines.place(at)}: each {lines.unit} must be {{"id": ..., "{key}": ...}}{also}'
     try:
-        record = parse_json(lines[at])
+        # A byte-order mark may stand in front of the first.
+        record = parse_json(lines[at].removeprefix("\ufeff"))
+    except ValueError as error:
+        raise UserError(f"{rule}, but {error}.") from None
+    try:
         name = str(record["id"])
-        given = record[PLAIN.target if several and key not in record else key]
-    except (ValueError, KeyError, TypeError):
-        given = None
+        given = record[key] if key in record or not several else joined(record[PLAIN.target])
+    except (KeyError, TypeError):
+        raise UserError(f"{rule}.") from None
+    if key == PLAIN.source:
+        given = joined(given)
     texts = tuple(given) if several and isinstance(given, list) else (given,)
     if not texts or not all(isinstance(text, str) for text in texts):
-        also = f", the {key} a text or a list of texts" if several else ""
-        raise UserError(f'{lines.place(at)}: each {lines.unit} must be {{"id": ..., "{key}": ...}}{also}.')
+        raise UserError(f"{rule}.")
     return name, texts
 
 

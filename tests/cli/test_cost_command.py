@@ -1,9 +1,13 @@
 import json
 from pathlib import Path
 
+import pytest
 from tables import for_each
 
+from pyramidions.base.errors import UserError
+from pyramidions.models import preset
 from pyramidions.nn.attention import BlockwiseAttention
+from pyramidions.runs.measure import Lengths, cost_of
 
 DEEP = str(Path(__file__).parents[2] / "configs" / "table3" / "deep_pyramidion.yaml")
 
@@ -137,3 +141,9 @@ def test_a_length_below_one_is_refused(run):
 
 def test_the_help_has_an_example(run):
     assert "pyramidions cost deep_blockwise deep_pyramidion --check" in run("cost", "--help").output
+
+
+def test_a_vocabulary_without_a_token_of_text_is_refused():
+    # Markers, padding and the like come before tokens of text.
+    with pytest.raises(UserError, match="^`vocab_size` must be at least 5, but is 4"):
+        cost_of(preset("vanilla"), Lengths(vocab_size=4))

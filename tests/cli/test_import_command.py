@@ -186,6 +186,16 @@ def test_what_breaks_a_rule_writes_nothing(
     assert not list(tmp_path.iterdir())
 
 
+def test_the_weights_that_are_read_are_never_replaced(
+    fail: Callable[..., str], bart: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shutil.copytree(bart, tmp_path / "bart"))
+    torch.save({"model": {}, "cfg": {}}, "model.pt")
+    before = Path("model.pt").read_bytes()
+    assert fail("import", ".", "-o", "model.pt") == "--out must not replace one of the inputs, but is model.pt."
+    assert Path("model.pt").read_bytes() == before
+
+
 @pytest.mark.parametrize("option", ["--calibrate", "--compare"])
 def test_what_cannot_be_read_is_said_before_the_import(
     fail: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str

@@ -73,7 +73,8 @@ def test_a_text_of_mahoney_is_fetched_and_cut_as_usual(
     with zipfile.ZipFile(tmp_path / f"{name}.zip", "w") as archive:
         archive.writestr(name, " anarchism" * 1_001_000)
     monkeypatch.setattr(texts, "fetched_text", lambda _, name: fetched_text(str(tmp_path / f"{name}.zip"), name))
-    done = run("prepare", name, "--characters", characters, "--out", tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    done = run("prepare", name, "--characters", characters, "--out", name)
     assert done.exit_code == 0, done.output
     assert f"{name} (Mahoney 2006): from http://mattmahoney.net/dc/{name}.zip\n  licence: " in done.stderr
     manifest = CharacterFolder(tmp_path / name).manifest
@@ -83,6 +84,9 @@ def test_a_text_of_mahoney_is_fetched_and_cut_as_usual(
         "test": 5_000_000,
     }
     assert manifest["settings"]["corpus"]["name"] == name
+    # The folder is no input.
+    again = run("prepare", name, "--characters", characters, "--out", name)
+    assert again.stdout == f"{name} is up to date: same text, same settings.\n", again.output
 
 
 def test_cc100_is_streamed_in_its_language(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,6 +121,7 @@ def test_wiki40b_has_a_configuration_for_each_language() -> None:
         ("TEXT --budget 9", "--budget is an option of preparing documents; --characters excludes it."),
         ("TEXT --test TEXT", "The file TEXT becomes all splits, so that --test excludes it."),
         ("--train TEXT --config fi", "--config is for Hugging Face datasets, but INPUT is none."),
+        ("--train TEXT --valid-characters 5", "--valid-characters must be left out: there is no valid split."),
         ("TEXT --pieces 1", "--pieces must be at least 2 and at most 16,777,216, but is 1."),
         ("", "At least one of train, valid and test must be given."),
     ],

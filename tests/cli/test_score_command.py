@@ -1,5 +1,6 @@
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -110,6 +111,13 @@ def test_bad_input_is_one_sentence(fail, generated, prepared, arguments, sentenc
         return text
 
     assert fail("score", generated, *map(fill, arguments)).startswith(fill(sentence))
+
+
+def test_a_baseline_does_not_take_the_name_of_the_lead(fail, generated, prepared, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("lead").write_text(generated.read_text())
+    said = fail("score", generated, "--data", prepared, "--lead", "--baseline", "lead")
+    assert said == "--baseline must not be named lead beside --lead: name it ./lead."
 
 
 def test_lead_without_train_split_needs_a_length(run, fail, prepared, papers, generated, tmp_path):

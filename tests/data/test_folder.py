@@ -70,6 +70,8 @@ def test_a_manifest_is_read(tmp_path):
     ("change", "lacking"),
     [
         ({"splits": None}, r"splits"),
+        ({"settings": None}, r"settings"),
+        ({"settings": 5}, r"settings"),
         ({"files": []}, r"files"),
         ({"inputs": {}}, r"inputs\.train\.skipped"),
         (

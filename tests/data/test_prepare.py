@@ -107,6 +107,27 @@ def test_foreign_files_are_never_replaced(tmp_path, corpora):
         prepare(tmp_path / "home" / "thesis.txt" / "x", corpora, SMALL)
 
 
+def test_files_that_others_put_into_a_folder_are_never_lost(made, corpora):
+    (made / "generate-test.txt").write_text("H-0")
+    assert not prepare(made, corpora, SMALL)
+    (made / "train.source.idx").unlink()
+    whole = contents(made)
+    for overwrite in (False, True):
+        with pytest.raises(UserError, match=r"data must be replaced, but holds generate-test\.txt, which .* not make"):
+            prepare(made, corpora, SMALL, overwrite=overwrite)
+        assert contents(made) == whole
+    (made / "generate-test.txt").unlink()
+    assert prepare(made, corpora, SMALL)
+
+
+def test_a_manifest_of_another_program_is_never_replaced(tmp_path, corpora):
+    (tmp_path / "manifest.json").write_text('{"name": "an extension"}')
+    (tmp_path / "thesis.txt").write_text("x")
+    with pytest.raises(UserError, match=r"manifest\.json must be as written by `pyramidions prepare`, but lacks"):
+        prepare(tmp_path, corpora, SMALL, overwrite=True)
+    assert (tmp_path / "thesis.txt").read_text() == "x"
+
+
 def test_a_tokenizer_is_reused(made, tmp_path, test_file):
     other = tmp_path / "other"
     prepare(other, {"test": Corpus(test_file)}, tokenizer=made / "sentencepiece.model")

@@ -226,13 +226,31 @@ def test_a_folder_offers_its_files(tmp_path):
         find_splits(str(tmp_path))
 
 
-def test_a_name_offers_all_splits():
+def test_a_dataset_out_of_reach_offers_all_splits():
     assert find_splits("a/b") == {"train": "a/b", "valid": "a/b", "test": "a/b"}
+
+
+def test_a_dataset_offers_the_splits_that_it_has(tmp_path):
+    saved, folder = tmp_path / "saved", tmp_path / "folder"
+    datasets.DatasetDict({"train": hub_rows("a"), "test": hub_rows("b")}).save_to_disk(str(saved))
+    (folder / "data").mkdir(parents=True)
+    for split in ("train", "test"):
+        hub_rows(split).to_parquet(str(folder / "data" / f"{split}-00000-of-00001.parquet"))
+    for path in map(str, (saved, folder)):
+        assert find_splits(path) == {"train": path, "test": path}
+
+
+def test_null_is_empty(tmp_path):
+    rows = [{"article": "text", "abstract": None}, {"article": None, "abstract": "x"}, RECORDS[0] | {"id": None}]
+    path = write(tmp_path / "x.jsonl", "".join(json.dumps(row) + "\n" for row in rows).encode())
+    assert [document.target for document in read(path, skip_empty=True)] == ["first"]
+    with pytest.raises(UserError, match=r"line 1: the field 'abstract' must be text, but is null\."):
+        read(path)
 
 
 def test_a_folder_that_the_library_datasets_would_read_says_so_without_it(tmp_path, monkeypatch):
     write(tmp_path / "mine.jsonl", b"{}")
-    assert find_splits(str(tmp_path)) == dict.fromkeys(("train", "valid", "test"), str(tmp_path))
+    assert find_splits(str(tmp_path)) == {"train": str(tmp_path)}
     monkeypatch.setattr(readers, "find_spec", lambda _: None)
     with pytest.raises(UserError, match="holds no such file; and the library datasets, which reads other folders, is"):
         find_splits(str(tmp_path))

@@ -80,6 +80,10 @@ def test_a_file_replaces_the_table(tmp_path: Path) -> None:
     path.write_text(json.dumps(TABLE))
     found = section_types(path)
     assert [found.of(heading) for heading in ("ONE", "one two", "Three", "Methods")] == ["a", "b", "b", None]
+    # As some editors write it: a letter and its accent.
+    path.write_text(json.dumps({**TABLE, "types": {"a": ["Me\u0301thodes"], "b": ["x"]}}))
+    assert section_types(path).of("Méthodes") == "a"
+    path.write_text(json.dumps(TABLE))
     assert SectionTypes(**found._asdict()).as_json() == {**TABLE, "types": {"a": ["one"], "b": ["one two", "three"]}}
 
 

@@ -22,6 +22,7 @@ from pyramidions import SavedModel, Summarizer, export_model, load_model
 from pyramidions.base.errors import UserError
 from pyramidions.hf import PyramidionsConfig, PyramidionsForConditionalGeneration, PyramidionsTokenizer
 from pyramidions.inference.export_folder import check_export
+from pyramidions.nn.reduced import in_bfloat16
 
 ROOT = Path(__file__).parents[2]
 SHORT = {"beam": 1, "min_len": 3, "max_len": 8}
@@ -152,12 +153,14 @@ def test_without_transformers_the_import_says_what_to_type(monkeypatch: pytest.M
         importlib.import_module("pyramidions.hf")
 
 
-@for_each("kind", ["pooled", "pooled pointer", "sliding window"])
-def test_weights_are_read_in_bfloat16_but_for_scorers(kind: str, tmp_path: Path) -> None:
+@for_each("kind", ["pooled", "pooled pointer", "sliding window", "deleted", "learned segments"])
+def test_weights_are_read_in_bfloat16_but_for_what_decides(kind: str, tmp_path: Path) -> None:
     folder = exported(model_of(kind), tmp_path / kind)
     model = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.bfloat16)
     wide = {name for name, weight in model.named_parameters() if weight.dtype == torch.float32}
-    assert wide == {name for name, _ in model.named_parameters() if ".scorer." in name}
+    ours = in_bfloat16(model_of(kind).transformer)
+    assert wide == {name for name, weight in ours.named_parameters() if weight.dtype == torch.float32}
+    assert bool(wide) == (kind != "sliding window")
     batch = AutoTokenizer.from_pretrained(folder)(TEXTS, padding=True, return_tensors="pt")
     assert model.generate(**batch, num_beams=2, min_length=4, max_length=4).shape == (3, 4)
     # In our own format, weights are in float32 again.

@@ -19,6 +19,7 @@ from pyramidions.inference import Summarizer, export_model, load_extractor, load
 from pyramidions.models import PyramidionConfig, build, preset
 from pyramidions.nn import Transformer
 from pyramidions.nn.feed_forward import FEED_FORWARD
+from pyramidions.nn.pooling import POOLING
 from pyramidions.text.tokenizer import PAD, Tokenizer
 
 ONE_FIELD = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -90,6 +91,23 @@ def test_a_checkpoint_with_any_feed_forward_part_computes_as_trained(kind: str, 
     source, target = torch.tensor([[4, 5, 6, 2]]), torch.tensor([[2, 4, 5]])
     loaded = load_model(tmp_path / "model.pt").transformer
     torch.testing.assert_close(loaded(source, target), trained(source, target))
+
+
+@pytest.mark.parametrize("kind", POOLING.names)
+@torch.no_grad()
+def test_a_model_with_any_pooling_computes_as_trained_after_export(kind: str, tmp_path: Path) -> None:
+    tokenizer = train_tokenizer(["a rose is a rose", "is a rose"], Settings(vocab_size=13, sentence_markers=True))
+    size = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "encoder_layers": 2, "decoder_layers": 1}
+    attention = "segments(segment_length=8)" if kind == "segments" else "full"
+    pooled = {"self_attention": attention, "pooling": kind, "pooling_lengths": "8,None", "max_source_positions": 32}
+    config = preset("vanilla", **size, **pooled)
+    trained = build(config, tokenizer.vocab_size, PAD, tokenizer.marker_id).eval()
+    torch.save(as_saved(config, trained, tokenizer), tmp_path / "model.pt")
+    model = load_model(tmp_path / "model.pt")
+    export_model(model, tmp_path / "export", "# A model\n")
+    source, target = torch.tensor([[*([tokenizer.marker_id, 5, 6, 7] * 4), 2]]), torch.tensor([[2, 7, 6]])
+    for loaded in (model, load_model(tmp_path / "export")):
+        torch.testing.assert_close(loaded.transformer(source, target), trained(source, target))
 
 
 @torch.no_grad()

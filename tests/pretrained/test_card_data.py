@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from huggingface_hub import ModelCard
+from small_language_models import saved as saved_language_model
 from small_tokenizers import bart_bytes
 from tables import for_each
 
@@ -19,6 +20,7 @@ from pyramidions.data.folder import DataFolder
 from pyramidions.data.prepare import prepare
 from pyramidions.data.readers import Corpus
 from pyramidions.inference import SavedExtractor, SavedModel
+from pyramidions.inference.saved_model import load_language_model
 from pyramidions.models import build, build_extractor, extractor_preset, preset
 from pyramidions.pretrained.origin import Origin
 from pyramidions.text.tokenizer import PAD, Tokenizer
@@ -187,13 +189,15 @@ def test_without_the_library_of_the_hub_a_card_has_no_front_matter_and_a_line_sa
 
 
 @for_each("name", ["my-model", "it's mine", 'a "b" c'])
-def test_the_examples_of_a_card_take_another_name(name: str) -> None:
+def test_the_examples_of_a_card_take_another_name(name: str, tmp_path: Path) -> None:
     tokenizer, config = Tokenizer.from_bytes(bart_bytes()), extractor_preset("extractor", **SIZE)
     ranker = build_extractor(config, tokenizer.vocab_size, 5, PAD)
     extractor = SavedExtractor(ranker, config, tokenizer, 32)
-    for found in (model(), extractor):
+    for found in (model(), extractor, load_language_model(saved_language_model(tmp_path, "gumbel"))):
         card = model_card(found, name)
-        assert renamed(card, "me/model").split("## ")[0].count("me/model") == (1 if found is extractor else 2)
+        assert renamed(card, "me/model").split("## ")[0].count("me/model") == (
+            2 if isinstance(found, SavedModel) else 1
+        )
         assert renamed(renamed(card, "me/model"), name) == card
 
 

@@ -1,5 +1,6 @@
 """fairseq's own BART, as a folder or packed, computes here what it computes there."""
 
+import errno
 import json
 import shutil
 import tarfile
@@ -321,6 +322,26 @@ def test_a_packed_file_of_any_size_is_not_unpacked(tmp_path: Path) -> None:
             packed.addfile(member, zeros)
     with pytest.raises(UserError, match=r"^dict\.txt in .*bart\.tar\.gz must hold at most 64 MiB, but holds 64\.5\.$"):
         import_model(tmp_path / "bart.tar.gz")
+
+
+def test_a_damaged_file_of_an_archive_and_a_full_disk_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "model.pt").write_bytes(b"x" * 1000)
+    (tmp_path / "dict.txt").write_text("a 1\n")
+    with tarfile.open(tmp_path / "bart.tar", "w") as packed:
+        for name in ("model.pt", "dict.txt"):
+            packed.add(tmp_path / name, f"bart/{name}")
+    with pytest.raises(UserError, match=f"^{tmp_path / 'bart.tar' / 'model.pt'} is damaged or no checkpoint"):
+        import_model(tmp_path / "bart.tar")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfileobj", full)
+    with pytest.raises(OSError, match="No space left on device") as error:
+        import_model(tmp_path / "bart.tar")
+    assert Path(str(error.value.filename)).name == "model.pt"
 
 
 def test_a_damaged_archive_is_named(tmp_path: Path) -> None:

@@ -219,6 +219,10 @@ def test_how_the_model_writes_comes_along(saved: dict[str, tuple[Any, Path]], tm
     (folder / "generation_config.json").write_text(json.dumps(settings))
     found = decoding_settings(import_model(folder).model)
     assert found[:5] == (3, 5, 28, 2.0, 3) and found.prefix == (0,)
+    # Lengths without the first input of the decoder come first.
+    new = {**settings, "max_new_tokens": 9, "min_new_tokens": 4}
+    (folder / "generation_config.json").write_text(json.dumps(new))
+    assert decoding_settings(import_model(folder).model)[1:3] == (4, 8)
 
 
 def test_the_licence_is_that_of_the_card(saved: dict[str, tuple[Any, Path]], tmp_path: Path) -> None:
@@ -388,6 +392,25 @@ def test_sinusoids_of_another_kind_are_refused(saved: dict[str, tuple[Any, Path]
         import_model(folder)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_model_that_was_saved_in_half_precision_is_imported(family: str, dtype: torch.dtype, tmp_path: Path) -> None:
+    found = import_model(save(model_of(family).to(dtype), tmp_path))
+    assert {weight.dtype for weight in found.model.transformer.parameters()} == {torch.float32}
+
+
+def test_a_length_of_zero_is_refused(saved: dict[str, tuple[Any, Path]]) -> None:
+    for name in ("max_source_positions", "max_target_positions"):
+        with pytest.raises(UserError, match=f"`{name}` must be a whole number from 2"):
+            import_model(saved["bart"][1], **{name: 0})
+
+
+def test_a_pooling_that_is_a_layer_itself_is_refused(saved: dict[str, tuple[Any, Path]]) -> None:
+    changes = {"self_attention": "blockwise(block_size=8)", "pooling": "funnel", "pooling_lengths": "8,None"}
+    with pytest.raises(UserError, match="must leave each layer of the pretrained bart in its place, but funnel is one"):
+        import_model(saved["bart"][1], changes=changes)
+
+
 def test_a_model_without_embedding_is_refused() -> None:
     with pytest.raises(UserError, match=f"must hold the embedding \\({SHARED[0]}\\), but lack it."):
         renamed({Q: torch.ones(2)})
@@ -455,5 +478,6 @@ def test_settings_of_generation_that_are_not_applied_are_told(
     said = {"repetition_penalty": 3.5, "num_beam_groups": 1, "encoder_no_repeat_ngram_size": 4}
     (folder / "generation_config.json").write_text(json.dumps(said))
     Summarizer.from_pretrained(folder, "cpu")
+    assert import_model(folder).not_applied == {"repetition_penalty": 3.5, "encoder_no_repeat_ngram_size": 4}
     told = "licence not said; repetition_penalty 3.5 is not applied; encoder_no_repeat_ngram_size 4 is not applied."
     assert told in capsys.readouterr().err

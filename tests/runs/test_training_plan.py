@@ -75,6 +75,13 @@ def test_a_vocabulary_is_refused_where_no_network_is_trained(tmp_path: Path) -> 
             make_plan(Arguments(str(path), kind, gpus=0, vocab_size=60))
 
 
+def test_hours_and_gpus_are_refused_where_no_network_is_trained(tmp_path: Path) -> None:
+    path = write(tmp_path / "papers.jsonl", 20)
+    for given in ({"hours": 1.0}, {"gpus": 1}):
+        with pytest.raises(UserError, match=f"^--{next(iter(given))} is an option of networks, but --kind is concepts"):
+            make_plan(Arguments(str(path), "concepts", **given))
+
+
 @for_each(("p5", "shortest"), [(0.0, "1"), (40.9, "40"), (2000.0, "966")])
 def test_a_summary_is_at_least_as_long_as_95_of_100_in_the_corpus(p5: float, shortest: str) -> None:
     corpus = CorpusSize(200, 4000, {"mean": 3000.0, "p95": 6000.0}, {"mean": 200.0, "p5": p5, "max": 3000})

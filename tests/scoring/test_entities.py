@@ -86,5 +86,10 @@ def test_numbers_and_runs_of_capitalized_words_inside_sentences_are_names(text: 
     assert Capitalized().names([text]) == [names]
 
 
+def test_capitalized_words_begin_sentences_where_the_language_ends_them() -> None:
+    text = "Er kam am 3. Mai nach Rom."
+    assert Capitalized("de").names([text]) == [["3", "Mai", "Rom"]] and "language de" in Capitalized("de").signature()
+
+
 def test_false_numbers_cost_precision() -> None:
     assert scored(Capitalized(), "They paid 2,000 euros in Oslo.", "They paid 1,000 euros in Oslo.") == [50, 50, 50]

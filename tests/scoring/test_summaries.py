@@ -25,6 +25,27 @@ def test_what_prepare_reads_holds_references(tmp_path):
     assert list(ReferenceFile(write(tmp_path / "papers.jsonl", lines))) == [("one",), ("two",)]
 
 
+def test_a_list_is_several_summaries_or_one_abstract(tmp_path):
+    lines = '{"id": "a", "summary": ["one", "two"]}\n{"id": "b", "abstract": ["one.", "<S> two. </S>"]}\n'
+    assert list(ReferenceFile(write(tmp_path / "r.jsonl", lines))) == [("one", "two"), ("one.\ntwo.",)]
+    with pytest.raises(UserError, match="the summary a text or a list of texts"):
+        ReferenceFile(write(tmp_path / "s.jsonl", '{"id": "a", "abstract": ["one", 2]}\n'))
+
+
+def test_a_byte_order_mark_is_passed_over_and_what_is_no_json_is_said(tmp_path):
+    assert ReferenceFile(write(tmp_path / "r.jsonl", "\ufeff" + TWO)).ids == ["a", "b"]
+    with pytest.raises(UserError, match=r"line 1: each line must be .*, but it holds NaN"):
+        ReferenceFile(write(tmp_path / "n.jsonl", '{"id": "a", "summary": "x", "score": NaN}\n'))
+
+
+def test_json_is_no_text(tmp_path, references):
+    path = write(tmp_path / "r.txt", TWO)
+    for read in (ReferenceFile, lambda path: read_summaries(path, references)):
+        with pytest.raises(UserError, match=r"r\.txt must hold a text in each line, but holds JSON: name it r\.jsonl"):
+            read(path)
+    assert list(ReferenceFile(write(tmp_path / "s.txt", "{a} is a set\n"))) == [("{a} is a set",)]
+
+
 def test_one_summary_a_line(tmp_path, references):
     assert list(read_summaries(write(tmp_path / "x.txt", "first\n\n"), references)) == ["first", ""]
 
@@ -130,6 +151,8 @@ def test_documents_come_like_references(tmp_path, references):
     lines = '{"id": "b", "article": "B"}\n{"id": "a", "article": "A"}\n'
     assert list(read_documents(write(tmp_path / "d.jsonl", lines), references)) == ["A", "B"]
     assert list(read_documents(write(tmp_path / "d.txt", "A\nB"), references)) == ["A", "B"]
+    of_sentences = '{"id": "b", "article": ["B", "b"]}\n{"id": "a", "article": "A"}\n'
+    assert list(read_documents(write(tmp_path / "s.jsonl", of_sentences), references)) == ["A", "B\nb"]
     with pytest.raises(UserError, match=r"e\.txt has 1 document, but needs one for each of 2 references\."):
         read_documents(write(tmp_path / "e.txt", "A"), references)
     without_ids = ReferenceFile(write(tmp_path / "r.txt", "A\nB"))

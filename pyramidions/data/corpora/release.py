@@ -4,6 +4,8 @@ import zipfile
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import partial
+from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -48,7 +50,10 @@ def release_files(release: Path) -> list[ReleaseFile]:
         found = [
             file for path in paths for file in _files_of(path, f"{root.name}/{path.relative_to(release).as_posix()}")
         ]
-    return sorted(file for file in found if not _is_hidden(file.path))
+    found = sorted((file for file in found if not _is_hidden(file.path)), key=attrgetter("path", "lines.name"))
+    if twice := next((two for one, two in pairwise(found) if one.lines.name == two.lines.name), None):
+        raise UserError(f"An archive must hold each file once, but {twice.lines.name} comes twice.")
+    return found
 
 
 def _files_of(path: Path, name: str) -> Iterator[ReleaseFile]:

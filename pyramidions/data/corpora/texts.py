@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
+from pyramidions.data.character_folder import CharacterFolder
 from pyramidions.data.characters import WHOLE
 from pyramidions.data.text_streams import TextStream, fetched_text, open_text, streamed_dataset
 from pyramidions.documents.records import HUGGING_FACE_SPLITS, hugging_face_splits
@@ -85,7 +86,8 @@ def find_text(name: str, language: str) -> KnownText | None:
     text = TEXTS.get(name)
     if text is None:
         return None
-    if Path(name).exists():
+    # What `prepare NAME --out NAME` made is no input.
+    if Path(name).exists() and not CharacterFolder(name).manifest_path.exists():
         note(f"{name} is taken for the path here, not for the corpus of this name")
         return None
     if language not in text.languages:

@@ -195,15 +195,25 @@ def name_of_activation(activation: str) -> str:
 
 
 def decoding_of(read: Settings, longest: int) -> dict[str, Any]:
-    """Return how the model is meant to write; lengths of transformers' count the first input of the decoder."""
-    most = min(read.one("max_length", int, longest), longest) - 2
+    """Return how the model is meant to write; lengths of transformers' count the first input of the decoder.
+
+    Those of new tokens do not, and come first.
+    """
+    least, most = _length(read, "min", 0), min(_length(read, "max", longest), longest) - 2
     return {
         "decoding_beam": read.one("num_beams", int, 4),
         "decoding_length_penalty": read.one("length_penalty", float, 1.0),
         "decoding_max_length": most,
-        "decoding_min_length": min(max(read.one("min_length", int, 0) - 1, 0), most),
+        "decoding_min_length": min(max(least - 1, 0), most),
         "decoding_no_repeat_ngram": read.one("no_repeat_ngram_size", int, 0),
     }
+
+
+def _length(read: Settings, which: str, usual: int) -> int:
+    """Return the least or the most tokens that transformers writes, with the first input of the decoder."""
+    if read.values.get(f"{which}_new_tokens") is None:
+        return read.one(f"{which}_length", int, usual)
+    return 1 + read.one(f"{which}_new_tokens", int)
 
 
 def special_ids(read: Settings) -> dict[str, int]:

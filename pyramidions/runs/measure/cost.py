@@ -122,8 +122,13 @@ def cost_of_run(model: Transformer, lengths: Lengths) -> Cost:
     Args:
         model: in training mode.
         lengths: of the batch.
+
+    Raises:
+        UserError: the vocabulary has no room for a token of text.
     """
     first = 1 + max(_MARKER, model.padding_idx, model.encoder.structure_of.separator or 0)
+    if lengths.vocab_size <= first:
+        raise UserError(f"`vocab_size` must be at least {first + 1}, but is {lengths.vocab_size}.")
     # Of a model that copies it is the most that a text may cost: its tokens differ.
     source = (torch.arange(lengths.source) % (lengths.vocab_size - first) + first).repeat(lengths.batch, 1)
     prefix, target = (torch.randint(first, lengths.vocab_size, (lengths.batch, lengths.target)) for _ in range(2))

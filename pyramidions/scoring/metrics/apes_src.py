@@ -11,7 +11,7 @@ from pyramidions.extract.oracle import covering
 from pyramidions.scoring.metric import METRICS, Answers, CountingMetric, Example, Figure, Question, Span, Tags
 from pyramidions.scoring.metrics.entities import name_words
 from pyramidions.text.language import Language
-from pyramidions.text.normalization import normalize
+from pyramidions.text.normalization import SPLITTER, normalize
 
 # A number, a date in figures, or an amount of money.
 _NUMBER = re.compile(r"(?<!\w)[$€£¥]?\d+(?:[.,:/-]\d+)*%?(?!\w)")
@@ -87,7 +87,8 @@ class ApesSrc(CountingMetric):
         """Name both models and the settings."""
         return (
             f"APES_src | answers: {self._answers.signature()} | entities: {self._tags.signature()}, and numbers | "
-            f"blank {self._answers.blank} | context: greedy ROUGE-2 recall of the reference | F1 of words"
+            f"blank {self._answers.blank} | context: greedy ROUGE-2 recall of the reference | "
+            f"sentences: {SPLITTER}, language {self._language.code} | F1 of words"
         )
 
     def remarks(self) -> list[str]:

@@ -9,11 +9,12 @@ import numpy as np
 
 from pyramidions.scoring.metric import METRICS, CountingMetric, Example, Figure, Tags
 from pyramidions.text.language import Language
-from pyramidions.text.normalization import SPLITTER, normalize, split_sentences
+from pyramidions.text.normalization import SPLITTER, normalize
 from pyramidions.text.words import WORD
 
 # That say nothing about whether a name was found.
 _FUNCTION_WORDS = frozenset(["a", "an", "and", "at", "by", "for", "from", "in", "of", "on", "or", "the", "to", "with"])
+_COMPARED = "found if a word of it is; whole: word by word | any case"
 _TOKEN = re.compile(r"\w+(?:[.,:/'’-]\w+)*|[^\w\s]")
 # A number with its separators is one word: 1,000 and 2,000 have nothing in common.
 _WORD = re.compile(rf"\d+(?:[.,:/]\d+)+|{WORD}")
@@ -107,7 +108,8 @@ class Entities(EntityMetric):
 
     def signature(self) -> str:
         """Name the model and what counts as found."""
-        return f"entities | {self._tags.signature()} | found if a word of it is; whole: word by word | any case"
+        splitter = f"sentences: {SPLITTER}, language {self._language.code}"
+        return f"entities | {self._tags.signature()} | {splitter} | {_COMPARED}"
 
 
 @METRICS.register("entities")
@@ -125,6 +127,12 @@ class Capitalized(EntityMetric):
 
     A name is a run of words with a capital letter in front, without the first word of a sentence; or a word with a
     figure in it. Languages that capitalize all nouns, or have no capitals, need `entities`.
+
+    Args:
+        language: as in `Language`; decides where sentences end.
+
+    Raises:
+        UserError: see `Language`.
     """
 
     name: ClassVar = "capitalized"
@@ -135,16 +143,17 @@ class Capitalized(EntityMetric):
         "capitalized_recall": Figure("recall of numbers and capitalized words"),
     }
 
+    def __init__(self, language: str = "en") -> None:
+        super().__init__()
+        self._language = Language(language)
+
     def names(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the numbers and runs of capitalized words in texts."""
-        return [[name for sentence in split_sentences(text) for name in _capitalized(sentence)] for text in texts]
+        return [[name for part in self._language.sentences(text) for name in _capitalized(part)] for text in texts]
 
     def signature(self) -> str:
         """Say what is counted."""
-        return (
-            f"numbers and capitalized words | sentences: {SPLITTER} | found if a word of it is; whole: word by word | "
-            "any case"
-        )
+        return f"numbers and capitalized words | sentences: {SPLITTER}, language {self._language.code} | {_COMPARED}"
 
 
 def name_words(text: str) -> list[str]:

@@ -96,7 +96,7 @@ class Repetition(Metric):
 
     def signature(self) -> str:
         """Say what a word is."""
-        return f"repeated 3-grams of {WORDS}"
+        return f"repeated 3-grams of {WORDS} | sentences: {SPLITTER}, language {self._language.code}"
 
 
 @METRICS.register("length")
@@ -132,4 +132,4 @@ class Length(Metric):
 
     def signature(self) -> str:
         """Say what words and sentences are."""
-        return f"length in {self._language.tokenization} | sentences: {SPLITTER}"
+        return f"length in {self._language.tokenization} | sentences: {SPLITTER}, language {self._language.code}"

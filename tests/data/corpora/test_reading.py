@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import warnings
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +27,7 @@ from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.corpora import KNOWN, configuration, read_corpus
+from pyramidions.data.corpora.release import release_files
 from pyramidions.data.readers import Document
 
 
@@ -64,6 +67,16 @@ def test_the_data_card_of_a_copy_may_be_there(tmp_path: Path) -> None:
     card = ["---", "configs:", "- config_name: document", "  data_files:", *files, "---"]
     (release / "README.md").write_text("\n".join(card))
     assert read("govreport", release)["valid"] == of("validation")
+
+
+def test_an_archive_that_holds_a_file_twice_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "release.zip", "w") as archive:
+        for _ in range(2):
+            with warnings.catch_warnings(action="ignore"):
+                archive.writestr("train.txt", "{}")
+    said = r"^An archive must hold each file once, but .*release\.zip/train\.txt comes twice\.$"
+    with pytest.raises(UserError, match=said):
+        release_files(tmp_path / "release.zip")
 
 
 @pytest.mark.parametrize("archived", [False, True])
