@@ -3,8 +3,8 @@
     python lab/benchmarks/training_precision.py sumpubmed --work work/precision \\
         --out lab/benchmarks/results/training-precision-cpu.json
     python lab/benchmarks/training_precision.py sumpubmed --work work/deep --arch deep_pyramidion --updates 16 \\
-        --embed-dim 768 --ffn-embed-dim 3072 --pooling-lengths None,2048,512,None,None,None --vocab-size 32768 \\
-        --source 2048 --target 256 --batch 2
+        --embed-dim 768 --ffn-embed-dim 3072 --pooling-lengths None,2048,512,None,None,None --vocab-size 4000 \\
+        --source 2048 --target 256 --batch 2 --documents 8
 
 An architecture learns to write summaries from nothing, with and without `--bf16`, in turns. Equal updates, rate and
 order of the documents; each is read once, so there is no dropout; several seeds.

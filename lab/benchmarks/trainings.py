@@ -120,7 +120,7 @@ class Trainings:
         return logged(self.work / f"{self.folder(name, seed).name}-done.log")
 
     def seconds(self, name: str, seeds: Sequence[int]) -> float:
-        """Return the median time of an update over seeds: only a remark, for each training ran by itself."""
+        """Return the median time of an update over seeds; each training ran by itself."""
         # `ups` has two digits only.
         return statistics.median(
             float(each["wpb"]) / float(each["wps"])

@@ -100,7 +100,7 @@ def score(
     systems = {str(path): read_summaries(path, expected) for path in (summaries, *baseline)}
     if lead:
         if LEAD in systems:
-            raise UserError(f"--baseline must not be named {LEAD} beside --lead: name it ./{LEAD}.")
+            raise UserError(f"No file of summaries may be named {LEAD} beside --lead: rename it.")
         systems[LEAD] = inputs.leads(lead_words, metric_options.language)
     elif lead_words is not None:
         raise UserError("--lead-words can be given only with --lead.")

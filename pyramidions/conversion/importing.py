@@ -105,8 +105,7 @@ def import_model(
     for part in chain(*(parse_parts("pooling", asked.pooling) if asked.pooling_lengths else ())):
         if POOLING[part.kind].takes_layer:
             raise UserError(
-                f"`pooling` must leave each layer of the pretrained {shape.family.name} in its place, but {part.kind} "
-                "is one itself."
+                f"`pooling` must not be {part.kind}, which replaces a layer of the pretrained {shape.family.name}."
             )
     for name in ("embed_dim", "ffn_embed_dim", "num_heads"):
         if getattr(asked, name) != getattr(own, name):

@@ -131,7 +131,7 @@ def prepare_characters(
                 raise UserError(f"{path} holds other text or settings; give --overwrite to replace it.")
         elif matches_manifest(folder):
             return False
-        refuse_to_lose(folder)
+        refuse_to_lose(path)
     try:
         with atomic_folder(path, work_key(recorded, {}, _LIBRARY)) as partial:
             _fill(CharacterFolder(partial), streams, settings, workers, recorded)

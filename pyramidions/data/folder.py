@@ -214,13 +214,23 @@ def refuse_foreign(path: Path) -> None:
         raise UserError(f"{path} holds files that `pyramidions prepare` did not make; give another folder.")
 
 
-def refuse_to_lose(folder: PreparedFolder) -> None:
+def refuse_to_lose(path: Path) -> None:
     """Raise a UserError where a folder that is to be replaced holds what `prepare` did not make."""
-    made = {*folder.manifest["files"], folder.manifest_path.name}
-    if others := sorted(path.name for path in folder.path.iterdir() if path.name not in made):
+    manifest = DataFolder(path).manifest_path
+    try:
+        made = {*parse_json(manifest.read_bytes())["files"], manifest.name}
+    except (OSError, ValueError, KeyError, TypeError):
         raise UserError(
-            f"{folder.path} must be replaced, but holds {others[0]}, which `pyramidions prepare` did not make; move it "
-            "away, or give another folder."
+            f"{path} must be replaced, but its {manifest.name} is damaged or of another program; remove the folder, or "
+            "give another."
+        ) from None
+    # Systems leave hidden files of their own.
+    inside = (each for each in path.iterdir() if each.is_dir() or not each.name.startswith("."))
+    if others := sorted(each.name for each in inside if each.name not in made):
+        more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
+        raise UserError(
+            f"{path} must be replaced, but holds {others[0]}{more}, which `pyramidions prepare` did not make; move "
+            "that away, or give another folder."
         )
 
 

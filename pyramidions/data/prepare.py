@@ -128,7 +128,7 @@ def prepare(
                 raise UserError(f"{path} holds other documents or settings; give --overwrite to replace it.")
         elif matches_manifest(folder):
             return False
-        refuse_to_lose(folder)
+        refuse_to_lose(path)
     try:
         library = (reused or SentencePieceTokenizer).library
         with atomic_folder(path, work_key(recorded, inputs, library)) as partial:

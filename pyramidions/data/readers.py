@@ -255,7 +255,8 @@ def find_splits(name: str, config: str | None = None) -> dict[str, str]:
         By split; nothing for a folder of papers (`pyramidions.data.papers`).
 
     Raises:
-        UserError: a folder has two files for one split or none at all, or the name is that of a file.
+        UserError: a folder has two files for one split or none at all, a dataset has no such split, or the name is that
+            of a file.
     """
     if Path(name).is_file():
         raise UserError(
@@ -276,7 +277,7 @@ def find_splits(name: str, config: str | None = None) -> dict[str, str]:
         if files:
             found[split] = files[0]
     if found or not Path(name).is_dir():
-        return found or dict.fromkeys(hugging_face_splits(name, config), name)
+        return found or _of_dataset(name, config)
     papers = paper_files(Path(name))
     others = any(path.suffix in _DATASET_ENDINGS and path not in papers for path in Path(name).rglob("*"))
     # Whether an archive holds a paper is not known without unpacking it.
@@ -289,4 +290,11 @@ def find_splits(name: str, config: str | None = None) -> dict[str, str]:
             f"The folder {name} must hold {EXPECTED_FILES}, but holds no such file; and the library datasets, which "
             f"reads other folders, is not installed: {what_brings('datasets', 'train')}."
         )
-    return dict.fromkeys(hugging_face_splits(name, config), name)
+    return _of_dataset(name, config)
+
+
+def _of_dataset(name: str, config: str | None) -> dict[str, str]:
+    found = hugging_face_splits(name, config)
+    if not found:
+        raise UserError(f"The dataset {name} must have a split named train, validation or test, but has none.")
+    return dict.fromkeys(found, name)

@@ -159,7 +159,7 @@ class PyramidionsForConditionalGeneration(PreTrainedModel, GenerationMixin):
                 raise UserError(f"{head} {min(info[names])} {wrong}.")
         for name, given, shape in sorted(info["mismatched_keys"])[:1]:
             raise UserError(f"{head} {name} must be {tuple(shape)}, but is {tuple(given)}.")
-        # What counts is no weight, whatever the type that was asked for.
+        # transformers casts counters, too.
         for name, dtype in model.counting.items():
             owner, _, attribute = name.rpartition(".")
             part = model.get_submodule(owner)

@@ -50,7 +50,7 @@ def fill(network: nn.Module, weights: dict[str, Tensor], path: Path) -> None:
             raise UserError(f"{head} {name} has no place in the model.")
         if (given := tuple(weights[name].shape)) != (shape := tuple(expected[name].shape)):
             raise UserError(f"{head} {name} must be {shape}, but is {given}.")
-        # A part may count, too.
+        # Buffers may hold whole numbers, such as counters.
         if weights[name].is_floating_point() != expected[name].is_floating_point():
             kind = "floating-point" if expected[name].is_floating_point() else "whole"
             raise UserError(f"{head} {name} must be {kind} numbers, but is {weights[name].dtype}.")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pyramidions.base.errors import UserError
 from pyramidions.documents.source import InputText, Origin, Progress, Refuse
@@ -20,6 +20,10 @@ from pyramidions.inference.summary import Summary
 BATCHES = 4  # read at a time, so that documents of like length can share one
 
 _READING = 0.1  # of the time that it takes to read and to summarize a text
+
+
+_Given = TypeVar("_Given")
+_Made = TypeVar("_Made")
 
 
 class Summarized(NamedTuple):
@@ -69,9 +73,6 @@ def summarize_documents(
 
     Yields:
         The other documents with their summaries, in order.
-
-    Raises:
-        UnwritableError: with ``long="merge"``, summaries that were written cannot be summarized.
     """
     at_once = inputs_together(batch_size)
 
@@ -79,7 +80,7 @@ def summarize_documents(
         return summarizer.write(tokenized, decoding, batch_size, on_written, copied)
 
     results = _summarized(_parts(documents, reader, on_progress, refuse), write, at_once, on_progress, refuse)
-    yield from results if reader.long != "merge" else _merged(results, reader, write, at_once)
+    yield from results if reader.long != "merge" else _merged(results, reader, write, at_once, refuse)
 
 
 def inputs_together(batch_size: int) -> int:
@@ -87,12 +88,19 @@ def inputs_together(batch_size: int) -> int:
     return BATCHES * batch_size
 
 
-def _merged(results: Iterable[Summarized], reader: LongReader, write: Write, at_once: int) -> Iterator[Summarized]:
-    for group in chunks(results, at_once):
+def _merged(
+    results: Iterable[Summarized], reader: LongReader, write: Write, at_once: int, refuse: Refuse
+) -> Iterator[Summarized]:
+    def merged(group: Sequence[Summarized]) -> list[list[Summary]]:
         queries = [result.summaries[0].query for result in group]
-        merged = merge([result.summaries for result in group], reader.reader, write, queries)
-        for result, summaries in zip(group, merged, strict=True):
-            yield result._replace(summaries=summaries)
+        return merge([result.summaries for result in group], reader.reader, write, queries)
+
+    for group in chunks(results, at_once):
+        for result, found in zip(group, _each(merged, group), strict=True):
+            if isinstance(found, UnwritableError):
+                refuse(_named(found, result.origin))
+            else:
+                yield result._replace(summaries=found)
 
 
 def _summarized(
@@ -122,16 +130,29 @@ def _summarized(
 def _written(
     group: Sequence[_SizedPart], write: Callable[[list[TokenizedText], OnWritten], list[Summary]], on_progress: Progress
 ) -> Sequence[Summary | UnwritableError]:
-    """Write summaries of parts; if that of one cannot be written, each alone."""
-    left = {place: sized.size for place, sized in enumerate(group)}
-    try:
-        return write([sized.part.tokenized for sized in group], lambda place: on_progress(left.pop(place)))
-    except UnwritableError as error:
-        alone: Sequence[Summary | UnwritableError] = [error]
-    if len(group) > 1:
-        alone = [each for sized in group for each in _written([sized], write, lambda _: None)]
+    """Write summaries of parts, and count each part once."""
+    left = {id(sized): sized.size for sized in group}
+
+    def written(some: Sequence[_SizedPart]) -> list[Summary]:
+        tokenized = [sized.part.tokenized for sized in some]
+        return write(tokenized, lambda place: on_progress(left.pop(id(some[place]), 0.0)))
+
+    found = _each(written, group)
     on_progress(sum(left.values()))
-    return alone
+    return found
+
+
+def _each(
+    work: Callable[[Sequence[_Given]], Sequence[_Made]], given: Sequence[_Given]
+) -> list[_Made | UnwritableError]:
+    """Do the work on all that is given together; if something cannot be summarized, on one half and on the other."""
+    try:
+        return [*work(given)]
+    except UnwritableError as error:
+        if len(given) == 1:
+            return [error]
+    half = len(given) // 2
+    return [*_each(work, given[:half]), *_each(work, given[half:])]
 
 
 def _named(error: UnwritableError, origin: Origin) -> UserError:
@@ -165,9 +186,12 @@ def explain_documents(
         if (first := next(parts, None)) is None:
             continue
         explanations = _explanations(document, chain([first], parts), summarizer, decoding, on_progress)
+        room = page.room.left
         try:
             summaries = page.add(document.origin.name, explanations, document.query)
         except UnwritableError as error:
+            page.room.left = room
+            on_progress(sum(sized.size for sized in parts))
             refuse(_named(error, document.origin))
             continue
         yield Summarized(document.origin, summaries)
@@ -184,8 +208,10 @@ def _explanations(
     whole = LineBreaks(document.text, normalised)
     for _, part, size, _ in parts:
         line_breaks = whole if part.text is None else LineBreaks(part.text, normalised)
-        explanation = summarizer.explain_tokenized(part.tokenized, line_breaks, decoding)
-        on_progress(size)
+        try:
+            explanation = summarizer.explain_tokenized(part.tokenized, line_breaks, decoding)
+        finally:
+            on_progress(size)
         summary = part.about(explanation.summary)._replace(sentences=explanation.sentences)
         yield replace(explanation, summary=summary)
 

@@ -213,7 +213,7 @@ class Summarizer:
             The summaries, in the order of ``documents``.
 
         Raises:
-            UnwritableError: no summary keeps the rules of decoding.
+            UnwritableError: no summary keeps the rules of decoding, or scores are not numbers.
         """
         longest_first = sorted(range(len(documents)), key=lambda i: (documents[i].share, -documents[i].whole))
         found: dict[int, Summary] = {}
@@ -298,7 +298,7 @@ class Summarizer:
             decoding: how to decode.
 
         Raises:
-            UnwritableError: no summary keeps the rules of decoding.
+            UnwritableError: no summary keeps the rules of decoding, or scores are not numbers.
         """
         bounds = _bounds(document, decoding)
         writer = decoding.writer(bounds, [document])

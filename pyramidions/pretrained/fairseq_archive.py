@@ -2,9 +2,11 @@
 
 import shutil
 import tarfile
+import zlib
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from lzma import LZMAError
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -120,8 +122,9 @@ def _unpacked(path: Path) -> Iterator[Path]:
                         require_at_most(_LIMITS[name], member.size, f"{name} in {path}")
                         with content, named_by(Path(folder) / name), (Path(folder) / name).open("wb") as file:
                             shutil.copyfileobj(content, file, 1 << 20)
-        except (tarfile.TarError, EOFError, OSError) as error:
-            if isinstance(error, OSError) and error.filename is not None:
+        except (tarfile.TarError, EOFError, OSError, LZMAError, zlib.error) as error:
+            # Damaged bytes have no number.
+            if isinstance(error, OSError) and error.filename is not None and error.errno is not None:
                 raise
             raise UserError(f"{path} is damaged or no archive ({error}).") from None
         for name in (MODEL, DICTIONARY):

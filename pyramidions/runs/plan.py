@@ -101,7 +101,8 @@ def make_plan(arguments: Arguments) -> tuple[Plan, Survey]:
     """Read the documents of all given splits once, and decide.
 
     Raises:
-        UserError: a document is invalid, there are too few, or fewer GPUs than asked for.
+        UserError: a document is invalid, there are too few, fewer GPUs than asked for, or an option is not one of the
+            kind.
     """
     if arguments.kind == CONCEPTS:
         for name in ("hours", "gpus"):

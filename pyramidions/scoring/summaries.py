@@ -66,14 +66,19 @@ def _lines(path: Path) -> IndexedLines:
     if (unpack := _UNPACK.get(path.suffix.lower())) and path.exists():
         raise UserError(f"{path} must not be compressed: `{unpack} -dk {shlex.quote(str(path))}` unpacks it.")
     lines = _Items(path) if path.suffix.lower() == ".json" else IndexedLines(path)
-    if len(lines) and not _holds_records(lines) and lines[0].startswith("{") and _is_object(lines[0]):
+    if len(lines) and not _holds_records(lines) and _is_object(_unmarked(lines[0])):
         raise UserError(f"{path} must hold a text in each line, but holds JSON: name it {path.stem}.jsonl.")
     return lines
 
 
+def _unmarked(line: str) -> str:
+    """Return a line without a byte-order mark, which may stand in front of the first."""
+    return line.removeprefix("\ufeff")
+
+
 def _is_object(line: str) -> bool:
     try:
-        return isinstance(parse_json(line), dict)
+        return line.startswith("{") and isinstance(parse_json(line), dict)
     except ValueError:
         return False
 
@@ -143,6 +148,8 @@ def read_summaries(path: str | Path, references: ReferenceFile) -> Texts:
 def read_documents(path: str | Path, references: ReferenceFile) -> Texts:
     """Return one document a reference, from a `.jsonl` file of `{"id", "article"}`, or a text file with one a line.
 
+    An ``article`` may be a list of sentences.
+
     Raises:
         UserError: a document is missing, comes twice or belongs to no reference.
     """
@@ -194,13 +201,13 @@ def _record(lines: IndexedLines, at: int, key: str, *, several: bool = False) ->
     also = f", the {key} a text or a list of texts" if several else ""
     rule = f'{lines.place(at)}: each {lines.unit} must be {{"id": ..., "{key}": ...}}{also}'
     try:
-        # A byte-order mark may stand in front of the first.
-        record = parse_json(lines[at].removeprefix("\ufeff"))
+        record = parse_json(_unmarked(lines[at]))
     except ValueError as error:
         raise UserError(f"{rule}, but {error}.") from None
     try:
         name = str(record["id"])
-        given = record[key] if key in record or not several else joined(record[PLAIN.target])
+        # Nothing is no reference.
+        given = record[key] if key in record or not several else joined(record[PLAIN.target] or None)
     except (KeyError, TypeError):
         raise UserError(f"{rule}.") from None
     if key == PLAIN.source:

@@ -117,7 +117,7 @@ def test_a_baseline_does_not_take_the_name_of_the_lead(fail, generated, prepared
     monkeypatch.chdir(tmp_path)
     Path("lead").write_text(generated.read_text())
     said = fail("score", generated, "--data", prepared, "--lead", "--baseline", "lead")
-    assert said == "--baseline must not be named lead beside --lead: name it ./lead."
+    assert said == "No file of summaries may be named lead beside --lead: rename it."
 
 
 def test_lead_without_train_split_needs_a_length(run, fail, prepared, papers, generated, tmp_path):

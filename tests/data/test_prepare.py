@@ -13,14 +13,17 @@ import pytest
 from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import MMapIndexedDataset
 from folders import contents
+from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.data import encode as encode_module
 from pyramidions.data import prepare as prepare_module
 from pyramidions.data import readers
+from pyramidions.data.characters import CharacterSettings, prepare_characters
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.prepare import prepare
 from pyramidions.data.readers import Corpus, Document
+from pyramidions.data.text_streams import open_text
 from pyramidions.data.vocabulary import Settings
 from pyramidions.text.tokenizer import EOS, SENTENCE_MARKER
 
@@ -116,16 +119,33 @@ def test_files_that_others_put_into_a_folder_are_never_lost(made, corpora):
         with pytest.raises(UserError, match=r"data must be replaced, but holds generate-test\.txt, which .* not make"):
             prepare(made, corpora, SMALL, overwrite=overwrite)
         assert contents(made) == whole
-    (made / "generate-test.txt").unlink()
+    (made / "notes").mkdir()
+    with pytest.raises(UserError, match=r"holds generate-test\.txt and 1 more, which"):
+        prepare(made, corpora, SMALL)
+    (made / "notes").rmdir()
+    (made / "generate-test.txt").rename(made / ".DS_Store")
     assert prepare(made, corpora, SMALL)
 
 
-def test_a_manifest_of_another_program_is_never_replaced(tmp_path, corpora):
-    (tmp_path / "manifest.json").write_text('{"name": "an extension"}')
+@for_each("manifest", ['{"name": "an extension"}', '{"files"', "[]"])
+def test_a_folder_whose_manifest_says_nothing_is_never_replaced(tmp_path, corpora, manifest):
+    (tmp_path / "manifest.json").write_text(manifest)
     (tmp_path / "thesis.txt").write_text("x")
-    with pytest.raises(UserError, match=r"manifest\.json must be as written by `pyramidions prepare`, but lacks"):
+    with pytest.raises(UserError, match=r"its manifest\.json is damaged or of another program; remove the folder, or"):
         prepare(tmp_path, corpora, SMALL, overwrite=True)
     assert (tmp_path / "thesis.txt").read_text() == "x"
+
+
+def test_documents_replace_characters_and_the_other_way_round_on_demand(tmp_path, corpora):
+    (tmp_path / "text").write_text("the text " * 40)
+    characters = {"whole": open_text(tmp_path / "text", None)}, CharacterSettings("en", valid_characters=50)
+    assert prepare_characters(tmp_path / "out", *characters)
+    with pytest.raises(UserError, match="give --overwrite to replace it"):
+        prepare(tmp_path / "out", corpora, SMALL)
+    assert prepare(tmp_path / "out", corpora, SMALL, overwrite=True)
+    with pytest.raises(UserError, match="give --overwrite to replace it"):
+        prepare_characters(tmp_path / "out", *characters)
+    assert prepare_characters(tmp_path / "out", *characters, overwrite=True)
 
 
 def test_a_tokenizer_is_reused(made, tmp_path, test_file):

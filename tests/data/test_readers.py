@@ -240,6 +240,12 @@ def test_a_dataset_offers_the_splits_that_it_has(tmp_path):
         assert find_splits(path) == {"train": path, "test": path}
 
 
+def test_a_dataset_without_our_splits_is_refused(tmp_path):
+    datasets.DatasetDict({"full": hub_rows("a")}).save_to_disk(str(tmp_path / "saved"))
+    with pytest.raises(UserError, match="saved must have a split named train, validation or test, but has none"):
+        find_splits(str(tmp_path / "saved"))
+
+
 def test_null_is_empty(tmp_path):
     rows = [{"article": "text", "abstract": None}, {"article": None, "abstract": "x"}, RECORDS[0] | {"id": None}]
     path = write(tmp_path / "x.jsonl", "".join(json.dumps(row) + "\n" for row in rows).encode())

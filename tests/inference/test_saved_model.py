@@ -102,12 +102,15 @@ def test_a_model_with_any_pooling_computes_as_trained_after_export(kind: str, tm
     pooled = {"self_attention": attention, "pooling": kind, "pooling_lengths": "8,None", "max_source_positions": 32}
     config = preset("vanilla", **size, **pooled)
     trained = build(config, tokenizer.vocab_size, PAD, tokenizer.marker_id).eval()
+    for counter in trained.buffers():
+        counter.copy_(12345 + torch.arange(counter.numel()).view_as(counter))
     torch.save(as_saved(config, trained, tokenizer), tmp_path / "model.pt")
     model = load_model(tmp_path / "model.pt")
     export_model(model, tmp_path / "export", "# A model\n")
     source, target = torch.tensor([[*([tokenizer.marker_id, 5, 6, 7] * 4), 2]]), torch.tensor([[2, 7, 6]])
     for loaded in (model, load_model(tmp_path / "export")):
         torch.testing.assert_close(loaded.transformer(source, target), trained(source, target))
+        assert all(one.equal(other) for one, other in zip(loaded.transformer.buffers(), trained.buffers(), strict=True))
 
 
 @torch.no_grad()

@@ -102,10 +102,32 @@ def test_a_document_that_cannot_be_summarized_is_passed_over(tokenizer: Tokenize
         list(summarize_documents(documents([]), stuck, reader, None, batch_size=batch_size, on_progress=done.append))
 
 
-def test_a_document_that_cannot_be_explained_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    summarizer = Summarizer.from_pretrained(exported(tmp_path / "model", 16), "cpu")
+def test_a_document_whose_summaries_cannot_be_summarized_is_passed_over(tokenizer: Tokenizer) -> None:
+    class StuckAtLast(Echo):
+        """Summarizes pieces, but not their summaries where they hold a 3."""
+
+        def write(
+            self, documents: Sequence[TokenizedText], decoding: None, size: int, on_written: OnWritten | None, _: bool
+        ) -> list[Summary]:
+            if on_written is None and any("3" in "".join(document.tokens) for document in documents):
+                raise UnwritableError("No summary was found.")
+            return super().write(documents, decoding, size, on_written or (lambda _: None), False)
+
+    echo, refused = StuckAtLast(tokenizer, 1 + len(tokenizer.encode("a b"))), list[str]()
+    reader, told = LongReader(echo.reader, "merge"), {"refuse": lambda error: refused.append(str(error))}
+    given = (each._replace(text=f"{each.number} a b") for each in documents([]))
+    found = summarize_documents(given, echo, reader, None, batch_size=2, on_progress=lambda _: None, **told)
+    assert [result.origin.name for result in found] == ["a:1", "a:2", "a:4", "a:5"]
+    assert refused == ["a:3: No summary was found."]
+
+
+@pytest.mark.parametrize("long", ["truncate", "chunk"])
+def test_a_document_that_cannot_be_explained_is_passed_over(
+    long: Long, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summarizer = Summarizer.from_pretrained(exported(tmp_path / "model", 16 if long == "truncate" else 6), "cpu")
     decoding = decoding_settings(summarizer.model, beam=1, min_len=1, max_len=2)
-    explain, refused, page = summarizer.explain_tokenized, list[str](), ExplanationPage()
+    explain, refused, page, done = summarizer.explain_tokenized, list[str](), ExplanationPage(), list[float]()
 
     def stuck(document: TokenizedText, *arguments: Any) -> Explanation:
         if "3" in "".join(document.tokens):
@@ -113,10 +135,15 @@ def test_a_document_that_cannot_be_explained_is_passed_over(tmp_path: Path, monk
         return explain(document, *arguments)
 
     monkeypatch.setattr(summarizer, "explain_tokenized", stuck)
-    given = documents([]), summarizer, summarizer.long_reader("truncate"), decoding, page
-    told = {"on_progress": lambda _: None, "refuse": lambda error: refused.append(str(error))}
+    others = [document for document in documents([]) if document.number != 3]
+    list(explain_documents(others, summarizer, summarizer.long_reader(long), decoding, page, on_progress=done.append))
+    left, page = page.room.left, ExplanationPage()
+    done.clear()
+    given = documents([]), summarizer, summarizer.long_reader(long), decoding, page
+    told = {"on_progress": done.append, "refuse": lambda error: refused.append(str(error))}
     assert [result.origin.name for result in explain_documents(*given, **told)] == ["a:1", "a:2", "a:4", "a:5"]
     assert refused == ["a:3: No summary was found."] and page.left_out == 0
+    assert page.room.left == left and sum(done) == pytest.approx(2 * 5 * 16)
 
 
 @pytest.mark.parametrize("batch_size", [1, 3])

@@ -1,7 +1,9 @@
 """fairseq's own BART, as a folder or packed, computes here what it computes there."""
 
 import errno
+import io
 import json
+import random
 import shutil
 import tarfile
 from argparse import Namespace
@@ -348,6 +350,18 @@ def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
     (tmp_path / "bart.tar.gz").write_bytes(b"x" * 1000)
     with pytest.raises(UserError, match=r"bart\.tar\.gz is damaged or no archive"):
         import_model(tmp_path / "bart.tar.gz")
+    for ending in ("gz", "bz2", "xz"):
+        path = tmp_path / f"{ending}.tar"
+        with tarfile.open(path, f"w:{ending}") as packed:
+            for name in ("model.pt", "dict.txt"):
+                member = tarfile.TarInfo(name)
+                member.size = 300_000
+                packed.addfile(member, io.BytesIO(random.Random(name).randbytes(member.size)))
+        whole = bytearray(path.read_bytes())
+        whole[len(whole) // 3 : len(whole) // 3 + 50] = bytes(50)
+        path.write_bytes(whole)
+        with pytest.raises(UserError, match=rf"{ending}\.tar(/model\.pt)? is damaged or no"):
+            import_model(path)
     with tarfile.open(tmp_path / "empty.tar.gz", "w:gz"):
         pass
     with pytest.raises(UserError, match=r"empty\.tar\.gz lacks model\.pt\.$"):

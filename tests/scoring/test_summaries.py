@@ -30,6 +30,8 @@ def test_a_list_is_several_summaries_or_one_abstract(tmp_path):
     assert list(ReferenceFile(write(tmp_path / "r.jsonl", lines))) == [("one", "two"), ("one.\ntwo.",)]
     with pytest.raises(UserError, match="the summary a text or a list of texts"):
         ReferenceFile(write(tmp_path / "s.jsonl", '{"id": "a", "abstract": ["one", 2]}\n'))
+    with pytest.raises(UserError, match="the summary a text or a list of texts"):
+        ReferenceFile(write(tmp_path / "e.jsonl", '{"id": "a", "abstract": []}\n'))
 
 
 def test_a_byte_order_mark_is_passed_over_and_what_is_no_json_is_said(tmp_path):
@@ -39,7 +41,7 @@ def test_a_byte_order_mark_is_passed_over_and_what_is_no_json_is_said(tmp_path):
 
 
 def test_json_is_no_text(tmp_path, references):
-    path = write(tmp_path / "r.txt", TWO)
+    path = write(tmp_path / "r.txt", "\ufeff" + TWO)
     for read in (ReferenceFile, lambda path: read_summaries(path, references)):
         with pytest.raises(UserError, match=r"r\.txt must hold a text in each line, but holds JSON: name it r\.jsonl"):
             read(path)

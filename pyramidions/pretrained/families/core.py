@@ -197,7 +197,7 @@ def name_of_activation(activation: str) -> str:
 def decoding_of(read: Settings, longest: int) -> dict[str, Any]:
     """Return how the model is meant to write; lengths of transformers' count the first input of the decoder.
 
-    Those of new tokens do not, and come first.
+    `max_new_tokens` and `min_new_tokens` do not count it, and win over `max_length` and `min_length`.
     """
     least, most = _length(read, "min", 0), min(_length(read, "max", longest), longest) - 2
     return {
