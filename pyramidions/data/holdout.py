@@ -5,6 +5,7 @@ is always divided alike.
 """
 
 import json
+from array import array
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -55,16 +56,18 @@ def survey(corpus: Corpus) -> Survey:
     Raises:
         UserError: a document is invalid.
     """
-    numbers, small, capitalized = [], 0.0, 0.0
+    source, target, hashes = array("q"), array("q"), array("Q")
+    small = capitalized = 0.0
     for document in corpus.shown("reading"):
         written = document.target.split()
-        numbers.append((len(document.source.split()), len(written), id_hash(document.id)))
+        source.append(len(document.source.split()))
+        target.append(len(written))
+        hashes.append(id_hash(document.id))
         small += sum(map(str.islower, written))
         capitalized += sum(word != word.lower() and not word.isupper() for word in written)
-    source, target, hashes = zip(*numbers, strict=True)
     small, capitalized = (number / max(1, sum(target)) for number in (small, capitalized))
     words = np.array(source), np.array(target)
-    return Survey(*words, small, capitalized, np.array(hashes, np.uint64), corpus.skipped, corpus.trimmed)
+    return Survey(*words, small, capitalized, np.array(hashes), corpus.skipped, corpus.trimmed)
 
 
 def held_out(hashes: np.ndarray, splits: Collection[str], name: str) -> dict[str, int]:

@@ -21,7 +21,10 @@ _NUMBER = re.compile(r"(?<![A-Za-z0-9])(?<![A-Za-z]-)\d+(?:[.,:/]\d+)*(?![A-Za-z
 _SPACED = re.compile(r"(?<![\d.,])(\d{1,3}(?: \d{3})+)(?![\d.,]?\d)")
 # What an item of a list begins with.
 _MARK = re.compile(r"^\s*(?:[-*+•‣–]|\(?\d{1,3}[.)])\s+")
-_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_COMMAS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_STOPS = re.compile(r"\d{1,3}(?:\.\d{3})+(?:,\d+)?")
+#: Languages that write 1.000,5 for one thousand and a half.
+_WITH_STOPS = frozenset("az bs ca da de el es eu gl hr id is it mk nl pt ro sl sr tr vi".split())  # noqa: SIM905, shorter
 
 
 class Verdict(NamedTuple):
@@ -147,10 +150,12 @@ def check_summary(
     index = SupportIndex(texts, cut.language)
     # Names may stand in headings alone.
     words = {word for text in units for word in _words(text)}
-    numbers = {_plain(number) for text in units for form in (text, _joined(text)) for number in _numbers(form)}
+    numbers = {
+        _plain(number, cut.language) for text in units for form in (text, _joined(text)) for number in _numbers(form)
+    }
     found, truncated = [], 0
     for text in (sentence for part in _parts(summary) for sentence in _sentences(part, cut.language)):
-        missing, verdict = tuple(dict.fromkeys(_missing(text, words, numbers, cut.language == "de"))), None
+        missing, verdict = tuple(dict.fromkeys(_missing(text, words, numbers, cut.language))), None
         if entails is not None and texts:
             judged = entails.judged(texts, text)
             best = judged.probabilities.argmax(axis=0).tolist()
@@ -194,14 +199,16 @@ def _joined(text: str) -> str:
     return _SPACED.sub(lambda found: found[0].replace(" ", ""), normalize(text))
 
 
-def _plain(number: str) -> str:
-    """Return a number without the commas of thousands."""
-    return number.replace(",", "") if _THOUSANDS.fullmatch(number) else number
+def _plain(number: str, language: str) -> str:
+    """Return a number without the separators of thousands."""
+    separator, form = (".", _STOPS) if language in _WITH_STOPS else (",", _COMMAS)
+    return number.replace(separator, "") if form.fullmatch(number) else number
 
 
-def _missing(text: str, words: set[str], numbers: set[str], capital_nouns: bool) -> Iterator[str]:
+def _missing(text: str, words: set[str], numbers: set[str], language: str) -> Iterator[str]:
     """Yield the numbers and the names of a sentence that are not among those of the document, in any order."""
-    yield from (number for number in _numbers(_joined(text)) if _plain(number) not in numbers)
+    yield from (number for number in _numbers(_joined(text)) if _plain(number, language) not in numbers)
+    capital_nouns = language == "de"
     for place, (word, begin, end) in enumerate(word_places(text)):
         written = text[begin:end]
         # The first word of a sentence has a capital, whatever it is.

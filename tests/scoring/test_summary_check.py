@@ -61,6 +61,22 @@ def test_numbers_and_names_that_the_document_does_not_hold_are_told(
     assert checked.missing == missing
 
 
+@for_each(
+    ("document", "sentence", "language", "missing"),
+    [
+        ("Es kostet 1.200 Euro.", "Es kostet 1200 Euro.", "de", ()),
+        ("Es kostet 1200 Euro.", "Es kostet 1.200 Euro.", "de", ()),
+        ("Es kostet 1.200.000,5 Euro.", "Es kostet 1200000,5 Euro und 1,200 Euro.", "de", ("1,200",)),
+        ("It takes 1.200 s.", "It takes 1200 s.", "en", ("1200",)),
+    ],
+)
+def test_thousands_are_separated_as_the_language_does(
+    document: str, sentence: str, language: str, missing: tuple[str, ...]
+) -> None:
+    (checked,) = check_summary(sentence, document, language).sentences
+    assert checked.missing == missing
+
+
 class SaysOfFirstWords:
     """Entails what begins as the premise does; contradicts by length."""
 
