@@ -222,15 +222,22 @@ def _work_and_send(
 ) -> None:
     start_worker(parent)
     if seconds is not None:
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        _set_limit(resource.RLIMIT_CORE, 0)
+        _set_limit(resource.RLIMIT_CPU, seconds)
     if memory is not None and (pages := Path("/proc/self/statm")).exists():
         limit = memory + int(pages.read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        _set_limit(resource.RLIMIT_AS, limit)
     try:
         sender.send_bytes(_answer(work))
     except MemoryError:
         signal.raise_signal(signal.SIGKILL)
+
+
+def _set_limit(kind: int, most: int) -> None:
+    # Nobody may raise the limit that a shell or a cluster has set.
+    _, hard = resource.getrlimit(kind)
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(kind, (most, most))
 
 
 def _answer(work: Callable[[], object]) -> bytes:

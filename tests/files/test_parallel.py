@@ -90,6 +90,24 @@ def test_a_daemon_process_is_told_that_it_can_start_no_other():
         pool.apply(in_process, (os.getpid,))
 
 
+LIMITED = """if True:
+    import resource
+    from pyramidions.files.parallel import in_process
+
+    kinds = (resource.RLIMIT_CPU, resource.RLIMIT_AS)
+    for kind, most in zip(kinds, (40, 2**32)):
+        resource.setrlimit(kind, (most, most))
+    for seconds, memory in ((60, 2**34), (20, 2**20)):
+        cpu, space = in_process(lambda: list(map(resource.getrlimit, kinds)), seconds=seconds, memory=memory)
+        print(cpu, space[0] <= 2**32, space == (2**32, 2**32))
+"""
+
+
+def test_a_process_keeps_the_limits_that_a_shell_has_set_where_they_are_lower() -> None:
+    done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["(40, 40) True True", "(20, 20) True False"], done.stderr
+
+
 MASKS = """if True:
     import os, signal
     from pyramidions.files.parallel import ordered_map
