@@ -17,7 +17,7 @@ class Extract(NamedTuple):
     """An extracted sentence.
 
     Attributes:
-        text: normalised, without marks of citations that a corpus took out (`<cit>`), notes, and entries of lists.
+        text: on one line, without marks of citations that a corpus took out (`<cit>`), notes, and entries of lists.
         position: of the sentence in the document, from 0; headings are not counted.
         section: its heading, "" before the first.
         score: as the method gave it; comparable within a document.

@@ -11,6 +11,7 @@ import numpy as np
 
 from pyramidions.base.arguments import checked
 from pyramidions.base.errors import UserError
+from pyramidions.text.normalization import normalize
 from pyramidions.text.words import MARKS, UNSPACED
 
 if TYPE_CHECKING:
@@ -98,11 +99,11 @@ def _known(documents: Iterable[str]) -> _Known:
 
 
 def words_of_vectors(text: str) -> list[str]:
-    """Return the words of a text, of two letters or digits at least, in lower case.
+    """Return the words of a text, of two letters or digits at least, normalised and in lower case.
 
     In scripts without spaces, all pairs of neighbouring characters are words.
     """
-    words = _WORD.findall(text.lower())
+    words = _WORD.findall(normalize(text).lower())
     if not _UNSPACED_RUN.search(text):
         return words
     runs = (run for word in words for run in re.split(f"({_UNSPACED_RUN.pattern})", word) if len(run) > 1)

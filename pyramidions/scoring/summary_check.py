@@ -15,9 +15,10 @@ from pyramidions.text.outline import Outline, outline
 from pyramidions.text.support import Support, SupportIndex
 from pyramidions.text.words import word_places, words_of
 
-# A number with its separators: 1,000 and 2,000 have nothing in common. What stands in a word, as in B12 and IL-8, is
-# none.
-_NUMBER = re.compile(r"(?<![A-Za-z0-9])(?<![A-Za-z]-)\d+(?:[.,:/]\d+)*(?![A-Za-z0-9])")
+# A number with its separators and its power, and the letters behind it, as in 5kg: 1,000 and 2,000 have nothing in
+# common. What stands behind letters, as in B12 and IL-8, is none.
+_NUMBER = re.compile(r"(?<![A-Za-z0-9])(?<![A-Za-z]-)(\d+(?:[.,:/]\d+)*(?:\^[-+−–]?\d+)?)([A-Za-z][A-Za-z0-9]*)?")
+_SIGNS = str.maketrans("−–", "--", "+")
 _SPACED = re.compile(r"(?<![\d.,])(\d{1,3}(?: \d{3})+)(?![\d.,]?\d)")
 # What an item of a list begins with.
 _MARK = re.compile(r"^\s*(?:[-*+•‣–]|\(?\d{1,3}[.)])\s+")
@@ -149,9 +150,9 @@ def check_summary(
     units = [unit.text for unit in cut.units]
     index = SupportIndex(texts, cut.language)
     # Names may stand in headings alone.
-    words = {word for text in units for word in _words(text)}
+    words = {word for text in units for word in words_of(text)}
     numbers = {
-        _plain(number, cut.language) for text in units for form in (text, _joined(text)) for number in _numbers(form)
+        _plain(number, cut.language) for text in units for form in (text, _joined(text)) for number, _ in _numbers(form)
     }
     found, truncated = [], 0
     for text in (sentence for part in _parts(summary) for sentence in _sentences(part, cut.language)):
@@ -186,11 +187,8 @@ def _parts(summary: str) -> Iterator[str]:
     yield "\n".join(begun)
 
 
-def _words(text: str) -> list[str]:
-    return words_of(normalize(text))
-
-
-def _numbers(text: str) -> list[str]:
+def _numbers(text: str) -> list[tuple[str, str]]:
+    """Return each number of a text, and the letters behind it."""
     return _NUMBER.findall(normalize(text))
 
 
@@ -200,19 +198,20 @@ def _joined(text: str) -> str:
 
 
 def _plain(number: str, language: str) -> str:
-    """Return a number without the separators of thousands."""
+    """Return a number without the separators of thousands, and its power with the usual signs."""
     separator, form = (".", _STOPS) if language in _WITH_STOPS else (",", _COMMAS)
+    number = number.translate(_SIGNS)
     return number.replace(separator, "") if form.fullmatch(number) else number
 
 
 def _missing(text: str, words: set[str], numbers: set[str], language: str) -> Iterator[str]:
     """Yield the numbers and the names of a sentence that are not among those of the document, in any order."""
-    yield from (number for number in _numbers(_joined(text)) if _plain(number, language) not in numbers)
+    yield from (number + unit for number, unit in _numbers(_joined(text)) if _plain(number, language) not in numbers)
     capital_nouns = language == "de"
     for place, (word, begin, end) in enumerate(word_places(text)):
         written = text[begin:end]
         # The first word of a sentence has a capital, whatever it is.
         tells = place > 0 and not capital_nouns and written != "I"
         is_name = written[1:] != written[1:].lower() or (tells and written[:1].isupper())
-        if is_name and word not in words and not word.isdigit():
+        if is_name and normalize(word) not in words and not word.isdigit():
             yield written

@@ -9,7 +9,7 @@ from unicodedata import category
 from rouge_score import tokenize
 
 from pyramidions.base.errors import UserError
-from pyramidions.text.normalization import split_sentences
+from pyramidions.text.normalization import normalize, split_sentences
 from pyramidions.text.words import words_of
 
 #: The language of a text that is too short to tell, or in none of `LANGUAGES`.
@@ -104,8 +104,8 @@ class Language:
             raise UserError(f"`stemmer` snowball knows the languages {known_codes}, but `language` is {code}.")
 
     def words(self, text: str) -> list[str]:
-        """Return the words of a text, not stemmed."""
-        return _TOKENIZERS[self.tokenization](text.lower())
+        """Return the words of a text, normalised and not stemmed."""
+        return _TOKENIZERS[self.tokenization](normalize(text).lower())
 
     def stem(self, word: str) -> str:
         """Return the stem of a word."""

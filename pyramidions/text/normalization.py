@@ -1,7 +1,7 @@
 """The one normalisation and the one sentence splitter that every text goes through.
 
-Prepare, interactive use and both sides of scoring call these two functions and no others, so that a document
-reads the same wherever it comes in.
+Prepare, interactive use and both sides of scoring call these functions and no others, so that a document reads the same
+wherever it comes in. What people read keeps its characters (`readable`); models and comparisons see `normalize`.
 """
 
 import re
@@ -13,7 +13,7 @@ from itertools import chain, islice, pairwise
 import sentencex
 
 SPLITTER = f"sentencex {version('sentencex')}"
-NORMALISATION = "NFKC"
+NORMALISATION = "NFKC, powers as 10^6"
 
 # Control characters that are not white space, lone surrogates (JSON may hold them, UTF-8 may not), and
 # format characters that nobody sees: soft hyphen, zero-width space, direction marks, byte-order mark, tags.
@@ -30,12 +30,29 @@ PAUSES = ":;,、，：；،؛"
 _OPENING, _CLOSING, _FULL_STOPS = "「『（(《〈【“‘", "」』）)》〉】”’", "。！？"
 #: What follows a full stop in its sentence, and the end of the text.
 _NO_BEGINNING = ("", " ", *_CLOSING, *_FULL_STOPS)
+# What NFKC spells with digits: raised and lowered ones with their signs; others, such as ½, ⑥ and ㎡.
+_RAISED, _LOWERED = "\xb2\xb3\xb9\u2070\u2074-\u207b", "\u2080-\u208b"
+_OTHER = (
+    "\xbc-\xbe\u2150-\u215f\u2189\u2460-\u249b\u24ea\u3251-\u325f\u32b1-\u32cb\u3358-\u3370\u3378\u3379\u339f-\u33af"
+    "\u33e0-\u33fe\U0001f100-\U0001f10a"
+)
+# Behind a digit, NFKC would make 106 of 10⁶, and 21/2 of 2½.
+_APART = [
+    (re.compile(rf"(?<=[\d{_LOWERED}{_OTHER}])(?=[{_RAISED}])"), "^"),
+    (re.compile(rf"(?<=[\d{_RAISED}{_OTHER}])(?=[{_LOWERED}])"), "_"),
+    (re.compile(rf"(?<=[\d{_RAISED}{_LOWERED}{_OTHER}])(?=[{_OTHER}])|(?<=[{_RAISED}{_LOWERED}{_OTHER}])(?=\d)"), " "),
+]
+_SIGNS = str.maketrans("\u207b\u208b\u2044", "--/")
+_LIGATURE = re.compile("[\ufb00-\ufb06]")
 _MARK = re.compile(r"[^\w\s]")
 _MOST_MARKS = 8000  # more than in 100,000 characters of a paper
 
 
 def normalize(text: str) -> str:
-    """Bring a text to its one form: NFKC, no control characters, single spaces, no space at either end.
+    """Bring a text to the one form that models read and that is compared.
+
+    That is NFKC, without control characters, with single spaces and no space at either end. Numbers stay apart: 10⁶ is
+    10^6, 2½ is 2 1/2.
 
     Args:
         text: any string, lone surrogates and line breaks included.
@@ -44,7 +61,24 @@ def normalize(text: str) -> str:
         The normalised text, on one line; normalising it again changes nothing.
     """
     # Removal comes first: taking a character from between two others may leave a pair that NFKC composes.
-    return " ".join(unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).split())
+    text = _INVISIBLE.sub("", text)
+    if not text.isascii():
+        for place, mark in _APART:
+            text = place.sub(mark, text)
+        text = unicodedata.normalize("NFKC", text.translate(_SIGNS)).translate(_SIGNS)
+    return " ".join(text.split())
+
+
+def readable(text: str) -> str:
+    """Put a text on one line as people read it: with its own characters, but for ligatures and those nobody sees.
+
+    Args:
+        text: as for `normalize`, which makes the same of the text and of what is returned.
+    """
+    text = _INVISIBLE.sub("", text)
+    if not text.isascii():
+        text = _LIGATURE.sub(lambda found: unicodedata.normalize("NFKC", found[0]), unicodedata.normalize("NFC", text))
+    return " ".join(text.split())
 
 
 def one_line(text: str) -> str:
@@ -75,6 +109,31 @@ def split_sentences(text: str, language: str = "en", *, spaced: bool = True) -> 
 def split_lines(text: str) -> list[str]:
     """Split a text into its lines, normalised, none of them empty."""
     return [line for line in map(normalize, text.splitlines()) if line]
+
+
+def split_readable(text: str, language: str = "en") -> list[str]:
+    """Split a text into sentences as `split_sentences` does, but as people read them: see `readable`."""
+    text = readable(text)
+    # The splitter knows the usual forms of marks. A form of one character leaves places as they are.
+    usual = text if text.isascii() else text.translate(_USUAL)
+    found, end = [], 0
+    for sentence in split_line(usual, language):
+        begin = usual.index(sentence, end)
+        end = begin + len(sentence)
+        found.append(text[begin:end])
+    return found
+
+
+class _UsualForms(dict[int, str]):
+    """The NFKC form of a character by its code, where that is one character."""
+
+    def __missing__(self, code: int) -> str:
+        form = unicodedata.normalize("NFKC", chr(code))
+        self[code] = form if len(form) == 1 else chr(code)
+        return self[code]
+
+
+_USUAL = _UsualForms()
 
 
 def split_line(text: str, language: str = "en", *, spaced: bool = True) -> list[str]:

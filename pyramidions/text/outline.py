@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pyramidions.text.detection import detect_in_lines
 from pyramidions.text.headings import Line, Lines, headed_lines
 from pyramidions.text.language import ENGLISH
-from pyramidions.text.normalization import STOPS, normalize, split_sentences
+from pyramidions.text.normalization import STOPS, readable, split_readable
 from pyramidions.text.text_windows import lines, sentences, windows
 from pyramidions.text.words import UNSPACED
 
@@ -21,7 +21,7 @@ from pyramidions.text.words import UNSPACED
 _HYPHENATED = re.compile(r"(-[^\W\d_]{1,3})?(?<=[a-z])-\n[ \t]*(?=[a-z])")
 _SENTENCE_END = re.compile(rf"[{STOPS}:]['\")\]»”’」』]*\s*$")
 # Between sentences of scripts that write no spaces; inside of a quotation, a full stop ends none.
-_UNSPACED_END = re.compile(rf"(?<=[。!?])(?=[{UNSPACED}「『])")
+_UNSPACED_END = re.compile(rf"(?<=[。！？!?])(?=[{UNSPACED}「『])")
 # No sentence has so many characters: a quotation was not closed, or the text has no full stops. The parts of such a
 # text have at most so many.
 _LONGEST, _PART = 2000, 200
@@ -33,7 +33,7 @@ class Unit(NamedTuple):
     """A heading or a sentence.
 
     Attributes:
-        text: normalised, on one line, never empty.
+        text: on one line, as people read it (`readable`), never empty.
         section: index into `Outline.headings`.
         is_heading: of a section or a subsection.
     """
@@ -220,7 +220,7 @@ def sentences_of(text: str, language: str) -> Iterator[str]:
     is still as long has no full stops. It is cut behind semicolons and colons; and where these are missing, too, as in
     recognised speech, about every 200 characters.
     """
-    for some in sentences(windows(text), split=partial(split_sentences, language=language)):
+    for some in sentences(windows(text), split=partial(split_readable, language=language)):
         for sentence in some:
             # As in Chinese and Japanese.
             for part in filter(None, map(str.strip, _UNSPACED_END.split(sentence))):
@@ -229,7 +229,7 @@ def sentences_of(text: str, language: str) -> Iterator[str]:
 
 def _divided(sentence: str, language: str) -> Iterator[str]:
     begun = 0
-    for part in split_sentences(sentence.translate(_ENCLOSING), language):
+    for part in split_readable(sentence.translate(_ENCLOSING), language):
         ended = begun + len(part)
         clauses = [sentence[begun:ended]] if len(part) <= _LONGEST else _CLAUSE_END.split(sentence[begun:ended])
         for clause in clauses:
@@ -249,7 +249,7 @@ def _units(
             yield from _sentences(paragraph, language)
             paragraph = []
         if line.level:
-            if title := normalize(line.text):
+            if title := readable(line.text):
                 yield Unit(title, line.level, is_heading=True)
         elif line.text.strip():
             paragraph.append(line.text)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pyramidions.text.detection import detect_in_lines
 from pyramidions.text.headings import HeadedText, Lines
-from pyramidions.text.normalization import normalize
+from pyramidions.text.normalization import readable
 from pyramidions.text.outline import Outline, Unit, Units, outline, sentences_of
 from pyramidions.text.text_windows import lines as lines_of
 
@@ -27,7 +27,7 @@ class Turn(NamedTuple):
     """What somebody says in one go.
 
     Attributes:
-        speaker: the name before the colon, normalised.
+        speaker: the name before the colon, on one line.
         text: what stands behind it.
     """
 
@@ -44,7 +44,7 @@ def split_turn(line: str) -> Turn | None:
     if time := _TIME.match(line):
         line = line[time.end() :]
     colon = _COLON.search(line, 0, _MOST_CHARACTERS)
-    name = normalize(line[: colon.start()]) if colon else ""
+    name = readable(line[: colon.start()]) if colon else ""
     if colon is None or not name[:1].isalpha() or name[0] != name[0].upper() or len(name.split()) > _MOST_WORDS:
         return None
     said = line[colon.end() :]

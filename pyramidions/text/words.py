@@ -33,8 +33,8 @@ def word_places(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of `word_places`, without their places."""
-    return list(map(str.lower, _WORD.findall(text)))
+    """Return the words of a normalised text; see `word_places`."""
+    return list(map(str.lower, _WORD.findall(normalize(text))))
 
 
 def count_words(text: str) -> int:

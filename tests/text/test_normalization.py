@@ -1,13 +1,16 @@
 import json
 import lzma
+import sys
 import time
+import unicodedata
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import for_each
 
-from pyramidions.text.normalization import normalize, split_sentences
+from pyramidions.text.normalization import normalize, readable, split_readable, split_sentences
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 
@@ -23,6 +26,44 @@ def test_invisible_characters_go_and_joiners_stay():
 def test_lone_surrogates_go():
     assert normalize("a\ud800b") == "ab"
     assert normalize("a\ud800b").encode("utf-8") == b"ab"
+
+
+@for_each(
+    ("written", "compared"),
+    [
+        ("10⁶ cells, 5×10⁻⁸ g, m² and H₂O", "10^6 cells, 5×10^-8 g, m2 and H2O"),
+        ("2½ cups, ¼ of 3⅓, 2⁄3", "2 1/2 cups, 1/4 of 3 1/3, 2/3"),
+        ("101₂, 3①5, 20㎡ and 10²5", "101_2, 3 1 5, 20 m2 and 10^2 5"),
+    ],
+)
+def test_numbers_stay_what_they_are(written: str, compared: str) -> None:
+    assert normalize(written) == compared
+    assert readable(f" {written}\n") == written
+
+
+def test_no_form_of_a_number_joins_the_digits_beside_it() -> None:
+    for character in map(chr, range(sys.maxunicode + 1)):
+        form = unicodedata.normalize("NFKC", character)
+        if form != character and unicodedata.category(character) != "Nd":
+            if form[0].isdecimal():
+                assert not normalize(f"1{character}").startswith(f"1{form[0]}"), character
+            if form[-1].isdecimal():
+                assert not normalize(f"{character}1").endswith(f"{form[-1]}1"), character
+
+
+def test_what_people_read_keeps_its_characters_but_for_ligatures() -> None:
+    assert readable("ﬁve\u00a0 ＡＢ，他说：“好…”！\u200b\n™") == "five ＡＢ，他说：“好…”！ ™"
+
+
+@given(st.text())
+def test_what_people_read_is_compared_as_what_was_written(text: str) -> None:
+    assert normalize(readable(text)) == normalize(text) and readable(readable(text)) == readable(text)
+
+
+@for_each("text", ["Is it 10⁶？ Yes！ It is ２½… or so. Ｎo.", "Mix 2½ cups. Wait ..."])
+def test_sentences_that_people_read_end_where_others_do(text: str) -> None:
+    assert list(map(normalize, split_readable(text))) == split_sentences(text)
+    assert " ".join(split_readable(text)) == readable(text)
 
 
 @given(st.text())

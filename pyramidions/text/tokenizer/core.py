@@ -180,7 +180,7 @@ class Tokenizer(ABC):
         A unit starts at the first id and at each marker behind it, so that the k-th start is the k-th unit.
 
         Args:
-            units: normalised texts, none of them empty.
+            units: texts, none of them empty.
 
         Raises:
             UserError: there is no marker.

@@ -116,7 +116,7 @@ class SentencePieceTokenizer(Tokenizer):
         if self.marker_id is None:
             return super().encode_units(units)
         found: list[int] = []
-        for number, ids in enumerate(self._model.encode(list(units))):
+        for number, ids in enumerate(self._model.encode([normalize(unit) for unit in units])):
             # A unit of nothing but `▁` has no pieces.
             found += [*[self.marker_id] * (number > 0 or self.marks_first), *(ids or [UNK])]
         return found
