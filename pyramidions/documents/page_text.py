@@ -5,10 +5,12 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 
 from lxml import etree
 
 from pyramidions.base.errors import UserError
+from pyramidions.documents.formulas import COMPOSED, WITH_PARTS, composed
 from pyramidions.files.lines import decoded_file, is_utf16
 from pyramidions.text.headings import HeadedText
 from pyramidions.text.normalization import STOPS
@@ -158,6 +160,15 @@ class _InQuestion:
     has_no_text: bool = False
 
 
+@dataclass
+class _Formula:
+    """An open element that does not stand on the line; its text begins at `starts`, that of its children behind it."""
+
+    tag: str
+    depth: int
+    starts: list[int]
+
+
 class _Page:
     """Receives the parser's events; every start of an element has an end.
 
@@ -170,7 +181,8 @@ class _Page:
         self.parts: list[str | int] = []
         self._depth = self._skipped = self._in_heading = self._preformatted = 0
         self._in_question: list[_InQuestion] = []
-        self._in_text = self._in_link = 0
+        self._formulas: list[_Formula] = []
+        self._in_text = self._in_link = self._link = 0
         self._hides: list[bool] = []  # of each open element
         self._marks: list[frozenset[str]] = [frozenset()]  # likewise, below that of the page
         self._begin_block()
@@ -189,6 +201,7 @@ class _Page:
         self._skipped += self._hides[-1]
         self._in_text += tag in _TEXT
         self._in_link += tag == "a"
+        self._link = len(self.parts) if tag == "a" else self._link
         if self._in_question and tag == _NO_TEXT_WITH[self._in_question[-1].tag]:
             self._in_question[-1].has_no_text = True
         if tag in _NO_TEXT_WITH:
@@ -200,8 +213,17 @@ class _Page:
         else:
             self._separate(tag)
         self._in_heading += tag in _HEADINGS
+        if self._formulas and self._formulas[-1].depth == self._depth - 1:
+            self._formulas[-1].starts.append(len(self.parts))
+        # A raised number that is a link names a note.
+        if tag in COMPOSED and not self._skipped and not (self._in_link and len(self.parts) == self._link):
+            self._formulas.append(_Formula(tag, self._depth, [len(self.parts)]))
+        elif tag == "a" and self._formulas and self._formulas[-1].tag == "sup":
+            self._formulas.pop()
 
     def end(self, tag: str) -> None:
+        if self._formulas and self._formulas[-1].depth == self._depth:
+            self._compose(self._formulas.pop())
         self._depth -= 1
         if tag in _BLOCK:
             self._end_block()
@@ -215,6 +237,12 @@ class _Page:
         self._in_heading -= tag in _HEADINGS
         if tag != "br":
             self._separate(tag)
+
+    def _compose(self, formula: _Formula) -> None:
+        start, _, *later = [*formula.starts, len(self.parts)]
+        cuts = [start, *(later if formula.tag in WITH_PARTS and later else [len(self.parts)])]
+        texts = ["".join(map(str, self.parts[begin:end])) for begin, end in pairwise(cuts)]
+        self.parts[start:] = [composed(formula.tag, texts, "".join(map(str, self.parts[start - 1 : start])))]
 
     def _separate(self, tag: str) -> None:
         if tag in _BLOCK or tag in _IN_LINE:

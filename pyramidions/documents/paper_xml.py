@@ -9,6 +9,7 @@ from typing import NamedTuple
 from lxml import etree
 
 from pyramidions.base.errors import UserError
+from pyramidions.documents.formulas import COMPOSED, WITH_PARTS, composed
 from pyramidions.documents.xml_tree import xml_tree
 from pyramidions.files.bounded import printable
 from pyramidions.text.headings import HeadedText
@@ -227,8 +228,8 @@ class _Reader:
                 self._begun.append(" ")
             elif self._is_number(child):
                 self._begun.append(_CITED)
-            elif child.tag == "sup" and self._is_power(child):
-                self._begun.append("^" + "".join(child.itertext()))
+            elif child.tag in COMPOSED or (child.get("rend") or "").startswith("super"):
+                self._compose(child, level)
             elif child.tag not in form.skipped:
                 is_line = child.tag == form.section or child.tag in form.blocks
                 if is_line:
@@ -253,7 +254,16 @@ class _Reader:
             return element.tag == tag
         return "bibr" in kinds and _NUMBERS.fullmatch(text) is not None and not _YEAR.search(text)
 
-    def _is_power(self, element: etree._Element) -> bool:
-        """Return whether an element is the exponent of a number."""
-        base = next((text[-1] for text in reversed(self._begun) if text), "")
-        return base.isdigit() and "".join(element.itertext()).strip("+−–-").isdigit()
+    def _compose(self, element: etree._Element, level: int) -> None:
+        """Read an element that does not stand on the line."""
+        before = next((text for text in reversed(self._begun) if text), "")
+        tag = element.tag if element.tag in COMPOSED else "sup"
+        parts = []
+        for part in element if tag in WITH_PARTS else [element]:
+            reader = _Reader(self._form)
+            if part is not element and part.tag in COMPOSED:
+                reader._compose(part, level)
+            else:
+                reader.read(part, level)
+            parts.append("".join(reader._begun))
+        self._begun.append(composed(tag, parts, before))

@@ -10,6 +10,8 @@ from itertools import pairwise
 from math import hypot
 from typing import Any, NamedTuple
 
+from pyramidions.documents.formulas import raised
+
 #: A space stands between characters that are this far apart, and cells of a table or columns that far, as a share of
 #: the size of the type.
 SPACE, WIDE = 0.12, 1.5
@@ -115,7 +117,7 @@ def page_lines(page: Any) -> list[PdfLine]:
             run = run._replace(text=UNPRINTABLE.sub("", run.text))
         if lines and _continues(lines[-1], run):
             if not _is_mark(lines[-1], run):
-                lines[-1].append(run)
+                lines[-1].append(_with_power(lines[-1], run))
         elif run.text.strip():
             lines.append([run])
     return lines_of(lines)
@@ -223,12 +225,21 @@ def _continues(line: list[Run], run: Run) -> bool:
     return min(abs(run.y - line[0].y), abs(run.y - last.y)) < most and last.right - back * size < run.left
 
 
+def _is_raised(line: list[Run], run: Run) -> bool:
+    first = line[0]
+    return run.size < 0.85 * first.size and run.y > first.y + 0.15 * first.size
+
+
 def _is_mark(line: list[Run], run: Run) -> bool:
     """Whether characters are the mark of a footnote: raised figures behind a word."""
-    first = line[0]
-    is_raised = run.size < 0.85 * first.size and run.y > first.y + 0.15 * first.size
     word = line[-1].text.rstrip('.,;:)”"')[-3:]
-    return is_raised and len(word) == 3 and word.isalpha() and bool(_MARK.fullmatch(run.text))
+    return _is_raised(line, run) and len(word) == 3 and word.isalpha() and bool(_MARK.fullmatch(run.text))
+
+
+def _with_power(line: list[Run], run: Run) -> Run:
+    """Return characters with a ^ if they begin the power of a number."""
+    begins = _is_raised(line, run) and not _is_raised(line, line[-1])
+    return run._replace(text=raised(line[-1].text, run.text)) if begins else run
 
 
 def _columns(lines: list[list[Run]]) -> Iterator[list[list[Run]]]:

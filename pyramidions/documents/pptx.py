@@ -8,6 +8,7 @@ from zipfile import ZipFile
 from lxml import etree
 
 from pyramidions.base.errors import UserError
+from pyramidions.documents.formulas import raised
 from pyramidions.documents.xml_archive import member_tree, xml_archive
 from pyramidions.files.bounded import printable
 from pyramidions.text.headings import HeadedText
@@ -72,7 +73,14 @@ def _shapes(root: etree._Element) -> Iterator[tuple[str, list[str]]]:
 
 
 def _runs(paragraph: etree._Element) -> str:
-    return "".join(each.text or "" if each.tag == "t" else " " for each in paragraph.iter("t", "br"))
+    text = ""
+    for each in paragraph.iter("t", "br"):
+        style = each.getparent().find("rPr") if each.tag == "t" else None
+        said = " " if each.tag == "br" else each.text or ""
+        # In thousandths of a percent of the height of the type.
+        is_raised = style is not None and style.get("baseline", "").strip("0").isdecimal()
+        text += raised(text, said) if is_raised else said
+    return text
 
 
 def _targets(archive: ZipFile, member: str, name: str) -> dict[str, tuple[str, str]]:

@@ -49,8 +49,9 @@ _PRODUCED = re.compile(r"(?i:produced by) [A-Z]\S{0,30} [A-Z]\S{0,30}$")
 _BRACKETED = re.compile(r"[(（][^()（）]*[)）][.。]?")
 # The number of the next entry, in a table of contents.
 _SECTION_NUMBER = re.compile(r"\s\d{1,3}(\.\d{1,3}){2,4}\.$")
-# The same at the beginning of an entry.
+# The same at the beginning of an entry, and what an entry does not end in, as the clause of a contract does.
 _NUMBERED = re.compile(r"\d{1,2}(\.\d{1,2}){1,3}\.? +[A-ZÀ-ÝΑ-ΩА-Я]")
+_CLAUSE_ENDS = (".", ";", "…", "。", "；", "।", "۔")
 # A caption within a sentence, unless the word before refers to it.
 _CAPTION = re.compile(
     r"(\b(fig(ure|\.)|tab(le|elle|leau|la|\.)|abb(ildung|\.)|figura|рис(унок|\.)|таблица)\s|[図表])"
@@ -63,6 +64,8 @@ _REFERS = frozenset(
 )
 # What a sentence ends in.
 _ENDS = re.compile(rf"[{STOPS}](?:[^\w\s,]|\s)*$")
+#: Share of the sentences that begin with the number of a section, from which on these are the document.
+_MOSTLY = 0.5
 #: Share of the sentences that end as sentences do, from which on the others are fragments.
 _USUALLY = 0.75
 # A firm by itself.
@@ -134,9 +137,9 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
       names, and lines of code;
     - sentences inside brackets or with half a pair of them, those that begin with an address or a path, and those that
       end in a colon, since what they announce is not there;
-    - lines that repeat a heading, as in a table of contents, or another line with other numbers; sentences that begin
-      with the number of a section, where several do; mentions of a licence or a trademark, and sentences in capitals,
-      where they are few;
+    - lines that repeat a heading, as in a table of contents, or another line with other numbers; lines that begin with
+      the number of a section and do not end as a clause does, where several do, but not most; mentions of a licence or
+      a trademark, and sentences in capitals, where they are few;
     - outside of dialogues, sentences with fewer words than `LEAST_SHARE` of those of the median sentence;
     - where three of four sentences end as sentences do: those that do not, such as captions, cells of tables and what
       stands before a formula, and those behind them that begin in lower case; also others that begin in lower case,
@@ -175,14 +178,16 @@ def _fit(outline: Outline) -> np.ndarray:
         fit[place] = not back[place] and words[place] >= least and not _is_noise(text, lowered)
         fit[place] &= len(text) > _MOST or _bare(text) not in headings
         hashes[place] = hash(spelt)
-        ends[place] = _ENDS.search(text[-20:]) is not None
+        begins_as_entry = _NUMBERED.match(text) is not None
+        is_clause = begins_as_entry and text.endswith(_CLAUSE_ENDS)
+        ends[place] = is_clause or _ENDS.search(text[-20:]) is not None
         begins = _BEGIN.match(text)
         if begins and not _NAME.match(begins[1]):
             if begins[1].islower():
                 lower[place] = begins[1].rstrip(_MARKS)
             else:
                 upper[begins[1].rstrip(_MARKS).lower()] += 1
-        numbered[place] = _NUMBERED.match(text) is not None
+        numbered[place] = begins_as_entry and not is_clause
         shouted[place] = _is_shouted(text[:_MOST])
         licences[place] = _LICENCE.search(lowered) is not None
         if _is_label(text):
@@ -198,7 +203,7 @@ def _fit(outline: Outline) -> np.ndarray:
     for rare in (licences, shouted):
         if rare.sum() < _FEW * len(rare):
             fit &= ~rare
-    if numbered.sum() >= _AGAIN:
+    if _AGAIN <= numbered.sum() < _MOSTLY * number:
         fit &= ~numbered
     if not outline.speakers and fit.any():
         fit &= words >= LEAST_SHARE * np.median(words[fit])

@@ -196,7 +196,15 @@ def test_a_licence_is_mentioned_in_no_extract_unless_the_document_is_one() -> No
 def test_the_number_of_a_section_begins_no_sentence_where_several_do() -> None:
     assert fit("Bees fly very fast.\n\n1.5 Why do bees fly at all?\n\nThey sting us.") == [1, 1, 1]
     asked = "1.5 Why do bees fly?\n\n1.6 Do bees fly at all?\n\n2.1 Why are bees here?"
-    assert fit(f"Bees fly very fast.\n\n{asked}\n\nThey sting us.") == [1, NO, NO, NO, 1]
+    said = "They sting us. Wasps sting us, too. Nobody knows why."
+    assert fit(f"Bees fly very fast.\n\n{asked}\n\n{said}") == [1, NO, NO, NO, 1, 1, 1]
+    assert fit(f"Bees fly very fast.\n\n{asked}\n\nThey sting us.") == [1] * 5
+
+
+def test_the_clauses_of_a_contract_are_fit() -> None:
+    clauses = "1.1 The seller delivers ten hives;\n\n1.2 The buyer pays for each hive.\n\n2.1 The seller warrants them."
+    said = "This is made between the club and the buyer. It ends on the last day of May."
+    assert fit(f"{said}\n\n{clauses}") == [1] * 5
 
 
 def test_capitals_are_fit_only_in_a_document_that_is_written_so() -> None:

@@ -1,10 +1,12 @@
 """Papers in JATS and TEI, and books in EPUB, are read with their headings and without what is not their text."""
 
 import io
+import re
 import zipfile
 from pathlib import Path
 
 import pytest
+from documents import docx, pdf
 from tables import for_each
 
 from pyramidions.base.errors import UserError
@@ -322,3 +324,71 @@ def test_what_is_no_readable_book_is_refused_in_one_sentence(content: bytes, sen
     with pytest.raises(UserError) as refused:
         file_text(path)
     assert str(refused.value).startswith(f"{path} {sentence}") and "\n" not in str(refused.value)
+
+
+# The same from every format.
+READ = "10^6 and 5×10^-8 of H2O on 3 m2"
+HTML = "10<sup>6</sup> and 5×10<sup>-8</sup> of H<sub>2</sub>O on 3 m<sup>2</sup>"
+OF_TEI = re.sub("<(/?)sup>", lambda tag: "</hi>" if tag[1] else '<hi rend="superscript">', HTML)
+PLAIN_TEI = "<TEI><text><body><p>{}</p></body></text></TEI>"
+RUNS = [("10", "superscript", "6"), (" and 5×10", "superscript", "-8"), (" of H", "subscript", "2")]
+RUNS += [("O on 3 m", "superscript", "2")]
+WORD = "".join(
+    f'<w:r><w:t xml:space="preserve">{text}</w:t></w:r>'
+    f'<w:r><w:rPr><w:vertAlign w:val="{place}"/></w:rPr><w:t>{other}</w:t></w:r>'
+    for text, place, other in RUNS
+)
+SHARES = {"superscript": 30000, "subscript": -25000}
+POINTS = "".join(
+    f"<a:r><a:t>{text}</a:t></a:r>" + f'<a:r><a:rPr baseline="{SHARES[place]}"/><a:t>{other}</a:t></a:r>'
+    for text, place, other in RUNS
+)
+POINT = slide(shape("X")).replace("<a:r><a:t>X</a:t></a:r>", POINTS)
+# 5 points up, in smaller type.
+UP, DOWN = ") Tj /F1 7 Tf 5 Ts (", ") Tj /F1 12 Tf 0 Ts ("
+TYPE = f"The hive has 10{UP}6{DOWN} and 5x10{UP}-8{DOWN} of H2O on 3 m{UP}2{DOWN} in all."
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.html", f"<p>{HTML}</p>".encode()),
+        ("a.md", HTML.encode()),
+        ("a.xml", PLAIN.format(HTML).encode()),
+        ("b.xml", PLAIN_TEI.format(OF_TEI).encode()),
+        ("a.docx", docx(body=f"<w:p>{WORD}</w:p>")),
+        ("a.pptx", presentation(**{"ppt/slides/slide1.xml": POINT})),
+        ("a.epub", epub(**{"OEBPS/text/a.xhtml": f"<html><body><p>{HTML}</p></body></html>"})),
+        ("a.pdf", pdf(TYPE)),
+    ],
+)
+def test_the_power_of_a_number_is_told_from_its_digits(name: str, content: bytes, tmp_path: Path) -> None:
+    (path := tmp_path / name).write_bytes(content)
+    assert READ in " ".join(file_text(path).split()).replace("5x10", "5×10")
+
+
+MATHS = {
+    "<msup><mn>10</mn><mrow><mo>-</mo><mn>8</mn></mrow></msup>": "10^-8",
+    "<msup><mi>x</mi><mrow><mi>n</mi><mo>+</mo><mn>1</mn></mrow></msup>": "x^(n+1)",
+    "<mfrac><mn>1</mn><mn>2</mn></mfrac>": "1/2",
+    "<mn>2</mn><mfrac><mn>1</mn><mn>2</mn></mfrac>": "2 1/2",
+    "<mfrac><msup><mi>x</mi><mn>2</mn></msup><mn>2</mn></mfrac>": "(x^2)/2",
+    "<msqrt><mn>16</mn></msqrt>": "√16",
+    "<mroot><mn>8</mn><mn>3</mn></mroot>": "√8",
+    "<msup></msup>": "",
+}
+
+
+@pytest.mark.parametrize(("written", "read"), MATHS.items())
+@pytest.mark.parametrize(("name", "page"), [("a.html", "<p>{}</p>"), ("a.xml", PLAIN)])
+def test_formulas_of_mathml_keep_their_numbers_apart(
+    name: str, page: str, written: str, read: str, tmp_path: Path
+) -> None:
+    (path := tmp_path / name).write_text(page.format(f"It is <math>{written}</math>."), encoding="utf-8")
+    assert file_text(path).strip() == f"It is {read}."
+
+
+def test_a_raised_number_that_is_a_link_names_a_note(tmp_path: Path) -> None:
+    notes = '<p>In 1998<sup><a href="#1">3</a></sup>, 1999<a href="#2"><sup>4</sup></a>: '
+    (path := tmp_path / "a.html").write_text(f'{notes}<a href="/">10<sup>6</sup></a> bees</p>')
+    assert "^3" not in file_text(path) and "^4" not in file_text(path) and "10^6 bees" in file_text(path)
