@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from covering import NIGHTLY
+from tables import ROWS, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,12 +41,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="run whole products of parts and what else is nightly")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only `--all` runs."""
+    """Leave out what only `--all` runs, and count the rest."""
     if not config.getoption("--all"):
         left_out = [item for item in items if item.get_closest_marker(NIGHTLY)]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker(NIGHTLY)]
+    config.stash[ROWS] = sum(map(rows_of, items))
 
 
 @pytest.fixture(scope="session")

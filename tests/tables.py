@@ -8,6 +8,14 @@ from typing import Any
 import pytest
 
 Test = Callable[..., None]
+#: Of a configuration: how many tests a push runs, with each row of their tables counted by itself.
+ROWS = pytest.StashKey[int]()
+
+
+def rows_of(item: pytest.Item) -> int:
+    """Return the number of rows of a test's tables, or 1."""
+    _, rows = getattr(getattr(item, "function", None), "over", (None, [{}]))
+    return len(rows)
 
 
 def for_each(names: str | tuple[str, ...], rows: Iterable[Any]) -> Callable[[Test], Test]:

@@ -1,0 +1,57 @@
+"""What the code may weigh. A commit that lowers a count lowers its limit; one that raises a limit says why below.
+
+Raised since eec1c4ca (package 62,661 lines, lab 12,889, tests 60,448, 13,532 rows, 21 commands):
+
+- Package, 174 lines: powers, fractions and roots are read alike from every format, and people read a document's own
+  characters (`documents/formulas.py`, `text/normalization.py`). Tests, 224 lines and 55 rows: of these, and this file.
+"""
+
+from pathlib import Path
+
+import click
+import pytest
+from tables import ROWS as COUNTED
+
+from pyramidions.cli import main
+
+ROOT = Path(__file__).parent.parent
+#: Lines of .py, .js, .css and .html files.
+LINES = {"pyramidions": 62_835, "lab": 12_889, "tests": 60_680}
+#: Tests, with each row of their tables counted by itself.
+ROWS = 13_590
+COMMANDS = 21
+#: Options of commands, without --help.
+OPTIONS = {"extract": 23, "prepare": 40, "score": 27, "summarize": 34, "train": 17}
+#: How far a limit may stand above its count.
+SLACK = 0.01
+
+
+def within(limit: int, count: int) -> bool:
+    """Return whether a count keeps its limit, and the limit follows the count."""
+    return count <= limit <= count * (1 + SLACK) + 1
+
+
+@pytest.mark.parametrize("folder", LINES)
+def test_a_folder_has_no_more_lines_than_its_limit(folder: str) -> None:
+    files = [path for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".js", ".css", ".html")]
+    lines = sum(len(path.read_bytes().splitlines()) for path in files)
+    assert within(LINES[folder], lines), f"{folder} has {lines:,} lines, and its limit is {LINES[folder]:,}"
+
+
+def test_there_are_no_more_rows_of_tests_than_their_limit(request: pytest.FixtureRequest) -> None:
+    config = request.config
+    if config.args != config.getini("testpaths") or config.option.keyword or config.getoption("--all"):
+        pytest.skip("this counts what a push runs")
+    rows = config.stash[COUNTED]
+    assert within(ROWS, rows), f"there are {rows:,} rows, and the limit is {ROWS:,}"
+
+
+def test_there_are_no_more_commands_than_their_limit() -> None:
+    assert len(main.list_commands(click.Context(main))) == COMMANDS
+
+
+@pytest.mark.parametrize("command", OPTIONS)
+def test_a_command_has_no_more_options_than_its_limit(command: str) -> None:
+    found = main.get_command(click.Context(main), command)
+    assert found is not None
+    assert sum(isinstance(each, click.Option) for each in found.params) == OPTIONS[command]
