@@ -16,7 +16,7 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 62_835, "lab": 12_889, "tests": 60_680}
+LINES = {"pyramidions": 62_835, "lab": 12_889, "tests": 60_690}
 #: Tests, with each row of their tables counted by itself.
 ROWS = 13_590
 COMMANDS = 21

@@ -18,7 +18,7 @@ class _Rows(NamedTuple):
 
     tokens: Tensor  # (BW, 1 + T), the start included
     token_scores: Tensor  # (BW, T)
-    totals: Tensor  # (B, W), sums of token_scores
+    totals: Tensor  # (B, W), sums of token_scores behind the prefix
 
     def extend(self, rows: Tensor, tokens: Tensor, scores: Tensor, totals: Tensor) -> "_Rows":
         """Continue ``rows`` (B, W') with one of ``tokens`` each, which scores ``scores``; ``totals`` are the new sums.
@@ -36,10 +36,11 @@ class _Rows(NamedTuple):
 class BeamSearch(Writer):
     """Writes each document's most probable summaries, token by token.
 
-    The semantics are those of fairseq's `SequenceGenerator` (Ott et al. 2019): a step looks at the ``2 * beam`` best
-    continuations; those among the first ``beam`` that end are finished, and the best ``beam`` that do not end go on.
-    A document leaves the batch with ``beam`` finished hypotheses. Padding is never written; any other token, the
-    unknown one too, may be. To write exactly N tokens in exactly N steps, the end included, set both lengths to N - 1.
+    The semantics are those of fairseq's `SequenceGenerator` (Ott et al. 2019), but for the prefix: a step looks at the
+    ``2 * beam`` best continuations; those among the first ``beam`` that end are finished, and the best ``beam`` that do
+    not end go on. A document leaves the batch with ``beam`` finished hypotheses. Padding is never written; any other
+    token, the unknown one too, may be. To write exactly N tokens in exactly N steps, the end included, set both lengths
+    to N - 1.
 
     Args:
         beam: hypotheses of a document, at least 1.
@@ -92,8 +93,7 @@ class BeamSearch(Writer):
             logits = transformer.decoder(live.tokens[:, -unread:], read.each, cache)
             unread = 1
             if logits.size(1) > 1:
-                scores = given_scores(live.tokens[:, 1:], logits[:, :-1])
-                live = live._replace(token_scores=scores, totals=scores.sum(dim=1, keepdim=True))
+                live = live._replace(token_scores=given_scores(live.tokens[:, 1:], logits[:, :-1]))
             log_probs = self._rule_out(logits[:, -1].float().log_softmax(dim=-1), live.tokens[:, 1:], pad)
             rows, token, totals = self._candidates(log_probs, live.totals)
             scores = log_probs[rows, token]

@@ -136,7 +136,7 @@ class Sampling(Writer):
         return logits
 
     def _hypothesis(self, tokens: Tensor, scores: Tensor) -> Hypothesis:
-        total = float(scores.sum())
+        total = float(scores[len(self.prefix) :].sum())
         if math.isnan(total):
             raise self._nan()
         if total == -math.inf:

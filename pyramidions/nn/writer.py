@@ -19,7 +19,7 @@ class Hypothesis(NamedTuple):
 
     Attributes:
         tokens: (T,), with the end, without the start.
-        score: sum of ``token_scores`` / T ** length penalty.
+        score: sum of ``token_scores`` behind the prefix / T ** length penalty.
         token_scores: (T,), log-probability of each token.
     """
 
@@ -42,7 +42,8 @@ class Writer(ABC):
             1 favours long summaries.
         no_repeat_ngram: n of the n-grams that a summary holds once at most, its end not counted; 0 allows all.
         eos: the token that ends a summary, and starts it for the decoder.
-        prefix: tokens that every summary begins with. They count like any others, with their log-probabilities.
+        prefix: tokens that every summary begins with. They count in the length, and add 0 to the score, as tokens that
+            transformers forces; fairseq adds their log-probabilities.
 
     Raises:
         ValueError: an argument that breaks a rule.

@@ -159,7 +159,7 @@ def test_sampled_summaries_keep_the_rules_and_tell_the_models_log_probabilities(
             log_probs = writing(document[None], torch.tensor([[EOS, *words]]))[0].log_softmax(-1)
         scores = log_probs.gather(1, found.tokens[:, None])[:, 0]
         torch.testing.assert_close(found.token_scores, scores, rtol=0, atol=1e-4)
-        assert found.score == pytest.approx(scores.sum().item() / len(scores) ** 1.4, abs=1e-4)
+        assert found.score == pytest.approx(scores[len(prefix) :].sum().item() / len(scores) ** 1.4, abs=1e-4)
 
 
 def test_a_draw_depends_on_its_seed_and_on_no_other_document() -> None:

@@ -14,7 +14,9 @@ from pyramidions.inference.search import decoding_settings
 from pyramidions.text.tokenizer import EOS, PAD
 
 # How probable the end of a text is made, so that the limit ends few of them.
-ENDING = {"bart": 16.0, "led": 1.5, "pegasus": 5.0}
+ENDING = {"bart": 16.0, "led": 1.5, "pegasus": 5.0, "mbart": 1.3}
+# The first token that is forced: <s>, or de_DE.
+FORCED = {"bart": 0, "led": 0, "mbart": 83}
 
 
 def saved(family: str, folder: Path, **settings: Any) -> tuple[Any, Path]:
@@ -22,11 +24,12 @@ def saved(family: str, folder: Path, **settings: Any) -> tuple[Any, Path]:
     model = model_of(family)
     decoder = model.get_decoder()
     # What follows this norm is the score of a token: one in the direction of its bias is probable.
-    bias = (decoder.layer_norm if family == "pegasus" else decoder.layers[-1].final_layer_norm).bias.data
+    bias = (decoder.layer_norm if family in ("pegasus", "mbart") else decoder.layers[-1].final_layer_norm).bias.data
     model.get_input_embeddings().weight.data[model.config.eos_token_id] += ENDING[family] * bias / (bias @ bias)
     save(model, folder)
     starts = {name: getattr(model.config, f"{name}_token_id") for name in ("pad", "eos", "decoder_start")}
     starts = {f"{name}_token_id": value for name, value in starts.items()}
+    starts |= {"forced_bos_token_id": FORCED[family]} if family in FORCED else {}
     (folder / "generation_config.json").write_text(json.dumps({**starts, **settings}))
     return type(model).from_pretrained(folder).eval(), folder
 
@@ -46,8 +49,7 @@ def theirs_and_ours(theirs: Any, found: Imported, lengths: list[int]) -> tuple[l
     with torch.no_grad():
         # Padding is never written by ours.
         written = theirs.generate(**given, suppress_tokens=[int(rows[PAD])])
-    # A first token that is forced scores 0 there, and what it is worth in ours, as in fairseq: here none is.
-    settings = decoding_settings(model)._replace(prefix=())
+    settings = decoding_settings(model)
     search = settings.writer(settings.for_length(2**20), [])
     of_ours = {old: new for new, old in enumerate(rows.tolist())}
     expected = [[of_ours[token] for token in text[1:]] for text in written.tolist()]
@@ -66,7 +68,7 @@ def test_beam_search_with_a_models_own_settings_writes_what_transformers_does(
     theirs, folder = saved(family, tmp_path, **settings, min_length=6, max_length=39)
     found = import_model(folder)
     own = decoding_settings(found.model)
-    assert own[:5] == (4, 5, 37, length_penalty, 3)
+    assert own[:5] == (4, 5, 37, length_penalty, 3) and len(own.prefix) == (family in FORCED)
     expected, ours = theirs_and_ours(theirs, found, [33, 12, 7, 20, 9, 5, 14, 28, 31, 3])
     # Where the limit ends a summary, transformers returns unfinished ones.
     ended = {place: text for place, text in enumerate(expected) if len(text) < 36}

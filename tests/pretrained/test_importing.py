@@ -34,10 +34,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, Path
     return {family: (model, save(model, tmp_path_factory.mktemp(family))) for family, model in models.items()}
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@for_each("lengths", [(1,), (5, 3), (40, 17, 2)])
-def test_logits_are_theirs(saved: dict[str, tuple[Any, Path]], family: str, lengths: tuple[int, ...]) -> None:
-    theirs, folder = saved[family]
+def check_logits(theirs: Any, folder: Path, lengths: tuple[int, ...]) -> None:
     ours = import_model(folder)
     rows, vocab_size = rows_of(theirs, ours.original.transformer), ours.model.tokenizer.vocab_size
     source, target = token_ids(vocab_size, *lengths), token_ids(vocab_size, *[9] * len(lengths))
@@ -47,6 +44,21 @@ def test_logits_are_theirs(saved: dict[str, tuple[Any, Path]], family: str, leng
         expected = theirs(**given_to(theirs, source, rows), decoder_input_ids=started).logits
         found = ours.model.transformer(source, prefix)
     torch.testing.assert_close(found, expected[:, :, rows], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@for_each("lengths", [(1,), (5, 3), (40, 17, 2)])
+def test_logits_are_theirs(saved: dict[str, tuple[Any, Path]], family: str, lengths: tuple[int, ...]) -> None:
+    check_logits(*saved[family], lengths)
+
+
+@pytest.mark.parametrize("family", ["bart", "led", "pegasus", "bigbird_pegasus", "pegasus_x", "mbart"])
+@for_each("scales", [False, True])
+def test_embeddings_are_scaled_where_the_class_of_the_family_does_so(
+    family: str, scales: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    theirs = model_of(family, scale_embedding=scales)
+    check_logits(theirs, save(theirs, tmp_path_factory.mktemp(family)), (17, 2))
 
 
 def of_both(theirs: Any, folder: Path, *lengths: int) -> tuple[Tensor, Tensor]:
@@ -59,10 +71,8 @@ def of_both(theirs: Any, folder: Path, *lengths: int) -> tuple[Tensor, Tensor]:
         return ours.model.transformer.encoder(source, source.eq(PAD)).sequence.x, expected
 
 
-@pytest.mark.parametrize(
-    "changes", [{"use_bias": True}, {"attention_type": "original_full"}, {"scale_embedding": False}], ids=str
-)
-def test_a_bigbird_may_have_biases_full_attention_or_unscaled_embeddings(changes: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("changes", [{"use_bias": True}, {"attention_type": "original_full"}], ids=str)
+def test_a_bigbird_may_have_biases_or_full_attention(changes: Any, tmp_path: Path) -> None:
     found, expected = of_both(model_of("bigbird_pegasus", **changes), tmp_path, 40)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
 

@@ -91,7 +91,8 @@ class Bart(Family):
             ),
             "normalize_before": self.normalize_before,
             "layernorm_embedding": self.normalizes_embeddings,
-            "no_scale_embedding": not read.one("scale_embedding", bool, False),
+            # LED never scales embeddings, whatever its config says.
+            "no_scale_embedding": self.windowed or not read.one("scale_embedding", bool, False),
             "encoder_positions": written(positions[0]),
             "decoder_positions": written(positions[1]),
             "max_source_positions": lengths[0],
@@ -135,7 +136,6 @@ class Bart(Family):
             "activation_function": name_of_activation(activation),
         }
         if self.windowed:
-            # LED's encoder never scales embeddings.
             names = ("max_encoder_position_embeddings", "max_decoder_position_embeddings")
             return {**found, **dict(zip(names, lengths, strict=True)), "attention_window": _sizes(config)}
         return {**found, "max_position_embeddings": max(lengths), "scale_embedding": not config.no_scale_embedding}
