@@ -16,9 +16,9 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 62_835, "lab": 12_889, "tests": 60_690}
+LINES = {"pyramidions": 62_870, "lab": 12_889, "tests": 60_740}
 #: Tests, with each row of their tables counted by itself.
-ROWS = 13_590
+ROWS = 13_640
 COMMANDS = 21
 #: Options of commands, without --help.
 OPTIONS = {"extract": 23, "prepare": 40, "score": 27, "summarize": 34, "train": 17}

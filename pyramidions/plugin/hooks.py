@@ -16,7 +16,7 @@ import math
 import os
 import sys
 from argparse import ArgumentParser
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -110,6 +110,27 @@ def bf16_without_tpu(args: Any) -> None:
 #: to filter; fairseq's default multiple of 8 would drop the last ones; and an iterator kept from the first epoch would
 #: draw otherwise than that of a resumed run which examples of equal length share a batch.
 WHOLE_BATCHES = {"max_positions": None, "required_batch_size_multiple": 1, "disable_iterator_cache": True}
+
+
+def begin_with_fillers(batches: Any, update_freq: Sequence[int]) -> None:
+    """Have an empty batch that fills up the share of a worker begin the last update of an epoch, and not end it.
+
+    fairseq drops what a worker counted in an update whose last batch is empty, but keeps its gradients.
+
+    Args:
+        batches: an `EpochBatchIterator`.
+        update_freq: batches of an update, by epoch; the last number is that of all later epochs.
+    """
+    ordered = batches.ordered_batches
+
+    def filled(epoch: int, fix_batches_to_gpus: bool, shuffle: bool) -> list[Any]:
+        found = list(ordered(epoch, fix_batches_to_gpus, shuffle))
+        if found and not len(found[-1]):
+            of_update = update_freq[min(epoch, len(update_freq)) - 1]
+            found.insert((len(found) - 1) // of_update * of_update, found.pop())
+        return found
+
+    batches.ordered_batches = filled
 
 
 def end_workers_with_their_epoch(batches: Any, dataset: Any) -> None:

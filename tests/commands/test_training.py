@@ -1,5 +1,6 @@
 """fairseq's own commands on real papers: training, its interruption, and two processes."""
 
+import math
 import os
 import re
 import signal
@@ -226,6 +227,23 @@ def test_two_processes_train_and_validate_like_one(data: DataFolder, tmp_path: P
         assert together[:20] == pytest.approx(alone[:20], abs=1e-4)
     assert len(rouge(one)) == len(rouge(two)) == 1
     assert all((tmp_path / run / "checkpoint_best.pt").exists() for run in ("one", "two"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("frequency", [2, 3])
+def test_two_processes_whose_last_update_lacks_a_batch_learn_what_one_does(
+    frequency: int, data: DataFolder, tmp_path: Path
+) -> None:
+    # Five batches: a worker's share is filled up, in an update with other batches or in one by itself.
+    flags = [*NO_DROPOUT, "--batch-size", "5", "--max-epoch", "2", "--disable-validation", "--no-save"]
+    one = train(data, tmp_path, *flags, "--update-freq", 2 * frequency)
+    command = train_command(data, tmp_path, *flags, "--update-freq", frequency)
+    two = in_two_processes(*command, losses=tmp_path / "unused")
+    assert len(updates(one)) == 2 * math.ceil(5 / (2 * frequency))
+    for log in (one, two):
+        assert sum(map(int, re.findall(r"train_inner \|.* bsz=(\d+),", log))) == 48
+    numbers = [[float(number) for text in updates(log).values() for number in text.split()] for log in (one, two)]
+    assert numbers[1] == pytest.approx(numbers[0], abs=2e-3)
 
 
 @pytest.mark.slow

@@ -5,11 +5,14 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
+import torch
+from fairseq.data.iterators import EpochBatchIterator
 from omegaconf import OmegaConf
 from tables import for_each
+from torch.utils.data import TensorDataset
 
 from pyramidions.plugin import hooks
-from pyramidions.plugin.hooks import bf16_without_tpu, end_run, is_first_worker, run_of, set_aside
+from pyramidions.plugin.hooks import begin_with_fillers, bf16_without_tpu, end_run, is_first_worker, run_of, set_aside
 from pyramidions.plugin.tasks.config import LongDocumentSummarizationConfig
 
 
@@ -51,6 +54,32 @@ def test_bf16_means_no_tpu_unless_there_is_one_or_it_is_asked_for(
     args = Namespace(bf16="bf16" in words, tpu=bool(words))
     bf16_without_tpu(args)
     assert args.tpu is tpu
+
+
+NO_DATA = TensorDataset(torch.empty(0))
+
+
+@for_each("workers", [1, 2, 3, 5])
+@for_each("frequencies", [[1], [2], [3], [4], [2, 3]])
+def test_an_update_ends_in_an_empty_batch_only_where_it_has_no_other(workers: int, frequencies: list[int]) -> None:
+    for number in range(workers, 14):
+        for epoch in (1, 2, 3):
+            of_update = frequencies[min(epoch, len(frequencies)) - 1]
+            shares = []
+            for worker in range(workers):
+                batches = EpochBatchIterator(
+                    NO_DATA, list, [[i] for i in range(number)], num_shards=workers, shard_id=worker
+                )
+                begin_with_fillers(batches, frequencies)
+                share = batches.ordered_batches(epoch, False, True)
+                shares.append([share[begin : begin + of_update] for begin in range(0, len(share), of_update)])
+            assert all(update[-1] or len(update) == 1 for share in shares for update in share)
+            # All workers take part in each update, and it has the batches that one worker would give it.
+            whole = EpochBatchIterator(NO_DATA, list, [[i] for i in range(number)])
+            order = whole.ordered_batches(epoch, False, True)
+            for place, update in enumerate(zip(*shares, strict=True)):
+                of_all = order[place * of_update * workers : (place + 1) * of_update * workers]
+                assert sorted(filter(None, (batch for part in update for batch in part))) == sorted(of_all)
 
 
 WHOLE = "S-0\tsource\nT-0\ttarget\nH-0\t-1.0\t▁a\nD-0\t-1.0\ta\nGenerate test with beam=4: ROUGE\n"

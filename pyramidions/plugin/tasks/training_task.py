@@ -4,6 +4,7 @@ from abc import ABC
 from argparse import ArgumentParser
 from typing import Any, ClassVar, Optional
 
+import torch
 from fairseq.data import Dictionary
 from fairseq.logging import metrics
 from fairseq.tasks import FairseqTask
@@ -12,6 +13,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.plugin.criterions.collapse import CollapseWatch
 from pyramidions.plugin.hooks import (
     WHOLE_BATCHES,
+    begin_with_fillers,
     end_workers_with_their_epoch,
     is_first_worker,
     load_on_each_worker,
@@ -151,6 +153,7 @@ class TrainingTask(FairseqTask, ABC):
         batches = super().get_batch_iterator(dataset, max_tokens, max_sentences, **{**kwargs, **WHOLE_BATCHES})
         end_workers_with_their_epoch(batches, dataset)
         if self._training is not None and dataset is self.datasets.get(self._training.run.dataset.train_subset):
+            begin_with_fillers(batches, self._training.run.optimization.update_freq)
             self._training.epoch = batches
         return batches
 
@@ -163,7 +166,12 @@ class TrainingTask(FairseqTask, ABC):
         step: tuple[Any, Any, dict[str, Any]] = super().train_step(
             sample, model, WithRegulariser(criterion), optimizer, update_num, ignore_grad
         )
-        return step
+        if not ignore_grad:
+            return step
+        # Another batch stands for an empty one, and counts nothing. Workers must log alike, to the type.
+        loss, sample_size, logged = step
+        nothing = {name: torch.zeros_like(x) if torch.is_tensor(x) else type(x)() for name, x in logged.items()}
+        return loss, 0 * sample_size, nothing
 
     def optimizer_step(self, optimizer: Any, model: Any, update_num: int) -> None:
         """Update the weights, and see whether it is time to save them."""
