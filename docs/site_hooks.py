@@ -7,6 +7,8 @@ they are.
 import inspect
 import os
 import re
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -49,7 +51,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Turn links between files of the repository into links between files of the site."""
+    """Turn links between files of the repository into links between files of the site, and add what is generated."""
     here = ROOT / page.file.src_uri.removeprefix("repository/")
     if not page.file.src_uri.startswith("repository/"):
         here = ROOT / "docs" / page.file.src_uri
@@ -59,7 +61,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         target = target / "README.md" if target.is_dir() else target
         return os.path.relpath(_place(target), Path(page.file.src_uri).parent) + found[2]
 
-    return LINK.sub(moved, markdown)
+    return LINK.sub(moved, markdown) + (_flags() if page.file.src_uri == "flags.md" else "")
+
+
+def _flags() -> str:
+    """Return what training_flags.py prints: in a process of its own, since fairseq changes what is logged."""
+    command = [sys.executable, "-m", "docs.training_flags"]
+    return "\n" + subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
 
 
 def on_pre_build(config: MkDocsConfig) -> None:

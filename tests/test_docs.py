@@ -7,6 +7,7 @@ import runpy
 import shlex
 import subprocess
 import sys
+from argparse import SUPPRESS
 from collections.abc import Callable, Iterator
 from functools import cache
 from inspect import signature
@@ -51,6 +52,8 @@ REGISTRIES: list[Registry[Any]] = [
 ]
 # What a shell or Python brings; tests/test_packaging.py and tests/test_setup.py hold the lines of an installation.
 SHELL = {"cat", "wait", "source", "pip", "ray", "python3.11", "torchrun"}
+
+flag_tables = runpy.run_path(str(ROOT / "docs" / "training_flags.py"))["tables"]
 
 pages = for_each("page", PAGES)
 
@@ -229,7 +232,44 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     # What is generated is there: a command, a class, a file that a page links to.
     assert "--redundancy" in (tmp_path / "commands" / "index.html").read_text(encoding="utf-8")
     assert "from_pretrained" in (tmp_path / "api" / "index.html").read_text(encoding="utf-8")
+    assert "<code>--pooling-lengths</code>" in (tmp_path / "flags" / "index.html").read_text(encoding="utf-8")
     assert (tmp_path / "repository" / "pyramidions" / "base" / "registry.py").is_file()
+
+
+@for_each(
+    ("kind", "task", "criterion"),
+    [
+        ("pyramidion", "long_document_summarization", "pooled_cross_entropy"),
+        ("pyramidion_extractor", "extractive_summarization", "extractive_summarization"),
+        ("pyramidion_lm", "character_language_modeling", "boundary_cross_entropy"),
+    ],
+)
+def test_the_page_of_flags_has_what_our_parts_add_to_training(kind: str, task: str, criterion: str) -> None:
+    parser = options.get_training_parser()
+    before = {flag for action in parser._actions for flag in action.option_strings}
+    chosen = ["--arch", kind, "--task", task, "--criterion", criterion, "--lr-scheduler", "linear_decay"]
+    options.parse_args_and_arch(parser, input_args=["data", *chosen, "--optimizer", "sgd"])
+    # Flags of older releases are read, and listed nowhere.
+    shown = [action for action in parser._actions if action.help != SUPPRESS]
+    added = {flag for action in shown for flag in action.option_strings} - before
+    fairseqs = {"--momentum", "--weight-decay", "--wd", "--pad", "--eos", "--unk"}  # of its optimizer and its scorer
+    blocks = re.split(r"^## ", flag_tables(), flags=re.MULTILINE)
+    parts = (f"--arch {kind}\n", f"--task {task}\n", f"--criterion {criterion}\n", "--lr-scheduler linear_decay\n")
+    listed = [re.findall(r"^\| `(--.*?)` \|", block, re.MULTILINE) for block in blocks if block.startswith(parts)]
+    assert len(listed) == len(parts) and {flag for flags in listed for flag in flags} == added - fairseqs
+
+
+def test_the_page_of_flags_has_defaults_and_meanings() -> None:
+    rows = flag_tables().splitlines()
+    assert "| `--embed-dim` | `512` | width of a representation |" in rows
+    assert "| `--normalize-before` | off | normalise before each sublayer (pre-norm) |" in rows
+    assert "| `DATA` |  | folder made by `pyramidions prepare` |" in rows
+    assert not [row for row in rows if row.startswith("|") and len(re.findall(r"(?<!\\)\|", row)) != 4]
+
+
+def test_the_page_of_flags_says_that_they_need_fairseq(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(flag_tables.__globals__, "find_spec", lambda name: None)
+    assert flag_tables().startswith("The flags are missing here: fairseq, which has them, was not installed")
 
 
 def test_models_names_every_kind_and_field() -> None:

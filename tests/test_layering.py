@@ -115,7 +115,7 @@ MAY_IMPORT = {
     "pyramidions.runs.curves": ("base",),
     "pyramidions.runs.measure": ("base", "models", "nn", "runs.measure"),
     "pyramidions.runs": ("base", "data", "documents", "extract", "files", "inference", "models", "text", "runs"),
-    # fairseq's face; nothing but `options` imports it.
+    # fairseq's face; nothing of ours imports it.
     "pyramidions.plugin.criterions": (
         "base",
         "data.labels",
@@ -130,7 +130,6 @@ MAY_IMPORT = {
     ),
     "pyramidions.plugin": ("base", "data", "extract", "files", "models", "nn", "scoring", "text", "plugin"),
     "pyramidions.serve": ("base", "documents", "extract", "files", "inference", "pages", "serve"),
-    "pyramidions.cli.options": ("base", "models", "plugin"),
     "pyramidions.cli": (
         *("base", "conversion", "data", "documents", "extract", "files", "inference", "models", "pages", "pretrained"),
         *("runs", "scoring", "serve", "text", "cli"),

@@ -198,10 +198,6 @@ def test_one_command_plans_the_training_of_an_extractor(folder: Path) -> None:
     assert done.returncode == 0 and "--task extractive_summarization" in done.stdout
 
 
-def test_options_are_listed(folder: Path) -> None:
-    assert "--pooling-lengths" in run_in(folder, command("models", "pyramidions", "options"))
-
-
 @pytest.mark.parametrize("corpus", ["arxiv", "pubmed"])
 def test_the_hub_commands_have_options_that_exist(corpus: str, folder: Path) -> None:
     words = command("corpora", "pyramidions", "prepare", f"ccdv/{corpus}-summarization")

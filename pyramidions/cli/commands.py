@@ -30,7 +30,6 @@ _COMMANDS = {
     "import": "pyramidions.cli.import_model:import_command",
     "loss": "pyramidions.cli.loss:loss",
     "models": "pyramidions.cli.models:models",
-    "options": "pyramidions.cli.options:options",
     "plot": "pyramidions.cli.plot:plot",
     "prepare": "pyramidions.cli.prepare:prepare",
     "push": "pyramidions.cli.push:push",
