@@ -133,7 +133,7 @@ def test_without_torch_documents_are_extracted_from_trained_on_and_scored_and_mo
         "extract paper.txt --method model",
     ]
     needs = ["summarize none paper.txt", "segments none paper.txt", "import none -o x.pt", "cost pyramidion"]
-    needs += ["export none x", "extract paper.txt --method .", "recipe prepared"]
+    needs += ["export none x", "extract paper.txt --method ."]
     trains = "train train.jsonl -o other --kind summarizer"
     commands = json.dumps([words.split() for words in (*works, *needs, trains, "summarize paper.txt")])
     done = run(sys.executable, "-c", WITHOUT_TORCH + RUN, commands, cwd=tmp_path)

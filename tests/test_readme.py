@@ -90,7 +90,8 @@ def run_in(folder: Path, words: list[str], *more: object) -> str:
 
 def test_own_documents_from_preparation_to_scores(folder: Path) -> None:
     run_in(folder, command("tutorial", "pyramidions", "prepare"), "--vocab-size", "600")
-    assert "\nfairseq-train prepared --user-dir" in run_in(folder, command("tutorial", "pyramidions", "recipe"))
+    plan = run_in(folder, command("tutorial", "pyramidions", "train"), "--cpu")
+    assert "\nfairseq-train my-summarizer.work/data --user-dir" in plan
     short = ["--cpu", "--min-len", "2", "--max-len-b", "8"]
     eval_args = ["--eval-rouge-args", '{"beam": 1, "min_len": 2, "max_len_b": 4}']
     log = run_in(

@@ -33,7 +33,6 @@ _COMMANDS = {
     "plot": "pyramidions.cli.plot:plot",
     "prepare": "pyramidions.cli.prepare:prepare",
     "push": "pyramidions.cli.push:push",
-    "recipe": "pyramidions.cli.recipe:recipe",
     "score": "pyramidions.cli.score:score",
     "segments": "pyramidions.cli.segments:segments",
     "serve": "pyramidions.cli.serve:serve",
@@ -229,8 +228,8 @@ def main(ctx: click.Context, debug: bool) -> None:
     extract works at once, without training.
     summarize writes with a pretrained model of the hub, which models lists.
     train makes a model of your own documents, in one command.
-    prepare, recipe and score go with fairseq-train and fairseq-generate, which
-    find our models with --user-dir "$(pyramidions user-dir)".
+    prepare and score go with fairseq-train and fairseq-generate, which find our
+    models with --user-dir "$(pyramidions user-dir)".
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

@@ -36,7 +36,7 @@ class CorpusSize(NamedTuple):
         documents: for training.
         vocab_size: pieces, specials included.
         source: "mean" and "p95" of a document's tokens.
-        target: "mean", "p5" (else "min") and "max" of a summary's tokens.
+        target: "mean", "p5" and "max" of a summary's tokens.
         has_queries: documents have queries; a scorer that reads them decides then what is kept.
         selecting: how sentences were selected from them; None for whole documents.
     """
@@ -53,7 +53,6 @@ class Tier(NamedTuple):
     """What suits corpora up to a size.
 
     Attributes:
-        name: of the size.
         most: documents up to which it is taken; None for any number.
         vocab_size: pieces that suit so many documents.
         arch: the preset.
@@ -67,7 +66,6 @@ class Tier(NamedTuple):
         flags: of the training, beside.
     """
 
-    name: str
     most: int | None
     vocab_size: int
     arch: str
@@ -85,8 +83,8 @@ _ROUGE = ("--eval-rouge", "--eval-rouge-args", '{"beam": 2}')
 _BEST_ROUGE = ("--best-checkpoint-metric", "rouge2", "--maximize-best-checkpoint-metric")
 _BETAS = ("--adam-betas", "(0.9, 0.98)")
 TIERS = (
+    # Hundreds of documents.
     Tier(
-        name="hundreds",
         most=2_000,
         vocab_size=4000,
         # With a pointer and a recurrence a model learns to copy in a few hundred updates.
@@ -118,9 +116,8 @@ TIERS = (
             "3",
         ),
     ),
-    # The best shallow model of table 2, row 8.
+    # Thousands: the best shallow model of table 2, row 8.
     Tier(
-        name="thousands",
         most=50_000,
         vocab_size=16_000,
         arch="transpooler",
@@ -136,9 +133,8 @@ TIERS = (
             *("--validate-interval", "3", "--stopping-patience", "5"),
         ),
     ),
-    # The paper's run (tables 3 and 6, appendix D.1).
+    # Hundreds of thousands: the paper's run (tables 3 and 6, appendix D.1).
     Tier(
-        name="hundreds of thousands",
         most=None,
         vocab_size=32_768,
         arch="deep_pyramidion",
@@ -164,7 +160,7 @@ class Recipe(NamedTuple):
         tier: of the corpus.
         flags: of fairseq-train, but for its folders.
         lengths: most tokens of a document and of a summary, and documents that a worker holds at a time.
-        epoch_updates, warmup: updates of an epoch, and of the warm-up.
+        epoch_updates: updates of an epoch.
         cost: of a batch of the longest documents.
         operations: floating-point operations of the whole run, without validation.
     """
@@ -173,7 +169,6 @@ class Recipe(NamedTuple):
     flags: tuple[str, ...]
     lengths: "Lengths"
     epoch_updates: int
-    warmup: int
     cost: "Cost"
     operations: float
 
@@ -198,12 +193,7 @@ def tier_of(documents: int, gpus: int) -> Tier:
 
 
 def recipe(
-    corpus: CorpusSize,
-    workers: int,
-    memory: float,
-    tier: Tier | None = None,
-    worker_hours: float | None = None,
-    tflops: float = GPU_TFLOPS,
+    corpus: CorpusSize, workers: int, memory: float, tier: Tier, worker_hours: float | None, tflops: float
 ) -> Recipe:
     """Return the settings for a corpus.
 
@@ -211,7 +201,7 @@ def recipe(
         corpus: what is known of it.
         workers: GPUs, or 1 for the CPU.
         memory: bytes of each; the batch is as large as fits, and at least one document.
-        tier: of the model; None for that of the corpus's size.
+        tier: of the model.
         worker_hours: of all workers together, after which the training is stopped; None for a whole run. The warm-up
             takes a tenth of them at most, and the learning rate falls from then on where the tier lets it fall.
         tflops: that each worker sustains, to tell how far it comes in these hours.
@@ -219,7 +209,6 @@ def recipe(
     from pyramidions.models import preset
     from pyramidions.runs.measure.cost import Lengths, cost_of
 
-    tier = tier or tier_of(corpus.documents, workers)
     source = min(tier.longest, rounded_up(corpus.source["p95"], 512))
     if corpus.selecting is not None:
         source = corpus.selecting.budget
@@ -251,7 +240,7 @@ def recipe(
             *("--batch-size", str(batch)),
             *("--update-freq", str(frequency), "--no-epoch-checkpoints"),
         )
-        return Recipe(tier, flags, lengths, epoch_updates, warmup, cost_of(config, lengths), operations)
+        return Recipe(tier, flags, lengths, epoch_updates, cost_of(config, lengths), operations)
 
     found = with_batch(max(1, tier.update // workers))
     while found.lengths.batch > 1 and sum(found.memory) > memory:
@@ -270,9 +259,7 @@ def _fields(tier: Tier, source: int, corpus: CorpusSize) -> dict[str, Any]:
     by_layer = tier.pooled if corpus.selecting is None else (None,) * len(tier.pooled)
     pooled = ",".join(str(by and source // by) for by in by_layer)
     # A model that saw few documents repeats itself, and ends too early: 95 of 100 summaries are at least this long.
-    least = min(
-        max(1, int(corpus.target["p5" if "p5" in corpus.target else "min"])), PyramidionConfig.decoding_max_length
-    )
+    least = min(max(1, int(corpus.target["p5"])), PyramidionConfig.decoding_max_length)
     fields = {**tier.fields, "pooling_lengths": pooled, "decoding_no_repeat_ngram": 3, "decoding_min_length": least}
     if corpus.selecting is not None:
         fields |= corpus.selecting.fields

@@ -38,7 +38,6 @@ def press_tab(words: str, folder: Path | None = None, **environment: str) -> sub
     ("words", "offered"),
     [
         ("pyramidions su", ["summarize"]),
-        ("pyramidions re", ["recipe"]),
         ("pyramidions --ver", ["--version"]),
         ("pyramidions summarize --lo", ["--long"]),
         ("pyramidions summarize --min-len 3 --le", ["--length-penalty"]),

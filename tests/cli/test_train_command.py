@@ -1,6 +1,7 @@
 """`pyramidions train`: plans and refusals; tests/commands has a whole run."""
 
 import json
+import math
 import shlex
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -14,8 +15,11 @@ from tables import for_each
 import pyramidions.plugin  # noqa: F401
 from pyramidions.base.errors import UserError
 from pyramidions.files.processes import USER_DIR
+from pyramidions.plugin.tasks.schedule import doubts, schedule_of
 from pyramidions.runs import training as module
 from pyramidions.runs.arguments import Arguments
+from pyramidions.runs.kinds import KINDS, Machine
+from pyramidions.runs.recipe import CorpusSize
 from pyramidions.runs.run import Run
 from pyramidions.runs.steps import State
 
@@ -83,6 +87,18 @@ def test_fairseq_takes_the_command_that_is_shown(run, papers_file, tmp_path, kin
     assert parsed.checkpoint.save_dir == str(tmp_path / "m.work" / "checkpoints")
     assert parsed.optimization.stop_time_hours == (1.5 if "--hours" in flags else 0)
     assert parsed.common.seed == (7 if "--seed" in flags else 1)
+
+
+@for_each(("documents", "gpus"), [(30, 0), (200, 1), (2001, 1), (30000, 4), (120000, 8), (900000, 3)])
+def test_fairseq_takes_the_flags_for_any_corpus_and_nothing_is_doubted_about_them(documents, gpus):
+    corpus = CorpusSize(documents, 4000, {"mean": 6500.0, "p95": 10900.0}, {"mean": 300.0, "p5": 40, "max": 700})
+    found = KINDS["summarizer"].schedule(corpus, Machine(gpus, 40e9), None)
+    words = ["data", "--user-dir", USER_DIR, "--task", "long_document_summarization", *found.flags]
+    parsed = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), words))
+    batches = math.ceil(math.ceil(documents / parsed.dataset.batch_size) / max(gpus, 1))
+    schedule = schedule_of(parsed.task, batches)
+    assert schedule is not None and doubts(schedule) == []
+    assert found.updates % schedule.epoch_updates == 0 and schedule.max_update == found.updates
 
 
 def test_the_plan_is_kept_before_the_first_step(begun, papers_file):

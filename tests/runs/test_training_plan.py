@@ -9,12 +9,14 @@ import pytest
 from tables import for_each
 
 from pyramidions.base.errors import UserError
+from pyramidions.models import preset
 from pyramidions.runs.arguments import Arguments, changed, find_sources, stamps
 from pyramidions.runs.kinds import KINDS, Machine, choose_kind, find_machine
+from pyramidions.runs.measure.cost import Lengths, cost_of
 from pyramidions.runs.network_run import NetworkRun, generate_command
 from pyramidions.runs.places import Places
 from pyramidions.runs.plan import Plan, make_plan
-from pyramidions.runs.recipe import TIERS, CorpusSize, tier_of
+from pyramidions.runs.recipe import GPU_TFLOPS, TIERS, CorpusSize, tier_of
 from pyramidions.runs.steps import State
 
 CPU, GPU = Machine(0, 16e9), Machine(1, 40e9)
@@ -56,6 +58,39 @@ def test_a_schedule_is_the_recipe_of_the_corpus_and_the_machine():
     assert small.about.startswith("pyramidion_pointer, ") and large.about.startswith("transpooler, ")
     assert small.updates == 20 * 1_500
     assert "--eval-rouge" in large.flags and large.hours < small.hours
+
+
+@for_each(("memory", "batch", "frequency"), [(40e9, "32", "1"), (12e9, "16", "2"), (1e9, "1", "32")])
+def test_a_smaller_memory_gets_a_smaller_batch_and_the_same_update(memory: float, batch: str, frequency: str) -> None:
+    corpus = CorpusSize(5000, 4000, {"mean": 6500.0, "p95": 10900.0}, {"mean": 300.0, "p5": 40, "max": 700})
+    flags = KINDS["summarizer"].schedule(corpus, Machine(1, memory), None).flags
+    assert [flags[flags.index(flag) + 1] for flag in ("--batch-size", "--update-freq")] == [batch, frequency]
+
+
+def test_hundreds_of_thousands_get_the_papers_update_of_256_documents() -> None:
+    corpus = CorpusSize(203_037, 32_768, {"mean": 6500.0, "p95": 10900.0}, {"mean": 300.0, "p5": 40, "max": 700})
+    found = KINDS["summarizer"].schedule(corpus, Machine(8, 40e9), None)
+    batch, frequency, warm_up = (
+        int(found.flags[found.flags.index(flag) + 1]) for flag in ("--batch-size", "--update-freq", "--warmup-updates")
+    )
+    assert found.about == "deep_pyramidion, 124.4 million parameters"
+    assert batch * frequency * 8 == 256 and warm_up == 5000
+
+
+def test_hours_are_operations_over_the_assumed_rate() -> None:
+    config = preset("transpooler", normalize_before=True, pooling_lengths="None,2048")
+    forward = cost_of(config, Lengths(6500, 300, 1, 4000)).total()
+    corpus = CorpusSize(5000, 4000, {"mean": 6500.0, "p95": 10900.0}, {"mean": 300.0, "p5": 40, "max": 700})
+    # A backward pass counts twice, a multiplication comes with an addition; 30 epochs by two GPUs.
+    hours = 6 * forward * 5000 * 30 / (GPU_TFLOPS * 1e12) / 3600 / 2
+    assert KINDS["summarizer"].schedule(corpus, Machine(2, 40e9), None).hours == pytest.approx(hours)
+
+
+def test_where_documents_have_queries_they_decide_what_is_kept() -> None:
+    corpus = CorpusSize(500, 4000, {"mean": 6500.0, "p95": 10900.0}, {"mean": 300.0, "p5": 40, "max": 700})
+    assert "--scorer" not in KINDS["summarizer"].schedule(corpus, CPU, None).flags
+    flags = KINDS["summarizer"].schedule(corpus._replace(has_queries=True), CPU, None).flags
+    assert flags[flags.index("--scorer") + 1] == "query"
 
 
 @pytest.mark.parametrize("kind", KINDS)

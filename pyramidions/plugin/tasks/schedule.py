@@ -146,4 +146,4 @@ def warn_of_schedule(cfg: Any, batches: int) -> None:
     for doubt in found:
         logger.warning(doubt)
     if found:
-        logger.warning("`pyramidions recipe %s` prints a command that fits these documents.", cfg.data)
+        logger.warning("`pyramidions train DOCUMENTS -o MODEL --kind KIND --dry-run` prints a schedule that fits.")

@@ -84,7 +84,7 @@ def test_a_schedule_that_cannot_learn_is_warned_of_once_before_the_first_update(
     flags = ("--update-freq", "4", "--warmup-updates", "5000", "--max-source-positions", "100000")
     assert warnings(data, tmp_path, caplog, *flags, "--max-target-positions", "2000") == [
         "2 updates an epoch and a warm-up of 5,000: the learning rate reaches its peak only after 2,500 epochs.",
-        f"`pyramidions recipe {data.path}` prints a command that fits these documents.",
+        "`pyramidions train DOCUMENTS -o MODEL --kind KIND --dry-run` prints a schedule that fits.",
     ]
 
 
