@@ -7,10 +7,10 @@ import click
 
 from pyramidions.base.errors import UserError
 from pyramidions.cli.language_option import language_option
-from pyramidions.cli.one_text import read_text
 from pyramidions.cli.outputs import PATH, check_output, check_page, write_json
 
 if TYPE_CHECKING:
+    from pyramidions.documents.source import InputText
     from pyramidions.scoring.metric import Entails
     from pyramidions.scoring.summary_check import CheckedSentence, CheckedSummary
 
@@ -67,7 +67,7 @@ def check(
         raise UserError("--device is an option of --entailment, which is not given.")
     check_output("--json", out, "an older file of checks", inputs)
     check_page("--explain", page, inputs, [out] if out else [])
-    texts = read_text(summary), read_text(document)
+    texts = _read(summary), _read(document)
     with naming_options("device", "entailment"):
         classifier = None if entailment is None else _classifier(entailment, device)
         total = len(texts[0].text.split())
@@ -93,6 +93,18 @@ def check(
         from pyramidions.scoring.checked_page import checked_page
 
         write_file(page, checked_page(found, texts[1].origin.name, entailment).encode())
+
+
+def _read(path: Path) -> "InputText":
+    """Return the one text of a file of any format except records; - is standard input."""
+    from pyramidions.documents.file_formats import holds_records
+    from pyramidions.documents.source import read_file
+
+    if path.is_dir():
+        raise UserError(f"{path} must be a file, but is a folder.")
+    if holds_records(path):
+        raise UserError(f"{path} must hold one text, but its name is that of records.")
+    return read_file(path)
 
 
 def _classifier(model: str, device: str | None) -> "Entails":

@@ -23,7 +23,6 @@ from pyramidions.base.optional import what_brings
 _COMMANDS = {
     "average": "pyramidions.cli.average:average",
     "check": "pyramidions.cli.check:check",
-    "compress": "pyramidions.cli.compress:compress",
     "cost": "pyramidions.cli.cost:cost",
     "export": "pyramidions.cli.export:export",
     "extract": "pyramidions.cli.extract:extract",

@@ -1,6 +1,6 @@
 """`pyramidions extract`."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -27,7 +27,7 @@ from pyramidions.inference.precision import AUTO
 from pyramidions.text.words import count_words
 
 if TYPE_CHECKING:
-    from pyramidions.documents.source import InputText
+    from pyramidions.documents.source import InputText, Origin
     from pyramidions.extract import TfIdf
     from pyramidions.inference.extraction_stream import Extracted
 
@@ -40,6 +40,7 @@ _REMARKS = {
     "other language": "was in another language than the model of concepts was trained in.",
     **READ_AS,
     "longer": "had no sentence within the budget: the summary is the best one, which is longer.",
+    "fits": "was kept whole, within --tokens.",
 }
 
 
@@ -57,6 +58,17 @@ _REMARKS = {
     "--words", type=click.IntRange(1), help="Most words of a summary.  [default: 220, or a trained extractor's]"
 )
 @click.option("--sentences", type=click.IntRange(1), help="Most sentences of a summary.")
+@click.option(
+    "--tokens",
+    type=click.IntRange(1),
+    help="Shorten to this many tokens, for the prompt of a language model: Markdown, with headings.",
+)
+@click.option(
+    "--tokenizer",
+    metavar="MODEL",
+    help="Count --tokens by the tokenizer.json of this model: a file, a folder, or OWNER/NAME on the hub.  [default: "
+    "one token for four characters]",
+)
 @click.option(
     "--redundancy",
     type=click.Choice(["none", "trigrams", "mmr"]),
@@ -92,6 +104,8 @@ def extract(
     asked: Asked,
     method: str,
     method_args: str,
+    tokens: int | None,
+    tokenizer: str | None,
     corpus: Path | None,
     encoder: Path | None,
     language: str | None,
@@ -109,11 +123,15 @@ def extract(
     its section and its score. Unreadable files and lines of .jsonl files are reported and skipped; the exit status is
     then 1.
 
+    With --tokens, the most important sentences stand below their headings; [...] stands for what is left out. A
+    document that fits is kept whole, but for tables and listings of code, which are not read.
+
     \b
     Example:
       pyramidions extract paper.pdf --explain page.html
       pyramidions extract papers.jsonl --words 220 -o extracts.jsonl
       pyramidions extract meeting.txt --method meetings --query "Why is the remote control yellow?"
+      pyramidions extract report.pdf --tokens 4000 -o prompt.md
       pyramidions score extracts.jsonl --data prepared
       pyramidions extract corpus.jsonl -o extracts.jsonl --engine ray --resume
     """
@@ -122,20 +140,23 @@ def extract(
     from pyramidions.extract.methods import ORACLE, find_method
 
     for_all = about.for_all()
-    fields = Fields(asked.field, asked.id_field, reference_field, about.query_field, sections=True, by_line=True)
-    reads = {"--method": method, "--idf": corpus, "--vectors": encoder, "--query-file": about.query_file}
+    # What is kept of a document may be all of it.
+    by_line = tokens is None
+    fields = Fields(asked.field, asked.id_field, reference_field, about.query_field, sections=True, by_line=by_line)
+    reads: dict[str, str | Path | None] = {"--method": method, "--idf": corpus, "--vectors": encoder}
+    reads |= {"--query-file": about.query_file, "--tokenizer": tokenizer}
     with (
-        naming_options("method", "device", "precision", "query", "query_field", *selection),
+        naming_options("method", "device", "precision", "query", "query_field", "tokenizer", *selection),
         Job(asked, "extracting", fields, together=BLOCK, several=len(for_all) > 1, reads=reads) as job,
     ):
         if (method == ORACLE) != (reference_field is not None):
             raise UserError(f"--method {ORACLE} and --reference-field must be given together.")
         if corpus is not None and encoder is not None:
             raise UserError("--idf and --vectors exclude each other.")
+        _check_tokens(tokens, tokenizer, asked, method, selection)
         fitted = None if corpus is None else _fitted(corpus, asked.field, job.report)
         is_model = encoder is not None or find_method(method, "method", ORACLE).network is not None
-        make = partial(
-            Extracting,
+        arguments = (
             job.layout,
             selection,
             method,
@@ -147,8 +168,12 @@ def extract(
             (precision or AUTO) if is_model else precision,
             for_all,
             about.query_field is not None,
-            explains=asked.page is not None,
         )
+        make: Callable[[], Worker] = partial(Extracting, *arguments, explains=asked.page is not None)
+        if tokens is not None:
+            from pyramidions.cli.shortening import Shortening
+
+            make = partial(Shortening, tokens, tokenizer, *arguments)
         return job.run(make, device if is_model else "cpu", _REMARKS)
 
 
@@ -181,6 +206,7 @@ class Extracting(Worker):
         precision: str | None,
         queries: Sequence[str],
         own_queries: bool,
+        *,
         explains: bool,
     ) -> None:
         from pyramidions.inference.extraction_page import ExtractionPage
@@ -223,15 +249,19 @@ class Extracting(Worker):
             yield Result(found.origin, self._body(found), tuple(self._remarks(found)))
 
     def _body(self, found: "Extracted") -> dict[str, Any] | str:
-        name, extraction = found.origin.name, found.extraction
+        extraction = found.extraction
         asked = {} if found.query is None else {"query": found.query}
         if self._layout.kind == "json":
             return {**asked, **extraction.to_dict()}
         text = extraction.text
         if self._layout.kind == "list":
             text = listed(extraction.by_section(), self._layout.width)
-        head = f"Query: {' '.join(found.query.split())}\n" if found.query is not None else ""
-        return f"{name}:\n{head}{text}\n" if self._layout.named else text
+        return self._below_name(found.origin, found.query, text)
+
+    def _below_name(self, origin: "Origin", query: str | None, text: str) -> str:
+        """Return a text, below the name of its document and its query where there are several."""
+        head = f"Query: {' '.join(query.split())}\n" if query is not None else ""
+        return f"{origin.name}:\n{head}{text}\n" if self._layout.named else text
 
     def _remarks(self, found: "Extracted") -> Iterator[str]:
         extraction, words = found.extraction, self._rules.budget.words
@@ -250,6 +280,27 @@ class Extracting(Worker):
             yield "longer"
         if self._extractor.language is None:
             yield extraction.outline.language
+
+
+def _check_tokens(
+    tokens: int | None, tokenizer: str | None, asked: Asked, method: str, selection: Mapping[str, Any]
+) -> None:
+    """Refuse options that say otherwise how much is kept, and in which form."""
+    from pyramidions.extract.methods import ORACLE
+
+    if tokens is None:
+        if tokenizer is not None:
+            raise UserError("--tokenizer is an option of --tokens, which is not given.")
+        return
+    excluded = {
+        "--words": selection["words"],
+        "--sentences": selection["sentences"],
+        "--explain": asked.page,
+        "--format list": asked.layout == "list",
+        f"--method {ORACLE}": method == ORACLE,
+    }
+    if given := next((name for name, value in excluded.items() if value), None):
+        raise UserError(f"--tokens and {given} exclude each other.")
 
 
 def _options(text: str) -> dict[str, Any]:

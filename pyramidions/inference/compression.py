@@ -12,9 +12,10 @@ from pyramidions.base.optional import optional_library
 from pyramidions.extract import Budget, select
 from pyramidions.extract.extraction import Extraction, extraction_of
 from pyramidions.extract.fitness import as_extracted, fit_for_summary
+from pyramidions.extract.selection import Redundancy
 from pyramidions.files.hub import fetch, hub_name
 from pyramidions.inference.extractor import Extractor, Ranked, document_outline
-from pyramidions.text.headings import headed_lines
+from pyramidions.text.headings import SHORT_LINE, Line, headed_lines
 from pyramidions.text.normalization import normalize
 from pyramidions.text.outline import Outline
 from pyramidions.text.turns import dialogue_outline, spoken, with_speakers
@@ -98,7 +99,7 @@ def as_markdown(document: str) -> str:
         turns = groupby(zip(dialogue.speakers, dialogue.texts, strict=True), lambda said: said[0])
         return "\n\n".join(" ".join(spoken(said)) for _, said in turns)
     begun, blocks = list[str](), list[str]()
-    for line in headed_lines(document):
+    for line in _with_title_on_top(list(headed_lines(document))):
         text = normalize(line.text)
         if line.level or line.begins_item or not text:
             blocks.append(" ".join(begun))
@@ -110,9 +111,25 @@ def as_markdown(document: str) -> str:
     return "\n\n".join(filter(None, [*blocks, " ".join(begun)]))
 
 
+def _with_title_on_top(lines: list[Line]) -> list[Line]:
+    """Rank the title of a plain text, a short line, above its sections, whose numbers rank higher by themselves."""
+    first = next((place for place, line in enumerate(lines) if line.text.strip()), 0)
+    levels = [line.level for line in lines if line.level]
+    if not levels or not min(levels) < lines[first].level == SHORT_LINE:
+        return lines
+    lowered = [line._replace(level=line.level and min(line.level + 1, 6)) for line in lines]
+    lowered[first] = lowered[first]._replace(level=1)
+    return lowered
+
+
 @checked
 def compress(
-    text: str, extractor: Extractor, budget: Count, count: CountTokens = estimate_tokens, query: str | None = None
+    text: str,
+    extractor: Extractor,
+    budget: Count,
+    count: CountTokens = estimate_tokens,
+    query: str | None = None,
+    redundancy: Redundancy | None = None,
 ) -> Compressed:
     """Keep the most important sentences of a document, below their headings.
 
@@ -122,6 +139,7 @@ def compress(
         budget: most tokens of what is kept, headings and [...] included.
         count: counts tokens.
         query: what the reader wants to know, for an extractor that reads queries.
+        redundancy: as in `Extractor.extract`.
 
     Raises:
         UserError: not even one sentence fits into the budget, or the document has none; or as `Extractor.rank`.
@@ -130,7 +148,7 @@ def compress(
     # More words do not fit: hardly any is less than half a token.
     (scores,) = extractor.rank([Ranked(outline, query=query)], Budget(2 * budget))
     fitting = fit_for_summary(outline, scores)
-    rules = extractor.rules(sentences=len(scores))
+    rules = extractor.rules(sentences=len(scores), redundancy=redundancy)
     texts = list(with_speakers(outline))
     ranked = sorted(select(texts, fitting, rules, language=outline.language), key=lambda place: -fitting[place])
     headings, below = _headings(outline)

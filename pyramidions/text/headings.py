@@ -69,7 +69,7 @@ _LONGEST_UNBROKEN = 50
 #: Share of the next line at which a line is full; letters are of different widths.
 _FULL = 0.85
 #: The level of a short line that stands for itself, below that of numbers, capitals and known titles.
-_SHORT_LINE = 4
+SHORT_LINE = 4
 
 
 #: Gives the lines of a text, anew at each call.
@@ -280,7 +280,7 @@ def _level(line: str, before: str | None, following: str | None) -> int:
         return 0
     if numbered and stands_apart and not goes_on:
         return depth
-    return _SHORT_LINE if following is not None and _stands_above_text(line, before, following) else 0
+    return SHORT_LINE if following is not None and _stands_above_text(line, before, following) else 0
 
 
 def _is_numbered_title(title: str, before: str | None, following: str | None) -> bool:

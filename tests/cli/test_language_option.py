@@ -33,7 +33,7 @@ def test_each_command_that_reads_by_language_says_which(run: Run, checkpoint: Pa
             ("summarize", checkpoint, german, *SHORT, "--long", "rewrite"),
             ("summarize", "--writer", server.url, "--writer-model", "m", german, "--check"),
             ("summarize", "--writer", server.url, "--writer-model", "m", german, "--writer-reads", 40),
-            ("compress", german, "--budget", 20),
+            ("extract", german, "--tokens", 20),
         ):
             done = run(*words)
             assert done.exit_code == 0 and GERMAN in done.stderr, words

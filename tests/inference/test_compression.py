@@ -95,6 +95,13 @@ def test_a_query_reaches_a_model_of_concepts() -> None:
     assert asked == "[...] A second model writes short abstracts."
 
 
+def test_sentences_that_share_a_trigram_are_passed_over_where_that_is_asked() -> None:
+    text = "We counted all bees. We counted all bees in Rome. They fly fast."
+    (plain, without) = (compress(text, Rated([3, 2, 1]), 12, words, redundancy=each) for each in (None, "trigrams"))
+    assert plain.text == "We counted all bees. We counted all bees in Rome. [...]"
+    assert without.text == "We counted all bees. [...] They fly fast."
+
+
 def test_a_budget_below_any_sentence_is_refused() -> None:
     with pytest.raises(UserError, match=r"^`budget` must hold a sentence with its heading, 9 tokens, but is 5\.$"):
         compress(PAPER, Rated(SCORES), 5, words)
@@ -124,6 +131,17 @@ def test_a_whole_document_is_markdown() -> None:
     assert as_markdown("# Bees\n\n## Methods\n\nWe counted\nall bees.\n\n- One.\n- Two.\n") == (
         "# Bees\n\n## Methods\n\nWe counted all bees.\n\n- One.\n\n- Two."
     )
+
+
+def test_the_title_of_a_plain_text_stands_above_its_sections() -> None:
+    text = (
+        "The bees of Rome\n\n1 Methods\n\nWe counted all bees.\n\n1.1 Food\n\nThey were fed.\n\n2 Results\n\nThey fly."
+    )
+    assert as_markdown(text) == (
+        "# The bees of Rome\n\n## 1 Methods\n\nWe counted all bees.\n\n### 1.1 Food\n\nThey were fed.\n\n"
+        "## 2 Results\n\nThey fly."
+    )
+    assert as_markdown("### Bees\n\nThey fly.\n\n## Ants\n\nThey run.").startswith("### Bees")
 
 
 def test_the_turns_of_a_whole_meeting_are_paragraphs() -> None:

@@ -1,0 +1,90 @@
+"""`pyramidions extract --tokens`: documents for the prompt of a language model."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from small_tokenizers import bart
+
+from pyramidions.cli import main
+
+Run = Callable[..., Result]
+PAPER = (
+    "# Bees\n\n## Methods\n\nWe counted all bees in Rome. They were fed.\n\n## Results\n\nAll bees in Rome fly fast.\n"
+)
+
+
+@pytest.fixture
+def paper(tmp_path: Path) -> Path:
+    (tmp_path / "paper.md").write_text(PAPER)
+    return tmp_path / "paper.md"
+
+
+def test_a_document_is_shortened_to_its_tokens(run: Run, paper: Path) -> None:
+    done = run("extract", paper, "--tokens", 13)
+    assert done.exit_code == 0, done.output
+    assert done.stdout == "## Results\n\n[...] All bees in Rome fly fast.\n"
+    assert done.stderr == "Kept 11 of 26 tokens (estimated, 4 characters each): 1 of 3 sentences.\n"
+
+
+def test_a_document_that_fits_is_whole(tmp_path: Path) -> None:
+    out = tmp_path / "prompt.md"
+    done = CliRunner().invoke(main, ["extract", "--tokens", "27", "-o", str(out)], input=PAPER)
+    assert done.exit_code == 0, done.output
+    assert out.read_text() == PAPER and done.stdout == ""
+    assert done.stderr == "The document was kept whole, within --tokens.\n"
+
+
+def test_a_tokenizer_counts(run: Run, paper: Path, tmp_path: Path) -> None:
+    tokenizer = bart()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    done = run("extract", paper, "--tokens", 40, "--tokenizer", tmp_path)
+    assert done.exit_code == 0, done.output
+    kept = len(tokenizer.encode(done.stdout.strip(), add_special_tokens=False).ids)
+    whole = len(tokenizer.encode(PAPER.strip(), add_special_tokens=False).ids)
+    assert kept <= 40
+    assert done.stderr == f"Kept {kept} of {whole} tokens: 1 of 3 sentences.\n"
+
+
+def test_a_method_and_its_options_rate_the_sentences(run: Run, paper: Path) -> None:
+    assert run("extract", paper, "--tokens", 15, "--method", "lead").stdout == (
+        "## Methods\n\nWe counted all bees in Rome. [...]\n"
+    )
+
+
+def test_each_document_stands_below_its_name_and_one_that_has_no_room_is_reported(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text(PAPER)
+    (tmp_path / "b.txt").write_text("None was lost.")
+    (tmp_path / "c.txt").write_text("They were fed on each day of the year, from morning until late in the evening.")
+    done = run("extract", tmp_path, "--tokens", 13)
+    assert done.stdout == (
+        f"{tmp_path / 'a.md'}:\n## Results\n\n[...] All bees in Rome fly fast.\n\n"
+        f"{tmp_path / 'b.txt'}:\nNone was lost.\n\n"
+    )
+    assert done.exit_code == 1
+    said = f"{tmp_path / 'c.txt'}: --tokens must hold a sentence with its heading, 20 tokens, but is 13."
+    assert said in done.stderr and "1 of 2 documents was kept whole, within --tokens.\n" in done.stderr
+
+
+def test_json_says_how_many_tokens_there_are(run: Run, tmp_path: Path) -> None:
+    lines = [{"id": "a", "text": PAPER}, {"id": "b", "text": "None was lost."}]
+    (tmp_path / "papers.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+    done = run("extract", tmp_path / "papers.jsonl", "--tokens", 13, "--json")
+    first, second = map(json.loads, done.stdout.splitlines())
+    assert first["summary"] == "## Results\n\n[...] All bees in Rome fly fast."
+    assert (first["tokens"], first["document_tokens"]) == (11, 26)
+    assert [each["position"] for each in first["sentences"]] == [2]
+    assert (second["summary"], second["tokens"], second["sentences"]) == ("None was lost.", 4, None)
+
+
+def test_each_query_has_a_text_of_its_own(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "paper.txt").write_text("The first model reads all papers. A second model writes short abstracts.\n")
+    asked = ("--query", "Who writes?", "--query", "What is read?")
+    done = run("extract", tmp_path / "paper.txt", "--tokens", 13, "--method", "biomedical", *asked)
+    name = f"{tmp_path / 'paper.txt'}:"
+    assert done.stdout == (
+        f"{name}\nQuery: Who writes?\n[...] A second model writes short abstracts.\n\n"
+        f"{name}\nQuery: What is read?\nThe first model reads all papers. [...]\n\n"
+    )
