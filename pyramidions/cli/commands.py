@@ -31,7 +31,6 @@ _COMMANDS = {
     "models": "pyramidions.cli.models:models",
     "plot": "pyramidions.cli.plot:plot",
     "prepare": "pyramidions.cli.prepare:prepare",
-    "push": "pyramidions.cli.push:push",
     "score": "pyramidions.cli.score:score",
     "segments": "pyramidions.cli.segments:segments",
     "serve": "pyramidions.cli.serve:serve",

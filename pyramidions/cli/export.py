@@ -2,20 +2,25 @@
 
 import re
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pyramidions.base.errors import UserError
 from pyramidions.cli.outputs import PATH
 
+if TYPE_CHECKING:
+    from pyramidions.files.hub import HubName
+
 # As the hub spells them: ISO 639, and names of datasets, old ones without an owner.
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z]{2,8})?")
 _DATASET = re.compile(r"([\w.-]+/)?[\w.-]+", re.ASCII)
 
 
-@click.command()
+@click.command(short_help="Write a model as plain files, and publish it.")
 @click.argument("checkpoint", type=PATH)
-@click.argument("folder", type=PATH)
+@click.argument("folder", type=PATH, required=False)
 @click.option("--data", type=PATH, help="Data folder that the model was trained on, for the model card.")
 @click.option("--scores", type=PATH, help="File of `pyramidions score --json`, for the model card.")
 @click.option("--license", "licence", help="Licence of the weights, for the model card.")
@@ -41,17 +46,13 @@ _DATASET = re.compile(r"([\w.-]+/)?[\w.-]+", re.ASCII)
     help="pyramidions: our format, for every model; hf: that of transformers, for models with the architecture of "
     "BART, mBART-50, LED, PEGASUS, PEGASUS-X, T5 or LongT5.",
 )
+@click.option("--push", "name", metavar="OWNER/NAME", help="Publish the export on the Hugging Face hub.")
+@click.option("--private", is_flag=True, help="Only you see what --push publishes, which must be new.")
+@click.option("--revision", metavar="BRANCH", help="Branch for --push, made if there is none.  [default: main]")
 def export(
-    checkpoint: Path,
-    folder: Path,
-    data: Path | None,
-    scores: Path | None,
-    licence: str | None,
-    languages: tuple[str, ...],
-    datasets: tuple[str, ...],
-    to: str,
+    checkpoint: Path, folder: Path | None, name: str | None, private: bool, revision: str | None, **about: Any
 ) -> None:
-    """Write a model as files that need neither fairseq nor pickle.
+    """Write a model as files that need neither fairseq nor pickle, and publish it.
 
     The model is a summarizer, an extractor or a language model of characters. CHECKPOINT is a checkpoint of
     fairseq-train, or a folder of them (the best is taken). FOLDER gets the weights (model.safetensors),
@@ -63,19 +64,53 @@ def export(
     `AutoModelForSeq2SeqLM.from_pretrained("FOLDER")`. Models with pooling, a pointer or other attention than BART, LED,
     PEGASUS, PEGASUS-X, T5 and LongT5 have no class there.
 
+    With --push, all files go up in one commit, which replaces an older export and nothing else. Without FOLDER,
+    CHECKPOINT is an export, which goes up as it is. `hf auth login` or HF_TOKEN tells the hub who you are.
+
     \b
     Examples:
       pyramidions export checkpoints my-summarizer --data prepared --scores scores.json --license MIT --language en
       pyramidions export checkpoints my-led --to hf
+      pyramidions export checkpoints my-summarizer --push me/my-summarizer --private
+      pyramidions export my-summarizer --push me/my-summarizer
     """
-    from pyramidions.conversion.exporting import hugging_face_files
-    from pyramidions.conversion.model_card import model_card
-    from pyramidions.data.character_folder import CharacterFolder
-    from pyramidions.data.folder import DataFolder
-    from pyramidions.inference.export_folder import CARD, refuse_foreign
-    from pyramidions.inference.saved_model import SavedLanguageModel, export_model, load_any, write_export
+    from pyramidions.files.hub import check_upload
+    from pyramidions.inference.export_folder import is_export
 
-    # Checked before the work.
+    place = _place(name, private, revision)
+    if folder is not None:
+        _check_new(folder, about["languages"], about["datasets"])
+        if place is not None:
+            check_upload(place, is_export, private=private)
+        _write(checkpoint, folder, **about)
+    elif place is not None:
+        _check_whole(checkpoint, about)
+    else:
+        raise click.UsageError("Missing argument 'FOLDER'.")
+    if place is not None:
+        click.echo(_publish(folder or checkpoint, place, private))
+
+
+def _place(name: str | None, private: bool, revision: str | None) -> "HubName | None":
+    """Return where to publish; None for nowhere."""
+    from pyramidions.files.hub import parsed
+
+    if name is None:
+        if given := next(
+            (option for option, value in {"--private": private, "--revision": revision}.items() if value), None
+        ):
+            raise UserError(f"{given} is an option of --push, which is not given.")
+        return None
+    found = parsed(name)
+    if found is None or found.revision is not None:
+        raise UserError(f"--push must be OWNER/NAME, but is {name!r}.")
+    return found._replace(revision=revision)
+
+
+def _check_new(folder: Path, languages: tuple[str, ...], datasets: tuple[str, ...]) -> None:
+    """Refuse a folder that an export may not replace, and what no card can say."""
+    from pyramidions.inference.export_folder import refuse_foreign
+
     refuse_foreign(folder)
     for name, given, rule, form in (
         ("language", languages, _LANGUAGE, "en"),
@@ -84,6 +119,38 @@ def export(
         for text in given:
             if not rule.fullmatch(text):
                 raise UserError(f"--{name} must be of the form {form}, but is {text!r}.")
+
+
+def _check_whole(folder: Path, about: dict[str, Any]) -> None:
+    """Refuse what is no whole export, and options that would make another one of it."""
+    from pyramidions.inference.export_folder import CONFIG, check_export
+
+    if not (folder / CONFIG).is_file():
+        raise UserError(f"FOLDER must be given unless CHECKPOINT is an export, but {folder} is none.")
+    values = {**about, "to": about["to"] != "pyramidions"}
+    options = {"licence": "license", "languages": "language", "datasets": "dataset"}
+    if given := next((options.get(option, option) for option, value in values.items() if value), None):
+        raise UserError(f"--{given} is for a new export, which needs FOLDER.")
+    check_export(folder)
+
+
+def _write(
+    checkpoint: Path,
+    folder: Path,
+    data: Path | None,
+    scores: Path | None,
+    licence: str | None,
+    languages: tuple[str, ...],
+    datasets: tuple[str, ...],
+    to: str,
+) -> None:
+    from pyramidions.conversion.exporting import hugging_face_files
+    from pyramidions.conversion.model_card import model_card
+    from pyramidions.data.character_folder import CharacterFolder
+    from pyramidions.data.folder import DataFolder
+    from pyramidions.inference.export_folder import CARD
+    from pyramidions.inference.saved_model import SavedLanguageModel, export_model, load_any, write_export
+
     model = load_any(checkpoint)
     is_language_model, for_transformers = isinstance(model, SavedLanguageModel), to == "hf"
     if is_language_model and scores is not None:
@@ -103,3 +170,20 @@ def export(
     else:
         export_model(model, folder, card)
     click.echo(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
+
+
+def _publish(folder: Path, place: "HubName", private: bool) -> str:
+    """Upload an export; return its address."""
+    from pyramidions.conversion.model_card import renamed
+    from pyramidions.files.hub import upload
+    from pyramidions.inference.export_folder import CARD, EXPORTED, is_export
+
+    with TemporaryDirectory(prefix="pyramidions-") as published:
+        for path in folder.resolve().iterdir():
+            (Path(published) / path.name).symlink_to(path)
+        if (card := folder / CARD).is_file():
+            # The folder's own name means nothing there. What is no UTF-8 stays as it is.
+            text = renamed(card.read_bytes().decode("utf-8", "surrogateescape"), place.name)
+            (Path(published) / CARD).unlink()
+            (Path(published) / CARD).write_bytes(text.encode("utf-8", "surrogateescape"))
+        return upload(Path(published), place, EXPORTED, is_export, private=private)

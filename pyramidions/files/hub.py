@@ -153,6 +153,30 @@ def _downloaded(hub: Any, name: str, about: Any, revision: str | None, patterns:
 _say_once = cache(note)
 
 
+def check_upload(name: HubName, is_export: IsExport, *, private: bool) -> bool:
+    """Return whether a model exists on the hub, where a new one or an export in its place may be uploaded.
+
+    Args:
+        name, is_export, private: as in `upload`.
+
+    Raises:
+        UserError: there is no token or no right; the hub cannot be reached; or the model is public and must not be, or
+            is no export.
+    """
+    hub = _library()
+    if hub.get_token() is None:
+        raise UserError("The hub must know who you are: run `hf auth login`, or set HF_TOKEN.")
+    api = hub.HfApi()
+    try:
+        with _as_sentences(name.name, "write to"):
+            exists: bool = api.repo_exists(name.name)
+            if exists:
+                _check_replaced(api, name, is_export, private)
+    except _UnreachableError as error:
+        raise UserError(f"The hub at {api.endpoint} cannot be reached: {error}; nothing was uploaded.") from None
+    return exists
+
+
 def upload(folder: Path, name: HubName, files: Sequence[str], is_export: IsExport, *, private: bool) -> str:
     """Upload files of a folder in one commit; the model is made if there is none.
 
@@ -167,20 +191,10 @@ def upload(folder: Path, name: HubName, files: Sequence[str], is_export: IsExpor
         The address of the model.
 
     Raises:
-        UserError: there is no token or no right; the hub cannot be reached, or refuses the card; or the model is public
-            and must not be, or is no export.
+        UserError: as `check_upload`; or the hub refuses the files or the card.
     """
-    hub = _library()
-    if hub.get_token() is None:
-        raise UserError("The hub must know who you are: run `hf auth login`, or set HF_TOKEN.")
-    api = hub.HfApi()
-    try:
-        with _as_sentences(name.name, "write to"):
-            exists = api.repo_exists(name.name)
-            if exists:
-                _check_replaced(api, name, is_export, private)
-    except _UnreachableError as error:
-        raise UserError(f"The hub at {api.endpoint} cannot be reached: {error}; nothing was uploaded.") from None
+    exists = check_upload(name, is_export, private=private)
+    api = _library().HfApi()
     try:
         with _as_sentences(name.name, "write to"):
             if not exists:
@@ -222,7 +236,7 @@ def _check_replaced(api: Any, name: HubName, is_export: IsExport, private: bool)
         replaceable = not any(path.endswith(_WEIGHTS) for path in held)
     if not replaceable:
         raise UserError(
-            f"{name} exists on the hub and holds a model that `pyramidions export` did not write: give another NAME."
+            f"{name} exists on the hub and holds a model that `pyramidions export` did not write: give another name."
         )
 
 

@@ -1,4 +1,4 @@
-"""`pyramidions push`: what lies on the hub afterwards, and what a user reads when it fails."""
+"""`pyramidions export --push`: what lies on the hub afterwards, and what a user reads when it fails."""
 
 import shutil
 from collections.abc import Callable
@@ -61,7 +61,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 def published(folder: Path) -> dict[str, bytes]:
-    """Return what `push` publishes of an export as me/bart: in the card, its name goes for the folder's."""
+    """Return what `export --push` publishes of an export as me/bart: in the card, its name goes for the folder's."""
     files = content(folder)
     local, own = (f"from_pretrained('{name}')".encode() for name in (folder.name, "me/bart"))
     assert local in files["README.md"]
@@ -70,16 +70,39 @@ def published(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("to", ["pyramidions", "hf"])
 def test_an_export_is_on_the_hub_afterwards(hub: Hub, token: str, exports: dict[str, Path], to: str) -> None:
-    done = run("push", exports[to], "me/bart")
+    done = run("export", exports[to], "--push", "me/bart")
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines()[-1] == f"{hub.address}/me/bart" and TOKEN not in done.output
     _, files = hub.models["me/bart"].files("main") or ("", {})
     assert files == {".gitattributes": b"", **published(exports[to])} and not hub.models["me/bart"].private
 
 
+def test_a_checkpoint_is_exported_and_published_at_once(
+    hub: Hub, token: str, exports: dict[str, Path], tmp_path: Path
+) -> None:
+    checkpoint = exports["hf"].parent / "bart.pt"
+    done = run("export", checkpoint, tmp_path / "hf", "--to", "hf", "--push", "me/bart", "--revision", "v1")
+    assert done.exit_code == 0, done.output
+    assert content(tmp_path / "hf") == content(exports["hf"])
+    assert done.stdout.splitlines()[-1] == f"{hub.address}/me/bart/tree/v1"
+    _, files = hub.models["me/bart"].files("v1") or ("", {})
+    assert files == {".gitattributes": b"", **published(exports["hf"])}
+
+
+def test_what_the_hub_refuses_is_refused_before_the_export(
+    hub: Hub, exports: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("export", exports["hf"].parent / "bart.pt", tmp_path / "new", "--push", "me/other")
+    assert fail(*words) == "The hub must know who you are: run `hf auth login`, or set HF_TOKEN."
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    hub.add("me/other", {"pytorch_model.bin": b""})
+    assert fail(*words).endswith("holds a model that `pyramidions export` did not write: give another name.")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_later_export_replaces_all_of_an_older_one(hub: Hub, token: str, exports: dict[str, Path]) -> None:
     for to in ("hf", "pyramidions"):
-        assert run("push", exports[to], "me/bart").exit_code == 0
+        assert run("export", exports[to], "--push", "me/bart").exit_code == 0
     _, files = hub.models["me/bart"].files("main") or ("", {})
     assert files == {".gitattributes": b"", **published(exports["pyramidions"])}
     assert len(hub.models["me/bart"].commits) == 3
@@ -87,7 +110,7 @@ def test_a_later_export_replaces_all_of_an_older_one(hub: Hub, token: str, expor
 
 def test_a_branch_is_made_and_the_main_one_stays(hub: Hub, token: str, exports: dict[str, Path]) -> None:
     for _ in range(2):
-        done = run("push", exports["pyramidions"], "me/bart", "--revision", "trial", "--private")
+        done = run("export", exports["pyramidions"], "--push", "me/bart", "--revision", "trial", "--private")
         assert done.exit_code == 0, done.output
     assert done.stdout.splitlines()[-1] == f"{hub.address}/me/bart/tree/trial" and hub.models["me/bart"].private
     main_files, trial = (hub.models["me/bart"].files(branch) or ("", {}) for branch in ("main", "trial"))
@@ -193,18 +216,19 @@ def test_what_cannot_be_published_is_one_sentence(
     hub: Hub, exports: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     export = exports["pyramidions"]
-    assert fail("push", export, "me/bart") == "The hub must know who you are: run `hf auth login`, or set HF_TOKEN."
+    sentence = fail("export", export, "--push", "me/bart")
+    assert sentence == "The hub must know who you are: run `hf auth login`, or set HF_TOKEN."
     monkeypatch.setenv("HF_TOKEN", "hf_of_somebody_else")
-    sentence = fail("push", export, "me/bart")
+    sentence = fail("export", export, "--push", "me/bart")
     assert sentence == "The hub does not let you write to me/bart: You don't have the rights to do this (403)."
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     hub.add("me/public", {})
-    sentence = fail("push", export, "me/public", "--private")
+    sentence = fail("export", export, "--push", "me/public", "--private")
     assert sentence == "me/public exists on the hub and is public: --private is for new models."
     hub.down = 503
-    assert fail("push", export, "me/bart").startswith(f"The hub at {hub.address} cannot be reached: ")
+    assert fail("export", export, "--push", "me/bart").startswith(f"The hub at {hub.address} cannot be reached: ")
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    assert fail("push", export, "me/bart").endswith("HF_HUB_OFFLINE is set; nothing was uploaded.")
+    assert fail("export", export, "--push", "me/bart").endswith("HF_HUB_OFFLINE is set; nothing was uploaded.")
     assert not any(model.commits and "config.json" in model.refs for model in hub.models.values())
 
 
@@ -212,11 +236,11 @@ def test_an_interrupted_upload_does_not_say_that_nothing_was_done(
     hub: Hub, token: str, exports: dict[str, Path]
 ) -> None:
     hub.no_commits = 504
-    sentence = fail("push", exports["hf"], "me/bart")
+    sentence = fail("export", exports["hf"], "--push", "me/bart")
     assert sentence == "The upload to me/bart was interrupted: its status is 504; run the command again."
     assert "me/bart" in hub.models
     hub.no_commits = 0
-    assert run("push", exports["hf"], "me/bart").exit_code == 0
+    assert run("export", exports["hf"], "--push", "me/bart").exit_code == 0
 
 
 def test_a_model_that_is_no_export_is_not_replaced(hub: Hub, token: str, exports: dict[str, Path], bart: Path) -> None:
@@ -225,15 +249,15 @@ def test_a_model_that_is_no_export_is_not_replaced(hub: Hub, token: str, exports
     for files in (content(bart), {"pytorch_model.bin": b""}, tuned):
         hub.add("me/other", files)
         for to in ("hf", "pyramidions"):
-            assert fail("push", exports[to], "me/other") == (
+            assert fail("export", exports[to], "--push", "me/other") == (
                 "me/other exists on the hub and holds a model that `pyramidions export` did not write: give another "
-                "NAME."
+                "name."
             )
         assert len(hub.models["me/other"].commits) == 1
     # Beside it, on a branch of its own, it replaces nothing.
-    assert run("push", exports["hf"], "me/other", "--revision", "v1").exit_code == 0
+    assert run("export", exports["hf"], "--push", "me/other", "--revision", "v1").exit_code == 0
     hub.add("me/notes", {"README.md": b"# Soon"})
-    assert run("push", exports["hf"], "me/notes").exit_code == 0
+    assert run("export", exports["hf"], "--push", "me/notes").exit_code == 0
 
 
 @pytest.mark.parametrize("to", ["pyramidions", "hf"])
@@ -243,9 +267,9 @@ def test_what_is_no_whole_export_is_not_published(
     folder = tmp_path / "export"
     shutil.copytree(exports[to], folder)
     (folder / "model.safetensors").rename(tmp_path / "weights")
-    assert fail("push", folder, "me/bart") == f"The exported model {folder} lacks model.safetensors."
+    assert fail("export", folder, "--push", "me/bart") == f"The exported model {folder} lacks model.safetensors."
     (tmp_path / "weights").rename(folder / "thesis.tex")
-    assert fail("push", folder, "me/bart").endswith(
+    assert fail("export", folder, "--push", "me/bart").endswith(
         "must be a folder that `pyramidions export` wrote, but holds thesis.tex."
     )
     assert not hub.asked
@@ -261,7 +285,7 @@ def test_a_damaged_export_is_not_published(
     *rest, last = damaged.read_bytes()
     damaged.write_bytes(bytes([*rest, last ^ 1]))
     assert (
-        fail("push", tmp_path / "export", "me/bart")
+        fail("export", tmp_path / "export", "--push", "me/bart")
         == f"{damaged} is damaged: its SHA-256 is not the one in config.json."
     )
     assert not hub.asked
