@@ -1,4 +1,4 @@
-"""The commands of the lab: `reproduce`, `report` and `correlate`."""
+"""The commands of the lab: `reproduce`, `report`, `correlate` and `time`."""
 
 from pathlib import Path
 
@@ -12,7 +12,12 @@ CHECKOUT = Path(__file__).parents[1]
 
 @click.group(
     cls=Commands,
-    places={"correlate": "lab.cli:correlate", "report": "lab.cli:report", "reproduce": "lab.reproduce:reproduce"},
+    places={
+        "correlate": "lab.cli:correlate",
+        "report": "lab.cli:report",
+        "reproduce": "lab.reproduce:reproduce",
+        "time": "lab.time:time_command",
+    },
     context_settings=SETTINGS,
 )
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")

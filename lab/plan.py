@@ -256,13 +256,13 @@ class Planner:
         made = folder / ("times.json" if decodes else "training-times.json")
         files = [self.configs / f"{config}.yaml" for config in dict.fromkeys((row.reference, row.config))]
         tokens = ",".join(map(str, self.scale.decode_tokens)) if decodes else "none"
-        words = program(
-            "pyramidions",
-            *("time", *files, "--device", "cuda" if self.machines.gpus else "cpu", "--decode-tokens", tokens),
+        words = (
+            *(sys.executable, "-m", "lab", "time", *files),
+            *("--device", "cuda" if self.machines.gpus else "cpu", "--decode-tokens", tokens),
             *("--train-batch", self.scale.train_batch, "--micro-batch", min(batch_size, self.scale.train_batch)),
             *(*self.scale.timing, "--json", made),
         )
-        return self._on_one("time" if decodes else "time-training", words, made)
+        return self._on_one("time" if decodes else "time-training", tuple(map(str, words)), made)
 
     def operators(self, benchmarks: Path) -> RowStep:
         """Return how the top-k operators of figures 5 and 6 are timed, by a program in the folder of benchmarks."""

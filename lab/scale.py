@@ -18,7 +18,7 @@ class Scale(NamedTuple):
         documents: per update, over all GPUs.
         train_batch: documents in a timed training step.
         decode_tokens: numbers of tokens that stand for the paper's 256 and 512.
-        timing: further flags of `pyramidions time`.
+        timing: further flags of `python -m lab time`.
         operators: flags of lab/benchmarks/topk.py.
         vocabulary: pieces of a corpus that is prepared.
         run: values by key that replace those of all configs.

@@ -38,9 +38,9 @@ from peaks import peak, peaks_of_process
 from side_by_side import DTYPES, Figure, finish, parser, ratio
 from torch import Tensor
 
+from lab.timing import Timed, clock
 from pyramidions.files.atomic import atomic_file
 from pyramidions.nn.attention import ATTENTION, Feature
-from pyramidions.runs.measure.timing import Timed, clock
 
 KINDS = tuple(kind for kind in ATTENTION.names if Feature.ITSELF in ATTENTION[kind].supports)
 #: Options of kinds that are asked to be linear; but a stride looks at all of the document.

@@ -16,10 +16,10 @@ import torch
 from selenium import webdriver
 from side_by_side import EOS, PAD, Figure, finish, parser, texts
 
+from lab.timing import Timed
 from pyramidions.inference import Explanation, Summary, html_page
 from pyramidions.inference.explanation import trace
 from pyramidions.models import build, preset
-from pyramidions.runs.measure.timing import Timed
 
 SECONDS, BYTES = 2.0, 3_000_000
 READY = "return document.documentElement.dataset.ready === 'yes'"

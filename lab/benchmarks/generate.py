@@ -39,10 +39,10 @@ from side_by_side import FIRST, Figure, finish, parser, ratio, take_turns, texts
 from torch import Tensor
 from writers import CopyingCache, Given, OwnWriter, Past, Writer, forced
 
+from lab.timing import Timed
 from pyramidions.models import PyramidionConfig, build, preset
 from pyramidions.models.fields import parse_pooling_lengths
 from pyramidions.nn import Transformer
-from pyramidions.runs.measure.timing import Timed
 
 GROUPS = ("decoder", "hepos", "blockwise", "led")
 POOLED, BLOCKWISE, COPIED, LED = "deep_pyramidion", "deep_blockwise", "deep_blockwise, copied memory", "LED"

@@ -14,11 +14,11 @@ import time
 import torch
 from side_by_side import EOS, FIRST, Figure, finish, parser, ratio
 
+from lab.timing import Timed
 from pyramidions.models import build, preset
 from pyramidions.nn import Decoder, DecoderCache
 from pyramidions.nn.attention.state import ProjectedMemory
 from pyramidions.nn.sublayer import Memory
-from pyramidions.runs.measure.timing import Timed
 
 FULL, HEPOS = "full cross-attention", "HEPOS"
 

@@ -27,12 +27,12 @@ from side_by_side import EOS, Figure, finish, parser, ratio, take_turns, texts
 from torch import Tensor
 from windows import plain
 
+from lab.timing import Timed
 from pyramidions.nn import BeamSearch, Transformer
 from pyramidions.pretrained.families import shape_of
 from pyramidions.pretrained.reading import pretrained_weights
 from pyramidions.pretrained.source import Source
 from pyramidions.pretrained.transfer import transferred
-from pyramidions.runs.measure.timing import Timed
 
 GROUPS = ("step", "summary")
 THEIRS, OURS = "transformers", "imported"

@@ -23,10 +23,10 @@ from peaks import peak, peak_of_process
 from side_by_side import Figure, finish, parser, ratio
 from torch import Tensor
 
+from lab.timing import Timed
 from pyramidions.models import build_language_model, language_model_preset
 from pyramidions.models.fields import parse_layers
 from pyramidions.nn import LanguageModel
-from pyramidions.runs.measure.timing import Timed
 
 VANILLA = "hourglass_vanilla"
 #: Preset to characters of a segment, and the most of the vanilla model's time and memory that a step may take.

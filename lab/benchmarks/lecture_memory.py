@@ -18,12 +18,12 @@ from side_by_side import Figure, finish, parser, ratio, take_turns
 from stacks import STACKS, by_layers, memory_of, step_of
 from torch import Tensor, nn
 
+from lab.timing import Timed
 from pyramidions.models import preset
 from pyramidions.nn.feed_forward import DenseFeedForward
 from pyramidions.nn.sublayer import LayerContext
 from pyramidions.runs.measure.cost import Lengths, cost_of
 from pyramidions.runs.measure.parts import CostPart
-from pyramidions.runs.measure.timing import Timed
 
 WINDOWS_AND_LSH = "lsh_window"
 # What full attention keeps as it is written down: weights, what dropout leaves of them, and its mask.

@@ -26,10 +26,10 @@ from typing import Any
 import torch
 from side_by_side import Figure, MatrixProducts, finish, parser, ratio, take_turns
 
+from lab.timing import Timed
 from pyramidions.inference import SavedModel, Summarizer, load_model
 from pyramidions.inference.precision import BFLOAT16, FLOAT32, INT8, PRECISIONS, multiplies
 from pyramidions.models import PRESETS, build, preset
-from pyramidions.runs.measure.timing import Timed
 from pyramidions.scoring.examples import Examples
 from pyramidions.scoring.scores import Scores, metrics_of, score_documents
 from pyramidions.text.tokenizer import PAD

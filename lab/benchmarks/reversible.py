@@ -29,8 +29,8 @@ from side_by_side import EOS, Figure, finish, parser, ratio, texts
 from stacks import STACKS, by_layers, memory_of, step_of
 from torch import Tensor, nn
 
+from lab.timing import Timed
 from pyramidions.models import build, preset
-from pyramidions.runs.measure.timing import Timed
 
 TERRAFORMERS = ("terraformer", "terraformer_pyramidion")
 PARTS = ("layers", "steps", "lengths")

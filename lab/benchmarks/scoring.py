@@ -24,9 +24,9 @@ from peaks import peak, peak_of_process
 from rouge_score.rouge_scorer import RougeScorer
 from side_by_side import Figure, finish, parser, ratio, take_turns
 
+from lab.timing import Timed
 from pyramidions.data.readers import Corpus, find_splits
 from pyramidions.files.parallel import available_cores
-from pyramidions.runs.measure.timing import Timed
 from pyramidions.scoring.examples import Examples
 from pyramidions.scoring.metrics import Rouge
 from pyramidions.scoring.scores import metrics_of, score_documents

@@ -18,9 +18,9 @@ from typing import Any
 
 import torch
 
+from lab import timing
+from lab.timing import EOS, FIRST, PAD, Timed, clock, texts
 from pyramidions.base.environment import commit, hardware, versions
-from pyramidions.runs.measure import timing
-from pyramidions.runs.measure.timing import EOS, FIRST, PAD, Timed, clock, texts
 
 #: of what is timed, by their names in arguments
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}

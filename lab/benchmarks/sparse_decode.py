@@ -28,11 +28,11 @@ from decode_contenders import Contender, MatrixVectors, Outputs, Parts, Reader, 
 from decode_figures import Bar, draw, table
 from side_by_side import Figure, finish, parser, ratio
 
+from lab.timing import Timed
 from pyramidions.models import build, preset
 from pyramidions.nn import Decoder
 from pyramidions.nn.feed_forward import DenseFeedForward, FeedForward, SparseFeedForward
 from pyramidions.nn.output import OUTPUT
-from pyramidions.runs.measure.timing import Timed
 
 HEAD_DIM, MODULES, TIMES_THE_CACHE = 64, 16, 8
 #: sublayers, and what their parts are called

@@ -37,8 +37,8 @@ import numpy as np
 from corpus_training import Training, Way
 from side_by_side import Figure, finish, parser, ratio, take_turns
 
+from lab.timing import Timed
 from pyramidions.models.config import MAX_SOURCE_POSITIONS
-from pyramidions.runs.measure.timing import Timed
 
 #: what batches by length must at least gain, at full size
 TARGETS = {"deep_pyramidion": 1.2, "deep_blockwise": 1.35}

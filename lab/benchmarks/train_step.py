@@ -42,9 +42,9 @@ from side_by_side import (
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 
+from lab.timing import Timed
 from pyramidions.models import PRESETS, PyramidionConfig, build, preset
 from pyramidions.runs.measure import Lengths, cost_of, shrink
-from pyramidions.runs.measure.timing import Timed
 
 LED, LED_12 = "LED", "LED with 12 heads"
 FAIRSEQ, COMPILED, PRODUCTS = "fairseq's transformer", "deep_pyramidion, compiled", "matrix products"

@@ -18,8 +18,8 @@ from side_by_side import DTYPES, Figure, finish, parser, ratio, take_turns
 from torch import Tensor
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
+from lab.timing import Timed
 from pyramidions.nn.attention import SlidingWindowAttention
-from pyramidions.runs.measure.timing import Timed
 
 HEADS, HEAD_DIM = 12, 64
 OURS, FLEX, MASKED, EVERYTHING = "sliding_window", "FlexAttention", "SDPA with a mask", "SDPA of all pairs"

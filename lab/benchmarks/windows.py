@@ -37,6 +37,7 @@ from rivals import led
 from side_by_side import DTYPES, EOS, Figure, MatrixProducts, finish, parser, ratio, share, take_turns, texts
 from torch import Tensor
 
+from lab.timing import Timed
 from pyramidions.models import PyramidionConfig, preset
 from pyramidions.models.config import MAX_TARGET_POSITIONS
 from pyramidions.nn import BeamSearch, Transformer
@@ -49,7 +50,6 @@ from pyramidions.pretrained.reading import pretrained_weights
 from pyramidions.pretrained.source import Source
 from pyramidions.pretrained.transfer import transferred
 from pyramidions.runs.measure import Lengths, cost_of
-from pyramidions.runs.measure.timing import Timed
 
 GROUPS = ("step", "memory", "summary", "length")
 THEIRS, OURS, POOLED = "LED of transformers", "led", "led_pyramidion"

@@ -35,7 +35,6 @@ _COMMANDS = {
     "segments": "pyramidions.cli.segments:segments",
     "serve": "pyramidions.cli.serve:serve",
     "summarize": "pyramidions.cli.summarize:summarize",
-    "time": "pyramidions.cli.time:time_command",
     "train": "pyramidions.cli.train:train",
     "user-dir": "pyramidions.cli.user_dir:user_dir",
 }

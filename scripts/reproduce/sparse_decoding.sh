@@ -42,7 +42,7 @@ for row in ${rows//,/ }; do
     [[ -f $root/configs/sparse/800m_$row.yaml ]] || fail "--rows must be files 800m_... of configs/sparse, but one is $row."
 done
 [[ -x $root/.venv/bin/pyramidions && -x $root/.venv/bin/fairseq-hydra-train ]] || "$root/scripts/setup.sh" train
-export PATH=$root/.venv/bin:$PATH
+export PATH=$root/.venv/bin:$PATH PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH}
 mkdir -p "$out"
 
 texts=(--source-tokens 16 --target-tokens 12)
@@ -58,7 +58,7 @@ count 17b dense feed_forward projections both
 count 17b terraformer_dense terraformer_feed_forward terraformer_both terraformer
 for part in ${rows//,/ }; do
     mapfile -t models < <(of 800m dense "$part")
-    pyramidions time "${models[@]}" "${texts[@]}" --train-batch 1 --decode-batch 1 --decode-tokens 12 "${small[@]}" \
+    python -m lab time "${models[@]}" "${texts[@]}" --train-batch 1 --decode-batch 1 --decode-tokens 12 "${small[@]}" \
         --json "$out/$part.json"
 done
 echo "configs/sparse.csv has the published figures. A token is a twelfth of the seconds of decoding."

@@ -43,7 +43,6 @@ def press_tab(words: str, folder: Path | None = None, **environment: str) -> sub
         ("pyramidions summarize --min-len 3 --le", ["--length-penalty"]),
         ("pyramidions summarize model --long ", ["truncate", "chunk", "merge", "sections", "extract", "rewrite"]),
         ("pyramidions prepare --model-type u", ["unigram"]),
-        ("pyramidions time --device cu", ["cuda"]),
     ],
 )
 def test_names_of_commands_options_and_choices_are_completed(words: str, offered: list[str]) -> None:
@@ -62,7 +61,7 @@ def test_files_are_left_to_bash(words: str) -> None:
     assert "[-o default]" in press_tab(words).stdout
 
 
-@for_each("words", ["pyramidions ", "pyramidions summarize --", "pyramidions cost deep", "pyramidions time --d"])
+@for_each("words", ["pyramidions ", "pyramidions summarize --", "pyramidions cost deep"])
 def test_completion_imports_nothing_heavy(words: str) -> None:
     imported = re.findall(r"\| +(\S+)$", press_tab(words, PYTHONPROFILEIMPORTTIME="1").stderr, re.MULTILINE)
     assert "click" in imported

@@ -113,7 +113,7 @@ def test_each_gpu_summarizes_its_share_of_the_test_documents() -> None:
 
 def test_a_row_is_timed_in_turns_with_its_reference() -> None:
     command = words(planner(Machines(1)).time(row("7"), 4))
-    assert command[2:4] == [
+    assert command[4:6] == [
         str(CONFIGS / "table2" / name) for name in ("03_vanilla_8k.yaml", "07_transpooler_8k_512.yaml")
     ]
     for flag, value in (
@@ -123,7 +123,7 @@ def test_a_row_is_timed_in_turns_with_its_reference() -> None:
         ("--device", "cuda"),
     ):
         assert command[command.index(flag) + 1] == value
-    assert words(planner(Machines(1)).time(row("3"), 4))[2:4] == [
+    assert words(planner(Machines(1)).time(row("3"), 4))[4:6] == [
         str(CONFIGS / "table2" / "03_vanilla_8k.yaml"),
         "--device",
     ]

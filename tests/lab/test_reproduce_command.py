@@ -30,7 +30,7 @@ def planned(run: Any, *words: object) -> list[list[str]]:
 def test_a_row_is_trained_generated_scored_and_timed(run: Any, corpora: Path, tmp_path: Path) -> None:
     commands = planned(run, "table2", "--rows", "7", "--gpus", "1", "--data", corpora, "--out", tmp_path / "out")
     assert [line[:2] for line in commands] == [
-        *(["0", "fairseq-hydra-train"], ["0", "fairseq-generate"], ["all", "pyramidions"], ["0", "pyramidions"])
+        *(["0", "fairseq-hydra-train"], ["0", "fairseq-generate"], ["all", "pyramidions"], ["0", "python"])
     ]
     assert "optimization.update_freq=[64]" in commands[0]
     assert not (tmp_path / "out").exists()

@@ -16,13 +16,13 @@ from tables import for_each
 from tiny_presets import covering_presets
 from torch import Tensor
 
+from lab.timing import clock
 from pyramidions.models import PRESETS, build, preset
 from pyramidions.nn import BeamSearch, Transformer
 from pyramidions.nn.functional import attention, dropout
 from pyramidions.nn.positions import SinusoidalPositions
 from pyramidions.nn.sublayer import Memory
 from pyramidions.runs.measure import Lengths, shrink
-from pyramidions.runs.measure.timing import clock
 
 # cuBLAS reads it when it starts; without, it may add up in another order each time.
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")

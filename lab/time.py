@@ -1,5 +1,6 @@
-"""`pyramidions time`."""
+"""`python -m lab time`."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +13,7 @@ from pyramidions.cli.columns import columns
 from pyramidions.cli.outputs import PATH, check_output, write_json
 
 if TYPE_CHECKING:
-    from pyramidions.models.experiment import Experiment
-    from pyramidions.runs.measure.timing import Plan, Timed
+    from lab.timing import Plan, Timed
 
 
 #: What a CPU does in minutes; a GPU gets the sizes of the paper's table 10.
@@ -25,10 +25,11 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) 
         return None
     if value == "none":
         return ()
-    try:
-        return tuple(int(number) for number in value.split(","))
-    except ValueError:
-        raise click.BadParameter(f"{value!r} is neither none nor a list of numbers like 256,512.") from None
+    numbers = value.split(",")
+    # Two timings of one length would have one name.
+    if not all(re.fullmatch("[1-9][0-9]*", number) for number in numbers) or len(set(numbers)) < len(numbers):
+        raise click.BadParameter(f"{value!r} is neither none nor a list of different numbers like 256,512.")
+    return tuple(map(int, numbers))
 
 
 @click.command("time", short_help="Time a training step and decoding.")
@@ -65,45 +66,25 @@ def time_command(configs: tuple[str, ...], source_tokens: int | None, out: Path 
 
     \b
     Example:
-      pyramidions time deep_blockwise deep_pyramidion --source-tokens 2048
-      pyramidions time pyramidion model.pooling=mean --device cuda --micro-batch 8 --json times.json
+      python -m lab time deep_blockwise deep_pyramidion --source-tokens 2048
+      python -m lab time pyramidion model.pooling=mean --device cuda --micro-batch 8 --json times.json
     """
-    from pyramidions.cli.naming import naming_options
+    from lab.timing import Plan, report, time_models
     from pyramidions.models.experiment import read_experiment, with_lengths
-    from pyramidions.runs.measure.timing import Plan, report, time_models
 
     overrides = tuple(given for given in configs if "=" in given)
     names = [given for given in configs if given not in overrides]
     if not names:
         raise UserError(f"At least one config must be named, but only overrides are: {' '.join(overrides)}.")
     check_output("--json", out, "an older file of times", map(Path, names))
-    on_cpu = settings["device"] == "cpu"
     chosen = {name: value for name, value in settings.items() if value is not None}
-    with naming_options(*settings):
-        plan = Plan(**{**(_ON_CPU if on_cpu else {}), **chosen})
+    plan = Plan(**{**(_ON_CPU if settings["device"] == "cpu" else {}), **chosen})
     experiments = [with_lengths(read_experiment(name, overrides), source_tokens, plan.target_tokens) for name in names]
-    if on_cpu:
-        _say_what(experiments, plan)
-    with naming_options(*settings):
-        results = time_models(experiments, plan, _bar)
+    results = time_models(experiments, plan, _bar)
     result = report(experiments, plan, results, overrides)
     click.echo(_table([experiment.name for experiment in experiments], results))
     click.echo(f"\n{_signature(plan, result)}")
     write_json(out, result)
-
-
-def _say_what(experiments: "list[Experiment]", plan: "Plan") -> None:
-    from pyramidions.base.notes import note
-    from pyramidions.files.progress import counted
-
-    lengths = sorted({experiment.max_source_positions for experiment in experiments})
-    tokens = counted(lengths[0], "token") if len(lengths) == 1 else f"{lengths[0]:,} to {lengths[-1]:,} tokens"
-    parts = [f"a training step of {counted(plan.train_batch, 'document')}"]
-    if plan.decode_tokens:
-        written = " and ".join(map(str, plan.decode_tokens))
-        parts.append(f"{written} tokens written for {counted(plan.decode_batch, 'document')}")
-    turns = f"{plan.turns} turns of {counted(len(experiments), 'model')}"
-    note(f"On the CPU: {', '.join(parts)}, of {tokens} each; {turns}.")
 
 
 @contextmanager
