@@ -1,4 +1,4 @@
-"""The commands of the lab: `reproduce`, `report`, `correlate` and `time`."""
+"""The commands of the lab: `reproduce`, `report`, `correlate`, `time` and `claims`."""
 
 from pathlib import Path
 
@@ -13,6 +13,7 @@ CHECKOUT = Path(__file__).parents[1]
 @click.group(
     cls=Commands,
     places={
+        "claims": "lab.claims:claims_command",
         "correlate": "lab.cli:correlate",
         "report": "lab.cli:report",
         "reproduce": "lab.reproduce:reproduce",

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyramidions.base.errors import UserError
-from pyramidions.cli.naming import option
 from pyramidions.cli.outputs import PATH, check_output, write_json
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ _TARGET, _PIECES = 512, 32768
 
 
 @click.command(short_help="Count multiplications and activation memory of a config.")
-@click.argument("configs", nargs=-1, metavar="[CONFIG]... [OVERRIDE]...")
+@click.argument("configs", nargs=-1, required=True, metavar="CONFIG... [OVERRIDE]...")
 @click.option("--source-tokens", type=click.IntRange(1), help="Tokens of a document.  [default: the config's most]")
 @click.option(
     "--target-tokens", type=click.IntRange(1), help="Tokens of a summary.  [default: 512, or the config's most]"
@@ -25,9 +24,8 @@ _TARGET, _PIECES = 512, 32768
 @click.option("--batch", type=click.IntRange(1), help="Documents at once.  [default: 1]")
 @click.option("--vocab-size", type=click.IntRange(5), help=f"Pieces, specials included.  [default: {_PIECES}]")
 @click.option("--check", is_flag=True, help="Compare with a real run of a small instance of each config.")
-@click.option("--claims", "with_claims", is_flag=True, help="Count what the paper claims; needs no config.")
 @click.option("--json", "out", type=PATH, help="Write all numbers to this file.")
-def cost(configs: tuple[str, ...], check: bool, with_claims: bool, out: Path | None, **sizes: int | None) -> None:
+def cost(configs: tuple[str, ...], check: bool, out: Path | None, **sizes: int | None) -> None:
     """Count multiplications, activation memory and parameters of configs, by part.
 
     CONFIG is a preset, or a .yaml file in a folder beside base.yaml. OVERRIDE is KEY=VALUE, as in Hydra, and changes
@@ -42,38 +40,26 @@ def cost(configs: tuple[str, ...], check: bool, with_claims: bool, out: Path | N
     Example:
       pyramidions cost deep_blockwise deep_pyramidion --check
       pyramidions cost configs/table3/deep_pyramidion.yaml task.max_source_positions=4096
-      pyramidions cost --claims
     """
-    from pyramidions.cli.cost_tables import claim_table, comparison_table, cost_table
-    from pyramidions.runs.measure import claims, compare, cost_of, orders, shrink
+    from pyramidions.cli.cost_tables import comparison_table, cost_table
+    from pyramidions.runs.measure import compare, cost_of, shrink
 
     overrides = tuple(word for word in configs if "=" in word)
     names = [word for word in configs if word not in overrides]
-    given = {"An override": overrides, **{option(name): size for name, size in sizes.items()}, "--check": check}
-    if not names and not with_claims:
-        raise UserError("Name at least one config, or ask for --claims.")
-    if not names and (useless := [name for name, value in given.items() if value]):
-        raise UserError(f"{useless[0]} has a meaning only with a config.")
+    if not names:
+        raise UserError(f"At least one config must be named, but only overrides are: {' '.join(overrides)}.")
     if repeated := [name for i, name in enumerate(names) if name in names[:i]]:
         raise UserError(f"CONFIG must name another one each time, but {repeated[0]} comes twice.")
     check_output("--json", out, "an older file of costs", [Path(name) for name in names])
 
     shapes = {name: _read(name, overrides, sizes) for name in names}
-    result: dict[str, Any] = {}
-    texts: list[str] = []
-    if shapes:
-        costs = {name: cost_of(*shape) for name, shape in shapes.items()}
-        result["configs"] = [{"name": name, **found.as_json()} for name, found in costs.items()]
-        texts.append(cost_table(costs))
+    costs = {name: cost_of(*shape) for name, shape in shapes.items()}
+    result: dict[str, Any] = {"configs": [{"name": name, **found.as_json()} for name, found in costs.items()]}
+    texts = [cost_table(costs)]
     comparisons = {name: compare(*shrink(*shape)) for name, shape in shapes.items()} if check else {}
     if check:
         result["checks"] = {name: comparison.as_json() for name, comparison in comparisons.items()}
         texts += [comparison_table(*named) for named in comparisons.items()]
-    if with_claims:
-        told, growths = claims(), orders()
-        result |= {"claims": [c._asdict() for c in told], "orders": [c._asdict() for c in growths]}
-        texts.append(claim_table("The paper claims", told))
-        texts.append(claim_table("Table 1: scores and mixes when a letter is doubled", growths))
     click.echo("\n\n".join(texts))
     write_json(out, result)
     if differing := [name for name, comparison in comparisons.items() if not comparison.agrees()]:

@@ -1,10 +1,9 @@
-"""Costs as plain text: configs side by side, counted beside measured figures, the paper's claims."""
+"""Costs as plain text: configs side by side, and counted beside measured figures."""
 
-import textwrap
 from collections.abc import Mapping, Sequence
 
 from pyramidions.cli.columns import columns
-from pyramidions.runs.measure import Claim, Comparison, Cost, CostPart, Lengths
+from pyramidions.runs.measure import Comparison, Cost, CostPart, Lengths
 
 _LEGEND = """
 10^9: multiplications of one forward pass as in training; a step with its backward pass commonly counts three times.
@@ -55,12 +54,3 @@ def comparison_table(name: str, comparison: Comparison) -> str:
         rows.append((part, *(f"{figure:,}" for figure in figures)))
     verdict = "All figures are equal." if comparison.agrees() else "Figures differ."
     return "\n".join([f"{name}, small: {_described(comparison.counted.lengths)}", *columns(rows), verdict])
-
-
-def claim_table(title: str, claims: Sequence[Claim]) -> str:
-    """Return claims with what they assume below each."""
-    head, *rows = columns([(title, "paper", "ours"), *((c.claim, c.paper, c.ours_in_words()) for c in claims)])
-    lines = [head]
-    for claim, row in zip(claims, rows, strict=True):
-        lines += [row, *textwrap.wrap(claim.assumptions, 116, initial_indent="    ", subsequent_indent="    ")]
-    return "\n".join(lines)

@@ -64,7 +64,7 @@ _KINDS: dict[str, Callable[[bytes], object]] = {
     "an older file of scores": _json_from("signature"),
     "an older file of losses": _json_from("losses"),
     "an older file of checks": _json_from("checked"),
-    "an older file of costs": _json_from("configs", "claims"),
+    "an older file of costs": _json_from("configs"),
     "an older file of times": _json_from("overrides"),
     "an older file of summaries": re.compile(rb'(?:\[\n)?\{"id": "[^\n]*?", "name": ').match,
     "a checkpoint": _is_checkpoint,

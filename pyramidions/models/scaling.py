@@ -54,12 +54,3 @@ def scaled_field(kind: type[Any], name: str, value: Any, lengths: int, widths: i
         return Part(part.kind, options)
 
     return changed(name, value, own)
-
-
-def doubled(kind: type[Any], name: str, value: Any) -> Any:
-    """Return a field of a ``kind`` of config with every number in it doubled."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return 2 * value
-    if name in part_fields(kind):
-        return changed(name, value, lambda part: Part(part.kind, {key: 2 * of for key, of in part.options.items()}))
-    return ",".join(str(2 * int(entry)) if entry.isdecimal() else entry for entry in lengths_in(str(value)))

@@ -84,17 +84,9 @@ def test_a_check_that_fails_is_an_error(run, monkeypatch):
     assert result.stderr == "Error: What is counted differs from a run for blockwise.\n"
 
 
-def test_the_claims_need_no_config(run):
-    result = run("cost", "--claims")
-    assert result.exit_code == 0
-    claim = "multiplications of the decoder, DeepPyramidion less than blockwise (section 5)"
-    assert row(result.output, claim) == ["13x", "12.99x"]
-    assert row(result.output, "Vanilla, l n n d: n") == ["4x", "4.00x"]
-
-
 def test_all_numbers_are_written(run, tmp_path):
     out = tmp_path / "cost.json"
-    assert run("cost", "transpooler", "lsh", "--check", "--claims", "--json", out).exit_code == 0
+    assert run("cost", "transpooler", "lsh", "--check", "--json", out).exit_code == 0
     written = json.loads(out.read_text())
     pooled, hashed = written["configs"]
     assert pooled["lengths"] == {"source": 8192, "target": 512, "batch": 1, "vocab_size": 32768}
@@ -103,17 +95,12 @@ def test_all_numbers_are_written(run, tmp_path):
     # Heads are joined to a tensor of their own, which the last projection keeps as well.
     assert hashed["activation_bytes"]["encoder projections"] == 2 * 2 * 8192 * 512 * 4
     assert written["checks"]["lsh"]["agrees"] is True
-    assert written["claims"][0]["ours"] == 16.0
-    assert written["orders"][0]["paper"] == "4x"
 
 
 @for_each(
     ("arguments", "sentence"),
     [
-        ([], "Name at least one config, or ask for --claims."),
-        (["--claims", "--check"], "--check has a meaning only with a config."),
-        (["--claims", "--source-tokens", "5"], "--source-tokens has a meaning only with a config."),
-        (["--claims", "model.embed_dim=64"], "An override has a meaning only with a config."),
+        (["model.embed_dim=64"], "At least one config must be named, but only overrides are: model.embed_dim=64."),
         (["vanilla", "vanilla"], "CONFIG must name another one each time, but vanilla comes twice."),
         (["vanilla", "a=1"], "An override of a preset must be model.FIELD=VALUE, task.max_source_positions=N or "),
         ([DEEP, "--json", DEEP], f"--json must not replace one of the inputs, but is {DEEP}."),

@@ -1,6 +1,5 @@
 """Models with all lengths and widths divided."""
 
-from functools import partial
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ from tables import for_each
 from pyramidions.base.errors import UserError
 from pyramidions.models import PyramidionConfig, preset
 from pyramidions.models.same_parts import changed_part
-from pyramidions.models.scaling import doubled, scaled_field
+from pyramidions.models.scaling import scaled_field
 from pyramidions.models.spec import Part
 
 
@@ -38,13 +37,6 @@ def test_lengths_are_divided_by_four_and_widths_by_eight(name: str, value: Any, 
 def test_a_length_never_becomes_none() -> None:
     with pytest.raises(UserError, match="^`self_attention` must be at least 4 at this scale, but is 2.$"):
         scaled_field(PyramidionConfig, "self_attention", "sliding_window(window=2)", lengths=4, widths=8)
-
-
-def test_numbers_can_be_doubled() -> None:
-    twice = partial(doubled, PyramidionConfig)
-    assert twice("encoder_layers", 2) == 4
-    assert twice("self_attention", "lsh(local_heads=0, bucket_size=64)") == "lsh(local_heads=0, bucket_size=128)"
-    assert twice("pooling_lengths", "None,512") == "None,1024"
 
 
 def test_a_config_is_changed_and_scaled_as_a_whole() -> None:

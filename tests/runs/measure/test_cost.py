@@ -17,7 +17,7 @@ from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.nn.recurrence import RECURRENCE
 from pyramidions.nn.scorer import SCORER
 from pyramidions.nn.stack import STACK
-from pyramidions.runs.measure import CostPart, Lengths, claims, compare, cost_of, orders, shrink
+from pyramidions.runs.measure import CostPart, Lengths, compare, cost_of, shrink
 
 TINY = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1}
 FOUR_TO_THREE = Lengths(source=4, target=3, vocab_size=10)
@@ -402,21 +402,3 @@ def test_a_small_instance_keeps_the_proportions() -> None:
     # Funnel's blocks stay multiples of its window.
     config, _ = shrink(preset("funnel", self_attention="blockwise(block_size=80)"), Lengths(8192, 512))
     assert config.self_attention == "blockwise(block_size=80)"
-
-
-def test_the_claims_of_the_paper_come_out() -> None:
-    ours = [round(claim.ours, 2) for claim in claims()]
-    savings, bound, decoder, others = ours[:3], ours[3], ours[4:10], ours[10:]
-    assert savings == [16.0, 2.46, 16.0]
-    assert bound == round(2 - 512 / 8192, 2)
-    # Scores and mixes at 256 and 512 tokens, unmasked, with the memory's projections, and everything at both lengths.
-    assert decoder == [12.99, 10.99, 11.0, 13.5, 3.99, 2.99]
-    assert others == [5.02, 4608.0]
-
-
-def test_scores_and_mixes_grow_as_table_1_says_but_for_hashing() -> None:
-    growths = orders()
-    assert len(growths) == 21
-    others = {growth.claim: round(growth.ours, 2) for growth in growths if growth.paper != f"{growth.ours:g}x"}
-    # Hashing costs n n d / m: it grows with the number of buckets, and falls with their size.
-    assert others == {"LSH, l m h n d: n": 2.4, "LSH, l m h n d: m": 1.5}

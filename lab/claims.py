@@ -1,12 +1,16 @@
 """What the paper claims about cost, and the orders of its table 1, beside what we count."""
 
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+import click
+
+from pyramidions.cli.columns import columns
 from pyramidions.models import PyramidionConfig, preset
-from pyramidions.models.notation import written
-from pyramidions.models.scaling import doubled
+from pyramidions.models.declared import part_fields
+from pyramidions.models.notation import changed, lengths_in, written
 from pyramidions.models.spec import Part
 from pyramidions.runs.measure.cost import Lengths, cost_of
 from pyramidions.runs.measure.parts import DECODER, CostPart
@@ -196,8 +200,33 @@ def orders() -> list[Claim]:
 
 
 def _doubled(overrides: dict[str, Any]) -> dict[str, Any]:
-    return {name: doubled(PyramidionConfig, name, value) for name, value in overrides.items()}
+    return {name: doubled(name, value) for name, value in overrides.items()}
+
+
+def doubled(name: str, value: Any) -> Any:
+    """Return a field of a config with every number in it doubled."""
+    if isinstance(value, int):
+        return 2 * value
+    if name in part_fields(PyramidionConfig):
+        return changed(name, value, lambda part: Part(part.kind, {key: 2 * of for key, of in part.options.items()}))
+    return ",".join(str(2 * int(entry)) if entry.isdecimal() else entry for entry in lengths_in(str(value)))
 
 
 def _counted(model: str, part: CostPart, source: int = 8192, target: int = 512, **overrides: Any) -> int:
     return count(model, Lengths(source, target), **overrides)[part]
+
+
+@click.command("claims", short_help="Count what the paper claims about cost.")
+def claims_command() -> None:
+    """Put the claims of Pietruszka et al. 2022 about cost, and the orders of table 1, beside what we count."""
+    click.echo(_table("The paper claims", claims()))
+    click.echo("\n" + _table("Table 1: scores and mixes when a letter is doubled", orders()))
+
+
+def _table(title: str, told: Sequence[Claim]) -> str:
+    """Return claims as plain text, with what they assume below each."""
+    head, *rows = columns([(title, "paper", "ours"), *((c.claim, c.paper, c.ours_in_words()) for c in told)])
+    lines = [head]
+    for claim, row in zip(told, rows, strict=True):
+        lines += [row, *textwrap.wrap(claim.assumptions, 116, initial_indent="    ", subsequent_indent="    ")]
+    return "\n".join(lines)
