@@ -1,13 +1,33 @@
-"""The plots of the report."""
+"""How our plots are drawn, and those of the report."""
 
+import io
+import logging
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from lab.seeds import SeededRow
-from pyramidions.runs.curves import image, literal, new_figure
 
 _LOOK = {"capsize": 4, "grid": True, "legend": False}
+
+
+def literal(text: str) -> str:
+    """Return text that matplotlib does not take for a formula."""
+    return text.replace("$", r"\$")
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure; sizes in inches."""
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)
+    return Figure((width, height), layout="constrained", facecolor="white")
+
+
+def image(figure: Figure) -> bytes:
+    """Return a figure as PNG."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=140)
+    return buffer.getvalue()
 
 
 def draw_speed_ups(lines: pd.DataFrame, claimed: Mapping[str, float]) -> bytes | None:

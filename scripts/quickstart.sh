@@ -142,5 +142,4 @@ cat <<NEXT
 Try next (source .venv/bin/activate first):
   pyramidions extract paper.pdf --explain page.html
   pyramidions summarize $OUT/checkpoints data/sample/README.md --explain page.html
-  pyramidions plot $OUT/train.log
 NEXT

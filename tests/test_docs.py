@@ -51,7 +51,7 @@ REGISTRIES: list[Registry[Any]] = [
     *(ATTENTION, PROJECTIONS, POSITIONS, POOLING, UPSAMPLING, SCORER, FEED_FORWARD, STACK, DECODER, OUTPUT)
 ]
 # What a shell or Python brings; tests/test_packaging.py and tests/test_setup.py hold the lines of an installation.
-SHELL = {"cat", "wait", "source", "pip", "ray", "python3.11", "torchrun"}
+SHELL = {"cat", "wait", "source", "pip", "ray", "python3.11", "tensorboard", "torchrun"}
 
 flag_tables = runpy.run_path(str(ROOT / "docs" / "training_flags.py"))["tables"]
 

@@ -112,7 +112,6 @@ MAY_IMPORT = {
         *("base", "data", "extract", "files", "inference", "models", "nn", "pretrained", "scoring", "text"),
         "conversion",
     ),
-    "pyramidions.runs.curves": ("base",),
     "pyramidions.runs.measure": ("base", "models", "nn", "runs.measure"),
     "pyramidions.runs": ("base", "data", "documents", "extract", "files", "inference", "models", "text", "runs"),
     # fairseq's face; nothing of ours imports it.

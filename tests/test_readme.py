@@ -100,8 +100,6 @@ def test_own_documents_from_preparation_to_scores(folder: Path) -> None:
         "--update-freq", "1", "--max-update", "3", "--validate-interval", "1",
     )  # fmt: skip
     assert "sharpness_2" in log and "rouge2" in log
-    (folder / "train.log").write_text(log)
-    assert "wrote training.svg" in run_in(folder, command("training", "pyramidions", "plot"))
     run_in(folder, command("tutorial", "fairseq-generate", "prepared"), *short)
     run_in(folder, command("training", "pyramidions", "average"))
     ensemble = next(words for words in commands("training") if "--results-path" in words and "ensemble" in words)

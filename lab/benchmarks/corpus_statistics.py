@@ -22,11 +22,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lab.pictures import image, literal, new_figure
 from pyramidions.base.environment import commit, versions
 from pyramidions.cli.inputs import find_inputs
 from pyramidions.data.readers import Document
 from pyramidions.extract.concepts.words import Words, words_in
-from pyramidions.runs.curves import image, literal, new_figure
 from pyramidions.scoring.metric import Example
 from pyramidions.scoring.metrics.of_words import Coverage
 from pyramidions.text.normalization import split_sentences

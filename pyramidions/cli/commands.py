@@ -29,7 +29,6 @@ _COMMANDS = {
     "import": "pyramidions.cli.import_model:import_command",
     "loss": "pyramidions.cli.loss:loss",
     "models": "pyramidions.cli.models:models",
-    "plot": "pyramidions.cli.plot:plot",
     "prepare": "pyramidions.cli.prepare:prepare",
     "score": "pyramidions.cli.score:score",
     "segments": "pyramidions.cli.segments:segments",

@@ -68,10 +68,7 @@ _KINDS: dict[str, Callable[[bytes], object]] = {
     "an older file of times": _json_from("overrides"),
     "an older file of summaries": re.compile(rb'(?:\[\n)?\{"id": "[^\n]*?", "name": ').match,
     "a checkpoint": _is_checkpoint,
-    "a .png file": lambda begin: begin.startswith(b"\x89PNG"),
-    "a .svg file": lambda begin: begin.lstrip().startswith((b"<?xml", b"<svg")),
     "a report": lambda begin: begin.startswith(b"# The paper's tables and figures"),
-    "a CSV file with our columns": lambda begin: begin.startswith(b"run,"),
 }
 
 

@@ -1,1 +1,1 @@
-"""Runs and what they cost: training, recipes, counted cost, timing and curves."""
+"""Runs and what they cost: training, recipes and counted cost."""

@@ -1,17 +1,54 @@
-"""One bar for a training, from what its log says."""
+"""One bar for a training, from what its log in JSON says."""
 
+import json
 import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from pyramidions.base.notes import note
 from pyramidions.files.progress import counted, progress_bar
 from pyramidions.files.run_facts import RunFacts
-from pyramidions.runs.curves import INTERVAL, TRAIN, read_record
 
 _MEASURED = 20.0  # seconds of updates from which the others are forecast
+_TRAIN, _INTERVAL = "train", "train_inner"  # fairseq's names of the means over an epoch, and over an interval
+
+
+class Record(NamedTuple):
+    """What a line says: its split, the last update that it is about, and its numbers by name."""
+
+    split: str
+    update: int
+    values: dict[str, float]
+
+
+def read_record(line: str) -> Record | None:
+    """Return the numbers in a line of fairseq-train's log in JSON; None if it has none."""
+    begin = line.find('{"epoch"')
+    if begin < 0:
+        return None
+    try:
+        texts = json.loads(line[begin:], parse_int=float)
+    except (ValueError, RecursionError):
+        return None  # torn by a kill
+    split = _INTERVAL
+    if ends := [name for name in texts if name.endswith("_num_updates")]:
+        # At the end of an epoch, names begin with the split. Only training tells how long it took.
+        split = ends[0].removesuffix("_num_updates")
+        texts = {name.removeprefix(f"{split}_"): text for name, text in texts.items()}
+        if split in (_TRAIN, _INTERVAL) and "wall" not in texts:
+            split = f"{split} (validation)"
+    values = {name: _number(text) for name, text in texts.items()}
+    update = values.pop("num_updates", -1)
+    return Record(split, round(update), values) if 0 <= update < 1e12 else None
+
+
+def _number(text: object) -> float:
+    try:
+        return float(text) if isinstance(text, (str, float)) else math.nan
+    except ValueError:
+        return math.nan
 
 
 def as_time(hours: float) -> str:
@@ -44,7 +81,7 @@ class Progress:
         if record is None:
             return
         self.updates = max(self.updates, record.update)
-        if record.split in (INTERVAL, TRAIN):
+        if record.split in (_INTERVAL, _TRAIN):
             self.loss = record.values.get("loss", self.loss)
         elif math.isfinite(value := record.values.get(self.metric, math.nan)):
             better = max if self.highest else min

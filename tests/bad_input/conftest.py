@@ -16,10 +16,6 @@ from pyramidions.models import build, preset
 from pyramidions.text.tokenizer import PAD, Tokenizer
 
 WORDS = [a + b for a in "ba de ki lo mu ra se ti".split() for b in "ban den kin lon mur ras sel tin".split()]
-LOG = "".join(
-    f'2026-01-01 00:00:0{n} | INFO | train_inner | {{"epoch": 1, "loss": "{9 - n}", "num_updates": "{n}0"}}\n'
-    for n in (1, 2, 3)
-)
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +53,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert made.exit_code == 0, made.output
     (folder / "summaries.txt").write_text("".join(f"{some_text(draw, 2)}\n" for _ in range(4)))
     (folder / "paper.txt").write_text(some_text(draw, 9))
-    (folder / "train.log").write_text(LOG)
     torch.save(_state(folder / "data" / "sentencepiece.model"), folder / "whole.pt")
     export_model(load_model(folder / "whole.pt"), folder / "export", "# A model\n")
     return folder

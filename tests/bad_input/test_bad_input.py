@@ -2,8 +2,8 @@
 
 A line of cases.jsonl is a case: the command, the inputs that it needs by the names that the command uses (a maker of
 makers.py and its arguments), the exit status if it is not 1, and the sentence. "…" stands for any text, of another
-program in most cases. Beside the inputs lie whole ones: `whole.pt`, `export`, `data`, `papers`, `paper.txt`,
-`summaries.txt` and `train.log`.
+program in most cases. Beside the inputs lie whole ones: `whole.pt`, `export`, `data`, `papers`, `paper.txt`
+and `summaries.txt`.
 """
 
 import json
@@ -77,7 +77,7 @@ def test_bad_input_ends_in_one_sentence_and_leaves_nothing(
 
 def test_the_whole_inputs_are_still_whole(whole: Path) -> None:
     assert sorted(os.listdir(whole)) == sorted(  # noqa: PTH208, hidden ones as well
-        ["data", "export", "paper.txt", "papers", "summaries.txt", "train.log", "whole.pt"]
+        ["data", "export", "paper.txt", "papers", "summaries.txt", "whole.pt"]
     )
     assert not [path for path in whole.rglob("*") if path.name.startswith(".")]
 

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from pyramidions.runs.progress import NewLines, Progress, TrainingBar, begun
+from pyramidions.runs.progress import NewLines, Progress, Record, TrainingBar, begun, read_record
 
 LOG = """\
 2026-11-21 18:07:21 | INFO | fairseq.trainer | begin training epoch 1
@@ -50,6 +52,40 @@ def test_lines_that_tell_no_numbers_are_passed_over() -> None:
     for line in ("", "num_updates", '{"epoch": 1, "num_updates": "x"}', "Traceback"):
         progress.read(line)
     assert progress == Progress()
+
+
+def test_a_validation_on_the_training_documents_is_no_training() -> None:
+    progress = Progress()
+    for numbers in ('"train_loss": "9.0", "train_wall": "3"', '"train_loss": "5.0"'):
+        progress.read(f'{{"epoch": 1, {numbers}, "train_num_updates": "10"}}')
+    assert (progress.loss, progress.best) == (9.0, 5.0)
+
+
+def test_a_million_updates_are_printed_rounded() -> None:
+    line = '{"epoch": 1, "valid_loss": "2", "valid_num_updates": "1.23457e+06"}'
+    assert read_record(line) == Record("valid", 1234570, {"loss": 2.0, "epoch": 1.0})
+
+
+lines = st.sampled_from(
+    [
+        *LOG.encode().splitlines(),
+        b'{"epoch": 1, "update": 0.5, "loss": null, "rouge1": [1], "num_updates": 7}',
+        b'{"epoch": 1, "valid_loss": 1' + b"0" * 400 + b', "valid_num_updates": 1e400}',
+        b'{"epoch": 1, "loss": ' + b"9" * 5000 + b', "num_updates": 3}',
+        b'{"epoch": ' + b"[" * 5000,
+    ]
+)
+damaged = st.builds(
+    lambda line, start, end, more: line[:start] + more + line[end:],
+    *(lines, st.integers(0, 150), st.integers(0, 150), st.binary(max_size=8)),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(line=st.one_of(lines, damaged, st.binary()))
+def test_no_line_raises(line: bytes) -> None:
+    record = read_record(line.decode(errors="replace"))
+    assert record is None or record.update >= 0
 
 
 def test_the_metric_is_that_of_the_command(tmp_path: Path) -> None:
