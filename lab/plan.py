@@ -268,7 +268,7 @@ class Planner:
         """Return how the top-k operators of figures 5 and 6 are timed, by a program in the folder of benchmarks."""
         folder = self.out / "topk"
         words = (
-            *(sys.executable, str(benchmarks / "topk.py"), "--out", str(folder / "topk")),
+            *(sys.executable, str(benchmarks / "topk.py"), "--plot", str(folder / "topk")),
             *("--device", "cuda" if self.machines.gpus else "cpu", *self.scale.operators),
         )
         return self._on_one("topk", words, folder / "topk.png")

@@ -1,6 +1,6 @@
 """Where in a document is what its summary says? The curve of salient bigrams (Huang et al. 2021), and lengths.
 
-    python lab/benchmarks/corpus_statistics.py sumpubmed --limit 600 --out lab/benchmarks/results/statistics-sumpubmed
+    python lab/benchmarks/corpus_statistics.py sumpubmed --limit 600 --out lab/benchmarks/results/benchmarks.csv
     python lab/benchmarks/corpus_statistics.py ami=HMNet icsi=HMNet --split train
 
 Each corpus is an INPUT of `pyramidions prepare`; NAME=FOLDER is a known corpus from its release. A bigram is two stems
@@ -11,19 +11,15 @@ documents whose sentences are shuffled: only what lies between the two is a matt
 """
 
 import argparse
-import csv
-import json
-import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from figures import Entry, add_output, save
 
-from lab.pictures import image, literal, new_figure
-from pyramidions.base.environment import commit, versions
 from pyramidions.cli.inputs import find_inputs
 from pyramidions.data.readers import Document
 from pyramidions.extract.concepts.words import Words, words_in
@@ -105,34 +101,19 @@ def intervals(curves: np.ndarray) -> np.ndarray:
     return np.percentile(drawn @ curves / count, [2.5, 97.5], axis=0)
 
 
-def rows(name: str, found: Found) -> list[dict[str, object]]:
-    """Return a row for each percent: seen so far, its interval, new in this percent, seen with shuffled sentences."""
+def entries(name: str, found: Found) -> Iterator[Entry]:
+    """Yield means, and for each percent: seen so far with its interval, new in it, seen with shuffled sentences."""
+    yield Entry(name, "documents", len(found.figures))
+    yield Entry(name, "with salient bigrams", len(found.curves))
+    for figure, value in zip(FIGURES, found.figures.mean(axis=0), strict=True):
+        yield Entry(name, figure, float(value))
     mean, (low, high) = found.curves.mean(axis=0), intervals(found.curves)
-    columns = zip(PERCENT, mean, low, high, np.diff(mean, prepend=0), found.shuffled.mean(axis=0), strict=True)
-    names = ("percent", "seen", "low", "high", "new", "shuffled")
-    return [
-        {"corpus": name} | {n: f"{v:.4f}" if n != "percent" else v for n, v in zip(names, row, strict=True)}
-        for row in columns
-    ]
-
-
-def draw(corpora: dict[str, Found]) -> bytes:
-    """Draw the share that has occurred, and what each tenth of a document adds: a PNG image."""
-    figure = new_figure(9.0, 4.2)
-    seen, added = figure.subplots(1, 2)
-    for place, (name, found) in enumerate(corpora.items()):
-        for curves, style, label in ((found.curves, "-", literal(name)), (found.shuffled, "--", None)):
-            mean = 100 * curves.mean(axis=0)
-            seen.plot(PERCENT, mean, style, color=f"C{place}", label=label)
-            tenths = np.diff(mean[9::10], prepend=0)
-            added.plot(PERCENT[9::10], tenths, f"{style}o", color=f"C{place}", label=label, markersize=4)
-        seen.fill_between(PERCENT, *(100 * intervals(found.curves)), color=f"C{place}", alpha=0.2)
-    seen.plot([], [], "--", color="#666666", label="sentences shuffled")
-    seen.set(xlabel="first x% of the document", ylabel="salient bigrams that have occurred, %", ylim=(0, 101))
-    added.set(xlabel="tenth of the document that ends at x%", ylabel="salient bigrams that occur first there, %")
-    added.set_ylim(bottom=0)
-    seen.legend(loc="lower right", frameon=False)
-    return image(figure)
+    new, shuffled = np.diff(mean, prepend=0), found.shuffled.mean(axis=0)
+    for place, percent in enumerate(PERCENT):
+        row = f"{name}, first {percent}%"
+        yield Entry(row, "seen", float(mean[place]), float(low[place]), float(high[place]))
+        yield Entry(row, "new", float(new[place]))
+        yield Entry(row, "shuffled", float(shuffled[place]))
 
 
 def read(given: str, split: str, limit: int | None) -> tuple[str, Iterable[Document]]:
@@ -150,7 +131,7 @@ def main() -> None:
     parser.add_argument("corpora", nargs="+", metavar="INPUT", help="as of `prepare`, or NAME=FOLDER")
     parser.add_argument("--split", choices=("train", "valid", "test"), default="test", help="(default: %(default)s)")
     parser.add_argument("--limit", type=int, help="first documents of each corpus  [default: all]")
-    parser.add_argument("--out", type=Path, help="write OUT.csv, OUT.json and OUT.png")
+    add_output(parser, "statistics")
     args = parser.parse_args()
     corpora = {}
     for given in args.corpora:
@@ -159,30 +140,7 @@ def main() -> None:
         half = found.curves.mean(axis=0)[49]
         print(f"{name}: {len(found.figures)} documents, {half:.1%} of the salient bigrams in the first half")
         print("  ".join(f"{n} {v:,.2f}" for n, v in zip(FIGURES, found.figures.mean(axis=0), strict=True)), flush=True)
-    if args.out is None:
-        return
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    with args.out.with_suffix(".csv").open("w", newline="") as file:
-        table = [row for name, found in corpora.items() for row in rows(name, found)]
-        writer = csv.DictWriter(file, table[0])
-        writer.writeheader()
-        writer.writerows(table)
-    # Without the folders of this machine.
-    shown = ["/".join(Path(each).parts[-2:]) if Path(each).is_absolute() else each for each in sys.argv[1:]]
-    about = {
-        "command": " ".join(["python", "lab/benchmarks/corpus_statistics.py", *shown]),
-        "commit": commit(),
-        "versions": versions(),
-        "split": args.split,
-        "limit": args.limit,
-        "means": {
-            name: {"documents": len(found.figures), "with salient bigrams": len(found.curves)}
-            | dict(zip(FIGURES, found.figures.mean(axis=0).round(4).tolist(), strict=True))
-            for name, found in corpora.items()
-        },
-    }
-    args.out.with_suffix(".json").write_text(json.dumps(about, indent=1) + "\n")
-    args.out.with_suffix(".png").write_bytes(draw(corpora))
+    save(args, (entry for name, found in corpora.items() for entry in entries(name, found)))
 
 
 if __name__ == "__main__":

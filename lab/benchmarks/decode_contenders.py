@@ -4,13 +4,12 @@ Each contender says what a pass takes of the processor's time, and those that on
 """
 
 import math
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
-from side_by_side import EOS, FIRST
+from contenders import EOS, FIRST, seconds_of
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -205,11 +204,3 @@ class TrainingStep:
 #: those that only read weights, which they count
 Reader = Stepper | Parts | Outputs | MatrixVectors
 Contender = Reader | TrainingStep
-
-
-def seconds_of(work: Callable[[], object], times: int) -> float:
-    """Return the processor's seconds of doing something, over several times."""
-    begin = time.process_time()
-    for _ in range(times):
-        work()
-    return (time.process_time() - begin) / times

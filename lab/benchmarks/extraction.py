@@ -1,7 +1,7 @@
 """How good are extracted summaries, and how fast are they made? Methods and options side by side on real papers.
 
     python lab/benchmarks/extraction.py sumpubmed/test.jsonl.xz --idf sumpubmed/train.jsonl.xz \\
-        --out lab/benchmarks/results/extraction
+        --out lab/benchmarks/results/benchmarks.csv
     python lab/benchmarks/extraction.py papers.jsonl --only lead hiporank --method my-extractor --limit 100
     python lab/benchmarks/extraction.py papers.jsonl --only hiporank --limit 100 --rival lex_rank --rival summa
 
@@ -17,7 +17,6 @@ import argparse
 import json
 import lzma
 import re
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -26,7 +25,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from pyramidions.base.environment import commit, hardware, versions
+from figures import Entry, add_output, save, shown
+
 from pyramidions.extract import TfIdf
 from pyramidions.files.parallel import available_cores
 from pyramidions.inference.extractor import Extractor
@@ -172,39 +172,18 @@ def run(
     return scores, about
 
 
-def row(name: str, scores: Scores, about: dict[str, Any], others: dict[str, Scores]) -> dict[str, Any]:
-    """Return all figures of a system."""
-    return {
-        "system": name,
-        **about,
-        "rouge": {metric: estimate._asdict() for metric, estimate in scores.estimates.items()},
-        **{
-            f"minus_{other}": {metric: found._asdict() for metric, found in scores.compare(others[other]).items()}
-            for other in COMPARED
-            if other in others
-        },
-    }
-
-
-def table(rows: list[dict[str, Any]]) -> str:
-    """Return the results in markdown."""
-    differences = [
-        (metric, other) for other in COMPARED if f"minus_{other}" in rows[0] for metric in ("rouge1", "rouge2")
-    ]
-    heads = [f"{LABELS[metric]} minus {other}" for metric, other in differences]
-    lines = [
-        f"| system | {' | '.join([*LABELS.values(), *heads])} | words | documents/s |",
-        f"|---|{'---|' * (len(LABELS) + len(heads) + 2)}",
-    ]
-    for each in rows:
-        cells = [f"{e['mean']:.2f}" for e in each["rouge"].values()]
-        for metric, other in differences:
-            d = each[f"minus_{other}"][metric]
-            cells.append(f"{d['difference']:+.2f} [{d['low']:+.2f}, {d['high']:+.2f}]")
-        lines.append(
-            f"| {each['system']} | {' | '.join(cells)} | {each['words']:.0f} | {each['documents_per_second']:.0f} |"
-        )
-    return "\n".join(lines) + "\n"
+def table(found: dict[str, tuple[Scores, dict[str, Any]]]) -> list[Entry]:
+    """Return all figures of all systems: scores, and paired differences to those that all are compared with."""
+    signature = next(iter(found.values()))[0].signature
+    entries = [Entry("all", "signature", signature)]
+    for name, (scores, about) in found.items():
+        entries += [Entry(name, measure, value) for measure, value in about.items()]
+        entries += [Entry(name, metric, e.mean, e.low, e.high) for metric, e in scores.estimates.items()]
+        for other in COMPARED:
+            if other in found and other != name:
+                for metric, d in scores.compare(found[other][0]).items():
+                    entries.append(Entry(name, f"{metric} minus {other}", d.difference, d.low, d.high))
+    return entries
 
 
 def main() -> None:
@@ -219,36 +198,21 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=220, help="budget of a summary (default: 220)")
     parser.add_argument("--language", default="en", help="of the documents, an ISO 639-1 code (default: en)")
     parser.add_argument("--limit", type=int, help="documents that are read (default: all)")
-    parser.add_argument("--out", type=Path, help="write PATH.json and PATH.md")
+    add_output(parser, "extraction")
     given = parser.parse_args()
     documents = list(records(given.documents, given.limit))
     corpus = None if given.idf is None else TfIdf(each["article"] for each in records(given.idf, given.limit))
     systems = [system for system in SYSTEMS if corpus is not None or not system.with_corpus]
     systems = [system for system in systems if not given.only or system.name in given.only]
-    systems += [System(_shown(method), method) for method in given.method]
+    systems += [System(shown(method), method) for method in given.method]
     ways = {system.name: by_us(system, given.words, corpus, given.language) for system in systems}
     ways |= {name: by_rival(name, given.words) for name in given.rival}
     found = {name: run(name, summarise, documents, given.language, print) for name, summarise in ways.items()}
-    scores = {name: each for name, (each, _) in found.items()}
-    rows = [row(name, each, about, scores) for name, (each, about) in found.items()]
-    print(f"\n{table(rows)}")
-    if given.out is not None:
-        about_run = {
-            "command": " ".join(["python", "lab/benchmarks/extraction.py", *map(_shown, sys.argv[1:])]),
-            "commit": commit(),
-            "versions": versions(),
-            "hardware": hardware("cpu"),
-            "documents": len(documents),
-            "signature": next(iter(scores.values())).signature,
-            "systems": rows,
-        }
-        given.out.with_suffix(".json").write_text(json.dumps(about_run, indent=1) + "\n")
-        given.out.with_suffix(".md").write_text(table(rows))
-
-
-def _shown(argument: str) -> str:
-    """Return an argument without the folders that a file lies in on this machine."""
-    return "/".join(Path(argument).parts[-2:]) if Path(argument).is_absolute() else argument
+    entries = table(found)
+    for entry in entries:
+        if " minus " in entry.measure:
+            print(f"{entry.row:45}  {entry.measure:25}  {entry.value:+.2f} [{entry.low:+.2f}, {entry.high:+.2f}]")
+    save(given, entries)
 
 
 if __name__ == "__main__":

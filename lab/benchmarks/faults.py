@@ -1,200 +1,198 @@
-"""Kills, full disks and two processes on one folder: does anything get lost?
+"""Kills at random moments and full disks: does anything get lost?
 
-    python lab/benchmarks/faults.py --work work/faults --out lab/benchmarks/results/faults-cpu.json
-    python lab/benchmarks/faults.py --list
-    python lab/benchmarks/faults.py --only extract-trained import trainings --repeats 4
+    python lab/benchmarks/faults.py --work work/faults --repeats 4 --check
+    python lab/benchmarks/faults.py --only train extract --out lab/benchmarks/results/faults.csv
 
-Every try harms a command of ours or a training of fairseq's, runs the same command again without harm, and compares
-what stands there at last with what an undisturbed run left: weights, optimizer and place in the data bit for bit, data
-folders, summaries, pages and exports byte for byte. In between, no name that a user asked for may hold a part of a
-file, and at last nothing else may be left but what was put aside as damaged. A try that fails is reported in a
-sentence. All presets are trained, in a tiny size.
+Each try harms a command and runs it again without harm. Then all that lies there must be what an undisturbed run left:
+checkpoints in their weights, optimizer and place in the data, other files byte for byte. In between, no name that a
+user asked for may hold a part of a file. Nothing else may be left but what was put aside as damaged.
 
-`--repeats` says how often each command is killed by chance: at a random moment, a training after its first update; and
-of a training every second time in the middle of a save. A command that has ended before is killed again, earlier.
-
-With `--work`, an interrupted campaign goes on where it stopped. The bad inputs of tests/bad_input are counted, too:
-each must end in its one sentence and leave nothing.
-
-Where a small file system can be mounted (as root on Linux) the disk is really full. Elsewhere a limit on the size of
-files stands in for it, and the result says so.
+A random limit on the size of files stands in for a full disk: the command must fail, and one of ours in one sentence.
+What is kept in `--work` is not made again.
 """
 
-import argparse
-import json
+import filecmp
+import os
+import random
+import resource
+import signal
+import subprocess
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict
+import time
+from collections import Counter, namedtuple
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
-import pandas as pd
-from fault_campaign import DIFFERS, HALF, LEFT, NOT_TRIED, STUCK, Campaign, Try, plan
-from fault_commands import FAMILIES, commands, trainings
-from fault_subjects import COMMANDS, ROOT, Materials, Subject, run
-from side_by_side import parser, record
+import torch
+from contenders import parser
+from figures import Entry, save
+from torch.utils._pytree import tree_flatten
 
-from pyramidions.base.environment import commit, versions
-from pyramidions.files.atomic import hold_folder, write_file
+from pyramidions.files.archive import is_whole_checkpoint
+from pyramidions.files.atomic import atomic_folder
 
-TRAININGS = "trainings"
-ALL = "all"
-BAD_INPUT = "bad-input"
-_FOLDER = ROOT / "tests" / "bad_input"
-_TEST = "test_bad_input_ends_in_one_sentence_and_leaves_nothing["
-
-
-def chosen(names: Sequence[str] | None, subjects: Sequence[Subject]) -> list[Subject]:
-    """Return the subjects of these names; a group stands for all of its own.
-
-    Args:
-        names: of subjects, COMMANDS or TRAININGS; None for all.
-        subjects: all that there are.
-    """
-    if names is None:
-        return list(subjects)
-    valid = [COMMANDS, TRAININGS, BAD_INPUT, *(each.name for each in subjects)]
-    if unknown := next((name for name in names if name not in valid), None):
-        sys.exit(f"--only must name some of {', '.join(valid)}, but names {unknown!r}.")
-    group = {each.name: TRAININGS if each.trains else COMMANDS for each in subjects}
-    return [each for each in subjects if each.name in names or group[each.name] in names]
-
-
-def check_work(folder: Path, seed: int) -> None:
-    """End with a sentence where a folder holds a campaign of other code or another seed, or one that runs."""
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        hold_folder(folder)
-    except BlockingIOError:
-        sys.exit(f"Another campaign is running in {folder} at this moment.")
-    about = {"commit": commit(), "versions": versions(), "seed": seed}
-    path = folder / "campaign.json"
-    if not path.exists():
-        write_file(path, json.dumps(about).encode())
-        return
-    found = json.loads(path.read_text())
-    for name, value in about.items():
-        if found.get(name) != value:
-            sys.exit(
-                f"--work must hold no campaign of another {name}, but {folder} has {found.get(name)}, not {value}."
-            )
+ROOT = Path(__file__).parents[2]
+SAMPLE = f"{ROOT}/data/sample"
+RUNS, EARLIER = 8, 0.6  # a command that ended before it was killed is run again, and killed earlier, by this factor
+KEPT = (".damaged", ".txt.partial")  # put aside, and left for the user to look at
+#: what each command makes in a folder, and its words; a name in braces is what another command made
+COMMANDS = {
+    "prepare": ("data", f"pyramidions prepare {SAMPLE} --out {{out}}/data --vocab-size 800 --workers 1"),
+    "train": (
+        "checkpoints",
+        f"fairseq-train {{data}} --user-dir {ROOT}/pyramidions --task long_document_summarization --cpu --seed 1 "
+        "--arch deep_pyramidion --embed-dim 16 --ffn-embed-dim 32 --num-heads 2 --encoder-layers 2 --decoder-layers 1 "
+        "--pooling-lengths None,16 --self-attention blockwise(block_size=32) --max-source-positions 256 "
+        "--max-target-positions 48 --criterion pooled_cross_entropy --optimizer adam --lr 1e-3 --lr-scheduler fixed "
+        "--batch-size 16 --num-workers 0 --max-update 12 --save-interval-updates 4 --keep-interval-updates 2 "
+        "--keep-last-epochs 2 --save-dir {out}/checkpoints",
+    ),
+    "summarize": (
+        "s.jsonl",
+        f"pyramidions summarize {{model}} {SAMPLE}/test.jsonl.xz --beam 1 --max-len 9 --resume -o {{out}}/s.jsonl",
+    ),
+    "export": ("export", "pyramidions export {model} {out}/export"),
+    "extract": ("e.jsonl", f"pyramidions extract {SAMPLE}/test.jsonl.xz --words 60 --resume -o {{out}}/e.jsonl"),
+}
+MADE = {"data": ("prepare", "data"), "model": ("train", "checkpoints/checkpoint_last.pt")}
 
 
-def table(tries: Sequence[Try]) -> str:
-    """Return a Markdown table of how many tries held: by command and harm; of trainings by family and harm."""
-    rows = pd.DataFrame([(_row(each), each.harm, each.wrong is None) for each in tries])
-    rows.columns = ["command, or family of trainings", "harm", "held"]
-    counts = rows.groupby([*rows.columns[:2]], sort=False).held.agg(held="sum", of="size").reset_index()
-    return str(counts.to_markdown(index=False))
+Ran = namedtuple("Ran", ("status", "output", "seconds"))
 
 
-def _row(each: Try) -> str:
-    return each.group if each.group in FAMILIES else each.command
+def run(words: list[str], kill_after: float | None = None, limit: int = resource.RLIM_INFINITY) -> Ran:
+    """Run a command; kill it, and what it has started, after so many seconds, or limit the bytes of a file."""
+    with tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen(
+            [str(Path(sys.executable).parent / words[0]), *words[1:]],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"},
+            start_new_session=True,
+            preexec_fn=partial(resource.setrlimit, resource.RLIMIT_FSIZE, (limit, limit)),
+        )
+        started = time.monotonic()
+        try:
+            process.wait(kill_after)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        seconds = time.monotonic() - started
+        output.seek(0)
+        return Ran(process.returncode, output.read(), seconds)
 
 
-def groups(tries: Sequence[Try]) -> str:
-    """Return a Markdown table with a line for each group: what was harmed, kills, tries, and what did not hold."""
-    lines = []
-    for group in (*dict.fromkeys(each.group for each in tries), ALL):
-        of = [each for each in tries if group in (each.group, ALL)]
-        kinds = Counter(each.kind for each in of)
-        counts = {"commands or presets": len({each.command for each in of}), "kills": kills(of), "tries": len(of)}
-        wrong = {"held": kinds[None], "parts that look whole": kinds[HALF], "silent differences": kinds[DIFFERS]}
-        lines.append({"group": group, **counts, **wrong})
-    return str(pd.DataFrame(lines).to_markdown(index=False))
+class Campaign:
+    """Harms commands in a folder, which keeps what undisturbed runs made."""
+
+    def __init__(self, work: Path, seed: int) -> None:
+        self.work, self.random = work, random.Random(seed)
+
+    def words(self, name: str, out: Path) -> list[str]:
+        """Return the words of a command that makes something in a folder."""
+        text = COMMANDS[name][1]
+        made = {each: self.undisturbed(by) / path for each, (by, path) in MADE.items() if f"{{{each}}}" in text}
+        return [word.format(out=out, **made) for word in text.split()]
+
+    def undisturbed(self, name: str) -> Path:
+        """Return the folder that a command fills without any harm."""
+        folder = self.work / "undisturbed" / name
+        if not folder.exists():
+            with atomic_folder(folder) as place:
+                if (done := run(self.words(name, place))).status:
+                    sys.exit(f"Without any harm, {name} ends with status {done.status}:\n{done.output}")
+        return folder
+
+    def killed(self, name: str) -> str | None:
+        """Kill a command at a random moment; say what did not hold."""
+        with tempfile.TemporaryDirectory(dir=self.work) as place:
+            took = run(self.words(name, Path(place))).seconds
+        # Imports come first. The last second counts in any case: some write at their end alone.
+        seconds = self.random.uniform(min(took / 2, max(took - 1, 0.0)), took)
+        for attempt in range(RUNS):
+            with tempfile.TemporaryDirectory(dir=self.work) as folder:
+                place = Path(folder)
+                if run(self.words(name, place), seconds * EARLIER**attempt).status == -signal.SIGKILL:
+                    return self._next_run(name, place)
+        return f"could not be tried: it ended {RUNS} times before it was killed"
+
+    def full(self, name: str) -> str | None:
+        """Let no file of a command become as large as it should; say what did not hold."""
+        largest = max(path.stat().st_size for path in self.undisturbed(name).rglob("*") if path.is_file())
+        with tempfile.TemporaryDirectory(dir=self.work) as folder:
+            place = Path(folder)
+            done = run(self.words(name, place), limit=self.random.randrange(1, largest))
+            if done.status == 0:
+                return "ended with status 0, as if nothing were wrong"
+            last = (done.output.strip().splitlines() or ["nothing said"])[-1]
+            if name != "train" and ("Traceback" in done.output or not last.startswith("Error: ")):
+                return f"ends without a sentence: {last[:160]}"
+            return self._next_run(name, place)
+
+    def _next_run(self, name: str, place: Path) -> str | None:
+        """Look at what a harmed run left, run it again, and compare."""
+        made, reference = COMMANDS[name][0], self.undisturbed(name)
+        if wrong := damaged(place / made, reference / made):
+            return f"a part that looks whole: {wrong}"
+        if (done := run(self.words(name, place))).status:
+            return f"the next run ends with status {done.status}: {done.output.strip()[-160:]}"
+        if wrong := different(place / made, reference / made):
+            return f"a silent difference: {wrong}"
+        known = {path.relative_to(reference) for path in reference.rglob("*")}
+        left = {path.relative_to(place) for path in place.rglob("*") if not path.name.endswith(KEPT)} - known
+        return f"left behind: {', '.join(sorted(map(str, left)))}" if left else None
 
 
-def kills(tries: Sequence[Try]) -> int:
-    """Return how many were killed, and did not end before."""
-    return sum(each.harm.startswith("killed") and each.kind != NOT_TRIED for each in tries)
+def damaged(found: Path, whole: Path) -> str | None:
+    """Say what is damaged of a harmed run's result; a training may leave a damaged checkpoint beside a whole one."""
+    if checkpoints := sorted(found.glob("checkpoint*.pt")):
+        return None if any(map(is_whole_checkpoint, checkpoints)) else "no checkpoint is whole"
+    return different(found, whole) if found.is_file() or any(found.glob("*")) else None
 
 
-def counted_cases() -> int:
-    """Return how many cases there are."""
-    return len((_FOLDER / "cases.jsonl").read_text().splitlines())
+def different(found: Path, whole: Path) -> str | None:
+    """Say which file of a result, a file or a folder of files, differs from that of an undisturbed run."""
+    for path in (each for each in (whole, *whole.rglob("*")) if each.is_file()):
+        ours, same = found / path.relative_to(whole), _same_training if path.suffix == ".pt" else _same_bytes
+        if not ours.exists() or not same(ours, path):
+            return f"{path.name} {'differs' if ours.exists() else 'is missing'}"
+    return None
 
 
-def bad_input(folder: Path) -> dict[str, Any]:
-    """Run the cases as the tests do; return how many there are, how many held, and the names of the others.
-
-    Args:
-        folder: where what came out is kept, and not found again.
-    """
-    kept = folder / "bad-input.json"
-    if not kept.exists():
-        print(f"running {counted_cases()} bad inputs", flush=True)
-        with tempfile.TemporaryDirectory() as made:
-            report = Path(made) / "report.xml"
-            done = run(["python", "-m", "pytest", "-q", "-n", "0", f"--junitxml={report}", str(_FOLDER)])
-            if not report.exists():
-                sys.exit(f"The cases of bad input do not run:\n{done.output}")
-            found = outcomes(report)
-        if found["cases"] != counted_cases():
-            sys.exit(f"{found['cases']} of {counted_cases()} bad inputs were run:\n{done.output}")
-        write_file(kept, json.dumps(found).encode())
-    return dict(json.loads(kept.read_text()))
+_same_bytes = partial(filecmp.cmp, shallow=False)
 
 
-def outcomes(report: Path) -> dict[str, Any]:
-    """Return what a JUnit file of pytest says of the cases; one that was skipped did not hold."""
-    cases = [each for each in ElementTree.parse(report).iter("testcase") if each.get("name", "").startswith(_TEST)]
-    wrong = [each.get("name", "").removeprefix(_TEST)[:-1] for each in cases if len(each.findall("*"))]
-    return {"cases": len(cases), "held": len(cases) - len(wrong), "wrong": wrong}
+def _same_training(one: Path, other: Path) -> bool:
+    """Compare weights, optimizer and place in the data."""
+    states: list[Any] = [torch.load(path, weights_only=True) for path in (one, other)]
+    lasting = [(each["model"], each["last_optimizer_state"], each["extra_state"]["train_iterator"]) for each in states]
+    (ours, shape), (theirs, known) = map(tree_flatten, lasting)
+    same = (torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b for a, b in zip(ours, theirs, strict=False))
+    return shape == known and all(same)
 
 
 def main() -> None:
     """Run the campaign."""
-    made: argparse.ArgumentParser = parser(__doc__, "faults", repeats=2, devices=False)
-    made.add_argument("--work", type=Path, help="keep what is done in this folder, and go on there (default: none)")
-    made.add_argument(
-        "--only",
-        nargs="+",
-        metavar="NAME",
-        help=f"such as summarize, hourglass_gumbel, {COMMANDS}, {TRAININGS} or {BAD_INPUT} (default: all)",
-    )
-    made.add_argument("--list", action="store_true", help="show all names, and how many tries each has")
+    made = parser(__doc__, "faults", repeats=2, devices=False)
+    made.add_argument("--work", type=Path, help="keep here what undisturbed runs make (default: nowhere)")
+    made.add_argument("--only", nargs="+", choices=COMMANDS, default=COMMANDS, help="some of the commands")
     args = made.parse_args()
-    if args.work is None and not args.list:
-        with tempfile.TemporaryDirectory() as folder:
-            _run(args, Path(folder))
-    else:
-        _run(args, args.work or Path())
-
-
-def _run(args: argparse.Namespace, folder: Path) -> None:
-    materials = Materials((folder / "materials").absolute())
-    every = [*commands(materials), *trainings(materials)]
-    subjects = chosen(args.only, every)
-    planned = plan(subjects, args.repeats, args.seed)
-    if args.list:
-        counts = Counter(each.subject.name for each in planned)
-        for each in subjects:
-            print(f"{each.name:24} {counts[each.name]:3} tries  {each.group}")
-        print(f"{len(planned)} tries; {BAD_INPUT}: {counted_cases()} cases")
-        return
-    check_work(folder, args.seed)
-    bad = bad_input(folder) if args.only is None or BAD_INPUT in args.only else None
-    tries = Campaign(folder.absolute(), args.seed).tries(planned)
-    held = sum(each.wrong is None for each in tries)
-    disks = sorted({each.disk for each in tries if each.disk})
-    kinds = Counter(each.kind for each in tries)
-    print(f"\n{table(tries)}\n\n{groups(tries)}\n")
-    print(f"{held} of {len(tries)} held, {kills(tries)} of them killed. Full disks: {', '.join(disks) or 'not tried'}.")
-    if bad is not None:
-        print(f"{bad['held']} of {bad['cases']} bad inputs end in their sentence and leave nothing.")
-    record(
-        args,
-        held=held,
-        kills=kills(tries),
-        wrong={kind: kinds[kind] for kind in (HALF, STUCK, DIFFERS, LEFT, NOT_TRIED)},
-        bad_input=bad,
-        full_disks=disks,
-        tries=[asdict(each) for each in tries],
-    )
-    if args.check and (held < len(tries) or (bad is not None and bad["held"] < bad["cases"])):
+    with tempfile.TemporaryDirectory() as folder:
+        work = (args.work or Path(folder)).absolute()
+        work.mkdir(parents=True, exist_ok=True)
+        campaign, tries, held = Campaign(work, args.seed), Counter[str](), Counter[str]()
+        harms = {"killed": campaign.killed, "disk full": campaign.full}
+        for name, harm, _ in product(args.only, harms, range(args.repeats)):
+            wrong = harms[harm](name)
+            tries[f"{name}, {harm}"] += 1
+            held[f"{name}, {harm}"] += wrong is None
+            print(f"{name}, {harm}: {wrong or 'held'}", flush=True)
+    print(f"{held.total()} of {tries.total()} held.")
+    save(args, [Entry(what, part, count[what]) for part, count in (("tries", tries), ("held", held)) for what in tries])
+    if args.check and held != tries:
         sys.exit(1)
 
 

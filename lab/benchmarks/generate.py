@@ -1,6 +1,6 @@
 """How fast summaries are written: against fairseq's decoder, blockwise attention and LED.
 
-    python lab/benchmarks/generate.py --out lab/benchmarks/results/generate-cpu.json
+    python lab/benchmarks/generate.py --out lab/benchmarks/results/benchmarks.csv
     python lab/benchmarks/generate.py --only led --device cuda
     python lab/benchmarks/generate.py --tiny --batch 2 --source 64 --steps 3 --after 0 5 --vocab-size 100 --repeats 2
 
@@ -33,9 +33,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import torch
+from contenders import FIRST, TINY, Timed, finish, parser, ratio, take_turns, texts
+from figures import Figure, plain
 from rival_writers import FairseqPast, FairseqWriter, LedWriter
 from rivals import fairseq_task, fairseq_transformer, led, ours_in_fairseq
-from side_by_side import FIRST, Figure, finish, parser, ratio, take_turns, texts
 from torch import Tensor
 from writers import CopyingCache, Given, OwnWriter, Past, Writer, forced
 
@@ -75,13 +76,12 @@ class Bench:
         self.source = texts(args.batch, args.source, args.vocab_size, args.device, args.seed)
         self.timed: dict[str, Timed] = {}
         self.steps: dict[str, int] = {}
-        self.left_out: dict[str, str] = {}
 
     def config(self, name: str) -> PyramidionConfig:
         """Return a preset, shrunk where asked to."""
         if not self.args.tiny:
             return preset(name)
-        small = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "self_attention": "blockwise(block_size=16)"}
+        small = {**TINY, "self_attention": "blockwise(block_size=16)"}
         if name == POOLED:
             small["pooling_lengths"] = f"None,{-(-self.args.source // 4)},{-(-self.args.source // 16)},None,None,None"
         return preset(name, **small)
@@ -99,11 +99,6 @@ class Bench:
     def ready(self, model: Any) -> Any:
         """Return a model on the device, in evaluation mode."""
         return model.to(self.args.device).eval()
-
-    def leave_out(self, group: str, error: ImportError) -> None:
-        """Say that a group needs something that is not there."""
-        self.left_out[group] = str(error)
-        print(f"left out: {group}. {error}", flush=True)
 
     def race(self, contenders: list[Contender]) -> None:
         """Let contenders take turns, and keep what these took."""
@@ -158,7 +153,7 @@ def compare_decoders(bench: Bench) -> list[Figure]:
     try:
         task = fairseq_task(args.vocab_size, args.source)
     except ImportError as error:
-        bench.leave_out("decoder", error)
+        print(f"left out: decoder. {error}", flush=True)
         return []
     words = task.target_dictionary
     theirs = bench.ready(fairseq_transformer(config, task))
@@ -179,7 +174,7 @@ def compare_decoders(bench: Bench) -> list[Figure]:
         percent = 100 * statistics.mean(same)
         # Rounding may decide between two hypotheses that score alike; another seed will tell.
         name = f"documents with the same hypotheses, {our_name}"
-        figures.append(Figure(name, percent, percent, percent, 100.0, "%"))
+        figures.append(plain(name, percent, 100.0, "%"))
     return figures
 
 
@@ -194,11 +189,10 @@ def compare_strides(bench: Bench) -> list[Figure]:
     writers = [OwnWriter(model, given, args.steps, Past(model.decoder, given, args.beam)) for model in (full, strided)]
     bench.race([Contender(*pair) for pair in zip(names, writers, strict=True)])
     whole, kept = (writer.memory_bytes() for writer in writers)
-    less = whole / kept
     return [
         ratio(f"a step, {names[0]} / {names[1]}", bench.step(names[0]), bench.step(names[1]), 2.0),
         ratio("its memory projected", *(bench.timed[f"{name}: memory"] for name in names)),
-        Figure("bytes kept of the memory", less, less, less, float(args.stride)),
+        plain("bytes kept of the memory", whole / kept, float(args.stride)),
     ]
 
 
@@ -227,7 +221,7 @@ def compare_models(bench: Bench) -> list[Figure]:
             writer = LedWriter(model, given, args.slow_steps)
             rivals.append(Contender(LED, writer, lambda tokens: reader(tokens, torch.ones_like(tokens))))
         except ImportError as error:
-            bench.leave_out("led", error)
+            print(f"left out: led. {error}", flush=True)
     if not rivals:
         return []
     bench.race([ours(POOLED, bench.given(POOLED)), *rivals])
@@ -282,7 +276,7 @@ def main() -> None:
     if not figures:
         raise SystemExit("Nothing is left to time.")
     print(bench.table())
-    finish(args, figures, bench.timed, steps=bench.steps, left_out=bench.left_out)
+    finish(args, figures, bench.timed, steps=bench.steps)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What a training step of an hourglass language model takes, beside that of a model that shortens nothing.
 
-    python lab/benchmarks/language_models.py --out lab/benchmarks/results/language-models-cpu.json
+    python lab/benchmarks/language_models.py --out lab/benchmarks/results/language-models.csv
     python lab/benchmarks/language_models.py --only memory
     python lab/benchmarks/language_models.py --length 128 --embed-dim 32 --num-heads 2 --layers 1,2,1 --repeats 2
 
@@ -18,9 +18,8 @@ import argparse
 
 import torch
 import torch.nn.functional as F
-from decode_contenders import seconds_of
-from peaks import peak, peak_of_process
-from side_by_side import Figure, finish, parser, ratio
+from contenders import Timed, finish, parser, peak, peak_of_process, ratio, seconds_of
+from figures import Figure, plain
 from torch import Tensor
 
 from lab.timing import Timed
@@ -121,8 +120,7 @@ def peaks(args: argparse.Namespace) -> tuple[list[Figure], dict[str, float]]:
         print(f"{name}: {size:,.0f} MB", flush=True)
     figures = []
     for name, (_, _, most) in HOURGLASSES.items():
-        value = found[VANILLA] / found[name]
-        figures.append(Figure(f"peak of a step, vanilla / {name}", value, value, value, 1 / most))
+        figures.append(plain(f"peak of a step, vanilla / {name}", found[VANILLA] / found[name], 1 / most))
     return figures, found
 
 
@@ -179,7 +177,8 @@ def main() -> None:
         figures += found
     shares = shares_of(timed, megabytes, args)
     report(shares)
-    finish(args, figures, timed, peak_megabytes=megabytes, shortening_factors=shortening, shares_of_vanilla=shares)
+    counted = {f"{name}, {kind}": share["counted"] for name, kinds in shares.items() for kind, share in kinds.items()}
+    finish(args, figures, timed, peak_megabytes=megabytes, shortening_factor=shortening, counted=counted)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """How well are real documents read? Noise in extracts, headings found and words lost, on free documents of packages.
 
     python lab/benchmarks/reading.py documents --collect
-    python lab/benchmarks/reading.py documents --out lab/benchmarks/results/reading
+    python lab/benchmarks/reading.py documents --out lab/benchmarks/results/benchmarks.csv
     python lab/benchmarks/reading.py documents --unjudged new.jsonl
 
 The folder `reading` beside this program lists the documents, their headings, and judged sentences: the kind of noise
@@ -28,7 +28,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pyramidions.base.environment import commit, versions
+from figures import Entry, add_output, save
+
 from pyramidions.base.errors import UserError
 from pyramidions.documents.source import Fields, read_files
 from pyramidions.inference.extractor import Extractor, document_outline
@@ -315,6 +316,21 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(made) + "\n"
 
 
+def entries(rows: list[dict[str, Any]]) -> Iterator[Entry]:
+    """Yield the counts of each document."""
+    for row in rows:
+        for part in ("wanted", "found", "false"):
+            yield Entry(row["name"], f"headings, {part}", row["headings"][part])
+        for method, found in row["extracts"].items():
+            yield Entry(row["name"], f"{method}, sentences", found["sentences"])
+            yield Entry(row["name"], f"{method}, noise", found["noise"])
+            yield Entry(row["name"], f"{method}, unjudged", len(found["unjudged"]))
+        if words := row.get("words"):
+            yield Entry(row["name"], "words of pdftotext", words["words"])
+            yield Entry(row["name"], "words lost", words["lost"])
+            yield Entry(row["name"], "words broken at a ligature", len(words["broken at a ligature"]))
+
+
 def main() -> None:
     """Read all documents and report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -323,7 +339,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="some of the documents (default: all)")
     parser.add_argument("--unjudged", type=Path, help="write the extracted sentences that nobody judged")
     parser.add_argument("--judged", type=Path, help="add the sentences of such a file, judged")
-    parser.add_argument("--out", type=Path, help="write PATH.json and PATH.md")
+    add_output(parser, "reading")
     given = parser.parse_args()
     if given.collect:
         collect(given.folder)
@@ -355,15 +371,7 @@ def main() -> None:
         }
         made = [{"document": name, "sentence": sentence, "noise": None} for name, sentence in new]
         given.unjudged.write_text("".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in made))
-    if given.out is not None:
-        about = {
-            "command": " ".join(["python", "lab/benchmarks/reading.py", "documents", "--out", str(given.out)]),
-            "commit": commit(),
-            "versions": versions(),
-            "documents": rows,
-        }
-        given.out.with_suffix(".json").write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n")
-        given.out.with_suffix(".md").write_text(table(rows))
+    save(given, entries(rows))
 
 
 if __name__ == "__main__":

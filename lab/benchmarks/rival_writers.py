@@ -8,7 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from side_by_side import EOS
+from contenders import EOS
 from torch import Tensor
 from torch.nn.functional import pad
 from writers import Given, Past, State, Writer

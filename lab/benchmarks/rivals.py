@@ -1,4 +1,4 @@
-"""What we are compared with: LED, LongT5, fairseq's own Transformer, and our model with that one's weights.
+"""What we are compared with: LED, fairseq's own Transformer, and our model with that one's weights.
 
 Each package is needed only where its models are asked for:
 
@@ -70,75 +70,6 @@ def led(
             max_decoder_position_embeddings=target_length,
         )
     )
-
-
-def longt5(vocab_size: int, dropout: float, *, tiny: bool = False) -> Any:
-    """Build a LongT5 (Guo et al. 2022) with random weights, in its base shape, with transient-global attention.
-
-    Args:
-        vocab_size: V.
-        dropout: everywhere.
-        tiny: 2+2 layers, 16 wide.
-
-    Returns:
-        A ``LongT5ForConditionalGeneration`` that begins summaries with the end of a text.
-
-    Raises:
-        ImportError: transformers is not installed.
-    """
-    transformers = _transformers("LongT5")
-    size = {"d_model": 16, "d_kv": 4, "d_ff": 32, "num_heads": 4, "num_layers": 2}
-    if not tiny:
-        size = {"d_model": 768, "d_kv": 64, "d_ff": 2048, "num_heads": 12, "num_layers": 12}
-    return transformers.LongT5ForConditionalGeneration(
-        transformers.LongT5Config(
-            vocab_size=vocab_size,
-            **size,
-            feed_forward_proj="gated-gelu",
-            encoder_attention_type="transient-global",
-            dropout_rate=dropout,
-            **_OUR_IDS,
-        )
-    )
-
-
-def pegasus_x(vocab_size: int, dropout: float, *, tiny: bool = False) -> Any:
-    """Build a PEGASUS-X (Phang et al. 2022) with random weights, in its base shape; else as `longt5`."""
-    transformers = _transformers("PEGASUS-X")
-    width, layers, heads = (16, 2, 4) if tiny else (768, 12, 12)
-    coders = {
-        f"{coder}_{name}": value
-        for coder in ("encoder", "decoder")
-        for name, value in (("layers", layers), ("attention_heads", heads), ("ffn_dim", 4 * width))
-    }
-    return transformers.PegasusXForConditionalGeneration(
-        transformers.PegasusXConfig(
-            vocab_size=vocab_size,
-            d_model=width,
-            **coders,
-            block_size=16 if tiny else 512,
-            num_global_tokens=4 if tiny else 128,
-            dropout=dropout,
-            attention_dropout=dropout,
-            activation_dropout=dropout,
-            **_OUR_IDS,
-        )
-    )
-
-
-#: Models for long documents, by the names of their families.
-LONG_MODELS = {"longt5": longt5, "pegasus_x": pegasus_x}
-# Ours has ids of its own: the padding is 1, and 2 is the end.
-_OUR_IDS = {"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
-
-
-def _transformers(model: str) -> Any:
-    try:
-        sys.modules.setdefault("torchaudio", None)  # type: ignore[arg-type]
-        import transformers
-    except ImportError as error:
-        raise ImportError(f'{model} needs transformers, which is missing: pip install "transformers>=5,<6".') from error
-    return transformers
 
 
 def fairseq_task(vocab_size: int, source_length: int = 8192, target_length: int = 1024) -> SimpleNamespace:

@@ -1,28 +1,20 @@
-"""How fast ROUGE is scored beside a plain loop over rouge-score, and the memory of scoring very many documents.
+"""How fast ROUGE is scored beside a plain loop over rouge-score.
 
-    python lab/benchmarks/scoring.py --out lab/benchmarks/results/scoring-cpu.json
+    python lab/benchmarks/scoring.py --out lab/benchmarks/results/benchmarks.csv
 
-Speed: long summaries, made of the sentences of real papers (data/sample) as both the reference (every second sentence)
-and the summary (the first ones), 550 words as in GovReport. The plain loop calls rouge-score's RougeScorer with its
-stemmer on texts that are already normalised and split into sentences; ours starts from the raw texts, and takes the
-bootstrap of all four figures, too. Figures are compared to the last digit.
-
-Memory: `pyramidions score` on made-up documents, 3 kB each, as files: the peak of the whole process for few of them and
-for many. What it takes beyond its start should grow by the figures and the ids, not by the texts.
+Long summaries are the first sentences of real papers (data/sample), and their references every second one, 550 words
+each as in GovReport. The plain loop calls rouge-score's RougeScorer with its stemmer on texts that are already
+normalised and split into sentences; ours starts from the raw texts, and takes the bootstrap of all four figures, too.
+Figures are compared to the last digit.
 """
 
-import json
-import random
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout, suppress
 from functools import partial
-from pathlib import Path
 
-from peaks import peak, peak_of_process
+from contenders import Timed, finish, parser, ratio, take_turns
+from figures import Figure
 from rouge_score.rouge_scorer import RougeScorer
-from side_by_side import Figure, finish, parser, ratio, take_turns
 
 from lab.timing import Timed
 from pyramidions.data.readers import Corpus, find_splits
@@ -33,8 +25,6 @@ from pyramidions.scoring.scores import metrics_of, score_documents
 from pyramidions.text.normalization import split_sentences
 
 ASKED = 1.5
-MOST_BYTES = 1000  # of a document, which has 3 kB of text
-METRICS = ("length", "coverage")
 
 
 def long_summaries(documents: int, words: int) -> Iterator[tuple[str, str]]:
@@ -95,68 +85,14 @@ def speed(documents: int, words: int, repeats: int, workers: int) -> tuple[list[
     return figures, timed
 
 
-def write_documents(folder: Path, documents: int) -> None:
-    """Write summaries, references and documents of 3 kB."""
-    draw = random.Random(1)
-    words = [f"word{number}" for number in range(5000)]
-    texts = [" ".join(draw.choices(words, k=350)) for _ in range(100)]
-    for name, key in (("summaries", "summary"), ("references", "summary"), ("documents", "article")):
-        with (folder / f"{name}.jsonl").open("w") as file:
-            for number in range(documents):
-                file.write(json.dumps({"id": f"document-{number}", key: texts[number % 100]}) + "\n")
-
-
-def score_files(folder: Path) -> None:
-    """Do what `pyramidions score` does."""
-    from pyramidions.cli.commands import main as command
-
-    files = [str(folder / f"{name}.jsonl") for name in ("summaries", "references", "documents")]
-    words = ["score", files[0], "--references", files[1], "--documents", files[2], "--metrics", ",".join(METRICS)]
-    # The peak is all that goes to standard output.
-    with redirect_stdout(sys.stderr), suppress(SystemExit):
-        command([*words, "--json", str(folder / "scores.json"), "--workers", "1"])
-
-
-def memory(few: int, many: int) -> tuple[list[Figure], dict[int, float]]:
-    """Return the bytes that a document takes, from the peaks of scoring few and many."""
-    peaks: dict[int, float] = {}
-    for documents in (few, many):
-        with tempfile.TemporaryDirectory() as folder:
-            write_documents(Path(folder), documents)
-            found = peak_of_process(["--of", folder])
-        if found is None:
-            sys.exit(f"Memory does not suffice for {documents:,} documents.")
-        peaks[documents] = found
-        print(f"{documents:,} documents: {found:.0f} MB", file=sys.stderr)
-    each = (peaks[many] - peaks[few]) * 1e6 / (many - few)
-    return [
-        Figure(f"bytes that a further document takes (asked: at most {MOST_BYTES})", each, each, each, unit="")
-    ], peaks
-
-
 def main() -> None:
     """Run the benchmark."""
-    made = parser(__doc__, "scoring", repeats=3, devices=False)
-    made.add_argument("--only", nargs="+", choices=("speed", "memory"), default=("speed", "memory"))
+    made = parser(__doc__, "scoring-speed", repeats=3, devices=False)
     made.add_argument("--documents", type=int, default=1000, help="long summaries to score (default: 1000)")
     made.add_argument("--words", type=int, default=550, help="words of each (default: 550)")
     made.add_argument("--workers", type=int, default=available_cores(), help="processes (default: all cores)")
-    made.add_argument("--few", type=int, default=10_000, help="documents of the smaller measurement of memory")
-    made.add_argument("--many", type=int, default=100_000, help="documents of the larger one")
-    made.add_argument("--of", type=Path, help="score the files of this folder, and print the peak of this process")
     args = made.parse_args()
-    if args.of:
-        print(peak(partial(score_files, args.of)))
-        return
-    figures: list[Figure] = []
-    timed: dict[str, Timed] = {}
-    details = {}
-    if "speed" in args.only:
-        figures, timed = speed(args.documents, args.words, args.repeats, args.workers)
-    if "memory" in args.only:
-        more, details["peaks_mb"] = memory(args.few, args.many)
-        figures += more
-    finish(args, figures, timed, **details)
+    finish(args, *speed(args.documents, args.words, args.repeats, args.workers))
 
 
 if __name__ == "__main__":

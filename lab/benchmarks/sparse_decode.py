@@ -1,7 +1,6 @@
 """What a step of the decoder costs with sparse parts and with dense ones: one sequence, one token, on a CPU.
 
-    python lab/benchmarks/sparse_decode.py --out lab/benchmarks/results/sparse-decode-cpu.json \\
-        --plot lab/benchmarks/results/sparse-decode-cpu.png
+    python lab/benchmarks/sparse_decode.py --out lab/benchmarks/results/sparse.csv
     python lab/benchmarks/sparse_decode.py --widths 64 --layers 2 --repeats 2 --steps 2 \\
         --rows dense "sparse feed-forward"
 
@@ -24,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from contenders import Timed, finish, parser, ratio
 from decode_contenders import Contender, MatrixVectors, Outputs, Parts, Reader, Stepper, TrainingStep
-from decode_figures import Bar, draw, table
-from side_by_side import Figure, finish, parser, ratio
+from figures import Figure
 
 from lab.timing import Timed
 from pyramidions.models import build, preset
@@ -123,12 +122,11 @@ def share(name: str, contender: Reader, took: Timed, rate: MatrixVectors, produc
 
 @dataclass
 class Found:
-    """What was measured: figures, the turns behind them, the bytes that contenders read, and what is drawn."""
+    """What was measured: figures, the turns behind them, and the bytes that contenders read."""
 
     figures: list[Figure] = field(default_factory=list)
     timed: dict[str, Timed] = field(default_factory=dict)
     read: dict[str, int] = field(default_factory=dict)
-    bars: list[Bar] = field(default_factory=list)
 
 
 @torch.no_grad()
@@ -149,7 +147,7 @@ def decode(width: int, args: argparse.Namespace, found: Found) -> None:
     products, rate = MatrixVectors(width, 2 * layers), f"matrices times a vector, D {width}"
     timed = in_turns({**readers, rate: products}, args)
     slow = timed[f"a step, D {width}, {DENSE}"]
-    for name, decoder in decoders.items():
+    for name in decoders:
         step = f"a step, D {width}, {name}"
         if name != DENSE:
             target = ROWS[name].targets.get(width)
@@ -160,17 +158,6 @@ def decode(width: int, args: argparse.Namespace, found: Found) -> None:
             ratio(title, slow, timed[f"a step, D {width}, {captured}"], ROWS[name].captured.get(width))
         )
         found.figures.append(share(f"{step}: share of the rate", readers[step], timed[step], products, timed[rate]))
-        found.bars.append(
-            Bar(
-                f"D {width}",
-                name,
-                sum(weight.numel() for weight in decoder.layers.parameters()) / layers / 1e6,
-                readers[step].bytes / layers / 1e6,
-                1e3 * timed[step].median / layers,
-                1e3 * timed[rate].median * readers[step].bytes / products.bytes / layers,
-                {part: 1e3 * timed[f"{part}, D {width}, {name}"].median / layers for part in PARTS.values()},
-            )
-        )
     speed = products.bytes / timed[rate].median / 1e9
     print(f"{rate}: {speed:.1f} GB/s; {layers} layers, the largest cache has {cache_bytes() / 1e6:.0f} MB")
     found.timed |= timed
@@ -197,9 +184,6 @@ def outputs(args: argparse.Namespace, found: Found) -> None:
             found.figures.append(figure)
         shared = f"{title}, {name}: share of the rate"
         found.figures.append(share(shared, readers[name], timed[name], products, timed[rate]))
-        took, least = timed[name].median, timed[rate].median * readers[name].bytes / products.bytes
-        megabytes = readers[name].bytes / count / 1e6
-        found.bars.append(Bar(title, name, megabytes / 4, megabytes, 1e3 * took / count, 1e3 * least / count))
     found.timed |= {f"{title}, {name}": took for name, took in timed.items()}
     found.read |= {f"{title}, {name}": one.bytes for name, one in {**readers, rate: products}.items()}
 
@@ -236,7 +220,6 @@ def main() -> None:
     made.add_argument("--vocab-size", type=int, default=32768, help="V of output layers (default: 32768)")
     made.add_argument("--training-width", type=int, default=512, help="(default: 512)")
     made.add_argument("--tokens", type=int, default=512, help="of a training step (default: 512)")
-    made.add_argument("--plot", type=Path, help="draw the steps, e.g. lab/benchmarks/results/sparse-decode-cpu.png")
     args = made.parse_args()
     if args.rows[0] != DENSE:
         made.error(f"--rows must begin with {DENSE}, but begins with {args.rows[0]}.")
@@ -246,9 +229,6 @@ def main() -> None:
     outputs(args, found)
     for width in args.widths:
         decode(width, args, found)
-    print(table(found.bars))
-    if args.plot is not None:
-        draw(found.bars, args.plot)
     finish(args, found.figures, found.timed, bytes_read=found.read)
 
 

@@ -1,7 +1,7 @@
 """Time and quality of top-k operators (figures 5 and 6 of Pietruszka et al. 2022).
 
-    python lab/benchmarks/topk.py --out lab/benchmarks/results/topk-cpu
-    python lab/benchmarks/topk.py --device cuda --out lab/benchmarks/results/topk-cuda
+    python lab/benchmarks/topk.py --out lab/benchmarks/results/benchmarks.csv --plot lab/benchmarks/results/topk-cpu
+    python lab/benchmarks/topk.py --device cuda --out lab/benchmarks/results/benchmarks.csv
     python lab/benchmarks/topk.py --point            # one size, with the limit of the memory
 
 Time is of forward and backward on a batch, the median of runs in which the operators take turns; quality is the
@@ -9,19 +9,18 @@ normalised Chamfer cosine similarity (nCCS) to hard top-k, for E uniform in [-1,
 """
 
 import argparse
-import csv
 import json
 import logging
-import math
 import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
+from figures import Entry, add_output, save
 from torch import Tensor
 
 from pyramidions.base.environment import commit
@@ -179,6 +178,17 @@ def summary(rows: list[dict[str, Any]]) -> str:
     )
 
 
+def entries(rows: list[dict[str, Any]]) -> Iterator[Entry]:
+    """Yield seconds and nCCS of each operator at each size."""
+    for r in rows:
+        name = f"{r['operator']}, batch {r['batch']}, n {r['n']}, k {r['k']}"
+        if r["note"]:
+            yield Entry(name, "note", r["note"])
+        else:
+            yield Entry(name, "seconds", r["seconds"], r["fastest"], r["slowest"])
+            yield Entry(name, "nCCS", r["nccs"])
+
+
 def plot(rows: list[dict[str, Any]], path: Path, title: str) -> None:
     """Draw seconds and nCCS over n, a panel for each k."""
     import matplotlib
@@ -224,7 +234,8 @@ def main() -> None:
     parser.add_argument("--k", type=int, nargs="+", default=[32, 128, 512, 2048], help="vectors to select")
     parser.add_argument("--repeats", type=int, default=3, help="turns that count (default: 3)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", type=Path, help="write OUT.csv, OUT.png and OUT.json")
+    add_output(parser, "topk")
+    parser.add_argument("--plot", type=Path, help="draw PLOT.png, and say in PLOT.json where it comes from")
     parser.add_argument("--point", action="store_true", help="only batch 4, n 8192, k 512, with the memory's limit")
     args = parser.parse_args()
     device = torch.device(args.device)
@@ -238,19 +249,10 @@ def main() -> None:
         rows += measure(args.batch, n, k, args.repeats, device, args.seed)
     print(file=sys.stderr)
     print(summary(rows))
-    if args.out is None:
+    save(args, entries(rows))
+    if args.plot is None:
         return
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    with args.out.with_suffix(".csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(
-            {
-                key: f"{value:.4g}" if isinstance(value, float) and not math.isnan(value) else value
-                for key, value in r.items()
-            }
-            for r in rows
-        )
+    args.plot.parent.mkdir(parents=True, exist_ok=True)
     about = {
         "command": f"python lab/benchmarks/topk.py --device {args.device} --batch {args.batch} "
         f"--repeats {args.repeats}",
@@ -259,8 +261,8 @@ def main() -> None:
         "seed": args.seed,
         "summary": summary(rows),
     }
-    args.out.with_suffix(".json").write_text(json.dumps(about, indent=2) + "\n")
-    plot(rows, args.out.with_suffix(".png"), machine(device))
+    args.plot.with_suffix(".json").write_text(json.dumps(about, indent=2) + "\n")
+    plot(rows, args.plot.with_suffix(".png"), machine(device))
 
 
 if __name__ == "__main__":

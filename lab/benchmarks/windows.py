@@ -1,7 +1,8 @@
 """How fast windowed attention is: against the LED of transformers with the very same weights, and by length.
 
-    python lab/benchmarks/windows.py --out lab/benchmarks/results/windows-cpu.json
+    python lab/benchmarks/windows.py --out lab/benchmarks/results/benchmarks.csv
     python lab/benchmarks/windows.py --only step --device cuda
+    python lab/benchmarks/windows.py --only length --kind lsh
     python lab/benchmarks/windows.py --tiny --source 64 --target 8 --lengths 64 128 --repeats 2
 
 LED has random weights in the shape of the released base model: 6+6 layers, 768 wide, 12 heads, 50,265 pieces; windows
@@ -18,8 +19,9 @@ summary
     ours, with the same settings. The end cannot come before, and a table of positions is changed so that it comes then:
     the two searches differ in what they do at a limit.
 length
-    The encoder's self-attention alone, projections included, forward and backward, by length. Linear would be the
-    seconds at the least length times the ratio of the lengths.
+    The encoder's self-attention alone, projections included, forward and backward, by length; with --kind another kind
+    in place of windows, with the options that it has by default. Linear would be the seconds at the least length times
+    the ratio of the lengths.
 """
 
 import argparse
@@ -32,16 +34,29 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from peaks import peak, peak_of_process
+from contenders import (
+    DTYPES,
+    EOS,
+    MatrixProducts,
+    Timed,
+    finish,
+    parser,
+    peak,
+    peak_of_process,
+    ratio,
+    share,
+    take_turns,
+    texts,
+)
+from figures import Figure, plain
 from rivals import led
-from side_by_side import DTYPES, EOS, Figure, MatrixProducts, finish, parser, ratio, share, take_turns, texts
 from torch import Tensor
 
 from lab.timing import Timed
 from pyramidions.models import PyramidionConfig, preset
 from pyramidions.models.config import MAX_TARGET_POSITIONS
 from pyramidions.nn import BeamSearch, Transformer
-from pyramidions.nn.attention import SelfAttention, SlidingWindowAttention
+from pyramidions.nn.attention import ATTENTION, Feature, SelfAttention
 from pyramidions.nn.projections import DenseProjections
 from pyramidions.nn.structure import StructureOf
 from pyramidions.nn.sublayer import LayerContext
@@ -58,6 +73,8 @@ MODELS = (THEIRS, OURS, POOLED)
 TINY = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 4}
 BASE = {"embed_dim": 768, "ffn_embed_dim": 3072, "num_heads": 12}
 LINEAR = 1 / 1.15  # within 15% of it
+KINDS = tuple(kind for kind in ATTENTION.names if Feature.ITSELF in ATTENTION[kind].supports)
+WINDOWS = "sliding_window"
 
 
 @dataclass
@@ -181,7 +198,7 @@ def compare_memory(bench: Bench) -> tuple[list[Figure], dict[str, Timed]]:
 
 def sizes(args: argparse.Namespace) -> list[object]:
     """Return the arguments that a process of its own needs."""
-    named = ("source", "target", "vocab_size", "window", "dropout", "seed", "device", "dtype")
+    named = ("source", "target", "vocab_size", "window", "dropout", "seed", "device", "dtype", "kind")
     given = [word for name in named for word in (f"--{name.replace('_', '-')}", getattr(args, name))]
     return [*given, *(["--tiny"] if args.tiny else [])]
 
@@ -244,10 +261,12 @@ def attention_at(length: int, args: argparse.Namespace) -> Callable[[], None]:
     """Return a turn of self-attention on a text of ``length``, forward and backward."""
     torch.manual_seed(args.seed)
     size = TINY if args.tiny else BASE
-    projections = DenseProjections(size["embed_dim"], size["num_heads"])
-    kind = SlidingWindowAttention(args.window, dropout=args.dropout)
-    attention = SelfAttention(projections, kind).to(args.device).train()
-    x = torch.randn(1, length, size["embed_dim"], device=args.device, requires_grad=True)
+    width, heads = size["embed_dim"], size["num_heads"]
+    options = {"window": args.window} if args.kind == WINDOWS else {}
+    shape = {"num_heads": heads, "head_dim": width // heads, "embed_dim": width, "max_length": length}
+    kind = ATTENTION.build(args.kind, options, dropout=args.dropout, **shape)
+    attention = SelfAttention(DenseProjections(width, heads), kind).to(args.device).train()
+    x = torch.randn(1, length, width, device=args.device, requires_grad=True)
     tokens = torch.zeros(1, length, dtype=torch.long, device=args.device)
     context = LayerContext(None, marks=StructureOf(global_tokens=1)(tokens, tokens.bool()).marks)
 
@@ -281,11 +300,6 @@ def compare_lengths(bench: Bench) -> tuple[list[Figure], dict[str, Timed]]:
     return figures, timed
 
 
-def plain(name: str, value: float, target: float | None = None, unit: str = "x") -> Figure:
-    """Return a figure that is the same in every turn."""
-    return Figure(name, value, value, value, target, unit)
-
-
 def arguments() -> argparse.Namespace:
     """Return what the user said."""
     made = parser(__doc__, "windows", repeats=3)
@@ -293,6 +307,7 @@ def arguments() -> argparse.Namespace:
     made.add_argument("--source", type=int, default=8192, help="tokens of a document (default: 8192)")
     made.add_argument("--target", type=int, default=256, help="tokens of its summary (default: 256)")
     made.add_argument("--lengths", type=int, nargs="+", default=[2**p for p in range(13, 17)], help="8k to 64k")
+    made.add_argument("--kind", choices=KINDS, default=WINDOWS, help="of attention, by length (default: %(default)s)")
     made.add_argument("--window", type=int, help="positions on both sides together (default: 512)")
     made.add_argument("--beam", type=int, default=4, help="hypotheses (default: 4)")
     made.add_argument("--dropout", type=float, default=0.1, help="of a training step, everywhere (default: 0.1)")

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import torch
-from side_by_side import EOS
+from contenders import EOS
 from torch import Tensor
 
 from pyramidions.nn import BeamSearch, Decoder, DecoderCache, Transformer
