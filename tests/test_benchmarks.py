@@ -384,6 +384,17 @@ def test_scoring_equals_the_plain_loop(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
+def test_what_takes_a_card_runs_on_a_cpu(tmp_path: Path) -> None:
+    rows, _ = table("gpu.py", tmp_path, "--device", "cpu", "--tiny", "--repeats", 2)
+    pooling = "deep_blockwise / deep_pyramidion"
+    assert targets(rows) == {
+        **{f"a step of {documents}, {pooling}": gain for documents, gain in ((2, 1.3), (16, 2.0))},
+        **{f"writing of {documents}, {pooling}": 2.5 for documents in (1, 8, 64)},
+    }
+    assert ("all pairs / windows", "figure") in rows
+
+
+@pytest.mark.nightly
 def test_kills_and_full_disks_lose_nothing(tmp_path: Path) -> None:
     rows, printed = table("faults.py", tmp_path, "--repeats", 1, "--work", tmp_path / "work", "--check")
     counts = {(row, what): each["value"] for (row, what), each in rows.items()}
