@@ -345,16 +345,14 @@ def test_a_step_of_an_hourglass_is_compared_with_one_that_shortens_nothing(tmp_p
     for name, factor in factors.items():
         assert float(rows[f"hourglass_{name}", "shortening_factor"]["value"]) == pytest.approx(factor, rel=1e-5)
     assert rows["hourglass_fixed_2, memory", "counted"]["value"] == "0.75"
-    assert printed.count("| hourglass_whitespace | ") == 2 and "| 45% |" in printed
+    assert "hourglass_fixed_2: multiplications say 75% of vanilla's memory" in printed
 
 
 @pytest.mark.nightly
 def test_a_step_with_sparse_parts_is_compared_by_time_and_by_bytes(tmp_path: Path) -> None:
-    small = ["--widths", 64, "--layers", 2, "--repeats", 2, "--steps", 2, "--training-width", 16, "--tokens", 8]
+    small = ["--widths", 64, "--layers", 2, "--repeats", 2, "--steps", 2]
     rows, _ = table("sparse_decode.py", tmp_path, *small, "--output-width", 16, "--vocab-size", 64)
     asked = targets(rows)
-    assert asked["a training step, D 16, dense / weighting all units"] == pytest.approx(1 / 1.15, abs=1e-6)
-    assert asked["a training step, D 16, dense / choosing units"] == pytest.approx(1 / 1.5, abs=1e-6)
     assert asked["output layer, D 16, V 64, dense / 4 modules"] == 2.5
     assert ("a step, D 64, dense / sparse feed-forward", "figure") in rows
     assert ("to capture a step, D 64, sparse feed-forward, 2 layers", "figure") in rows

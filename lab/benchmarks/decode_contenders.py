@@ -1,6 +1,6 @@
-"""What the benchmark of sparse parts times: steps of a decoder and of its parts, output layers, products, training.
+"""What the benchmark of sparse parts times: steps of a decoder and of its parts, output layers, products.
 
-Each contender says what a pass takes of the processor's time, and those that only read weights how many bytes.
+Each contender says what a pass takes of the processor's time, and how many bytes of weights it reads.
 """
 
 import math
@@ -16,7 +16,6 @@ from torch.utils._pytree import tree_leaves
 
 from pyramidions.nn import Decoder
 from pyramidions.nn.decoder.captured import CapturedSteps
-from pyramidions.nn.feed_forward import FeedForward
 from pyramidions.nn.layer import Layer, Sublayer
 from pyramidions.nn.output import Output
 from pyramidions.nn.sublayer import LayerContext, Memory
@@ -186,21 +185,4 @@ class MatrixVectors:
         return seconds_of(self._run, steps)
 
 
-class TrainingStep:
-    """Forward and backward pass of a feed-forward part."""
-
-    def __init__(self, part: FeedForward, width: int, tokens: int) -> None:
-        self._part, self._x = part.train(), torch.randn(1, tokens, width, requires_grad=True)
-
-    def _run(self) -> None:
-        self._part(self._x, LayerContext()).sum().backward()
-        self._part.zero_grad()
-
-    def seconds(self, steps: int) -> float:
-        """Return the processor's seconds of a step."""
-        return seconds_of(self._run, steps)
-
-
-#: those that only read weights, which they count
 Reader = Stepper | Parts | Outputs | MatrixVectors
-Contender = Reader | TrainingStep

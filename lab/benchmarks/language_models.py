@@ -1,7 +1,6 @@
 """What a training step of an hourglass language model takes, beside that of a model that shortens nothing.
 
     python lab/benchmarks/language_models.py --out lab/benchmarks/results/language-models.csv
-    python lab/benchmarks/language_models.py --only memory
     python lab/benchmarks/language_models.py --length 128 --embed-dim 32 --num-heads 2 --layers 1,2,1 --repeats 2
 
 Nawrot et al. 2023, figure 5: one text of 2,048 characters, models 512 wide with 12 layers, 2,8,2 in an hourglass.
@@ -19,7 +18,7 @@ import argparse
 import torch
 import torch.nn.functional as F
 from contenders import Timed, finish, parser, peak, peak_of_process, ratio, seconds_of
-from figures import Figure, plain
+from figures import plain
 from torch import Tensor
 
 from lab.timing import Timed
@@ -35,7 +34,6 @@ HOURGLASSES = {
     "hourglass_whitespace": (5.7, 0.45, 0.48),
 }
 MODELS = (VANILLA, *HOURGLASSES)
-PARTS = ("steps", "memory")
 PAD, SPACE, VOCABULARY = 1, 4, 31  # as `pyramidions prepare --characters en` has them
 
 
@@ -92,7 +90,7 @@ def expected(factor: float, args: argparse.Namespace) -> dict[str, float]:
     return {"time": time / ((outer + inner) * (weights + attention)), "memory": memory}
 
 
-def timed_steps(args: argparse.Namespace) -> tuple[list[Figure], dict[str, Timed], dict[str, float]]:
+def times(args: argparse.Namespace) -> tuple[dict[str, Timed], dict[str, float]]:
     """Time the steps of all models in turns, the first as a warm-up; return shortening factors, too."""
     steps = {name: Step(name, args) for name in MODELS}
     turns = []
@@ -100,14 +98,10 @@ def timed_steps(args: argparse.Namespace) -> tuple[list[Figure], dict[str, Timed
         turns.append({name: seconds_of(step, 1) for name, step in steps.items()})
         print(f"turn {turn}:", *(f"{name} {took:.2f} s" for name, took in turns[-1].items()), flush=True)
     timed = {name: Timed([turn[name] for turn in turns[1:]], None) for name in MODELS}
-    figures = [
-        ratio(f"a step, vanilla / {name}", timed[VANILLA], timed[name], 1 / most)
-        for name, (_, most, _) in HOURGLASSES.items()
-    ]
-    return figures, timed, {name: step.shortening() for name, step in steps.items()}
+    return timed, {name: step.shortening() for name, step in steps.items()}
 
 
-def peaks(args: argparse.Namespace) -> tuple[list[Figure], dict[str, float]]:
+def peaks(args: argparse.Namespace) -> dict[str, float]:
     """Return the peak of each model's step in 10^6 bytes."""
     names = ("length", "embed_dim", "num_heads", "layers", "seed")
     sizes = [word for name in names for word in ("--" + name.replace("_", "-"), getattr(args, name))]
@@ -118,36 +112,7 @@ def peaks(args: argparse.Namespace) -> tuple[list[Figure], dict[str, float]]:
             raise SystemExit(f"Memory does not suffice for a step of {name}; choose a shorter --length.")
         found[name] = size
         print(f"{name}: {size:,.0f} MB", flush=True)
-    figures = []
-    for name, (_, _, most) in HOURGLASSES.items():
-        figures.append(plain(f"peak of a step, vanilla / {name}", found[VANILLA] / found[name], 1 / most))
-    return figures, found
-
-
-def shares_of(
-    timed: dict[str, Timed], megabytes: dict[str, float], args: argparse.Namespace
-) -> dict[str, dict[str, dict[str, float]]]:
-    """Return the shares of the vanilla model's time and memory that each hourglass takes, is counted, and may take."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for name, (factor, most_time, most_memory) in HOURGLASSES.items():
-        counted, found[name] = expected(factor, args), {}
-        if timed:
-            ours = timed[name].median / timed[VANILLA].median
-            found[name]["time"] = {"measured": ours, "counted": counted["time"], "asked": most_time}
-        if megabytes:
-            ours = megabytes[name] / megabytes[VANILLA]
-            found[name]["memory"] = {"measured": ours, "counted": counted["memory"], "asked": most_memory}
     return found
-
-
-def report(shares: dict[str, dict[str, dict[str, float]]]) -> None:
-    """Print a table of the shares of time and memory."""
-    print("| of vanilla | | measured | multiplications say | asked at most |", "|---" * 5 + "|", sep="\n")
-    for name, kinds in shares.items():
-        for kind, share in kinds.items():
-            missed = "" if share["measured"] <= share["asked"] else " **missed**"
-            cells = [f"{share['measured']:.1%}{missed}", f"{share['counted']:.0%}", f"{share['asked']:.0%}"]
-            print("|", " | ".join([name, kind, *cells]), "|")
 
 
 def main() -> None:
@@ -157,7 +122,6 @@ def main() -> None:
     made.add_argument("--embed-dim", type=int, default=512, help="(default: 512)")
     made.add_argument("--num-heads", type=int, default=8, help="(default: 8)")
     made.add_argument("--layers", default="2,8,2", help="three numbers (default: 2,8,2)")
-    made.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="one of the measurements")
     made.add_argument("--one", choices=MODELS, help="print the peak of this one, in this process")
     args = made.parse_args()
     if args.one:
@@ -165,19 +129,16 @@ def main() -> None:
         step.begin()
         print(peak(step))
         return
-    figures: list[Figure] = []
-    timed: dict[str, Timed] = {}
-    shortening: dict[str, float] = {}
-    megabytes: dict[str, float] = {}
-    if "memory" in args.only:
-        found, megabytes = peaks(args)
-        figures += found
-    if "steps" in args.only:
-        found, timed, shortening = timed_steps(args)
-        figures += found
-    shares = shares_of(timed, megabytes, args)
-    report(shares)
-    counted = {f"{name}, {kind}": share["counted"] for name, kinds in shares.items() for kind, share in kinds.items()}
+    megabytes, (timed, shortening) = peaks(args), times(args)
+    figures, counted = [], {}
+    for name, (factor, most_time, most_memory) in HOURGLASSES.items():
+        figures.append(
+            plain(f"peak of a step, vanilla / {name}", megabytes[VANILLA] / megabytes[name], 1 / most_memory)
+        )
+        figures.append(ratio(f"a step, vanilla / {name}", timed[VANILLA], timed[name], 1 / most_time))
+        for kind, share in expected(factor, args).items():
+            counted[f"{name}, {kind}"] = share
+            print(f"{name}: multiplications say {share:.0%} of vanilla's {kind}")
     finish(args, figures, timed, peak_megabytes=megabytes, shortening_factor=shortening, counted=counted)
 
 

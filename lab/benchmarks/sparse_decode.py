@@ -9,7 +9,7 @@ the processor's cache, and every row states the bytes that its step reads, and h
 this machine multiplies matrices with a vector. Seconds are those that the processor worked for this program, in turns
 of all rows. The memory is short, as in the paper (16 vectors), and so is the vocabulary: the output layer has figures
 of its own. Steps are also timed as decoders take them after a while, captured (`nn/decoder/captured.py`), beside dense
-steps that are not. The parts of all layers are timed alone as well, and so is a training step of a feed-forward part.
+steps that are not. The parts of all layers are timed alone as well.
 
 A further row is an entry of ROWS: the fields in which its model differs, given the width, and what it must reach.
 """
@@ -24,13 +24,12 @@ from typing import Any
 
 import torch
 from contenders import Timed, finish, parser, ratio
-from decode_contenders import Contender, MatrixVectors, Outputs, Parts, Reader, Stepper, TrainingStep
+from decode_contenders import MatrixVectors, Outputs, Parts, Reader, Stepper
 from figures import Figure
 
 from lab.timing import Timed
 from pyramidions.models import build, preset
 from pyramidions.nn import Decoder
-from pyramidions.nn.feed_forward import DenseFeedForward, FeedForward, SparseFeedForward
 from pyramidions.nn.output import OUTPUT
 
 HEAD_DIM, MODULES, TIMES_THE_CACHE = 64, 16, 8
@@ -86,9 +85,9 @@ ROWS = {
 }
 
 
-def in_turns(contenders: Mapping[str, Contender], args: argparse.Namespace) -> dict[str, Timed]:
+def in_turns(contenders: Mapping[str, Reader], args: argparse.Namespace) -> dict[str, Timed]:
     """Time contenders in turns; the first turn does not count."""
-    with torch.inference_mode(not any(isinstance(one, TrainingStep) for one in contenders.values())):
+    with torch.inference_mode():
         turns = [{name: one.seconds(args.steps) for name, one in contenders.items()} for _ in range(1 + args.repeats)]
     return {name: Timed([turn[name] for turn in turns[1:]], None) for name in contenders}
 
@@ -188,24 +187,6 @@ def outputs(args: argparse.Namespace, found: Found) -> None:
     found.read |= {f"{title}, {name}": one.bytes for name, one in {**readers, rate: products}.items()}
 
 
-def train(width: int, args: argparse.Namespace, found: Found) -> None:
-    """Time a training step of a feed-forward part."""
-    hidden = 4 * width
-    block = min(64, hidden)
-    dense = f"a training step, D {width}, {DENSE}"
-    parts: dict[str, tuple[FeedForward, float]] = {
-        "weighting all units": (SparseFeedForward(width, hidden, block, quantized=0.0), 1 / 1.15),
-        "choosing units": (SparseFeedForward(width, hidden, block, quantized=1.0), 1 / 1.5),
-    }
-    contenders = {dense: TrainingStep(DenseFeedForward(width, hidden), width, args.tokens)}
-    contenders |= {name: TrainingStep(part, width, args.tokens) for name, (part, _) in parts.items()}
-    timed = in_turns(contenders, args)
-    found.figures += [
-        ratio(f"{dense} / {name}", timed[dense], timed[name], least) for name, (_, least) in parts.items()
-    ]
-    found.timed |= {f"a training step, D {width}, {name}" if name != dense else dense: timed[name] for name in timed}
-
-
 def main() -> None:
     """Run the benchmark."""
     made = parser(__doc__, "sparse-decode", devices=False)
@@ -218,14 +199,11 @@ def main() -> None:
     made.add_argument("--steps", type=int, default=12, help="of a turn (default: 12)")
     made.add_argument("--output-width", type=int, default=1024, help="D of output layers (default: 1024)")
     made.add_argument("--vocab-size", type=int, default=32768, help="V of output layers (default: 32768)")
-    made.add_argument("--training-width", type=int, default=512, help="(default: 512)")
-    made.add_argument("--tokens", type=int, default=512, help="of a training step (default: 512)")
     args = made.parse_args()
     if args.rows[0] != DENSE:
         made.error(f"--rows must begin with {DENSE}, but begins with {args.rows[0]}.")
     torch.manual_seed(args.seed)
     found = Found()
-    train(args.training_width, args, found)
     outputs(args, found)
     for width in args.widths:
         decode(width, args, found)
