@@ -1,12 +1,14 @@
 """The programs in lab/benchmarks/ import what is there and explain themselves; nightly, they run in a small size."""
 
+import argparse
 import contextlib
 import csv
 import hashlib
 import io
 import json
+import re
 import runpy
-from argparse import Namespace
+import shlex
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from tables import for_each
 
 BENCHMARKS = Path(__file__).parent.parent / "lab/benchmarks"
 RESULTS = BENCHMARKS / "results"
+PAGES = sorted(BENCHMARKS.glob("*.md"))
 PROGRAMS = sorted(path for path in BENCHMARKS.glob("*.py") if "def main()" in path.read_text())
 GENERATE = [
     *("--tiny", "--batch", 2, "--source", 64, "--vocab-size", 100),
@@ -50,6 +53,30 @@ def targets(rows: dict[tuple[str, str], dict[str, str]]) -> dict[str, float]:
     return {row: float(each["target"]) for (row, measure), each in rows.items() if measure and each["target"]}
 
 
+@for_each("page", PAGES)
+def test_every_command_of_a_page_parses_and_every_link_leads_somewhere(
+    page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = page.read_text(encoding="utf-8")
+    for link in re.findall(r"\]\((?!https://)([^)#]+)[^)]*\)", text):
+        assert (page.parent / link).exists(), link
+    parse = argparse.ArgumentParser.parse_args
+
+    def only_parse(parser: argparse.ArgumentParser) -> None:
+        parse(parser)
+        raise SystemExit(0)
+
+    monkeypatch.setattr("argparse.ArgumentParser.parse_args", only_parse)
+    for block in re.findall(r"^```bash\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        for line in block.replace("\\\n", " ").splitlines():
+            program = re.search(r"python (lab/benchmarks/\w+\.py)(.*)", line)
+            if program and "# at eec1c4ca" not in line:
+                monkeypatch.setattr("sys.argv", [program[1], *shlex.split(program[2])])
+                with pytest.raises(SystemExit) as ended:
+                    runpy.run_path(str(BENCHMARKS.parent.parent / program[1]), run_name="__main__")
+                assert ended.value.code == 0, line
+
+
 # ----------------------------------------------------------------------------------------------------- shared modules
 
 
@@ -71,7 +98,7 @@ def test_a_table_takes_the_place_of_the_older_one_and_others_stay(tmp_path: Path
     from figures import Entry, read, save
 
     def keep(table: str | None, *entries: Entry) -> None:
-        save(Namespace(out=tmp_path / "page.csv", table=table, name="speed", seed=3, device="cpu"), entries)
+        save(argparse.Namespace(out=tmp_path / "page.csv", table=table, name="speed", seed=3, device="cpu"), entries)
 
     keep("a", Entry("x", "seconds", 2.0, 1.5, 2.123456789, unit="s"), Entry("y", "note", "too long"))
     keep("b", Entry("x", "figure", 3.0, target=2.5))
@@ -147,7 +174,7 @@ def test_what_a_harmed_run_leaves_is_told_from_a_whole_result(tmp_path: Path) ->
 def test_multiplications_of_the_papers_hourglasses_are_58_44_and_40_percent() -> None:
     from language_models import expected
 
-    paper = Namespace(layers="2,8,2", embed_dim=512, length=2048)
+    paper = argparse.Namespace(layers="2,8,2", embed_dim=512, length=2048)
     shares = [expected(factor, paper) for factor in (2.0, 4.0, 5.7)]
     assert [round(100 * share["time"]) for share in shares] == [58, 44, 40]
     assert [round(100 * share["memory"]) for share in shares] == [67, 50, 45]

@@ -176,7 +176,7 @@ def _same_training(one: Path, other: Path) -> bool:
 
 def main() -> None:
     """Run the campaign."""
-    made = parser(__doc__, "faults", repeats=2, devices=False)
+    made = parser(__doc__, "kills", repeats=2, devices=False)
     made.add_argument("--work", type=Path, help="keep here what undisturbed runs make (default: nowhere)")
     made.add_argument("--only", nargs="+", choices=COMMANDS, default=COMMANDS, help="some of the commands")
     args = made.parse_args()
