@@ -40,7 +40,6 @@ from rivals import fairseq_task, fairseq_transformer, led, ours_in_fairseq
 from torch import Tensor
 from writers import CopyingCache, Given, OwnWriter, Past, Writer, forced
 
-from lab.timing import Timed
 from pyramidions.models import PyramidionConfig, build, preset
 from pyramidions.models.fields import parse_pooling_lengths
 from pyramidions.nn import Transformer

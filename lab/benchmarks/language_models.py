@@ -21,7 +21,6 @@ from contenders import Timed, finish, parser, peak, peak_of_process, ratio, seco
 from figures import plain
 from torch import Tensor
 
-from lab.timing import Timed
 from pyramidions.models import build_language_model, language_model_preset
 from pyramidions.models.fields import parse_layers
 from pyramidions.nn import LanguageModel

@@ -16,7 +16,6 @@ from contenders import Timed, finish, parser, ratio, take_turns
 from figures import Figure
 from rouge_score.rouge_scorer import RougeScorer
 
-from lab.timing import Timed
 from pyramidions.data.readers import Corpus, find_splits
 from pyramidions.files.parallel import available_cores
 from pyramidions.scoring.examples import Examples

@@ -27,7 +27,6 @@ from contenders import Timed, finish, parser, ratio
 from decode_contenders import MatrixVectors, Outputs, Parts, Reader, Stepper
 from figures import Figure
 
-from lab.timing import Timed
 from pyramidions.models import build, preset
 from pyramidions.nn import Decoder
 from pyramidions.nn.output import OUTPUT

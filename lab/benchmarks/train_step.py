@@ -45,7 +45,6 @@ from rivals import fairseq_task, fairseq_transformer, led
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 
-from lab.timing import Timed
 from pyramidions.models import PRESETS, PyramidionConfig, build, preset
 from pyramidions.runs.measure import Lengths, cost_of, shrink
 

@@ -52,7 +52,6 @@ from figures import Figure, plain
 from rivals import led
 from torch import Tensor
 
-from lab.timing import Timed
 from pyramidions.models import PyramidionConfig, preset
 from pyramidions.models.config import MAX_TARGET_POSITIONS
 from pyramidions.nn import BeamSearch, Transformer
