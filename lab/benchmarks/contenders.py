@@ -22,8 +22,8 @@ from figures import Entry, Figure, add_output, save
 
 # Programs of this folder are started by their paths, from where the checkout is not found.
 sys.path.append(str(Path(__file__).parents[2]))
-from lab.timing import EOS, FIRST, PAD, Timed, clock, texts  # noqa: E402
-from lab.timing import take_turns as timed_in_turns  # noqa: E402
+from lab.timing import EOS, FIRST, PAD, Timed, clock, texts
+from lab.timing import take_turns as timed_in_turns
 
 __all__ = ["EOS", "FIRST", "PAD", "Timed", "clock", "texts"]
 #: of what is timed, by their names in arguments
