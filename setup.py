@@ -82,10 +82,6 @@ DOCS = ["mkdocs-material>=9.5,<10", "mkdocstrings[python]>=0.29,<2", "mkdocs-cli
 # What `serve` shows its page with: the smallest typed framework for the web that is kept well, and its usual server.
 SERVE = ["starlette>=1.0,<2", "uvicorn>=0.40,<1"]
 
-# What reads pages of a PDF file that are pictures: its models come with it (Apache 2.0), for Latin and Greek letters,
-# Chinese and Japanese. docling and EasyOCR download theirs; tesseract is no package of Python.
-OCR = ["rapidocr>=3.9,<4", "onnxruntime>=1.20,<2"]
-
 # What `--engine ray` spreads documents over machines with.
 RAY = ["ray[data]>=2.51,<3"]
 
@@ -105,7 +101,6 @@ DEV = [
     "selenium>=4.20,<5",  # drives Chromium in the tests of pages
     *RAY,
     *SERVE,
-    *OCR,
     *TAGS,
     *DOCS,
     *METRICS,  # transformers' LED and BART are also what ours are compared with, in tests
@@ -151,7 +146,6 @@ setup(
         "metrics": METRICS,
         "ray": RAY,
         "serve": SERVE,
-        "ocr": OCR,
         "tags": TAGS,
         "docs": DOCS,
         "bench": BENCH,

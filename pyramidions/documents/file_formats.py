@@ -16,7 +16,6 @@ from pyramidions.documents.papers import paper_of
 from pyramidions.documents.pdf import pdf_text
 from pyramidions.documents.pptx import pptx_text
 from pyramidions.documents.records import known_ending
-from pyramidions.documents.scans import PicturesError, recognised
 from pyramidions.documents.subtitles import subtitle_lines
 from pyramidions.files.bounded import LINE_LIMIT, MEBIBYTE, printable, require_at_most, require_unpacked
 from pyramidions.files.lines import decoded, decoded_file, is_utf16
@@ -92,11 +91,7 @@ def file_text(path: Path) -> str:
     for library in _LIBRARIES.get(ending, []):
         import_module(library)
     seconds, memory = SECONDS * (1 + size // MEBIBYTE), MEMORY * MEBIBYTE + MEMORY_RATIO * size
-    limited = partial(in_limits, name=printable(path), seconds=seconds, memory=memory)
-    try:
-        return limited(partial(_READERS[ending], path))
-    except PicturesError as pictures:
-        return limited(partial(pdf_text, path, recognised(path, pictures)))
+    return in_limits(partial(_READERS[ending], path), printable(path), seconds, memory)
 
 
 def text_lines(file: BinaryIO, name: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
 from pyramidions.documents.pdf_layout import laid_out, without_running_lines
 from pyramidions.documents.pdf_page import UNPRINTABLE, PdfLine, page_lines
-from pyramidions.documents.scans import PicturesError
 from pyramidions.files.bounded import printable
 from pyramidions.text.headings import HeadedText
 
@@ -29,27 +28,19 @@ _STAMP_LINES, _EDGE = 2, 0.1
 _RIGHT_TO_LEFT, _MANY = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]"), 0.3
 
 
-def pdf_text(path: Path, read: Mapping[int, list[PdfLine]] | None = None) -> HeadedText:
+def pdf_text(path: Path) -> HeadedText:
     """Return the prose of a file, with its headings, and without the lines that run through its pages.
 
     A text that is garbled, as of a font that does not say which letters it draws, is read by poppler's `pdftotext`
     where that is installed and reads it better; then it has no headings of its own. A note says that it was
-    garbled. A text from right to left is read by `pdftotext`, too: pdfium loses its numbers.
-
-    Args:
-        path: of the file.
-        read: lines of pages that are pictures, by number; None where these are not read yet.
+    garbled. A text from right to left is read by `pdftotext`, too: pdfium loses its numbers. Pages that are pictures
+    are left out, and a note names them.
 
     Raises:
-        PicturesError: pages are pictures, and ``read`` is None.
         UserError: it is damaged or encrypted, or holds no text.
     """
     name = printable(path)
     pages, pictures, failed = _pages(path, name)
-    if pictures and read is None:
-        raise PicturesError(
-            path, pictures, not any(page for number, page in enumerate(pages) if number not in pictures)
-        )
     if failed:
         note(f"{name}: {failed:,} of {len(pages):,} pages are damaged and were left out.")
     odd = odd_share(pages)
@@ -73,14 +64,30 @@ def pdf_text(path: Path, read: Mapping[int, list[PdfLine]] | None = None) -> Hea
                 "pdftotext reads it, but is not installed."
             )
         note(told)
-    for number, lines in (read or {}).items():
-        pages[number] = lines
+    for number in pictures:
+        pages[number] = []  # without the stamps of a scanner or a library
     text = laid_out(without_running_lines(pages))
-    if not text.strip() and read is not None:
-        raise UserError(f"{name} holds no text, and its pictures hold none that is recognised.")
+    if not text.strip() and pictures:
+        raise UserError(f"{name} holds no text: {_are_pictures(pictures)}.")
     if not text.strip():
-        raise UserError(f"{name} holds no text, only pictures perhaps: run optical character recognition (OCR) first.")
+        raise UserError(f"{name} holds no text, only pictures perhaps: `ocrmypdf --force-ocr IN OUT` reads them.")
+    if pictures:
+        note(f"{name} was read without its scanned pages: {_are_pictures(pictures)}.")
     return text
+
+
+def _are_pictures(numbers: Sequence[int]) -> str:
+    """Say which pages are pictures, whose numbers count from 0 and rise, and what makes them text."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][-1]:
+            ranges[-1][-1] += 1
+        else:
+            ranges.append([number + 1, number + 1])
+    pages = ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+    are = "page {} is a picture" if len(numbers) == 1 else "pages {} are pictures"
+    # Without these options, ocrmypdf refuses a file with pages of text.
+    return f"{are.format(pages)}, and `ocrmypdf --force-ocr --pages {pages} IN OUT` makes text of them"
 
 
 def _runs_right_to_left(pages: list[list[PdfLine]]) -> bool:

@@ -120,16 +120,7 @@ def page_lines(page: Any) -> list[PdfLine]:
                 lines[-1].append(_with_power(lines[-1], run))
         elif run.text.strip():
             lines.append([run])
-    return lines_of(lines)
-
-
-def lines_of(rows: list[list[Run]]) -> list[PdfLine]:
-    """Return the lines of a page in reading order.
-
-    Args:
-        rows: what stands side by side, in the order in which it is drawn.
-    """
-    return [_line(row) for part in _columns(rows) for row in part]
+    return [_line(row) for part in _columns(lines) for row in part]
 
 
 def _runs(page: Any) -> Iterator[Run]:

@@ -184,19 +184,19 @@ def in_process(
     return cast(Result, result)
 
 
-def in_limits(work: Callable[[], Result], name: str, seconds: int, memory: int, **waiting: Any) -> Result:
+def in_limits(work: Callable[[], Result], name: str, seconds: int, memory: int) -> Result:
     """Read a file that nobody vouches for, as `in_process` does.
 
     Args:
         work: reads it.
         name: of the file, for the error.
-        seconds, memory, waiting: of `in_process`.
+        seconds, memory: of `in_process`.
 
     Raises:
         UserError: it takes more time or memory than it may, or crashes.
     """
     try:
-        return in_process(work, seconds=seconds, memory=memory, **waiting)
+        return in_process(work, seconds=seconds, memory=memory)
     except (KilledError, MemoryError) as error:
         # C++ aborts where it gets no memory.
         ends = (-signal.SIGKILL, -signal.SIGXCPU, -signal.SIGABRT)
