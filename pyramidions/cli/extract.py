@@ -117,7 +117,7 @@ def extract(
 ) -> int:
     """Extract the sentences of each document that summarize it. No training is needed.
 
-    FILES end in .txt, .md, .html, .pdf, .docx, .pptx, .epub, .xml, .nxml, .json, .tex, .tar.gz, .vtt, .srt or .jsonl
+    FILES end in .txt, .md, .html, .pdf, .docx, .pptx, .epub, .xml, .nxml, .tex, .tar.gz, .vtt, .srt or .jsonl
     (or .jsonl.gz, .jsonl.xz), or are folders of such files; without any, or for -, standard input is one document.
     Sections are found by their headings. Sentences are written in reading order; with --json, each with its position,
     its section and its score. Unreadable files and lines of .jsonl files are reported and skipped; the exit status is

@@ -143,11 +143,11 @@ def prepare(
     of a known corpus are shown before anything is fetched. With --release, its files are read from this machine.
 
     Files end in .jsonl, .jsonl.gz, .jsonl.xz or .parquet. JSON lines in .txt files are read too, and val.* is the valid
-    split, as in the arXiv and PubMed release. INPUT may also be a folder of papers in JATS or TEI (.xml, .nxml), of
-    S2ORC (.json), or in LaTeX (.tex, or arXiv's .tar.gz), whose abstracts are the summaries; one of 20 is for
-    validation, one for testing. The data folder holds the tokenizer, the dictionary, the documents as token ids, the
-    raw summaries, and a manifest with counts and hashes. It appears whole or not at all. Run the command again to
-    continue after an interruption; a finished folder is kept.
+    split, as in the arXiv and PubMed release. INPUT may also be a folder of papers in JATS or TEI (.xml, .nxml), or in
+    LaTeX (.tex, or arXiv's .tar.gz), whose abstracts are the summaries; one of 20 is for validation, one for testing.
+    The data folder holds the tokenizer, the dictionary, the documents as token ids, the raw summaries, and a manifest
+    with counts and hashes. It appears whole or not at all. Run the command again to continue after an interruption; a
+    finished folder is kept.
 
     With --divide sections, each section of a train or valid document becomes a document of its own, paired with the
     sentences of the summary that match it best; with --divide sentences, the sentences that match those of the summary

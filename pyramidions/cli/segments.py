@@ -49,7 +49,7 @@ def segments(asked: Asked, model: Path, device: str | None) -> int:
     """Show where a language model of characters ends segments.
 
     MODEL is a checkpoint of --task character_language_modeling and --arch hourglass_..., or a folder of them (the best
-    is taken). FILES end in .txt, .md, .html, .pdf, .docx, .pptx, .epub, .xml, .nxml, .json, .tex, .tar.gz, .vtt, .srt
+    is taken). FILES end in .txt, .md, .html, .pdf, .docx, .pptx, .epub, .xml, .nxml, .tex, .tar.gz, .vtt, .srt
     or .jsonl (or .jsonl.gz, .jsonl.xz), or are folders of such files; without any, or for -, standard input is one
     text. Texts are cleaned as `pyramidions prepare --characters` does; characters outside the model's alphabet are
     counted on standard error. Bars mark the ends of segments; NO_COLOR turns their colour off. Below each text are its

@@ -142,7 +142,7 @@ def summarize(
     or `export` made, on this machine or as OWNER/NAME or OWNER/NAME@REVISION on the Hugging Face hub; or a checkpoint
     of fairseq-train, or a folder of them, of which the best is taken.
 
-    FILES end in .txt, .md, .html, .pdf, .docx, .pptx, .epub, .xml, .nxml, .json, .tex, .tar.gz, .vtt, .srt or .jsonl
+    FILES end in .txt, .md, .html, .pdf, .docx, .pptx, .epub, .xml, .nxml, .tex, .tar.gz, .vtt, .srt or .jsonl
     (or .jsonl.gz, .jsonl.xz), or are folders of such files; without any, or for -, standard input is one document.
     Unreadable files and lines of .jsonl files are reported and skipped; the exit status is then 1. A .jsonl file with
     an invalid first line is skipped as a whole. Summaries are written in the order of the documents, as soon as they

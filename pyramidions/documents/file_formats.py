@@ -35,7 +35,6 @@ LIMITS = {
     ".epub": 256,
     ".xml": 64,
     ".nxml": 64,
-    ".json": 64,
     ".tex": 4,
     ".tar.gz": 256,
     ".vtt": 64,

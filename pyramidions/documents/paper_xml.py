@@ -2,7 +2,6 @@
 
 import html
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -127,18 +126,15 @@ class Paper(NamedTuple):
 
 
 def may_be_xml_paper(path: Path) -> bool:
-    """Return whether a .xml file begins as a paper may; True for any other file."""
-    return path.suffix.lower() != ".xml" or begins_with_any(path, _FORMATS)
-
-
-def begins_with_any(path: Path, names: Iterable[str]) -> bool:
-    """Return whether one of these names stands at the beginning of a file; True if it cannot be read."""
+    """Return whether a .xml file begins as a paper may; True for any other file, and for one that cannot be read."""
+    if path.suffix.lower() != ".xml":
+        return True
     try:
         with path.open("rb") as file:
             begin = file.read(_BEGIN)
     except OSError:
         return True
-    return any(name.encode() in begin for name in names)
+    return any(name.encode() in begin for name in _FORMATS)
 
 
 def read_paper(path: Path) -> Paper:
@@ -165,25 +161,6 @@ def read_paper(path: Path) -> Paper:
     abstract = next((each for each in abstracts if each.get("abstract-type") not in _OTHERS), None)
     title, summary, body = (_lines(each, form) for each in (paper.find(form.title), abstract, paper.find(form.body)))
     return Paper(_joined(title), _joined(summary), body)
-
-
-def without_numbers(text: str, places: Iterable[tuple[int, int]]) -> str:
-    """Return a text on one line, without the citations in some places that are numbers, and what surrounds them.
-
-    Args:
-        text: any text.
-        places: begins and ends of citations; those that lie outside or overlap are passed over.
-    """
-    parts, done = list[str](), 0
-    for begin, end in sorted(places):
-        if (
-            done <= begin < end <= len(text)
-            and _NUMBERS.fullmatch(text, begin, end)
-            and not _YEAR.search(text, begin, end)
-        ):
-            parts += [text[done:begin], _CITED]
-            done = end
-    return _CITATIONS.sub("", " ".join("".join([*parts, text[done:]]).split()))
 
 
 def _joined(lines: list[tuple[int, str]]) -> str:

@@ -3,14 +3,12 @@
 from pathlib import Path
 
 from pyramidions.documents.latex import may_be_document, read_latex
-from pyramidions.documents.paper_json import may_be_json_paper, read_json_paper
 from pyramidions.documents.paper_xml import Paper, may_be_xml_paper, read_paper
 from pyramidions.documents.records import known_ending
 
 _READERS = {
     ".xml": read_paper,
     ".nxml": read_paper,
-    ".json": read_json_paper,
     ".tex": read_latex,
     ".tar.gz": read_latex,
 }
@@ -19,8 +17,8 @@ ENDINGS = tuple(_READERS)
 
 
 def may_be_paper(path: Path) -> bool:
-    """Return whether a file may be a paper; others in XML, JSON and LaTeX are many. True for any other format."""
-    return may_be_xml_paper(path) and may_be_json_paper(path) and may_be_document(path)
+    """Return whether a file may be a paper; others in XML and LaTeX are many. True for any other format."""
+    return may_be_xml_paper(path) and may_be_document(path)
 
 
 def paper_of(path: Path) -> Paper:

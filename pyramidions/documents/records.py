@@ -27,7 +27,7 @@ FILE_ENDINGS = (*OPENERS, ".parquet")
 # The contents of a folder of files, for errors.
 EXPECTED_FILES = (
     f"files named train, val or valid, and test, each ending in one of {', '.join(FILE_ENDINGS)}, "
-    "papers in JATS, TEI, S2ORC or LaTeX (.xml, .nxml, .json, .tex, .tar.gz), or a Hugging Face dataset"
+    "papers in JATS, TEI or LaTeX (.xml, .nxml, .tex, .tar.gz), or a Hugging Face dataset"
 )
 #: The names that Hugging Face datasets give to splits.
 HUGGING_FACE_SPLITS = {"train": "train", "valid": "validation", "test": "test"}

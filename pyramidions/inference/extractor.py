@@ -147,8 +147,7 @@ class Extractor:
         """Extract sentences of a file that holds one document.
 
         Args:
-            path: ends in .txt, .md, .html, .htm, .pdf, .docx, .pptx, .epub, .xml, .nxml, .json, .tex, .tar.gz, .vtt or
-                .srt.
+            path: ends in .txt, .md, .html, .htm, .pdf, .docx, .pptx, .epub, .xml, .nxml, .tex, .tar.gz, .vtt or .srt.
             words, sentences, redundancy, reference, query: as in `extract`.
 
         Raises:

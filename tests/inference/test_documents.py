@@ -76,6 +76,13 @@ def test_a_damaged_pdf_gives_a_document_or_a_sentence(place: int, junk: bytes, c
         assert "damaged.pdf" in str(each) if isinstance(each, UserError) else each.text
 
 
+def test_a_paper_in_json_is_refused_as_any_json_and_passed_over_in_a_folder(tmp_path: Path) -> None:
+    path, paper = tmp_path / "paper.json", b'{"paper_id": "a", "body_text": [{"text": "Bees fly."}]}'
+    assert sentence(path, paper) == f"{path} must end in {', '.join(ENDINGS)}."
+    (tmp_path / "a.txt").write_text("Bees fly.")
+    assert list_files([tmp_path]).skipped == [path]
+
+
 def test_pages_of_a_pdf_are_read_in_order(tmp_path: Path) -> None:
     (found,) = read(tmp_path / "a.pdf", pdf("One two three.", "Four."))
     assert isinstance(found, InputText) and found.text.split() == ["One", "two", "three.", "Four."]
