@@ -94,19 +94,6 @@ def save_encoder_decoder(folder: Path, family: str = "Bart") -> str:
     return str(folder)
 
 
-def save_gpt2(folder: Path, length: int = 40) -> str:
-    """Write a model that reads from left to right, without a padding token; return its folder."""
-    tokenizer = bart()
-    ends = {"bos_token_id": 0, "eos_token_id": 2}
-    config = transformers.GPT2Config(
-        vocab_size=tokenizer.get_vocab_size(), n_positions=length, n_embd=16, n_layer=2, n_head=2, **ends
-    )
-    randomized(transformers.GPT2LMHeadModel(config)).save_pretrained(folder)
-    made = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>")
-    made.save_pretrained(folder)
-    return str(folder)
-
-
 def save_byte_level(folder: Path, tokenizer: Tokenizer) -> None:
     """Write byte-level BPE as RoBERTa and BART have it."""
     names = {"unk_token": "<unk>", "pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>"}

@@ -18,7 +18,6 @@ from pyramidions.cli.pairing_options import PairingOptions, pairing_options
 from pyramidions.data.vocabulary import MODEL_TYPES, Settings
 
 if TYPE_CHECKING:
-    from pyramidions.data.labels import LabelModel
     from pyramidions.text.tokenizer import Tokenizer
 
 
@@ -92,12 +91,6 @@ def _file(name: str) -> Any:
     help="Label the sentences to extract; implies --sentence-markers and reads sections of records.",
 )
 @click.option(
-    "--label-model",
-    metavar="MODEL",
-    help="Label, for each sentence of the summary, the sentence that makes it most probable for this language model: "
-    "one of characters, or of transformers such as openai-community/gpt2.  [default: label by ROUGE]",
-)
-@click.option(
     "--tags",
     metavar="MODEL",
     help="Tag the words of documents with parts of speech and entities, by a spaCy pipeline on this machine.",
@@ -126,7 +119,6 @@ def prepare(
     out: Path,
     tokenizer: Path | None,
     labels: bool,
-    label_model: str | None,
     tags: str | None,
     keep_aligned: bool,
     pairing: PairingOptions,
@@ -194,8 +186,6 @@ def prepare(
     pairings = pairing.pairings(list(inputs.corpora))
     if labels and (pairing.divide or pairing.select):
         raise UserError(f"--labels excludes {'--divide' if pairing.divide else '--select'}.")
-    if label_model is not None and not labels:
-        raise UserError("--label-model is an option of --labels, which is not given.")
     # `pyramidions extract` reads the sections of a record, so an extractor is trained on them.
     corpora = {split: make(sections=labels or split in pairings) for split, make in inputs.corpora.items()}
     if tokenizer is not None:
@@ -207,7 +197,6 @@ def prepare(
             Settings(**vocabulary) if tokenizer is None else None,
             tokenizer=None if tokenizer is None else _tokenizer(tokenizer),
             labels=labels,
-            label_model=None if label_model is None else _label_model(label_model),
             pairings=pairings,
             tags=tags,
             keep_aligned=keep_aligned,
@@ -227,13 +216,6 @@ def _tokenizer(path: Path) -> "Tokenizer | Path":
 
     is_model = path.suffix == ".pt" or hub_name(path) or any((path / name).is_file() for name in (CONFIG, *CHECKPOINTS))
     return find_file(path, SUMMARIZER, EXTRACTOR).tokenizer() if is_model else path
-
-
-def _label_model(place: str) -> "LabelModel":
-    from pyramidions.cli.label_model import label_model
-
-    with naming_options("label_model"):
-        return label_model(place)
 
 
 def _refuse_vocabulary_options(ctx: click.Context, vocabulary: Iterable[str]) -> None:

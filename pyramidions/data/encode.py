@@ -13,7 +13,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
 from pyramidions.data.folder import DataFolder, Side
 from pyramidions.data.indexed import IndexedWriter
-from pyramidions.data.labels import CHOSEN, NUM_LABELS, SENTENCE, Choose, LabelledSource, labelled
+from pyramidions.data.labels import CHOSEN, NUM_LABELS, SENTENCE, LabelledSource, labelled
 from pyramidions.data.manifest import InputHash, distribution
 from pyramidions.data.pairing import Pairing, Pairs
 from pyramidions.data.readers import Corpus, Document
@@ -60,7 +60,7 @@ def encode(
     expected: dict[str, Any],
     model: Tokenizer,
     workers: int,
-    labels: Choose | None = None,
+    labels: bool = False,
     pairing: Pairing | None = None,
     tags: str | None = None,
 ) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def encode(
         expected: the manifest's entry for these documents, from when they were checked.
         model: what to encode with.
         workers: number of processes that encode.
-        labels: chooses the sentences to label; None for documents without labels.
+        labels: label the sentences of documents.
         pairing: makes pairs of each document; None to take documents as they are.
         tags: the spaCy pipeline that tags words; None for no tags.
 
@@ -85,9 +85,7 @@ def encode(
     """
     digest = InputHash()
     with progress_bar(f"encoding {split}", expected["documents"], "documents") as bar, ExitStack() as opened:
-        files = _SplitFiles(
-            folder, split, model.vocab_size * (1 if tags is None else NUM_TAGS), labels is not None, opened
-        )
+        files = _SplitFiles(folder, split, model.vocab_size * (1 if tags is None else NUM_TAGS), labels, opened)
         # The documents stay here and meet their ids again, so that no worker sends them back.
         given, waiting = tee(chunks(corpus, CHUNK))
         batches = ordered_map(partial(_encode_chunk, model, labels, pairing, tags), given, workers)
@@ -188,25 +186,23 @@ class _SplitFiles:
 
 
 def _encode_chunk(
-    model: Tokenizer, labels: Choose | None, pairing: Pairing | None, tags: str | None, documents: list[Document]
+    model: Tokenizer, labels: bool, pairing: Pairing | None, tags: str | None, documents: list[Document]
 ) -> list[EncodedDocument]:
     if pairing is None:
         return [EncodedDocument([_encoded(document, model, labels, tags)]) for document in documents]
     return [_paired(pairing(document, model), document, model, labels, tags) for document in documents]
 
 
-def _paired(
-    pairs: Pairs, document: Document, model: Tokenizer, labels: Choose | None, tags: str | None
-) -> EncodedDocument:
+def _paired(pairs: Pairs, document: Document, model: Tokenizer, labels: bool, tags: str | None) -> EncodedDocument:
     names = [None if (d.id, d.target) == (document.id, document.target) else (d.id, d.target) for d in pairs.documents]
     encoded = [_encoded(each, model, labels, tags) for each in pairs.documents]
     named = [pair._replace(name=name) for pair, name in zip(encoded, names, strict=True)]
     return EncodedDocument(named, pairs.is_whole)
 
 
-def _encoded(document: Document, model: Tokenizer, labels: Choose | None, tags: str | None) -> EncodedPair:
-    if labels is not None:
-        source = labelled(document, model, labels)
+def _encoded(document: Document, model: Tokenizer, labels: bool, tags: str | None) -> EncodedPair:
+    if labels:
+        source = labelled(document, model)
     else:
         encode = None if tags is None else partial(_tagged, model=model, tags=tags)
         source = LabelledSource(model.encode_documents(document.source, encode), np.empty(0, np.uint8))

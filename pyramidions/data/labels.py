@@ -1,7 +1,6 @@
-"""Labels of sentences: those that the greedy oracle, or a language model, chooses to summarize their document."""
+"""Labels of sentences: those that the greedy oracle chooses to summarize their document."""
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,23 +11,8 @@ from pyramidions.text.normalization import normalize
 from pyramidions.text.outline import Unit, outline
 from pyramidions.text.tokenizer import SENTENCE_MARKER, Tokenizer
 
-#: Chooses sentences of a document by its summary and the language of both: returns their indices.
-Choose: TypeAlias = Callable[[Sequence[str], str, str], list[int]]
-
 HEADING, SENTENCE, CHOSEN = range(3)
 NUM_LABELS = 3
-
-
-class LabelModel(NamedTuple):
-    """A model that labels sentences.
-
-    Attributes:
-        name: tells it apart, for the manifest.
-        choose: picklable.
-    """
-
-    name: str
-    choose: Choose
 
 
 class LabelledSource(NamedTuple):
@@ -43,7 +27,7 @@ class LabelledSource(NamedTuple):
     labels: np.ndarray
 
 
-def labelled(document: Document, tokenizer: Tokenizer, choose: Choose = oracle) -> LabelledSource:
+def labelled(document: Document, tokenizer: Tokenizer) -> LabelledSource:
     """Encode the headings and sentences of a document, and label them.
 
     A document without sentences has headings alone. The oracle (Nallapati et al. 2017) chooses none where no sentence
@@ -52,14 +36,13 @@ def labelled(document: Document, tokenizer: Tokenizer, choose: Choose = oracle) 
     Args:
         document: with its summary.
         tokenizer: with a sentence marker.
-        choose: what chooses sentences.
     """
     found = outline(document.source, language=document.language)
     # Heading signs without any text are no heading.
     units = found.units or (Unit(normalize(document.source), 0),)
     labels = np.array([HEADING if unit.is_heading else SENTENCE for unit in units], np.uint8)
     sentences = np.flatnonzero(labels == SENTENCE)
-    chosen = choose([units[number].text for number in sentences.tolist()], document.target, found.language)
+    chosen = oracle([units[number].text for number in sentences.tolist()], document.target, found.language)
     labels[sentences[chosen]] = CHOSEN
     return LabelledSource(tokenizer.encode_units([unit.text for unit in units]), labels)
 

@@ -16,7 +16,7 @@ from pyramidions.base.notes import note
 from pyramidions.data.alignment import least_alignment
 from pyramidions.data.encode import CHUNK, encode, require_unchanged
 from pyramidions.data.folder import SPLITS, DataFolder, refuse_foreign, refuse_to_lose
-from pyramidions.data.labels import Choose, LabelModel, require_marker
+from pyramidions.data.labels import require_marker
 from pyramidions.data.manifest import (
     InputHash,
     finish_part,
@@ -35,7 +35,6 @@ from pyramidions.data.vocabulary import (
     train_tokenizer,
     training_sentences,
 )
-from pyramidions.extract.oracle import oracle
 from pyramidions.files.atomic import atomic_folder, recover_folder, write_file
 from pyramidions.files.parallel import chunks, ordered_map
 from pyramidions.files.progress import counted, progress_bar, with_elapsed
@@ -50,7 +49,6 @@ def prepare(
     *,
     tokenizer: Tokenizer | str | Path | None = None,
     labels: bool = False,
-    label_model: LabelModel | None = None,
     pairings: Mapping[str, Pairing] | None = None,
     tags: str | None = None,
     keep_aligned: bool = False,
@@ -71,7 +69,6 @@ def prepare(
         tokenizer: encodes, or the file of one that does, instead of training a sentencepiece model.
         labels: label the sentences that summarize each document best, to train an extractor; a vocabulary that is
             trained then has sentence markers.
-        label_model: chooses these sentences; the greedy oracle if None.
         pairings: of some splits, what makes pairs of their documents; the vocabulary is trained on whole documents.
         tags: a spaCy pipeline, by its folder or package, that tags the words of documents.
         keep_aligned: leave out documents of `train` and `valid` that cover no more of their summaries than others do
@@ -90,14 +87,12 @@ def prepare(
     settings = settings or Settings()
     path = Path(path)
     recover_folder(path)
-    if label_model is not None and not labels:
-        raise UserError("A model that labels sentences needs `labels`.")
     reused = None if tokenizer is None else _reused(tokenizer, labels)
     if settings.turn_markers or (reused is not None and reused.marks_turns):
         _check_turns(labels, bool(pairings))
     settings = replace(settings, sentence_markers=settings.sentence_markers or labels)
     pairings = pairings or {}
-    recorded = _recorded(settings, reused, labels, label_model)
+    recorded = _recorded(settings, reused, labels)
     if _have_queries(corpora, labels):
         recorded["queries"] = True
     if tags is not None:
@@ -134,8 +129,7 @@ def prepare(
         with atomic_folder(path, work_key(recorded, inputs, library)) as partial:
             folder = DataFolder(partial)
             model = reused or _vocabulary(folder, corpora["train"], inputs["train"], settings, workers)
-            choose = None if not labels else oracle if label_model is None else label_model.choose
-            _fill(folder, corpora, model, choose, pairings, tags, workers, recorded, inputs)
+            _fill(folder, corpora, model, labels, pairings, tags, workers, recorded, inputs)
     except OSError as error:
         kept = "; the old folder is unchanged" if path.exists() else ""
         raise UserError(f"Writing {path} failed ({error.strerror or error}){kept}.") from error
@@ -194,7 +188,7 @@ def _fill(
     folder: DataFolder,
     corpora: Mapping[str, Corpus],
     model: Tokenizer,
-    labels: Choose | None,
+    labels: bool,
     pairings: Mapping[str, Pairing],
     tags: str | None,
     workers: int,
@@ -215,15 +209,11 @@ def _fill(
     write_manifest(folder, recorded, inputs, splits, model.vocab_size, model.library)
 
 
-def _recorded(
-    settings: Settings, tokenizer: Tokenizer | None, labels: bool, label_model: LabelModel | None
-) -> dict[str, Any]:
+def _recorded(settings: Settings, tokenizer: Tokenizer | None, labels: bool) -> dict[str, Any]:
     vocabulary = (
         _settings(settings) if tokenizer is None else {"tokenizer_sha256": sha256(tokenizer.model_bytes).hexdigest()}
     )
-    if not labels:
-        return vocabulary
-    return vocabulary | {"labels": True if label_model is None else {"model": label_model.name}}
+    return vocabulary | {"labels": True} if labels else vocabulary
 
 
 def _settings(settings: Settings) -> dict[str, Any]:

@@ -206,7 +206,7 @@ def test_fewer_than_one_word_is_refused() -> None:
 
 
 def test_workers_send_back_a_partial_summary_but_no_document(tmp_path: Path, papers: dict[str, Corpus]) -> None:
-    told = made(tmp_path / "data", papers).tokenizer(), None, Divide(least_words=5), None
+    told = made(tmp_path / "data", papers).tokenizer(), False, Divide(least_words=5), None
     document = Document("x", PAPER, SUMMARY)
     (encoded,) = encode_module._encode_chunk(*told, [document])
     assert [pair.name and pair.name[0] for pair in encoded.pairs] == ["x/1", "x/2", "x/3"]

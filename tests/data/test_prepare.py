@@ -234,7 +234,7 @@ def test_an_input_that_can_no_longer_be_read_is_named_in_place_of_the_folder(tmp
 
 def test_workers_send_back_ids_and_no_texts(made, records):
     document = Document("1", records[0]["article"], records[0]["abstract"])
-    (encoded,) = encode_module._encode_chunk(DataFolder(made).tokenizer(), None, None, None, [document])
+    (encoded,) = encode_module._encode_chunk(DataFolder(made).tokenizer(), False, None, None, [document])
     assert not any(isinstance(value, (str, Document)) for value in encoded)
 
 

@@ -69,12 +69,6 @@ LIKELIHOOD = Head(
     "AutoModelForSeq2SeqLM",
     ("ForConditionalGeneration",),
 )
-LANGUAGE = Head(
-    "label_model",
-    "a language model that reads from left to right, such as GPT-2",
-    "AutoModelForCausalLM",
-    ("ForCausalLM", "LMHeadModel"),
-)
 RATING = Head(
     "bleurt_model",
     "a model that rates pairs of texts by one label",
@@ -152,18 +146,16 @@ class ModelInUse:
         return self._loaded.signature()
 
 
-def batches_by_length(lengths: Sequence[int], tokens: int | None = None) -> Iterator[list[int]]:
+def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
     """Yield the indices of texts in batches of similar length, the longest first, so that little is padding.
 
     Args:
-        lengths: tokens of each text.
-        tokens: most of a batch, padding included, `TOKENS` if None; a longer text is one of its own.
+        lengths: tokens of each text; one longer than a batch is one of its own.
     """
-    most = TOKENS if tokens is None else tokens
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
         # The first of a batch is its longest.
-        if batch and (len(batch) + 1) * lengths[batch[0]] > most:
+        if batch and (len(batch) + 1) * lengths[batch[0]] > TOKENS:
             yield batch
             batch = []
         batch.append(index)
@@ -205,9 +197,6 @@ def load(place: str | None, head: Head, device: str = "cpu", layers: int | None 
             f"`{head.option}` must have a tokenizer that tells where its pieces stand (tokenizer.json), "
             f"but {place} has none."
         )
-    if head is LANGUAGE and tokenizer.pad_token_id is None:
-        # Few of them have one. It stands on the right alone, where nothing sees it.
-        tokenizer.pad_token = tokenizer.eos_token
     if head.suffixes and tokenizer.pad_token_id is None:
         raise UserError(f"`{head.option}` must have a tokenizer with a padding token, but {place} has none.")
     model = _weights(library, folder, place, head, config)
@@ -292,14 +281,11 @@ def _check_kind(config: Any, place: str, head: Head, library: Any) -> None:
         if not any(name.endswith(head.suffixes) for name in architectures):
             says = f"is a {architectures[0]}" if architectures else f"names no architecture ({config.model_type})"
             raise UserError(f"{start} (...{' or ...'.join(head.suffixes)}), but {place} {says}.")
+        return
     auto = library.models.auto.modeling_auto
     # What predicts masked words reads in both directions; so does the encoder of an encoder-decoder.
     is_decoder = getattr(config, "is_decoder", False)
     reads_both_ways = config.model_type in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES and not is_decoder
-    if head is LANGUAGE and (reads_both_ways or config.model_type == "xlnet"):
-        raise UserError(f"{start}, but {place} is a {config.model_type}, whose tokens see those to the right.")
-    if head.suffixes:
-        return
     has_encoder = config.is_encoder_decoder and config.model_type in auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
     if not (reads_both_ways or has_encoder or config.model_type == "xlnet"):
         is_causal = config.model_type in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES

@@ -1,8 +1,8 @@
-"""Models that rate a text, given another: for BARTScore, BLEURT, and the labels of a language model."""
+"""Models that rate a text, given another: for BARTScore and BLEURT."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,10 +10,9 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from pyramidions.base.errors import UserError
-from pyramidions.scoring.encoders.loading import LANGUAGE, LIKELIHOOD, RATING, Loaded, ModelInUse, batches_by_length
+from pyramidions.scoring.encoders.loading import LIKELIHOOD, RATING, Loaded, ModelInUse, batches_by_length
 from pyramidions.scoring.metric import Rated
 
-_LOGITS = 2**26  # of a batch of a language model
 _IGNORED = -100  # a label that has no loss
 
 
@@ -24,9 +23,6 @@ class Rater(ModelInUse, ABC):
         loaded: the model.
         place: where it is from, for errors.
     """
-
-    #: most tokens of a batch, padding included; None for the usual number
-    _tokens: int | None = None
 
     def signature(self) -> str:
         """Name the model, and how much it reads."""
@@ -40,7 +36,7 @@ class Rater(ModelInUse, ABC):
         if not pairs:
             return Rated(values, 0)
         encoded = self._encoded([given for given, _ in pairs], [text for _, text in pairs])
-        for batch in batches_by_length([sum(len(part.ids) for part in parts) for parts in encoded], self._tokens):
+        for batch in batches_by_length([sum(len(part.ids) for part in parts) for parts in encoded]):
             values[batch] = self._values([encoded[index] for index in batch]).cpu().double().numpy()
         return Rated(values, sum(any(part.overflowing for part in parts) for parts in encoded))
 
@@ -99,86 +95,6 @@ class LikelihoodRater(Rater):
         # (texts, tokens, vocabulary) -> (texts * tokens,) -> (texts, tokens)
         losses = cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=_IGNORED, reduction="none")
         return -losses.view_as(labels).sum(dim=1) / written["attention_mask"].sum(dim=1)
-
-
-class ContinuationRater(Rater):
-    """Gives the mean log-likelihood of a text's tokens, in nats, where it follows another text.
-
-    Of a long pair, the beginning is left out. A model without a token that begins texts reads the one that ends them.
-
-    Args:
-        loaded: a model that reads from left to right.
-        place: where it is from.
-    """
-
-    head = LANGUAGE
-
-    def __init__(self, loaded: Loaded, place: str) -> None:
-        super().__init__(loaded, place)
-        # The logits take most of the memory.
-        self._tokens = max(1, _LOGITS // loaded.model.config.vocab_size)
-
-    @property
-    def name(self) -> str:
-        """Tells the model apart, whatever the library's version."""
-        return self._loaded.name
-
-    def _encoded(self, given: list[str], texts: list[str]) -> list[tuple[Any, ...]]:
-        joined = [f"{first} {second}" if first else second for first, second in zip(given, texts, strict=True)]
-        encodings = self._loaded.tokenizer(joined, add_special_tokens=False).encodings
-        return [
-            (_Continued.of(each, len(first) + bool(first), self._loaded),)
-            for each, first in zip(encodings, given, strict=True)
-        ]
-
-    def _values(self, encoded: Sequence[tuple[Any, ...]]) -> Tensor:
-        pairs = [pair for (pair,) in encoded]
-        inputs = self._loaded.padded(pairs)
-        # (pairs, tokens, vocabulary); a token is predicted where the one before it stands.
-        logits = self._loaded.model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]).logits
-        labels = torch.full_like(inputs["input_ids"], _IGNORED)
-        for row, pair in zip(labels, pairs, strict=True):
-            row[pair.begin : len(pair.ids)] = torch.tensor(pair.ids[pair.begin :])
-        counted = labels[:, 1:] != _IGNORED
-        # (pairs, tokens - 1, vocabulary) -> (counted tokens,)
-        losses = cross_entropy(logits[:, :-1][counted].float(), labels[:, 1:][counted], reduction="none")
-        summed = torch.zeros_like(counted, dtype=losses.dtype).masked_scatter(counted, losses).sum(dim=1)
-        return -summed / counted.sum(dim=1).clamp(min=1)
-
-
-class _Continued(NamedTuple):
-    """A pair of texts as ids, in the form of an encoding.
-
-    Attributes:
-        ids: behind the token that begins texts.
-        begin: where the second text begins, at least 1: nothing predicts the first token.
-        overflowing: whether the beginning was left out.
-    """
-
-    ids: list[int]
-    begin: int
-    overflowing: bool
-
-    @property
-    def attention_mask(self) -> list[int]:
-        """1 for all: padding comes later."""
-        return [1] * len(self.ids)
-
-    @property
-    def type_ids(self) -> list[int]:
-        """0 for all: it is one text."""
-        return [0] * len(self.ids)
-
-    @classmethod
-    def of(cls, encoding: Any, border: int, loaded: Loaded) -> "_Continued":
-        """Return a pair whose second text begins at a character."""
-        # A token that holds the space before a word belongs to the word.
-        second = sum(end > border for _, end in encoding.offsets)
-        begin = loaded.tokenizer.bos_token_id
-        first = [loaded.tokenizer.eos_token_id if begin is None else begin]
-        room = len(encoding.ids) if loaded.length is None else loaded.length - len(first)
-        ids = [*first, *encoding.ids[max(len(encoding.ids) - room, 0) :]]
-        return cls(ids, max(len(ids) - second, 1), len(encoding.ids) > room)
 
 
 class RegressionRater(Rater):
