@@ -18,7 +18,6 @@ from pyramidions.inference.saved_model import export_model as export_model
 from pyramidions.inference.saved_model import load_extractor as load_extractor
 from pyramidions.inference.saved_model import load_language_model as load_language_model
 from pyramidions.inference.saved_model import load_model as load_model
-from pyramidions.inference.segment_page import SegmentPage as SegmentPage
 from pyramidions.inference.segmenter import SegmentedText as SegmentedText
 from pyramidions.inference.segmenter import Segmenter as Segmenter
 from pyramidions.inference.summarizer import Summarizer as Summarizer

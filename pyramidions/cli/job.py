@@ -81,8 +81,10 @@ class Job:
             raise UserError(f"--engine ray gives a GPU to each worker: --device must be cpu or cuda, but is {device}.")
         asked.check_files()
         self._is_resumable = _is_resumable(asked)
+        if asked.resume and asked.page:
+            raise UserError("--resume and --explain exclude each other.")
         if asked.resume and not self._is_resumable:
-            raise UserError("--resume needs --out, a file that ends in .jsonl, and excludes --explain.")
+            raise UserError("--resume needs --out, a file that ends in .jsonl.")
         self.report = ReadingReport(paths, verb)
         self._source = Source(paths, fields, together, asked.as_one)
         self._asked = asked

@@ -23,9 +23,9 @@ class Asked(NamedTuple):
     layout: str | None
     as_json: bool
     out: Path | None
-    page: Path | None
     engine: str | None
     resume: bool
+    page: Path | None = None
 
     def check_files(self) -> None:
         """Refuse files of which none is there, before a model is loaded for them."""
@@ -81,12 +81,13 @@ query_options = option_group(
 )
 
 
-def writing_options(page: str) -> Callable[[Any], Any]:
+def writing_options(page: str | None = None) -> Callable[[Any], Any]:
     """Add the options about what is written, and what computes it.
 
     Args:
-        page: what the page of --explain shows.
+        page: what the page of --explain shows; None for a command without a page.
     """
+    explain = click.option("--explain", "page", metavar="PAGE.html", type=PATH, help=f"Write a page {page}.")
     return option_group(
         click.option(
             "--format",
@@ -106,7 +107,7 @@ def writing_options(page: str) -> Callable[[Any], Any]:
             is_flag=True,
             help="Continue an interrupted run with the same settings; --out must end in .jsonl.",
         ),
-        click.option("--explain", "page", metavar="PAGE.html", type=PATH, help=f"Write a page {page}."),
+        *([] if page is None else [explain]),
         click.option(
             "--engine",
             type=click.Choice(["ray"]),

@@ -14,7 +14,8 @@ def option_group(*options: Callable[[Any], Any], name: str = "", kind: Any = Non
     Args:
         options: of click.
         name: the argument that passes them all to the command; "" to pass each by its own name.
-        kind: the named tuple or dataclass of that argument, whose fields are the names of the options.
+        kind: the named tuple or dataclass of that argument, whose fields are the names of the options; one that the
+            command lacks has a default.
     """
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -29,7 +30,7 @@ def option_group(*options: Callable[[Any], Any], name: str = "", kind: Any = Non
 def _gathering(command: Callable[..., Any], name: str, kind: Any) -> Callable[..., Any]:
     @wraps(command)
     def gathered(*given: Any, **options: Any) -> Any:
-        together = kind(**{field: options.pop(field) for field in signature(kind).parameters})
+        together = kind(**{field: options.pop(field) for field in signature(kind).parameters if field in options})
         return command(*given, **{name: together}, **options)
 
     return gathered

@@ -9,21 +9,21 @@ import click
 
 from pyramidions.base.errors import UserError
 from pyramidions.cli.job import Job
-from pyramidions.cli.job_options import Asked, check_model, job_command, model_name, reading_options, writing_options
+from pyramidions.cli.job_options import Asked, check_model, job_command, reading_options, writing_options
 from pyramidions.cli.outputs import PATH
 from pyramidions.cli.worker import Layout, Report, Result, Worker
 from pyramidions.files.progress import counted
 
 if TYPE_CHECKING:
     from pyramidions.documents.source import InputText
-    from pyramidions.inference.segmenter import SegmentedText, Segmenter
+    from pyramidions.inference.segmenter import SegmentedText
 
-# What 0.2.0 called it.
-_RENAMED = {"page": "explain"}
 _MARK = "|"
 _TOGETHER = 16  # texts whose segments are written at once
 #: how many of the most frequent segments the report lists
 _TOLD = 10
+#: characters at the beginning of a text whose entropies are in its object: the whole model reads them
+_WITH_ENTROPIES = 2**16
 #: how many characters outside the alphabet it names
 _NAMED = 8
 # Characters that a terminal obeys, as pictures; lines end.
@@ -32,17 +32,11 @@ _CONTROLS |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
 _VISIBLE = {**_CONTROLS, **str.maketrans(" \n", "␣␤")}
 
 
-@click.command(
-    short_help="Show the segments that a language model draws in texts.",
-    context_settings={"token_normalize_func": lambda name: _RENAMED.get(name, name)},
-)
+@click.command(short_help="Show the segments that a language model draws in texts.")
 @click.argument("model", type=PATH)
 @click.argument("files", nargs=-1, type=PATH)
 @reading_options
-@writing_options(
-    "with each text, its characters shaded by the probability of a boundary, over bars of the entropy of their "
-    "prediction"
-)
+@writing_options()
 @click.option("--device", help="Device, such as cpu or cuda:1.  [default: a GPU if there is one]")
 @job_command
 def segments(asked: Asked, model: Path, device: str | None) -> int:
@@ -53,11 +47,13 @@ def segments(asked: Asked, model: Path, device: str | None) -> int:
     or .jsonl (or .jsonl.gz, .jsonl.xz), or are folders of such files; without any, or for -, standard input is one
     text. Texts are cleaned as `pyramidions prepare --characters` does; characters outside the model's alphabet are
     counted on standard error. Bars mark the ends of segments; NO_COLOR turns their colour off. Below each text are its
-    shortening factor, the agreement of boundaries with spaces, and its most frequent segments.
+    shortening factor, the agreement of boundaries with spaces, and its most frequent segments. With --json, each text
+    has the probability of a boundary behind each character, and the entropy of the prediction of each of the first
+    65,536, which takes a few times as long.
 
     \b
     Example:
-      pyramidions segments checkpoints paper.txt --explain page.html
+      pyramidions segments checkpoints paper.txt
       echo "the tumour cells were incubated" | pyramidions segments checkpoints
       pyramidions segments checkpoints papers.jsonl -o segments.jsonl
     """
@@ -71,7 +67,7 @@ def segments(asked: Asked, model: Path, device: str | None) -> int:
         naming_options("device"),
         Job(asked, "segmenting", fields, together=_TOGETHER, reads={"MODEL": model}) as job,
     ):
-        make = partial(Segmenting, job.layout, model, device, explains=asked.page is not None)
+        make = partial(Segmenting, job.layout, model, device)
         return job.run(make, device)
 
 
@@ -81,54 +77,33 @@ class Segmenting(Worker):
     Args:
         layout: of the results.
         model, device: of `Segmenter.from_pretrained`.
-        explains: gather a page.
     """
 
-    def __init__(self, layout: Layout, model: Path, device: str | None, explains: bool) -> None:
-        from pyramidions.inference.segment_page import MOST_BITS, SegmentPage
+    def __init__(self, layout: Layout, model: Path, device: str | None) -> None:
         from pyramidions.inference.segmenter import Segmenter
 
         self._segmenter = Segmenter.from_pretrained(model, device)
         self._layout = layout
-        self._entropies = MOST_BITS if explains else 0
-        if explains:
-            self.page = self._page = SegmentPage(_settings(model, self._segmenter))
 
     def results(self, documents: "Iterable[InputText]", report: Report) -> Iterator[Result]:
         """Yield the segments of each text."""
+        is_json = self._layout.kind == "json"
         for document in documents:
             origin, size = document.origin, document.size
             report.add(size)
             try:
                 add = partial(_add_share, report, size)
-                found = self._segmenter.segment(document.text, origin.name, add, self._entropies)
+                found = self._segmenter.segment(document.text, origin.name, add, _WITH_ENTROPIES if is_json else 0)
             except UserError as error:
                 report.fail(error)
                 continue
             if found.outside:
                 report.note(_cleaned(origin.name, found, self._segmenter.model.alphabet.language))
-            if self.page is not None:
-                self._page.add(origin.name, found)
-            is_json = self._layout.kind == "json"
             yield Result(origin, found.to_dict() if is_json else _shown(origin.name, found, self._layout))
 
 
 def _add_share(report: Report, size: int, share: float) -> None:
     report.add(share * size)
-
-
-def _settings(path: Path, segmenter: "Segmenter") -> dict[str, str]:
-    model, config = segmenter.model, segmenter.model.config
-    parameters = sum(weight.numel() for weight in model.network.parameters())
-    return {
-        "model": model_name(path),
-        "boundaries": config.boundaries,
-        "layers": config.layers,
-        "width": str(config.embed_dim),
-        "parameters": f"{parameters:,}",
-        "alphabet": model.alphabet.language,
-        "window": f"{model.window:,} characters",
-    }
 
 
 def _cleaned(name: str, found: "SegmentedText", language: str) -> str:

@@ -110,7 +110,7 @@ def model_card(
         parts |= {
             "purpose": "Predicts characters, and draws segments in texts; a language model with dynamic pooling "
             "(Nawrot et al. 2023).",
-            "use": f"```bash\npyramidions segments {shell_word(name)} paper.txt --explain page.html\n```",
+            "use": f"```bash\npyramidions segments {shell_word(name)} paper.txt\n```",
             "limits": f"{model.alphabet.limits} Segments help to predict the next character, and need not be words.",
         }
         about["tags"] = ["character-language-model", "dynamic-pooling"]
@@ -144,7 +144,7 @@ def renamed(card: str, name: str) -> str:
         r"""from_pretrained\((['"])(?:\\.|(?!\1)[^\\\n])*+\1\)""", lambda _: f"from_pretrained({name!r})", card
     )
     return re.sub(
-        r"^(pyramidions (?:extract paper\.txt --method|segments) ).*?( paper\.txt --explain page\.html)?$",
+        r"^(pyramidions (?:extract paper\.txt --method|segments) ).*?( paper\.txt)?$",
         lambda found: found[1] + shell_word(name) + (found[2] or ""),
         card,
         flags=re.MULTILINE,

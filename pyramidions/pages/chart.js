@@ -19,7 +19,6 @@ function share(value) {
   return value ? `${top >= 99.95 ? 100 : top >= 1 ? top.toFixed(1) : top.toPrecision(2)}%` : "0";
 }
 function profile() {
-  if (data.bars) return {heights: data.bars, top: count(Math.max(0, ...data.bars)), bottom: "0"};
   const values = data.scores ?? valuesOf(data, layer()), told = data.scores ? rounded : share;
   if (!values) return {heights: [], top: "", bottom: ""};
   const known = data.scores?.filter(score => score !== null) ?? [0, 1000];
@@ -30,15 +29,15 @@ function profile() {
 }
 function drawChart() {
   const svg = byId("curve"), {heights, top, bottom} = data.profile ??= profile(), {length} = data.segments, link = isAbout.words && shown !== null ? linkOf(shown) : null;
-  if (narrow.matches || data.bars) byId("panel").append(byId("strip"));
+  if (narrow.matches) byId("panel").append(byId("strip"));
   else byId("main").prepend(byId("strip"));
   canvas.font = LABEL;
-  plot.high = narrow.matches || data.bars ? 64 : 48;
+  plot.high = narrow.matches ? 64 : 48;
   plot.left = Math.ceil(Math.max(...[top, bottom].map(text => canvas.measureText(text).width))) + 6;
   const right = isAbout.words ? 44 : 8;
   plot.wide = Math.max(100, svg.clientWidth - plot.left - right);
-  const low = TOP + plot.high, labels = data.bars ? [] : sectionLabels(plot.left + plot.wide + right), rows = Math.max(1, ...labels.map(({row}) => row + 1));
-  const height = low + 3 + LINE * (data.bars ? 2 : rows), shapes = [byId("curve-label")];
+  const low = TOP + plot.high, labels = sectionLabels(plot.left + plot.wide + right), rows = Math.max(1, ...labels.map(({row}) => row + 1));
+  const height = low + 3 + LINE * rows, shapes = [byId("curve-label")];
   const at = (tag, attributes, text) => shapes.push(drawn(tag, attributes, text));
   const inPlot = {transform: `translate(${plot.left} ${TOP})`};
   svg.setAttribute("viewBox", `0 0 ${plot.left + plot.wide + right} ${height}`);
@@ -59,11 +58,10 @@ function drawChart() {
     at("line", {class: "border", x1: from, x2: from, y1: TOP, y2: low + 13 + LINE * row});
     at("text", {class: "label", x, y: low + LINE * (row + 1)}, text);
   }
-  if (data.bars) drawTicks(at, low);
-  else if (!labels.length) for (const [name, x, text] of [["", plot.left, "1"], ["middle", plot.left + plot.wide / 2, `${kind.unit} of the document`], ["end", plot.left + plot.wide, count(length)]])
+  if (!labels.length) for (const [name, x, text] of [["", plot.left, "1"], ["middle", plot.left + plot.wide / 2, `${kind.unit} of the document`], ["end", plot.left + plot.wide, count(length)]])
     at("text", {class: name, x, y: low + LINE}, text);
   drawFlags(at, low);
-  if (picked !== null && !data.bars) at("rect", {class: "cursor", id: "cursor", x: xOf(picked) - 1, y: TOP, height: plot.high, width: Math.max(4, plot.wide / length + 2)});
+  if (picked !== null) at("rect", {class: "cursor", id: "cursor", x: xOf(picked) - 1, y: TOP, height: plot.high, width: Math.max(4, plot.wide / length + 2)});
   svg.replaceChildren(...shapes);
   markSeen();
 }
@@ -92,19 +90,9 @@ function sectionLabels(end) {
   }
   return found;
 }
-function drawTicks(at, low) {
-  const {bars} = data, width = plot.wide / Math.max(1, bars.length), every = bars.length > 12 ? 2 : 1;
-  bars.forEach((_, i) => {
-    // The last one is always named, and has room for that.
-    const isLast = i === bars.length - 1;
-    if (isLast || (i % every === 0 && i < bars.length - every))
-      at("text", {class: "middle tick", x: plot.left + (i + .5) * width, y: low + LINE}, `${i + 1}${isLast && data.longest ? "+" : ""}`);
-  });
-  at("text", {class: "middle", x: plot.left + plot.wide / 2, y: low + 2 * LINE}, "characters of a segment");
-}
 function goAlong({clientX}) {
   const {length} = data.segments, box = byId("curve").querySelector(".frame").getBoundingClientRect();
-  if (data.bars || !length) return;
+  if (!length) return;
   const far = i => Math.abs(box.left + box.width * (i + .5) / length - clientX), near = [...numbers.keys()].filter(i => far(i) < 6).sort((a, b) => far(a) - far(b));
   go(near[0] ?? Math.min(Math.max(Math.floor((clientX - box.left) / box.width * length), 0), length - 1));
 }
@@ -125,7 +113,7 @@ function panelEnd() {
 }
 function markSeen() {
   seen = [firstBelow(panelEnd()), firstBelow(innerHeight)];
-  const [from, to] = seen[0] < seen[1] && !data.bars ? [spans[seen[0]].at, spans[seen[1] - 1].at + 1] : [0, 0];
+  const [from, to] = seen[0] < seen[1] ? [spans[seen[0]].at, spans[seen[1] - 1].at + 1] : [0, 0];
   byId("seen")?.setAttribute("x", xOf(from));
   byId("seen")?.setAttribute("width", xOf(to) - xOf(from));
 }

@@ -46,7 +46,7 @@ function figure() {
 function itemsOfFigure() {
   const ground = `rgba(${colour("--orange")}, .5)`;
   return data.items.flatMap(({text, note}, k) => {
-    const [first, ...more] = apart(visible(text));
+    const [first, ...more] = apart(text.trim());
     return [...(isAbout.sentences ? [{text: String(k + 1), apart: true, ground}] : []), {...first, apart: !isAbout.words || text.startsWith(" "), ground: k === shown || note ? ground : ""}, ...more, ...(note ? apart(note) : [])];
   });
 }
@@ -57,22 +57,18 @@ function excerpt(svg, column, top, family) {
   const badge = span => span.previousElementSibling?.matches(".n") ? [span.previousElementSibling] : [];
   const headings = [...document.querySelectorAll("#document h2 span, #document h3 span")].filter(heading =>
     heading.compareDocumentPosition(inside[0]) & Node.DOCUMENT_POSITION_PRECEDING && heading.compareDocumentPosition(inside.at(-1)) & Node.DOCUMENT_POSITION_FOLLOWING);
-  const elements = [...headings, ...inside.flatMap(span => [...badge(span), ...(span.children.length ? span.children : [span])])];
+  const elements = [...headings, ...inside.flatMap(span => [...badge(span), span])];
   const first = Math.min(...elements.slice(0, headings.length + 2).map(element => element.getBoundingClientRect().top));
   let height = 0;
   canvas.font = `16px ${family}`;
   for (const element of elements) {
-    const style = getComputedStyle(element), rule = parseFloat(style.borderBottomWidth), side = parseFloat(style.borderRightWidth), pad = parseFloat(style.paddingLeft);
+    const style = getComputedStyle(element), rule = parseFloat(style.borderBottomWidth), pad = parseFloat(style.paddingLeft);
     for (const {text, box} of boxes(element)) {
       const x = EDGE + box.left - column.left, y = top + box.top - first;
-      // Below the text, the room of a bar, if there is one.
-      const size = parseFloat(style.fontSize), bar = Number(style.getPropertyValue("--e")) * .7 * size, high = box.height - parseFloat(style.paddingBottom) + parseFloat(style.paddingTop);
-      svg.append(drawn("rect", {x, y, width: box.width, height: high, rx: 2, fill: style.backgroundColor}));
-      if (bar) svg.append(drawn("rect", {x, y: y + box.height - bar, width: box.width, height: bar, fill: `rgba(${colour("--violet")}, .7)`}));
+      svg.append(drawn("rect", {x, y, width: box.width, height: box.height, rx: 2, fill: style.backgroundColor}));
       if (rule) svg.append(drawn("rect", {x, y: y + box.height - rule, width: box.width, height: rule, fill: style.borderBottomColor}));
-      if (side) svg.append(drawn("rect", {x: x + box.width - side, y, width: side, height: box.height, fill: style.borderRightColor}));
-      svg.append(drawn("text", {x: x + pad, y: y + high * .78, "font-size": size, "font-weight": style.fontWeight,
-        "font-family": family, fill: style.color, textLength: box.width - 2 * pad - side, lengthAdjust: "spacingAndGlyphs"}, text));
+      svg.append(drawn("text", {x: x + pad, y: y + box.height * .78, "font-size": parseFloat(style.fontSize), "font-weight": style.fontWeight,
+        "font-family": family, fill: style.color, textLength: box.width - 2 * pad, lengthAdjust: "spacingAndGlyphs"}, text));
       height = Math.max(height, y + box.height - top);
     }
   }

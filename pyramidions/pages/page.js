@@ -51,21 +51,19 @@ const plot = {left: 0, wide: 0, high: 0};
 let data, spanOf = [], spans = [], seen = [0, 0], buttons = [], numbers = new Map(), other = null;
 // The segment and the item that are picked, the item whose links are marked, and where the tabulator stops.
 let picked = null, pinned = null, shown = null, stop = 0;
-const isAbout = {words: kind.layout === "words", sentences: kind.layout === "sentences", segments: kind.layout === "segments"};
-const visible = text => isAbout.segments ? text.replaceAll(" ", "␣").replaceAll("\n", "␤") : text.trim();
+const isAbout = {words: kind.layout === "words", sentences: kind.layout === "sentences"};
 // Isolated, so that words of a language that runs the other way do not turn the sentence around.
-const quoted = text => `“\u2068${visible(text) || "¶"}\u2069”`;
+const quoted = text => `“\u2068${text.trim() || "¶"}\u2069”`;
 const linkOf = k => data.items[k]?.links?.[Number(byId("view").value)] ?? null;
 const valuesOf = (of, number) => {
   const which = of.layers.length ? of.layers[number].shades : 0;
   return which === "all" ? of.segments.map(() => 1000) : of.shades[which] ?? null;
 };
 const layer = () => Number(byId("layer").value);
-const terms = facts => Object.entries(facts).flatMap(([name, value]) => [made("dt", {textContent: name}), made("dd", {textContent: value, dir: "auto"})]);
 
 function beginDocuments() {
   document.body.className = `documents about-${kind.layout}`;
-  byId("settings").append(...terms(all.settings));
+  byId("settings").append(...Object.entries(all.settings).flatMap(([name, value]) => [made("dt", {textContent: name}), made("dd", {textContent: value, dir: "auto"})]));
   byId("left-out").textContent = all.left_out
     ? `This page is full: ${many(all.left_out, "document")} of the same call ${all.left_out === 1 ? "is" : "are"} not on it, or not to the end.` : "";
   for (const id of ["more", "support-part", "reference-part"]) byId(id).open = !narrow.matches;
@@ -103,9 +101,7 @@ function beginDocuments() {
   });
   on("document", "mouseover", ({target}) => {
     const at = segmentAt(target);
-    if (at === undefined) return;
-    const bits = target.bits === undefined ? "" : `\nIts prediction had an entropy of ${target.bits.toFixed(2)} bits`;
-    target.title = (target.p === undefined ? describe(at) : `Boundary after ${quoted(target.textContent.at(-1))} with probability ${(target.p / 1000).toFixed(3)}`) + bits;
+    if (at !== undefined) target.title = describe(at);
   });
   document.addEventListener("keydown", ({key}) => key === "Escape" && select(null, null));
   on("curve", "click", goAlong);
@@ -117,15 +113,12 @@ function beginDocuments() {
 }
 
 function open(number) {
-  data = {query: null, about: "", facts: {}, marks: {}, shades: [], layers: [], items: [], parts: [], views: [], known: [true], sentences: [], reference: null, ...all.documents[number]};
-  document.body.classList.toggle("predicted", Boolean(data.predicted));
-  document.body.classList.toggle("entropic", Boolean(data.bits));
+  data = {query: null, about: "", marks: {}, shades: [], layers: [], items: [], parts: [], views: [], known: [true], sentences: [], reference: null, ...all.documents[number]};
   [picked, pinned, shown, stop, other] = [null, null, null, 0, null];
   numbers = new Map(isAbout.sentences ? data.items.flatMap(({links: [link]}, k) => (link?.to ?? []).map(i => [i, k])).reverse().sort(([i], [j]) => i - j) : []);
   document.title = byId("title").textContent = data.name;
   byId("query").textContent = data.query && `Query: ${data.query}`;
   byId("about").textContent = data.about;
-  byId("facts").replaceChildren(...terms(data.facts));
   byId("reference-part").hidden = data.reference === null;
   byId("reference").textContent = (data.reference ?? "").replace(/\n\s*\n/g, "\n\n");
   byId("views").hidden = !data.views.length;
@@ -182,35 +175,21 @@ function drawText() {
     if (text) sections.at(-1).append(made(tag, {dir: "auto"}, made("span", {textContent: text})));
   });
   flush(end);
-  if (data.rest) paragraph.append(made("span", {className: "rest"}, ...pieces(...data.rest, data.bits?.[data.segments.length])));
   for (const [name, places] of Object.entries(data.marks)) places.forEach(i => spanOf[i].classList.add(name));
   byId("document").replaceChildren(...sections);
   spans = spanOf.filter(Boolean);
   nextFrame(markSeen);
 }
 function segment(i, isFirst) {
-  const text = data.segments[i], word = isAbout.segments ? text : text.trimStart(), before = text.slice(0, text.length - word.length);
-  const span = spanOf[i] = made("span", {className: "s"}, ...(data.runs ? pieces(text, data.runs[i], data.bits?.[i]) : [word || (text && " ")]));
+  const text = data.segments[i], word = text.trimStart(), before = text.slice(0, text.length - word.length);
+  const span = spanOf[i] = made("span", {className: "s"}, word || (text && " "));
   span.at = i;
   const found = [isFirst ? "" : before.includes("\n") ? "\n" : word ? before : "", span];
-  if (data.runs) span.lastChild.classList.add("end");
   if (numbers.has(i)) {
     const badge = made("button", {className: "n", type: "button", tabIndex: -1, textContent: numbersOf(i), ariaLabel: `Sentence ${numbersOf(i)} of the summary`});
     badge.at = i;
     span.classList.add("chosen");
     found.splice(1, 0, badge);
-  }
-  return found;
-}
-// Runs of characters with a value each. Where an entropy is known, a run has one character.
-function pieces(text, runs, bits) {
-  const found = [], letters = [...text];
-  for (let at = 0, from = 0; at < runs.length; from += runs[at], at += 2) {
-    const piece = made("span", {className: "c", textContent: letters.slice(from, from + runs[at]).join("")});
-    if (runs[at] === 1 && data.predicted) piece.p = runs[at + 1];
-    if (runs[at + 1]) piece.style.setProperty("--m", runs[at + 1] / 1000);
-    if (bits?.[from] !== undefined) piece.style.setProperty("--e", Math.min(1, (piece.bits = bits[from] / 100) / 5));
-    found.push(piece);
   }
   return found;
 }
@@ -248,7 +227,6 @@ function shade() {
   const values = valuesOf(data, layer()), others = other && compare();
   document.body.classList.toggle("compared", Boolean(others));
   if (!other) for (const id of ["changed", "passages"]) byId(id).replaceChildren();
-  if (data.runs) return;
   spans.forEach(span => {
     const own = values?.[span.at] ?? 0, theirs = others?.get(span.at) ?? 0;
     span.style.setProperty("--m", Math.max(0, (own - theirs) / 1000) ** kind.gamma);
@@ -257,11 +235,11 @@ function shade() {
   });
 }
 
-// The items: words of the summary, its sentences, or frequent segments. Of all of them the tabulator stops at one.
+// The items: words of the summary, or its sentences. Of all of them the tabulator stops at one.
 function drawItems() {
   buttons = data.items.map(({text}, k) => {
-    const button = link("", () => pinned === k && !isAbout.segments ? select(null, null) : pin(k));
-    button.append(...(isAbout.sentences ? [made("span", {className: "n", textContent: k + 1})] : []), visible(text));
+    const button = link("", () => pinned === k ? select(null, null) : pin(k));
+    button.append(...(isAbout.sentences ? [made("span", {className: "n", textContent: k + 1})] : []), text.trim());
     button.tabIndex = k ? -1 : 0;
     button.setAttribute("aria-pressed", "false");
     if (isAbout.words) button.addEventListener("mouseenter", () => pinned === null && mark(k));
@@ -303,18 +281,11 @@ function moveInText(event) {
 }
 
 // A segment or an item can be picked; what it is linked to is marked, and told.
-function pick(i) {
-  const k = i === null || isAbout.words ? -1 : isAbout.sentences ? numbers.get(i) ?? -1 : data.items.findIndex(({text}) => text === data.segments[i]);
-  select(i, k < 0 ? null : k);
-}
+const pick = i => select(i, numbers.get(i) ?? null);
 function pin(k) {
-  if (!isAbout.segments) {
-    const to = linkOf(k)?.to[0] ?? null;
-    select(to, k);
-    return to === null ? null : go(to, k);
-  }
-  const places = data.segments.flatMap((text, i) => text === data.items[k].text ? [i] : []);
-  if (places.length) go(places.find(i => picked !== null && i > picked) ?? places[0]);
+  const to = linkOf(k)?.to[0] ?? null;
+  select(to, k);
+  if (to !== null) go(to, k);
 }
 function go(i, k) {
   const span = nearest(i);
@@ -345,7 +316,6 @@ function mark(k) {
   document.querySelectorAll("#document .linked, #items .linked").forEach(element => element.classList.remove("linked", "strongest"));
   const link = linkOf(k), known = data.known[Number(byId("view").value)], strongest = link?.shares?.[0] || 1;
   shown = k;
-  if (isAbout.segments && picked !== null) spans.forEach(span => data.segments[span.at] === data.segments[picked] && span.classList.add("linked"));
   if (isAbout.words && link) {
     link.to.forEach((i, rank) => {
       spanOf[i].classList.add("linked");
@@ -356,7 +326,7 @@ function mark(k) {
   buttons[k]?.classList.add("linked");
   if (k === null && picked !== null && isAbout.words) for (const {k} of linkingTo(picked)) buttons[k].classList.add("linked");
   byId("unknown-links").textContent = known ? "" : "What single words drew on is not known: a pooling or the decoder's attention keeps no record of it.";
-  byId("status").textContent = isAbout.words && link ? describeLink(k, link) : isAbout.words && showsCopies() && data.items[k] ? `${quoted(data.items[k].text)} was generated, not copied.` : picked !== null ? describe(picked) : isAbout.sentences && data.items[k] ? kind.alone ?? "" : known && (data.segments.length || data.help) ? data.help ?? kind.help : "";
+  byId("status").textContent = isAbout.words && link ? describeLink(k, link) : isAbout.words && showsCopies() && data.items[k] ? `${quoted(data.items[k].text)} was generated, not copied.` : picked !== null ? describe(picked) : isAbout.sentences && data.items[k] ? kind.alone ?? "" : known && data.segments.length ? kind.help : "";
   drawChart();
 }
 const linkingTo = i => data.items.flatMap((_, k) => {
@@ -375,10 +345,6 @@ function describe(i) {
     const left = valuesOf(data, layer())?.[i], words = linkingTo(i).map(({k, share}) => `${quoted(data.items[k].text)} ${percent(share)}`);
     const drew = words.length ? `${showsCopies() ? "Words copied from it" : "Words that drew on it"}: ${words.slice(0, 5).join(", ")}${words.length > 5 ? ` and ${words.length - 5} more` : ""}.` : showsCopies() ? "No word of the summary was copied from it." : "No word of the summary drew much on it.";
     return `${left === undefined ? "" : `${percent(left / 1000)} of ${quoted(data.segments[i])} is left. `}${drew}`;
-  }
-  if (isAbout.segments) {
-    const same = data.segments.flatMap((text, at) => text === data.segments[i] ? [at] : []), p = data.runs[i].at(-1) / 1000;
-    return `${quoted(data.segments[i])}: ${count(same.indexOf(i) + 1)} of ${count(same.length)}${data.predicted ? `, boundary with probability ${p.toFixed(3)}` : ""}.`;
   }
   const heading = data.blocks.findLast(([tag, from]) => tag === "h2" && from <= i)?.[2], number = numbers.get(i);
   const where = `Sentence ${count(i + 1)} of ${count(data.segments.length)}${heading ? `, in ${quoted(heading)}` : ""}`;

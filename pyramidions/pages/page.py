@@ -25,7 +25,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class Kind(TypedDict):
     """What a page shows of its documents, and what it calls things."""
 
-    layout: str  #: what the items consist of: "words", "sentences" or "segments"
+    layout: str  #: what the items consist of: "words" or "sentences"
     title: str  #: of the page until it shows a document
     unit: str  #: what a segment of the document is called
     heading: str  #: of the items
@@ -33,7 +33,7 @@ class Kind(TypedDict):
     chart: str  #: what it shows
     figure: str  #: what the colours of a saved figure mean
     #: a shade from 0 to 1 or the name of a mark, and what it means; and when that is shown, if not always: "alone" or
-    #: "compared", "predicted" or "unpredicted", "entropic" with entropies, "global" where there are such tokens, "wide"
+    #: "compared", "global" where there are such tokens, "wide"
     legend: list[tuple[float | str, str] | tuple[float | str, str, str]]
     chosen: NotRequired[str]  #: what a marked sentence is to the summary, if not "Chosen"
     alone: NotRequired[str]  #: what is said of a sentence of the summary without links
@@ -53,7 +53,7 @@ class Link(TypedDict):
 
 
 class Item(TypedDict):
-    """A word or a sentence of the summary, or a frequent segment."""
+    """A word or a sentence of the summary."""
 
     text: str  #: with the space before it
     note: NotRequired[str]  #: stands beside it
@@ -98,16 +98,10 @@ class Document(TypedDict, total=False):
     name: str
     query: str | None  #: what the summary answers; documents of one name with different queries can be compared
     about: str  #: a line on it
-    help: str  #: instead of that of the page
-    facts: dict[str, str]  #: figures by name
     segments: list[str]  #: the text in pieces that are shaded and linked to, each with the space before it
     blocks: list[tuple[str, int, str]]  #: h2, h3, p or query; the first segment; the heading or number in the margin
     shades: list[list[int]]  #: lists of a value from 0 to 1000 for each segment
     layers: list[Layer]  #: stops of a slider; without any, the first of `shades` is shown
-    runs: list[list[int]]  #: instead of shades: lengths and values of runs of characters, for each segment
-    predicted: bool  #: whether these values are probabilities
-    bits: list[list[int]]  #: entropies of the first characters by segment, then of `rest`, in hundredths of a bit
-    rest: tuple[str, list[int]]  #: what follows the last segment, and its runs
     scores: list[float | None]  #: of the segments
     ranks: list[int | None]  #: likewise
     marks: dict[str, list[int]]  #: segments by the name of a mark
@@ -119,8 +113,6 @@ class Document(TypedDict, total=False):
     sentences: list[Sentence]  #: of the summary
     reference: str | None  #: another summary
     table: Table
-    bars: list[int]  #: how many segments have one character, two, and so on; instead of a chart along the document
-    longest: bool  #: whether the last of the bars counts longer ones, too
 
 
 class Room:

@@ -201,6 +201,13 @@ def test_a_page_must_be_html(tmp_path: Path) -> None:
     assert f"Error: --explain must end in .html, but is {tmp_path}/page.pdf." in done.stderr
 
 
+def test_without_any_document_an_older_page_stays(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text("old")
+    (tmp_path / "bad.pdf").write_bytes(b"")
+    assert extract(tmp_path / "bad.pdf", "--explain", tmp_path / "page.html").exit_code == 1
+    assert (tmp_path / "page.html").read_text() == "old"
+
+
 def test_a_document_without_a_reference_is_reported_and_the_oracle_goes_on(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Some text.")
     (tmp_path / "b.jsonl").write_text(json.dumps({"text": PAPER, "summary": "Two vectors are better."}) + "\n")

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from explanations import page_data
 from small_language_models import saved
 
 from pyramidions.cli import main
@@ -43,8 +42,8 @@ def test_objects_have_what_the_segmenter_finds(tmp_path: Path) -> None:
     done = segments(model, tmp_path / "papers.jsonl", "--json")
     assert done.exit_code == 0, done.output
     first, second = map(json.loads, done.stdout.splitlines())
-    found = Segmenter.from_pretrained(model).segment(TEXT)
-    assert found.probabilities is not None
+    found = Segmenter.from_pretrained(model).segment(TEXT, entropies=99)
+    assert found.probabilities is not None and found.entropies is not None
     assert first == {
         "id": "a7",
         "name": f"{tmp_path}/papers.jsonl:1",
@@ -55,6 +54,7 @@ def test_objects_have_what_the_segmenter_finds(tmp_path: Path) -> None:
         "boundaries_at_spaces": found.boundaries_at_spaces,
         "spaces_at_boundaries": found.spaces_at_boundaries,
         "outside": {",": 1, ".": 1},
+        "entropies": pytest.approx(found.entropies.tolist(), abs=1e-4),
     }
     assert (second["id"], second["spaces_at_boundaries"]) == ("2", None)
 
@@ -63,25 +63,10 @@ def test_a_text_without_letters_is_reported_and_the_others_are_shown(whitespace:
     (tmp_path / "a.txt").write_text("123...")
     (tmp_path / "b.txt").write_text("?!")
     (tmp_path / "c.txt").write_text("ab")
-    done = segments(whitespace, tmp_path, "--explain", tmp_path / "page.html")
+    done = segments(whitespace, tmp_path)
     assert done.exit_code == 1
     assert f"Error: {tmp_path}/b.txt holds no letter of the alphabet 'en'.\n" in done.stderr
     assert "one |two |three\n" in done.stdout and "ab\n  no boundary\n" in done.stdout
-    data = page_data((tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert [Path(text["name"]).name for text in data["documents"]] == ["a.txt", "c.txt"]
-
-
-def test_the_page_names_the_model_and_its_settings(whitespace: Path, tmp_path: Path) -> None:
-    segments(whitespace, "--explain", tmp_path / "page.html", text=TEXT)
-    settings = page_data((tmp_path / "page.html").read_text(encoding="utf-8"))["settings"]
-    assert settings["model"] == f"{whitespace.parent.name}/model.pt" and settings["boundaries"] == "whitespace"
-    assert settings["alphabet"] == "en" and settings["window"] == "64 characters"
-
-
-def test_without_any_text_an_older_page_stays(whitespace: Path, tmp_path: Path) -> None:
-    (tmp_path / "page.html").write_text("old")
-    assert segments(whitespace, "--explain", tmp_path / "page.html", text="?").exit_code == 1
-    assert (tmp_path / "page.html").read_text() == "old"
 
 
 def test_a_terminal_gets_lines_of_its_width_in_colours_unless_asked_otherwise(
