@@ -1,7 +1,7 @@
 """The rows of the papers' tables and figures, what the papers report of them, and the jobs that they need."""
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -46,6 +46,10 @@ OF_SUMMARIES = (
 )
 #: Behind the name of a corpus that is prepared with sentence markers.
 MARKED = "-with-markers"
+
+#: Documents for training and testing of the papers' corpora (Cohan et al. 2018, Huang et al. 2021).
+PAPER_DOCUMENTS = {"arxiv": (203_037, 6_440), "pubmed": (119_924, 6_658), "govreport": (17_517, 973)}
+_NEAR = 0.02  # how much fewer they may be; empty ones are left out
 
 #: The steps of a row, by table.
 _STEPS = {
@@ -222,6 +226,13 @@ def jobs_for(
         return list(wanted.values())
     trained = [job._replace(seed=seed) for seed in seeds for job in wanted.values() if "train" in job.wanted]
     return [*trained, *(job for job in wanted.values() if "train" not in job.wanted)]
+
+
+def is_papers(data: str, documents: Mapping[str, int]) -> bool:
+    """Whether a corpus has about as many documents, by split, as the paper's of that name."""
+    counts = (documents.get(split, 0) for split in ("train", "test"))
+    wanted = PAPER_DOCUMENTS.get(data)
+    return wanted is not None and all((1 - _NEAR) * of <= n <= of for n, of in zip(counts, wanted, strict=True))
 
 
 def lengths(row: PaperRow, divisor: int = 1) -> str:

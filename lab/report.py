@@ -16,6 +16,7 @@ from lab.catalogue import (
     SYSTEM_TABLES,
     TIMED_TABLES,
     PaperRow,
+    is_papers,
     lengths,
     read_catalogue,
 )
@@ -77,9 +78,6 @@ LEGEND_OF_CHARACTERS = """\
 - Bits per character are of the whole test split, means over seeds; characters a segment are of the valid split.
 - “fewer than ..., p” is the p-value of a paired t-test over seeds, where the mean is lower. A * marks models for which
   all of these are below 0.05, as in table 1 of the paper."""
-#: Documents for training and testing of the papers' corpora (Cohan et al. 2018, Huang et al. 2021).
-PAPER_DOCUMENTS = {"arxiv": (203_037, 6_440), "pubmed": (119_924, 6_658), "govreport": (17_517, 973)}
-_NEAR = 0.02  # how much fewer they may be; empty ones are left out
 #: What the paper states of figure 4, by the row's name.
 CLAIMED = {"pyramidion-16": 3.8}
 _NEEDED = ("scale", "training_s", "rouge1", "train_s")
@@ -271,10 +269,7 @@ def _spread(name: str, interval: Interval) -> dict[str, float]:
 
 def has_papers_data(result: Result) -> bool:
     """Whether a row was trained and tested on about as many documents as the paper's corpus has."""
-    if result.corpus is None or result.data not in PAPER_DOCUMENTS:
-        return False
-    counts = (result.corpus.documents.get(split, 0) for split in ("train", "test"))
-    return all((1 - _NEAR) * of <= n <= of for n, of in zip(counts, PAPER_DOCUMENTS[result.data], strict=True))
+    return result.corpus is not None and is_papers(result.data, result.corpus.documents)
 
 
 def _section(rows: pd.DataFrame, table: str) -> pd.DataFrame:

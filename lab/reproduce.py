@@ -1,5 +1,6 @@
 """`python -m lab reproduce`."""
 
+import json
 import os
 import re
 import sys
@@ -78,7 +79,6 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) 
     default="local",
     help="slurm runs every step as a job of SLURM, those of all rows and seeds side by side, and waits for them.",
 )
-@click.option("--slurm", is_flag=True, help="The same as --launcher slurm.")
 @click.option("--batch-size", type=click.IntRange(1), help="Documents at a time on a GPU.  [default: the config's]")
 @click.option(
     "--data",
@@ -101,7 +101,6 @@ def reproduce(
     gpus: int | None,
     nodes: int,
     launcher: str,
-    slurm: bool,
     batch_size: int | None,
     data: Path | None,
     metrics: str | None,
@@ -128,11 +127,10 @@ def reproduce(
     from lab.catalogue import SPARSE_TABLES, is_trained, jobs_for, read_catalogue
     from lab.plan import Machines, Planner
     from lab.results import check_scale
-    from lab.run import check_programs
     from lab.runner import Runner
     from lab.scale import SCALES, scaled_configs
 
-    slurm = slurm or launcher == "slurm"
+    slurm = launcher == "slurm"
     if nodes > 1 and not (slurm or dry_run):
         raise UserError(
             f"--nodes must be 1 without --launcher slurm, but is {nodes}; --dry-run prints the torchrun command."
@@ -174,31 +172,52 @@ def reproduce(
     if dry_run:
         with TemporaryDirectory() as folder:
             runner.planner = replace(planner, files=scaled_configs(configs, Path(folder), chosen))
-            _print_commands(runner, jobs, others)
+            _print_commands(runner, jobs, others, slurm)
         return
     scaled_configs(configs, at_scale, chosen)
-    check_programs([*(step for job in jobs for step in runner.steps(job)), *others])
     _run(runner, jobs, others, out, configs)
 
 
-def _print_commands(runner: "Runner", jobs: "list[Job]", others: "list[RowStep]") -> None:
+def _print_commands(runner: "Runner", jobs: "list[Job]", others: "list[RowStep]", slurm: bool) -> None:
     # One folder may stand for several corpora.
     for corpus in {runner.planner.data(corpus): corpus for corpus in runner.corpora(jobs)}.values():
         step = runner.planner.prepare(corpus)
-        _print(f"{corpus}: {'has to be prepared' if step else 'is prepared'}", [step] if step else [])
-    for job in jobs:
+        _print(f"{corpus}: {'has to be prepared' if step else 'is prepared'}", [step] if step else [], slurm)
+    for line in _odd_corpora(runner, jobs):
+        click.echo(f"# {line}")
+    for title, steps in [*((job.name, runner.steps(job)) for job in jobs), *((step.name, [step]) for step in others)]:
         click.echo()
-        _print(job.name, runner.steps(job))
-    for step in others:
-        click.echo()
-        _print(step.name, [step])
+        _print(title, steps, slurm)
+
+
+def _odd_corpora(runner: "Runner", jobs: "list[Job]") -> list[str]:
+    """Return a line for each prepared corpus that is smaller or larger than the paper's, at the paper's scale."""
+    from lab.catalogue import PAPER_DOCUMENTS, is_papers
+
+    lines = []
+    rows = {job.row.data: job.row for job in jobs if job.reads_corpus and job.row.data in PAPER_DOCUMENTS}
+    for name, row in rows.items() if runner.planner.scale.is_papers else ():
+        path = runner.planner.data(row.corpus) / "manifest.json"
+        try:
+            splits = json.loads(path.read_bytes())["splits"]
+            found = {split: int(of["documents"]) for split, of in splits.items()}
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            continue  # not prepared yet, or damaged, which the training says
+        if not is_papers(name, found):
+            ours = [f"{found.get(split, 0):,}" for split in ("train", "test")]
+            train, test = PAPER_DOCUMENTS[name]
+            lines.append(
+                f"{path.parent} is not the paper's {name}: it has {ours[0]} documents to train on and {ours[1]} to "
+                f"test, not {train:,} and {test:,}."
+            )
+    return lines
 
 
 def _run(runner: "Runner", jobs: "list[Job]", others: "list[RowStep]", out: Path, configs: Path) -> None:
     from lab.report import write_report
 
     out.mkdir(parents=True, exist_ok=True)
-    click.echo(f"Results: {out}")
+    click.echo("\n".join([f"Results: {out}", *_odd_corpora(runner, jobs)]))
     try:
         failed = runner.run(jobs, others)
     except BaseException:
@@ -275,12 +294,16 @@ def _metrics(given: str | None) -> tuple[str, ...]:
     return names
 
 
-def _print(title: str, steps: "list[RowStep]") -> None:
+def _print(title: str, steps: "list[RowStep]", slurm: bool) -> None:
     click.echo(f"# {title}")
     for step in steps:
         if step.is_done:
             click.echo(f"# {step.name}: done before")
             continue
+        if slurm:
+            from lab.slurm import needs
+
+            click.echo(f"# job: {', '.join(f'{name} {value}' for name, value in needs(step).items())}")
         click.echo("\n".join(map(str, step.commands)))
         if len(step.commands) > 1:
             click.echo(f"# then the {len(step.commands)} parts are joined to {step.made}")

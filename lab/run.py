@@ -14,9 +14,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import click
-
-from pyramidions.base.errors import UserError
 from pyramidions.files.atomic import atomic_file, write_file
 from pyramidions.runs.steps import Command, Say, State, Step, StepError, run_step
 
@@ -24,14 +21,13 @@ _TRAINING = re.compile(r'"epoch": (\d+), "update": ([\d.]+), "loss": "([\d.]+)"'
 _RESIDENT = "# peak memory of the process: {} B\n"
 _TOLD = re.compile(r"^# peak memory of the process: (\d+) B$", re.MULTILINE)
 _TOTAL = re.compile(r"total memory = ([\d.]+) GB")
-_FREE = re.compile(r"gb_free[\": =]+([\d.]+)")  # of --log-format json, and of simple before 0.3.0
+_FREE = re.compile(r'"gb_free": "([\d.]+)"')
+_MINUTE = 60.0
 
 
 @dataclass(frozen=True)
 class RowStep(Step):
-    """A step of a row: "prepare", its start, "train", "loss", "generate", "score", "time" or "time-training".
-
-    Its log and what is noted of it lie in its folder.
+    """A step of a row, with its log and run.json in the row's folder.
 
     Attributes:
         nodes: machines that it needs.
@@ -60,12 +56,10 @@ class RowStep(Step):
 
     @property
     def state(self) -> State:
-        """What is done in its folder; earlier releases noted each step in a file of its own."""
+        """What is done in its folder."""
         path = self.folder / "run.json"
         known = State.read(path, writer="python -m lab", remedy=f"move {self.folder} away")
-        marks = {mark.name.removesuffix(".ran.json"): mark for mark in self.folder.glob("*.ran.json")}
-        done = {} if known else {name: json.loads(mark.read_text()) for name, mark in marks.items()}
-        return known or State(path, {"format": State.FORMAT, "done": done})
+        return known or State(path, {"format": State.FORMAT, "done": {}})
 
     @property
     def is_done(self) -> bool:
@@ -181,28 +175,18 @@ def _hardware(device: str) -> dict[str, Any]:
 
 
 class Teller:
-    """Says from time to time where a step is; on a terminal on a line of its own, if nothing else runs beside it."""
+    """Says each minute where a step is."""
 
-    def __init__(self, step: RowStep, say: Say, *, live: bool = True) -> None:
-        self._step, self._say, self._on_terminal = step, say, live and sys.stderr.isatty()
-        self._start = self._shown = time.monotonic()
+    def __init__(self, step: RowStep, say: Say) -> None:
+        self._step, self._say = step, say
+        self._start = self._said = time.monotonic()
 
     def __call__(self) -> None:
         """Say it, if it was not said just before."""
         now = time.monotonic()
-        if now - self._shown < (1.0 if self._on_terminal else 60.0):
-            return
-        self._shown = now
-        line = f"    {self._step.name}, {now - self._start:.0f} s: {_where(self._step.log)}"
-        if self._on_terminal:
-            click.echo(f"\r\033[K{line[: shutil.get_terminal_size().columns - 1]}", nl=False, err=True)
-        else:
-            self._say(line[:160])
-
-    def close(self) -> None:
-        """Clear the line."""
-        if self._on_terminal and self._shown > self._start:
-            click.echo("\r\033[K", nl=False, err=True)
+        if now - self._said >= _MINUTE:
+            self._said = now
+            self._say(f"    {self._step.name}, {now - self._start:.0f} s: {_where(self._step.log)}"[:160])
 
 
 @contextmanager
@@ -219,7 +203,6 @@ def watching(step: RowStep, say: Say) -> Iterator[Callable[[Sequence["subprocess
     try:
         yield tick
     finally:
-        teller.close()
         if peak:
             with step.log.open("a") as log:
                 log.write(_RESIDENT.format(peak))
@@ -267,14 +250,3 @@ def training_memory(log: Path, gpus: int) -> dict[str, Any] | None:
         return {"bytes": max(peaks), "of": "process"} if peaks else None
     total, free = ([float(number) for number in of.findall(text)] for of in (_TOTAL, _FREE))
     return {"bytes": round((max(total) - min(free)) * 2**30), "of": "gpu"} if total and free else None
-
-
-def check_programs(steps: Sequence[RowStep]) -> None:
-    """Notice before hours of work that a program is missing.
-
-    Raises:
-        UserError: a program that is not installed.
-    """
-    for name in dict.fromkeys(command.words[0] for step in steps for command in step.commands):
-        if shutil.which(name) is None:
-            raise UserError(f"{name} is not installed: scripts/setup.sh train brings what training needs.")

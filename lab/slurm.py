@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 from submitit import AutoExecutor
 from submitit.core.utils import FailedJobError, FailedSubmissionError, UncompletedJobError
@@ -44,6 +45,17 @@ class StepJob(Checkpointable):
             return error
 
 
+def needs(step: RowStep) -> dict[str, Any]:
+    """Return what the job of a step asks for, in submitit's words."""
+    return {
+        "name": f"{step.folder.name}-{step.name}",
+        "nodes": step.nodes,
+        "gpus_per_node": step.gpus,
+        "cpus_per_task": _CPUS * step.gpus or _CPUS_WITHOUT_GPU,
+        "timeout_min": _MINUTES,
+    }
+
+
 class Cluster:
     """Runs steps as jobs, as `run_here` runs them here; several threads may each wait for one.
 
@@ -81,17 +93,10 @@ class Cluster:
         if self._stopped.is_set():
             raise StepError(f"{step.name} was stopped.")
         executor = AutoExecutor(self._folder, cluster=self._kind, slurm_max_num_timeout=_TIMEOUTS)
-        cpus = _CPUS * step.gpus or _CPUS_WITHOUT_GPU
-        executor.update_parameters(
-            name=f"{step.folder.name}-{step.name}",
-            nodes=step.nodes,
-            tasks_per_node=1,
-            gpus_per_node=step.gpus,
-            cpus_per_task=cpus,
-            timeout_min=_MINUTES,
-            # srun does not inherit this one.
-            slurm_srun_args=[f"--cpus-per-task={cpus}", "--kill-on-bad-exit=1"],
-        )
+        asked = needs(step)
+        # srun does not inherit the number of CPUs.
+        srun = [f"--cpus-per-task={asked['cpus_per_task']}", "--kill-on-bad-exit=1"]
+        executor.update_parameters(**asked, tasks_per_node=1, slurm_srun_args=srun)
         step.folder.mkdir(parents=True, exist_ok=True)
         try:
             job = executor.submit(StepJob(step, waits))
@@ -99,8 +104,7 @@ class Cluster:
             raise StepError(f"{step.name} was not submitted: {str(error).strip()}") from None
         say(f"    job {job.job_id}")
         first = job.task(0)
-        # Beside it others run: no line of a terminal is its own.
-        teller = Teller(step, say, live=False)
+        teller = Teller(step, say)
         try:
             while not first.done():
                 if self._stopped.is_set():

@@ -16,5 +16,13 @@ for argument; do
 done
 
 root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
-[[ -x $root/.venv/bin/pyramidions && -x $root/.venv/bin/fairseq-hydra-train ]] || "$root/scripts/setup.sh" train
-PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH} exec "$root/.venv/bin/python" -m lab reproduce "$@"
+python=$root/.venv/bin/python
+if [[ " $* " == *" --dry-run "* ]]; then
+    # It runs nothing, so it installs nothing either.
+    [[ -x $python ]] || python=$(command -v python3)
+    "$python" -c 'import click, hydra, pydantic, torch' 2>/dev/null ||
+        { echo "--dry-run needs what scripts/setup.sh train installs, and does not install it." >&2; exit 1; }
+elif ! [[ -x $root/.venv/bin/pyramidions && -x $root/.venv/bin/fairseq-hydra-train ]]; then
+    "$root/scripts/setup.sh" train
+fi
+PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH} exec "$python" -m lab reproduce "$@"

@@ -1,3 +1,4 @@
+import json
 import shlex
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,29 @@ def test_rows_of_the_small_scale_begin_with_nothing_and_have_as_many_updates_as_
     longer, *_ = planned(run, "table4", "--rows", "mean", *small, "--updates", "1000")
     assert "optimization.max_update=1000" in longer
     assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_prints_the_jobs_of_slurm_without_slurm(run: Any, corpora: Path) -> None:
+    flags = ("--gpus", 8, "--nodes", 2, "--launcher", "slurm", "--data", corpora, "--dry-run", *CONFIGS)
+    printed = run("reproduce", "table2", "--rows", "7", *flags).stdout
+    assert [line.split(", ")[1:4] for line in printed.splitlines() if line.startswith("# job: ")] == [
+        ["nodes 2", "gpus_per_node 8", "cpus_per_task 32"],
+        ["nodes 1", "gpus_per_node 8", "cpus_per_task 32"],
+        ["nodes 1", "gpus_per_node 0", "cpus_per_task 16"],
+        ["nodes 1", "gpus_per_node 1", "cpus_per_task 4"],
+    ]
+
+
+def test_a_corpus_that_is_not_the_papers_is_named_at_the_papers_scale(run: Any, corpora: Path) -> None:
+    manifest = corpora / "arxiv" / "manifest.json"
+
+    def printed(train: int, *words: object) -> str:
+        manifest.write_text(json.dumps({"splits": {"train": {"documents": train}, "test": {"documents": 6_440}}}))
+        flags = ("--gpus", 0, "--data", corpora, "--dry-run", *CONFIGS)
+        return run("reproduce", "table2", "--rows", "7", *words, *flags).stdout
+
+    assert f"# {corpora / 'arxiv'} is not the paper's arxiv: it has 24 documents to train on" in printed(24)
+    assert "is not the paper's" not in printed(203_000) + printed(24, "--scale", "tiny")
 
 
 def test_figures_5_and_6_are_one_measurement(run: Any) -> None:
