@@ -1,10 +1,9 @@
 """How well figures of summaries agree with people's judgements of them."""
 
-import csv
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,8 +13,6 @@ from lab.tables import markdown, with_interval
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
 from pyramidions.files.bounded import read_regular
-from pyramidions.files.lines import read_lines
-from pyramidions.files.progress import progress_bar
 from pyramidions.scoring import FIGURES
 from pyramidions.scoring.scores import SAMPLES, SEED, Estimate
 
@@ -97,25 +94,24 @@ def read_judgements(path: Path) -> pd.DataFrame:
     """
     if (ending := path.suffix.lower()) not in (".jsonl", ".csv"):
         raise UserError(f"Judgements must be a .jsonl or .csv file, but are {path}.")
-    # Spreadsheets write a mark in front.
-    lines = [line.removeprefix("\ufeff") for line in read_lines(path) if line.strip()]
-    ids, rows = [], []
+    if not path.is_file():
+        raise UserError(f"The file {path} does not exist.")
     try:
-        judgements: list[Any] = list(csv.DictReader(lines)) if ending == ".csv" else lines
-    except csv.Error as error:
-        raise UserError(f"{path} must be a table of judgements, but is none ({error}).") from None
-    for number, judgement in enumerate(judgements, 1):
-        try:
-            record: Any = parse_json(judgement) if isinstance(judgement, str) else judgement
-            ids.append(str(record.pop("id")))
-            rows.append({name: float(value) for name, value in record.items()})
-            if not rows[-1] or rows[-1].keys() != rows[0].keys() or not all(map(math.isfinite, rows[-1].values())):
-                raise ValueError
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise UserError(
-                f"{path}, judgement {number}: each must have an id and numbers, the same ratings as the first."
-            ) from None
-    return pd.DataFrame(rows, index=ids).groupby(level=0, sort=False).mean()
+        # Spreadsheets write a mark in front.
+        table = (
+            pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+            if ending == ".csv"
+            else pd.read_json(path, lines=True, dtype=False)
+        )
+        ratings = table.drop(columns="id").apply(pd.to_numeric, errors="coerce").astype(float)
+    except (ValueError, KeyError, TypeError):
+        raise UserError(f"{path} must hold judgements, each with an id and numbers, but does not.") from None
+    wrong = ~np.isfinite(ratings).all(axis=1).to_numpy()
+    if wrong.any() or ratings.columns.empty:
+        raise UserError(
+            f"{path}, judgement {wrong.argmax() + 1}: each must have an id and numbers, the same ratings as the first."
+        )
+    return ratings.groupby(table.id.astype(str), sort=False).mean()
 
 
 def correlations(figures: pd.DataFrame, ratings: pd.DataFrame) -> pd.DataFrame:
@@ -128,22 +124,20 @@ def correlations(figures: pd.DataFrame, ratings: pd.DataFrame) -> pd.DataFrame:
     n = len(ratings)
     draws = np.random.default_rng(SEED).integers(0, n, (SAMPLES, n))
     lines = []
-    with progress_bar("correlating", len(ratings.columns) * len(figures.columns), "pairs") as bar:
-        for rating, judged in ratings.items():
-            pearson = figures.loc[:, figures.nunique() > 1].corrwith(judged)
-            best = pearson.abs().idxmax() if len(pearson) else None
-            for figure, scored in figures.items():
-                cells = {"p": ""}
-                if figure in pearson:
-                    cells = {
-                        head: with_interval(*_estimate(of, scored.to_numpy(), judged.to_numpy(), draws), 2)
-                        for head, of in _CORRELATIONS.items()
-                    }
-                    p = williams_p(pearson[best], pearson[figure], scored.corr(figures[best]), n)
-                    cells["p"] = "strongest" if figure == best else f"{p:.3f}" if p >= 0.001 else "< 0.001"
-                label = FIGURES[figure].label if figure in FIGURES else figure
-                lines.append({"rating": rating, "figure": label, **cells})
-                bar.update()
+    for rating, judged in ratings.items():
+        pearson = figures.loc[:, figures.nunique() > 1].corrwith(judged)
+        best = pearson.abs().idxmax() if len(pearson) else None
+        for figure, scored in figures.items():
+            cells = {"p": ""}
+            if figure in pearson:
+                cells = {
+                    head: with_interval(*_estimate(of, scored.to_numpy(), judged.to_numpy(), draws), 2)
+                    for head, of in _CORRELATIONS.items()
+                }
+                p = williams_p(pearson[best], pearson[figure], scored.corr(figures[best]), n)
+                cells["p"] = "strongest" if figure == best else f"{p:.3f}" if p >= 0.001 else "< 0.001"
+            label = FIGURES[figure].label if figure in FIGURES else figure
+            lines.append({"rating": rating, "figure": label, **cells})
     return pd.DataFrame(lines)
 
 

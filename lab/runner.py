@@ -185,8 +185,7 @@ class Runner:
         made_from = {"config": settings_hash([FORMAT, *self._read(job.row, step)])}
         if step.name not in _TIMING:
             made_from["data"] = file_hash(self.planner.data(job.row.corpus) / "manifest.json")
-        # What was scored by ROUGE alone before there were other metrics stays done.
-        if step.name == "score" and self.planner.metrics != ("rouge",):
+        if step.name == "score":
             made_from["metrics"] = ",".join(self.planner.metrics)
         return made_from
 

@@ -42,7 +42,7 @@ def kill_in_mid_training(out: Path, row: str) -> str:
     return printed
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_rows_killed_in_mid_training_go_on_and_end_in_a_report(tmp_path: Path) -> None:
     printed = kill_in_mid_training(tmp_path, "15_power_2k_1k_512")
     assert "1 of 2: arxiv/table2/04_blockwise_2k" in printed and "score" in printed
@@ -81,7 +81,7 @@ def test_systems_of_others_go_from_start_to_report_on_two_corpora(tmp_path: Path
         assert "BART-large" not in section
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_row_that_fails_is_reported_and_the_rest_go_on(tmp_path: Path) -> None:
     # Where the checkpoints of row 4 should go, there is a file.
     folder = tmp_path / "arxiv" / "table2" / "04_blockwise_2k"
@@ -112,8 +112,10 @@ def test_the_shares_of_two_gpus_are_all_test_documents(data: DataFolder, checkpo
     assert len(GeneratedSummaries(shares[0] + shares[1], 10)) == 10
 
 
-@pytest.mark.parametrize("slurm", [{}, {"SLURM_STEP_NODELIST": "n[1-2]", "SLURM_NNODES": "2", "SLURM_NTASKS": "2"}])
-@pytest.mark.parametrize(("gpus", "processes"), [(0, 1), (1, 1), (4, 4)])
+SLURM = {"SLURM_STEP_NODELIST": "n[1-2]", "SLURM_NNODES": "2", "SLURM_NTASKS": "2"}
+
+
+@pytest.mark.parametrize(("gpus", "processes", "slurm"), [(0, 1, {}), (1, 1, SLURM), (4, 4, SLURM)])
 def test_fairseq_starts_as_many_processes_as_planned_on_a_machine_with_eight_gpus(
     gpus: int, processes: int, slurm: dict[str, str], tmp_path: Path
 ) -> None:

@@ -55,7 +55,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_step_runs_as_a_job_and_is_marked(tmp_path: Path) -> None:
     work, said = step(tmp_path, "print('hello')"), list[str]()
     assert Cluster(tmp_path / "jobs", "local").run(replace(work, made_from={"config": "c"}), said.append) is not None
@@ -63,13 +63,13 @@ def test_a_step_runs_as_a_job_and_is_marked(tmp_path: Path) -> None:
     assert work.state.facts["done"]["train"]["made_from"] == {"config": "c"} and work.is_done
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_step_that_fails_in_a_job_tells_as_it_does_here(tmp_path: Path) -> None:
     with pytest.raises(StepError, match="failed: no such thing; all of its output is in .*train.log"):
         Cluster(tmp_path / "jobs", "local").run(step(tmp_path, "raise SystemExit('no such thing')"), print)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_stopped_run_stops_its_job(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     work = step(tmp_path, f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(60)")
@@ -97,7 +97,7 @@ def test_a_machine_but_the_first_only_runs_the_commands(tmp_path: Path, monkeypa
     assert not work.is_done and not work.log.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_machines_of_slurm_meet_at_the_first_of_them(slurm: Path, tmp_path: Path) -> None:
     work = step(tmp_path, TELL, nodes=2)
     Cluster(tmp_path / "jobs").run(work, print)
@@ -126,7 +126,7 @@ def test_what_sbatch_says_when_it_refuses_a_job_is_told(slurm: Path, tmp_path: P
         Cluster(tmp_path / "jobs").run(step(tmp_path, TELL), print)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_cluster_that_is_stopped_cancels_the_job_that_a_thread_waits_for(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     work = step(tmp_path, f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(60)")
