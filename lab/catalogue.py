@@ -137,11 +137,7 @@ class PaperRow(BaseModel, frozen=True):
 
 
 def read_catalogue(configs: Path) -> list[PaperRow]:
-    """Read paper.csv and, if they are there, the files of other papers in the folder of configs.
-
-    Raises:
-        UserError: there is no paper.csv.
-    """
+    """Read paper.csv and, if they are there, the files of other papers in the folder of configs."""
     if not (configs / _FILES[0]).is_file():
         raise UserError(f"--configs must be the folder that holds {_FILES[0]}, but is {configs}.")
     rows = []
@@ -200,9 +196,6 @@ def jobs_for(
         only: rows of those tables, by the paper's number or name; none for all.
         seeds: each row that is trained is so for each of them, all rows for the first one first; then its loss is
             measured, and it is not timed. None for one training with the config's seed.
-
-    Raises:
-        UserError: none of the tables has such a row.
     """
     only = list(only)
     wanted: dict[tuple[str, str], Job] = {}

@@ -19,9 +19,6 @@ def composed(configs: Path, overrides: tuple[str, ...]) -> Experiment:
     Args:
         configs: the folder with base.yaml, whose files stay as they are.
         overrides: in Hydra's syntax.
-
-    Raises:
-        UserError: a config that breaks a rule.
     """
     with _COMPOSING:
         return _composed(configs, overrides)

@@ -35,10 +35,6 @@ def correlation_report(scores: Path, judgements: Path, system: str | None = None
         scores: a file that `pyramidions score --json` wrote.
         judgements: a .jsonl or .csv file of ids and ratings.
         system: of the scores; the first where it is None.
-
-    Raises:
-        UserError: a file is missing or damaged; it knows no such system; a judged document has no scores; there are
-            fewer than `FEWEST`; or a rating is the same for all.
     """
     found, ratings = read_scores(scores, system), read_judgements(judgements)
     if missing := [name for name in ratings.index if name not in found.figures.index]:
@@ -63,11 +59,7 @@ def correlation_report(scores: Path, judgements: Path, system: str | None = None
 
 
 def read_scores(path: Path, system: str | None = None) -> DocumentScores:
-    """Read the figures of a system, the first where it is None, from what `pyramidions score --json` wrote.
-
-    Raises:
-        UserError: the file is missing or damaged, or knows no such system.
-    """
+    """Read the figures of a system, the first where it is None, from what `pyramidions score --json` wrote."""
     try:
         found = parse_json(read_regular(path))
         documents = {str(each["id"]): each for each in found["documents"]}
@@ -87,11 +79,7 @@ def read_scores(path: Path, system: str | None = None) -> DocumentScores:
 
 
 def read_judgements(path: Path) -> pd.DataFrame:
-    """Read ratings, (documents, ratings), by ids and names; several judgements of a document are averaged.
-
-    Raises:
-        UserError: the file is missing, is neither .jsonl nor .csv, or has a judgement that is not as described.
-    """
+    """Read ratings, (documents, ratings), by ids and names; several judgements of a document are averaged."""
     if (ending := path.suffix.lower()) not in (".jsonl", ".csv"):
         raise UserError(f"Judgements must be a .jsonl or .csv file, but are {path}.")
     if not path.is_file():

@@ -27,9 +27,6 @@ class Machines:
         gpus: GPUs of each machine; 0 for the CPU.
         nodes: machines that train together.
         documents_per_gpu: documents that a GPU holds at a time; None for the config's number.
-
-    Raises:
-        UserError: several machines without a GPU.
     """
 
     gpus: int

@@ -134,10 +134,6 @@ def write_report(out: Path, configs: Path, to: Path | None = None) -> Report:
         out: the folder that `reproduce` fills.
         configs: the folder that holds paper.csv.
         to: the page, a .md file; report.md in ``out`` where it is None.
-
-    Raises:
-        UserError: a folder that is not there, a damaged or foreign result file, results of several scales, or a new
-            page among files of another report; nothing is written then.
     """
     if not out.is_dir():
         raise UserError(f"OUT must be a folder of results, but is {out}.")

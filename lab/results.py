@@ -216,9 +216,6 @@ def read_runs(out: Path, catalogue: Sequence[PaperRow]) -> list[Run]:
 
     Returns:
         In the order of the catalogue and of the seeds' numbers.
-
-    Raises:
-        UserError: a file is damaged, belongs to no row, or names another row or seed than its folder.
     """
     rows = {f"{row.data}/{row.config}": row for row in reversed(catalogue) if row.config}
     runs = []
@@ -242,11 +239,7 @@ def _result_files(out: Path) -> list[Path]:
 
 
 def read_documents(path: Path, names: Sequence[str]) -> pd.DataFrame:
-    """Read figures, (documents, names), from what `pyramidions loss` and `score` write; of a score, the first system.
-
-    Raises:
-        UserError: the file is missing or damaged.
-    """
+    """Read figures, (documents, names), from what `pyramidions loss` or `score` wrote; of a score, the first system."""
     try:
         documents: Any = json.loads(path.read_bytes())["documents"]
         found: dict[str, dict[str, float]] = {}
@@ -261,22 +254,14 @@ def read_documents(path: Path, names: Sequence[str]) -> pd.DataFrame:
 
 
 def check_scale(out: Path, scale: str) -> None:
-    """Refuse a folder with results of another scale.
-
-    Raises:
-        UserError: there is one, or a result is damaged.
-    """
+    """Refuse a folder with results of another scale."""
     for path in _result_files(out):
         if (found := read_object(path, Result).scale) != scale:
             raise UserError(f"--out must hold results of the scale {scale} only, but {path} is of the scale {found}.")
 
 
 def read_topk(out: Path) -> TopK | None:
-    """Read OUT/topk/topk.json, which lab/benchmarks/topk.py writes beside its picture; None if there is no picture.
-
-    Raises:
-        UserError: a damaged or missing file.
-    """
+    """Read OUT/topk/topk.json, which lab/benchmarks/topk.py writes beside its picture; None if there is no picture."""
     path = out / "topk" / "topk.json"
     if not path.with_suffix(".png").exists():
         return None
@@ -286,11 +271,7 @@ def read_topk(out: Path) -> TopK | None:
 
 
 def read_object(path: Path, model: type[_Model]) -> _Model:
-    """Read a JSON object from a file.
-
-    Raises:
-        UserError: the file holds no such object; the sentence names the first field that is wrong.
-    """
+    """Read a JSON object from a file."""
     try:
         return model.model_validate_json(path.read_bytes())
     except ValidationError as error:

@@ -63,20 +63,12 @@ class RowStep(Step):
 
     @property
     def is_done(self) -> bool:
-        """Whether it ran to its end.
-
-        Raises:
-            StepError: it was made from something else.
-        """
+        """Whether it ran to its end."""
         return self.state.is_done(self)
 
 
 def joined(parts: Sequence[Path], made: Path) -> None:
-    """Join files.
-
-    Raises:
-        StepError: one is missing.
-    """
+    """Join files."""
     if missing := [part for part in parts if not part.is_file()]:
         raise StepError(f"generate ended well, but did not write {missing[0]}.")
     with atomic_file(made) as file:
@@ -86,11 +78,7 @@ def joined(parts: Sequence[Path], made: Path) -> None:
 
 
 def bits_of(test: Path, train: Path, made: Path) -> None:
-    """Write bits per character of the test, and characters per segment of the last validation, from logs.
-
-    Raises:
-        StepError: the test's log has none.
-    """
+    """Write bits per character of the test, and characters per segment of the last validation, from logs."""
     bits = re.findall(r"Loss \(base 2\): ([0-9.]+),", test.read_text(errors="replace"))
     if not bits:
         raise StepError(f"test ended well, but did not write bits per character to {test}.")
@@ -107,9 +95,6 @@ def locked(folder: Path, wait: Say | None = None) -> Iterator[None]:
     Args:
         folder: the folder.
         wait: called with a message before waiting for the lock; None does not wait.
-
-    Raises:
-        StepError: another process holds the lock.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("a") as lock:
@@ -137,10 +122,6 @@ def run_here(
 
     Returns:
         Seconds it took; None if it was done before.
-
-    Raises:
-        StepError: a command failed or did not write its output, another process holds the folder, or the step was
-            done with other data or another config.
     """
     with locked(step.folder, say if waits else None):
         # Whoever held the lock may have done the step.

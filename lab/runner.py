@@ -139,9 +139,6 @@ class Runner:
         Args:
             job: the job.
             unprepared: corpora that could not be prepared.
-
-        Raises:
-            StepError: a step failed, or cannot begin.
         """
         self._check(job, unprepared)
         for planned in self.steps(job):
@@ -154,11 +151,7 @@ class Runner:
             write_result(self._planner(job), job.row, self._seed(job))
 
     def _check(self, job: Job, unprepared: Sequence[str]) -> None:
-        """Refuse a job before hours of work.
-
-        Raises:
-            StepError: its corpus could not be prepared, or it was trained on other data or with another config.
-        """
+        """Refuse a job before hours of work."""
         if job.row.corpus in unprepared and job.reads_corpus:
             raise StepError(f"its corpus {job.row.data} could not be prepared.")
         for step in self.steps(job):

@@ -62,11 +62,7 @@ class Scale(NamedTuple):
         return self.name == "paper"
 
     def with_updates(self, updates: int) -> "Scale":
-        """Return the scale with another number of updates for each row.
-
-        Raises:
-            UserError: rows are trained for epochs at this scale.
-        """
+        """Return the scale with another number of updates for each row."""
         if "optimization.max_update" not in self.run:
             raise UserError(f"--updates applies only to --scale small, but the scale is {self.name}.")
         return self._replace(overrides=(f"optimization.max_update={updates}",))
@@ -167,9 +163,6 @@ def scaled_configs(configs: Path, out: Path, scale: Scale) -> Path:
     """Return a folder with the configs at a scale: ``configs`` itself, or ``out`` with smaller ones.
 
     Every file keeps its name and place, so that all commands are the same at any scale.
-
-    Raises:
-        UserError: a length that cannot be divided.
     """
     if scale.lengths == 1:
         return configs

@@ -49,11 +49,7 @@ class SeededRow:
         return lengths(self.row, SCALES[next(iter(self.results.values())).scale].lengths)
 
     def values(self, figure: str, seeds: Collection[int]) -> pd.DataFrame:
-        """Return a figure, (documents, seeds), of those seeds that have it.
-
-        Raises:
-            UserError: seeds have figures of different documents.
-        """
+        """Return a figure, (documents, seeds), of those seeds that have it."""
         values = pd.concat({seed: of for seed, of in self.figures[figure].items() if seed in seeds}, axis=1)
         if values.isna().any(axis=None):
             raise UserError(f"The seeds of {self.row.data}/{self.row.config} must have the same documents, but differ.")
@@ -77,11 +73,7 @@ class SeededRow:
 
 
 def read_seeds(runs: Sequence[Run]) -> list[SeededRow]:
-    """Return the rows of those runs that have seeds, with the figures of their documents.
-
-    Raises:
-        UserError: a file of figures is missing or damaged.
-    """
+    """Return the rows of those runs that have seeds, with the figures of their documents."""
     rows = []
     for _, members in groupby((run for run in runs if run.seed is not None), lambda run: id(run.row)):
         own = list(members)

@@ -64,9 +64,6 @@ class Cluster:
     Args:
         folder: where submitit keeps scripts and logs; all machines see it.
         kind: "slurm", or "local" for processes of this machine.
-
-    Raises:
-        UserError: there is no SLURM here.
     """
 
     def __init__(self, folder: Path, kind: str = "slurm") -> None:
@@ -86,9 +83,6 @@ class Cluster:
         """Submit a step and wait for it.
 
         The arguments, the seconds returned and a `StepError` are those of `run_here`.
-
-        Raises:
-            StepError: the step failed, or its job was refused or ended without a result.
         """
         if self._stopped.is_set():
             raise StepError(f"{step.name} was stopped.")

@@ -46,9 +46,6 @@ class Plan:
         device: cpu or cuda, the current GPU.
         precision: fp32, or bf16: autocast to bfloat16 in training and in decoding, while parameters, gradients and
             Adam's moments stay in float32.
-
-    Raises:
-        UserError: values that do not fit together, or a device that is not there.
     """
 
     train_batch: int = 64
@@ -210,9 +207,6 @@ class Contender:
     Args:
         experiment: the model and its lengths.
         plan: what is timed.
-
-    Raises:
-        UserError: the vocabulary is smaller than what the beam chooses from.
     """
 
     def __init__(self, experiment: Experiment, plan: Plan) -> None:
@@ -236,11 +230,7 @@ class Contender:
         return made
 
     def clock(self, tokens: int | None, work: Callable[[], object]) -> tuple[float, int | None]:
-        """Return the seconds, and the peak of all memory on a GPU, of decoding ``tokens`` or, where None, of training.
-
-        Raises:
-            UserError: memory ran out.
-        """
+        """Return the seconds of decoding ``tokens`` or, where None, of training; on a GPU also the memory's peak."""
         name = self.experiment.name
         if tokens is None:
             what = f"a training step of {name} that takes {self.plan.at_a_time} documents at a time (--micro-batch)"
@@ -308,9 +298,6 @@ def time_models(
 
     Returns:
         Of each model "train_step" and "decode_N" for each number of tokens N.
-
-    Raises:
-        UserError: a config that breaks a rule, or memory that ran out.
     """
     with naming_what_took_memory("building the models and their synthetic texts"):
         contenders = {str(number): Contender(experiment, plan) for number, experiment in enumerate(experiments)}
