@@ -110,7 +110,7 @@ def save(args: argparse.Namespace, entries: Iterable[Entry]) -> None:
     table, machine = args.table or f"{args.name}-{device}", hardware(device)
     run = (
         *(table, shlex.join(["python", f"lab/benchmarks/{Path(sys.argv[0]).name}", *map(shown, sys.argv[1:])])),
-        *(commit(), f"{machine['device']}, {machine['threads']} threads"),
+        *(commit(), f"{machine['device']}, {machine['threads']} thread{'s' * (machine['threads'] > 1)}"),
         *(", ".join(f"{name} {number}" for name, number in versions().items()), getattr(args, "seed", "")),
     )
     args.out.parent.mkdir(parents=True, exist_ok=True)
