@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from pyramidions.files.atomic import atomic_file, write_file
+from pyramidions.runs.progress import Progress
 from pyramidions.runs.steps import Command, Say, State, Step, StepError, run_step
 
-_TRAINING = re.compile(r'"epoch": (\d+), "update": ([\d.]+), "loss": "([\d.]+)"')
 _RESIDENT = "# peak memory of the process: {} B\n"
 _TOLD = re.compile(r"^# peak memory of the process: (\d+) B$", re.MULTILINE)
 _TOTAL = re.compile(r"total memory = ([\d.]+) GB")
@@ -190,16 +190,18 @@ def watching(step: RowStep, say: Say) -> Iterator[Callable[[Sequence["subprocess
 
 
 def _where(log: Path) -> str:
-    """Return where a command is: epoch and loss of fairseq's training, else the last line of its log."""
+    """Return where a command is: updates and loss of fairseq's training, else the last line of its log."""
     if not log.is_file():
         return "has not begun"
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - 4096))
-        text = file.read().decode(errors="replace")
-    if trained := _TRAINING.findall(text):
-        epoch, updates, loss = trained[-1]
-        return f"epoch {epoch}, {updates} epochs done, loss {loss}"
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+        lines = file.read().decode(errors="replace").splitlines()
+    training = Progress()
+    for line in lines:
+        training.read(line)
+    if training.updates:
+        return f"{training.updates:,} updates, {training}"
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
 def resident_peak(pid: int) -> int:

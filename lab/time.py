@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyramidions.base.errors import UserError
-from pyramidions.cli.columns import columns
 from pyramidions.cli.outputs import PATH, check_output, write_json
 
 if TYPE_CHECKING:
@@ -96,24 +95,25 @@ def _bar(phase: str, calls: int) -> Iterator[Callable[[], object]]:
 
 
 def _table(names: list[str], results: "list[dict[str, Timed]]") -> str:
+    import pandas as pd
+
     first = results[0]
 
-    def rows(cell: "Callable[[Timed, Timed], str]") -> list[list[str]]:
-        named = zip(names, results, strict=True)
-        return [[name, *(cell(result[phase], first[phase]) for phase in first)] for name, result in named]
+    def table(cell: "Callable[[Timed, Timed], str]", head: str = "") -> str:
+        cells = [{phase + head: cell(result[phase], first[phase]) for phase in first} for result in results]
+        return pd.DataFrame(cells, names).to_string()
 
     def ratio(timed: "Timed", first: "Timed") -> str:
         between = timed.ratio_to(first)
         return f"{between['medians']:.3f} [{between['low']:.3f}, {between['high']:.3f}]"
 
-    heads = ["config", *(f"{phase}, s" for phase in first)]
-    lines = columns([heads, *rows(lambda timed, _: f"{timed.mean:.4g} ± {timed.deviation:.2g}")])
+    parts = [table(lambda timed, _: f"{timed.mean:.4g} ± {timed.deviation:.2g}", ", s")]
     if any(timed.peak_bytes is not None for timed in first.values()):
-        lines += ["\nPeak memory, GiB:", *columns(rows(lambda timed, _: f"{(timed.peak_bytes or 0) / 2**30:.2f}"))]
+        parts.append(table(lambda timed, _: f"{(timed.peak_bytes or 0) / 2**30:.2f}", ", peak GiB"))
     if len(names) > 1:
-        title = f"\nRatio of medians to {names[0]} [lowest, highest of two neighbouring turns]:"
-        lines += [title, *columns(rows(ratio)[1:])]
-    return "\n".join(lines)
+        title = f"Ratio of medians to {names[0]} [lowest, highest of two neighbouring turns]:"
+        parts.append(f"{title}\n{table(ratio)}")
+    return "\n\n".join(parts)
 
 
 def _signature(plan: "Plan", result: dict[str, Any]) -> str:

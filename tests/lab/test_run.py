@@ -82,9 +82,11 @@ def test_what_was_made_from_something_else_is_neither_taken_nor_overwritten(tmp_
 
 def test_training_is_told_in_words(tmp_path: Path) -> None:
     log = tmp_path / "train.log"
-    lines = [f'{{"epoch": 2, "update": {update}, "loss": "{loss}", "nll' for update, loss in ((1.4, 9.8), (1.6, 8.965))]
+    lines = [
+        f'{{"epoch": 2, "loss": "{loss}", "num_updates": "{update}"}}' for update, loss in ((10, 9.8), (20, 8.965))
+    ]
     log.write_text("\n".join([*lines, "validating", ""]))
-    assert _where(log) == "epoch 2, 1.6 epochs done, loss 8.965"
+    assert _where(log) == "20 updates, loss 8.96"
     log.write_text("one\ntwo\n")
     assert _where(log) == "two"
 
