@@ -57,12 +57,13 @@ METRICS = [
     "POT>=0.9.6,<0.10",  # optimal transport, for MoverScore
 ]
 
-# What lab/ checks, counts and draws with.
+# What lab/ checks, counts and draws with, and submits to a cluster.
 BENCH = [
     "pandas>=2.2,<4",
     "tabulate>=0.9,<1",  # pandas writes Markdown with it
     "matplotlib>=3.9,<4",
     "pydantic>=2.10,<3",  # reads result.json and names the field, the rule and the value where one is wrong
+    "submitit>=1.5.3,<2",  # submits the steps of `reproduce --launcher slurm`
 ]
 
 # fairseq-fixed compiles against the torch that is installed: see scripts/setup.sh for the order.
@@ -71,8 +72,6 @@ TRAIN = [
     "datasets>=4,<6",
     "pyarrow>=18,<27",
     "tensorboardX>=2.6.2,<3",  # for --tensorboard-logdir; the viewer is not needed to train
-    "submitit>=1.5.3,<2",  # submits the steps of `reproduce --launcher slurm`
-    *BENCH,
     *PRETRAINED,
 ]
 
@@ -91,6 +90,7 @@ TAGS = ["spacy>=3.8,<3.9"]  # a model of spaCy fits one minor release only
 # Lint and types are held to one minor release: a new rule must not turn an old commit red.
 DEV = [
     *TRAIN,
+    *BENCH,
     "ruff>=0.17,<0.18",
     "mypy>=2.4,<2.5",
     "pytest>=9.0,<10",

@@ -251,7 +251,7 @@ main() {
     step "build tools (a few seconds)" pip install "${build_tools[@]}"
     hold_torch
     step "fairseq, compiled here (1 to 3 minutes)" pip install "${hold[@]}" "$fairseq"
-    step "pyramidions with [$extra] (about 1 minute)" pip install "${hold[@]}" --editable "${root}[$extra]"
+    step "pyramidions with [$extra] (about 1 minute)" pip install "${hold[@]}" --editable "${root}[$extra,bench]"
     # fairseq asks for it, for speech alone, and gets one of another torch, with which transformers cannot be imported.
     step "torchaudio, which no text needs, taken out again; pip check will miss it" pip uninstall --yes torchaudio
     step "check (some seconds)" "$venv/bin/python" -c 'import fairseq.data.data_utils_fast, pyramidions'
