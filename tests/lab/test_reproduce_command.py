@@ -1,5 +1,7 @@
 import json
 import shlex
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,22 @@ def test_a_dry_run_prints_the_jobs_of_slurm_without_slurm(run: Any, corpora: Pat
         ["nodes 1", "gpus_per_node 0", "cpus_per_task 16"],
         ["nodes 1", "gpus_per_node 1", "cpus_per_task 4"],
     ]
+
+
+def test_a_dry_run_of_a_checkout_without_a_virtual_environment_installs_nothing(tmp_path: Path) -> None:
+    (tmp_path / "scripts").mkdir()
+    for name in ("lab", "pyramidions", "configs", "data"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    shutil.copytree(ROOT / "scripts" / "reproduce", tmp_path / "scripts" / "reproduce")
+    setup = tmp_path / "scripts" / "setup.sh"
+    setup.write_text(f"#!/bin/sh\ntouch {tmp_path}/installed; exit 1\n")
+    setup.chmod(0o755)
+    words = [tmp_path / "scripts" / "reproduce" / "table2.sh", "--gpus", "1", "--rows", "7"]
+    done = subprocess.run([*words, "--dry-run"], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0 and "fairseq-hydra-train" in done.stdout, done.stderr
+    assert not (tmp_path / "installed").exists()
+    assert subprocess.run(words, capture_output=True, check=False, cwd=tmp_path).returncode == 1
+    assert (tmp_path / "installed").exists()
 
 
 def test_a_corpus_that_is_not_the_papers_is_named_at_the_papers_scale(run: Any, corpora: Path) -> None:
