@@ -42,7 +42,6 @@ LEAD = "lead"
 @click.option("--lead", is_flag=True, help="Compare with the first sentences of each document; needs --data.")
 @click.option("--lead-words", type=click.IntRange(1), help="Their length.  [default: mean of train's summaries]")
 @click.option("--json", "out", type=PATH, help="Write all numbers to this file.")
-@click.option("--html", type=PATH, help="Write a page with the table, plots and documents.")
 @click.option("--show", type=click.IntRange(0), metavar="N", help="Show summary and reference of document N.")
 @click.option("--workers", type=click.IntRange(1, 1024), help="Processes that score.  [default: all cores]")
 def score(
@@ -57,7 +56,6 @@ def score(
     lead: bool,
     lead_words: int | None,
     out: Path | None,
-    html: Path | None,
     show: int | None,
     workers: int | None,
 ) -> None:
@@ -72,16 +70,15 @@ def score(
 
     \b
     Examples:
-      pyramidions score generate-test.txt --data prepared --lead --json scores.json --html scores.html
+      pyramidions score generate-test.txt --data prepared --lead --json scores.json
       pyramidions score summaries.jsonl --references references.jsonl --documents papers.jsonl \\
           --metrics rouge,meteor,coverage,novelty
     """
     from pyramidions.cli.score_inputs import ScoreInputs
     from pyramidions.cli.score_report import side_by_side, table, write_json
-    from pyramidions.files.atomic import atomic_file, write_file, written_together
+    from pyramidions.files.atomic import atomic_file
     from pyramidions.files.parallel import available_cores
     from pyramidions.scoring.examples import Examples
-    from pyramidions.scoring.page import score_page
     from pyramidions.scoring.scores import metrics_of, score_documents
     from pyramidions.scoring.summaries import read_summaries
 
@@ -90,7 +87,7 @@ def score(
     if references is not None and split is not None:
         raise UserError("--split can be given only with --data.")
     read = [summaries, *baseline, *(path for path in (references, documents) if path)]
-    _check_outputs(out, html, data, read)
+    _check_output(out, data, read)
     inputs = ScoreInputs(data, _split(summaries, split), references, documents)
     expected = inputs.references
     if show is not None and show >= len(expected):
@@ -106,31 +103,24 @@ def score(
         raise UserError("--lead-words can be given only with --lead.")
     with naming_options(*asdict(metric_options)):
         chosen = metrics_of(metrics, metric_options)
-    sources = inputs.sources(chosen, shown=html is not None)
+    sources = inputs.sources(chosen)
     examples = {name: Examples(texts, expected, sources) for name, texts in systems.items()}
     workers = workers or available_cores()
     scores = {name: score_documents(of_system, chosen, workers=workers) for name, of_system in examples.items()}
     click.echo(table(scores))
-    with written_together():
-        if out is not None:
-            with atomic_file(out) as file:
-                write_json(file, scores, expected.ids)
-        if html is not None:
-            shown = {name: (examples[name], scores[name]) for name in systems}
-            page = score_page(shown, inputs.titles, language=metric_options.language)
-            write_file(html, page.encode())
+    if out is not None:
+        with atomic_file(out) as file:
+            write_json(file, scores, expected.ids)
     if show is not None:
         click.echo(f"\n{side_by_side(examples[str(summaries)], show, expected.ids[show])}")
 
 
-def _check_outputs(out: Path | None, html: Path | None, data: Path | None, inputs: list[Path]) -> None:
-    from pyramidions.cli.outputs import check_output, check_page
+def _check_output(out: Path | None, data: Path | None, inputs: list[Path]) -> None:
+    from pyramidions.cli.outputs import check_output
 
-    for option, path in (("--json", out), ("--html", html)):
-        if path is not None and data is not None and data.resolve() in path.resolve().parents:
-            raise UserError(f"{option} must not lie in the data folder {data}, but is {path}.")
+    if out is not None and data is not None and data.resolve() in out.resolve().parents:
+        raise UserError(f"--json must not lie in the data folder {data}, but is {out}.")
     check_output("--json", out, "an older file of scores", inputs)
-    check_page("--html", html, inputs, [] if out is None else [out])
 
 
 def _split(summaries: Path, asked: str | None) -> str:

@@ -45,40 +45,27 @@ class ScoreInputs:
             _refuse_damaged(self._folder, path)
         return ReferenceFile(path)
 
-    def sources(self, metrics: Mapping[str, Metric], *, shown: bool) -> Texts | None:
-        """Return the documents, or None if no metric reads them or there are none.
+    def sources(self, metrics: Mapping[str, Metric]) -> Texts | None:
+        """Return the documents, or None if no metric reads them.
 
         Args:
             metrics: by name.
-            shown: a page shows documents if they are there.
 
         Raises:
             UserError: a metric reads documents, but there are none; or there are, and nobody reads them.
         """
         reading = [name for name, metric in metrics.items() if metric.reads_source]
         if self._documents is not None:
-            if not reading and not shown:
+            if not reading:
                 raise UserError(
-                    f"--documents has no effect: none of the metrics ({', '.join(metrics)}) reads documents, and "
-                    "--html is not given."
+                    f"--documents has no effect: none of the metrics ({', '.join(metrics)}) reads documents."
                 )
             return read_documents(self._documents, self.references)
+        if not reading:
+            return None
         if self._folder is None:
-            if reading:
-                raise UserError(f"The metric {reading[0]} reads the documents: give --documents or --data.")
-            return None
-        if not reading and not shown:
-            return None
+            raise UserError(f"The metric {reading[0]} reads the documents: give --documents or --data.")
         return self._whole(self._folder)
-
-    @property
-    def titles(self) -> list[str]:
-        """The names of documents as a page shows them: their ids, with the query behind where there is one."""
-        ids = self.references.ids
-        if self._folder is None or not self._folder.has_queries:
-            return ids
-        documents = self._whole(self._folder)
-        return [f"{name}: {documents.query(index)}" for index, name in enumerate(ids)]
 
     def leads(self, words: int | None, language: str) -> Texts:
         """Return the first sentences of each document.

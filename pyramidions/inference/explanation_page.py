@@ -257,7 +257,7 @@ def _sentence(sentence: SummarySentence, start: int) -> Sentence:
     recall = "too short to tell" if sentence.recall is None else f"{sentence.recall:.0%} of its pairs of words"
     attention = "unknown" if sentence.by_attention is None else "where most of it went"
     return {
-        "pieces": [(sentence.text, 0)],
+        "text": sentence.text,
         "enough": sentence.is_supported,
         "support": [
             support(f"By words: {recall}", sentence.by_words),

@@ -114,3 +114,6 @@ function savePicture() {
   });
   image.setAttribute("src", `data:image/svg+xml;charset=utf-8,${encodeURIComponent(written(svg))}`);
 }
+
+begin();
+document.documentElement.dataset.ready = "yes";

@@ -1,8 +1,8 @@
 "use strict";
-// What all pages share.
+// A page of documents.
 const all = JSON.parse(document.getElementById("data").textContent), kind = {table: "", caption: "", how: "", gamma: 1, ...all.kind};
 const byId = id => document.getElementById(id);
-document.body.append(byId(all.view).content);
+document.body.append(byId("documents").content);
 const made = (tag, properties, ...children) => {
   const element = Object.assign(document.createElement(tag), properties);
   element.append(...children);
@@ -14,7 +14,7 @@ const many = (n, what) => `${count(n)} ${what}${n === 1 ? "" : "s"}`;
 const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)}%`;
 const sum = (list, of) => list.reduce((total, each) => total + of(each), 0);
 const option = (textContent, value) => made("option", {textContent, value});
-// The name of SVG, which all pages have in their HTML.
+// The name of SVG, which the page has in its HTML.
 const SVG = document.querySelector("svg").namespaceURI;
 function drawn(tag, attributes, text) {
   const element = document.createElementNS(SVG, tag);
@@ -23,28 +23,24 @@ function drawn(tag, attributes, text) {
   if (text !== undefined) element.textContent = text.replace(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, "");
   return element;
 }
-// A table; its cells are text or elements.
+// The cells of a table are text or elements.
 function fillTable(id, head, rows) {
   const line = (cells, each) => made("tr", {}, ...cells.map(each));
   byId(id).replaceChildren(
     made("thead", {}, line(head, cell => made("th", {scope: "col"}, cell))),
-    made("tbody", {}, ...rows.map(cells => line(cells, (cell, at) => at ? cell.tagName === "TD" ? cell : made("td", {}, cell)
-      : made("th", {scope: "row", dir: "auto"}, cell)))));
+    made("tbody", {}, ...rows.map(cells => line(cells, (cell, at) => at ? made("td", {}, cell) : made("th", {scope: "row", dir: "auto"}, cell)))));
 }
-// A sentence of a summary, with what was copied and what supports it.
-const runOf = length => length >= 10 ? 3 : length >= 5 ? 2 : length >= 3 ? 1 : 0;
-function supportedSentence({pieces, enough, support}, open, placed) {
-  const text = pieces.map(([text, length]) =>
-    runOf(length) ? made("mark", {className: `run-${runOf(length)}`, textContent: text, title: `${length} words in one run`}) : text);
+// A sentence of a summary, with what supports it.
+function supportedSentence({text, enough, support}, placed) {
   const badge = enough === false ? [" ", made("span", {className: "badge", textContent: "without support"})] : [];
   const lists = support.map(({title, places}) => places.length
-    ? made("details", {className: "support", open}, made("summary", {textContent: title}), made("ol", {}, ...places.map(([share, ...place]) =>
+    ? made("details", {className: "support", open: true}, made("summary", {textContent: title}), made("ol", {}, ...places.map(([share, ...place]) =>
       made("li", {dir: "auto"}, made("span", {textContent: `${percent(share, 0)} `}), placed(place)))))
     : made("div", {className: "support", textContent: title}));
-  return made("li", {dir: "auto", className: badge.length ? "alone" : ""}, ...text, ...badge, ...lists);
+  return made("li", {dir: "auto", className: badge.length ? "alone" : ""}, text, ...badge, ...lists);
 }
 
-// A page of documents: the one that is shown, its segments in order, and those on the screen.
+// The document that is shown, its segments in order, and those on the screen.
 const BANDS = 200, TOP = 16, LINE = 14, SANS = "system-ui, sans-serif", LABEL = `12px ${SANS}`;
 const narrow = matchMedia("(max-width: 56rem)"), canvas = document.createElement("canvas").getContext("2d");
 const plot = {left: 0, wide: 0, high: 0};
@@ -61,7 +57,7 @@ const valuesOf = (of, number) => {
 };
 const layer = () => Number(byId("layer").value);
 
-function beginDocuments() {
+function begin() {
   document.body.className = `documents about-${kind.layout}`;
   byId("settings").append(...Object.entries(all.settings).flatMap(([name, value]) => [made("dt", {textContent: name}), made("dd", {textContent: value, dir: "auto"})]));
   byId("left-out").textContent = all.left_out
@@ -367,7 +363,7 @@ function drawSupport() {
     bringToSight(spanOf[from]);
   };
   byId("support-part").hidden = !data.sentences.length;
-  byId("sentences").replaceChildren(...data.sentences.map(sentence => supportedSentence(sentence, true, ([from, to]) => {
+  byId("sentences").replaceChildren(...data.sentences.map(sentence => supportedSentence(sentence, ([from, to]) => {
     const button = link(data.segments.slice(from, to).join("").trim(), button => follow(button, from, to));
     button.setAttribute("aria-pressed", "false");
     return button;

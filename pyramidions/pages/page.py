@@ -1,8 +1,8 @@
 """Makes a page: one HTML file that needs no network.
 
-All pages share a template (`page.html`), a stylesheet (`page.css`) and a script (`page.js`), and differ in their data,
-which stands in the file as JSON. A page of documents shows `Document`s, each a text beside a list of items that link to
-its segments; a page of scores adds tables and charts (`scores.js`).
+All pages share a template (`page.html`), a stylesheet (`page.css`) and a script (`page.js` and others), and differ in
+their data, which stands in the file as JSON. A page shows `Document`s, each a text beside a list of items that link to
+its segments.
 """
 
 import json
@@ -18,7 +18,7 @@ from pyramidions.base.errors import UserError
 MOST = 24 * 2**20
 
 # One script, in the order of its parts.
-_SCRIPT = ("page", "comparison", "chart", "figure", "scores")
+_SCRIPT = ("page", "comparison", "chart", "figure")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -71,15 +71,13 @@ class Support(TypedDict):
     """Sentences that support one of a summary."""
 
     title: str  #: what they have in common
-    #: of each its share, and where it is: the first segment and the one behind the last; on a page of scores, its index
-    #: in the `source` of the document
-    places: list[list[float]]
+    places: list[list[float]]  #: of each its share, the first segment and the one behind the last
 
 
 class Sentence(TypedDict):
     """A sentence of a summary."""
 
-    pieces: list[tuple[str, int]]  #: its text, and the words of the copied run that a piece belongs to, 0 for none
+    text: str
     enough: bool | None  #: whether its support is enough, if that is known
     support: list[Support]
 
@@ -127,7 +125,7 @@ class Room:
 
     def reserve(self, part: Any) -> int:
         """Reserve room for a document or a part of one; return its bytes, or 0 if there was none."""
-        size = len(as_json(part).encode())
+        size = len(_as_json(part).encode())
         if size > self.left:
             return 0
         self.left -= size
@@ -162,14 +160,19 @@ class DocumentPage:
 
     def keep(self, document: Document, reserved: int) -> None:
         """Put a document on the page, for which so many bytes were reserved."""
-        text = as_json({**document, "about": f"{document['about']} {self.note}"} if self.note else document)
+        text = _as_json({**document, "about": f"{document['about']} {self.note}"} if self.note else document)
         self.room.left -= len(text.encode()) - reserved
         self._documents.append(text)
 
     def html(self) -> str:
         """Return the page."""
-        about = {"view": "documents", "kind": self._kind, "settings": self.settings, "left_out": self.left_out}
-        return rendered(self._kind["title"], f'{as_json(about)[:-1]},"documents":[{",".join(self._documents)}]}}')
+        about = {"kind": self._kind, "settings": self.settings, "left_out": self.left_out}
+        data = f'{_as_json(about)[:-1]},"documents":[{",".join(self._documents)}]}}'
+        page = _resource("page.html").replace("@TITLE@", self._kind["title"], 1)
+        page = page.replace("@STYLE@", _resource("page.css"), 1)
+        page = page.replace("@SCRIPT@", "".join(_resource(f"{part}.js") for part in _SCRIPT), 1)
+        # The data comes last: a text may contain the name of a place.
+        return page.replace("@DATA@", data, 1)
 
     def full(self, page: Path) -> UserError:
         """Return the error about documents that found no room in the file of the page."""
@@ -180,20 +183,7 @@ class DocumentPage:
         )
 
 
-def rendered(title: str, data: str) -> str:
-    """Return a page.
-
-    Args:
-        title: of the page, plain text without markup.
-        data: as `as_json` writes it. Its "view" names what is shown: "documents" or "scores".
-    """
-    page = _resource("page.html").replace("@TITLE@", title, 1).replace("@STYLE@", _resource("page.css"), 1)
-    page = page.replace("@SCRIPT@", "".join(_resource(f"{part}.js") for part in _SCRIPT), 1)
-    # The data comes last: a text may contain the name of a place.
-    return page.replace("@DATA@", data, 1)
-
-
-def as_json(data: Any) -> str:
+def _as_json(data: Any) -> str:
     """Write data so that a script element can contain it."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # Names of files and ids may hold lone surrogates, which UTF-8 does not.

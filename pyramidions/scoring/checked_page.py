@@ -66,7 +66,7 @@ def _item(sentence: CheckedSentence) -> Item:
 
 
 def _sentence(sentence: CheckedSentence) -> Sentence:
-    return {"pieces": [(sentence.text, 0)], "enough": sentence.is_supported, "support": list(_support(sentence))}
+    return {"text": sentence.text, "enough": sentence.is_supported, "support": list(_support(sentence))}
 
 
 def _support(sentence: CheckedSentence) -> Iterator[Support]:

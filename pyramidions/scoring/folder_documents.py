@@ -34,13 +34,6 @@ class FolderDocuments:
         begin = tokens.index(EOS) + 1 if self._has_queries else 0
         return self._tokenizer.decode(i % self._tokenizer.vocab_size for i in tokens[begin:])
 
-    def query(self, index: int) -> str | None:
-        """Return the query of a document; None if there are none."""
-        if not self._has_queries:
-            return None
-        tokens = self._documents[index]
-        return self._tokenizer.decode(tokens[: tokens.index(EOS)])
-
 
 def lead(text: str, num_words: int, language: Language) -> str:
     """Return as many first sentences as fit into ``num_words`` words (`count_words`), and at least one."""

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from documents import PAGE, docx, pdf
+from full_disk import files_of_at_most
 from tables import for_each
 from texts_in_languages import PAPERS
 
@@ -206,6 +207,17 @@ def test_without_any_document_an_older_page_stays(tmp_path: Path) -> None:
     (tmp_path / "bad.pdf").write_bytes(b"")
     assert extract(tmp_path / "bad.pdf", "--explain", tmp_path / "page.html").exit_code == 1
     assert (tmp_path / "page.html").read_text() == "old"
+
+
+def test_on_a_full_disk_a_command_leaves_both_outputs_or_none(tmp_path: Path) -> None:
+    out, page = tmp_path / "extracts.json", tmp_path / "page.html"
+    command = ("--method", "lead", "-o", out, "--explain", page)
+    # The page is longer than that, and the extracts are not.
+    with files_of_at_most(20_000):
+        done = extract(*command, text=PAPER)
+    assert done.exit_code == 1 and done.stderr.endswith(": File too large.\n")
+    assert not list(tmp_path.iterdir())
+    assert extract(*command, text=PAPER).exit_code == 0 and 0 < out.stat().st_size < 20_000 < page.stat().st_size
 
 
 def test_a_document_without_a_reference_is_reported_and_the_oracle_goes_on(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from full_disk import files_of_at_most
 from tables import for_each
 
 from pyramidions.cli.score_report import table
@@ -180,9 +179,7 @@ def test_documents_can_come_from_a_file(run, fail, tmp_path):
     sentence = fail("score", *files, "--metrics", "coverage")
     assert sentence == "The metric coverage reads the documents: give --documents or --data."
     sentence = fail("score", *files, "--documents", tmp_path / "d.txt")
-    assert (
-        sentence == "--documents has no effect: none of the metrics (rouge) reads documents, and --html is not given."
-    )
+    assert sentence == "--documents has no effect: none of the metrics (rouge) reads documents."
 
 
 def test_a_language_is_chosen(run, fail, tmp_path):
@@ -202,21 +199,7 @@ def test_empty_summaries_are_counted(run, tmp_path):
     assert f"{tmp_path / 's.txt'}: 1 of 2 summaries is empty and gets the worst of each figure" in result.stdout
 
 
-def test_a_page_shows_all_systems_with_the_documents_of_the_folder(run, fail, generated, prepared, tmp_path):
-    page = tmp_path / "page.html"
-    result = run("score", generated, "--data", prepared, "--lead", "--html", page)
-    assert result.exit_code == 0, result.output
-    written = page.read_text()
-    assert written.startswith("<!doctype html>") and "ROUGE-Lsum" in written and "test-0" in written
-    assert fail("score", generated, "--data", prepared, "--html", tmp_path / "page.txt").startswith(
-        "--html must end in .html, but is"
-    )
-    assert "must not lie in the data folder" in fail(
-        "score", generated, "--data", prepared, "--html", prepared / "x.html"
-    )
-
-
-def test_queries_stand_on_the_page_and_are_no_part_of_documents(run, prepared, tmp_path):
+def test_queries_are_no_part_of_documents(run, prepared, tmp_path):
     words = "ba ban de kin lo mur"
     meeting = {"id": "a", "query": "ki kin", "article": f"{words}. mu mur ra ras.", "abstract": "ba ban"}
     (tmp_path / "test.jsonl").write_text(json.dumps(meeting) + "\n")
@@ -225,20 +208,7 @@ def test_queries_stand_on_the_page_and_are_no_part_of_documents(run, prepared, t
     options = ("--query-field", "query", "--tokenizer", tokenizer, "--out", data)
     assert run("prepare", "--test", tmp_path / "test.jsonl", *options).exit_code == 0
     (tmp_path / "summaries.txt").write_text("ki kin\n")
-    page, scores = tmp_path / "page.html", tmp_path / "scores.json"
-    flags = ("--metrics", "rouge,novelty", "--html", page, "--json", scores)
+    scores = tmp_path / "scores.json"
+    flags = ("--metrics", "rouge,novelty", "--json", scores)
     assert run("score", tmp_path / "summaries.txt", "--data", data, *flags).exit_code == 0
-    assert '"a: ki kin"' in page.read_text()
     assert json.loads(scores.read_text())["systems"][str(tmp_path / "summaries.txt")]["novel1"]["mean"] == 50
-
-
-def test_on_a_full_disk_a_command_leaves_both_outputs_or_none(run, generated, prepared, tmp_path):
-    names = {"--json": tmp_path / "scores.json", "--html": tmp_path / "scores.html"}
-    command = ["score", generated, "--data", prepared, *(word for pair in names.items() for word in pair)]
-    before = sorted(tmp_path.iterdir())
-    # The page is longer than that, and the numbers are not.
-    with files_of_at_most(20_000):
-        done = run(*command)
-    assert done.exit_code == 1 and done.stderr.endswith(f"Error: {names['--html']}: File too large.\n")
-    assert sorted(tmp_path.iterdir()) == before
-    assert run(*command).exit_code == 0 and 0 < names["--json"].stat().st_size < 20_000
