@@ -16,7 +16,7 @@ from pyramidions.extract.selection import Redundancy
 from pyramidions.files.hub import fetch, hub_name
 from pyramidions.inference.extractor import Extractor, Ranked, document_outline
 from pyramidions.text.headings import SHORT_LINE, Line, headed_lines
-from pyramidions.text.normalization import normalize
+from pyramidions.text.normalization import readable
 from pyramidions.text.outline import Outline
 from pyramidions.text.turns import dialogue_outline, spoken, with_speakers
 from pyramidions.text.words import UNSPACED
@@ -100,7 +100,7 @@ def as_markdown(document: str) -> str:
         return "\n\n".join(" ".join(spoken(said)) for _, said in turns)
     begun, blocks = list[str](), list[str]()
     for line in _with_title_on_top(list(headed_lines(document))):
-        text = normalize(line.text)
+        text = readable(line.text)
         if line.level or line.begins_item or not text:
             blocks.append(" ".join(begun))
             begun = []
