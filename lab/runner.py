@@ -15,7 +15,7 @@ from lab.plan import Planner
 from lab.run import RowStep, run_here
 from pyramidions.base.errors import UserError
 from pyramidions.data.manifest import file_hash
-from pyramidions.models.older_releases import FORMAT
+from pyramidions.models.file_format import FORMAT
 from pyramidions.runs.steps import Say, StepError
 
 #: Runs a step to its end and returns its seconds, as `run_here` does here and `Cluster.run` as a job.

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pyramidions.models import LANGUAGE_MODEL_PRESETS, build_language_model, language_model_preset
+from pyramidions.models.file_format import FORMAT
 from pyramidions.nn import LanguageModel
 from pyramidions.text.alphabets import recorded_alphabet
 
@@ -61,7 +62,7 @@ def texts(*lengths: int, seed: int = 0) -> Tensor:
 
 
 def saved(folder: Path, kind: str, window: int = 64, seed: int = 0, alphabet: str = "en", **overrides: Any) -> Path:
-    """Return a checkpoint of an English model, as fairseq-train of 0.2.0 saved it as far as it concerns us."""
+    """Return a checkpoint of an English model, as fairseq-train saves it as far as it concerns us."""
     name, chosen = fields(kind, **overrides)
     config = language_model_preset(name, **chosen)
     torch.manual_seed(seed)
@@ -71,7 +72,7 @@ def saved(folder: Path, kind: str, window: int = 64, seed: int = 0, alphabet: st
             weight.add_(torch.randn_like(weight), alpha=0.3)
     state = {
         "cfg": {
-            "model": {"_name": name, **asdict(config)},
+            "model": {"_name": name, "config_format": FORMAT, **asdict(config)},
             "task": {"_name": "character_language_modeling", "tokens_per_sample": window},
         },
         "model": {f"decoder.core.{each}": weight for each, weight in model.state_dict().items()},

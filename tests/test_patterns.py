@@ -18,7 +18,6 @@ from tables import for_each
 ROOT = Path(__file__).parent.parent
 # Where patterns stand in a table that a loop reads.
 TABLES: dict[str, Any] = {
-    "pyramidions.models.older_releases": lambda module: [pattern for pattern, _ in module._RENAMED],
     "pyramidions.models.fairseq_transformer": lambda module: [pattern for pattern, _ in module._RENAMED],
 }
 ANCHORED = {"match", "fullmatch"}

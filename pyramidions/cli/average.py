@@ -108,8 +108,6 @@ def _facts(state: dict[str, Any]) -> _Facts:
 
     config, weights = (state.get("cfg") or {}).get("model") or {}, state["model"]
     settings = {name: value for name, value in config.items() if not any(part in name for part in NO_SHAPE)}
-    # Equal weights mean equal models in one format of settings only.
-    settings["config_format"] = config.get("config_format")
     settings["arch"] = config.get("arch") or settings.pop("_name", None)
     # To compute activations again saves memory, and changes nothing else.
     if settings.get("stack") == "recomputing":

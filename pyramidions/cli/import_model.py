@@ -43,9 +43,6 @@ _LIMIT = 20  # documents of --compare and --calibrate
     help="Output layer; 'pointer(start=12)' adds a pointer that at first copies almost nothing.  [default: tied]",
 )
 # of 0.2, for one more release
-@click.option("--self-attention-args", hidden=True)
-@click.option("--pooling-args", hidden=True)
-@click.option("--scorer-args", hidden=True)
 @click.option(
     "--config",
     metavar="FILE",
@@ -153,16 +150,10 @@ def import_command(
 
 def _asked(changes: dict[str, str | None]) -> dict[str, Any]:
     """Return the architecture that the options ask for."""
-    from pyramidions.models.older_fields import refuse_both
-
     asked = {name: value for name, value in changes.items() if value is not None}
-    with naming_options(*asked, "self_attention", "pooling", "scorer"):
-        refuse_both(asked)
-    for name in ("pooling", "pooling_args", "scorer", "scorer_args"):
+    for name in ("pooling", "scorer"):
         if name in asked and "pooling_lengths" not in asked:
             raise UserError(f"{option(name)} is an option of --pooling-lengths, which is not given.")
-    if "self_attention_args" in asked and "self_attention" not in asked:
-        raise UserError("--self-attention-args is an option of --self-attention, which is not given.")
     return asked
 
 

@@ -11,8 +11,7 @@ from pyramidions.inference.for_transformers import searching
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.declared import part_fields, parts_with_defaults
-from pyramidions.models.notation import parse_part, parse_parts
-from pyramidions.models.older_fields import NONE
+from pyramidions.models.notation import NONE, parse_part, parse_parts
 from pyramidions.models.spec import Part
 from pyramidions.nn.stack import STACK
 from pyramidions.pretrained.families import FAMILIES, Family, shape_of

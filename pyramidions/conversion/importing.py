@@ -14,7 +14,6 @@ from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import check_lengths, config_as
 from pyramidions.models.declared import part_fields, parts_with_defaults
 from pyramidions.models.notation import parse_part, parse_parts, written
-from pyramidions.models.older_fields import with_given
 from pyramidions.models.spec import Part
 from pyramidions.nn.pooling import POOLING
 from pyramidions.pretrained.families import Shape
@@ -91,7 +90,7 @@ def import_model(
         return SavedModel(transformer, config, found.tokenizer, source_length, target_length, *about), transfer
 
     own = config_as(PyramidionConfig, base)
-    asked = config_as(PyramidionConfig, _longer(with_given(base, changes or {}), shape, lengths))
+    asked = config_as(PyramidionConfig, _longer({**base, **(changes or {})}, shape, lengths))
     output = parse_part("output", asked.output)
     if own.output == "untied" and output.kind == "pointer":
         # Its vocabulary is scored as before.

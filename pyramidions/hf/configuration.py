@@ -15,7 +15,7 @@ from pyramidions.inference.for_transformers import AUTO_MAP, CODE_TEXT, MODEL_TY
 from pyramidions.inference.model_kinds import SUMMARIZER
 from pyramidions.inference.saved_model import description
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
-from pyramidions.models.older_releases import FORMAT
+from pyramidions.models.file_format import FORMAT
 from pyramidions.text.tokenizer import BOS, EOS, PAD
 
 
@@ -23,7 +23,7 @@ class PyramidionsConfig(PreTrainedConfig):
     """What config.json of an export says.
 
     Attributes:
-        format: of ``model``; see `config_as_written`.
+        format: of ``model``; today's is read alone.
         kind: "summarizer".
         model: the fields of a `PyramidionConfig`.
         vocab_size: number of pieces, the special ones included.

@@ -19,6 +19,7 @@ from pyramidions.inference.for_transformers import generation_fields
 from pyramidions.inference.saved_model import described_config
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.models.config import check_lengths
+from pyramidions.models.file_format import refuse_older
 from pyramidions.nn import Decoder, DecoderCache, Encoder, Transformer
 from pyramidions.nn.functional.kernels import in_evaluation_without_cudnn_attention
 from pyramidions.nn.functional.masking import flush_right_padding
@@ -317,14 +318,12 @@ class PyramidionsForConditionalGeneration(PreTrainedModel, GenerationMixin):
 
 def _fields(config: PyramidionsConfig) -> PyramidionConfig:
     """Return the config of ours that one of transformers describes."""
+    refuse_older(config.name_or_path or "The model", config.format)
     check({name: getattr(config, name) for name in _RULES}, _RULES)
     if not config.vocab_size:
-        raise UserError(
-            "`vocab_size` must be in config.json, which exports of older releases lack: `pyramidions export OLD NEW` "
-            "writes them anew."
-        )
+        raise UserError("`vocab_size` must be in config.json, as `pyramidions export` writes it.")
     check_lengths(config.max_source_positions, config.max_target_positions)
-    fields = described_config(PyramidionConfig, config.model, config.format, config.max_source_positions)
+    fields = described_config(PyramidionConfig, config.model, config.max_source_positions)
     if fields.tag_dim:
         raise UserError(f"`tag_dim` must be 0 for transformers, whose texts have no tags, but is {fields.tag_dim}.")
     return fields

@@ -22,7 +22,7 @@ OF_TRANSFORMERS = ("generation_config.json", "tokenizer_config.json")
 CODE = "modeling_pyramidions.py"
 #: Fields of its config.json. transformers keeps them when it saves another model: only the hashes tell whose it is.
 WRITTEN_BY, HASHES = "pyramidions_version", "pyramidions_sha256"
-#: In an export of 0.1.0, which lists no files, the first.
+#: Of an export, the file of its tokenizer has one of these names.
 TOKENIZERS = (SentencePieceTokenizer.file_name, ByteLevelTokenizer.file_name)
 #: Instead of an export, a folder may hold checkpoints of fairseq-train; in this order one is chosen.
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
@@ -60,7 +60,7 @@ def family_of(config: Path) -> str | None:
 def read_config(
     path: Path, place: str | Path | None = None, wanted: Collection[ModelKind] = (SUMMARIZER,)
 ) -> dict[str, Any]:
-    """Read config.json of an export; it has `model`, and maybe `kind` and `sha256` (neither in exports of 0.1.0).
+    """Read config.json of an export; it has `model`, and maybe `kind` and `sha256`.
 
     Args:
         path: of the file.
@@ -68,9 +68,9 @@ def read_config(
         wanted: kinds of models that would do, for the error about a model of transformers.
 
     Raises:
-        UserError: it is damaged, or of something else.
+        UserError: it is damaged, of an older release, or of something else.
     """
-    from pyramidions.models.older_releases import FORMAT
+    from pyramidions.models.file_format import refuse_older
 
     try:
         about = parse_json(read_regular(path))
@@ -80,8 +80,7 @@ def read_config(
         raise foreign(place or path.parent, about["model_type"], wanted)
     if not isinstance(about, dict) or "format" not in about:
         raise UserError(f"{path} must be as written by `pyramidions export`.")
-    if about["format"] is True or about["format"] not in range(1, FORMAT + 1):
-        raise UserError(f"{path} must be of format 1 to {FORMAT}, but is of {shown(about['format'])}.")
+    refuse_older(place or path.parent, about["format"])
     config, hashes, kind = about.get("model"), about.get("sha256", {}), about.get("kind", SUMMARIZER.name)
     if not isinstance(kind, str) or kind not in KINDS:
         raise UserError(f"{path} is damaged: `kind` must be one of {', '.join(KINDS)}, but is {shown(kind)}.")

@@ -1,7 +1,7 @@
 """Finds trained models on disk: checkpoints of fairseq-train, and exported folders that need neither it nor pickle."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,8 +25,7 @@ from pyramidions.inference.export_folder import (
     require,
 )
 from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER, ModelKind
-from pyramidions.models.config import PyramidionConfig, names_in_files
-from pyramidions.models.older_releases import FORMAT
+from pyramidions.models.config import PyramidionConfig
 from pyramidions.pretrained.checkpoint_file import check_weights, read_checkpoint
 from pyramidions.pretrained.known_families import KNOWN_FAMILIES
 from pyramidions.text.tokenizer import Tokenizer
@@ -44,7 +43,6 @@ class FoundFile(NamedTuple):
         path: of the file or folder.
         kind: of the model.
         config: its fields by name.
-        written: the format of the config, if it records it.
         settings: by name: what the task says of itself, or all of an export's config.json.
         weights: by name.
         arch: as fairseq calls the architecture; None of an export.
@@ -53,7 +51,6 @@ class FoundFile(NamedTuple):
     path: Path
     kind: ModelKind
     config: dict[str, Any]
-    written: Any
     settings: Mapping[str, Any]
     weights: dict[str, Tensor]
     arch: Any = None
@@ -138,7 +135,6 @@ def _from_checkpoint(path: Path, wanted: tuple[ModelKind, ...]) -> FoundFile:
     state = read_checkpoint(path)
     said, settings = state.get("task_state"), state.get("cfg") or {}
     config, task = settings.get("model"), settings.get("task")
-    # Old checkpoints do not say it.
     name = task.get("_name", SUMMARIZER.task) if isinstance(task, Mapping) else SUMMARIZER.task
     kind = next((kind for kind in KINDS.values() if kind.task == name), None)
     tasks = " or ".join(kind.task for kind in wanted)
@@ -155,12 +151,11 @@ def _from_checkpoint(path: Path, wanted: tuple[ModelKind, ...]) -> FoundFile:
     elif "source" in state:
         said = {**said, "source": state["source"]}
     # fairseq's own fields stand among the model's.
-    known = names_in_files(kind.config)
+    known = {each.name for each in fields(kind.config)}
     return FoundFile(
         path,
         kind,
         {name: value for name, value in config.items() if name in known},
-        config.get("config_format"),
         said,
         {_own_name(name, kind): value for name, value in state["model"].items() if name != "vocabulary"},
         config.get("_name"),
@@ -205,8 +200,8 @@ def _pretrained(place: Path | HubName, config: Path, wanted: tuple[ModelKind, ..
     commit = "" if about.revision is None else f" of the hub, commit {about.revision[:12]}"
     without = "".join(f"; {name} {shown(value)} is not applied" for name, value in found.not_applied.items())
     note(f"{place}{commit}: a model of the family {about.family}, licence {about.licence or 'not said'}{without}.")
-    fields = asdict(replace(found.config, decoding_long=_PRETRAINED_LONG))
-    return FoundFile(Path(str(place)), SUMMARIZER, fields, FORMAT, found.settings(), found.weights)
+    shape = asdict(replace(found.config, decoding_long=_PRETRAINED_LONG))
+    return FoundFile(Path(str(place)), SUMMARIZER, shape, found.settings(), found.weights)
 
 
 def _from_export(folder: Path, wanted: tuple[ModelKind, ...]) -> FoundFile:
@@ -221,7 +216,7 @@ def _from_export(folder: Path, wanted: tuple[ModelKind, ...]) -> FoundFile:
     except SafetensorError as error:
         raise UserError(f"{folder / WEIGHTS} is damaged ({error}){when_damaged(folder)}.") from None
     check_weights(weights, folder / WEIGHTS)
-    return FoundFile(folder, kind, about["model"], about["format"], about, weights)
+    return FoundFile(folder, kind, about["model"], about, weights)
 
 
 def _kind(about: Mapping[str, Any]) -> ModelKind:

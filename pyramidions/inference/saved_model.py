@@ -29,8 +29,8 @@ from pyramidions.models import (
     build_extractor,
     build_language_model,
 )
-from pyramidions.models.config import LONGEST_TEXT, EncoderConfig, check_lengths
-from pyramidions.models.older_releases import FORMAT, config_as_written, rename_from_0_1
+from pyramidions.models.config import LONGEST_TEXT, EncoderConfig, check_lengths, config_as
+from pyramidions.models.file_format import FORMAT
 from pyramidions.nn import LanguageModel, SentenceRanker, Transformer
 from pyramidions.pretrained.origin import Origin, origin_of
 from pyramidions.text.alphabets import Alphabet, recorded_alphabet
@@ -221,14 +221,13 @@ def _summarizer(found: FoundFile) -> SavedModel:
             raise UserError(f"`queries` must be true or false, but is {shown(queries)}.")
         if not isinstance(prefix, str):
             raise UserError(f"`source_prefix` must be a text, but is {shown(prefix)}.")
-        config = described_config(PyramidionConfig, found.config, found.written, source)
+        config = described_config(PyramidionConfig, found.config, source)
         markers = {
             "marker_idx": tokenizer.marker_id,
             "name_end_idx": tokenizer.name_end_id,
             "document_separator_idx": tokenizer.document_separator_id,
         }
         transformer = build(config, tokenizer.vocab_size, PAD, max_target_positions=target, **markers)
-    rename_from_0_1(found.weights)
     if _OWNER in found.weights:
         found.weights.setdefault(_SHARED, found.weights[_OWNER])
     fill(transformer, found.weights, found.path)
@@ -243,25 +242,24 @@ def _extractor(found: FoundFile) -> SavedExtractor:
     with building(found.path):
         check_lengths(source, LONGEST_TEXT)
         check(selection, get_type_hints(SavedExtractor, include_extras=True))
-        config = described_config(ExtractorConfig, found.config, found.written, source)
+        config = described_config(ExtractorConfig, found.config, source)
         ranker = build_extractor(config, tokenizer.vocab_size, tokenizer.marker_id, PAD)
     fill(ranker, found.weights, found.path)
     return SavedExtractor(ranker, config, tokenizer, source, **selection)
 
 
-def described_config(kind: type[Encoding], fields: Mapping[str, Any], written: Any, source: int) -> Encoding:
-    """Return the config that a file describes, in today's meaning.
+def described_config(kind: type[Encoding], fields: Mapping[str, Any], source: int) -> Encoding:
+    """Return the config that a file describes.
 
     Args:
         kind: of the config.
         fields: by name.
-        written: the format that the file records; None if it records none.
         source: most tokens of a document, as the task tells the model in training.
 
     Raises:
         UserError: a field breaks a rule.
     """
-    config = config_as_written(kind, fields, written)
+    config = config_as(kind, fields)
     if config.max_source_positions is not None:
         check_lengths(config.max_source_positions, LONGEST_TEXT)
     return replace(config, max_source_positions=source)
@@ -272,7 +270,7 @@ def _language_model(found: FoundFile) -> SavedLanguageModel:
         raise UserError(f"{found.path} must be of --arch hourglass_..., but is of --arch {shown(found.arch)}.")
     with building(found.path):
         alphabet, window = _alphabet(found), _window(found)
-        config = config_as_written(LanguageModelConfig, found.config, found.written)
+        config = config_as(LanguageModelConfig, found.config)
         network = build_language_model(config, alphabet.vocab_size, PAD, alphabet.encode(" ").item())
     fill(network, found.weights, found.path)
     return SavedLanguageModel(network, config, alphabet, window)

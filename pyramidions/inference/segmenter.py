@@ -17,7 +17,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.results import as_html, brief
 from pyramidions.files.progress import counted
 from pyramidions.inference.saved_model import SavedLanguageModel, load_language_model
-from pyramidions.models.older_fields import NONE
+from pyramidions.models.notation import NONE
 from pyramidions.text.tokenizer import EOS
 
 _SEED = 1

@@ -11,8 +11,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.registry import Registry
 from pyramidions.models.config import STARTS, PyramidionConfig
 from pyramidions.models.fields import FieldReader
-from pyramidions.models.notation import written
-from pyramidions.models.older_fields import NONE
+from pyramidions.models.notation import NONE, written
 from pyramidions.models.parse import stack_of
 from pyramidions.models.spec import EncoderSpec, HourglassSpec, LayerSpec, ModelSpec, Part, PoolingSpec, StageSpec
 from pyramidions.nn import Decoder, Encoder, LanguageModel

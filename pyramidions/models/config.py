@@ -1,7 +1,7 @@
 """The config of a model: a flat list of fields, a point in the product of axes."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Optional, Self, TypeVar, get_type_hints
 
@@ -9,8 +9,7 @@ from pyramidions.base.arguments import fits, rule_of, shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.reading import LONG
 from pyramidions.models.declared import described, part_fields, parts_field, per
-from pyramidions.models.notation import written
-from pyramidions.models.older_fields import ENDING, NONE, refuse_both, translate, with_given
+from pyramidions.models.notation import NONE, lengths_in, parse_parts, written, written_parts
 from pyramidions.models.scaling import scaled_field
 from pyramidions.models.spec import Part
 from pyramidions.nn.attention import ATTENTION, Feature, supporting
@@ -51,7 +50,7 @@ class Spec:
         Raises:
             UserError: as `config_as`.
         """
-        return config_as(type(self), with_given(vars(self), {name: _text(value) for name, value in changes.items()}))
+        return config_as(type(self), {**vars(self), **{name: _text(value) for name, value in changes.items()}})
 
     def scaled(self, lengths: int = 1, widths: int = 1) -> Self:
         """Return this config with its lengths and widths divided, as `scaled_field` does.
@@ -273,26 +272,38 @@ class LanguageModelConfig(Spec):
 Config = TypeVar("Config")
 
 
-def names_in_files(kind: type[Any]) -> set[str]:
-    """Return the names that fields of a kind of config have in files of any release."""
-    return {each.name for each in fields(kind)} | {f"{name}{ENDING}" for name in part_fields(kind)}
+def in_one_spelling(values: Mapping[str, Any], parts: Collection[str]) -> dict[str, Any]:
+    """Return fields by name, with parts and pooled lengths in the spelling that our files have.
+
+    Args:
+        values: fields by name.
+        parts: the names of those that describe parts.
+
+    Raises:
+        UserError: a text that describes no parts.
+    """
+    spelled = {
+        name: written_parts(parse_parts(name, text))
+        for name, text in values.items()
+        if name in parts and isinstance(text, str)
+    }
+    if isinstance(lengths := values.get("pooling_lengths"), str):
+        spelled["pooling_lengths"] = ",".join(lengths_in(lengths))
+    return {**values, **spelled}
 
 
-def config_as(kind: type[Config], values: Mapping[str, Any], warn: bool = True) -> Config:
+def config_as(kind: type[Config], values: Mapping[str, Any]) -> Config:
     """Return the config of a kind with these fields; the others keep their defaults.
 
     Args:
         kind: of the config.
-        values: from outside, by the names of the fields, of this release or an older one.
-        warn: of fields of older releases.
+        values: from outside, by the names of the fields.
 
     Raises:
-        UserError: a field that does not exist, a value of the wrong type, or options of a part in both languages.
-            `build` checks the values themselves.
+        UserError: a field that does not exist, or a value of the wrong type. `build` checks the values themselves.
     """
     hints = get_type_hints(kind)
-    refuse_both(values)
-    values = translate(values, part_fields(kind), warn)
+    values = in_one_spelling(values, part_fields(kind))
     for name, value in values.items():
         if name not in hints:
             near = "".join(f"; did you mean {other!r}?" for other in get_close_matches(str(name), hints, 1))

@@ -5,8 +5,7 @@ from dataclasses import field, fields
 from typing import Any
 
 from pyramidions.base.registry import Registry
-from pyramidions.models.notation import Parts, parse_parts
-from pyramidions.models.older_fields import NONE
+from pyramidions.models.notation import NONE, Parts, parse_parts
 from pyramidions.models.spec import Part
 
 

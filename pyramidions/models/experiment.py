@@ -14,10 +14,9 @@ from pyramidions.models.config import (
     MAX_TARGET_POSITIONS,
     PyramidionConfig,
     check_lengths,
+    config_as,
 )
 from pyramidions.models.notation import parse_part
-from pyramidions.models.older_fields import with_given
-from pyramidions.models.older_releases import FORMAT, config_as_written
 from pyramidions.models.presets import PRESETS
 
 
@@ -102,7 +101,7 @@ def _read_preset(name: str, overrides: tuple[str, ...]) -> Experiment:
         key, _, text = override.partition("=")
         group, _, field = key.partition(".")
         if group == "model":
-            changes[field] = _parsed(text, {**get_type_hints(PyramidionConfig), "config_format": int | None}.get(field))
+            changes[field] = _parsed(text, get_type_hints(PyramidionConfig).get(field))
         elif group == "task" and field in lengths:
             lengths[field] = _parsed(text, int)
         else:
@@ -113,7 +112,7 @@ def _read_preset(name: str, overrides: tuple[str, ...]) -> Experiment:
     try:
         source, target = lengths.values()
         check_lengths(source, target)
-        model = _checked(with_given({"max_source_positions": source, **PRESETS[name]}, changes), target)
+        model = _checked({"max_source_positions": source, **PRESETS[name], **changes}, target)
     except UserError as error:
         raise UserError(f"{name}: {error}") from None
     return Experiment(name, model, source, target, {})
@@ -121,8 +120,7 @@ def _read_preset(name: str, overrides: tuple[str, ...]) -> Experiment:
 
 def _checked(fields: dict[str, Any], max_target_positions: int) -> PyramidionConfig:
     """Let the parts check a config, since they know their own rules; on the meta device that takes no memory."""
-    written = fields.pop("config_format", None)
-    config = config_as_written(PyramidionConfig, fields, FORMAT if written is None else written)
+    config = config_as(PyramidionConfig, fields)
     # Nobody knows the vocabulary yet; modules of an output layer are at most its tokens.
     modules = parse_part("output", config.output).options.get("modules", 1)
     vocab_size = 8 * modules if isinstance(modules, int) and modules > 0 else 8

@@ -4,26 +4,18 @@ import re
 
 from torch import Tensor
 
+_LAYER = r"^(encoder|decoder)\.layers\.(\d+)\."
+_SUBLAYER = r"\1.core.layers.\2.sublayers."
 _RENAMED = [
-    (r"^(encoder|decoder)\.embed_tokens\.", r"\1.core.embedding."),
+    (r"^(encoder|decoder)\.embed_tokens\.", r"\1.core.embedder.tokens."),
     (r"^(encoder|decoder)\.layernorm_embedding\.", r"\1.core.embedder.norm."),
     (r"^(encoder|decoder)\.layer_norm\.", r"\1.core.norm."),
-    (r"^(encoder|decoder)\.layers\.(\d+)\.self_attn\.", r"\1.core.layers.\2.self_attention."),
-    (r"^decoder\.layers\.(\d+)\.encoder_attn\.", r"decoder.core.layers.\1.cross_attention."),
-    (r"^(encoder|decoder)\.layers\.(\d+)\.(fc[12])\.", r"\1.core.layers.\2.feed_forward.\3."),
-    (r"^encoder\.layers\.(\d+)\.self_attn_layer_norm\.", r"encoder.core.layers.\1.around_attention.norm."),
-    (
-        r"^decoder\.layers\.(\d+)\.self_attn_layer_norm\.",
-        r"decoder.core.layers.\1.around_self_attention.norm.",
-    ),
-    (
-        r"^decoder\.layers\.(\d+)\.encoder_attn_layer_norm\.",
-        r"decoder.core.layers.\1.around_cross_attention.norm.",
-    ),
-    (
-        r"^(encoder|decoder)\.layers\.(\d+)\.final_layer_norm\.",
-        r"\1.core.layers.\2.around_feed_forward.norm.",
-    ),
+    (rf"{_LAYER}self_attn\.", rf"{_SUBLAYER}self_attention.function.projections."),
+    (rf"{_LAYER}encoder_attn\.", rf"{_SUBLAYER}cross_attention.function.projections."),
+    (rf"{_LAYER}(fc[12])\.", rf"{_SUBLAYER}feed_forward.function.\3."),
+    (rf"{_LAYER}self_attn_layer_norm\.", rf"{_SUBLAYER}self_attention.norm."),
+    (rf"{_LAYER}encoder_attn_layer_norm\.", rf"{_SUBLAYER}cross_attention.norm."),
+    (rf"{_LAYER}final_layer_norm\.", rf"{_SUBLAYER}feed_forward.norm."),
 ]
 # What fairseq saves and we compute: the version mark, position tables, and the output layer that is the embedding.
 _DROPPED = re.compile(

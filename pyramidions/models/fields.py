@@ -16,8 +16,7 @@ from pyramidions.models.config import (
     check_lengths,
 )
 from pyramidions.models.declared import about
-from pyramidions.models.notation import lengths_in, parse_part, parse_parts, written
-from pyramidions.models.older_fields import NONE
+from pyramidions.models.notation import NONE, lengths_in, parse_part, parse_parts, written
 from pyramidions.models.spec import Part
 
 Value = TypeVar("Value")

@@ -12,6 +12,9 @@ from pyramidions.models.spec import Part
 #: The parts of one axis: a list for each memory, with a part for each unit. One entry stands for all.
 Parts = list[list[Part]]
 
+#: Stands for no part, on axes that allow it.
+NONE = "none"
+
 _LONGEST = 100_000  # characters of a field
 _DIGITS = 18  # of a whole number: it fits into 64 bits
 _PAIRS = {")": "(", "]": "[", "}": "{"}
@@ -42,6 +45,11 @@ def parse_part(name: str, text: str) -> Part:
     if len(parts) > 1 or len(parts[0]) > 1:
         raise UserError(f"`{name}` must be one part, but is {shown(text)}.")
     return parts[0][0]
+
+
+def kinds_of(name: str, text: str) -> list[list[str]]:
+    """Return the kinds of parts of the field ``name``, a list for each memory; errors are those of `parse_parts`."""
+    return [[part.kind for part in memory] for memory in parse_parts(name, text)]
 
 
 def written_parts(parts: Parts) -> str:

@@ -6,7 +6,6 @@ from typing import Any
 from pyramidions.base.errors import UserError
 from pyramidions.models.config import Config, ExtractorConfig, LanguageModelConfig, PyramidionConfig, config_as
 from pyramidions.models.notation import written_parts
-from pyramidions.models.older_fields import with_given
 from pyramidions.models.spec import Part
 
 _BLOCKS: dict[str, Any] = {"self_attention": "blockwise(block_size=512)"}
@@ -382,4 +381,4 @@ def preset_of(
     """
     if name not in presets:
         raise UserError(f"The architecture must be one of {', '.join(presets)}, but is {name!r}.")
-    return config_as(kind, with_given(presets[name], overrides))
+    return config_as(kind, {**presets[name], **overrides})

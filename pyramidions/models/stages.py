@@ -8,7 +8,7 @@ from pyramidions.base.arguments import check
 from pyramidions.base.errors import UserError
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, EncoderConfig
 from pyramidions.models.fields import FieldReader, parse_pooling_lengths
-from pyramidions.models.older_fields import NONE
+from pyramidions.models.notation import NONE
 from pyramidions.models.spec import LayerSpec, Part, PoolingSpec, StageSpec
 from pyramidions.nn.attention import ATTENTION, Feature, supporting
 from pyramidions.nn.pooling import POOLING

@@ -10,6 +10,7 @@ import torch
 
 from pyramidions.base.errors import UserError
 from pyramidions.files.archive import is_damaged
+from pyramidions.models.file_format import refuse_older_checkpoint
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
@@ -17,7 +18,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
     Raises:
         UserError: it is missing, damaged, no checkpoint, or holds more than tensors and plain values; or its weights
-            are not finite.
+            are not finite. Or an older release wrote it.
     """
     state = load_safely(path)
     weights = state.get("model") if isinstance(state, dict) else None
@@ -28,6 +29,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     config = state.get("cfg") or {}
     if not isinstance(config, dict) or not isinstance(config.get("model") or {}, dict):
         raise UserError(f"{path} is no fairseq checkpoint: 'cfg' must hold the settings under 'model'.")
+    refuse_older_checkpoint(path, config.get("model") or {})
     check_weights(weights, path)
     return state
 

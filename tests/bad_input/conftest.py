@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from pyramidions.cli import main
 from pyramidions.inference import export_model, load_model
 from pyramidions.models import build, preset
+from pyramidions.models.file_format import FORMAT
 from pyramidions.text.tokenizer import PAD, Tokenizer
 
 WORDS = [a + b for a in "ba de ki lo mu ra se ti".split() for b in "ban den kin lon mur ras sel tin".split()]
@@ -66,7 +67,7 @@ def _state(tokenizer: Path) -> dict[str, object]:
     model_bytes = tokenizer.read_bytes()
     model = build(config, Tokenizer.from_bytes(model_bytes).vocab_size, PAD)
     return {
-        "cfg": {"model": {"_name": "pyramidion", **asdict(config)}},
+        "cfg": {"model": {"_name": "pyramidion", "config_format": FORMAT, **asdict(config)}},
         "model": {name.replace("coder.", "coder.core.", 1): weight for name, weight in model.state_dict().items()},
         "task_state": {"max_source_positions": 64, "max_target_positions": 16, "tokenizer": model_bytes},
         "last_optimizer_state": {},

@@ -10,8 +10,9 @@ def checkpoint(path, *values, arch="pyramidion", heads=8, stack="plain", **weigh
     table = torch.tensor(values)
     weights.setdefault("vocabulary", torch.tensor(3))
     dropout = 0.1 * len(path.name)
+    settings = {"arch": arch, "num_heads": heads, "dropout": dropout, "stack": stack}
     state = {
-        "cfg": {"model": {"_name": "pyramidion", "arch": arch, "num_heads": heads, "dropout": dropout, "stack": stack}},
+        "cfg": {"model": {"_name": "pyramidion", "config_format": 3, **settings}},
         "model": {"embed.weight": table, "out.weight": table, "steps": torch.tensor(len(values)), **weights},
         "task_state": {"from": path.name},
         "last_optimizer_state": {"state": torch.zeros(1000)},

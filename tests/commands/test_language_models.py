@@ -74,11 +74,11 @@ def test_a_killed_run_ends_bit_for_bit_like_a_whole_one_is_scored_and_continues_
     for part in ("model", "last_optimizer_state"):
         torch.testing.assert_close(first[part], second[part], rtol=0, atol=0)
 
-    # As of a release that had none of the fields which are at their defaults.
+    # As of a version that had none of the fields which are at their defaults.
     model = second["cfg"]["model"]
-    defaults = {**vars(LanguageModelConfig()), "config_format": 3}
+    defaults = vars(LanguageModelConfig())
     second["cfg"]["model"] = {name: value for name, value in model.items() if value != defaults.get(name, ...)}
-    assert "attention_dropout" not in second["cfg"]["model"] and "config_format" not in second["cfg"]["model"]
+    assert "attention_dropout" not in second["cfg"]["model"]
     torch.save(second, killed / "older.pt")
     checkpoint = ["--path", killed / "older.pt"]
     scored = run(

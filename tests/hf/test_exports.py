@@ -179,10 +179,7 @@ def test_an_older_export_is_written_anew_or_taken_as_a_saved_model(tmp_path: Pat
         (folder / name).unlink()
     with pytest.raises(UserError) as error:
         PyramidionsForConditionalGeneration.from_pretrained(folder)
-    assert str(error.value) == (
-        "`vocab_size` must be in config.json, which exports of older releases lack: `pyramidions export OLD NEW` "
-        "writes them anew."
-    )
+    assert str(error.value) == ("`vocab_size` must be in config.json, as `pyramidions export` writes it.")
     model = PyramidionsForConditionalGeneration.from_saved(load_model(folder))
     batch = PyramidionsTokenizer.from_saved(load_model(folder))(TEXTS, padding=True, return_tensors="pt")
     prefix = torch.tensor([[2, 9]] * 3)
@@ -235,7 +232,7 @@ def test_weights_and_settings_that_do_not_fit_are_told(tmp_path: Path) -> None:
         ("vocab_size", "many", "`vocab_size` must be a whole number, but is 'many'."),
         ("model", [1], "`model` must be a mapping, but is a list."),
         ("max_source_positions", 1, "`max_source_positions` must be a whole number from 2 to 16,777,216, but is 1."),
-        ("format", 9, "`config_format` must be from 1 to 3, but is 9."),
+        ("format", 9, f"{folder} must be of format 3, but is of 9."),
     ):
         (folder / "config.json").write_text(json.dumps({**about, field: value}))
         with pytest.raises(UserError) as error:

@@ -17,6 +17,7 @@ from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.inference import LearnedRanker, SavedExtractor, Summarizer, export_model, load_extractor
 from pyramidions.inference.learned_ranker import _plan
 from pyramidions.models import build_extractor, extractor_preset
+from pyramidions.models.file_format import FORMAT
 from pyramidions.text.outline import Outline, outline
 from pyramidions.text.tokenizer import PAD
 
@@ -33,8 +34,9 @@ def state() -> dict[str, Any]:
     torch.manual_seed(0)
     model = build_extractor(config, tokenizer.vocab_size, tokenizer.marker_id, PAD)
     weights = {f"core.{name}": weight for name, weight in model.state_dict().items()}
+    fields = {"_name": "extractor", "config_format": FORMAT, **asdict(config)}
     return {
-        "cfg": {"model": {"_name": "extractor", **asdict(config)}, "task": {"_name": "extractive_summarization"}},
+        "cfg": {"model": fields, "task": {"_name": "extractive_summarization"}},
         "model": {**weights, "vocabulary": torch.tensor(7)},
         "task_state": {"max_source_positions": 256, "extract_words": 9, "tokenizer": tokenizer.model_bytes},
     }

@@ -17,6 +17,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.inference import Summarizer, export_model, load_extractor, load_model
 from pyramidions.models import PyramidionConfig, build, preset
+from pyramidions.models.file_format import FORMAT
 from pyramidions.nn import Transformer
 from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.pooling import POOLING
@@ -46,8 +47,9 @@ def state() -> dict[str, Any]:
 
 
 def as_saved(config: PyramidionConfig, model: Transformer, tokenizer: Tokenizer) -> dict[str, Any]:
+    fields = {"_name": "pyramidion", "arch": "pyramidion", "config_format": FORMAT, **asdict(config)}
     return {
-        "cfg": {"model": {"_name": "pyramidion", "arch": "pyramidion", **asdict(config)}},
+        "cfg": {"model": fields},
         "model": {name.replace("coder.", "coder.core.", 1): weight for name, weight in model.state_dict().items()},
         "task_state": {"max_source_positions": 32, "max_target_positions": 8, "tokenizer": tokenizer.model_bytes},
     }

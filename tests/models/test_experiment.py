@@ -5,7 +5,6 @@ from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.models.experiment import read_experiment, with_lengths
-from pyramidions.models.notation import parse_part
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 ROW = str(CONFIGS / "table3" / "deep_pyramidion.yaml")
@@ -69,7 +68,6 @@ def test_a_preset_is_made_for_documents_of_any_length_and_a_file_says_its_longes
             "task.max_target_positions=N, but is 'optimization.lr=.1.'.",
         ),
         (ROW, ("+model.ffn_dim=8",), "The model has no field 'ffn_dim'; did you mean 'ffn_embed_dim'?"),
-        (ROW, ("+model.config_format=4",), "`config_format` must be from 1 to 3, but is 4."),
         (ROW, ("model.embed_dim=abc",), "`embed_dim` must be a whole number, but is 'abc'."),
         (ROW, ("model.normalize_before=1",), "`normalize_before` must be True or False, but is 1."),
     ],
@@ -78,14 +76,6 @@ def test_what_is_wrong_with_a_config_is_one_sentence(config: str, overrides: tup
     with pytest.raises(ValueError, match=message) as error:
         read_experiment(config, overrides)
     assert "\n" not in str(error.value)
-
-
-@for_each("given", ["null", "2", "3"])
-@for_each("config", ["lsh", str(CONFIGS / "table2" / "11_lsh_8k.yaml")])
-def test_a_config_means_what_the_format_that_it_records_says(config: str, given: str) -> None:
-    field = "model.config_format" if config == "lsh" else "+model.config_format"
-    attention = parse_part("self_attention", read_experiment(config, (f"{field}={given}",)).model.self_attention)
-    assert attention.options.get("chunk_buckets") == (1 if given == "2" else None)
 
 
 def test_a_file_that_is_no_yaml_is_named(tmp_path: Path) -> None:

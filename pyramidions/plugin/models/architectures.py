@@ -1,9 +1,9 @@
 """What our models share behind fairseq's interface: presets as its `--arch`, its configs, weights and dictionary."""
 
 from abc import ABC, abstractmethod
-from argparse import SUPPRESS, Namespace
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, make_dataclass
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, field
 from typing import Any, Optional
 
 import torch
@@ -18,37 +18,21 @@ from fairseq.models import (
 from omegaconf import DictConfig
 from torch import Tensor
 
-from pyramidions.base.arguments import flag_of
-from pyramidions.base.errors import UserError
-from pyramidions.models.config import LONGEST_TEXT, Config, LanguageModelConfig, PyramidionConfig
+from pyramidions.models.config import LONGEST_TEXT, Config, config_as, in_one_spelling
 from pyramidions.models.declared import part_fields
+from pyramidions.models.file_format import FORMAT, refuse_older
 from pyramidions.models.fitting import VOCABULARY, fingerprint, refuse_architecture, refuse_vocabulary
-from pyramidions.models.older_fields import ENDING, translate, with_given
-from pyramidions.models.older_releases import FORMAT, config_as_written
 from pyramidions.plugin.hooks import bf16_without_tpu
 
 _CACHE = "pyramidions"
 
-#: Fields of 0.1 and 0.2, which their flags, configs and checkpoints still have.
-_OLDER = sorted({f"{name}{ENDING}" for kind in (PyramidionConfig, LanguageModelConfig) for name in part_fields(kind)})
-_OlderFields: Any = make_dataclass(
-    "_OlderFields",
-    [(name, Optional[str], field(default=None, metadata={"help": SUPPRESS})) for name in _OLDER],
-    bases=(FairseqDataclass,),
-)
-_OlderFields.__module__ = __name__  # which `make_dataclass` does not know
-
 
 @dataclass
-class RecordedConfig(_OlderFields):
+class RecordedConfig(FairseqDataclass):
     """What a checkpoint records of how the config of its model is read."""
 
-    config_format: Optional[int] = field(
-        default=None,
-        metadata={
-            "help": f"what options of parts mean: {FORMAT} for what they do since 0.3, 2 for what they did before; if "
-            f"not given, {FORMAT} for a new run, and what a checkpoint has for one that starts from it"
-        },
+    config_format: int = field(
+        default=FORMAT, metadata={"help": "format of the model's fields, for checkpoints to record; the default alone"}
     )
 
 
@@ -56,11 +40,11 @@ def config_from(kind: type[Config], cfg: Any) -> Config:
     """Return the config that a model is built from; fairseq's may lack newer fields.
 
     Raises:
-        UserError: as `config_as_written`.
+        UserError: as `config_as`, or of another format.
     """
+    refuse_older("The model", cfg.get("config_format", FORMAT))
     values = {name: cfg[name] for name in kind.__dataclass_fields__ if name in cfg}  # type: ignore[attr-defined]
-    values |= {name: cfg[name] for name in _OLDER if name in cfg and cfg[name] is not None}
-    return config_as_written(kind, values, cfg.get("config_format"))
+    return config_as(kind, values)
 
 
 def register_presets(model: str, presets: Mapping[str, Mapping[str, Any]]) -> None:
@@ -70,9 +54,9 @@ def register_presets(model: str, presets: Mapping[str, Mapping[str, Any]]) -> No
         model: the name under which it is registered.
         presets: the fields that each sets, by its name.
     """
-    defaults = part_fields(MODEL_DATACLASS_REGISTRY[model])
+    parts = set(part_fields(MODEL_DATACLASS_REGISTRY[model]))
     for name, fields in {model: {}, **presets}.items():
-        fill = _filling_in(fields, defaults)
+        fill = _filling_in(fields, parts)
         if name in ARCH_CONFIG_REGISTRY:
             # fairseq files each model under its own name as an architecture without settings; this one has some.
             ARCH_CONFIG_REGISTRY[name] = fill
@@ -80,22 +64,17 @@ def register_presets(model: str, presets: Mapping[str, Mapping[str, Any]]) -> No
             register_model_architecture(model, name)(fill)
 
 
-def _filling_in(fields: Mapping[str, Any], defaults: Mapping[str, Any]) -> Callable[[Any], None]:
-    """Return the function that fairseq calls to fill in what the command line left open, and to translate its flags."""
+def _filling_in(fields: Mapping[str, Any], parts: Set[str]) -> Callable[[Any], None]:
+    """Return the function that fairseq calls to fill in what the command line left open."""
 
     def fill(args: Any) -> None:
-        # fairseq's own config lacks a field only where an older release wrote it, which had no such field.
+        # A field that a checkpoint lacks has its default.
         if isinstance(args, DictConfig):
             return
         bf16_without_tpu(args)
-        given = {name: value for name, value in vars(args).items() if name in {*defaults, *_OLDER, "memories"}}
-        values = translate(with_given(fields, given), defaults)
-        for name in _OLDER:
-            if values.pop(name, None) is not None:
-                raise UserError(f"{flag_of(name)} is no flag of this model.")
-            vars(args).pop(name, None)
-        for name, value in values.items():
-            if name in defaults or name not in vars(args):
+        given = {name: value for name, value in vars(args).items() if name in parts}
+        for name, value in in_one_spelling({**fields, **given}, parts).items():
+            if name in parts or name not in vars(args):
                 setattr(args, name, value)
 
     return fill

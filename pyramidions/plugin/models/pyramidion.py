@@ -13,7 +13,6 @@ from pyramidions.models.builder import build
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, PyramidionConfig
 from pyramidions.models.fairseq_transformer import from_fairseq_transformer
 from pyramidions.models.notation import parse_part
-from pyramidions.models.older_releases import rename_from_0_1
 from pyramidions.models.presets import PRESETS
 from pyramidions.nn import DecoderCache, Encoder
 from pyramidions.nn.attention import CoreAttention
@@ -158,9 +157,8 @@ class PyramidionModel(FittingModel, FairseqEncoderDecoderModel):
         return cls(config, encoder, PyramidionDecoder(target, core.decoder, longest_target))
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
-        """Rename, in place, the weights of fairseq's own Transformer, and those of 0.1.0."""
+        """Rename, in place, the weights of fairseq's own Transformer."""
         from_fairseq_transformer(state_dict, untied=parse_part("output", self.config.output).kind == "untied")
-        rename_from_0_1(state_dict)
 
 
 def _refuse_longer(encoder: Encoder, asked: int, longest: int) -> None:

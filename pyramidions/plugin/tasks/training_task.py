@@ -10,6 +10,7 @@ from fairseq.logging import metrics
 from fairseq.tasks import FairseqTask
 
 from pyramidions.base.errors import UserError
+from pyramidions.models.file_format import refuse_older_checkpoint
 from pyramidions.plugin.criterions.collapse import CollapseWatch
 from pyramidions.plugin.hooks import (
     WHOLE_BATCHES,
@@ -90,13 +91,14 @@ class TrainingTask(FairseqTask, ABC):
         """Build the model, and begin or go on with its training.
 
         Raises:
-            UserError: it is made for another task.
+            UserError: it is made for another task, or by an older release.
         """
+        if from_checkpoint:
+            refuse_older_checkpoint("The checkpoint", cfg)
         self.check_kind(cfg)
         training = self.begin_training(from_checkpoint)
         if training is not None and not from_checkpoint:
             self.check_model(cfg)
-            training.start.settle_format(cfg)
             training.start.check_parts(cfg)
         model = super().build_model(cfg, from_checkpoint)
         if training is not None:

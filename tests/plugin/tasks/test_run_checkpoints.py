@@ -3,7 +3,6 @@
 import errno
 import fcntl
 import io
-import json
 import os
 import pickle
 import signal
@@ -368,34 +367,6 @@ def test_checkpoints_in_the_format_of_older_torch_are_read(data: DataFolder, tmp
     assert read_checkpoint(old)["model"].keys() == state["model"].keys()
     train(data, tmp_path / "first", "--max-update", "2", "--disable-validation")
     assert updates(old) == 2 and [file.name for file in (tmp_path / "first").iterdir()] == ["checkpoint_last.pt"]
-
-
-def test_a_run_keeps_what_options_meant_for_the_weights_that_it_begins_with(
-    data: DataFolder, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    once = ("--max-update", "1", "--disable-validation")
-
-    def recorded(run: str) -> Any:
-        return torch.load(tmp_path / run / "checkpoint_last.pt", weights_only=True)["cfg"]["model"]["config_format"]
-
-    train(data, tmp_path / "old", *once)
-    assert recorded("old") == 3
-    old = tmp_path / "old" / "checkpoint_last.pt"
-    state = torch.load(old, weights_only=True)
-    del state["cfg"]["model"]["config_format"]  # as 0.1 and 0.2 had it
-    torch.save(state, old)
-    start = ("--finetune-from-model", str(old))
-    train(data, tmp_path / "tuned", *once, *start)
-    train(data, tmp_path / "tuned", "--max-update", "2", "--disable-validation")
-    train(data, tmp_path / "restored", *once, "--restore-file", str(old), "--reset-optimizer")
-    with caplog.at_level("INFO"):
-        train(data, tmp_path / "said", *once, *start, "--config-format", "3")
-    assert [recorded(run) for run in ("tuned", "restored", "said")] == [2, 2, 3]
-    assert f"mean what they did in format 3 (--config-format); {old} was written with 2." in caplog.text
-    export_model(load_model(tmp_path / "tuned"), tmp_path / "export", "# A model\n")
-    assert json.loads((tmp_path / "export" / "config.json").read_text())["format"] == 3
-    train(data, tmp_path / "old", "--max-update", "2", "--disable-validation")
-    assert recorded("old") == 2
 
 
 class Code:

@@ -1,0 +1,459 @@
+"""Models of 0.1.0 and 0.2.0 are refused with the command that rewrites them; then they compute what they did.
+
+tests/v0_1_0 and tests/v0_2_0 hold what these releases made, by tests/v0_1_0/make.py of commit eec1c4ca: a data folder;
+checkpoints after 5 updates, NAME.pt.xz, with Adam's state, and two exports of them, NAME.export; and in NAME.json what
+the models computed (see recorded_outputs.py), the losses of the next 3 updates, and the outputs after them. They are
+never made anew.
+"""
+
+import importlib.util
+import json
+import lzma
+import re
+from dataclasses import asdict
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+import small_language_models
+import torch
+from click.testing import CliRunner
+from fairseq.checkpoint_utils import load_model_ensemble_and_task
+from fairseq.data import Dictionary
+from fairseq_commands import TASK, run
+from golden_models import outputs as golden_outputs
+from omegaconf import OmegaConf
+from recorded_outputs import PREFIX, documents, outputs
+from tables import for_each
+from torch import nn
+
+from pyramidions.base.errors import UserError
+from pyramidions.cli import main
+from pyramidions.inference import load_model
+from pyramidions.inference.saved_model import load_language_model
+from pyramidions.models import ExtractorConfig, LanguageModelConfig, PyramidionConfig, build, build_extractor, preset
+from pyramidions.models.file_format import FORMAT
+from pyramidions.nn import Transformer
+from pyramidions.plugin.models.pyramidion import PyramidionModel, PyramidionModelConfig
+from pyramidions.plugin.tasks.start import Start
+from pyramidions.text.tokenizer import PAD
+
+TESTS = Path(__file__).parent
+DATA = TESTS / "v0_1_0" / "data"
+UPDATES = 5
+OF_0_1_0 = ("vanilla", "pyramidion", "funnel", "power", "lsh", "deep_pyramidion")
+MODELS = (*OF_0_1_0, "terraformer")
+EXPORTED = ("pyramidion", "funnel")
+COMMAND = r"was written by pyramidions .*: `python scripts/upgrade\.py OLD NEW` rewrites it\.$"
+
+
+def program() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("upgrade", TESTS.parent / "scripts" / "upgrade.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+upgrade = program()
+
+
+def folder_of(name: str) -> Path:
+    return TESTS / ("v0_2_0" if name == "terraformer" else "v0_1_0")
+
+
+def recorded(name: str) -> Any:
+    return json.loads((folder_of(name) / f"{name}.json").read_text())
+
+
+def unpacked(name: str, folder: Path) -> Path:
+    path = folder / f"{name}.pt"
+    path.write_bytes(lzma.decompress((folder_of(name) / f"{name}.pt.xz").read_bytes()))
+    return path
+
+
+@pytest.fixture(scope="module")
+def upgraded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Every checkpoint, in a folder of its own as `fairseq-train` leaves it, and every export."""
+    old, new = tmp_path_factory.mktemp("old"), tmp_path_factory.mktemp("new")
+    for name in MODELS:
+        (new / name).mkdir()
+        upgrade.main([str(unpacked(name, old)), str(new / name / "checkpoint_last.pt")])
+    for name in EXPORTED:
+        upgrade.main([str(folder_of(name) / f"{name}.export"), str(new / f"{name}.export")])
+    return {path.name: path for path in new.iterdir()}
+
+
+def assert_same(found: dict[str, Any], expected: dict[str, Any], atol: float = 1e-5) -> None:
+    assert found["padding_mask"] == expected["padding_mask"]
+    for name in ("memory", "logits"):
+        torch.testing.assert_close(torch.tensor(found[name]), torch.tensor(expected[name]), rtol=0, atol=atol)
+    for ours, theirs in zip(found["hypotheses"], expected["hypotheses"], strict=True):
+        assert [tokens for tokens, _ in ours] == [tokens for tokens, _ in theirs]
+        assert [score for _, score in ours] == pytest.approx([score for _, score in theirs], abs=atol)
+
+
+@pytest.mark.parametrize("name", [*MODELS, *(f"{name}.export" for name in EXPORTED)])
+def test_an_upgraded_model_computes_what_it_did(name: str, upgraded: dict[str, Path]) -> None:
+    assert_same(outputs(load_model(upgraded[name]).transformer), recorded(name.removesuffix(".export")))
+
+
+@pytest.mark.parametrize("name", OF_0_1_0)
+def test_every_weight_counts(name: str, upgraded: dict[str, Path]) -> None:
+    """Else a file with two names mixed up could pass the test above."""
+    transformer = load_model(upgraded[name]).transformer
+    expected = recorded(name)
+    for key, weight in transformer.named_parameters():
+        kept = weight.detach().clone()
+        # A bias of all keys alike leaves every attention weight as it is.
+        if "k_proj.bias" not in key:
+            weight.data += torch.linspace(0.01, 0.1, weight.numel()).view_as(weight)
+            with pytest.raises(AssertionError):
+                assert_same(outputs(transformer), expected)
+        weight.data = kept
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_fairseq_builds_what_computes_as_it_did(name: str, upgraded: dict[str, Path]) -> None:
+    """The way of fairseq-generate, -interactive, -validate and -eval-lm."""
+    path = str(upgraded[name] / "checkpoint_last.pt")
+    (model,), _, _ = load_model_ensemble_and_task([path], {"data": str(DATA)})
+    assert_same(outputs(Transformer(model.encoder.core, model.decoder.core, padding_idx=1).eval()), recorded(name))
+
+
+@pytest.mark.slow
+def test_fairseq_generate_writes_what_it_did(upgraded: dict[str, Path]) -> None:
+    done = run(
+        *("fairseq-generate", DATA, *TASK, "--gen-subset", "test", "--batch-size", 2, "--beam", 3, "--min-len", 3),
+        *("--max-len-b", 8, "--no-repeat-ngram-size", 2, "--path", upgraded["pyramidion"] / "checkpoint_last.pt"),
+    )
+    assert done.returncode == 0, done.stdout
+    found = {
+        index: (float(score), text)
+        for index, score, text in re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", done.stdout, re.MULTILINE)
+    }
+    expected = recorded("generated")
+    assert {index: text for index, (_, text) in found.items()} == {index: text for index, (_, text) in expected.items()}
+    for index, (score, _) in expected.items():
+        assert found[index][0] == pytest.approx(score, abs=1e-5)
+
+
+def training(save_dir: Path, flags: list[str]) -> list[object]:
+    """Return the `fairseq-train` command that goes on with a model; without dropout its losses are fixed."""
+    return [
+        *("fairseq-train", DATA, *TASK, *flags, "--save-dir", save_dir, "--max-update", UPDATES + 3),
+        *("--max-source-positions", 32, "--max-target-positions", 12, "--batch-size", 4, "--num-workers", 0),
+        *("--criterion", "pooled_cross_entropy", "--optimizer", "adam", "--lr", 0.01, "--lr-scheduler", "fixed"),
+        *("--clip-norm", 1, "--seed", 1, "--disable-validation", "--no-epoch-checkpoints"),
+        *("--log-format", "json", "--log-interval", 1),
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_training_goes_on_as_it_did(name: str, upgraded: dict[str, Path], tmp_path: Path) -> None:
+    """The outputs after three more updates tell whether each weight met Adam's moments of its own."""
+    (tmp_path / "checkpoint_last.pt").write_bytes((upgraded[name] / "checkpoint_last.pt").read_bytes())
+    done = run(*training(tmp_path, upgrade.flags_of(load_model(tmp_path).config)))
+    assert done.returncode == 0 and "Loaded checkpoint" in done.stdout, done.stdout
+    lines = [json.loads(line) for line in re.findall(r"train_inner \| (\{.*\})$", done.stdout, re.MULTILINE)]
+    found = {line["num_updates"]: [float(line["loss"]), float(line["gnorm"])] for line in lines}
+    expected = recorded(name)["resumed"]
+    assert found.keys() == expected["losses"].keys() == {"6", "7", "8"}
+    for update, numbers in expected["losses"].items():
+        assert found[update] == pytest.approx([float(number) for number in numbers], abs=2e-3), update
+    assert_same(outputs(load_model(tmp_path).transformer), expected["outputs"], atol=1e-4)
+
+
+def test_summarize_reads_an_upgraded_export(upgraded: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "paper.txt").write_text("neat tea best banana.\n")
+    words = ["summarize", str(upgraded["pyramidion.export"]), str(tmp_path / "paper.txt"), "--max-len", "8"]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0 and done.stdout.strip(), done.output
+
+
+@pytest.mark.parametrize("name", ["lsh", "terraformer"])
+def test_an_old_checkpoint_is_refused_at_every_door(name: str, tmp_path: Path) -> None:
+    path = unpacked(name, tmp_path)
+    with pytest.raises(UserError, match=COMMAND) as refusal:
+        load_model(path)
+    assert str(refusal.value).startswith(f"{path} was written by pyramidions 0.2.0 or before: ")
+    with pytest.raises(UserError, match=f"^The checkpoint {COMMAND}"):
+        load_model_ensemble_and_task([str(path)], {"data": str(DATA)})
+    nothing = {"save_dir": "made", "restore_file": "checkpoint_last.pt", "finetune_from_model": None}
+    for flags in ({"restore_file": str(path)}, {"finetune_from_model": str(path)}):
+        checkpoint = {**nothing, "no_save": False, "reset_optimizer": False, **flags}
+        with pytest.raises(UserError, match=COMMAND):
+            Start(OmegaConf.create({"checkpoint": checkpoint, "task": {}}))
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+def test_an_old_export_is_refused(name: str) -> None:
+    with pytest.raises(UserError, match=rf"{name}\.export was written by pyramidions 0\.1\.0: `python scripts"):
+        load_model(TESTS / "v0_1_0" / f"{name}.export")
+
+
+CHANGED = json.loads(lzma.decompress((TESTS / "golden" / "changed_after_0_2_0.json.xz").read_bytes()))
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_an_upgraded_config_of_0_2_0_computes_what_it_did(name: str) -> None:
+    """Where parts have changed since."""
+    kind = {kind.__name__: kind for kind in (PyramidionConfig, ExtractorConfig)}[CHANGED[name]["kind"]]
+    config = upgrade.upgraded_config(kind, CHANGED[name]["fields"], 2)
+    logits = torch.tensor(golden_outputs(config, CHANGED[name]["lengths"]))
+    torch.testing.assert_close(logits, torch.tensor(CHANGED[name]["logits"]), rtol=1e-5, atol=1e-5)
+
+
+def test_weights_of_fairseqs_transformer_compute_what_they_did(tmp_path: Path) -> None:
+    words = Dictionary.load(str(DATA / "dict.txt"))
+    task = SimpleNamespace(source_dictionary=words, target_dictionary=words, max_positions=lambda: (32, 12))
+    sizes = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "decoder_positions": "sinusoidal"}
+    config = PyramidionModelConfig(**vars(preset("vanilla", **sizes, max_source_positions=32)))
+    model = PyramidionModel.build_model(OmegaConf.structured(config), task).eval()
+    model.load_state_dict(torch.load(unpacked("fairseq_transformer", tmp_path))["model"])
+    tokens = documents()
+    with torch.no_grad():
+        logits, _ = model(tokens, tokens.ne(1).sum(1), torch.tensor([PREFIX] * len(tokens)))
+    torch.testing.assert_close(logits, torch.tensor(recorded("fairseq_transformer")["logits"]), rtol=0, atol=1e-5)
+
+
+MEMORIES = {"memories": "1,last"}
+
+
+@for_each(
+    ("fields", "name", "expected"),
+    [
+        ({"self_attention": "full", "self_attention_args": "{}"}, "self_attention", "full"),
+        ({"self_attention": "full"}, "self_attention", "full"),
+        ({"self_attention": "full,bucketed"}, "self_attention", "full | bucketed"),
+        ({"self_attention": "full, bucketed", "self_attention_args": "{}"}, "self_attention", "full | bucketed"),
+        (
+            {"self_attention": "blockwise", "self_attention_args": '[{"block_size": 8}, {"block_size": 4}]'},
+            "self_attention",
+            "blockwise(block_size=8) | blockwise(block_size=4)",
+        ),
+        # Of a field that is not given, options are those of its default.
+        ({"pooling_args": '{"base": 2.5, "sort": true}'}, "pooling", "soft_topk(base=2.5, sort=True)"),
+        ({"recurrence": "none,sru", "recurrence_args": '{"dim": 3}'}, "recurrence", "none | sru(scaled=False, dim=3)"),
+        (
+            {**MEMORIES, "cross_attention": "full;hepos", "cross_attention_args": '[{}, {"stride": 4}]'},
+            "cross_attention",
+            "full; hepos(stride=4)",
+        ),
+        (
+            {**MEMORIES, "cross_attention": "hepos", "cross_attention_args": '[{"stride": 1}, [{}, {}]]'},
+            "cross_attention",
+            "hepos(stride=1); hepos | hepos",
+        ),
+        ({"scorer": "index", "scorer_args": '[{"seed": 1}, {}]'}, "scorer", "index(seed=1) | index"),
+        ({"upsampling_args": "{}"}, "upsampling", None),
+        ({"residual": "plain"}, "stack", "plain"),
+        # Who changed such a config by hand wrote today's language.
+        ({"scorer": "index(seed=2)", "scorer_args": '{"seed": 1}'}, "scorer", "index(seed=2)"),
+        # What parts meant.
+        ({"self_attention": "lsh | full"}, "self_attention", "lsh(is_flat=True, chunk_buckets=1) | full"),
+        ({"self_attention": "lsh(is_flat=False, chunk_buckets=2)"}, "self_attention", None),
+        (
+            {"decoder_self_attention": "lsh(num_buckets=None) | lsh(num_buckets=8)"},
+            "decoder_self_attention",
+            "lsh(is_flat=True, chunk_buckets=1, num_buckets=16) | lsh(is_flat=True, chunk_buckets=1, num_buckets=8)",
+        ),
+        ({"recurrence": "none | sru"}, "recurrence", "none | sru(scaled=False)"),
+        ({"self_attention": "full | efficient(window=3)"}, "self_attention", "full | efficient(local_window=6)"),
+        (
+            {"self_attention": "lsh(window=3, is_flat=True, chunk_buckets=1)"},
+            "self_attention",
+            "lsh(is_flat=True, chunk_buckets=1, local_window=6)",
+        ),
+        # Refused by whoever builds the model.
+        ({"self_attention": "efficient(window=3, local_window=6)"}, "self_attention", None),
+        ({"self_attention": "efficient(window=3.0)"}, "self_attention", None),
+        ({"self_attention": "sliding_window(window=3)"}, "self_attention", None),
+    ],
+)  # fmt: skip
+def test_each_rule(fields: dict[str, Any], name: str, expected: str | None) -> None:
+    """None: as it was."""
+    assert getattr(upgrade.upgraded_config(PyramidionConfig, fields, 2), name) == (expected or fields.get(name))
+
+
+def test_options_of_0_3_mean_what_they_do() -> None:
+    fields = {"self_attention": "full,lsh", "self_attention_args": '[{}, {"num_hashes": 2}]', "recurrence": "sru"}
+    config = upgrade.upgraded_config(PyramidionConfig, fields, 3)
+    assert (config.self_attention, config.recurrence) == ("full | lsh(num_hashes=2)", "sru")
+
+
+def test_a_kind_of_a_language_model_of_0_2_0_has_the_options_of_the_default_and_16_buckets() -> None:
+    saved = {"feed_forward": "dense", "output": "untied", "self_attention": "lsh"}
+    config = upgrade.upgraded_config(LanguageModelConfig, saved, 2)
+    assert (config.feed_forward, config.output) == ("dense(activation='gelu')", "untied(bias=True)")
+    assert config.self_attention == "lsh(is_flat=True, chunk_buckets=1, num_buckets=16)"
+    config = upgrade.upgraded_config(LanguageModelConfig, {**saved, "feed_forward_args": "{}", "output": "tied()"}, 2)
+    assert (config.feed_forward, config.output) == ("dense", "tied")
+
+
+@for_each(
+    ("fields", "sentence"),
+    [
+        ({"self_attention_args": "{"}, "`self_attention_args` must be a JSON object, but it is not JSON"),
+        ({"pooling_args": "[8]"}, "`pooling_args` must be a JSON object, or a list of them, but is a list."),
+        (
+            {"self_attention": "full,full,full", "self_attention_args": "[{}, {}]"},
+            "`self_attention_args` must have one entry, or one for each part, but has 2.",
+        ),
+        ({"boundaries_args": "{}"}, "The model has no field 'boundaries_args'."),
+    ],
+)
+def test_what_cannot_be_translated_is_refused(fields: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UserError) as refusal:
+        upgrade.upgraded_config(PyramidionConfig, fields, 2)
+    assert str(refusal.value).startswith(sentence)
+
+
+# Those with "core." are of checkpoints, the others of exports.
+@for_each(
+    ("old", "new"),
+    [
+        ("encoder.core.embedding.weight", "encoder.core.embedder.tokens.weight"),
+        ("decoder.embedding.weight", "decoder.embedder.tokens.weight"),
+        (
+            "encoder.core.layers.0.self_attention.q_proj.weight",
+            "encoder.core.layers.0.sublayers.self_attention.function.projections.q_proj.weight",
+        ),
+        (
+            "encoder.core.layers.0.around_attention.norm.bias",
+            "encoder.core.layers.0.sublayers.self_attention.norm.bias",
+        ),
+        (
+            "encoder.core.layers.11.feed_forward.fc1.weight",
+            "encoder.core.layers.11.sublayers.feed_forward.function.fc1.weight",
+        ),
+        (
+            "decoder.layers.1.cross_attention.k_proj.weight",
+            "decoder.layers.1.sublayers.cross_attention.function.projections.k_proj.weight",
+        ),
+        (
+            "decoder.layers.1.around_cross_attention.norm.weight",
+            "decoder.layers.1.sublayers.cross_attention.norm.weight",
+        ),
+        # Funnel pooling's own layer attends from pooled to unpooled positions.
+        (
+            "encoder.core.poolers.0.layer.self_attention.v_proj.weight",
+            "encoder.core.poolers.0.layer.sublayers.cross_attention.function.projections.v_proj.weight",
+        ),
+        (
+            "encoder.poolers.0.layer.around_attention.norm.weight",
+            "encoder.poolers.0.layer.sublayers.cross_attention.norm.weight",
+        ),
+        (
+            "encoder.poolers.0.layer.around_feed_forward.norm.bias",
+            "encoder.poolers.0.layer.sublayers.feed_forward.norm.bias",
+        ),
+        *((name, name) for name in ("encoder.core.poolers.1.scorer.linear.weight", "decoder.core.norm.bias")),
+        *((name, name) for name in ("encoder.poolers.0.scorer.dense.bias", "vocabulary")),
+    ],
+)
+def test_each_name(old: str, new: str) -> None:
+    assert upgrade.todays_name(old) == new
+
+
+def test_todays_names_stay() -> None:
+    for name in ("funnel", "deep_pyramidion"):
+        weights = build(preset(name, embed_dim=8, ffn_embed_dim=8, num_heads=2), vocab_size=10).state_dict()
+        assert [upgrade.todays_name(each) for each in weights] == list(weights)
+
+
+def test_an_optimizers_state_follows_its_parameters() -> None:
+    shared, bias, norm, frozen = (nn.Parameter(torch.zeros(size)) for size in (2, 3, 1, 4))
+    named = {"norm": norm, "a": shared, "b": shared, "frozen": frozen, "bias": bias}
+    order = upgrade.ParameterOrder.of(named, [norm, shared, bias], ["vocabulary", "b", "frozen", "bias", "a", "norm"])
+    assert order == ([1, 2, 3], [2, 0, 1])
+    # One entry a parameter: the second had no gradient so far, and the last belongs to a criterion.
+    state = {"state": {0: "b", 2: "norm", 3: "criterion"}, "param_groups": [{"params": [0, 1, 2, 3]}], "loss_scale": 4}
+    assert order.restore(state) == {**state, "state": {0: "norm", 1: "b", 3: "criterion"}}
+    # One for all of them, as of --fp16.
+    flat = torch.tensor([2.0, 2, 3, 3, 3, 1, 9])
+    moved = order.restore({"state": {0: {"step": 5, "mean": flat}}, "param_groups": [{"params": [0]}]})["state"][0]
+    assert (moved["step"], moved["mean"].tolist()) == (5, [1, 2, 2, 3, 3, 3, 9])
+
+
+def test_a_language_model_of_0_2_0_reads_what_it_read(tmp_path: Path) -> None:
+    path = small_language_models.saved(tmp_path, "hashing", self_attention="lsh(is_flat=True, num_buckets=16)")
+    network = load_language_model(path).network
+    state = torch.load(path, weights_only=True)
+    del state["cfg"]["model"]["config_format"]
+    state["cfg"]["model"] |= {"self_attention": "lsh", "feed_forward": "dense", "feed_forward_args": None}
+    torch.save(state, path)
+    upgrade.main([str(path), str(tmp_path / "new.pt")])
+    found = load_language_model(tmp_path / "new.pt")
+    assert (found.alphabet.name, found.window) == ("en", 64)
+    tokens = small_language_models.texts(20)
+    torch.manual_seed(3)
+    expected = network(tokens)[0]
+    torch.manual_seed(3)
+    torch.testing.assert_close(found.network(tokens)[0], expected)
+
+
+def test_an_extractor_of_0_2_0_keeps_its_optimizer_and_frozen_parts(tmp_path: Path) -> None:
+    config = ExtractorConfig(embed_dim=8, ffn_embed_dim=8, num_heads=2, encoder_layers=1, max_source_positions=64)
+    model = build_extractor(config, 10, 4, PAD)
+    weights = {f"core.{name}": weight for name, weight in model.state_dict().items()}
+    fields = {**asdict(config), "self_attention_args": "{}"}
+    entries = {i: {"mean": weight} for i, weight in enumerate(model.output.parameters())}
+    state = {
+        "cfg": {"model": {"_name": "extractor", "lr": 3, **fields}, "task": {"freeze": "embeddings,encoder"}},
+        "model": {**weights, "vocabulary": torch.tensor(7)},
+        "last_optimizer_state": {"state": entries, "param_groups": [{"params": [*entries]}]},
+    }
+    new, _ = upgrade.upgraded_checkpoint(state, tmp_path)
+    assert new["cfg"]["model"] == {"_name": "extractor", "lr": 3, **asdict(config), "config_format": FORMAT}
+    assert list(new["model"]) == list(state["model"])
+    assert new["last_optimizer_state"]["state"] == entries
+
+
+def test_options_of_a_development_version_are_upgraded_and_files_of_today_are_current(
+    upgraded: dict[str, Path], tmp_path: Path
+) -> None:
+    state = torch.load(upgraded["vanilla"] / "checkpoint_last.pt", weights_only=True)
+    state["cfg"]["model"] |= {"feed_forward_args": '{"chunk_size": 5}'}
+    torch.save(state, tmp_path / "old.pt")
+    with pytest.raises(UserError, match=r"old\.pt was written by pyramidions 0\.3 under development: "):
+        load_model(tmp_path / "old.pt")
+    upgrade.main([str(tmp_path / "old.pt"), str(tmp_path / "new.pt")])
+    assert load_model(tmp_path / "new.pt").config.feed_forward == "dense(chunk_size=5)"
+    for current in (tmp_path / "new.pt", upgraded["funnel.export"]):
+        assert refusal(current, tmp_path / "again") == f"Error: {current} is current already: it needs no upgrade."
+
+
+def refusal(old: Path, new: Path) -> str:
+    with pytest.raises(SystemExit) as stopped:
+        upgrade.main([str(old), str(new)])
+    assert not (new.is_file() or (new.name == "again" and new.exists()))
+    return str(stopped.value)
+
+
+def test_what_is_wrong_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    old, new, of_fairseq = (unpacked(name, tmp_path) for name in ("vanilla", "power", "fairseq_transformer"))
+    export = tmp_path / "export"
+    export.mkdir()
+    for file in (TESTS / "v0_1_0" / "funnel.export").iterdir():
+        (export / file.name).write_bytes(file.read_bytes())
+    (export / "config.json").write_text("{")
+    again = tmp_path / "again"
+    assert refusal(tmp_path / "no.pt", again).endswith("no.pt does not exist.")
+    assert refusal(old, tmp_path / "empty") == f"Error: NEW must not exist yet, but {tmp_path / 'empty'} does."
+    assert refusal(old, tmp_path / "no" / "new.pt").startswith("Error: NEW must be in a folder that exists, but is ")
+    assert refusal(tmp_path / "empty", again).endswith("/empty holds no config.json.")
+    assert refusal(of_fairseq, again).endswith("must be a checkpoint of a model of pyramidions, but is none.")
+    assert "config.json is damaged: it is not JSON" in refusal(export, again)
+    new.write_bytes(b"no checkpoint")
+    assert refusal(new, again) == f"Error: {new} is damaged or no checkpoint."
+
+
+def test_its_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        upgrade.main(["--help"])
+    assert stopped.value.code == 0
+    assert "python scripts/upgrade.py checkpoints/checkpoint_best.pt upgraded.pt" in capsys.readouterr().out
