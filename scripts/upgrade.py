@@ -104,8 +104,7 @@ def _spread(entries: list[Any], count: int, name: str) -> list[Any]:
     return entries * (count // len(entries))
 
 
-# What parts meant until 0.2.0, in today's options. What a user gave wins.
-#: Returns a part in today's meaning, given the config that has it and the name of its field.
+#: Returns what a part meant until 0.2.0, given the config and the name of its field. What a user gave wins.
 Rule = Callable[[Any, str, Part], Part]
 
 
@@ -383,12 +382,8 @@ def upgrade(old: Path, new: Path) -> str:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Run the program."""
-    parser = argparse.ArgumentParser(
-        prog="scripts/upgrade.py",
-        description=__doc__,
-        epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("scripts/upgrade.py", None, __doc__, EXAMPLE, formatter_class=layout)
     parser.add_argument("old", metavar="OLD", type=Path, help="checkpoint of fairseq-train (.pt), or exported folder")
     parser.add_argument("new", metavar="NEW", type=Path, help="what to write: a file for a file, a folder for a folder")
     given = parser.parse_args(words)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from fairseq.data import Dictionary
-from fairseq.models import ARCH_CONFIG_REGISTRY
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY, build_model
 from fairseq.models.transformer import TransformerModel, base_architecture
 from fairseq.sequence_generator import SequenceGenerator
 from gpu_work import work_of
@@ -19,6 +19,8 @@ from torch import Tensor
 
 from pyramidions.base.errors import UserError
 from pyramidions.models import PRESETS
+from pyramidions.models.file_format import ARCHITECTURES
+from pyramidions.plugin.models.architectures import config_from
 from pyramidions.plugin.models.pyramidion import PyramidionModel, PyramidionModelConfig
 
 DOCUMENTS = [40, 23, 1]
@@ -286,3 +288,21 @@ def test_blocks_of_pure_padding_cost_nothing() -> None:
     ours.encoder(batch(33, 8, 1))
     # blocks of 8: five of the first document, one of each other; then 16 vectors of the first, 8 and 1 of others
     assert rows == [(7, 8), (7, 8), (4, 8), (3, 4), (3, 4), (3, 4)]
+
+
+@for_each("name", ARCHITECTURES)
+def test_a_field_that_a_checkpoint_lacks_has_its_default_and_not_that_of_a_preset(name: str) -> None:
+    """By way of fairseq, which fills in the fields of models, but not of their other architectures."""
+    read: list[Any] = []
+
+    def reading(kind: type[Any], config: Any) -> Any:
+        read.append(config_from(kind, config))
+        raise NotImplementedError
+
+    kind = ARCHITECTURES[name]
+    lengths = {"max_source_positions": 64} if "max_source_positions" in kind.__dataclass_fields__ else {}
+    given = SimpleNamespace(source_dictionary=None, target_dictionary=None, max_positions=lambda: (64, 32))
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(NotImplementedError):
+        patched.setattr(f"{ARCH_MODEL_REGISTRY[name].__module__}.config_from", reading)
+        build_model(OmegaConf.create({"_name": name, "embed_dim": 8, "max_source_positions": 64}), given, True)
+    assert read == [kind(embed_dim=8, **lengths)]
