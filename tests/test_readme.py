@@ -171,7 +171,6 @@ def test_a_language_model_of_characters_is_trained_and_its_segments_are_shown(tm
     assert "shortening_factor" in run_in(tmp_path, train, *tiny, "--warmup-updates", "1", "--max-update", "2")
     (tmp_path / "paper.txt").write_text(papers("test", 1)[0]["article"][:500])
     assert "paper.txt:\n" in run_in(tmp_path, command("language-models", "pyramidions", "segments"))
-    assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
 def test_hydra_reads_quoted_values_as_the_page_writes_them() -> None:

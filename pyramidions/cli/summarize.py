@@ -28,10 +28,6 @@ from pyramidions.cli.served import Served, served_options
 from pyramidions.cli.summarizing import Reading, Summarizing, Writing
 from pyramidions.inference.precision import AUTO
 
-# What 0.2.0 called it.
-_RENAMED = {"no-repeat-ngram": "no-repeat-ngram-size"}
-
-
 _GROUPS = {
     "field": "What is read",
     "writer": "A model on a server",
@@ -43,9 +39,7 @@ _GROUPS = {
 }
 
 
-@click.command(
-    cls=Grouped, groups=_GROUPS, context_settings={"token_normalize_func": lambda name: _RENAMED.get(name, name)}
-)
+@click.command(cls=Grouped, groups=_GROUPS)
 @click.argument("model", type=PATH, required=False, metavar="MODEL")
 @click.argument("files", nargs=-1, type=PATH)
 @reading_options

@@ -4,11 +4,12 @@ import re
 from collections.abc import Sequence
 
 #: Elements of HTML and MathML whose text does not stand on the line.
-COMPOSED = frozenset(["sup", "msup", "mfrac", "msqrt", "mroot"])
+COMPOSED = frozenset(["sup", "msup", "msubsup", "mfrac", "msqrt", "mroot"])
 #: Those whose children mean different things.
-WITH_PARTS = frozenset(["msup", "mfrac", "mroot"])
-_POWER = re.compile(r"[-+−–]?\d+|[-+−–]")
-_ONE = re.compile(r"[-+−–]?\w*")
+WITH_PARTS = frozenset(["msup", "msubsup", "mfrac", "mroot"])
+_POWER = re.compile(r"[-+]?\d+[-+]?|[-+]")
+_ONE = re.compile(r"[-+−–]?\w*|\([^()]*\)")
+_SIGNS = str.maketrans("−–", "--")
 
 
 def raised(before: str, text: str) -> str:
@@ -18,12 +19,12 @@ def raised(before: str, text: str) -> str:
         before: what stands in front of it.
         text: a sign alone may have its digits behind it.
     """
-    bare = text.strip()
-    return f"^{bare}" if before[-1:].isdigit() and _POWER.fullmatch(bare) else text
+    power = text.translate(_SIGNS).lstrip()
+    return f"^{power}" if before[-1:].isdigit() and _POWER.fullmatch(power.rstrip()) else text
 
 
 def composed(tag: str, parts: Sequence[str], before: str) -> str:
-    """Return what an element says on a line: 10^6, x^2, 1/2, √16.
+    """Return what an element says on a line: 10^6, x^2, 1/2, √16, 8^(1/3).
 
     Args:
         tag: one of `COMPOSED`.
@@ -32,14 +33,15 @@ def composed(tag: str, parts: Sequence[str], before: str) -> str:
     """
     if tag == "sup":
         return raised(before, "".join(parts))
-    parts = [part.strip() for part in parts]
-    if tag in ("msqrt", "mroot"):
-        # Behind the number in a root stands its index.
-        return "√" + _grouped("".join(parts if tag == "msqrt" else parts[:1]))
-    top, *bottom = map(_grouped, parts or [""])
-    # 2½ is 2 1/2.
-    space = " " if tag == "mfrac" and before[-1:].isdigit() else ""
-    return space + ("^" if tag == "msup" else "/").join([top, *bottom])
+    first, *others = [_grouped(part.strip().translate(_SIGNS)) for part in parts or [""]]
+    if tag == "msqrt":
+        return f"√{first}"
+    if tag == "mroot":
+        return f"{first}^(1/{''.join(others)})"
+    if tag == "mfrac":
+        # 2½ is 2 1/2.
+        return " " * before[-1:].isdigit() + "/".join([first, *others])
+    return "^".join([first, *others[-1:]] if tag == "msup" else [first + "".join(others[:-1]), *others[-1:]])
 
 
 def _grouped(text: str) -> str:

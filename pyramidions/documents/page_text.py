@@ -23,7 +23,7 @@ DEPTH_LIMIT = 2000
 _NO_TEXT = frozenset(
     [
         *("script", "style", "noscript", "template", "nav", "svg", "title", "figure", "aside", "footer", "menu"),
-        *("dialog", "button", "select", "textarea"),
+        *("dialog", "button", "select", "textarea", "annotation", "annotation-xml"),
     ]
 )
 # Inside of these, a header belongs to the text.
@@ -162,7 +162,7 @@ class _InQuestion:
 
 @dataclass
 class _Formula:
-    """An open element that does not stand on the line; its text begins at `starts`, that of its children behind it."""
+    """An open superscript, fraction or root; `starts` says where its text, and then each child's, begins in `parts`."""
 
     tag: str
     depth: int
@@ -195,6 +195,7 @@ class _Page:
             )
         if tag in _BLOCK:
             self._end_block()
+            self._formulas.clear()
         marks = frozenset(" ".join(attributes.get(name, "") for name in ("class", "role", "id")).lower().split())
         self._hides.append(self._is_around(tag, marks) or _is_hidden(attributes))
         self._marks.append(marks)
@@ -242,7 +243,8 @@ class _Page:
         start, _, *later = [*formula.starts, len(self.parts)]
         cuts = [start, *(later if formula.tag in WITH_PARTS and later else [len(self.parts)])]
         texts = ["".join(map(str, self.parts[begin:end])) for begin, end in pairwise(cuts)]
-        self.parts[start:] = [composed(formula.tag, texts, "".join(map(str, self.parts[start - 1 : start])))]
+        before = self.parts[start - 1] if start else ""
+        self.parts[start:] = [composed(formula.tag, texts, before if isinstance(before, str) else "")]
 
     def _separate(self, tag: str) -> None:
         if tag in _BLOCK or tag in _IN_LINE:

@@ -242,5 +242,5 @@ class _Reader:
                 reader._compose(part, level)
             else:
                 reader.read(part, level)
-            parts.append("".join(reader._begun))
+            parts.append(" ".join([*(text for _, text in reader.lines), "".join(reader._begun)]))
         self._begun.append(composed(tag, parts, before))

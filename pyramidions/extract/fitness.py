@@ -49,9 +49,8 @@ _PRODUCED = re.compile(r"(?i:produced by) [A-Z]\S{0,30} [A-Z]\S{0,30}$")
 _BRACKETED = re.compile(r"[(（][^()（）]*[)）][.。]?")
 # The number of the next entry, in a table of contents.
 _SECTION_NUMBER = re.compile(r"\s\d{1,3}(\.\d{1,3}){2,4}\.$")
-# The same at the beginning of an entry, and what an entry does not end in, as the clause of a contract does.
+# The same at the beginning of an entry.
 _NUMBERED = re.compile(r"\d{1,2}(\.\d{1,2}){1,3}\.? +[A-ZÀ-ÝΑ-ΩА-Я]")
-_CLAUSE_ENDS = (".", ";", "…", "。", "；", "।", "۔")
 # A caption within a sentence, unless the word before refers to it.
 _CAPTION = re.compile(
     r"(\b(fig(ure|\.)|tab(le|elle|leau|la|\.)|abb(ildung|\.)|figura|рис(унок|\.)|таблица)\s|[図表])"
@@ -64,7 +63,7 @@ _REFERS = frozenset(
 )
 # What a sentence ends in.
 _ENDS = re.compile(rf"[{STOPS}](?:[^\w\s,]|\s)*$")
-#: Share of the sentences that begin with the number of a section, from which on these are the document.
+#: If at least this share of the sentences begins with the number of a section, they are the text, and stay.
 _MOSTLY = 0.5
 #: Share of the sentences that end as sentences do, from which on the others are fragments.
 _USUALLY = 0.75
@@ -74,7 +73,7 @@ _FIRM, _MOST_OF_FIRM = re.compile(r"\b(Inc|Ltd|LLC|GmbH|Corp)\.?$"), 40
 _FEW = 0.1
 #: Characters of a sentence in which a notice is looked for.
 _MOST = 500
-_CODE_MARK = re.compile(r"[{}=;$#\\|_*`~^]|\(\)|::|->|</?\w+>")
+_CODE_MARK = re.compile(r"[{}=;$#\\|_*`~]|(?<!\w)\^|\(\)|::|->|</?\w+>")
 # What stands for a licence outside of one, in lower case.
 _LICENCE = re.compile(
     r"this licen[cs]e\b|general public licen[cs]e|registered trade-?marks?\b|(is|are) (a )?trade-?marks? of\b|"
@@ -179,8 +178,10 @@ def _fit(outline: Outline) -> np.ndarray:
         fit[place] &= len(text) > _MOST or _bare(text) not in headings
         hashes[place] = hash(spelt)
         begins_as_entry = _NUMBERED.match(text) is not None
-        is_clause = begins_as_entry and text.endswith(_CLAUSE_ENDS)
-        ends[place] = is_clause or _ENDS.search(text[-20:]) is not None
+        ends[place] = _ENDS.search(text[-20:]) is not None
+        # The clause of a contract; an entry of a table of contents may ask.
+        is_clause = begins_as_entry and not text.endswith("?") and (bool(ends[place]) or text.endswith((";", "；")))
+        ends[place] |= is_clause
         begins = _BEGIN.match(text)
         if begins and not _NAME.match(begins[1]):
             if begins[1].islower():

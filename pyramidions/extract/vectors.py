@@ -103,7 +103,8 @@ def words_of_vectors(text: str) -> list[str]:
 
     In scripts without spaces, all pairs of neighbouring characters are words.
     """
-    words = _WORD.findall(normalize(text).lower())
+    text = normalize(text)
+    words = _WORD.findall(text.lower())
     if not _UNSPACED_RUN.search(text):
         return words
     runs = (run for word in words for run in re.split(f"({_UNSPACED_RUN.pattern})", word) if len(run) > 1)

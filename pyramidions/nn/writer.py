@@ -42,8 +42,8 @@ class Writer(ABC):
             1 favours long summaries.
         no_repeat_ngram: n of the n-grams that a summary holds once at most, its end not counted; 0 allows all.
         eos: the token that ends a summary, and starts it for the decoder.
-        prefix: tokens that every summary begins with. They count in the length, and add 0 to the score, as tokens that
-            transformers forces; fairseq adds their log-probabilities.
+        prefix: tokens that every summary begins with. They count towards the length but not the score, like forced
+            tokens in transformers; fairseq adds their log-probabilities.
 
     Raises:
         ValueError: an argument that breaks a rule.

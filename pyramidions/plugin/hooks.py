@@ -112,7 +112,7 @@ WHOLE_BATCHES = {"max_positions": None, "required_batch_size_multiple": 1, "disa
 
 
 def begin_with_fillers(batches: Any, update_freq: Sequence[int]) -> None:
-    """Have an empty batch that fills up the share of a worker begin the last update of an epoch, and not end it.
+    """Move the empty batch that fills up a worker's share to the start of the last update of an epoch.
 
     fairseq drops what a worker counted in an update whose last batch is empty, but keeps its gradients.
 

@@ -15,8 +15,8 @@ from pyramidions.text.outline import Outline, outline
 from pyramidions.text.support import Support, SupportIndex
 from pyramidions.text.words import word_places, words_of
 
-# A number with its separators and its power, and the letters behind it, as in 5kg: 1,000 and 2,000 have nothing in
-# common. What stands behind letters, as in B12 and IL-8, is none.
+# A number with its separators and its power, and the letters behind it, as in 5kg: 1,000 and 2,000 must not match in
+# 000. What stands behind letters, as in B12 and IL-8, is none.
 _NUMBER = re.compile(r"(?<![A-Za-z0-9])(?<![A-Za-z]-)(\d+(?:[.,:/]\d+)*(?:\^[-+−–]?\d+)?)([A-Za-z][A-Za-z0-9]*)?")
 _SIGNS = str.maketrans("−–", "--", "+")
 _SPACED = re.compile(r"(?<![\d.,])(\d{1,3}(?: \d{3})+)(?![\d.,]?\d)")
@@ -154,6 +154,8 @@ def check_summary(
     numbers = {
         _plain(number, cut.language) for text in units for form in (text, _joined(text)) for number, _ in _numbers(form)
     }
+    # What looks like a power may be the mark of a note.
+    numbers |= {number.partition("^")[0] for number in numbers}
     found, truncated = [], 0
     for text in (sentence for part in _parts(summary) for sentence in _sentences(part, cut.language)):
         missing, verdict = tuple(dict.fromkeys(_missing(text, words, numbers, cut.language))), None
@@ -206,6 +208,7 @@ def _plain(number: str, language: str) -> str:
 
 def _missing(text: str, words: set[str], numbers: set[str], language: str) -> Iterator[str]:
     """Yield the numbers and the names of a sentence that are not among those of the document, in any order."""
+    text = normalize(text)
     yield from (number + unit for number, unit in _numbers(_joined(text)) if _plain(number, language) not in numbers)
     capital_nouns = language == "de"
     for place, (word, begin, end) in enumerate(word_places(text)):
@@ -213,5 +216,5 @@ def _missing(text: str, words: set[str], numbers: set[str], language: str) -> It
         # The first word of a sentence has a capital, whatever it is.
         tells = place > 0 and not capital_nouns and written != "I"
         is_name = written[1:] != written[1:].lower() or (tells and written[:1].isupper())
-        if is_name and normalize(word) not in words and not word.isdigit():
+        if is_name and word not in words and not word.isdigit():
             yield written

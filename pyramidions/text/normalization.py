@@ -70,7 +70,7 @@ def normalize(text: str) -> str:
 
 
 def readable(text: str) -> str:
-    """Put a text on one line as people read it: with its own characters, but for ligatures and those nobody sees.
+    """Put a text on one line as people read it. Ligatures are spelled out, invisible characters removed.
 
     Args:
         text: as for `normalize`, which makes the same of the text and of what is returned.

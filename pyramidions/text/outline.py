@@ -25,7 +25,7 @@ _UNSPACED_END = re.compile(rf"(?<=[。！？!?])(?=[{UNSPACED}「『])")
 # No sentence has so many characters: a quotation was not closed, or the text has no full stops. The parts of such a
 # text have at most so many.
 _LONGEST, _PART = 2000, 200
-_CLAUSE_END = re.compile(r"(?<=[;:；：]) ")
+_CLAUSE_END = re.compile(r"(?<=[;:]) |(?<=[；：])")
 _ENCLOSING = str.maketrans(dict.fromkeys("\"'()[]{}“”„‘’‚«»‹›「」『』《》〈〉【】", "_"))
 
 

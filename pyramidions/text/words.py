@@ -33,7 +33,7 @@ def word_places(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a normalised text; see `word_places`."""
+    """Return the words of a text, normalised; see `word_places`."""
     return list(map(str.lower, _WORD.findall(normalize(text))))
 
 

@@ -202,7 +202,7 @@ def test_the_number_of_a_section_begins_no_sentence_where_several_do() -> None:
 
 
 def test_the_clauses_of_a_contract_are_fit() -> None:
-    clauses = "1.1 The seller delivers ten hives;\n\n1.2 The buyer pays for each hive.\n\n2.1 The seller warrants them."
+    clauses = '1.1 The seller delivers ten hives;\n\n1.2 The buyer pays for each hive.\n\n2.1 "He warrants them."'
     said = "This is made between the club and the buyer. It ends on the last day of May."
     assert fit(f"{said}\n\n{clauses}") == [1] * 5
 

@@ -78,7 +78,7 @@ ONE, TWO, YEAR = map(CITE.format, ("1", "2", "2010"))
         (f"Bees fly (Smith, {YEAR}).", "Bees fly (Smith, 2010)."),
         (f"Smith ({YEAR}) said (see {ONE}).", "Smith (2010) said (see)."),
         ('Bees<xref ref-type="fn">1</xref> fly<break/>far.', "Bees fly far."),
-        ("At 10<sup>−6</sup> m<sup>2</sup>.", "At 10^−6 m2."),
+        ("At 10<sup>−6</sup> m<sup>2</sup>.", "At 10^-6 m2."),
         (f"{ONE} and " * 2000, "and"),
     ],
 )
@@ -374,7 +374,8 @@ MATHS = {
     "<mn>2</mn><mfrac><mn>1</mn><mn>2</mn></mfrac>": "2 1/2",
     "<mfrac><msup><mi>x</mi><mn>2</mn></msup><mn>2</mn></mfrac>": "(x^2)/2",
     "<msqrt><mn>16</mn></msqrt>": "√16",
-    "<mroot><mn>8</mn><mn>3</mn></mroot>": "√8",
+    "<mroot><mn>8</mn><mn>3</mn></mroot>": "8^(1/3)",
+    "<msubsup><mi>x</mi><mn>1</mn><mn>2</mn></msubsup>": "x1^2",
     "<msup></msup>": "",
 }
 
@@ -386,6 +387,18 @@ def test_formulas_of_mathml_keep_their_numbers_apart(
 ) -> None:
     (path := tmp_path / name).write_text(page.format(f"It is <math>{written}</math>."), encoding="utf-8")
     assert file_text(path).strip() == f"It is {read}."
+
+
+def test_an_open_superscript_ends_with_its_block(tmp_path: Path) -> None:
+    (path := tmp_path / "a.html").write_text("<p>Bees<sup>1 <h2>Methods</h2><p>10<sup>6 </sup>cells.<h2>Results</h2>")
+    assert [line.split() for line in lines_of(path) if line.strip()] == [
+        ["Bees1"],
+        ["##", "Methods"],
+        ["10^6", "cells."],
+        ["##", "Results"],
+    ]
+    (path := tmp_path / "a.xml").write_text(PLAIN.format("10<sup>6<p>inner</p>y</sup> x"))
+    assert " ".join(file_text(path).split()) == "106 inner y x"
 
 
 def test_a_raised_number_that_is_a_link_names_a_note(tmp_path: Path) -> None:

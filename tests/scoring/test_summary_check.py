@@ -72,6 +72,7 @@ def test_numbers_and_names_that_the_document_does_not_hold_are_told(
         ("They saw 10⁶ cells of 5×10⁻⁸ g.", "They saw 106 cells of 5×10^−8 g.", "en", ("106",)),
         ("They saw 106 cells.", "They saw 10⁶ cells.", "en", ("10^6",)),
         ("It took 2½ cups.", "It took 2 1/2 cups.", "en", ()),
+        ("FooBar™ and O´Brien saw 10⁶B in 2009¹.", "FooBar™ and O´Brien saw 10⁶B in 2009.", "en", ()),
         ("It took 21/2 cups.", "It took 2½ cups.", "en", ("2", "1/2")),
     ],
 )

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from pyramidions.base.errors import UserError
 from pyramidions.scoring.metric import METRICS, Example, Figure, Metric
 from pyramidions.text.language import Language
-from pyramidions.text.normalization import NORMALISATION, normalize
+from pyramidions.text.normalization import NORMALISATION
 
 # In the notation of Lavie and Agarwal (2007), who tuned others for translation: 10PR / (R + 9P), 0.5 (c/m)³.
 _ALPHA, _BETA, _GAMMA = 0.9, 3.0, 0.5
@@ -57,7 +57,7 @@ class Meteor(Metric):
         """Return METEOR."""
         from nltk.translate.meteor_score import meteor_score
 
-        words = [self._language.words(normalize(text)) for text in (example.prediction, *example.references)]
+        words = [self._language.words(text) for text in (example.prediction, *example.references)]
         prediction, *references = words
         kinds = {"stemmer": self._language, "wordnet": _synonyms(self._wordnet)}
         return [100 * float(meteor_score(references, prediction, **kinds, alpha=_ALPHA, beta=_BETA, gamma=_GAMMA))]

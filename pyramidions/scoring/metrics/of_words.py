@@ -8,7 +8,7 @@ import numpy as np
 from pyramidions.scoring.metric import METRICS, Example, Figure, Metric
 from pyramidions.text.fragments import fragments
 from pyramidions.text.language import Language
-from pyramidions.text.normalization import SPLITTER, normalize
+from pyramidions.text.normalization import SPLITTER
 from pyramidions.text.words import WORDS, ngrams, words_and_marks
 
 _LENGTHS = (1, 2, 3, 4)  # of n-grams
@@ -124,9 +124,7 @@ class Length(Metric):
 
     def of(self, example: Example) -> list[float]:
         """Return the three figures."""
-        words, *expected = (
-            len(self._language.words(normalize(text))) for text in (example.prediction, *example.references)
-        )
+        words, *expected = (len(self._language.words(text)) for text in (example.prediction, *example.references))
         ratio = words / float(np.mean(expected)) if any(expected) else 0.0
         return [words, len(self._language.sentences(example.prediction)), ratio]
 
