@@ -1,92 +1,182 @@
-"""Every file of configs/ composes, is what the paper's row says, builds small and trains a step."""
+"""Every file of configs/ is the preset that it is said to be, holds what the papers say, and trains a step.
+
+`tests/golden` holds the fields and the shapes of every file, so values of fields are not here.
+"""
 
 import re
 from dataclasses import asdict, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from fairseq_commands import run
+from golden_models import entries
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 from tables import for_each
 
-from lab.catalogue import OWN_TABLES, PaperRow, read_catalogue
+from lab.catalogue import LECTURE_TABLES, OWN_TABLES, PRETRAINING_TABLES, SPARSE_TABLES, PaperRow, read_catalogue
 from lab.scale import SCALES, scaled_configs
 from pyramidions.base.errors import UserError
 from pyramidions.conversion.importing import check_kept
 from pyramidions.data.folder import DataFolder
-from pyramidions.models import PyramidionConfig, build, preset
+from pyramidions.models import LANGUAGE_MODEL_PRESETS, PyramidionConfig, build
 from pyramidions.models.experiment import read_experiment
 from pyramidions.plugin.tasks.long_document_summarization import LongDocumentSummarizationConfig
 from pyramidions.pretrained.families import shape_of
 from pyramidions.pretrained.source import Source
 
 CONFIGS = Path(__file__).parent.parent / "configs"
-#: Those that go with base.yaml: language models have a base of their own.
-FILES = sorted(
-    f"{path.parent.name}={path.stem}" for path in CONFIGS.glob("*/*.yaml") if path.parent.name != "dynamic_pooling"
+ENTRIES = {name: cache(read) for name, read in entries().items()}
+FILES = sorted(f"{path.parent.name}/{path.stem}" for path in CONFIGS.glob("*/*.yaml"))
+CHARACTERS, PRETRAINED, CORPORA = (
+    [name for name in FILES if name.startswith(group)] for group in ("dynamic_pooling/", "pretrained/", "corpus/")
 )
-PRETRAINED, CORPORA, LECTURE, SPARSE, NEIGHBOURS, POINTING = (
-    [name for name in FILES if name.startswith(f"{group}=")]
-    for group in ("pretrained", "corpus", "lecture", "sparse", "neighbours", "pointing")
-)
-ROWS = [name for name in FILES if name not in (*PRETRAINED, *CORPORA, *LECTURE, *SPARSE, *NEIGHBOURS, *POINTING)]
-CATALOGUE = [
-    row
-    for row in read_catalogue(CONFIGS)
-    if not row.table.startswith(("lecture_", "sparse_", "dynamic_pooling_", *OWN_TABLES))
-]
-#: Models of base size, in their training on summaries.
-TRAINED = [name for name in SPARSE if name[7].isalpha() and not name.endswith("_pretraining")]
+CATALOGUE = read_catalogue(CONFIGS)
+ROWS = [row for row in CATALOGUE if row.config]
+#: Those of the paper on pyramidions.
+PAPER = [row for row in ROWS if re.fullmatch(r"(table|figure)\d+", row.table)]
+#: Those of Nawrot et al. 2023.
+NAWROT = [row for row in CATALOGUE if row.table.startswith("dynamic_pooling_")]
 SMALL = [
     *("model.embed_dim=16", "model.ffn_embed_dim=32", "model.num_heads=2", "common.cpu=true"),
     *("task.max_source_positions=64", "task.max_target_positions=80", "dataset.batch_size=4"),
     *("optimization.max_update=1", "optimization.update_freq=[1]", "dataset.disable_validation=true"),
     "task.stopping_patience=0",
 ]
-TABLE_4 = {"nonlinear", "random", "index", "embedding", "attention", "mean", "max"}
+ADAFACTOR = ("_name", "lr", "scale_parameter", "decay_rate", "weight_decay", "weight_decay_updates")
+#: Models with sparse parts of base size, and parts that are pretrained alone.
+TRAINED = ("transformer", "scaling", "experts", "terraformer", "terraformer_pyramidion")
+UNPOOLED = (*("bigbird", "linformer", "lsh_hepos", "lsh_window", "reformer", "sinkhorn", "sinkhorn_hepos", "stride"),)
+DENSE = "embed_dim ffn_embed_dim num_heads encoder_layers decoder_layers normalize_before decoder_positions"
+#: Each file, the preset or other file that it equals, and the fields in which it differs.
+EQUALS = {
+    **dict.fromkeys(("table2/01_vanilla_512", "table2/02_vanilla_2k", "table2/03_vanilla_8k"), ("vanilla", "")),
+    **dict.fromkeys(("table2/04_blockwise_2k", "table2/05_blockwise_8k"), ("blockwise", "")),
+    **dict.fromkeys(("table2/06_transpooler_2k_512", "table2/07_transpooler_8k_512"), ("transpooler", "")),
+    "table2/08_transpooler_8k_2k": ("transpooler", "pooling_lengths"),
+    **dict.fromkeys(("table2/09_lsh_512", "table2/10_lsh_2k", "table2/11_lsh_8k"), ("lsh", "self_attention")),
+    **{f"table2/{name}": ("efficient", "self_attention") for name in ("12_efficient_512", "13_efficient_2k")},
+    "table2/14_efficient_8k": ("efficient", "self_attention"),
+    "table2/15_power_2k_1k_512": ("power", "pooling_lengths"),
+    "table2/16_power_8k_2k_512": ("power", ""),
+    "table2/17_power_8k_4k_2k": ("power", "pooling_lengths"),
+    **dict.fromkeys(("table2/18_funnel_2k_512", "table2/19_funnel_8k_512"), ("funnel", "")),
+    "table2/20_funnel_8k_2k": ("funnel", "pooling_lengths"),
+    "table3/blockwise": ("deep_blockwise", ""),
+    "table3/deep_pyramidion": ("deep_pyramidion", ""),
+    **{
+        f"table4/{score}": (f"transpooler_{score}", "")
+        for score in ("nonlinear", "random", "index", "embedding", "attention", "mean", "max")
+    },
+    "table7/21_pyramidion_8k_2k_512": ("pyramidion", ""),
+    "table7/22_pyramidion_8k_2k_512_3_layers": ("pyramidion", "encoder_layers pooling_lengths"),
+    "table7/23_pyramidion_8k_2k_512_128": ("pyramidion", "encoder_layers pooling_lengths"),
+    "table7/24_pyramidion_8k_4k_2k": ("pyramidion", "encoder_layers pooling_lengths"),
+    "table7/26_transpooler_8k_2k_3_layers": ("transpooler", "encoder_layers pooling_lengths"),
+    "table8/27_blockwise_2k_blocks_of_128": ("blockwise", "self_attention"),
+    "table8/30_transpooler_2k_512_blocks_of_128": ("transpooler", "self_attention"),
+    "table8/32_transpooler_2k_512_without_blocks": ("transpooler", "self_attention"),
+    **{
+        f"figure4/{name}_{layers}_layers": (name, f"encoder_layers decoder_layers {changed}")
+        for name, changed in (("vanilla", ""), ("blockwise", ""), ("pyramidion", "pooling_lengths"))
+        for layers in (4, 6, 8, 12, 16)
+    },
+    "neighbours/hepos": ("table2/05_blockwise_8k", "cross_attention"),
+    "neighbours/window": ("table2/05_blockwise_8k", "self_attention"),
+    "neighbours/lsh_window": ("table2/05_blockwise_8k", "self_attention"),
+    "neighbours/sinkhorn_window": ("table2/05_blockwise_8k", "self_attention"),
+    "neighbours/look_back": ("table7/21_pyramidion_8k_2k_512", "memories cross_attention"),
+    "pointing/pyramidion_mean": ("table7/21_pyramidion_8k_2k_512", "pooling"),
+    "pointing/pyramidion_random": ("table7/21_pyramidion_8k_2k_512", "scorer"),
+    "pointing/pyramidion_quarter": ("table7/21_pyramidion_8k_2k_512", "pooling_lengths"),
+    "pointing/pooled_blockwise": ("table2/05_blockwise_8k", "self_attention"),
+    "pointing/top_down": (
+        "table2/05_blockwise_8k",
+        "encoder_layers self_attention pooling pooling_lengths upsampling",
+    ),
+    "pointing/blockwise_pointer": ("table2/05_blockwise_8k", "output"),
+    "pointing/transpooler_pointer": ("table2/08_transpooler_8k_2k", "output"),
+    "pointing/hepos_pointer": ("neighbours/hepos", "output"),
+    "pointing/lsh_pointer": ("table2/11_lsh_8k", "output"),
+    "pointing/pyramidion_pointer": ("table7/21_pyramidion_8k_2k_512", "output"),
+    **{
+        f"pointing/{name}_pointer": (f"pointing/{name}", "output")
+        for name in ("pyramidion_mean", "pyramidion_random", "pyramidion_quarter", "pooled_blockwise", "top_down")
+    },
+    **{f"lecture/{name}": (name, "") for name in ("hat", "hmnet", "led", "led_pyramidion", "look_back")},
+    # Systems that do not pool themselves are there with pooling, too.
+    **{f"lecture/{name}": (name, "") for name in UNPOOLED},
+    **{f"lecture/{name}_pyramidion": (name, "pooling_lengths") for name in UNPOOLED},
+    # What pools units pools tokens before.
+    **{f"lecture/{name}_pyramidion": (name, "pooling pooling_lengths") for name in ("hat", "hmnet")},
+    "lecture/full": ("lsh_window", "self_attention"),
+    "lecture/bigbird_4k": ("bigbird", ""),
+    "sparse/transformer": ("vanilla", f"{DENSE} dropout decoding_beam"),
+    "sparse/scaling": ("deep_scaling", "dropout decoding_beam"),
+    "sparse/experts": ("sparse/transformer", "feed_forward"),
+    "sparse/terraformer": ("terraformer", "dropout"),
+    "sparse/terraformer_pyramidion": ("terraformer_pyramidion", "dropout"),
+    **{f"sparse/{name}_pretraining": (f"sparse/{name}", "dropout") for name in TRAINED},
+    **{
+        f"sparse/{name}_pretraining": ("sparse/transformer_pretraining", changed)
+        for name, changed in (
+            *((f"feed_forward_{size}", "feed_forward") for size in (64, 128)),
+            # Wider feed-forward parts make up for what projections lose.
+            ("multiplicative", "ffn_embed_dim decoder_projections"),
+            ("conv", "ffn_embed_dim decoder_projections"),
+            ("multiplicative_conv", "ffn_embed_dim decoder_projections"),
+            *((f"output_{modules}", "output") for modules in (2, 4, 8)),
+        )
+    },
+    "sparse/800m_both": ("scaling_800m", "dropout decoding_beam"),
+    "sparse/800m_projections": ("sparse/800m_both", "feed_forward"),
+    "sparse/800m_multiplicative": ("sparse/800m_projections", "decoder_projections"),
+    "sparse/800m_conv": ("sparse/800m_projections", "decoder_projections"),
+    "sparse/800m_dense": ("sparse/800m_projections", "ffn_embed_dim decoder_projections"),
+    **{f"sparse/800m_feed_forward{size}": ("sparse/800m_dense", "feed_forward") for size in ("", "_128")},
+    **{f"sparse/800m_output{modules}": ("sparse/800m_dense", "output") for modules in ("", "_2", "_8")},
+    "sparse/800m_terraformer": ("terraformer_800m", "dropout"),
+    "sparse/17b_both": ("scaling_17b", "dropout decoding_beam"),
+    "sparse/17b_projections": ("sparse/17b_both", "feed_forward"),
+    "sparse/17b_dense": ("sparse/17b_projections", "ffn_embed_dim decoder_projections cross_projections"),
+    "sparse/17b_feed_forward": ("sparse/17b_dense", "feed_forward"),
+    # Table 6 makes one part after the other sparse.
+    "sparse/17b_terraformer": ("terraformer_17b", "dropout"),
+    "sparse/17b_terraformer_both": ("sparse/17b_terraformer", "output"),
+    "sparse/17b_terraformer_feed_forward": ("sparse/17b_terraformer_both", "ffn_embed_dim decoder_projections"),
+    "sparse/17b_terraformer_dense": ("sparse/17b_terraformer_feed_forward", "feed_forward"),
+    # These have options of the released code.
+    **{f"dynamic_pooling/{name}": (f"hourglass_{name}", "boundaries") for name in ("gumbel", "unigram", "entropy")},
+    **{f"dynamic_pooling/gumbel_{end}": ("hourglass_gumbel", "boundaries") for end in ("25", "30", "45", "fi")},
+    **{
+        f"dynamic_pooling/{name}": (f"hourglass_{name}", "")
+        for name in ("vanilla", "fixed_2", "fixed_3", "fixed_4", "whitespace")
+    },
+    **{
+        f"dynamic_pooling/{name}_last": (f"dynamic_pooling/{name}", "segments")
+        for name in ("fixed_2", "entropy", "whitespace")
+    },
+    **{
+        f"dynamic_pooling/{name}_{layers}_layers": (f"dynamic_pooling/{name}", "layers")
+        for name in ("vanilla", "fixed_2", "unigram", "whitespace")
+        for layers in (8, 16, 20)
+    },
+}
 
 
-def pooling_lengths(row: PaperRow) -> str | None:
-    """What each encoder layer hands on, from the lengths that the paper's table lists."""
-    consumed = [int(length) for stage in row.encoder_lengths.split(">") for length in stage.split(",")]
-    if len(consumed) == 1:
-        consumed *= row.encoder_layers
-    # Funnel's decoder reads what was brought back to the first layer's length.
-    read = consumed[-1] if row.architecture == "funnel" else row.decoder_length
-    handed_on = [*consumed[1:], read]
-    kept = [None if after == before else after for before, after in zip(consumed, handed_on, strict=True)]
-    return ",".join(map(str, kept)) if any(kept) else None
-
-
-def expected(row: PaperRow) -> PyramidionConfig:
-    """The model of a row of the paper, from what its table says and the preset of its architecture."""
-    name = f"transpooler_{row.row}" if row.row in TABLE_4 else row.architecture
-    if row.table == "table3":
-        name = f"deep_{row.architecture}"
-    model = preset(
-        name,
-        encoder_layers=row.encoder_layers,
-        decoder_layers=row.decoder_layers,
-        pooling_lengths=pooling_lengths(row),
-    )
-    if row.architecture not in ("lsh", "efficient"):
-        model.self_attention = f"blockwise(block_size={row.block_size})" if row.block_size else "full"
-    return model
-
-
-def composed(*overrides: str) -> dict[str, object]:
+@cache
+def composed(base: str = "base", *overrides: str) -> dict[str, Any]:
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONFIGS), version_base="1.1"):
-        return OmegaConf.to_container(compose("base", overrides=list(overrides)))  # type: ignore[return-value]
+        return OmegaConf.to_container(compose(base, overrides=list(overrides)))  # type: ignore[return-value]
 
 
 def test_the_base_model_is_the_default_config() -> None:
-    model = composed()["model"]
-    assert isinstance(model, dict)
+    model = dict(composed()["model"])
     assert model.pop("_name") == "pyramidion"
     assert model.pop("max_source_positions") == "${task.max_source_positions}"
     assert {**model, "max_source_positions": None} == asdict(PyramidionConfig())
@@ -118,56 +208,59 @@ def test_the_comments_of_the_base_are_the_help_of_the_fields_without_the_kinds_o
     assert comments(part) == {"_name": "", **helps}
 
 
-def test_every_file_is_a_row_of_the_paper_and_every_row_has_a_file() -> None:
-    assert {row.config.replace("/", "=") for row in CATALOGUE} == set(ROWS)
+def test_every_file_is_in_the_table_and_a_row_of_a_paper() -> None:
+    assert set(EQUALS) == set(FILES) - {*PRETRAINED, *CORPORA}
+    # Shapes of billions of parameters are only measured, and experts are pretrained alone.
+    unlisted = {name for name in EQUALS if name.startswith(("sparse/800m", "sparse/17b"))} | {"sparse/experts"}
+    published = {f"dynamic_pooling/{row.row.removesuffix(f'-{row.data}')}" for row in NAWROT if not row.config}
+    assert {row.config for row in ROWS} | published == set(EQUALS) - unlisted
 
 
-@for_each("row", CATALOGUE)
-def test_a_row_is_what_the_table_of_the_paper_says(row: PaperRow) -> None:
-    found = read_experiment(str(CONFIGS / f"{row.config}.yaml"))
-    model, wanted = asdict(found.model), asdict(expected(row))
-    # These two say in the file what the preset leaves to the defaults.
-    if row.architecture in ("lsh", "efficient"):
-        model["self_attention"] = model["self_attention"].partition("(")[0]
-    model.pop("max_source_positions"), wanted.pop("max_source_positions")
-    assert model == wanted
-    assert found.max_source_positions == int(row.encoder_lengths.replace(">", ",").split(",")[0])
+@for_each("name", EQUALS)
+def test_a_file_is_its_preset_but_for_what_differs(name: str) -> None:
+    base, changed = EQUALS[name]
+    found, wanted = ENTRIES[name](), ENTRIES[base]()
+    model, other = asdict(found.config), asdict(wanted.config)
+    if name.startswith("lecture/") and "learned" in model["encoder_positions"]:
+        assert model["encoder_positions"] == f"learned(length={found.lengths[0]})"
+        other["encoder_positions"] = model["encoder_positions"]
+    differs = {field for field, value in model.items() if other[field] != value}
+    assert differs - {"max_source_positions"} == set(changed.split())
+    if base in EQUALS and not name.endswith("_pretraining"):
+        assert found.lengths == wanted.lengths
 
 
-@for_each(
-    ("name", "other", "changed"),
-    [
-        ("neighbours/hepos", "table2/05_blockwise_8k", {"cross_attention"}),
-        ("neighbours/window", "table2/05_blockwise_8k", {"self_attention"}),
-        ("neighbours/lsh_window", "table2/05_blockwise_8k", {"self_attention"}),
-        ("neighbours/sinkhorn_window", "table2/05_blockwise_8k", {"self_attention"}),
-        ("neighbours/look_back", "table7/21_pyramidion_8k_2k_512", {"memories", "cross_attention"}),
-        ("pointing/blockwise_pointer", "table2/05_blockwise_8k", {"output"}),
-        ("pointing/transpooler_pointer", "table2/08_transpooler_8k_2k", {"output"}),
-        ("pointing/pyramidion_pointer", "table7/21_pyramidion_8k_2k_512", {"output"}),
-        ("pointing/pyramidion_mean", "table7/21_pyramidion_8k_2k_512", {"pooling"}),
-        ("pointing/pyramidion_random", "table7/21_pyramidion_8k_2k_512", {"scorer"}),
-        ("pointing/pooled_blockwise", "table2/05_blockwise_8k", {"self_attention"}),
-        ("pointing/pooled_blockwise_pointer", "pointing/pooled_blockwise", {"output"}),
-        ("pointing/top_down_pointer", "pointing/top_down", {"output"}),
-    ],
-)
-def test_a_row_of_ours_differs_from_another_in_one_part(name: str, other: str, changed: set[str]) -> None:
-    found, row = (read_experiment(str(CONFIGS / f"{path}.yaml")) for path in (name, other))
-    fields = asdict(row.model)
-    assert {field for field, value in asdict(found.model).items() if value != fields[field]} == changed
-    assert found.max_source_positions == row.max_source_positions
-    listed, *_ = (line for line in read_catalogue(CONFIGS) if line.config == name)
-    table = other.partition("/")[0]
-    (compared,) = (line for line in read_catalogue(CONFIGS) if (line.table, line.config) == (table, other))
-    lengths = ("encoder_lengths", "decoder_length", "encoder_layers", "decoder_layers", "data")
-    assert all(getattr(listed, each) == getattr(compared, each) for each in lengths)
-    assert not listed.paper
+@for_each("row", [row for row in ROWS if not row.is_of_characters])
+def test_a_row_says_what_its_file_does(row: PaperRow) -> None:
+    found = read_experiment(str(CONFIGS / "base.yaml"), row.overrides)
+    consumed = [int(length) for stage in row.encoder_lengths.split(">") for length in stage.split(",")]
+    if len(consumed) == 1:
+        consumed *= row.encoder_layers
+    handed_on = [*consumed[1:], row.decoder_length]
+    # What grows was brought back to the first layer's length.
+    kept = [after if after < before else None for before, after in zip(consumed, handed_on, strict=True)]
+    assert found.model.pooling_lengths == (",".join(map(str, kept)) if any(kept) else None)
+    assert found.max_source_positions == consumed[0]
+    assert (found.model.encoder_layers, found.model.decoder_layers) == (row.encoder_layers, row.decoder_layers)
+    if row in PAPER:
+        # Both lsh and efficient have windows in place of blocks.
+        blocks = re.findall(r"blockwise\(block_size=(\d+)\)", found.model.self_attention)
+        assert blocks == ([str(row.block_size)] if row.block_size else [])
+        assert row.architecture in EQUALS[row.config][0]
+    if row.table in LECTURE_TABLES:
+        assert found.model.decoding_max_length < found.max_target_positions
+        assert found.run["criterion"]["label_smoothing"] == 0.1
+
+
+def test_rows_that_papers_do_not_have_report_nothing() -> None:
+    ours = [row for row in ROWS if row.table in (*OWN_TABLES, *SPARSE_TABLES) or row.is_of_characters]
+    assert ours and not any(row.paper for row in ours)
+    assert {row.table for row in ROWS if row.table.startswith("sparse_")} == set(SPARSE_TABLES)
 
 
 def test_a_config_has_one_reference_in_whatever_table_it_stands() -> None:
-    references = {(row.data, row.config): row.reference for row in CATALOGUE}
-    assert all(references[row.data, row.config] == row.reference for row in CATALOGUE)
+    references = {(row.data, row.config): row.reference for row in PAPER}
+    assert all(references[row.data, row.config] == row.reference for row in PAPER)
 
 
 def test_the_readme_of_configs_lists_every_row_with_its_file_and_figures() -> None:
@@ -177,32 +270,14 @@ def test_the_readme_of_configs_lists_every_row_with_its_file_and_figures() -> No
     )
     figures = ("r1", "r2", "train_s", "infer512_s")
     assert listed == [
-        (r.table, r.row, r.config, *(f"{r.paper[f]:g}" if f in r.paper else "–" for f in figures)) for r in CATALOGUE
+        (r.table, r.row, r.config, *(f"{r.paper[f]:g}" if f in r.paper else "–" for f in figures)) for r in PAPER
     ]
 
 
-def test_lsh_has_buckets_of_64_four_hashes_and_two_local_heads() -> None:
-    found = read_experiment(str(CONFIGS / "table2" / "11_lsh_8k.yaml")).model.self_attention
-    assert found == "lsh(bucket_size=64, num_hashes=4, local_heads=2, local_window=256)"
-
-
 def test_rows_that_the_paper_lists_twice_point_to_one_file() -> None:
-    configs = {(row.table, row.row): row.config for row in CATALOGUE}
-    for later, first in (
-        (("table7", "25"), "8"),
-        (("table8", "28"), "4"),
-        (("table8", "29"), "2"),
-        (("table8", "31"), "6"),
-    ):
-        assert configs[later] == configs["table2", first]
-
-
-@for_each(("config", "millions"), [("base", 31.5), ("table3/blockwise", 124.4), ("table3/deep_pyramidion", 124.4)])
-def test_models_have_as_many_parameters_as_the_paper_says(config: str, millions: float) -> None:
-    with torch.device("meta"):
-        model = build(read_experiment(str(CONFIGS / f"{config}.yaml")).model, 32768)
-    # 32 and 124 million in tables 5 and 6
-    assert sum(p.numel() for p in model.parameters()) / 1e6 == pytest.approx(millions, abs=0.05)
+    configs = {(row.table, row.row): row.config for row in ROWS}
+    twice = {("table7", "25"): "8", ("table8", "28"): "4", ("table8", "29"): "2", ("table8", "31"): "6"}
+    assert all(configs[later] == configs["table2", first] for later, first in twice.items())
 
 
 def own(path: Path) -> dict[str, Any]:
@@ -212,24 +287,25 @@ def own(path: Path) -> dict[str, Any]:
     return {str(group): changes for group, changes in said.items() if group != "defaults"}
 
 
+@cache
 def underneath(path: Path) -> dict[str, Any]:
     """What holds before a file says anything: the base, and the file on which it builds."""
-    found: Any = OmegaConf.create(composed())
+    found: Any = OmegaConf.create(composed("dynamic_pooling" if path.parent.name == "dynamic_pooling" else "base"))
     for name in OmegaConf.load(path).get("defaults", ["_self_"])[:-1]:
         parent = CONFIGS / f"{name[1:]}.yaml" if name.startswith("/") else path.parent / f"{name}.yaml"
         found = OmegaConf.merge(found, underneath(parent), own(parent))
     return OmegaConf.to_container(found)  # type: ignore[return-value]
 
 
-@for_each("row", FILES)
-def test_a_row_holds_only_differences(row: str) -> None:
-    path = CONFIGS / f"{row.replace('=', '/')}.yaml"
+@for_each("name", FILES)
+def test_a_file_holds_only_differences(name: str) -> None:
+    path = CONFIGS / f"{name}.yaml"
     lines = path.read_text().splitlines()
-    assert lines[0] == "# @package _global_" and (row in PRETRAINED or len(lines) <= 20)
-    changed, base = own(path), underneath(path)
-    for group, changes in changed.items():
-        for name, value in changes.items():
-            assert base[group].get(name) != value, f"{group}.{name} is what the base says"  # type: ignore[attr-defined, index]
+    assert lines[0] == "# @package _global_" and (name in PRETRAINED or len(lines) <= 20)
+    base = underneath(path)
+    for group, changes in own(path).items():
+        for field, value in changes.items():
+            assert base[group].get(field) != value, f"{group}.{field} is what the base says"
 
 
 @pytest.fixture(scope="module")
@@ -237,10 +313,10 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return scaled_configs(CONFIGS, tmp_path_factory.mktemp("tiny"), SCALES["tiny"])
 
 
-@for_each("row", [*ROWS, *LECTURE, *TRAINED, *NEIGHBOURS, *POINTING])
-def test_a_row_trains_a_step_at_the_tiny_scale(row: str, tiny: Path) -> None:
-    small = read_experiment(str(tiny / f"{row.replace('=', '/')}.yaml"))
-    large = read_experiment(str(CONFIGS / f"{row.replace('=', '/')}.yaml"))
+@for_each("name", [name for name in EQUALS if not re.match("dynamic_pooling/|sparse/(800m|17b)|.*_pretraining", name)])
+def test_a_file_trains_a_step_at_the_tiny_scale(name: str, tiny: Path) -> None:
+    small = read_experiment(str(tiny / f"{name}.yaml"))
+    large = read_experiment(str(CONFIGS / f"{name}.yaml"))
     assert small.max_source_positions * 16 == large.max_source_positions
     assert small.model.embed_dim * 8 == large.model.embed_dim
     torch.manual_seed(1)
@@ -252,15 +328,15 @@ def test_a_row_trains_a_step_at_the_tiny_scale(row: str, tiny: Path) -> None:
 
 
 # What the released models' config.json say of their shape.
+def coders(layers: int, heads: int, units: int) -> dict[str, int]:
+    sizes = {"layers": layers, "attention_heads": heads, "ffn_dim": units}
+    return {f"{coder}_{name}": size for coder in ("encoder", "decoder") for name, size in sizes.items()}
+
+
 BART_BASE = {
     "vocab_size": 50265,
     "d_model": 768,
-    "encoder_layers": 6,
-    "decoder_layers": 6,
-    "encoder_attention_heads": 12,
-    "decoder_attention_heads": 12,
-    "encoder_ffn_dim": 3072,
-    "decoder_ffn_dim": 3072,
+    **coders(layers=6, heads=12, units=3072),
     "activation_function": "gelu",
     "scale_embedding": False,
     "max_position_embeddings": 1024,
@@ -273,12 +349,7 @@ LED_BASE = {"attention_window": 1024, "max_encoder_position_embeddings": 16384, 
 PEGASUS_LARGE = {
     "vocab_size": 96103,
     "d_model": 1024,
-    "encoder_layers": 16,
-    "decoder_layers": 16,
-    "encoder_attention_heads": 16,
-    "decoder_attention_heads": 16,
-    "encoder_ffn_dim": 4096,
-    "decoder_ffn_dim": 4096,
+    **coders(layers=16, heads=16, units=4096),
     "activation_function": "relu",
     "scale_embedding": True,
     "max_position_embeddings": 1024,
@@ -289,8 +360,7 @@ PEGASUS_LARGE = {
 PEGASUS_X_BASE = {
     **PEGASUS_LARGE,
     "d_model": 768,
-    **{f"{coder}_{name}": n for coder in ("encoder", "decoder") for name, n in (("layers", 12), ("ffn_dim", 3072))},
-    **{f"{coder}_attention_heads": 12 for coder in ("encoder", "decoder")},
+    **coders(layers=12, heads=12, units=3072),
     "max_position_embeddings": 16384,
     "num_global_tokens": 128,
     "block_size": 512,
@@ -325,7 +395,7 @@ PUBLISHED = {
 
 @for_each("recipe", PRETRAINED)
 def test_a_recipe_fits_the_model_that_it_names(recipe: str) -> None:
-    path = CONFIGS / f"{recipe.replace('=', '/')}.yaml"
+    path = CONFIGS / f"{recipe}.yaml"
     start, settings = PUBLISHED[re.findall(r"^# Source: (\S+)$", path.read_text(), re.MULTILINE)[0]]
     shape = shape_of(Source(path, path.stem, None, settings, settings, {}, None))
     own = replace(shape.config, decoder_start=start)
@@ -343,11 +413,129 @@ def test_a_recipe_fits_the_model_that_it_names(recipe: str) -> None:
 @for_each("corpus", CORPORA)
 def test_a_corpus_goes_with_any_recipe(corpus: str) -> None:
     for recipe in PRETRAINED:
-        found = read_experiment(str(CONFIGS / f"{recipe.replace('=', '/')}.yaml"), (f"+{corpus}",))
+        found = read_experiment(str(CONFIGS / f"{recipe}.yaml"), (f"+{corpus.replace('/', '=')}",))
         assert found.model.decoding_max_length < found.max_target_positions
         run = found.run
         assert run["lr_scheduler"]["total_num_update"] == run["optimization"]["max_update"]
         assert run["lr_scheduler"]["warmup_updates"] < run["optimization"]["max_update"] / 5
+
+
+def test_the_rate_is_one_over_the_root_of_the_update_after_its_warm_up() -> None:
+    run = read_experiment(str(CONFIGS / "sparse" / "terraformer.yaml")).run
+    assert [run["optimizer"][name] for name in ADAFACTOR] == ["decaying_adafactor", [0.01], True, -0.9, 1e-5, 0]
+    warmup = run["lr_scheduler"]["warmup_updates"]
+    assert run["lr_scheduler"]["_name"] == "inverse_sqrt" and warmup == 10000 and 1.0 / warmup**0.5 == 0.01
+
+
+@for_each("row", [row for row in ROWS if row.table in PRETRAINING_TABLES])
+def test_pretraining_is_on_missing_spans(row: PaperRow) -> None:
+    found = read_experiment(str(CONFIGS / "base.yaml"), row.overrides)
+    task = found.run["task"]
+    assert task["_name"] == "span_denoising" and not [name for name in task if name.startswith("eval_")]
+    assert found.run["optimization"]["max_update"] == 524288
+    # The rate is constant before it falls.
+    assert [found.run["lr_scheduler"]["warmup_init_lr"]] == found.run["optimization"]["lr"]
+    decay = 1e-5 if "terraformer" in row.row else 1e-4
+    expected = ["decaying_adafactor", [0.01], True, -0.8, decay, 100000]
+    assert [found.run["optimizer"][name] for name in ADAFACTOR] == expected
+    pooled = row.row == "terraformer_pyramidion"
+    # A passage that is shorter than what is kept would leave the poolers nothing to select.
+    assert (found.max_source_positions, found.max_target_positions) == ((5120, 1024) if pooled else (512, 256))
+
+
+@for_each("table", PRETRAINING_TABLES[1:])
+def test_rows_of_a_figure_differ_in_the_model_alone(table: str) -> None:
+    runs = [
+        {**read_experiment(str(CONFIGS / "base.yaml"), row.overrides).run, "model": None}
+        for row in ROWS
+        if row.table == table
+    ]
+    assert len(runs) > 2 and all(run == runs[0] for run in runs)
+
+
+def test_models_that_are_fine_tuned_start_from_their_pretraining() -> None:
+    tuned = [row for row in ROWS if row.table == "sparse_table5"]
+    assert [row.starts_from for row in tuned] == [f"{row.config}_pretraining" for row in tuned]
+
+
+def test_language_models_have_the_steps_rate_and_schedule_of_the_paper() -> None:
+    run = composed("dynamic_pooling")
+    assert run["optimization"] == {"lr": [0.00025], "clip_norm": 0.25, "max_update": 200000}
+    assert run["lr_scheduler"] == {"_name": "cosine", "warmup_updates": 4000}
+    assert run["dataset"]["batch_size"] * run["task"]["tokens_per_sample"] == 8 * 2048
+    assert run["optimizer"]["adam_betas"] == "(0.9, 0.999)" and run["optimizer"]["weight_decay"] == 0
+
+
+@for_each("name", CHARACTERS)
+def test_pieces_are_read_where_boundaries_learn_from_them_and_nowhere_else(name: str) -> None:
+    task = composed("dynamic_pooling", f"+{name.replace('/', '=')}")["task"]
+    assert bool(task.get("piece_boundaries")) == ("unigram" in name)
+    assert all(re.search(r"-\d+$", row.data) for row in ROWS if row.config == name and "unigram" in name)
+
+
+def test_every_preset_of_a_language_model_but_those_of_others_has_a_file() -> None:
+    of_others = {"hourglass_routing", "longformer_lm"}
+    assert {f"hourglass_{Path(name).name}" for name in CHARACTERS} >= set(LANGUAGE_MODEL_PRESETS) - of_others
+
+
+def test_figures_3_and_4_have_the_vocabularies_priors_and_depths_of_the_paper() -> None:
+    def names(figure: int, kind: str) -> list[str]:
+        return [row.row for row in ROWS if row.table == f"dynamic_pooling_figure{figure}" and row.row.startswith(kind)]
+
+    assert names(3, "unigram") == [f"unigram_{size}" for size in (200, 500, 1000, 3000, 5000, 10000)]
+    assert names(3, "gumbel") == [f"gumbel_{prior}" for prior in (20, 25, 30, 37, 45)]
+    assert names(4, "whitespace") == [f"whitespace-{layers}" for layers in (8, 12, 16, 20)]
+    figure3 = [row for row in ROWS if row.table == "dynamic_pooling_figure3"]
+    assert len({(row.config, row.data) for row in figure3}) == len(figure3)
+
+
+@for_each(
+    ("table", "row", "figures"),
+    [
+        ("dynamic_pooling_table1", "vanilla-text8", {"bpc": 1.143, "shortening_factor": 1}),
+        ("dynamic_pooling_table1", "gumbel-wiki40b-fi", {"bpc": 0.941, "shortening_factor": 2.6}),
+        ("dynamic_pooling_table1", "entropy-cc100-en", {"bpc": 1.218, "shortening_factor": 3.8}),
+        ("dynamic_pooling_table1", "unigram-wiki40b-he", {"bpc": 1.27, "shortening_factor": 1.9}),
+        ("dynamic_pooling_table1", "whitespace-wiki40b-vi", {"bpc": 1.057, "shortening_factor": 4.4}),
+        ("dynamic_pooling_table1", "fixed_4-wiki40b-en", {"bpc": 1.102, "shortening_factor": 4}),
+        ("dynamic_pooling_table2", "fixed_2_last-text8", {"bpc": 1.18}),
+        ("dynamic_pooling_table2", "entropy_last-text8", {"bpc": 1.151}),
+        ("dynamic_pooling_table2", "whitespace_last-text8", {"bpc": 1.144}),
+        ("sparse_table1", "17b_ff_qkv", {"token_s": 0.183, "block_ms": 14}),
+        ("sparse_table3", "ff_qkv", {"rte": 68.4, "mrpc": 81.2, "sst2": 91.6, "qnli": 90.1, "mnli": 82.9, "qqp": 89.9}),
+        (
+            "sparse_table4",
+            "terraformer",
+            {"copy": 99.9, "copy_sequences": 93.9, "addition": 86.9, "addition_sequences": 32.4},
+        ),
+        ("sparse_table5", "terraformer_800m", {"r1": 45.4, "r2": 17.86, "rl": 41.21, "rl_sentences": 26.33}),
+        ("sparse_table6", "ff_qkv_loss", {"token_s": 0.097}),
+        ("sparse_table8", "terraformer_175k", {"steps": 175000, "log_perplexity": 1.59, "token_s": 0.086}),
+    ],
+)
+def test_published_figures_are_those_of_the_paper(table: str, row: str, figures: dict[str, float]) -> None:
+    (found,) = (each for each in CATALOGUE if (each.table, each.row) == (table, row))
+    assert {name: found.paper[name] for name in figures} == figures
+    assert table == "dynamic_pooling_table2" or found.paper == figures
+
+
+def test_every_table_is_there_with_its_figures() -> None:
+    published = [row for row in CATALOGUE if not row.config and not row.table.startswith("lecture_")]
+    assert {row.table for row in published} == {
+        *(f"sparse_table{table}" for table in range(1, 9)),
+        *("dynamic_pooling_table1", "dynamic_pooling_table2"),
+    }
+    assert all(row.paper for row in published)
+    assert len([row for row in published if row.table.startswith("dynamic_pooling_")]) == 8 * 6 + 3 * 2
+
+
+def test_what_is_better_than_vanilla_and_fixed_by_the_papers_test_is_noted() -> None:
+    english = {
+        f"{kind}-{corpus}" for kind in ("unigram", "whitespace") for corpus in ("text8", "wiki40b-en", "cc100-en")
+    }
+    drawn = {f"{kind}-{corpus}" for kind in ("gumbel", "entropy") for corpus in ("text8", "cc100-en")}
+    better = {row.row for row in NAWROT if row.note and not row.config}
+    assert better == english | drawn | {"unigram-wiki40b-he", "whitespace-wiki40b-vi"}
 
 
 @pytest.mark.parametrize("row", [None, "table2=16_power_8k_2k_512", "table3=deep_pyramidion"])
