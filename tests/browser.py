@@ -1,7 +1,6 @@
 """Pages in a real browser, for tests of what they show."""
 
 import shutil
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import WebDriverWait
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 needs_browser = pytest.mark.skipif(
@@ -92,10 +92,7 @@ class OpenPage:
         self.find("#save-svg").click()
         self.find("#save-png").click()
         svg, png = folder / f"{name}.svg", folder / f"{name}.png"
-        for _ in range(100):
-            if {svg, png} == set(folder.glob("*")):
-                break
-            time.sleep(0.1)
+        WebDriverWait(self.browser, 10).until(lambda _: {svg, png} == set(folder.glob("*")))
         return ElementTree.parse(svg).getroot(), png.read_bytes()
 
 
