@@ -205,6 +205,9 @@ def test_every_command_parses(page: str) -> None:
             for word in words:
                 if word.endswith("="):
                     assert f"\nARG {word}" in (ROOT / "Dockerfile").read_text(), word
+        elif program == "python":
+            script, *arguments = words
+            assert script == "scripts/upgrade.py" and (ROOT / script).is_file() and len(arguments) == 2
         else:
             assert program in SHELL, program
 
