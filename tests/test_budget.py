@@ -18,7 +18,7 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 59_700, "lab": 7_520, "scripts": 400, "tests": 57_760}
+LINES = {"pyramidions": 59_710, "lab": 7_520, "scripts": 400, "tests": 57_775}
 #: Tests, with each row of their tables counted by itself.
 ROWS = 13_450
 COMMANDS = 15

@@ -38,7 +38,7 @@ _COMMANDS = {
     "user-dir": "pyramidions.cli.user_dir:user_dir",
 }
 # Of the repository, not of the package.
-_OF_THE_LAB = ("reproduce", "report")
+_OF_THE_LAB = ("claims", "report", "reproduce", "time")
 
 # Errors of reading or writing an open file, which carry no name: full and damaged disks.
 _UNNAMED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -120,6 +120,7 @@ class Commands(click.Group):
         kwargs["standalone_mode"] = False
         # Threads that wait must not take the processor from others that work. libgomp reads it when torch is loaded.
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+        _open_closed()
         _escape_unprintable()
         given = args[0] if args else kwargs.get("args")
         debug = "--debug" in (sys.argv[1:] if given is None else given)
@@ -201,6 +202,13 @@ def _disk(path: str | bytes | int | None) -> str:
         return ""
     place = Path(path).absolute()
     return next((f"(the disk at {parent})" for parent in (place, *place.parents) if parent.is_mount()), "")
+
+
+def _open_closed() -> None:
+    """Open what a shell has closed, as with `>&-`, to nowhere."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("r" if name == "stdin" else "w"))
 
 
 def _escape_unprintable() -> None:

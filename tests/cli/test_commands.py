@@ -125,6 +125,16 @@ def test_a_name_that_the_terminal_cannot_show_is_written_with_escapes(run, monke
     assert (result.exit_code, result.output) == (0, "caf\\udce9.pt\n")
 
 
+@for_each(("closed", "code"), [(">&-", 0), ("<&-", 1), ("2>&-", 0)])
+def test_a_stream_that_a_shell_has_closed_is_empty(closed: str, code: int, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Bees fly very fast.")
+    words = "" if closed == "<&-" else tmp_path / "a.txt"
+    done = subprocess.run(
+        f"{sys.executable} -m pyramidions extract {words} {closed}", shell=True, capture_output=True, check=False
+    )
+    assert done.returncode == code and b"Traceback" not in done.stderr
+
+
 def test_a_reader_that_leaves_early_is_no_error():
     code = "from pyramidions.cli import main; main(['prepare', '--help'])"
     run = subprocess.run(
