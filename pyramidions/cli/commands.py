@@ -208,7 +208,7 @@ def _open_closed() -> None:
     """Open what a shell has closed, as with `>&-`, to nowhere."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("r" if name == "stdin" else "w"))
+            setattr(sys, name, Path(os.devnull).open("r" if name == "stdin" else "w"))  # noqa: SIM115
 
 
 def _escape_unprintable() -> None:
