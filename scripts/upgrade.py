@@ -8,10 +8,10 @@ import re
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -38,7 +38,6 @@ from pyramidions.models.builder import shapes_alone
 from pyramidions.models.config import config_as
 from pyramidions.models.declared import part_fields
 from pyramidions.models.file_format import ARCHITECTURES, FORMAT
-from pyramidions.models.freezing import parameters_of
 from pyramidions.models.notation import NONE, Parts, changed, parse_parts, written_parts
 from pyramidions.models.spec import Part
 from pyramidions.pretrained.checkpoint_file import check_weights, load_safely
@@ -197,58 +196,6 @@ def todays_name(name: str) -> str:
     return name
 
 
-class ParameterOrder(NamedTuple):
-    """Where a checkpoint has what the model has: an optimizer's state goes by the places of parameters.
-
-    Attributes:
-        sizes: number of values of each trained parameter, in the model's order.
-        places: the place of each among the trained parameters of the checkpoint.
-    """
-
-    sizes: list[int]
-    places: list[int]
-
-    @classmethod
-    def of(cls, named: Mapping[str, nn.Parameter], trained: Sequence[nn.Parameter], names: Iterable[str]) -> Any:
-        """Compare a model with a checkpoint; a parameter that several modules share counts where it comes first.
-
-        Args:
-            named: the model's parameters by the checkpoint's names.
-            trained: those that learn, in the model's order.
-            names: of the checkpoint's weights, in its order; also of buffers.
-        """
-        learns = set(trained)
-        given = dict.fromkeys(named[name] for name in names if name in named and named[name] in learns)
-        place = {parameter: i for i, parameter in enumerate(given)}
-        return cls([parameter.numel() for parameter in trained], [place[parameter] for parameter in trained])
-
-    def restore(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Return an optimizer's state in the model's order.
-
-        What belongs to parameters behind those of the model, such as a criterion's, stays where it is.
-
-        Args:
-            state: in the checkpoint's order: either one entry a parameter, or one for all of them, whose tensors hold
-                every parameter one after another, as fairseq's ``--fp16`` does.
-        """
-        entries: dict[int, dict[str, Any]] = state["state"]
-        if sum(len(group["params"]) for group in state["param_groups"]) == 1 < len(self.sizes):
-            flat = {i: {name: self._flat(value) for name, value in entry.items()} for i, entry in entries.items()}
-            return {**state, "state": flat}
-        moved = {i: entries[place] for i, place in enumerate(self.places) if place in entries}
-        rest = {i: entry for i, entry in entries.items() if i >= len(self.places)}
-        return {**state, "state": {**moved, **rest}}
-
-    def _flat(self, value: Any) -> Any:
-        # The number of steps is no tensor, or one without dimensions.
-        if not isinstance(value, Tensor) or value.dim() == 0:
-            return value
-        given = [size for _, size in sorted(zip(self.places, self.sizes, strict=True))]
-        # (N + rest,) -> a stretch for each parameter, and the rest
-        *stretches, rest = value.split([*given, value.numel() - sum(given)])
-        return torch.cat([*(stretches[place] for place in self.places), rest])
-
-
 def _network(config: Any, weights: Mapping[str, Tensor], longest_target: int) -> tuple[nn.Module, Callable[[str], str]]:
     """Return a model without weights, and how a checkpoint calls each of them."""
     vocab_size = next(len(weight) for name, weight in weights.items() if name.endswith("embedder.tokens.weight"))
@@ -287,17 +234,10 @@ def upgraded_checkpoint(state: dict[str, Any], path: Path) -> tuple[dict[str, An
         own["max_source_positions"] = task.get("max_source_positions")
     named = {todays_name(name): weight for name, weight in weights.items()}
     network, called = _network(config, named, task.get("max_target_positions") or 1024)
-    order = [called(name) for name in network.state_dict()]
-    if lacking := next((name for name in order if name not in named), None):
+    if lacking := next((name for name in map(called, network.state_dict()) if name not in named), None):
         raise UserError(f"The weights of {path} do not fit its settings: {lacking} is missing.")
-    new = {**state, "model": {name: named[name] for name in [*order, *(each for each in named if each not in order)]}}
+    new = {**state, "model": named}
     new["cfg"] = {**settings, "model": {**others, **own, "config_format": FORMAT}}
-    if state.get("last_optimizer_state"):
-        frozen = parameters_of(network, task["freeze"]) if task.get("freeze") else set()
-        learning = [parameter for parameter in network.parameters() if parameter not in frozen]
-        parameters = {called(name): each for name, each in network.named_parameters(remove_duplicate=False)}
-        places = ParameterOrder.of(parameters, learning, named)
-        new["last_optimizer_state"] = places.restore(state["last_optimizer_state"])
     return new, config
 
 

@@ -4,7 +4,7 @@ Raised since eec1c4ca (package 62,661 lines, lab 12,889, tests 60,448, 13,532 ro
 
 - Package, 174 lines: powers, fractions and roots are read alike from every format, and people read a document's own
   characters (`documents/formulas.py`, `text/normalization.py`). Tests, 224 lines and 55 rows: of these, and this file.
-- Scripts, 399 lines: `upgrade.py` has what the package needed for models of older releases.
+- Scripts, 339 lines: `upgrade.py` has what the package needed for models of older releases.
 - `extract`, 2 options: `--tokens` and `--tokenizer` stand for the command `compress`.
 """
 
@@ -18,7 +18,7 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 59_710, "lab": 7_520, "scripts": 400, "tests": 57_775}
+LINES = {"pyramidions": 59_810, "lab": 7_520, "scripts": 340, "tests": 57_920}
 #: Tests, with each row of their tables counted by itself.
 ROWS = 13_450
 COMMANDS = 15

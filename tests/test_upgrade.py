@@ -26,7 +26,6 @@ from golden_models import outputs as golden_outputs
 from omegaconf import OmegaConf
 from recorded_outputs import PREFIX, documents, outputs
 from tables import for_each
-from torch import nn
 
 from pyramidions.base.errors import UserError
 from pyramidions.cli import main
@@ -362,20 +361,6 @@ def test_todays_names_stay() -> None:
     for name in ("funnel", "deep_pyramidion"):
         weights = build(preset(name, embed_dim=8, ffn_embed_dim=8, num_heads=2), vocab_size=10).state_dict()
         assert [upgrade.todays_name(each) for each in weights] == list(weights)
-
-
-def test_an_optimizers_state_follows_its_parameters() -> None:
-    shared, bias, norm, frozen = (nn.Parameter(torch.zeros(size)) for size in (2, 3, 1, 4))
-    named = {"norm": norm, "a": shared, "b": shared, "frozen": frozen, "bias": bias}
-    order = upgrade.ParameterOrder.of(named, [norm, shared, bias], ["vocabulary", "b", "frozen", "bias", "a", "norm"])
-    assert order == ([1, 2, 3], [2, 0, 1])
-    # One entry a parameter: the second had no gradient so far, and the last belongs to a criterion.
-    state = {"state": {0: "b", 2: "norm", 3: "criterion"}, "param_groups": [{"params": [0, 1, 2, 3]}], "loss_scale": 4}
-    assert order.restore(state) == {**state, "state": {0: "norm", 1: "b", 3: "criterion"}}
-    # One for all of them, as of --fp16.
-    flat = torch.tensor([2.0, 2, 3, 3, 3, 1, 9])
-    moved = order.restore({"state": {0: {"step": 5, "mean": flat}}, "param_groups": [{"params": [0]}]})["state"][0]
-    assert (moved["step"], moved["mean"].tolist()) == (5, [1, 2, 2, 3, 3, 3, 9])
 
 
 def test_a_language_model_of_0_2_0_reads_what_it_read(tmp_path: Path) -> None:
