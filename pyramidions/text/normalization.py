@@ -6,6 +6,7 @@ wherever it comes in. What people read keeps its characters (`readable`); models
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterator
 from importlib.metadata import version
 from itertools import chain, islice, pairwise
@@ -43,6 +44,7 @@ _APART = [
     (re.compile(rf"(?<=[\d{_RAISED}{_LOWERED}{_OTHER}])(?=[{_OTHER}])|(?<=[{_RAISED}{_LOWERED}{_OTHER}])(?=\d)"), " "),
 ]
 _SIGNS = str.maketrans("\u207b\u208b\u2044", "--/")
+_ELLIPSIS = "\u2026"
 _LIGATURE = re.compile("[\ufb00-\ufb06]")
 _MARK = re.compile(r"[^\w\s]")
 _MOST_MARKS = 8000  # more than in 100,000 characters of a paper
@@ -114,14 +116,24 @@ def split_lines(text: str) -> list[str]:
 def split_readable(text: str, language: str = "en") -> list[str]:
     """Split a text into sentences as `split_sentences` does, but as people read them: see `readable`."""
     text = readable(text)
-    # The splitter knows the usual forms of marks. A form of one character leaves places as they are.
-    usual = text if text.isascii() else text.translate(_USUAL)
-    found, end = [], 0
+    if text.isascii():
+        return split_line(text, language)
+    # The splitter knows the usual forms of marks. Those of one character leave places as they are; "..." does not.
+    usual = text.translate(_USUAL).replace(_ELLIPSIS, "...")
+    ellipses = [found.start() for found in re.finditer(_ELLIPSIS, text)]
+    begins = [place + 2 * number for number, place in enumerate(ellipses)]
+
+    def place(usual_place: int) -> int:
+        before = bisect_left(begins, usual_place)
+        is_inside = before > 0 and usual_place < begins[before - 1] + 3
+        return ellipses[before - 1] + 1 if is_inside else usual_place - 2 * before
+
+    sentences, end = [], 0
     for sentence in split_line(usual, language):
         begin = usual.index(sentence, end)
         end = begin + len(sentence)
-        found.append(text[begin:end])
-    return found
+        sentences.append(text[place(begin) : place(end)])
+    return sentences
 
 
 class _UsualForms(dict[int, str]):

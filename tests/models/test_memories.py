@@ -120,7 +120,7 @@ def test_kinds_may_differ_from_memory_to_memory_and_layer_to_layer() -> None:
     assert kinds() == [["full", "full"]] * 2
     assert kinds(cross_attention="hepos") == [["hepos", "hepos"]] * 2
     assert kinds(cross_attention="full;hepos") == [["full", "hepos"]] * 2
-    assert kinds(cross_attention="hepos,full;hepos") == [["hepos", "hepos"], ["full", "hepos"]]
+    assert kinds(cross_attention="hepos | full; hepos") == [["hepos", "hepos"], ["full", "hepos"]]
 
 
 def test_options_may_too() -> None:

@@ -74,7 +74,7 @@ def test_every_unit_has_the_score_of_its_first_vector(attention: str, first: str
     if any(refused(attention, kind) for kind in kinds):
         return
     lengths = [*(["12"] if first != "none" else []), *(["6"] if then_markers else [])] + ["None"] * (3 - len(kinds))
-    model = ranker(",".join(kinds), ",".join(lengths) if kinds else None, self_attention=attention).eval()
+    model = ranker(" | ".join(kinds), ",".join(lengths) if kinds else None, self_attention=attention).eval()
     source = batch(*LENGTHS)
     found = rated(model(source))
     for ours, wanted in zip(found, expected(model, source), strict=True):
@@ -144,7 +144,7 @@ def test_a_pooling_that_does_not_tell_which_sentence_is_refused() -> None:
         with pytest.raises(UserError, match=sentence):
             ranker(kind, "12,None,None", upsampling="none")
     with pytest.raises(UserError, match="^`pooling` 'markers' must follow poolings that tell .*, but follows 'max'.$"):
-        ranker("max,markers", "12,6,None")
+        ranker("max | markers", "12,6,None")
 
 
 def test_markers_cannot_be_repeated() -> None:

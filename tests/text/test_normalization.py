@@ -60,7 +60,9 @@ def test_what_people_read_is_compared_as_what_was_written(text: str) -> None:
     assert normalize(readable(text)) == normalize(text) and readable(readable(text)) == readable(text)
 
 
-@for_each("text", ["Is it 10⁶？ Yes！ It is ２½… or so. Ｎo.", "Mix 2½ cups. Wait ..."])
+@for_each(
+    "text", ["Is it 10⁶？ Yes！ It is ２½… or so. Ｎo.", "Mix 2½ cups. Wait …", "m = 3 … ,gj. Or … = 4 ⁂ … He left……"]
+)
 def test_sentences_that_people_read_end_where_others_do(text: str) -> None:
     assert list(map(normalize, split_readable(text))) == split_sentences(text)
     assert " ".join(split_readable(text)) == readable(text)
