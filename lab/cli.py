@@ -17,7 +17,7 @@ CHECKOUT = Path(__file__).parents[1]
         "correlate": "lab.cli:correlate",
         "report": "lab.cli:report",
         "reproduce": "lab.reproduce:reproduce",
-        "time": "lab.time:time_command",
+        "time": "lab.timing:time_command",
     },
     context_settings=SETTINGS,
 )

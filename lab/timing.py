@@ -1,15 +1,19 @@
-"""Seconds of a training step and of decoding, as table 10 of Pietruszka et al. 2022 has them; needs torch only.
+"""`python -m lab time`: seconds of a training step and of decoding, as table 10 of Pietruszka et al. 2022 has them.
 
 Models take turns, so that whatever slows the machine for a while slows all of them.
 """
 
+import re
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import click
+import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -17,15 +21,17 @@ from torch.utils.benchmark.utils.timer import timer
 
 from pyramidions.base.environment import commit, hardware, versions, why_no_gpu
 from pyramidions.base.errors import UserError
+from pyramidions.cli.outputs import PATH, check_output, write_json
+from pyramidions.files.progress import progress_bar
 from pyramidions.models.builder import build
-from pyramidions.models.experiment import Experiment
+from pyramidions.models.experiment import Experiment, read_experiment, with_lengths
 from pyramidions.nn import BeamSearch, Transformer
 
 PAD, EOS, FIRST = 1, 2, 4  # as in prepared data; synthetic tokens begin at FIRST
 _MARKER, _SENTENCE = FIRST, 32  # tokens of a sentence, for models that read markers
 _CLIP_NORM, _LR = 1.0, 5e-4
-#: Takes the name of what is timed and how often decoders will be called; gives what is called after each of the calls.
-Watch = Callable[[str, int], AbstractContextManager[Callable[[], object]]]
+#: What a CPU does in minutes; a GPU gets the sizes of the paper's table 10.
+_ON_CPU: dict[str, Any] = {"train_batch": 2, "decode_batch": 2, "decode_tokens": (32,)}
 
 
 @dataclass(frozen=True)
@@ -202,12 +208,7 @@ def add_gradients(
 
 
 class Contender:
-    """A freshly built model with synthetic texts of its full length, on the device.
-
-    Args:
-        experiment: the model and its lengths.
-        plan: what is timed.
-    """
+    """A freshly built model with synthetic texts of its full length, on the device."""
 
     def __init__(self, experiment: Experiment, plan: Plan) -> None:
         self.experiment = experiment
@@ -280,21 +281,12 @@ class Contender:
         return sum(tensor.nbytes for tensor in tensors if tensor.device.type == self.plan.device)
 
 
-def time_models(
-    experiments: Sequence[Experiment],
-    plan: Plan,
-    watch: Watch = lambda phase, calls: nullcontext(lambda: None),
-) -> list[dict[str, Timed]]:
+def time_models(experiments: Sequence[Experiment], plan: Plan) -> list[dict[str, Timed]]:
     """Time models that take turns.
 
     A training step is forward, cross entropy over all positions, backward, clipping and Adam, with dropout as
     configured; decoding is encoder and beam search with the config's beam and length penalty, of exactly as many
     tokens as steps. All documents are as long as the config allows. All models stay in memory throughout.
-
-    Args:
-        experiments: the models.
-        plan: what is timed.
-        watch: receives progress.
 
     Returns:
         Of each model "train_step" and "decode_N" for each number of tokens N.
@@ -313,8 +305,8 @@ def time_models(
     for tokens in (*plan.decode_tokens, None):
         phase = "train_step" if tokens is None else f"decode_{tokens}"
         calls = plan.turns * len(contenders) * (plan.pieces if tokens is None else tokens)
-        with watch(phase, calls) as tick:
-            turns = {name: partial(turn, contender, tokens, tick) for name, contender in contenders.items()}
+        with progress_bar(phase, calls, "step") as bar:
+            turns = {name: partial(turn, contender, tokens, bar.update) for name, contender in contenders.items()}
             timed = take_turns(turns, plan.repeats, plan.warmup)
         for result, found in zip(results, timed.values(), strict=True):
             result[phase] = found
@@ -324,14 +316,7 @@ def time_models(
 def report(
     experiments: Sequence[Experiment], plan: Plan, results: list[dict[str, Timed]], overrides: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return the timings, with the plan, the code and the machine.
-
-    Args:
-        experiments: the models.
-        plan: how they were timed.
-        results: what `time_models` returned.
-        overrides: with which the experiments were read.
-    """
+    """Return what `time_models` returned, with the plan, the code and the machine."""
     return {
         "overrides": list(overrides),
         "commit": commit(),
@@ -349,3 +334,100 @@ def report(
             for experiment, result in zip(experiments, results, strict=True)
         ],
     }
+
+
+def _numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    if value == "none":
+        return ()
+    numbers = value.split(",")
+    # Two timings of one length would have one name.
+    if not all(re.fullmatch("[1-9][0-9]*", number) for number in numbers) or len(set(numbers)) < len(numbers):
+        raise click.BadParameter(f"{value!r} is neither none nor a list of different numbers like 256,512.")
+    return tuple(map(int, numbers))
+
+
+@click.command("time", short_help="Time a training step and decoding.")
+@click.argument("configs", nargs=-1, required=True, metavar="CONFIG... [OVERRIDES]")
+@click.option("--device", default="cpu", type=click.Choice(["cpu", "cuda"]), help="What computes.")
+@click.option("--precision", default="fp32", type=click.Choice(["fp32", "bf16"]), help="bf16: by autocast.")
+@click.option("--train-batch", type=click.IntRange(1), help="Documents of a training step.  [default: 64; on a CPU 2]")
+@click.option("--micro-batch", type=click.IntRange(1), help="Documents of it in memory at a time.  [default: all]")
+@click.option("--source-tokens", type=click.IntRange(2), help="Tokens of a document.  [default: the config's most]")
+@click.option(
+    "--target-tokens", type=click.IntRange(1), help="Tokens of a summary to train on.  [default: the config's most]"
+)
+@click.option("--decode-batch", type=click.IntRange(1), help="Documents decoded together.  [default: 8; on a CPU 2]")
+@click.option(
+    "--decode-tokens",
+    callback=_numbers,
+    metavar="N,...",
+    help="How many tokens are written, in one timing each; none times training alone.  [default: 256,512; on a CPU 32]",
+)
+@click.option("--repeats", default=5, type=click.IntRange(2), help="Timings of each kind.")
+@click.option("--warmup", default=2, type=click.IntRange(0), help="Turns before them, not counted.")
+@click.option("--vocab-size", default=32768, type=click.IntRange(5), help="Tokens the models know.")
+@click.option("--seed", default=1, type=click.IntRange(0, 2**63 - 1), help="Of weights, documents and dropout.")
+@click.option("--json", "out", type=PATH, help="Write all numbers to this file.")
+def time_command(configs: tuple[str, ...], source_tokens: int | None, out: Path | None, **settings: Any) -> None:
+    """Time a training step and the decoding of an exact number of tokens, on synthetic documents of full length.
+
+    CONFIG is a preset or a .yaml file of configs/; OVERRIDE is KEY=VALUE in Hydra's words and changes every config. A
+    preset is made for documents of --source-tokens; of a file they are at most its task.max_source_positions.
+    Several configs take turns, and each is compared with the first. A training step is forward, backward, clipping
+    and Adam, dropout included; decoding is the encoder and a beam search as wide as the config's decoding_beam.
+
+    On a CPU the default batches are small.
+
+    \b
+    Example:
+      python -m lab time deep_blockwise deep_pyramidion --source-tokens 2048
+      python -m lab time pyramidion model.pooling=mean --device cuda --micro-batch 8 --json times.json
+    """
+    overrides = tuple(given for given in configs if "=" in given)
+    names = [given for given in configs if given not in overrides]
+    if not names:
+        raise UserError(f"At least one config must be named, but only overrides are: {' '.join(overrides)}.")
+    check_output("--json", out, "an older file of times", map(Path, names))
+    chosen = {name: value for name, value in settings.items() if value is not None}
+    plan = Plan(**{**(_ON_CPU if settings["device"] == "cpu" else {}), **chosen})
+    experiments = [with_lengths(read_experiment(name, overrides), source_tokens, plan.target_tokens) for name in names]
+    results = time_models(experiments, plan)
+    result = report(experiments, plan, results, overrides)
+    click.echo(_table([experiment.name for experiment in experiments], results))
+    click.echo(f"\n{_signature(plan, result)}")
+    write_json(out, result)
+
+
+def _table(names: list[str], results: list[dict[str, Timed]]) -> str:
+    first = results[0]
+
+    def table(cell: Callable[[Timed, Timed], str], head: str = "") -> str:
+        cells = [{phase + head: cell(result[phase], first[phase]) for phase in first} for result in results]
+        return pd.DataFrame(cells, names).to_string()
+
+    def ratio(timed: Timed, first: Timed) -> str:
+        between = timed.ratio_to(first)
+        return f"{between['medians']:.3f} [{between['low']:.3f}, {between['high']:.3f}]"
+
+    parts = [table(lambda timed, _: f"{timed.mean:.4g} ± {timed.deviation:.2g}", ", s")]
+    if any(timed.peak_bytes is not None for timed in first.values()):
+        parts.append(table(lambda timed, _: f"{(timed.peak_bytes or 0) / 2**30:.2f}", ", peak GiB"))
+    if len(names) > 1:
+        title = f"Ratio of medians to {names[0]} [lowest, highest of two neighbouring turns]:"
+        parts.append(f"{title}\n{table(ratio)}")
+    return "\n\n".join(parts)
+
+
+def _signature(plan: Plan, result: dict[str, Any]) -> str:
+    parts = [
+        f"mean ± standard deviation of {plan.repeats} turns after {plan.warmup} for warm-up",
+        f"training batch {plan.train_batch} in {plan.pieces} pieces" if plan.pieces > 1 else None,
+        plan.precision,
+        f"{result['hardware']['device']}, threads {result['hardware']['threads']}",
+        f"torch {result['versions']['torch']}",
+        f"commit {result['commit']}",
+        f"seed {plan.seed}",
+    ]
+    return " | ".join(part for part in parts if part)
