@@ -123,12 +123,17 @@ class PaperRow(BaseModel, frozen=True):
 
     @property
     def is_of_characters(self) -> bool:
-        """Whether it is a language model, whose base is dynamic_pooling.yaml."""
+        """Whether it is a language model."""
         return self.config.startswith("dynamic_pooling/")
 
     @property
+    def base(self) -> str:
+        """The config that the row's run is composed from, without ".yaml"."""
+        return "dynamic_pooling" if self.is_of_characters else "base"
+
+    @property
     def overrides(self) -> tuple[str, ...]:
-        """What composes the row's run from base.yaml, in Hydra's syntax."""
+        """What composes the row's run from its base, in Hydra's syntax."""
         group, _, name = self.config.partition("/")
         # First the corpus: how long to train is said for a pretrained model there, and replaced.
         corpus = (f"+corpus={self.data}",) if self.table in LECTURE_TABLES else ()

@@ -2,21 +2,42 @@
 
 import re
 import sys
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from lab.catalogue import MARKED, PaperRow
-from lab.compose import composed, composed_of_characters
 from lab.run import RowStep, bits_of, joined
 from lab.scale import Scale
 from pyramidions.base.errors import UserError
 from pyramidions.data.corpora import KNOWN
 from pyramidions.files.processes import program
+from pyramidions.models.experiment import read_experiment
 from pyramidions.runs.steps import Command
 
 GENERATED = "generate-test.txt"
+_COMPOSING = Lock()
+
+
+@cache
+def composed(configs: Path, overrides: tuple[str, ...], base: str = "base") -> dict[str, Any]:
+    """Return the settings of a run, as Hydra composes them from a base among the configs; callers do not change them.
+
+    Raises:
+        UserError: settings of documents that break a rule.
+    """
+    # Hydra composes one config at a time.
+    with _COMPOSING:
+        if base == "base":
+            return read_experiment(str(configs / "base.yaml"), overrides).run
+        from hydra import compose, initialize_config_dir
+        from omegaconf import OmegaConf
+
+        with initialize_config_dir(str(configs.resolve()), version_base="1.1"):
+            run: Any = OmegaConf.to_container(compose(base, overrides=list(overrides)))
+        return run
 
 
 @dataclass(frozen=True)
@@ -83,10 +104,8 @@ class Planner:
         return self._folder_of(row.data, row.config)
 
     def _folder_of(self, data: str, config: str) -> Path:
-        return self._seeded(self.out / data / config)
-
-    def _seeded(self, folder: Path) -> Path:
-        return folder if self.seed is None else seed_folder(folder, self.seed)
+        folder = self.out / data / config
+        return folder if self.seed is None else folder / f"seed-{self.seed}"
 
     def _trained(self, folder: Path) -> Path:
         return folder / "checkpoints" / self.scale.checkpoint
@@ -108,56 +127,56 @@ class Planner:
         data, given = self.data(corpus), self.corpora.get(name)
         if (data / "manifest.json").is_file():
             return None
-        # The name on the hub: a folder of the corpus's own name may lie where the command runs.
         if (characters := _characters(name)) is not None:
-            return self._prepare_characters(characters, given, data)
-        source = (str(KNOWN[name].hub),) if given is None else (str(given), "--skip-empty")
-        words = program("pyramidions", "prepare", *source, "--out", data, "--vocab-size", self.scale.vocabulary)
-        if marked:
-            words = (*words, "--sentence-markers")
-        return _step("prepare", (Command(words),), data / "manifest.json", data.parent / f"{data.name}.prepare")
+            flags = self._of_characters(*characters, given, data)
+        else:
+            # The name on the hub: a folder of the corpus's own name may lie where the command runs.
+            source = (str(KNOWN[name].hub),) if given is None else (str(given), "--skip-empty")
+            markers = ("--sentence-markers",) if marked else ()
+            flags = (*source, "--out", data, "--vocab-size", self.scale.vocabulary, *markers)
+        command = Command(program("pyramidions", "prepare", *flags))
+        return _step("prepare", (command,), data / "manifest.json", data.parent / f"{data.name}.prepare")
 
-    def _prepare_characters(self, characters: tuple[str, str, int | None], given: Path | None, data: Path) -> RowStep:
-        """Return how a corpus of characters is prepared, from the hub or the training file of a folder of documents."""
-        name, language, pieces = characters
+    def _of_characters(
+        self, name: str, language: str, pieces: int | None, given: Path | None, data: Path
+    ) -> tuple[Any, ...]:
+        """Return the flags for a corpus of characters, from the hub or the training file of a folder of documents."""
         source = [name]
         if given is not None:
             texts = [path for path in sorted(given.glob("train.*")) if path.suffix not in (".bin", ".idx")]
             if not texts or (given / "manifest.json").is_file():
                 raise UserError(f"--data must hold a prepared folder {data.name}, or train.jsonl, but is {given}.")
             source = [str(texts[0]), "--source-field", "article"]
-        words = program("pyramidions", "prepare", *source, "--characters", language, *self.scale.limits, "--out", data)
-        if pieces is not None:
-            words = (*words, "--pieces", str(min(pieces, self.scale.most_pieces or pieces)))
-        return _step("prepare", (Command(words),), data / "manifest.json", data.parent / f"{data.name}.prepare")
+        vocabulary = () if pieces is None else ("--pieces", min(pieces, self.scale.most_pieces or pieces))
+        return (*source, "--characters", language, *self.scale.limits, "--out", data, *vocabulary)
 
     def settings(self, row: PaperRow) -> dict[str, Any]:
         """Return the settings of a row's run at this scale, but for where it reads and writes."""
-        if row.is_of_characters:
-            return composed_of_characters(self._files, (*row.overrides, *self._of_characters))
-        return composed(self._files, (*row.overrides, *self.scale.overrides)).run
+        configs = self.configs if self.files is None else self.files
+        return composed(configs, self._overrides(row), row.base)
 
-    @property
-    def _of_characters(self) -> tuple[str, ...]:
-        of_scale = tuple(f"{key}={value}" for key, value in self.scale.of_characters.items())
-        return (*of_scale, *self.scale.overrides, *(() if self.machines.gpus else ("common.fp16=false",)))
-
-    @property
-    def _files(self) -> Path:
-        return self.configs if self.files is None else self.files
+    def _overrides(self, row: PaperRow) -> tuple[str, ...]:
+        if not row.is_of_characters:
+            return (*row.overrides, *self.scale.overrides)
+        of_scale = (f"{key}={value}" for key, value in self.scale.of_characters.items())
+        precision = () if self.machines.gpus else ("common.fp16=false",)
+        return (*row.overrides, *of_scale, *self.scale.overrides, *precision)
 
     def train(self, row: PaperRow, batch_size: int) -> RowStep:
-        """Return how a row is trained; ``batch_size`` documents at a time on each GPU."""
-        if row.is_of_characters:
-            return self._train_characters(row)
-        machines, folder = self.machines, self.folder(row)
-        update_freq = machines.update_freq(self.scale.documents, batch_size)
+        """Return how a row is trained; ``batch_size`` documents at a time on each GPU.
+
+        A language model has one GPU, whose update has as many windows as the paper's.
+        """
+        machines, folder = replace(self.machines, gpus=min(self.machines.gpus, 1), nodes=1), self.folder(row)
         words = [
-            *program("fairseq-hydra-train", "--config-dir", self.configs.resolve(), "--config-name", "base"),
-            *(*row.overrides, *self.scale.overrides, f"common.user_dir={_quoted(self.plugin)}"),
+            *program("fairseq-hydra-train", "--config-dir", self.configs.resolve(), "--config-name", row.base),
+            *(*self._overrides(row), f"common.user_dir={_quoted(self.plugin)}"),
             *(f"task.data={_quoted(self.data(row.corpus))}", f"checkpoint.save_dir={_quoted(folder / 'checkpoints')}"),
-            *(f"dataset.batch_size={batch_size}", f"optimization.update_freq=[{update_freq}]"),
         ]
+        if not row.is_of_characters:
+            machines = self.machines
+            update_freq = machines.update_freq(self.scale.documents, batch_size)
+            words += [f"dataset.batch_size={batch_size}", f"optimization.update_freq=[{update_freq}]"]
         if self.seed is not None:
             words.append(f"common.seed={self.seed}")
         if row.starts_from:
@@ -174,25 +193,8 @@ class Planner:
                 *words,
             ]
         command = Command(tuple(words), tuple(range(machines.gpus)))
-        needs = {"nodes": machines.nodes, "gpus": machines.gpus, "trains": True}
-        return _step("train", (command,), self._trained(folder), folder, **needs)
-
-    def _train_characters(self, row: PaperRow) -> RowStep:
-        """Return how a language model is trained: on one GPU, whose update has as many windows as the paper's."""
-        folder, gpus = self.folder(row), min(self.machines.gpus, 1)
-        words = [
-            *program("fairseq-hydra-train", "--config-dir", self.configs.resolve()),
-            *("--config-name", "dynamic_pooling", *row.overrides, *self._of_characters),
-            *(f"common.user_dir={_quoted(self.plugin)}", f"task.data={_quoted(self.data(row.corpus))}"),
-            *(
-                f"checkpoint.save_dir={_quoted(folder / 'checkpoints')}",
-                "distributed_training.distributed_world_size=1",
-            ),
-            *([] if self.seed is None else [f"common.seed={self.seed}"]),
-            *([] if gpus else ["common.cpu=true"]),
-        ]
-        made = folder / "checkpoints" / "checkpoint_last.pt"
-        return _step("train", (Command(tuple(words), tuple(range(gpus))),), made, folder, gpus=gpus, trains=True)
+        made = folder / "checkpoints" / "checkpoint_last.pt" if row.is_of_characters else self._trained(folder)
+        return _step("train", (command,), made, folder, nodes=machines.nodes, gpus=machines.gpus, trains=True)
 
     def test(self, row: PaperRow) -> RowStep:
         """Return how a language model is scored on the whole test split: each window's last quarter counts."""
@@ -203,9 +205,10 @@ class Planner:
             *("--gen-subset", "test", "--tokens-per-sample", window, "--context-window", window * 3 // 4),
             *("--batch-size", 16, *(() if self.machines.gpus else ("--cpu",))),
         )
-        made, gpus = folder / "test.json", min(self.machines.gpus, 1)
-        after = partial(bits_of, folder / "test.log", folder / "train.log", made)
-        return _step("test", (Command(words, tuple(range(gpus))),), made, after=after, gpus=gpus)
+        made = folder / "test.json"
+        return self._on_one(
+            "test", words, made, after=partial(bits_of, folder / "test.log", folder / "train.log", made)
+        )
 
     def loss(self, row: PaperRow) -> RowStep:
         """Return how the loss of a row is measured, with the right document and with another."""
@@ -270,10 +273,10 @@ class Planner:
         )
         return self._on_one("topk", words, folder / "topk.png")
 
-    def _on_one(self, name: str, words: tuple[str, ...], made: Path) -> RowStep:
+    def _on_one(self, name: str, words: tuple[str, ...], made: Path, **more: Any) -> RowStep:
         """Return a step that computes on the first GPU, if there is any."""
         gpus = min(self.machines.gpus, 1)
-        return _step(name, (Command(words, tuple(range(gpus))),), made, gpus=gpus)
+        return _step(name, (Command(words, tuple(range(gpus))),), made, gpus=gpus, **more)
 
 
 def _step(name: str, commands: tuple[Command, ...], made: Path, folder: Path | None = None, **needs: Any) -> RowStep:
@@ -285,11 +288,6 @@ def _characters(corpus: str) -> tuple[str, str, int | None] | None:
     """Return name, language and pieces of a corpus of characters, such as "wiki40b-fi-200"; None for documents."""
     found = re.fullmatch(r"(text8|wiki40b|cc100)(?:-(en|fi|he|vi))?(?:-(\d+))?", corpus)
     return None if found is None else (found[1], found[2] or "en", int(found[3]) if found[3] else None)
-
-
-def seed_folder(folder: Path, seed: int) -> Path:
-    """Return where the results of a seed of a row lie, in the row's folder."""
-    return folder / f"seed-{seed}"
 
 
 def _quoted(path: Path) -> str:

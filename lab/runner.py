@@ -1,5 +1,7 @@
 """Runs jobs, here or on a cluster, one after the other or side by side."""
 
+import hashlib
+import json
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -9,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from lab.catalogue import Job, PaperRow
-from lab.compose import composed, composed_of_characters, settings_hash
 from lab.gather import write_result
-from lab.plan import Planner
+from lab.plan import Planner, composed
 from lab.run import RowStep, run_here
 from pyramidions.base.errors import UserError
 from pyramidions.data.manifest import file_hash
@@ -175,7 +176,8 @@ class Runner:
 
     def _made_from(self, job: Job, step: RowStep) -> dict[str, str]:
         # The format is part of the config: the same settings may have meant another model in an older release.
-        made_from = {"config": settings_hash([FORMAT, *self._read(job.row, step)])}
+        read = json.dumps([FORMAT, *self._read(job.row, step)], sort_keys=True)
+        made_from = {"config": hashlib.sha256(read.encode()).hexdigest()}
         if step.name not in _TIMING:
             made_from["data"] = file_hash(self.planner.data(job.row.corpus) / "manifest.json")
         if step.name == "score":
@@ -186,7 +188,7 @@ class Runner:
         """Return the settings that a step reads."""
         if step.name in _TIMING:
             configs = dict.fromkeys((row.reference, row.config))
-            return [composed(self.planner.configs, (f"+{config.replace('/', '=', 1)}",)).run for config in configs]
+            return [composed(self.planner.configs, (f"+{config.replace('/', '=', 1)}",)) for config in configs]
         return [self.planner.settings(row)]
 
     def _step(self, step: RowStep, *, waits: bool = False) -> None:
@@ -206,9 +208,7 @@ class Runner:
         return int(self._settings(job)["common"]["seed"]) if job.seed is None else job.seed
 
     def _settings(self, job: Job) -> dict[str, Any]:
-        if job.row.is_of_characters:
-            return composed_of_characters(self.configs, job.row.overrides)
-        return composed(self.configs, job.row.overrides).run
+        return composed(self.configs, job.row.overrides, job.row.base)
 
 
 def _score_again(step: RowStep) -> None:
