@@ -162,13 +162,7 @@ def rows_of(catalogue: list[PaperRow], table: str) -> list[PaperRow]:
 
 
 class Job(NamedTuple):
-    """A config on a corpus, which rows of several tables may share.
-
-    Attributes:
-        row: one of those rows.
-        wanted: names of the steps to run.
-        seed: of its training; None for the config's.
-    """
+    """A config on a corpus, which rows of several tables may share, with the steps that are wanted of it."""
 
     row: PaperRow
     wanted: frozenset[str]
@@ -201,6 +195,9 @@ def jobs_for(
         only: rows of those tables, by the paper's number or name; none for all.
         seeds: each row that is trained is so for each of them, all rows for the first one first; then its loss is
             measured, and it is not timed. None for one training with the config's seed.
+
+    Raises:
+        UserError: a row that no table has.
     """
     only = list(only)
     wanted: dict[tuple[str, str], Job] = {}

@@ -29,13 +29,7 @@ class DocumentScores(NamedTuple):
 
 
 def correlation_report(scores: Path, judgements: Path, system: str | None = None) -> str:
-    """Return the correlations of figures with ratings as a table in Markdown, and how to read it.
-
-    Args:
-        scores: a file that `pyramidions score --json` wrote.
-        judgements: a .jsonl or .csv file of ids and ratings.
-        system: of the scores; the first where it is None.
-    """
+    """Return the correlations of figures with ratings as a table in Markdown, and how to read it."""
     found, ratings = read_scores(scores, system), read_judgements(judgements)
     if missing := [name for name in ratings.index if name not in found.figures.index]:
         raise UserError(
@@ -103,12 +97,7 @@ def read_judgements(path: Path) -> pd.DataFrame:
 
 
 def correlations(figures: pd.DataFrame, ratings: pd.DataFrame) -> pd.DataFrame:
-    """Return one line a rating and figure, as text.
-
-    Args:
-        figures: (documents, figures).
-        ratings: (documents, ratings) of the same documents; none is the same for all.
-    """
+    """Return one line a rating and figure, as text; both are (documents, ...), and no rating is the same for all."""
     n = len(ratings)
     draws = np.random.default_rng(SEED).integers(0, n, (SAMPLES, n))
     lines = []
@@ -160,14 +149,9 @@ def _estimate(
 def williams_p(one: float, other: float, between: float, n: int) -> float:
     """Return the two-sided p-value of Williams' test (Williams, 1959) that two figures correlate equally with a rating.
 
-    As Graham and Baldwin (2014) have it. Correlations are compared by strength: the test turns each figure
-    around that falls with the rating.
-
-    Args:
-        one: Pearson's correlation of a figure with the rating.
-        other: that of another figure.
-        between: that of the two figures.
-        n: number of documents, at least 4.
+    As Graham and Baldwin (2014) have it, for Pearson's correlations over n documents, at least 4; `between` is that of
+    the two figures. Correlations are compared by strength: the test turns each figure around that falls with the
+    rating.
     """
     between *= math.copysign(1, one) * math.copysign(1, other)
     one, other = abs(one), abs(other)

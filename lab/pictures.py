@@ -31,14 +31,9 @@ def image(figure: Figure) -> bytes:
 
 
 def draw_speed_ups(lines: pd.DataFrame, claimed: Mapping[str, float]) -> bytes | None:
-    """Draw figure 4: the speed-up of a training step over the vanilla model with as many layers.
+    """Draw figure 4 as PNG: the speed-up of a training step over the vanilla model with as many layers.
 
-    Args:
-        lines: those of the figure in the report's table; vanilla models are their own reference.
-        claimed: what the paper states, by the row's name.
-
-    Returns:
-        A PNG image; None if nothing was timed.
+    None if nothing was timed. `claimed` is what the paper states, by the row's name.
     """
     if "train_speed_up" not in lines:
         return None
@@ -65,11 +60,7 @@ def draw_speed_ups(lines: pd.DataFrame, claimed: Mapping[str, float]) -> bytes |
 
 
 def draw_losses(rows: Sequence[SeededRow]) -> bytes | None:
-    """Draw the loss of each row with its own document and with another, the best row at the top.
-
-    Returns:
-        A PNG image; None if no row has a loss.
-    """
+    """Draw losses with the own document and with another as PNG, the best row at the top; None without losses."""
     known = sorted((row for row in rows if "own" in row.estimates), key=lambda row: -row.estimates["own"].mean)
     if not known:
         return None

@@ -42,13 +42,7 @@ def composed(configs: Path, overrides: tuple[str, ...], base: str = "base") -> d
 
 @dataclass(frozen=True)
 class Machines:
-    """What computes.
-
-    Attributes:
-        gpus: GPUs of each machine; 0 for the CPU.
-        nodes: machines that train together.
-        documents_per_gpu: documents that a GPU holds at a time; None for the config's number.
-    """
+    """What computes: no GPU is the CPU, and no number of documents that of the config."""
 
     gpus: int
     nodes: int = 1
@@ -79,8 +73,6 @@ class Planner:
     Attributes:
         out: where all results go.
         configs: the folder of configs, at this scale.
-        scale: lengths, widths and timing.
-        machines: what computes.
         plugin: what fairseq takes as --user-dir.
         corpora: name of a corpus ("arxiv") to its prepared folder, or to documents that are prepared under ``out``;
             a corpus that is missing or None is fetched from the hub.

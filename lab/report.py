@@ -130,10 +130,10 @@ class Report(NamedTuple):
 def write_report(out: Path, configs: Path, to: Path | None = None) -> Report:
     """Write the report of all results in a folder; beside the page go CSV files and plots of its name.
 
-    Args:
-        out: the folder that `reproduce` fills.
-        configs: the folder that holds paper.csv.
-        to: the page, a .md file; report.md in ``out`` where it is None.
+    The page is report.md in ``out`` where ``to`` is None.
+
+    Raises:
+        UserError: a damaged result, or a page that must not be written there.
     """
     if not out.is_dir():
         raise UserError(f"OUT must be a folder of results, but is {out}.")
@@ -318,15 +318,7 @@ def shown(lines: pd.DataFrame, name: str, digits: int) -> pd.Series:
 def page(
     rows: pd.DataFrame, runs: Sequence[Run], seeded: Sequence[SeededRow], topk: TopK | None, pictures: Mapping[str, str]
 ) -> str:
-    """Return the report in Markdown.
-
-    Args:
-        rows: as `rows_and_results` returns them.
-        runs: all of them.
-        seeded: rows that were trained for several seeds.
-        topk: where figures 5 and 6 come from; None if they were not measured.
-        pictures: in Markdown, by "figure4.png", "topk.png" and "losses.png"; empty for those that are not drawn.
-    """
+    """Return the report in Markdown, with pictures by name; empty for those that are not drawn."""
     states = rows.status.str.partition(":")[0].rename("")
     parts = ["# The paper's tables and figures, and ours"]
     if any(run.seed is None for run in runs):

@@ -168,13 +168,7 @@ class Corpus(_Part):
 
 
 class Result(_Part):
-    """One result file; None is what was not run.
-
-    Attributes:
-        config: the row's file among the configs, without ".yaml".
-        data: the corpus of the paper's row; ``corpus`` is what stood for it, None in files of earlier versions too.
-        data_hash: of the prepared corpus.
-    """
+    """One result file; None is what was not run. `corpus` stood for the corpus of the paper's row, `data`."""
 
     config: str
     data: str
@@ -214,8 +208,10 @@ class Run(NamedTuple):
 def read_runs(out: Path, catalogue: Sequence[PaperRow]) -> list[Run]:
     """Read OUT/<data>/<config>/result.json and those of seeds, OUT/<data>/<config>/seed-N/result.json.
 
-    Returns:
-        In the order of the catalogue and of the seeds' numbers.
+    They are in the order of the catalogue and of the seeds' numbers.
+
+    Raises:
+        UserError: a damaged result, or one of another row or seed.
     """
     rows = {f"{row.data}/{row.config}": row for row in reversed(catalogue) if row.config}
     runs = []

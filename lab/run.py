@@ -27,12 +27,9 @@ _MINUTE = 60.0
 
 @dataclass(frozen=True)
 class RowStep(Step):
-    """A step of a row, with its log and run.json in the row's folder.
+    """A step of a row, with its log and run.json in the row's folder; of a training, peak memory is noted.
 
-    Attributes:
-        nodes: machines that it needs.
-        gpus: GPUs that it needs on each.
-        trains: whether it is a training, whose peak memory is noted.
+    It needs so many machines, and GPUs on each.
     """
 
     nodes: int = 1
@@ -90,12 +87,7 @@ def bits_of(test: Path, train: Path, made: Path) -> None:
 
 @contextmanager
 def locked(folder: Path, wait: Say | None = None) -> Iterator[None]:
-    """Lock a folder, which is created if it does not exist.
-
-    Args:
-        folder: the folder.
-        wait: called with a message before waiting for the lock; None does not wait.
-    """
+    """Lock a folder, made if need be; `wait` gets a message before waiting for the lock, None does not wait."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("a") as lock:
         try:
@@ -112,16 +104,10 @@ def locked(folder: Path, wait: Say | None = None) -> Iterator[None]:
 def run_here(
     step: RowStep, say: Say, *, waits: bool = False, environment: Mapping[str, str] | None = None
 ) -> float | None:
-    """Run a step here unless it is done.
+    """Run a step here unless it is done, and return the seconds it took; None if it was done before.
 
-    Args:
-        step: what to run.
-        say: receives progress, one line at a time.
-        waits: whether to wait for another process that works on the step, or to fail.
-        environment: variables for its commands.
-
-    Returns:
-        Seconds it took; None if it was done before.
+    Raises:
+        StepError: it failed, or another process works on it, for which it does not wait.
     """
     with locked(step.folder, say if waits else None):
         # Whoever held the lock may have done the step.
@@ -220,12 +206,7 @@ def resident_peak(pid: int) -> int:
 def training_memory(log: Path, gpus: int) -> dict[str, Any] | None:
     """Return the peak memory of a training, over all runs that it took; None if its log does not tell.
 
-    Args:
-        log: of the training.
-        gpus: that it used. On a GPU the peak is what the first process allocated, which fairseq logs to 0.1 GiB.
-
-    Returns:
-        "bytes", and "of": "process" or "gpu".
+    "bytes" is what the process had on the CPU, or what the first one allocated on a GPU, which fairseq logs to 0.1 GiB.
     """
     text = log.read_text(errors="replace")
     if not gpus:

@@ -29,9 +29,7 @@ class Runner:
     """Runs jobs, one after the other or side by side; the rest go on when one fails.
 
     Attributes:
-        planner: knows the commands.
         configs: the folder of configs at the paper's size, which say how many documents fit on a GPU.
-        say: receives progress, one line at a time.
         run_one: runs a step.
         stop: of jobs that run side by side, makes `run_one` stop what it runs; None runs one job after the other.
     """
@@ -99,17 +97,9 @@ class Runner:
     def _run_side_by_side(
         self, jobs: Sequence[Job], unprepared: Sequence[str], stop: Callable[[], object]
     ) -> list[str]:
-        """Run all jobs at once, each in a thread that waits for its steps; say of each line whose it is.
+        """Run all jobs at once, each in a thread that waits for its steps; return names of those that failed.
 
         A job begins after the one that it is fine-tuned from, which comes before it.
-
-        Args:
-            jobs: in an order for one after the other.
-            unprepared: corpora that could not be prepared.
-            stop: called when we are interrupted; makes the steps that run end.
-
-        Returns:
-            The names of the jobs that failed, whatever the reason, in their order.
         """
         begun: dict[tuple[str, str, int | None], Future[bool]] = {}
 
@@ -135,12 +125,7 @@ class Runner:
         return [job.name for job, done in zip(jobs, begun.values(), strict=True) if not done.result()]
 
     def run_job(self, job: Job, unprepared: Sequence[str]) -> None:
-        """Run the steps of a job, and write its result after each.
-
-        Args:
-            job: the job.
-            unprepared: corpora that could not be prepared.
-        """
+        """Run the steps of a job, and write its result after each."""
         self._check(job, unprepared)
         for planned in self.steps(job):
             step = self._with_origin(job, planned)

@@ -26,12 +26,9 @@ _FIGURES = ("loss", "another_document", "cost", *ROUGE)  # of a seed
 
 @dataclass(frozen=True)
 class SeededRow:
-    """A row of the paper with the results of its seeds.
+    """A row of the paper with the results of its seeds, in the order of their numbers.
 
-    Attributes:
-        row: what the paper says.
-        results: by seed, in the order of their numbers.
-        figures: by name ("own", "another", "cost", and those in `ROUGE`) and seed, a figure of each document.
+    `figures` are by name ("own", "another", "cost", and those in `ROUGE`) and seed, each of all documents.
     """
 
     row: PaperRow

@@ -60,10 +60,7 @@ class Cluster:
     """Runs steps as jobs, as `run_here` runs them here; several threads may each wait for one.
 
     Site-specific options come from sbatch's own variables: SBATCH_ACCOUNT, SBATCH_PARTITION, SBATCH_TIMELIMIT...
-
-    Args:
-        folder: where submitit keeps scripts and logs; all machines see it.
-        kind: "slurm", or "local" for processes of this machine.
+    Scripts and logs go to a folder that all machines see. The kind "local" takes processes of this machine.
     """
 
     def __init__(self, folder: Path, kind: str = "slurm") -> None:

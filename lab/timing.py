@@ -148,13 +148,9 @@ def take_turns(
     warmup: int,
     tell: Callable[[int, str, float], object] = lambda turn, name, seconds: None,
 ) -> dict[str, Timed]:
-    """Time contenders in turns.
+    """Time contenders in turns, of which those of the warm-up do not count.
 
-    Args:
-        contenders: by name, what takes a turn and returns its seconds and its peak, as `clock` does.
-        repeats: turns that count.
-        warmup: turns before them.
-        tell: takes the number of the turn, from 1, the name and the seconds of each.
+    Each takes one and returns seconds and peak, as `clock` does; `tell` gets its number (from 1), name and seconds.
     """
     taken: dict[str, list[tuple[float, int | None]]] = {name: [] for name in contenders}
     for turn in range(1, warmup + repeats + 1):
@@ -191,12 +187,8 @@ def add_gradients(
 ) -> None:
     """Add up the gradients of the mean cross entropy over all positions of a batch, piece by piece.
 
-    Args:
-        model: in training mode.
-        source: (B, L), the documents.
-        target: (B, T), their summaries, without padding.
-        micro_batch: documents of a piece; the last one may have fewer.
-        autocast: the context of the forward passes.
+    `source` is (B, L), the documents; `target` is (B, T), their summaries, without padding. A piece has `micro_batch`
+    documents, the last one perhaps fewer.
     """
     for documents, summaries in zip(source.split(micro_batch), target.split(micro_batch), strict=True):
         prefix = F.pad(summaries[:, :-1], (1, 0), value=EOS)
@@ -282,14 +274,11 @@ class Contender:
 
 
 def time_models(experiments: Sequence[Experiment], plan: Plan) -> list[dict[str, Timed]]:
-    """Time models that take turns.
+    """Time models that take turns; return "train_step" and "decode_N" of each, for each number of tokens N.
 
     A training step is forward, cross entropy over all positions, backward, clipping and Adam, with dropout as
     configured; decoding is encoder and beam search with the config's beam and length penalty, of exactly as many
     tokens as steps. All documents are as long as the config allows. All models stay in memory throughout.
-
-    Returns:
-        Of each model "train_step" and "decode_N" for each number of tokens N.
     """
     with naming_what_took_memory("building the models and their synthetic texts"):
         contenders = {str(number): Contender(experiment, plan) for number, experiment in enumerate(experiments)}

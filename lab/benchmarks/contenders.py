@@ -74,16 +74,7 @@ def share(
     took: Timed,
     target: float | None = None,
 ) -> Figure:
-    """Return the share of the machine's matrix rate that something reaches, in percent.
-
-    Args:
-        name: what it is.
-        timed: what its turns took.
-        multiplications: of one turn.
-        products: what the rate is measured by.
-        took: what the turns of ``products`` took.
-        target: least percentage.
-    """
+    """Return the share in percent that something reaches of the rate of matrix `products`; `target` is the least."""
     ideal = [seconds * multiplications / products.multiplications for seconds in took.seconds]
     turns = [100 * a / b for a, b in zip(ideal, timed.seconds, strict=True)]
     value = 100 * statistics.median(ideal) / timed.median
@@ -93,10 +84,7 @@ def share(
 class MatrixProducts:
     """Matrix products of the shape that is fastest on this machine: what any model's speed is a share of.
 
-    Args:
-        device: cpu or cuda.
-        dtype: of the matrices.
-        multiplications: about how many a turn makes; None for enough to measure the device.
+    A turn makes about so many multiplications; None takes enough to measure the device.
     """
 
     def __init__(
@@ -149,7 +137,7 @@ def finish(
         args: what the user said.
         figures: what came out.
         timed: seconds of every turn of every contender.
-        details: what else belongs into the table: a measure of several rows each.
+        details: further measures of several rows each.
     """
     for figure in figures:
         print(figure)

@@ -62,13 +62,7 @@ _CAPTURES = 3
 
 
 class Stepper:
-    """A decoder that writes one sequence, token by token.
-
-    Args:
-        decoder: in evaluation mode.
-        vectors: of the memory.
-        captures: the second step is captured, and all others replay it; else none is.
-    """
+    """A decoder that writes one sequence, token by token; where it `captures` the second step, all others replay it."""
 
     def __init__(self, decoder: Decoder, vectors: int, captures: bool = False) -> None:
         self._decoder = decoder
@@ -103,13 +97,7 @@ class Stepper:
 
 
 class Parts:
-    """The same part of all layers alone, one after the other, in cached steps: without norm and residual connection.
-
-    Args:
-        decoder: in evaluation mode.
-        name: of the sublayer.
-        vectors: of the memory.
-    """
+    """The same sublayer of all layers alone, in turn, in cached steps: without norm and residual connection."""
 
     def __init__(self, decoder: Decoder, name: str, vectors: int) -> None:
         layers = [cast(Layer, layer) for layer in decoder.layers]
@@ -138,12 +126,7 @@ class Parts:
 
 
 class Outputs:
-    """Output layers of one kind, one after the other.
-
-    Args:
-        layers: more than any cache holds.
-        width: of a decoder's features.
-    """
+    """Output layers of one kind, one after the other: more than any cache holds."""
 
     def __init__(self, layers: Sequence[Output], width: int) -> None:
         self._layers, self._x = layers, torch.randn(1, 1, width)
@@ -163,12 +146,7 @@ class Outputs:
 
 
 class MatrixVectors:
-    """Products of matrices with a vector: the rate at which weights can be read.
-
-    Args:
-        width: columns of each matrix; it has four times as many rows.
-        count: how many matrices.
-    """
+    """Products of `count` matrices (4 width, width) with a vector: the rate at which weights can be read."""
 
     def __init__(self, width: int, count: int) -> None:
         self._matrices = [torch.randn(4 * width, width) for _ in range(count)]

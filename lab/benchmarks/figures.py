@@ -27,10 +27,8 @@ class Entry(NamedTuple):
     Attributes:
         row: what is measured, such as a model.
         measure: what is measured of it.
-        value: the figure.
         low, high: its interval, or the lowest and the highest of its turns; None where there is none.
         target: what it must at least be; None where nothing is asked.
-        unit: what stands behind the number.
     """
 
     row: str
@@ -44,15 +42,9 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure beside its target.
+    """A figure beside its target, the least that it must be.
 
-    Attributes:
-        name: what it is.
-        value: what came out: the ratio of medians, where it is one.
-        low: the least of the turns.
-        high: the most of them.
-        target: what it must at least be; None where nothing is asked.
-        unit: what stands behind the number.
+    A ratio is that of medians, between the least and the most of its turns. Nothing is asked where `target` is None.
     """
 
     name: str
@@ -86,24 +78,14 @@ def plain(name: str, value: float, target: float | None = None, unit: str = "x")
 
 
 def add_output(parser: argparse.ArgumentParser, name: str) -> None:
-    """Add the options that say where results go.
-
-    Args:
-        parser: of the program.
-        name: of its table, with the device behind it, unless another is given.
-    """
+    """Add the options that say where results go; `name` is the table's, and the device's stands behind it."""
     parser.set_defaults(name=name)
     parser.add_argument("--out", type=Path, help="keep the figures in this file, as lab/benchmarks/results/sparse.csv")
     parser.add_argument("--table", help=f"the name of their table there (default: {name}-cpu, or {name}-cuda)")
 
 
 def save(args: argparse.Namespace, entries: Iterable[Entry]) -> None:
-    """Put a table into the file that `--out` names, in place of an older one of its name, and its run into `runs.csv`.
-
-    Args:
-        args: those of `add_output`, and where there are any, `device` and `seed`.
-        entries: its rows.
-    """
+    """Put a table into the file that `--out` names, in place of an older one, and its run into `runs.csv`."""
     if args.out is None:
         return
     device = getattr(args, "device", "cpu")

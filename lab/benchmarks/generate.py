@@ -50,13 +50,7 @@ TARGETS = {BLOCKWISE: 2.5, COPIED: 4.5, LED: 5.0}
 
 
 class Contender(NamedTuple):
-    """What is timed.
-
-    Attributes:
-        name: how it is called.
-        writer: what writes.
-        encoder: reads documents (B, L); None where it is timed with another contender, or not.
-    """
+    """What is timed; an encoder that is timed with another contender, or not at all, is None."""
 
     name: str
     writer: Writer
@@ -64,11 +58,7 @@ class Contender(NamedTuple):
 
 
 class Bench:
-    """What the arguments say: sizes and texts; and what has been timed.
-
-    Args:
-        args: the arguments.
-    """
+    """What the arguments say: sizes and texts; and what has been timed."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args

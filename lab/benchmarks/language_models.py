@@ -44,12 +44,7 @@ def text(length: int, word: float, seed: int = 1) -> Tensor:
 
 
 class Step:
-    """A training step of one model.
-
-    Args:
-        name: of its preset.
-        args: of the command line.
-    """
+    """A training step of a preset."""
 
     def __init__(self, name: str, args: argparse.Namespace) -> None:
         shape = {"embed_dim": args.embed_dim, "ffn_embed_dim": 4 * args.embed_dim, "num_heads": args.num_heads}

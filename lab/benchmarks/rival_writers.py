@@ -18,12 +18,7 @@ from pyramidions.plugin.models.pyramidion import EncoderOut, PyramidionEncoder
 
 
 class FairseqPast:
-    """What fairseq's decoder has already written: keys and values, as its incremental state holds them.
-
-    Args:
-        decoder: a ``TransformerDecoder``.
-        given: the memory, and what is written.
-    """
+    """What fairseq's decoder has already written: keys and values, as its incremental state holds them."""
 
     def __init__(self, decoder: Any, given: Given) -> None:
         self._written: dict[Any, tuple[Tensor, Tensor]] = {}
@@ -50,15 +45,7 @@ class FairseqPast:
 
 
 class FairseqWriter(Writer):
-    """fairseq's own ``SequenceGenerator``, over a model of its own or over ours.
-
-    Args:
-        model: as fairseq sees it.
-        words: the dictionary.
-        given: the memory, and what is written before.
-        steps: tokens of a `write`, the end included.
-        past: of its decoder.
-    """
+    """fairseq's own ``SequenceGenerator``, over a model of its own or over ours; arguments as in `Writer`."""
 
     def __init__(self, model: Any, words: Any, given: Given, steps: int, past: Past | FairseqPast) -> None:
         super().__init__(given, steps)
@@ -117,13 +104,7 @@ class FairseqWriter(Writer):
 
 
 class LedWriter(Writer):
-    """LED's own ``generate``.
-
-    Args:
-        model: an LED.
-        given: the memory, and what is written before.
-        steps: tokens of a `write`, the end included.
-    """
+    """LED's own ``generate``; arguments as in `Writer`."""
 
     def __init__(self, model: Any, given: Given, steps: int) -> None:
         super().__init__(given, steps)

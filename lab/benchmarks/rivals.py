@@ -27,17 +27,7 @@ def led(
 ) -> Any:
     """Build LED (Beltagy et al. 2020) with random weights: an encoder of windowed attention and a full decoder.
 
-    Args:
-        vocab_size: V.
-        attention_dropout: of attention weights.
-        dropout: of sublayer outputs and of activations.
-        source_length: longest document, in tokens.
-        target_length: longest summary, in tokens.
-        config: whose width, heads and layers it takes; None takes 6+6 layers, 768 wide, with 8 heads.
-        window: positions that one position sees.
-
-    Returns:
-        An ``LEDForConditionalGeneration``.
+    Lengths are in tokens. Width, heads and layers are those of `config`; None takes 6+6 layers, 768 wide, with 8 heads.
 
     Raises:
         ImportError: transformers is not installed.
@@ -94,13 +84,6 @@ def fairseq_transformer(config: PyramidionConfig, task: SimpleNamespace) -> Any:
     """Build fairseq's own Transformer at the sizes of ``config``; attention among source positions is full.
 
     Its weights load into our model of that config, pooling aside.
-
-    Args:
-        config: width, heads, layers, normalisation, positions and dropout.
-        task: a `fairseq_task`.
-
-    Returns:
-        A ``TransformerModel``.
     """
     from fairseq.models.transformer import TransformerModel, base_architecture
 

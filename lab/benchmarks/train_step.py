@@ -94,11 +94,7 @@ class Step:
 
 
 class Bench:
-    """Builds contenders.
-
-    Args:
-        args: what the user said.
-    """
+    """Builds contenders."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args

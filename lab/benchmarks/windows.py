@@ -78,11 +78,7 @@ WINDOWS = "sliding_window"
 
 @dataclass
 class Bench:
-    """What the arguments say, and the models.
-
-    Args:
-        args: the arguments.
-    """
+    """What the arguments say, and the models."""
 
     args: argparse.Namespace
 

@@ -100,14 +100,7 @@ class Writer(ABC):
 
 
 class Past:
-    """What our decoder has already written: caches without the memory.
-
-    Args:
-        decoder: ours.
-        given: the memory, and what is written.
-        width: hypotheses of a document; each wrote it.
-        kind: of cache.
-    """
+    """What our decoder has already written, by each of `width` hypotheses: caches without the memory."""
 
     def __init__(self, decoder: Decoder, given: Given, width: int, kind: type[DecoderCache] = DecoderCache) -> None:
         self.width = width
@@ -150,13 +143,7 @@ class CopyingCache(DecoderCache):
 
 
 class _Begun:
-    """A model as our search sees it, with documents read and the beginnings of their summaries written.
-
-    Args:
-        transformer: in evaluation mode.
-        given: the memory.
-        cache: with the memory's keys and values, and what is written.
-    """
+    """A model as our search sees it, with documents read and the beginnings of their summaries written."""
 
     training = False
 
@@ -187,14 +174,7 @@ class _Begun:
 
 
 class OwnWriter(Writer):
-    """Our `BeamSearch` over our model.
-
-    Args:
-        transformer: in evaluation mode.
-        given: the memory, and what is written before.
-        steps: tokens of a `write`, the end included.
-        past: of its decoder.
-    """
+    """Our `BeamSearch` over our model; arguments as in `Writer`."""
 
     def __init__(self, transformer: Transformer, given: Given, steps: int, past: Past) -> None:
         super().__init__(given, steps)
