@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator
 
 from pyramidions.base.errors import UserError
 
+CHECKOUT = Path(__file__).parents[1]
 #: Systems for long documents that a lecture of 2021 compares, by corpus.
 LECTURE_TABLES = ("lecture_govreport", "lecture_pubmed", "lecture_arxiv")
 #: Pretraining of models with sparse parts (Jaszczur et al. 2021): all, and one part alone in several forms.

@@ -1,10 +1,11 @@
-"""How well figures of summaries agree with people's judgements of them."""
+"""`python -m lab correlate`: how well figures of summaries agree with people's judgements of them."""
 
 import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import click
 import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau, rankdata, t
@@ -12,6 +13,7 @@ from scipy.stats import kendalltau, rankdata, t
 from lab.tables import markdown, with_interval
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
+from pyramidions.cli.outputs import PATH
 from pyramidions.files.bounded import read_regular
 from pyramidions.scoring import FIGURES
 from pyramidions.scoring.scores import SAMPLES, SEED, Estimate
@@ -26,6 +28,27 @@ class DocumentScores(NamedTuple):
     system: str
     figures: pd.DataFrame
     signature: str
+
+
+@click.command(short_help="Say how well metrics agree with people's judgements.")
+@click.argument("scores", type=PATH)
+@click.argument("judgements", type=PATH)
+@click.option("--system", metavar="NAME", help="Whose summaries were judged, as SCORES names it.  [default: the first]")
+def correlate(scores: Path, judgements: Path, system: str | None) -> None:
+    """Correlate the figures of documents with people's judgements: Pearson, Spearman and Kendall.
+
+    SCORES is what `pyramidions score --json` wrote. JUDGEMENTS has an id and any number of ratings for each document: a
+    .jsonl file such as {"id": "a", "informativeness": 4, "errors": 1}, or a .csv file with these names in its first
+    line. Several judgements of a document are averaged. Documents that nobody judged are left out.
+
+    Brackets hold 95% bootstrap intervals over documents. "p" is that of Williams' test, whether Pearson's correlation
+    differs from the strongest one with the same rating.
+
+    \b
+    Example:
+      python -m lab correlate scores.json judgements.csv
+    """
+    click.echo(correlation_report(scores, judgements, system))
 
 
 def correlation_report(scores: Path, judgements: Path, system: str | None = None) -> str:

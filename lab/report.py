@@ -1,4 +1,4 @@
-"""The report: our results beside the papers' figures, as one page of tables and plots and the same numbers as CSV."""
+"""`python -m lab report`: our results beside the papers' figures, as a page of tables and plots, and as CSV."""
 
 import io
 import math
@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+import click
 import pandas as pd
 
 from lab.catalogue import (
+    CHECKOUT,
     LANGUAGE_TABLES,
     PRETRAINING_TABLES,
     QUALITY_TABLES,
@@ -27,6 +29,7 @@ from lab.seeds import SeededRow, bits_per_character, by_seed, compared, differen
 from lab.tables import markdown, with_interval
 from pyramidions.base.errors import UserError
 from pyramidions.base.markdown import plain
+from pyramidions.cli.outputs import PATH, check_output
 from pyramidions.files.atomic import write_file
 from pyramidions.scoring import FIGURES
 
@@ -117,6 +120,28 @@ _MEASURES = {
     **dict.fromkeys(PRETRAINING_TABLES, _PRETRAINED),
     **dict.fromkeys(LANGUAGE_TABLES, _OF_CHARACTERS),
 }
+
+
+@click.command(short_help="Put our results beside the paper's, on one page.")
+@click.argument("out", type=PATH)
+@click.option("--configs", default=CHECKOUT / "configs", type=PATH, help="Folder with paper.csv.", show_default=False)
+@click.option("--to", type=PATH, help="The page, a .md file.  [default: OUT/report.md]")
+def report(out: Path, configs: Path, to: Path | None) -> None:
+    """Gather what `reproduce` left in OUT: a page in Markdown, the same as CSV, and plots.
+
+    The page has the rows that have results. The paper's ROUGE and speed-ups stand beside ours with intervals, except
+    where ours come from other data or from models of another size, and the page says so. Figures 5 and 6 are
+    the picture that lab/benchmarks/topk.py draws in OUT/topk. CSV and plots go beside the page.
+
+    \b
+    Example:
+      python -m lab report reproduced/paper --to report.md
+    """
+    check_output("--to", to, "a report")
+    written = write_report(out, configs, to)
+    for path in written.files:
+        click.echo(f"wrote {path}")
+    click.echo(written.summary)
 
 
 class Report(NamedTuple):

@@ -7,18 +7,32 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import click
+import torch
 
-from lab.cli import CHECKOUT
+from lab.catalogue import (
+    CHECKOUT,
+    PAPER_DOCUMENTS,
+    SPARSE_TABLES,
+    Job,
+    is_papers,
+    is_trained,
+    jobs_for,
+    read_catalogue,
+)
+from lab.plan import Machines, Planner
+from lab.report import write_report
+from lab.results import check_scale
+from lab.run import RowStep
+from lab.runner import Runner
+from lab.scale import SCALES, Scale, scaled_configs
+from pyramidions.base.environment import why_no_gpu
 from pyramidions.base.errors import UserError
 from pyramidions.cli.outputs import PATH
-
-if TYPE_CHECKING:
-    from lab.catalogue import Job
-    from lab.run import RowStep
-    from lab.runner import Runner
+from pyramidions.data.folder import DataFolder
+from pyramidions.documents.records import FILE_ENDINGS
+from pyramidions.scoring.scores import metrics_of
 
 TARGETS = (
     *("table2", "table3", "table4", "table7", "table8", "table10", "figure4", "figure5", "figure6"),
@@ -124,12 +138,6 @@ def reproduce(
     if scale == "tiny":
         # A second thread does not make models of this size faster, and much slower where the machine is shared.
         os.environ.setdefault("OMP_NUM_THREADS", "1")
-    from lab.catalogue import SPARSE_TABLES, is_trained, jobs_for, read_catalogue
-    from lab.plan import Machines, Planner
-    from lab.results import check_scale
-    from lab.runner import Runner
-    from lab.scale import SCALES, scaled_configs
-
     slurm = launcher == "slurm"
     if nodes > 1 and not (slurm or dry_run):
         raise UserError(
@@ -158,7 +166,7 @@ def reproduce(
     if any(job.row.is_of_characters for job in jobs) and (option := next(filter(given.get, given), None)):
         raise UserError(f"{option} is an option of tables of documents, but {targets[0]} has language models.")
     machines = Machines(_gpus(gpus, scale, elsewhere=slurm or dry_run), nodes, batch_size)
-    corpora = _corpora(data, scale, {job.row.data for job in jobs if job.reads_corpus})
+    corpora = _corpora(data, chosen, {job.row.data for job in jobs if job.reads_corpus})
     check_scale(out, scale)
     at_scale = configs if chosen.is_papers else out / "configs"
     planner = Planner(out, at_scale, chosen, machines, CHECKOUT / "pyramidions", corpora, _metrics(metrics))
@@ -178,7 +186,7 @@ def reproduce(
     _run(runner, jobs, others, out, configs)
 
 
-def _print_commands(runner: "Runner", jobs: "list[Job]", others: "list[RowStep]", slurm: bool) -> None:
+def _print_commands(runner: Runner, jobs: list[Job], others: list[RowStep], slurm: bool) -> None:
     # One folder may stand for several corpora.
     for corpus in {runner.planner.data(corpus): corpus for corpus in runner.corpora(jobs)}.values():
         step = runner.planner.prepare(corpus)
@@ -190,10 +198,8 @@ def _print_commands(runner: "Runner", jobs: "list[Job]", others: "list[RowStep]"
         _print(title, steps, slurm)
 
 
-def _odd_corpora(runner: "Runner", jobs: "list[Job]") -> list[str]:
+def _odd_corpora(runner: Runner, jobs: list[Job]) -> list[str]:
     """Return a line for each prepared corpus that is smaller or larger than the paper's, at the paper's scale."""
-    from lab.catalogue import PAPER_DOCUMENTS, is_papers
-
     lines = []
     rows = {job.row.data: job.row for job in jobs if job.reads_corpus and job.row.data in PAPER_DOCUMENTS}
     for name, row in rows.items() if runner.planner.scale.is_papers else ():
@@ -213,9 +219,7 @@ def _odd_corpora(runner: "Runner", jobs: "list[Job]") -> list[str]:
     return lines
 
 
-def _run(runner: "Runner", jobs: "list[Job]", others: "list[RowStep]", out: Path, configs: Path) -> None:
-    from lab.report import write_report
-
+def _run(runner: Runner, jobs: list[Job], others: list[RowStep], out: Path, configs: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     click.echo("\n".join([f"Results: {out}", *_odd_corpora(runner, jobs)]))
     try:
@@ -245,10 +249,6 @@ def _gpus(asked: int | None, scale: str, *, elsewhere: bool) -> int:
         return 0
     if elsewhere and asked is not None:
         return asked
-    import torch
-
-    from pyramidions.base.environment import why_no_gpu
-
     there = torch.cuda.device_count()
     if asked is None and there == 0:
         raise UserError(f"--gpus must be given, since {why_no_gpu()}. 0 trains on the CPU, at the paper's size.")
@@ -259,14 +259,14 @@ def _gpus(asked: int | None, scale: str, *, elsewhere: bool) -> int:
     return there if asked is None else asked
 
 
-def _corpora(data: Path | None, scale: str, needed: set[str]) -> dict[str, Path | None]:
+def _corpora(data: Path | None, scale: Scale, needed: set[str]) -> dict[str, Path | None]:
     """Return where each corpus lies; the hub has those without a place."""
-    from lab.scale import SCALES
-
     if data is None:
-        if needed and SCALES[scale].seeds:
-            raise UserError(f"--data must be given where --scale is {scale}: a corpus with some thousand documents.")
-        return dict.fromkeys(needed, CHECKOUT / "data" / "sample" if SCALES[scale].sample else None)
+        if needed and scale.seeds:
+            raise UserError(
+                f"--data must be given where --scale is {scale.name}: a corpus with some thousand documents."
+            )
+        return dict.fromkeys(needed, CHECKOUT / "data" / "sample" if scale.sample else None)
     if not data.is_dir():
         raise UserError(f"--data must be a folder with arxiv and pubmed, but is {data}.")
     if _is_corpus(data):
@@ -278,23 +278,18 @@ def _corpora(data: Path | None, scale: str, needed: set[str]) -> dict[str, Path 
 
 def _is_corpus(folder: Path) -> bool:
     """Whether a folder is prepared, or holds the documents of a training split itself."""
-    from pyramidions.data.folder import DataFolder
-    from pyramidions.documents.records import FILE_ENDINGS
-
     files = (folder / f"train{ending}" for ending in FILE_ENDINGS)
     return DataFolder(folder).manifest_path.is_file() or any(map(os.path.lexists, files))
 
 
 def _metrics(given: str | None) -> tuple[str, ...]:
     """Return the metrics of the scores; each is made once, so that what one lacks is known before anything is run."""
-    from pyramidions.scoring.scores import metrics_of
-
     names = ("rouge", *(name for name in given.split(",") if name != "rouge")) if given else ("rouge",)
     metrics_of(names)
     return names
 
 
-def _print(title: str, steps: "list[RowStep]", slurm: bool) -> None:
+def _print(title: str, steps: list[RowStep], slurm: bool) -> None:
     click.echo(f"# {title}")
     for step in steps:
         if step.is_done:
