@@ -84,11 +84,6 @@ class Plan:
         """Pieces that a training step consists of."""
         return -(-self.train_batch // self.at_a_time)
 
-    @property
-    def turns(self) -> int:
-        """Turns of each kind, the warm-up included."""
-        return self.warmup + self.repeats
-
     def autocast(self) -> torch.autocast:
         """Return a context of this precision."""
         return torch.autocast(self.device, torch.bfloat16, enabled=self.precision == "bf16")
@@ -222,8 +217,8 @@ class Contender:
         made[:, :-1:_SENTENCE] = _MARKER
         return made
 
-    def clock(self, tokens: int | None, work: Callable[[], object]) -> tuple[float, int | None]:
-        """Return the seconds of decoding ``tokens`` or, where None, of training; on a GPU also the memory's peak."""
+    def take_turn(self, tokens: int | None) -> tuple[float, int | None]:
+        """Decode ``tokens`` or, where None, make a training step; return seconds and, on a GPU, the memory's peak."""
         name = self.experiment.name
         if tokens is None:
             what = f"a training step of {name} that takes {self.plan.at_a_time} documents at a time (--micro-batch)"
@@ -233,21 +228,9 @@ class Contender:
         self.model.train(tokens is None)
         try:
             with naming_what_took_memory(what):
-                return clock(work, self.plan.device)
+                return clock(self.train if tokens is None else partial(self.decode, tokens), self.plan.device)
         finally:
             self.optimizer.zero_grad()
-
-    def take_turn(self, tokens: int | None, tick: Callable[[], object]) -> tuple[float, int | None]:
-        """Decode ``tokens`` or, where None, make a training step; call ``tick`` whenever the decoder was called."""
-
-        def called(*_: object) -> None:
-            tick()
-
-        hook = self.model.decoder.register_forward_hook(called)
-        try:
-            return self.clock(tokens, self.train if tokens is None else lambda: self.decode(tokens))
-        finally:
-            hook.remove()
 
     def train(self) -> None:
         """Make a training step."""
@@ -283,20 +266,19 @@ def time_models(experiments: Sequence[Experiment], plan: Plan) -> list[dict[str,
     with naming_what_took_memory("building the models and their synthetic texts"):
         contenders = {str(number): Contender(experiment, plan) for number, experiment in enumerate(experiments)}
 
-    def turn(contender: Contender, tokens: int | None, tick: Callable[[], object]) -> tuple[float, int | None]:
+    def turn(contender: Contender, tokens: int | None) -> tuple[float, int | None]:
         """Return the seconds, and the peak of memory without what lies there for the others."""
         others = sum(other.bytes_between_turns() for other in contenders.values() if other is not contender)
-        seconds, peak = contender.take_turn(tokens, tick)
+        seconds, peak = contender.take_turn(tokens)
         return seconds, None if peak is None else peak - others
 
     results: list[dict[str, Timed]] = [{"train_step": Timed([], None)} for _ in contenders]
     # Training comes last: it changes the weights.
     for tokens in (*plan.decode_tokens, None):
         phase = "train_step" if tokens is None else f"decode_{tokens}"
-        calls = plan.turns * len(contenders) * (plan.pieces if tokens is None else tokens)
-        with progress_bar(phase, calls, "step") as bar:
-            turns = {name: partial(turn, contender, tokens, bar.update) for name, contender in contenders.items()}
-            timed = take_turns(turns, plan.repeats, plan.warmup)
+        turns = {name: partial(turn, contender, tokens) for name, contender in contenders.items()}
+        with progress_bar(phase, (plan.warmup + plan.repeats) * len(turns), "turn") as bar:
+            timed = take_turns(turns, plan.repeats, plan.warmup, lambda *_: bar.update())
         for result, found in zip(results, timed.values(), strict=True):
             result[phase] = found
     return results
