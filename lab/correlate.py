@@ -48,11 +48,6 @@ def correlate(scores: Path, judgements: Path, system: str | None) -> None:
     Example:
       python -m lab correlate scores.json judgements.csv
     """
-    click.echo(correlation_report(scores, judgements, system))
-
-
-def correlation_report(scores: Path, judgements: Path, system: str | None = None) -> str:
-    """Return the correlations of figures with ratings as a table in Markdown, and how to read it."""
     found, ratings = read_scores(scores, system), read_judgements(judgements)
     if missing := [name for name in ratings.index if name not in found.figures.index]:
         raise UserError(
@@ -64,14 +59,11 @@ def correlation_report(scores: Path, judgements: Path, system: str | None = None
     for name, values in ratings.items():
         if np.ptp(values) == 0:
             raise UserError(f"A rating must differ between documents, but {name} is {values.iloc[0]:g} for all.")
-    return "\n\n".join(
-        [
-            markdown(correlations(found.figures.loc[ratings.index], ratings)),
-            f"n = {len(ratings)} documents, summaries of {found.system}. Brackets hold 95% bootstrap intervals. p: "
-            "Williams' test of Pearson's correlation against the strongest one, two-sided. A figure that is the same "
-            "for all documents has no correlation.",
-            found.signature,
-        ]
+    click.echo(markdown(correlations(found.figures.loc[ratings.index], ratings)))
+    click.echo(
+        f"\nn = {len(ratings)} documents, summaries of {found.system}. Brackets hold 95% bootstrap intervals. p: "
+        "Williams' test of Pearson's correlation against the strongest one, two-sided. A figure that is the same for "
+        f"all documents has no correlation.\n\n{found.signature}"
     )
 
 
