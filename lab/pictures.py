@@ -1,4 +1,4 @@
-"""How our plots are drawn, and those of the report."""
+"""The plots of the report."""
 
 import io
 import logging
@@ -12,19 +12,18 @@ from lab.seeds import SeededRow
 _LOOK = {"capsize": 4, "grid": True, "legend": False}
 
 
-def literal(text: str) -> str:
+def _literal(text: str) -> str:
     """Return text that matplotlib does not take for a formula."""
     return text.replace("$", r"\$")
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure; sizes in inches."""
+def _new_figure(width: float, height: float) -> Figure:
     logging.getLogger("matplotlib").setLevel(logging.WARNING)
-    return Figure((width, height), layout="constrained", facecolor="white")
+    return Figure((width, height), layout="constrained", facecolor="white")  # inches
 
 
-def image(figure: Figure) -> bytes:
-    """Return a figure as PNG."""
+def _image(figure: Figure) -> bytes:
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=140)
     return buffer.getvalue()
@@ -40,13 +39,13 @@ def draw_speed_ups(lines: pd.DataFrame, claimed: Mapping[str, float]) -> bytes |
     lines = lines[lines.train_speed_up.notna() & (lines.config != lines.reference)]
     if lines.empty:
         return None
-    figure = new_figure(7.0, 5.0)
+    figure = _new_figure(7.0, 5.0)
     axes = figure.subplots()
     # Only what was measured alike is joined by a line.
     kinds = [lines.row.str.rpartition("-")[0], lines.scale, lines.device]
     for kind, points in lines.sort_values("encoder_layers").groupby(kinds, sort=False):
         around = _around(points.train_speed_up, points.train_speed_up_low, points.train_speed_up_high)
-        label = literal(", ".join(map(str, kind)))
+        label = _literal(", ".join(map(str, kind)))
         points.plot("encoder_layers", "train_speed_up", yerr=around, marker="o", label=label, ax=axes, **_LOOK)
     for name, speed_up in claimed.items():
         for layers in lines.encoder_layers[(lines.row == name) & (lines.scale == "paper")]:
@@ -55,8 +54,7 @@ def draw_speed_ups(lines: pd.DataFrame, claimed: Mapping[str, float]) -> bytes |
     axes.set(xlabel="layers of the encoder, and as many of the decoder", ylabel="speed-up of a training step (×)")
     axes.set_xticks(lines.encoder_layers.unique())
     axes.set_ylim(bottom=0)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
-    return image(figure)
+    return _image(figure)
 
 
 def draw_losses(rows: Sequence[SeededRow]) -> bytes | None:
@@ -64,17 +62,16 @@ def draw_losses(rows: Sequence[SeededRow]) -> bytes | None:
     known = sorted((row for row in rows if "own" in row.estimates), key=lambda row: -row.estimates["own"].mean)
     if not known:
         return None
-    figure = new_figure(7.0, 1.4 + 0.4 * len(known))
+    figure = _new_figure(7.0, 1.4 + 0.4 * len(known))
     axes = figure.subplots()
     for name, label, place in (("own", "its own document", 0.1), ("another", "another document", -0.1)):
         values = pd.DataFrame([row.estimates[name] for row in known])
         around = _around(values["mean"], values.low, values.high)[0]
         axes.errorbar(values["mean"], values.index + place, xerr=around, fmt="o", capsize=3, label=label)
-    axes.set_yticks(range(len(known)), [literal(row.name) for row in known])
+    axes.set_yticks(range(len(known)), [_literal(row.name) for row in known])
     axes.set_xlabel("loss of summaries (nats a token), with 95% intervals")
     axes.grid(axis="x")
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
-    return image(figure)
+    return _image(figure)
 
 
 def _around(value: pd.Series, low: pd.Series, high: pd.Series) -> list[list[pd.Series]]:
