@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lab.catalogue import Job, PaperRow
+from lab.catalogue import Job
 from lab.gather import write_result
 from lab.plan import Planner, composed
 from lab.run import RowStep, run_here
@@ -54,7 +54,6 @@ class Runner:
         return [step for step in steps if step.name in job.wanted]
 
     def _planner(self, job: Job) -> Planner:
-        """Return what plans the job's seed."""
         return replace(self.planner, seed=job.seed)
 
     def corpora(self, jobs: list[Job]) -> list[str]:
@@ -160,21 +159,18 @@ class Runner:
         return replace(step, made_from=self._made_from(job, step))
 
     def _made_from(self, job: Job, step: RowStep) -> dict[str, str]:
+        settings = [self.planner.settings(job.row)]
+        if step.name in _TIMING:
+            configs = dict.fromkeys((job.row.reference, job.row.config))
+            settings = [composed(self.planner.configs, (f"+{config.replace('/', '=', 1)}",)) for config in configs]
         # The format is part of the config: the same settings may have meant another model in an older release.
-        read = json.dumps([FORMAT, *self._read(job.row, step)], sort_keys=True)
+        read = json.dumps([FORMAT, *settings], sort_keys=True)
         made_from = {"config": hashlib.sha256(read.encode()).hexdigest()}
         if step.name not in _TIMING:
             made_from["data"] = file_hash(self.planner.data(job.row.corpus) / "manifest.json")
         if step.name == "score":
             made_from["metrics"] = ",".join(self.planner.metrics)
         return made_from
-
-    def _read(self, row: PaperRow, step: RowStep) -> list[Any]:
-        """Return the settings that a step reads."""
-        if step.name in _TIMING:
-            configs = dict.fromkeys((row.reference, row.config))
-            return [composed(self.planner.configs, (f"+{config.replace('/', '=', 1)}",)) for config in configs]
-        return [self.planner.settings(row)]
 
     def _step(self, step: RowStep, *, waits: bool = False) -> None:
         taken = None
@@ -184,12 +180,10 @@ class Runner:
         self.say(f"  {step.name}: {'done before' if taken is None else f'{taken:.0f} s'}")
 
     def _batch_size(self, job: Job) -> int:
-        """Return documents at a time on a GPU."""
         asked = self.planner.machines.documents_per_gpu or self.planner.scale.batch_size
         return asked or int(self._settings(job)["dataset"]["batch_size"])
 
     def _seed(self, job: Job) -> int:
-        """Return the seed of the job's training."""
         return int(self._settings(job)["common"]["seed"]) if job.seed is None else job.seed
 
     def _settings(self, job: Job) -> dict[str, Any]:
