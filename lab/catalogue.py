@@ -76,9 +76,7 @@ class PaperRow(BaseModel, frozen=True):
     """One row of paper.csv, or of a file beside it, among the configs.
 
     Attributes:
-        table: "table2", "table3", "table4", "table7", "table8", "figure4", one of `OWN_TABLES` or `LECTURE_TABLES`, or
-            "sparse_table1" to "sparse_table8", one of `PRETRAINING_TABLES` or `LANGUAGE_TABLES`,
-            "dynamic_pooling_table1" or "dynamic_pooling_table2".
+        table: a table or figure, such as "table2", "figure4", "lecture_pubmed" or "sparse_table1".
         row: its number in the paper or, where it has none, a name.
         config: its file in the folder of configs, without ".yaml"; rows that the paper lists twice share one. "" if we
             have no such model, or `python -m lab reproduce` does not train it, and only the published figures.
@@ -91,8 +89,7 @@ class PaperRow(BaseModel, frozen=True):
             if the paper does not say.
         decoder_length: how many representations the decoder reads; None if the paper does not say.
         block_size: of the attention; None without blocks.
-        encoder_layers: how many ours has; 0 without a config.
-        decoder_layers: likewise.
+        encoder_layers, decoder_layers: how many ours has; 0 without a config.
         pretrained: the weights that the published system starts from; "" for none, or where that is not known.
         sentence_markers: whether it reads documents with a marker between sentences.
         note: what the paper says of the row besides, such as the significance of its figures.

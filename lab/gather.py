@@ -57,7 +57,6 @@ def training(path: Path) -> dict[str, Any] | None:
 
 
 def _corpus(folder: Path) -> dict[str, Any]:
-    """Return the name of the corpus and its documents by split."""
     splits = DataFolder(folder).manifest["splits"]
     return {"name": folder.name, "documents": {name: split["documents"] for name, split in splits.items()}}
 

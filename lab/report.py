@@ -263,7 +263,6 @@ def _status(row: PaperRow, result: Result | None) -> str:
 
 
 def _numbers(row: PaperRow, result: Result) -> dict[str, Any]:
-    """Return what we have of a row."""
     corpus, scores, times, training = result.corpus, result.scores, result.times, result.training
     found: dict[str, Any] = {"scale": result.scale, "corpus": corpus and corpus.name}
     for name, figure in (scores.figures if scores else {}).items():
@@ -310,7 +309,6 @@ def _section(rows: pd.DataFrame, table: str) -> pd.DataFrame:
 
 
 def _table(lines: pd.DataFrame, table: str) -> str:
-    """Return the lines of a section as Markdown."""
     same_size = (lines.scale == "paper") | lines.scale.isna()
     same_data = same_size & lines.same_data
     cells = lines[["row", "scale", "architecture"]]

@@ -122,7 +122,6 @@ def run_here(
 
 
 def _provenance(step: RowStep) -> dict[str, Any]:
-    """Return the code that a step ran with, and the machine."""
     # Imports torch, which a job that fails can do without.
     from pyramidions.base.environment import commit, versions
 
@@ -149,7 +148,6 @@ class Teller:
         self._start = self._said = time.monotonic()
 
     def __call__(self) -> None:
-        """Say it, if it was not said just before."""
         now = time.monotonic()
         if now - self._said >= _MINUTE:
             self._said = now

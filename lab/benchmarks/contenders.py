@@ -106,7 +106,6 @@ class MatrixProducts:
         vars(self).update(max(tried, key=lambda attempt: attempt[0])[1])
 
     def __call__(self) -> None:
-        """Take a turn."""
         for _ in range(self._times):
             torch.mm(self._a, self._b)
 

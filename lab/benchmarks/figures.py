@@ -65,7 +65,6 @@ class Figure:
         return Entry(self.name, "figure", self.value, self.low, self.high, self.target, self.unit.strip())
 
     def __str__(self) -> str:
-        """Say it in one line."""
         text = f"{self.name}: {self.value:.2f}{self.unit} (turns {self.low:.2f} to {self.high:.2f})"
         if self.target is None:
             return text

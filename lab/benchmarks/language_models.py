@@ -56,7 +56,6 @@ class Step:
             weight.grad = torch.zeros_like(weight)
 
     def __call__(self) -> None:
-        """Add to the gradients."""
         self._learn(self.text)
 
     def begin(self) -> None:
