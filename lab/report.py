@@ -1,6 +1,5 @@
 """`python -m lab report`: our results beside the papers' figures, as a page of tables and plots, and as CSV."""
 
-import io
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -202,9 +201,7 @@ def _check_beside(files: Mapping[Path, bytes | None]) -> None:
 
 
 def _csv(table: pd.DataFrame) -> bytes:
-    text = io.StringIO()
-    table.convert_dtypes().to_csv(text, index=False, float_format="%.6g", lineterminator="\n")
-    return text.getvalue().encode()
+    return table.convert_dtypes().to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
 
 
 def rows_and_results(catalogue: Sequence[PaperRow], runs: Sequence[Run]) -> pd.DataFrame:
