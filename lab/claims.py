@@ -179,10 +179,11 @@ ORDERS = tuple(
     Claim(
         f"{row}: {letter}",
         f"{factor}x",
-        *(Counted(model, [part], {**sizes, **others}) for sizes in reversed(doubled)),
-        assumptions=remark,
+        Counted(model, [part], {**twice, **others}),
+        Counted(model, [part], {**once, **others}),
+        remark,
     )
-    for row, letter, part, factor, model, doubled, others, remark in _TABLE
+    for row, letter, part, factor, model, (once, twice), others, remark in _TABLE
 )
 
 
