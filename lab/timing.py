@@ -36,20 +36,14 @@ _ON_CPU: dict[str, Any] = {"train_batch": 2, "decode_batch": 2, "decode_tokens":
 
 @dataclass(frozen=True)
 class Plan:
-    """What is timed, and how.
+    """What is timed, and how; batches are documents.
 
     Attributes:
-        train_batch: documents of a training step.
-        micro_batch: documents of it that are in memory at a time, their gradients added up; None for all of them.
+        micro_batch: documents of a training step in memory at a time, their gradients added up; None for all of them.
         target_tokens: of a synthetic summary in the training step; None for the longest that a config allows.
-        decode_batch: documents that are decoded together.
         decode_tokens: how many tokens each beam is forced to write, the end included, in one timing each; none to
             time training alone.
-        repeats: timings of each kind, at least 2.
-        warmup: turns before them that are not counted.
         vocab_size: V, specials included.
-        seed: of weights, documents and dropout.
-        device: cpu or cuda, the current GPU.
         precision: fp32, or bf16: autocast to bfloat16 in training and in decoding, while parameters, gradients and
             Adam's moments stay in float32.
     """
