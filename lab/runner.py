@@ -163,10 +163,11 @@ class Runner:
         return replace(step, made_from=self._made_from(job, step))
 
     def _made_from(self, job: Job, step: RowStep) -> dict[str, str]:
-        settings = [self.planner.settings(job.row)]
         if step.name in _TIMING:
             configs = dict.fromkeys((job.row.reference, job.row.config))
             settings = [composed(self.planner.configs, (f"+{config.replace('/', '=', 1)}",)) for config in configs]
+        else:
+            settings = [self.planner.settings(job.row)]
         # The format is part of the config: the same settings may have meant another model in an older release.
         read = json.dumps([FORMAT, *settings], sort_keys=True)
         made_from = {"config": hashlib.sha256(read.encode()).hexdigest()}
@@ -202,7 +203,7 @@ def _score_again(step: RowStep) -> None:
 
 
 def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
-    """Write result.json of a row from the steps that are done; do nothing if none is.
+    """Write result.json of a row from the steps that are done, at least one.
 
     Commit, versions and hardware are noted with each step, and later runs do not change them. Hardware and versions are
     those of the first step, commits are those of all steps.
@@ -210,8 +211,6 @@ def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
     folder = planner.folder(row)
     done = planner.score(row).state.facts["done"]
     ran: dict[str, Any] = {name: done[name] for name in ORDER if name in done}
-    if not ran:
-        return
     first = next(iter(ran.values()))
     timed = bool(ran.keys() & {"time", "time-training"})
     result = {
