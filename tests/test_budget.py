@@ -18,7 +18,7 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 59_810, "lab": 7_520, "scripts": 340, "tests": 57_920}
+LINES = {"pyramidions": 59_820, "lab": 7_090, "scripts": 340, "tests": 57_910}
 #: Tests, with each row of their tables counted by itself.
 ROWS = 13_450
 COMMANDS = 15
