@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
 LINES = {"pyramidions": 59_820, "lab": 7_090, "scripts": 340, "tests": 57_910}
 #: Tests, with each row of their tables counted by itself.
-ROWS = 13_450
+ROWS = 13_460
 COMMANDS = 15
 #: Options of commands, without --help.
 OPTIONS = {"extract": 25, "prepare": 39, "score": 26, "summarize": 34, "train": 17}
