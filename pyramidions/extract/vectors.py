@@ -103,7 +103,8 @@ def words_of_vectors(text: str) -> list[str]:
 
     In scripts without spaces, all pairs of neighbouring characters are words.
     """
-    text = normalize(text)
+    # Most sentences of a paper are plain already; only spaces may differ.
+    text = text if text.isascii() and text.isprintable() else normalize(text)
     words = _WORD.findall(text.lower())
     if not _UNSPACED_RUN.search(text):
         return words
