@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.functional import attention, tiles
@@ -52,27 +51,33 @@ def _inputs(*leading: int, queries: int, keys: int, dtype: torch.dtype = torch.f
 
 
 MASKS = {
-    "none": (1,),
     "padding": (2, 1, 1, 9),
     "past": (7, 9),
     "both": (2, 1, 7, 9),
     "of each matrix": (2, 3, 7, 9),
+    "later keys": (9, 9),
 }
 
 
-@for_each("mask", MASKS)
-@for_each("tile", [1, 20, 64, 10_000])
+@pytest.mark.parametrize(
+    ("mask", "tile"),
+    [("padding", 1), ("past", 64), ("both", 20), ("of each matrix", 64), ("both", 10_000), ("later keys", 20)],
+)
 def test_tiles_are_the_plain_form_with_the_same_samples(mask: str, tile: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiles, "_WEIGHTS", tile)
-    inputs = _inputs(2, 3, queries=7, keys=9)
-    allowed = None
-    if mask != "none":
+    is_causal = mask == "later keys"
+    inputs = _inputs(2, 3, queries=9 if is_causal else 7, keys=9)
+    if is_causal:
+        allowed = torch.ones(9, 9, dtype=torch.bool).tril()
+    else:
         allowed = torch.rand(MASKS[mask], generator=torch.Generator().manual_seed(1)) < 0.6
         allowed[..., 4] = True
-    expected = _plain(*inputs, allowed, 0.3, seed=_seed_of_the_next_call(5))
-    out = scaled_dot_product_attention(*inputs, allowed, 0.3)
+    expected = _plain(*inputs, allowed, 0.3, seed=_seed_of_the_next_call(5), is_causal=is_causal)
+    out = scaled_dot_product_attention(*inputs, None if is_causal else allowed, 0.3, is_causal=is_causal)
     assert out.allclose(expected)
-    grad = torch.randn(out.shape, generator=torch.Generator().manual_seed(2), dtype=out.dtype)
+    # The backward pass draws the samples of its own forward pass.
+    torch.manual_seed(12345)
+    grad = torch.randn(out.shape, dtype=out.dtype)
     for ours, plain in zip(
         torch.autograd.grad(out, inputs, grad), torch.autograd.grad(expected, inputs, grad), strict=True
     ):
@@ -91,32 +96,6 @@ def test_chunks_of_heads_and_heads_that_lie_between_positions_are_welcome() -> N
         assert ours.allclose(plain)
 
 
-def test_the_past_is_hidden_from_causal_attention() -> None:
-    inputs = _inputs(2, 3, queries=9, keys=9)
-    allowed = torch.ones(9, 9, dtype=torch.bool).tril()
-    expected = _plain(*inputs, allowed, 0.3, seed=_seed_of_the_next_call(5), is_causal=True)
-    assert scaled_dot_product_attention(*inputs, dropout=0.3, is_causal=True).allclose(expected)
-
-
-def test_the_mean_over_samples_is_attention_without_dropout() -> None:
-    q, k, v = _inputs(1, 1, queries=3, keys=50, dtype=torch.float32)
-    torch.manual_seed(0)
-    q, k, v = (x.detach().expand(2000, -1, -1, -1) for x in (q, k, v))
-    mean = scaled_dot_product_attention(q, k, v, dropout=0.1).mean(dim=0)
-    exact = scaled_dot_product_attention(q[0], k[0], v[0])
-    assert mean.allclose(exact, atol=0.02) and not mean.equal(exact)
-
-
-def test_the_backward_pass_draws_the_samples_of_its_own_forward_pass() -> None:
-    q, k, v = _inputs(1, 2, queries=5, keys=5)
-    first = scaled_dot_product_attention(q, k, v, dropout=0.5)
-    torch.manual_seed(12345)
-    scaled_dot_product_attention(q, k, v, dropout=0.5)
-    # Linear in v: its gradient mixes with the very weights of the forward pass.
-    (grad,) = torch.autograd.grad(first, v, first)
-    assert (grad * v).sum().item() == pytest.approx((first * first).sum().item(), rel=1e-5)
-
-
 def test_the_same_seed_gives_the_same_output_and_nothing_is_drawn_without_dropout() -> None:
     q, k, v = _inputs(1, 2, queries=5, keys=5)
     torch.manual_seed(1)
@@ -128,8 +107,9 @@ def test_the_same_seed_gives_the_same_output_and_nothing_is_drawn_without_dropou
     assert torch.get_rng_state().equal(state)
 
 
-@for_each("dtype", [torch.bfloat16, torch.float16])
-@for_each("autocast", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "autocast"), [(torch.bfloat16, False), (torch.float16, False), (torch.bfloat16, True)]
+)
 def test_half_precision_rounds_only_what_it_hands_on(dtype: torch.dtype, autocast: bool) -> None:
     # Three hundred rows, two at a time, add up to the gradients of keys and values.
     inputs = [x.detach().to(dtype).requires_grad_() for x in _inputs(1, 1, queries=300, keys=10)]
@@ -166,13 +146,6 @@ def test_no_more_weights_than_a_tile_holds_are_kept_for_the_backward_pass() -> N
     assert max(saved) == 2 * 300 * 6
 
 
-def test_samples_of_a_tile_do_not_depend_on_others_having_drawn() -> None:
-    generator = torch.Generator().manual_seed(7)
-    first, _ = bernoulli_samples(torch.Size((50,)), 0.5, generator)
-    torch.rand(10)
-    assert bernoulli_samples(torch.Size((50,)), 0.5, torch.Generator().manual_seed(7))[0].equal(first)
-
-
 def test_a_bias_hides_what_its_mask_hides_with_dropout_too() -> None:
     q, k, v = _inputs(2, 3, queries=7, keys=9, dtype=torch.float32)
     for hidden in (torch.arange(9) >= torch.tensor([[9], [4]]), torch.rand(2, 7, 9) < 0.4):
@@ -195,13 +168,12 @@ HIDING = {
 }
 
 
-@for_each("hides", HIDING)
-@for_each("on_a_gpu", [False, True])
-def test_dropout_keeps_the_mean_of_outputs_and_gradients_on_the_cpu_and_as_on_a_gpu(
-    hides: str, on_a_gpu: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("hides", HIDING)
+def test_dropout_keeps_the_mean_of_outputs_and_gradients_as_on_a_gpu(
+    hides: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tiles, "_WEIGHTS", 2**19)
-    monkeypatch.setattr(attention, "draws_bernoulli", lambda x: not on_a_gpu)
+    monkeypatch.setattr(attention, "draws_bernoulli", lambda x: False)
     one = _inputs(1, 1, queries=4, keys=4, dtype=torch.float32)
     grad = torch.randn(1, 1, 4, one[2].size(-1), generator=torch.Generator().manual_seed(1))
 
@@ -221,12 +193,9 @@ def test_dropout_keeps_the_mean_of_outputs_and_gradients_on_the_cpu_and_as_on_a_
         assert all(x[:, :, 2:].eq(0).all() for x in found[2:])
 
 
-@for_each("dtype", [torch.float16, torch.bfloat16])
-def test_many_large_values_of_equal_share_stay_in_the_range_of_half_precision(
-    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_large_values_of_equal_share_stay_in_the_range_of_half_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention, "computes_in_tiles", lambda x: False)
-    q = torch.zeros(1, 1, 1024, 4, dtype=dtype)
+    q = torch.zeros(1, 1, 1024, 4, dtype=torch.float16)
     v = torch.full_like(q, 200.0)
     plan = Band(torch.zeros(1, 1024, dtype=torch.bool), 1023)
     mixed = tiled_attention(q, q, v, plan, ByDistance(torch.zeros(1, 2047)))

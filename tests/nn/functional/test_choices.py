@@ -4,13 +4,11 @@ import pytest
 import torch
 from live_memory import saved_bytes
 from small_parts import vectors
-from tables import for_each
 
 from pyramidions.nn.functional.choices import choose, gated_relu
 
 
-@for_each("temperature", [0.5, 2.0])
-@for_each("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(("temperature", "dtype"), [(0.5, torch.float32), (2.0, torch.bfloat16)])
 def test_noise_chooses_with_the_probabilities_of_a_softmax_at_its_temperature(
     temperature: float, dtype: torch.dtype
 ) -> None:

@@ -18,19 +18,13 @@ def test_padding_fills_up_to_the_next_multiple() -> None:
     assert pad_to_multiple(torch.ones(3, 5, 2), 4, dim=-2).shape == (3, 8, 2)
 
 
-def test_blocks_of_pure_padding_are_left_out() -> None:
+def test_blocks_of_pure_padding_are_left_out_but_for_the_first_of_a_document() -> None:
     layout = BlockLayout(mask_of(5, 2), block_size=2)
     tokens = torch.tensor([[1, 2, 3, 4, 5], [6, 7, 0, 0, 0]])
     assert layout.pack(tokens).tolist() == [[1, 2], [3, 4], [5, 0], [6, 7]]
     assert layout.padding_mask.tolist() == [[False, False], [False, False], [False, True], [False, False]]
-
-
-def test_a_document_of_pure_padding_keeps_its_first_block() -> None:
-    layout = BlockLayout(mask_of(4, 0), block_size=2)
-    assert layout.pack(torch.tensor([[1, 2, 3, 4], [0, 0, 0, 0]])).tolist() == [[1, 2], [3, 4], [0, 0]]
-
-
-def test_a_batch_shorter_than_a_block_is_not_padded_to_it() -> None:
+    assert BlockLayout(mask_of(4, 0), block_size=2).pack(tokens[:, :4]).tolist() == [[1, 2], [3, 4], [6, 7]]
+    # A batch shorter than a block is not padded to it.
     assert BlockLayout(mask_of(3, 1), block_size=512).padding_mask.shape == (2, 3)
 
 

@@ -37,12 +37,6 @@ def test_thousands_of_positions_equal_the_loop_in_float32() -> None:
     torch.testing.assert_close(found.double(), exact, rtol=1e-5, atol=1e-3)
 
 
-def test_what_is_forgotten_at_once_and_what_never_is() -> None:
-    new = torch.tensor([[[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]])
-    decay = torch.tensor([0.0, 1.0]).expand(1, 3, 2)
-    assert linear_recurrence(decay, new, torch.tensor([[5.0, 5.0]])).tolist() == [[[1, 6], [2, 8], [3, 11]]]
-
-
 def test_gradients_are_those_of_the_loop() -> None:
     torch.manual_seed(0)
     given = [torch.rand(2, 7, 3), torch.randn(2, 7, 3), torch.randn(2, 3)]

@@ -28,7 +28,7 @@ def test_products_are_those_of_a_loop_with_and_without_gradients(
                 torch.testing.assert_close(row_products(x, matrix, rows), expected.double(), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("held", [1, 30, 2**22])
+@pytest.mark.parametrize("held", [1, 2**22])
 def test_gradients_are_those_of_differences(held: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_GATHERED", held)
     x, matrix = (vectors(*shape).double().requires_grad_() for shape in ((4, 3), (6, 3)))

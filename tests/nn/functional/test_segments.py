@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.functional.segments import (
@@ -22,8 +21,6 @@ BOUNDARIES = torch.tensor(
         [1, 0, 0, 0, 0, 0, 0],
     ]
 )
-SOME = [BOUNDARIES, BOUNDARIES[1:2], BOUNDARIES[2:3], BOUNDARIES[:, :1], torch.tensor([[1]]), torch.tensor([[0]])]
-some = pytest.mark.parametrize("boundaries", SOME)
 
 
 def vectors(*shape: int) -> Tensor:
@@ -39,25 +36,24 @@ def segments(boundaries: Tensor) -> list[list[range]]:
     return rows
 
 
-@some
-def test_a_segment_is_the_mean_or_the_last_of_its_vectors(boundaries: Tensor) -> None:
-    x = vectors(*boundaries.shape, 3)
+@pytest.mark.parametrize("boundaries", [BOUNDARIES, BOUNDARIES[1:2], BOUNDARIES[:, :1]])
+def test_a_segment_is_the_mean_or_the_last_of_its_vectors_and_comes_back_to_its_positions(boundaries: Tensor) -> None:
+    x = vectors(*boundaries.shape, 2).requires_grad_()
     means, lasts = means_of_segments(x, boundaries), lasts_of_segments(x, boundaries)
-    assert means.shape == lasts.shape == (len(x), int(boundaries.sum(1).max()), 3)
+    assert means.shape == lasts.shape == (len(x), int(boundaries.sum(1).max()), 2)
     for row, found in enumerate(segments(boundaries)):
         for number, positions in enumerate(found):
             torch.testing.assert_close(means[row, number], sum(x[row, i] for i in positions) / len(positions))
             assert lasts[row, number].equal(x[row, positions[-1]])
         assert not means[row, len(found) :].any() and not lasts[row, len(found) :].any()
-
-
-@some
-def test_a_position_reads_the_last_segment_that_ended_there_or_before(boundaries: Tensor) -> None:
-    x = vectors(len(boundaries), int(boundaries.sum(1).max()) + 1, 3)
-    found = upsampled_segments(x, boundaries)
+    # A position reads the last segment that ended there or before.
+    s = vectors(len(boundaries), means.size(1) + 1, 2).requires_grad_()
+    upsampled = upsampled_segments(s, boundaries)
     for row, ends in enumerate(boundaries.tolist()):
-        for position in range(len(ends)):
-            assert found[row, position].equal(x[row, sum(ends[: position + 1])])
+        assert upsampled[row].equal(s[row, [sum(ends[: position + 1]) for position in range(len(ends))]])
+    for pool in (means_of_segments, lasts_of_segments):
+        assert torch.autograd.gradcheck(lambda x, pool=pool: pool(x, boundaries), x)
+    assert torch.autograd.gradcheck(lambda s: upsampled_segments(s, boundaries), s)
 
 
 def test_positions_after_the_last_boundary_are_summed_behind_the_segments() -> None:
@@ -77,7 +73,7 @@ def matrices(x: Tensor, boundaries: Tensor) -> Tensor:
     return torch.einsum("bld,bls->bsd", x, share)
 
 
-@for_each("boundaries", [BOUNDARIES, BOUNDARIES[2:3], (torch.rand(3, 40) > 0.7).long()])
+@pytest.mark.parametrize("boundaries", [BOUNDARIES, BOUNDARIES[2:3], (torch.rand(3, 40) > 0.7).long()])
 def test_gradients_of_boundaries_are_those_of_the_matrices(boundaries: Tensor) -> None:
     x, b = vectors(*boundaries.shape, 5).requires_grad_(), boundaries.double().requires_grad_()
     expected, found = matrices(x, b), means_of_segments(x, b)
@@ -87,24 +83,6 @@ def test_gradients_of_boundaries_are_those_of_the_matrices(boundaries: Tensor) -
     torch.testing.assert_close(found, expected * closed[..., None], rtol=0, atol=1e-12)
     ours, theirs = (torch.autograd.grad(out, (x, b), grad) for out in (found, expected))
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-10)
-
-
-def test_the_gradient_of_a_boundary_by_hand() -> None:
-    # Segments of 1 and 3, and of 5 and 9: means 2 and 7. The last position forms none.
-    x = torch.tensor([[[1.0], [3.0], [5.0], [9.0], [100.0]]])
-    b = torch.tensor([[0.0, 1.0, 0.0, 1.0, 0.0]], requires_grad=True)
-    means_of_segments(x, b).mul(torch.tensor([[[10.0], [1.0]]])).sum().backward()
-    # (x - mean) / 2 times 10 or 1: -5, 5, -1, 1, 0; of each the sum of those after it.
-    assert b.grad is not None and b.grad.tolist() == [[5.0, 0.0, 1.0, 0.0, 0.0]]
-
-
-@some
-def test_gradients_of_vectors_are_right(boundaries: Tensor) -> None:
-    x = vectors(*boundaries.shape, 2).requires_grad_()
-    s = vectors(len(boundaries), int(boundaries.sum(1).max()) + 1, 2).requires_grad_()
-    for pool in (means_of_segments, lasts_of_segments):
-        assert torch.autograd.gradcheck(lambda x, pool=pool: pool(x, boundaries), x)
-    assert torch.autograd.gradcheck(lambda s: upsampled_segments(s, boundaries), s)
 
 
 def test_long_segments_are_summed_and_counted_exactly_in_half_precision() -> None:

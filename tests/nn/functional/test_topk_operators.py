@@ -59,6 +59,7 @@ def test_padding_is_never_mixed_in_nor_selected(name: str, length: int, extra: i
     real = ~padded.padding_mask
     assert real.sum() == min(length, k)
     torch.testing.assert_close(padded.x[real], alone.x[0])
+    torch.testing.assert_close(padded.scores[real], alone.scores[0])
 
 
 @operators
@@ -75,10 +76,10 @@ def test_scores_of_any_finite_size_give_finite_weights_and_gradients(name: str, 
     assert scores.grad is None or scores.grad.isfinite().all()
 
 
-@operators
-def test_a_k_of_zero_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="`k` must be at least 1, but is 0."):
-        OPERATORS[name](*problem(4), 0)
+def test_a_k_of_zero_is_refused() -> None:
+    for operator in (successive_halving_topk, hard_topk, iterative_topk, gumbel_topk):
+        with pytest.raises(ValueError, match="`k`"):
+            operator(*problem(4), 0)
 
 
 def test_hard_selection_keeps_the_best_in_the_order_of_the_document() -> None:
