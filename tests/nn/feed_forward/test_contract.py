@@ -3,7 +3,6 @@
 import pytest
 import torch
 from small_parts import DIM, SETTING, ends_after, vectors
-from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.feed_forward import FEED_FORWARD, FeedForward
@@ -31,24 +30,14 @@ def run(part: FeedForward, x: Tensor) -> Tensor:
 
 
 @kinds
-def test_positions_that_change_places_take_their_outputs_along(kind: str) -> None:
-    part, x, order = make(kind), vectors(2, 7, DIM), torch.tensor([3, 0, 6, 1, 5, 2, 4])
-    torch.testing.assert_close(run(part, x[:, order]), run(part, x)[:, order])
-
-
-@kinds
-def test_a_position_reads_itself_alone_so_that_padding_never_leaks(kind: str) -> None:
+def test_a_position_reads_itself_alone_wherever_it_stands(kind: str) -> None:
     part, x, padding = make(kind), vectors(2, 7, DIM), ends_after(7, 3)
     before, context = run(part, x), LayerContext(padding)
     after = part(x.masked_fill(padding[..., None], 1e4), context)
     assert after.shape == x.shape and after[~padding].equal(before[~padding])
     torch.testing.assert_close(run(part, x[1:, :3]), before[1:, :3])
-
-
-@kinds
-def test_a_step_is_a_pass(kind: str) -> None:
-    part, x = make(kind), vectors(2, 3, DIM)
-    torch.testing.assert_close(part.step(x, LayerContext(), part.new_state()), run(part, x))
+    torch.testing.assert_close(run(part, x.flip(1)), before.flip(1))
+    torch.testing.assert_close(part.step(x, LayerContext(), part.new_state()), before)
 
 
 @kinds
@@ -75,7 +64,7 @@ def test_gradients_reach_every_input_and_parameter(kind: str) -> None:
 
 
 @kinds
-@for_each("dtype", [torch.bfloat16, torch.float64])
-def test_the_output_has_the_precision_of_the_input(kind: str, dtype: torch.dtype) -> None:
-    out = run(make(kind).to(dtype), vectors(2, 3, DIM).to(dtype))
-    assert out.dtype == dtype and out.isfinite().all()
+def test_the_output_has_the_precision_of_the_input(kind: str) -> None:
+    for dtype in (torch.bfloat16, torch.float64):
+        out = run(make(kind).to(dtype), vectors(2, 3, DIM).to(dtype))
+        assert out.dtype == dtype and out.isfinite().all()
