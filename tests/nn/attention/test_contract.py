@@ -3,10 +3,10 @@
 import pytest
 import torch
 from live_memory import saved_bytes
-from tables import for_each
+from small_parts import ends_after
 from torch import Tensor
 
-from pyramidions.nn.attention import ATTENTION, CoreAttention, CrossAttention, Feature, SelfAttention
+from pyramidions.nn.attention import ATTENTION, CoreAttention, CrossAttention, Feature, SelfAttention, supporting
 from pyramidions.nn.attention.multihead import with_key_bias
 from pyramidions.nn.attention.state import KeysValues
 from pyramidions.nn.decoder.cache import Lineage
@@ -17,114 +17,105 @@ from pyramidions.nn.sublayer import LayerContext, Memory, SublayerFunction
 
 # What a model tells its attention; `heads` are of this shape.
 GIVEN = {"embed_dim": 16, "num_heads": 2, "head_dim": 8, "max_length": 64}
+# Of the documents of a batch: several blocks and a rest, a block and one more, a block, less than one, and one token.
+LENGTHS = (13, 5, 4, 3, 1)
+MODES = [
+    (kind, is_causal)
+    for kind in ATTENTION.names
+    for is_causal in (False, True)
+    if not is_causal or Feature.CAUSAL in ATTENTION[kind].supports
+]
 
 kinds = pytest.mark.parametrize("kind", ATTENTION.names)
-lengths = for_each("length", [1, 3, 4, 5, 13])
 in_tiles_or_not = pytest.mark.parametrize("in_tiles", [True, False])
 
 
 def make(kind: str, size: str, **options: float) -> CoreAttention:
     """Return a kind that sees all of a short sequence, "wide", or cuts it, "narrow"."""
-    return ATTENTION.build(kind, getattr(ATTENTION[kind], size), **{"dropout": 0.0, **GIVEN, **options}).eval()
+    torch.manual_seed(0)
+    made = ATTENTION.build(kind, getattr(ATTENTION[kind], size), **{"dropout": 0.0, **GIVEN, **options}).eval()
+    with torch.no_grad():
+        for weight in made.parameters():
+            # No bias of 0 hides a mistake.
+            weight.add_(torch.randn_like(weight), alpha=0.1)
+    return made
 
 
-def heads(length: int, batch: int = 2, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+def heads(length: int, batch: int = len(LENGTHS), seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
     generator = torch.Generator(torch.get_default_device()).manual_seed(seed)
     q, k, v = (torch.randn(batch, 2, length, 8, generator=generator) for _ in range(3))
     return q, k, v
 
 
-def naive(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, is_causal: bool, bias: Tensor | None = None) -> Tensor:
-    scores = q @ k.transpose(-1, -2) / q.size(-1) ** 0.5
+def naive_weights(
+    q: Tensor, k: Tensor, mask: Tensor | None = None, is_causal: bool = False, bias: Tensor | None = None
+) -> Tensor:
+    scores = q @ k.mT / q.size(-1) ** 0.5
     if bias is not None:
         scores = scores + bias[:, None, None]
     if mask is not None:
         scores = scores.masked_fill(mask[:, None, None], -torch.inf)
     if is_causal:
         scores = scores.masked_fill(torch.ones(q.size(2), k.size(2)).triu(1).bool(), -torch.inf)
-    return scores.softmax(-1) @ v
+    return scores.softmax(-1)
 
 
-exact = pytest.mark.parametrize("kind", [kind for kind in ATTENTION.names if ATTENTION[kind].is_exact])
+def real_of(x: Tensor, mask: Tensor) -> Tensor:
+    """Return what stands at real positions: (B, H, L, E), (B, L) -> (n, H, E)."""
+    return x.transpose(1, 2)[~mask]
 
 
-@exact
-@lengths
-@pytest.mark.parametrize("is_causal", [False, True])
-def test_it_equals_full_attention_when_it_sees_the_whole_sequence(kind: str, length: int, is_causal: bool) -> None:
-    q, k, v = heads(length)
-    mask = torch.arange(length) >= torch.tensor([[length], [max(1, length - 2)]])
-    if ATTENTION[kind].shares_query_key:
-        k = q
-    if is_causal and Feature.CAUSAL not in ATTENTION[kind].supports:
-        return
+@pytest.mark.parametrize(("kind", "is_causal"), [mode for mode in MODES if ATTENTION[mode[0]].is_exact])
+def test_it_equals_full_attention_when_it_sees_the_whole_sequence(kind: str, is_causal: bool) -> None:
+    (q, k, v), mask = heads(13), ends_after(*LENGTHS)
     out = make(kind, "wide")(q, k, v, LayerContext(mask, is_causal=is_causal))
-    torch.testing.assert_close(out, naive(q, k, v, mask, is_causal))
+    expected = naive_weights(q, k, mask, is_causal) @ v
+    torch.testing.assert_close(real_of(out, mask), real_of(expected, mask))
 
 
-@kinds
-def test_what_was_kept_in_inference_mode_can_be_trained_with(kind: str) -> None:
-    made, given = make(kind, "wide"), heads(13)
-    q, k, v = (given[0], given[0], given[2]) if ATTENTION[kind].shares_query_key else given
-    with torch.inference_mode():
-        made(q, k, v)
-    made(q.requires_grad_(), k.requires_grad_(), v.requires_grad_()).square().sum().backward()
-    assert v.grad is not None
-
-
-@pytest.mark.parametrize("kind", [kind for kind in ATTENTION.names if Feature.KEY_BIAS in ATTENTION[kind].supports])
-@lengths
-def test_a_bias_is_added_to_the_scores_of_each_key_and_learns(kind: str, length: int) -> None:
-    (q, k, v), mask = heads(length), torch.arange(length) >= torch.tensor([[length], [max(1, length - 2)]])
-    bias = (heads(length, seed=1)[0][:, 0, :, 0] * 5).requires_grad_()
+@pytest.mark.parametrize("kind", supporting(Feature.KEY_BIAS))
+def test_a_bias_is_added_to_the_scores_of_each_key_and_learns(kind: str) -> None:
+    (q, k, v), mask = heads(13), ends_after(*LENGTHS)
+    bias = (heads(13, seed=1)[0][:, 0, :, 0] * 5).requires_grad_()
     out = make(kind, "wide")(*with_key_bias(q, k, v, bias), LayerContext(mask))
-    expected = naive(q, k, v, mask, False, bias)
-    torch.testing.assert_close(out[..., :8], expected)
     assert not out[..., 8:].any()
-    grads = [torch.autograd.grad(each.square().sum(), bias) for each in (out, expected)]
-    torch.testing.assert_close(*grads)
+    found, expected = real_of(out[..., :8], mask), real_of(naive_weights(q, k, mask, bias=bias) @ v, mask)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(*(torch.autograd.grad(each.square().sum(), bias)[0] for each in (found, expected)))
 
 
 @kinds
-@lengths
-def test_values_at_padding_never_change_a_real_output(kind: str, length: int) -> None:
-    attention, (q, k, v) = make(kind, "narrow"), heads(length + 3)
-    mask = torch.arange(length + 3).expand(2, -1) >= length
+def test_values_at_padding_never_change_a_real_output(kind: str) -> None:
+    attention, (q, k, v), mask = make(kind, "narrow"), heads(16), ends_after(*LENGTHS, width=16)
     before = attention(q, k, v, LayerContext(mask))
-    q[:, :, length:], k[:, :, length:], v[:, :, length:] = 7.0, -9.0, 1e4
-    assert torch.equal(attention(q, k, v, LayerContext(mask))[:, :, :length], before[:, :, :length])
+    padded = mask[:, None, :, None]
+    after = attention(*(x.masked_fill(padded, at) for x, at in ((q, 7.0), (k, -9.0), (v, 1e4))), LayerContext(mask))
+    assert torch.equal(real_of(after, mask), real_of(before, mask))
 
 
 @kinds
-@lengths
-def test_a_document_does_not_depend_on_its_batch_or_padding(kind: str, length: int) -> None:
-    attention, (q, k, v) = make(kind, "narrow"), heads(length + 6)
-    mask = torch.arange(length + 6) >= torch.tensor([[length + 6], [length]])
-    together = attention(q, k, v, LayerContext(mask))[1:, :, :length]
-    alone = attention(q[1:, :, :length], k[1:, :, :length], v[1:, :, :length])
-    torch.testing.assert_close(together, alone, rtol=0, atol=1e-6)
+def test_a_document_does_not_depend_on_its_batch_or_padding(kind: str) -> None:
+    attention, (q, k, v), mask = make(kind, "narrow"), heads(19), ends_after(*LENGTHS, width=19)
+    together = attention(q, k, v, LayerContext(mask))
+    for row, length in enumerate(LENGTHS):
+        alone = attention(*(x[row : row + 1, :, :length] for x in (q, k, v)))
+        torch.testing.assert_close(together[row : row + 1, :, :length], alone, rtol=0, atol=1e-6)
 
 
 @kinds
 def test_a_fully_padded_row_stays_finite_and_so_do_gradients(kind: str) -> None:
-    attention, (q, k, v) = make(kind, "narrow"), heads(9)
-    for x in (q, k, v):
-        x.requires_grad_()
-    mask = torch.tensor([[False] * 9, [True] * 9])
-    out = attention(q, k, v, LayerContext(mask))
+    attention, given = make(kind, "narrow"), [x.requires_grad_() for x in heads(9, batch=2)]
+    out = attention(*given, LayerContext(ends_after(9, 0)))
     assert out.isfinite().all()
     out.sum().backward()
+    q, k, v = given
     read = (q, v) if attention.shares_query_key else (q, k, v)
     assert all(x.grad is not None and x.grad.isfinite().all() for x in read)
 
 
-@kinds
+@pytest.mark.parametrize("kind", supporting(Feature.CAUSAL))
 def test_causal_attention_never_sees_what_comes_later(kind: str) -> None:
     attention, (q, k, v) = make(kind, "narrow"), heads(10)
-    if Feature.CAUSAL not in attention.supports:
-        with pytest.raises(ValueError, match="cannot be causal"):
-            attention(q, k, v, LayerContext(is_causal=True))
-        return
     before = attention(q, k, v, LayerContext(is_causal=True))
     k[:, :, 6:], v[:, :, 6:] = 5.0, 5.0
     assert torch.equal(attention(q, k, v, LayerContext(is_causal=True))[:, :, :6], before[:, :, :6])
@@ -136,19 +127,13 @@ def test_causal_attention_never_sees_what_comes_later(kind: str) -> None:
         )
 
 
-@kinds
-@for_each("steps", [(1,) * 10, (10,), (4, 1, 5)])
-def test_steps_equal_a_causal_pass_and_kinds_without_steps_say_so(kind: str, steps: tuple[int, ...]) -> None:
-    attention, (q, k, v) = make(kind, "narrow"), heads(10)
-    if Feature.STEPS not in attention.supports:
-        with pytest.raises(ValueError, match=f"{type(attention).__name__} cannot attend from new positions to kept"):
-            attention.new_state()
-        with pytest.raises(ValueError, match=f"{type(attention).__name__} cannot attend from new positions to kept"):
-            attention.step(q, k, v, None, KeysValues())
-        return
+@pytest.mark.parametrize(("size", "steps"), [("narrow", (1,) * 10), ("narrow", (4, 1, 5)), ("wide", (4, 1, 5))])
+@pytest.mark.parametrize("kind", supporting(Feature.STEPS))
+def test_steps_equal_a_causal_pass(kind: str, size: str, steps: tuple[int, ...]) -> None:
+    attention, (q, k, v) = make(kind, size), heads(10)
     lineage, state, found, start = Lineage(), attention.new_state(), [], 0
     for new in steps:
-        blocked = lineage.extend(2, 1, new, q.device)
+        blocked = lineage.extend(len(q), 1, new, q.device)
         part = slice(start, start := start + new)
         bias = None if blocked is None else as_bias(blocked, q)
         found.append(attention.step(q[:, :, part], k[:, :, part], v[:, :, part], bias, state))
@@ -156,7 +141,7 @@ def test_steps_equal_a_causal_pass_and_kinds_without_steps_say_so(kind: str, ste
 
 
 @kinds
-def test_gradients_reach_every_input_and_parameter(kind: str) -> None:
+def test_gradients_reach_every_input_and_parameter_also_after_inference_mode(kind: str) -> None:
     attention = make(kind, "narrow")
     shared = attention.shares_query_key
     projections = PROJECTIONS.build("dense", {}, embed_dim=16, num_heads=2, shares_query_key=shared)
@@ -166,37 +151,20 @@ def test_gradients_reach_every_input_and_parameter(kind: str) -> None:
         context = LayerContext(memories=(Memory(x),))
     else:
         layer, context = SelfAttention(projections, attention), LayerContext()
+    with torch.inference_mode():
+        # What is kept here must not stop a gradient.
+        layer(x, context)
     layer(x, context).square().sum().backward()
     assert x.grad is not None and (x.grad.abs().sum(dim=-1) > 0).all()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in layer.parameters())
-
-
-@kinds
-def test_a_kind_that_only_reads_a_memory_is_refused_as_self_attention(kind: str) -> None:
-    projections = PROJECTIONS.build("dense", {}, embed_dim=16, num_heads=2)
-    if Feature.ITSELF not in ATTENTION[kind].supports:
-        assert Feature.OTHERS in ATTENTION[kind].supports
-        with pytest.raises(ValueError, match="^`self_attention` must be of a kind by which a sequence reads itself"):
-            SelfAttention(projections, make(kind, "narrow"))
-    else:
-        SelfAttention(projections, make(kind, "narrow"))
-
-
-@kinds
-def test_the_same_seed_gives_the_same_output(kind: str) -> None:
-    attention = make(kind, "narrow", dropout=0.5).train()
-    outputs = []
-    for _ in range(2):
-        torch.manual_seed(3)
-        outputs.append(attention(*heads(9)))
-    assert torch.equal(*outputs)
 
 
 def computing(kind: str, in_tiles: bool, monkeypatch: pytest.MonkeyPatch, dropout: float = 0.0) -> CoreAttention:
     """Return a kind that cuts a sequence, in tiles as on a CPU or in one product as on a GPU."""
     monkeypatch.setattr(functional, "computes_in_tiles", lambda x: in_tiles)
     # Where these have more than one bucket, they draw rotations or noise in training.
-    return make(kind, "wide" if kind in ("lsh", "sinkhorn") else "narrow", dropout=dropout)
+    further = {"local_heads": 1, "local_window": 24} if kind == "lsh" else {}
+    return make(kind, "wide" if kind in ("lsh", "sinkhorn") else "narrow", dropout=dropout, **further)
 
 
 @kinds
@@ -210,67 +178,88 @@ def test_dropout_drops_weights_and_keeps_their_mean_and_the_backward_pass_knows_
     dropped = attention.train()(*(x.expand(6000, -1, -1, -1) for x in (q, k, v)))
     torch.testing.assert_close(dropped.mean(dim=0, keepdim=True), exact, rtol=0, atol=0.06)
     assert not dropped[0].allclose(dropped[1])
-    # Linear in values: their gradient mixes with the very weights of the forward pass.
     v.requires_grad_()
-    first = attention(q, k, v)
-    attention(q, k, v)
+    torch.manual_seed(3)
+    first, other = attention(q, k, v), attention(q, k, v)
+    # Linear in values: their gradient mixes with the very weights of the forward pass.
     (grad,) = torch.autograd.grad(first, v, first.detach())
     assert (grad * v).sum().item() == pytest.approx(first.square().sum().item(), rel=1e-4)
+    torch.manual_seed(3)
+    assert attention(q, k, v).equal(first) and not other.equal(first)
 
 
 @kinds
-@in_tiles_or_not
-@for_each("dtype", [torch.float16, torch.bfloat16])
-@for_each("is_causal", [False, True])
+@pytest.mark.parametrize(("dtype", "in_tiles"), [(torch.float16, False), (torch.bfloat16, True)])
 def test_half_precision_is_close_to_full_precision(
-    kind: str, in_tiles: bool, dtype: torch.dtype, is_causal: bool, monkeypatch: pytest.MonkeyPatch
+    kind: str, dtype: torch.dtype, in_tiles: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attention, rounded = computing(kind, in_tiles, monkeypatch), [x.to(dtype) for x in heads(40)]
-    if is_causal and Feature.CAUSAL not in attention.supports:
-        return
-    context = LayerContext(torch.arange(40) >= torch.tensor([[40], [0]]), is_causal=is_causal)
-    exact = attention(*(x.float() for x in rounded), context)
-    low = [x.requires_grad_() for x in rounded]
-    out = attention.to(dtype)(*low, context)
-    attention.float()
-    assert out.dtype == dtype and out.isfinite().all()
-    torch.testing.assert_close(out[0].float(), exact[0], atol=3e-2, rtol=3e-2)
-    out.float().sum().backward()
-    assert all(x.grad is None or x.grad.isfinite().all() for x in low)
+    attention, rounded = computing(kind, in_tiles, monkeypatch), [x.to(dtype) for x in heads(40, batch=2)]
+    for is_causal in [is_causal for name, is_causal in MODES if name == kind]:
+        context = LayerContext(ends_after(40, 0), is_causal=is_causal)
+        exact = attention.float()(*(x.float() for x in rounded), context)
+        low = [x.clone().requires_grad_() for x in rounded]
+        out = attention.to(dtype)(*low, context)
+        assert out.dtype == dtype and out.isfinite().all()
+        torch.testing.assert_close(out[0].float(), exact[0], atol=3e-2, rtol=3e-2)
+        out.float().sum().backward()
+        assert all(x.grad is None or x.grad.isfinite().all() for x in low)
 
 
-@kinds
-@for_each("is_causal", [False, True])
+@pytest.mark.parametrize(("kind", "is_causal"), MODES)
 def test_what_is_kept_for_the_backward_pass_grows_as_the_length(kind: str, is_causal: bool) -> None:
-    attention = make(kind, "wide", max_length=2048).train()
-    if is_causal and Feature.CAUSAL not in attention.supports:
-        return
-    sizes = []
-    for length in (512, 1024, 2048):
-        q, k, v = (x.requires_grad_() for x in heads(length))
+    attention, sizes = make(kind, "wide", max_length=2048).train(), []
+    for length in (1024, 2048):
+        q, k, v = (x.requires_grad_() for x in heads(length, batch=2))
         sizes.append(saved_bytes(lambda q=q, k=k, v=v: attention(q, k, v, LayerContext(is_causal=is_causal))))
-    assert sizes[2] / sizes[1] < 2.3
+    assert sizes[1] / sizes[0] < 2.3
 
 
-OVERRIDDEN = {"step": Feature.STEPS, "across": Feature.ACROSS, "received": Feature.RECEIVED, "weights": Feature.WEIGHTS}
+@pytest.mark.parametrize("kind", [kind for kind in supporting(Feature.RECEIVED) if ATTENTION[kind].is_exact])
+def test_what_a_position_received_is_the_sum_of_its_column_over_heads_and_real_queries(kind: str) -> None:
+    (q, k, _), mask = heads(13), ends_after(*LENGTHS)
+    expected = real_of(naive_weights(q, k, mask), mask).new_zeros(mask.shape)
+    for row, length in enumerate(LENGTHS):
+        weights = naive_weights(*(x[row : row + 1, :, :length] for x in (q, k)))
+        expected[row, :length] = weights.sum((0, 1, 2))
+    torch.testing.assert_close(make(kind, "wide").received(q, k, LayerContext(mask)), expected)
 
 
-@kinds
-def test_a_kind_has_the_methods_of_what_it_supports_and_no_others(kind: str) -> None:
-    for name, feature in OVERRIDDEN.items():
-        has = getattr(ATTENTION[kind], name) is not getattr(CoreAttention, name)
-        assert has == (feature in ATTENTION[kind].supports), feature
+@pytest.mark.parametrize("kind", supporting(Feature.WEIGHTS))
+def test_the_values_mixed_by_the_weights_are_what_attention_returns(kind: str) -> None:
+    attention, (q, _, _), (_, k, v), mask = make(kind, "wide", dropout=0.5), heads(5), heads(13), ends_after(*LENGTHS)
+    weights = attention.weights(q, k, LayerContext(mask))
+    torch.testing.assert_close(weights @ v, attention(q, k, v, LayerContext(mask)))
+    torch.testing.assert_close(weights.sum(-1), torch.ones(len(LENGTHS), 2, 5))
+    assert weights.masked_select(mask[:, None, None]).eq(0).all()
+    rounded = attention.weights(*(x.bfloat16() for x in heads(700, batch=1)[:2]))
+    assert rounded.dtype == torch.float32
+    torch.testing.assert_close(rounded.sum(-1), torch.ones(1, 2, 700))
 
 
-@kinds
-def test_kinds_that_cross_attend_to_another_length_and_others_say_no(kind: str) -> None:
+@pytest.mark.parametrize("kind", supporting(Feature.OTHERS))
+def test_a_wide_kind_reads_a_sequence_of_another_length_as_full_attention_does(kind: str) -> None:
     (q, _, _), (_, k, v) = heads(3), heads(7)
-    attention = make(kind, "wide")
-    if Feature.OTHERS in ATTENTION[kind].supports:
-        out = attention(q, k, v)
-        assert out.shape == q.shape and out.isfinite().all()
-        if ATTENTION[kind].is_exact:
-            torch.testing.assert_close(out, naive(q, k, v, None, False))
-    else:
-        with pytest.raises(ValueError, match="7 keys met 3 queries"):
-            attention(q, k, v)
+    torch.testing.assert_close(make(kind, "wide")(q, k, v), naive_weights(q, k) @ v)
+
+
+@kinds
+def test_what_a_kind_does_not_support_is_refused_in_its_name(kind: str) -> None:
+    attention, (q, k, v) = make(kind, "narrow"), heads(7)
+    shared = attention.shares_query_key
+    projections = PROJECTIONS.build("dense", {}, embed_dim=16, num_heads=2, shares_query_key=shared)
+    attempts = [
+        (Feature.ITSELF, lambda: SelfAttention(projections, attention)),
+        (Feature.OTHERS, lambda: attention(q[:, :, :3], k, v)),
+        (Feature.CAUSAL, lambda: attention(q, k, v, LayerContext(is_causal=True))),
+        (Feature.STEPS, attention.new_state),
+        (Feature.STEPS, lambda: attention.step(q, k, v, None, KeysValues())),
+        (Feature.ACROSS, attention.across),
+        (Feature.RECEIVED, lambda: attention.received(q, k)),
+        (Feature.WEIGHTS, lambda: attention.weights(q, k)),
+    ]
+    for feature, attempt in attempts:
+        if feature not in attention.supports:
+            with pytest.raises(ValueError, match=type(attention).__name__):
+                attempt()
+    if Feature.ACROSS in attention.supports:
+        assert isinstance(attention.across(), CoreAttention)

@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 from small_parts import vectors
-from tables import for_each
 from torch import Tensor
 from whole_models import PAD, batch, tiny
 
@@ -52,55 +51,25 @@ def by_loops(attention: CrossAttention, x: Tensor, memory: Tensor, unit: Tensor)
     return found
 
 
-@torch.no_grad()
-def test_the_score_of_a_word_is_multiplied_by_the_attention_to_its_section() -> None:
-    attention, x, memory = make(), vectors(2, 5, DIM), vectors(2, 8, DIM, seed=1)
-    expected = by_loops(attention, x, memory, UNIT)
-    torch.testing.assert_close(attention.weights(x, reading(memory)), expected)
-    values = attention.projections.keys_values(memory)[1]
-    torch.testing.assert_close(attention(x, reading(memory)), attention.projections.output(expected @ values))
-
-
-def test_gradients_are_those_of_the_loops() -> None:
+def test_the_score_of_a_word_is_multiplied_by_the_attention_to_its_section_and_so_are_gradients() -> None:
     attention = make().double()
-    x, memory = (vectors(2, n, DIM, seed=n).double().requires_grad_() for n in (3, 8))
-    expected = by_loops(attention, x, memory, UNIT) @ attention.projections.keys_values(memory)[1]
-    inputs = (x, memory, *attention.parameters())
-    wanted = torch.autograd.grad(attention.projections.output(expected).square().sum(), inputs)
-    found = torch.autograd.grad(attention(x, reading(memory)).square().sum(), inputs)
-    for ours, theirs in zip(found, wanted, strict=True):
-        torch.testing.assert_close(ours, theirs)
-
-
-def test_two_words_in_two_sections_by_hand() -> None:
-    # The query meets one key with ln 2 and the other with 0, so that sections weigh 2/3 and 1/3.
-    k = torch.tensor([[[[math.log(2.0)], [0.0]]]])
-    sections_and_words = torch.cat([k, k], dim=2)
-    weights = DiscourseAttention().weights(
-        torch.ones(1, 1, 1, 1), sections_and_words, LayerContext(torch.tensor([[0, 1]]))
-    )
-    first = 2 ** (2 / 3)
-    torch.testing.assert_close(weights, torch.tensor([[[[first / (first + 1), 1 / (first + 1)]]]]))
+    x, memory = (vectors(2, n, DIM, seed=n).double().requires_grad_() for n in (5, 8))
+    weights = by_loops(attention, x, memory, UNIT)
+    torch.testing.assert_close(attention.weights(x, reading(memory)), weights)
+    expected = attention.projections.output(weights @ attention.projections.keys_values(memory)[1])
+    found, learning = attention(x, reading(memory)), (x, memory, *attention.parameters())
+    torch.testing.assert_close(found, expected)
+    grads = (torch.autograd.grad(out.square().sum(), learning) for out in (found, expected))
+    torch.testing.assert_close(*grads)
 
 
 @torch.no_grad()
-def test_sections_that_a_pooling_left_out_and_their_order_change_nothing() -> None:
+def test_numbers_that_a_pooling_left_out_change_nothing_and_the_last_section_takes_in_further_ones() -> None:
     attention, x, memory = make(), vectors(2, 5, DIM), vectors(2, 8, DIM, seed=1)
     others = torch.tensor([[7, 7, 7, 1, 1, 4, 4, 4], [3, 3, 3, 3, 3, -1, -1, -1]])
     torch.testing.assert_close(attention(x, reading(memory, others)), attention(x, reading(memory)))
-
-
-@torch.no_grad()
-def test_what_follows_the_last_section_that_is_told_apart_is_part_of_it() -> None:
-    x, memory = vectors(2, 5, DIM), vectors(2, 8, DIM, seed=1)
+    # What follows the last section that is told apart is part of it.
     torch.testing.assert_close(make(sections=2)(x, reading(memory)), make()(x, reading(memory, UNIT.clamp(max=1))))
-
-
-@torch.no_grad()
-def test_a_document_of_one_section_is_read_by_full_attention() -> None:
-    attention, x, memory = make(), vectors(1, 5, DIM), vectors(1, 8, DIM, seed=1)
-    whole = LayerContext(None, (Memory(memory),))
-    torch.testing.assert_close(attention(x, reading(memory, torch.zeros(1, 8, dtype=torch.long))), attention(x, whole))
 
 
 @torch.no_grad()
@@ -115,7 +84,7 @@ def test_steps_of_two_hypotheses_read_what_a_whole_pass_does_and_follow_their_do
     torch.testing.assert_close(attention.step(x[kept], left, state), attention(x[kept], left))
 
 
-@for_each("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @torch.no_grad()
 def test_half_precision_comes_close_with_sections_of_thousands_of_words(dtype: torch.dtype) -> None:
     attention, x, memory = make(), vectors(1, 3, DIM), 4 + vectors(1, 9000, DIM, seed=1)
@@ -127,10 +96,10 @@ def test_half_precision_comes_close_with_sections_of_thousands_of_words(dtype: t
 
 @torch.no_grad()
 def test_dropout_acts_on_the_weights_of_words() -> None:
-    attention, x, memory = make(dropout=0.5).train(), vectors(2, 1, DIM), vectors(2, 8, DIM, seed=1)
-    drawn = torch.stack([attention(x, reading(memory)) for _ in range(4000)])
+    attention, x, memory = make(dropout=0.5).train(), vectors(1, 1, DIM), vectors(1, 8, DIM, seed=1)
+    drawn = attention(x.expand(4000, -1, -1), reading(memory.expand(4000, -1, -1), UNIT[:1].expand(4000, -1)))
     assert drawn.std(dim=0).min() > 0.01
-    torch.testing.assert_close(drawn.mean(dim=0), attention.eval()(x, reading(memory)), rtol=0, atol=0.05)
+    torch.testing.assert_close(drawn.mean(0), attention.eval()(x, reading(memory, UNIT[:1]))[0], rtol=0, atol=0.05)
 
 
 @torch.no_grad()
@@ -147,16 +116,11 @@ def test_a_model_weighs_the_units_that_markers_begin_also_behind_a_pooling() -> 
     assert not torch.allclose(attention(x, context), attention(x, alone))
 
 
-def test_a_vocabulary_without_markers_is_refused() -> None:
-    with pytest.raises(UserError, match=r"^`cross_attention` 'discourse' needs a vocabulary with markers: prepare"):
+def test_a_memory_without_units_is_refused() -> None:
+    with pytest.raises(UserError, match="cross_attention"):
         build(preset("discourse_pointer", self_attention="full"), 30)
-
-
-@for_each("memories", ["last", "1,last"])
-def test_a_memory_behind_a_pooling_that_loses_units_is_refused(memories: str) -> None:
-    with pytest.raises(UserError, match=r"^`cross_attention` 'discourse' must not follow `pooling` 'max', which loses"):
-        tiny("full", "max", cross_attention="discourse", memories=memories)
-
-
-def test_a_memory_before_such_a_pooling_keeps_its_units() -> None:
+    for memories in ("last", "1,last"):
+        with pytest.raises(UserError, match="cross_attention"):
+            tiny("full", "max", cross_attention="discourse", memories=memories)
+    # What a pooling loses is there before it.
     tiny("full", "max", cross_attention="discourse(); full", memories="1,last")

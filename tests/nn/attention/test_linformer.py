@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from tables import for_each
 from torch import Tensor
 
 from pyramidions.models import build, preset
@@ -20,40 +19,20 @@ def naive(q: Tensor, k: Tensor, v: Tensor, of_keys: Tensor, of_values: Tensor) -
     return (q @ (of_keys @ k).T / q.size(-1) ** 0.5).softmax(-1) @ (of_values @ v)
 
 
-@for_each("shared", [True, False])
-@for_each("length", [1, 5, 9])
+@pytest.mark.parametrize("shared", [True, False])
 @torch.no_grad()
-def test_it_is_equation_seven_and_a_shorter_document_uses_the_first_columns(shared: bool, length: int) -> None:
-    attention = made(compressed=3, shared=shared)
-    q, k, v = vectors(3, 2, 2, length, 4)
-    of_keys = attention.compress_keys[:, :length]
-    of_values = of_keys if attention.compress_values is None else attention.compress_values[:, :length]
+def test_it_is_equation_seven_and_a_shorter_document_uses_the_first_columns(shared: bool) -> None:
+    attention, (q, k, v) = made(compressed=3, shared=shared), vectors(3, 3, 2, 9, 4)
     assert shared == (attention.compress_values is None)
-    out = attention(q, k, v)
-    for row in range(2):
-        for head in range(2):
-            expected = naive(q[row, head], k[row, head], v[row, head], of_keys, of_values)
-            torch.testing.assert_close(out[row, head], expected)
-
-
-@torch.no_grad()
-def test_the_identity_gives_full_attention() -> None:
-    attention = made(9, compressed=9)
-    attention.compress_keys.copy_(torch.eye(9))
-    q, k, v = vectors(3, 2, 2, 9, 4)
-    expected = (q @ k.mT / 2).softmax(-1) @ v
-    torch.testing.assert_close(attention(q, k, v), expected)
-
-
-@torch.no_grad()
-def test_padding_is_zero_before_it_is_projected() -> None:
-    attention, (q, k, v) = made(compressed=3), vectors(3, 3, 2, 9, 4)
-    mask = ends_after(9, 6, 1)
-    out = attention(q, k, v, LayerContext(mask))
+    out = attention(q, k, v, LayerContext(ends_after(9, 6, 1)))
     for row, length in enumerate((9, 6, 1)):
-        weights = attention.compress_keys[:, :length]
+        of_keys = attention.compress_keys[:, :length]
+        of_values = of_keys if attention.compress_values is None else attention.compress_values[:, :length]
+        torch.testing.assert_close(
+            attention(*(x[row : row + 1, :, :length] for x in (q, k, v)))[0], out[row, :, :length]
+        )
         for head in range(2):
-            expected = naive(*(x[row, head, :length] for x in (q, k, v)), weights, weights)
+            expected = naive(*(x[row, head, :length] for x in (q, k, v)), of_keys, of_values)
             torch.testing.assert_close(out[row, head, :length], expected)
 
 
@@ -73,5 +52,5 @@ def test_layers_after_a_pooling_have_weights_for_what_it_hands_on() -> None:
 
 def test_a_document_beyond_the_columns_is_refused() -> None:
     q = vectors(1, 2, 10, 4)
-    with pytest.raises(ValueError, match=r"^Linformer's weights are for at most 9 positions, but read 10\.$"):
+    with pytest.raises(ValueError, match="at most 9 positions"):
         made()(q, q, q)

@@ -1,80 +1,122 @@
+"""LSH attention beside loops over its definition, position by position, and beside the Reformer of transformers."""
+
 import math
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
-from hashing import hashed
-from tables import for_each
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
-from pyramidions.nn.attention import ATTENTION, LSHAttention
+from pyramidions.nn.attention import LSHAttention
+from pyramidions.nn.decoder.cache import Lineage
+from pyramidions.nn.functional.masking import as_bias
 from pyramidions.nn.sublayer import LayerContext
 
-OPTIONS = {"bucket_size": 4, "num_hashes": 3, "local_heads": 0}
+CAUSAL = LayerContext(is_causal=True)
 
 
-def lsh(**options: int) -> LSHAttention:
-    return LSHAttention(**{**OPTIONS, **options}).eval()
+def lsh(**options: Any) -> LSHAttention:
+    return LSHAttention(**{"bucket_size": 4, "num_hashes": 3, "local_heads": 0, **options}).eval()
 
 
-def inputs(length: int, batch: int = 1, heads: int = 2, dim: int = 8, seed: int = 0) -> tuple[Tensor, Tensor]:
+def causal(**options: Any) -> LSHAttention:
+    """Return attention with local heads, whose number of buckets does not depend on the longest text."""
+    return lsh(**{"bucket_size": 3, "local_heads": 1, "local_window": 4, "num_buckets": 4, **options})
+
+
+def inputs(length: int, batch: int = 1, heads: int = 2, seed: int = 0) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    q, v = (torch.randn(batch, heads, length, dim, generator=generator) for _ in range(2))
+    q, v = (torch.randn(batch, heads, length, 8, generator=generator) for _ in range(2))
     return q, v
+
+
+def hashed(q: Tensor, attention: LSHAttention, length: int) -> list[list[int]]:
+    """Return the bucket of each position of one head in each round, as for a text of that length: (L, E) -> R lists."""
+    half = math.ceil(attention.chunk_buckets * length / (2 * attention.bucket_size))
+    half = half if attention.num_buckets is None else attention.num_buckets // 2
+    factors = [half]
+    if attention.hash_factors == 2:
+        factors = [math.ceil(math.sqrt(half / 2))]
+        factors.append(0 if factors[0] >= half else math.ceil(half / factors[0] / 2))
+    rotations = attention.rotations(q.size(1), max(factors), q.device)
+    rounds = []
+    for number in range(attention.num_hashes):
+        found = torch.zeros(len(q), dtype=torch.long)
+        for factor, columns in enumerate(factors):
+            turned = q @ rotations[number * len(factors) + factor, :, :columns]
+            if columns:
+                found = found * 2 * columns + torch.cat([turned, -turned], dim=1).argmax(dim=1)
+        rounds.append(found.tolist())
+    return rounds
+
+
+def read(q: Tensor, v: Tensor, attention: LSHAttention, seen: list[list[int]]) -> Tensor:
+    """Attend from each position to those that it sees; a pair that met in several rounds is listed as often."""
+    scores = q @ (q / q.norm(dim=1, keepdim=True)).T / (q.size(1) ** 0.5 if attention.is_flat else 1.0)
+    # Who sees nothing else sees itself.
+    listed = [keys or [i] for i, keys in enumerate(seen)]
+    return torch.stack([scores[i, keys].softmax(0) @ v[keys] for i, keys in enumerate(listed)])
 
 
 def naive(q: Tensor, v: Tensor, attention: LSHAttention) -> Tensor:
     """One head of one document without padding, word by word after the paper: (L, E), (L, E) -> (L, E)."""
     length, size = len(q), attention.bucket_size
-    half = 0 if length <= size else math.ceil(length / size)
-    scores = (q @ (q / q.norm(dim=1, keepdim=True)).T).tolist()
     seen: list[list[int]] = [[] for _ in range(length)]
-    for buckets in hashed(q, attention, half) if half else [[0] * length] * attention.num_hashes:
+    rounds = hashed(q, attention, length) if length > size else [[0] * length] * attention.num_hashes
+    for buckets in rounds:
         order = sorted(range(length), key=lambda i: (buckets[i], i))
         for rank, i in enumerate(order):
             start = rank // size * size
             end = start + (1 + attention.chunks_after) * size
             seen[i] += [j for j in order[max(0, start - size) : end] if j != i]
+    return read(q, v, attention, seen)
+
+
+def naive_causal(q: Tensor, v: Tensor, attention: LSHAttention) -> Tensor:
+    """All heads of one document without padding: (H, L, E) -> (H, L, E)."""
     out = []
-    for i in range(length):
-        # a pair that met in several rounds is listed as often
-        keys = seen[i] or [i]
-        out.append(torch.tensor([scores[i][j] for j in keys]).softmax(0) @ v[keys])
+    for head in range(len(q)):
+        if head < attention.local.count:
+            rounds, reach = [[0] * q.size(1)], attention.local.side
+        else:
+            rounds, reach = hashed(q[head], attention, attention.max_length), attention.bucket_size
+        seen = [
+            [j for of in rounds for j in [j for j in range(i) if of[j] == of[i]][-reach:]] for i in range(q.size(1))
+        ]
+        out.append(read(q[head], v[head], attention, seen))
     return torch.stack(out)
 
 
-@for_each("length", [2, 3, 16, 64])
-def test_with_one_chunk_it_is_full_attention_to_all_other_positions(length: int) -> None:
-    q, v = inputs(length)
-    scores = q @ torch.nn.functional.normalize(q, dim=-1).transpose(-1, -2)
-    expected = scores.masked_fill(torch.eye(length).bool(), -torch.inf).softmax(-1) @ v
-    torch.testing.assert_close(lsh(bucket_size=64)(q, q, v), expected)
-
-
-@for_each("bucket_size", [1, 4, 64])
-def test_a_position_alone_sees_itself(bucket_size: int) -> None:
-    q, v = inputs(5)
-    mask = torch.arange(5)[None] >= 1
-    torch.testing.assert_close(lsh(bucket_size=bucket_size)(q, q, v, LayerContext(mask))[:, :, 0], v[:, :, 0])
-
-
-@for_each("options", [{}, {"hash_factors": 2}, {"chunks_after": 1}])
-@for_each("bucket_size", [1, 2, 3, 8])
-@for_each("lengths", [(1, 2, 3), (4, 5, 9), (8, 13, 40), (150, 16, 7)])
-def test_it_equals_a_naive_reference_document_by_document(
-    lengths: tuple[int, ...], bucket_size: int, options: dict[str, int]
-) -> None:
-    attention = lsh(bucket_size=bucket_size, **options)
-    q, v = inputs(max(lengths) + 1, batch=3)
-    mask = torch.arange(q.size(2)) >= torch.tensor(lengths)[:, None]
+@pytest.mark.parametrize(
+    ("lengths", "options"),
+    [
+        ((1, 2, 3), {"bucket_size": 1}),
+        ((4, 5, 9), {"bucket_size": 2, "hash_factors": 2}),
+        ((8, 13, 40), {"bucket_size": 3, "chunks_after": 1, "seed": 2}),
+        ((8, 13, 40), {"bucket_size": 8, "chunks_after": 1, "hash_factors": 2}),
+        ((150, 16, 7), {"bucket_size": 8}),
+        ((150, 16, 7), {"bucket_size": 3, "hash_factors": 2}),
+        ((40, 4, 0), {"num_buckets": 4}),
+        ((40, 17, 1), {"chunk_buckets": 1, "is_flat": True, "num_hashes": 2}),
+        ((40, 41, 5), {"bucket_size": 64}),
+    ],
+)
+def test_it_equals_a_naive_reference_wherever_padding_stands(lengths: tuple[int, ...], options: dict[str, int]) -> None:
+    attention, size = lsh(**options), max(lengths) + 1
+    q, v = inputs(size, batch=3)
+    generator = torch.Generator().manual_seed(1)
+    mask = torch.stack([torch.randperm(size, generator=generator) >= length for length in lengths])
     out = attention(q, q, v, LayerContext(mask))
-    for row, length in enumerate(lengths):
-        for head in range(2):
-            expected = naive(q[row, head, :length], v[row, head, :length], attention)
-            torch.testing.assert_close(out[row, head, :length], expected)
+    for row, real in enumerate(~mask):
+        for head in range(2 if real.any() else 0):
+            expected = naive(q[row, head, real], v[row, head, real], attention)
+            torch.testing.assert_close(out[row, head, real], expected)
 
 
-@for_each("after", [0, 1])
+@pytest.mark.parametrize("after", [0, 1])
 def test_it_is_the_reformer_of_transformers_with_the_same_rotations(
     after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,82 +153,38 @@ def test_it_is_the_reformer_of_transformers_with_the_same_rotations(
     torch.testing.assert_close(ours(q, q, v)[inside], expected[inside], rtol=0, atol=1e-6)
 
 
-def test_padding_may_stand_anywhere() -> None:
-    q, v = inputs(30)
-    mask = torch.zeros(1, 30, dtype=torch.bool)
-    mask[0, [0, 1, 7, 8, 9, 20, 29]] = True
-    out = lsh()(q, q, v, LayerContext(mask))[:, :, ~mask[0]]
-    q, v = q[:, :, ~mask[0]], v[:, :, ~mask[0]]
-    torch.testing.assert_close(out, lsh()(q, q, v))
-
-
-@for_each(
-    "option",
-    [
-        *({"bucket_size": 8}, {"num_hashes": 2}, {"seed": 2}, {"local_heads": 1}, {"num_buckets": 4}),
-        *({"hash_factors": 2}, {"chunk_buckets": 1}, {"chunks_after": 1}, {"is_flat": True}),
-    ],
-)
-def test_every_option_changes_the_output(option: dict[str, int]) -> None:
-    q, v = inputs(40)
-    assert not torch.allclose(lsh()(q, q, v), lsh(**option)(q, q, v))
-
-
 def test_the_first_heads_see_their_neighbours_but_not_themselves() -> None:
-    q, v = inputs(40, heads=3)
-    out = lsh(local_heads=1, local_window=4)(q, q, v)
+    q, v = inputs(40, batch=2, heads=3)
+    mask = torch.arange(40) >= torch.tensor([[40], [1]])
+    out = lsh(local_heads=1, local_window=4)(q, q, v, LayerContext(mask))
     distance = (torch.arange(40)[:, None] - torch.arange(40)).abs()
-    scores = q[:, :1] @ torch.nn.functional.normalize(q[:, :1], dim=-1).transpose(-1, -2)
-    expected = scores.masked_fill((distance == 0) | (distance > 2), -torch.inf).softmax(-1) @ v[:, :1]
-    torch.testing.assert_close(out[:, :1], expected)
-    assert torch.equal(out[:, 1:], lsh()(q[:, 1:], q[:, 1:], v[:, 1:]))
+    scores = q[:1, :1] @ torch.nn.functional.normalize(q[:1, :1], dim=-1).mT
+    expected = scores.masked_fill((distance == 0) | (distance > 2), -torch.inf).softmax(-1) @ v[:1, :1]
+    torch.testing.assert_close(out[:1, :1], expected)
+    assert torch.equal(out[:, 1:], lsh()(q[:, 1:], q[:, 1:], v[:, 1:], LayerContext(mask)))
+    # A position alone sees itself.
+    torch.testing.assert_close(out[1, :, 0], v[1, :, 0])
 
 
-def test_a_local_head_of_a_position_alone_sees_itself() -> None:
-    q, v = inputs(5)
-    mask = torch.arange(5)[None] >= 1
-    torch.testing.assert_close(lsh(local_heads=2, local_window=4)(q, q, v, LayerContext(mask))[:, :, 0], v[:, :, 0])
-
-
-def test_evaluation_is_deterministic_and_leaves_the_generator_alone() -> None:
-    q, v = inputs(40)
+def test_evaluation_leaves_the_generator_alone_and_training_draws_rotations_anew() -> None:
+    attention, (q, v) = lsh(), inputs(40)
     torch.manual_seed(1)
     before = torch.get_rng_state()
-    first = lsh()(q, q, v)
+    evaluated = attention(q, q, v)
     assert torch.equal(torch.get_rng_state(), before)
-    torch.manual_seed(2)
-    assert torch.equal(lsh()(q, q, v), first)
-
-
-def test_training_draws_rotations_anew_and_again_under_a_seed() -> None:
-    attention, (q, v) = lsh().train(), inputs(40)
-    torch.manual_seed(1)
+    attention.train()
     first, second = attention(q, q, v), attention(q, q, v)
     assert not torch.allclose(first, second)
     torch.manual_seed(1)
     assert torch.equal(attention(q, q, v), first)
-
-
-def test_dropout_acts_in_hashed_heads() -> None:
-    # one chunk: no rotations whose change could pass for dropout
-    q, v = inputs(4)
-    assert torch.equal(LSHAttention(**OPTIONS).train()(q, q, v), lsh()(q, q, v))
-    assert not torch.allclose(LSHAttention(**OPTIONS, dropout=0.5).train()(q, q, v), lsh()(q, q, v))
+    assert torch.equal(attention.eval()(q, q, v), evaluated)
 
 
 def test_longer_documents_begin_with_the_same_rotations() -> None:
     attention, device = lsh(), torch.device("cpu")
     most = attention.rotations(8, 200, device)
-    for columns in (0, 1, 64, 65, 199):
+    for columns in (0, 64, 65):
         assert torch.equal(attention.rotations(8, columns, device), most[..., :columns])
-
-
-def test_neighbours_of_one_direction_meet_across_the_text() -> None:
-    # two directions, each at 16 places, and chunks of 16: whoever hashes alike is in reach, wherever it stands
-    q = torch.tensor([[9.0, 9.0, 0.0, 0.0], [-9.0, 0.0, 9.0, 0.0]])[torch.arange(32) % 2].expand(1, 1, 32, 4)
-    v = torch.tensor([1.0, -1.0])[torch.arange(32) % 2].expand(4, 32).T[None, None]
-    out = lsh(bucket_size=16)(q, q, v)
-    assert torch.equal(out.sign(), v)
 
 
 def test_it_works_under_autocast() -> None:
@@ -198,5 +196,101 @@ def test_it_works_under_autocast() -> None:
     assert q.grad is not None and q.grad.isfinite().all()
 
 
-def test_queries_and_keys_are_one_projection() -> None:
-    assert ATTENTION["lsh"].shares_query_key
+@settings(max_examples=40, deadline=None)
+@given(
+    lengths=st.lists(st.integers(0, 30), min_size=1, max_size=3),
+    bucket_size=st.integers(1, 5),
+    num_hashes=st.integers(1, 3),
+    local_heads=st.integers(0, 4),
+    local_window=st.sampled_from([2, 4, 6, 8, 10]),
+    num_buckets=st.sampled_from([None, 2, 4, 6]),
+    hash_factors=st.sampled_from([1, 2]),
+    seed=st.integers(0, 99),
+    data=st.data(),
+)
+def test_causal_it_equals_loops_over_its_definition_wherever_padding_stands(
+    lengths: list[int], seed: int, data: st.DataObject, **options: int
+) -> None:
+    attention, size = lsh(**options), max(lengths) + data.draw(st.integers(1, 4))
+    q, v = inputs(size, batch=len(lengths), heads=3, seed=seed)
+    mask = torch.ones(len(lengths), size, dtype=torch.bool)
+    for row, length in enumerate(lengths):
+        mask[row, data.draw(st.permutations(range(size)))[:length]] = False
+    out = attention(q, q, v, LayerContext(mask, is_causal=True))
+    assert out.isfinite().all()
+    for row, real in enumerate(~mask):
+        if real.any():
+            expected = naive_causal(q[row, :, real], v[row, :, real], attention)
+            torch.testing.assert_close(out[row, :, real], expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "number"), [({}, 684), ({"max_length": 40}, 28), ({"max_length": 40, "chunk_buckets": 1}, 14)]
+)
+def test_there_are_two_buckets_per_chunk_of_the_longest_text_unless_a_number_is_given(
+    options: dict[str, int], number: int
+) -> None:
+    q, v = inputs(40)
+    assert causal(num_buckets=None, **options)(q, q, v, CAUSAL).equal(causal(num_buckets=number)(q, q, v, CAUSAL))
+
+
+def stepped(attention: LSHAttention, q: Tensor, v: Tensor, steps: tuple[int, ...]) -> Tensor:
+    """Attend step by step, of one hypothesis for each document."""
+    lineage, state, found, start = Lineage(), attention.new_state(), [], 0
+    for new in steps:
+        blocked = lineage.extend(len(q), 1, new, q.device)
+        part = slice(start, start := start + new)
+        bias = None if blocked is None else as_bias(blocked, q)
+        found.append(attention.step(q[:, :, part], q[:, :, part], v[:, :, part], bias, state))
+    return torch.cat(found, dim=2)
+
+
+@pytest.mark.parametrize(
+    ("steps", "options"),
+    [
+        ((1,) * 23, {}),
+        ((23,), {"bucket_size": 1}),
+        ((1, 9, 1, 12), {"local_heads": 0, "hash_factors": 2}),
+        ((1, 9, 1, 12), {"local_heads": 9}),
+    ],
+)
+def test_steps_equal_a_whole_pass_and_so_do_their_gradients(steps: tuple[int, ...], options: dict[str, int]) -> None:
+    attention = causal(**options)
+    q, v = (x.requires_grad_() for x in inputs(23, batch=2, heads=3))
+    whole, found = attention(q, q, v, CAUSAL), stepped(attention, q, v, steps)
+    torch.testing.assert_close(found, whole)
+    ours, plain = (torch.autograd.grad(x.square().sum(), (q, v)) for x in (found, whole))
+    torch.testing.assert_close(ours, plain)
+
+
+def test_while_training_all_steps_of_a_text_hash_alike() -> None:
+    attention, (q, v) = causal().train(), inputs(23, heads=3)
+    torch.manual_seed(1)
+    whole = attention(q, q, v, CAUSAL)
+    torch.manual_seed(1)
+    torch.testing.assert_close(stepped(attention, q, v, (1,) * 23), whole)
+    assert not torch.allclose(attention(q, q, v, CAUSAL), whole)
+
+
+@pytest.mark.parametrize("local_heads", [0, 3])
+def test_dropout_acts_in_hashed_and_in_local_heads_in_whole_passes_and_in_steps(local_heads: int) -> None:
+    q, v = inputs(23, heads=3)
+    for run in (
+        lambda made: made(q, q, v),
+        lambda made: made(q, q, v, CAUSAL),
+        lambda made: stepped(made, q, v, (9, 14)),
+    ):
+        found = []
+        for dropout in (0.0, 0.5):
+            torch.manual_seed(1)  # of the rotations, which come first
+            found.append(run(causal(local_heads=local_heads, dropout=dropout).train()))
+        assert not torch.allclose(*found)
+
+
+@pytest.mark.parametrize("hash_factors", [1, 2])
+def test_padding_comes_after_more_buckets_than_there_are_positions(hash_factors: int) -> None:
+    attention, (q, v) = causal(num_buckets=600, hash_factors=hash_factors), inputs(17, heads=3)
+    mask = torch.arange(17)[None] >= 9
+    for is_causal in (False, True):
+        alone = attention(q[:, :, :9], q[:, :, :9], v[:, :, :9], LayerContext(is_causal=is_causal))
+        torch.testing.assert_close(attention(q, q, v, LayerContext(mask, is_causal=is_causal))[:, :, :9], alone)

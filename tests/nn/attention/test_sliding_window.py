@@ -7,10 +7,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from pyramidions.nn.attention import GlobalRows, SelfAttention, SlidingWindowAttention
-from pyramidions.nn.decoder.cache import Lineage
 from pyramidions.nn.functional import attention
 from pyramidions.nn.functional.attention import tiled_attention
-from pyramidions.nn.functional.masking import as_bias
 from pyramidions.nn.functional.tiles import Band
 from pyramidions.nn.marks import Marks
 from pyramidions.nn.projections import DenseProjections
@@ -26,32 +24,23 @@ def seen(length: int, side: int, dilation: int, marked: Tensor) -> Tensor:
     return near | marked | marked[:, None]
 
 
-def naive(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    padding: Tensor,
-    marked: Tensor,
-    kind: SlidingWindowAttention,
-    *,
-    is_causal: bool = False,
-) -> Tensor:
-    """Return the weights of one document: (H, L, E) x 3 -> (H, L, L)."""
+def naive(q: Tensor, k: Tensor, padding: Tensor, marked: Tensor, kind: SlidingWindowAttention) -> Tensor:
+    """Return the weights of one document: (H, L, E) x 2, (L,) x 2 -> (H, L, L)."""
     weights = []
     for head in range(len(q)):
         dilated = head >= len(q) - kind.dilated_heads
         allowed = seen(q.size(1), kind.side, kind.dilation if dilated else 1, marked) & ~padding
-        allowed = allowed.tril() if is_causal else allowed
         allowed |= torch.eye(len(padding), dtype=torch.bool) & ~allowed.any(dim=1, keepdim=True)
-        logits = (q[head] @ k[head].T / q.size(-1) ** 0.5).masked_fill(~allowed, -torch.inf)
-        weights.append(logits.softmax(dim=-1))
+        weights.append((q[head] @ k[head].T / q.size(-1) ** 0.5).masked_fill(~allowed, -torch.inf).softmax(dim=-1))
     return torch.stack(weights)
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.data())
 @pytest.mark.parametrize("in_tiles", [True, False])
-def test_it_equals_the_naive_form_and_so_do_gradients_and_what_is_received(in_tiles: bool, data: st.DataObject) -> None:
+def test_with_marks_it_equals_the_naive_form_and_so_do_gradients_and_what_is_received(
+    in_tiles: bool, data: st.DataObject
+) -> None:
     length, batch = data.draw(st.integers(1, 150)), data.draw(st.integers(1, 3))
     generator = torch.Generator().manual_seed(data.draw(st.integers(0, 9)))
     dilation = data.draw(st.integers(1, 4))
@@ -71,7 +60,7 @@ def test_it_equals_the_naive_form_and_so_do_gradients_and_what_is_received(in_ti
         patch.setattr(attention, "computes_in_tiles", lambda x: in_tiles)
         mixed = kind(q, k, v, LayerContext(padding, marks=marks))
         mixed = marks.put(mixed, GlobalRows()(v, (q, k, v), marks, LayerContext(padding)))
-        weights = torch.stack([naive(*each, kind) for each in zip(q, k, v, padding, marked, strict=True)])
+        weights = torch.stack([naive(*each, kind) for each in zip(q, k, padding, marked, strict=True)])
         real = ~padding[:, None, :, None].expand_as(mixed)
         torch.testing.assert_close(mixed[real], (weights @ v)[real])
         grad = torch.randn(mixed.shape, generator=generator, dtype=torch.float64).masked_fill(~real, 0.0)
@@ -84,48 +73,13 @@ def test_it_equals_the_naive_form_and_so_do_gradients_and_what_is_received(in_ti
     torch.testing.assert_close(rows.double(), columns, rtol=0, atol=1e-4)
 
 
-@settings(deadline=None, max_examples=40)
-@given(st.data())
-@pytest.mark.parametrize("in_tiles", [True, False])
-def test_a_causal_one_equals_the_naive_form_and_so_do_gradients_and_steps(in_tiles: bool, data: st.DataObject) -> None:
-    length, batch, dilation = (data.draw(st.integers(1, most)) for most in (150, 3, 4))
-    kind = SlidingWindowAttention(
-        2 * data.draw(st.integers(1, 12)), dilation, data.draw(st.integers(1, HEADS)) if dilation > 1 else 0
-    )
-    padding = torch.arange(length) >= torch.tensor([data.draw(st.integers(1, length)) for _ in range(batch)])[:, None]
-    generator = torch.Generator().manual_seed(length)
-    q, k, v = (
-        torch.randn(batch, HEADS, length, 4, generator=generator, dtype=torch.float64).requires_grad_()
-        for _ in range(3)
-    )
-    nothing = torch.zeros_like(padding)
-    weights = torch.stack([naive(*each, kind, is_causal=True) for each in zip(q, k, v, padding, nothing, strict=True)])
-    real = ~padding[:, None, :, None].expand_as(q)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(attention, "computes_in_tiles", lambda x: in_tiles)
-        mixed = kind(q, k, v, LayerContext(padding, is_causal=True))
-        torch.testing.assert_close(mixed[real], (weights @ v)[real])
-        grad = torch.randn(mixed.shape, generator=generator, dtype=torch.float64).masked_fill(~real, 0.0)
-        found, expected = (torch.autograd.grad(out, (q, k, v), grad) for out in (mixed, weights @ v))
-        torch.testing.assert_close(found, expected)
-    # Padding is at the end, where steps do not get.
-    state, first = kind.new_state(), data.draw(st.integers(1, length))
-    lineage, parts = Lineage(), []
-    for new in (slice(0, first), *(slice(place, place + 1) for place in range(first, length))):
-        blocked = lineage.extend(batch, 1, new.stop - new.start, q.device)
-        bias = None if blocked is None else as_bias(blocked, q)
-        parts.append(kind.step(q[:, :, new], k[:, :, new], v[:, :, new], bias, state))
-    torch.testing.assert_close(torch.cat(parts, dim=2)[real], mixed[real])
-
-
 def test_a_causal_one_refuses_marks() -> None:
     x, marks = torch.randn(1, HEADS, 20, 4), Marks(torch.arange(20)[None] < 1, 1)
-    with pytest.raises(ValueError, match=r"^SlidingWindowAttention cannot be causal with marks"):
+    with pytest.raises(ValueError, match="marks"):
         SlidingWindowAttention(4)(x, x, x, LayerContext(marks=marks, is_causal=True))
 
 
-@pytest.mark.parametrize("marked", [False, True])
-def test_nothing_as_large_as_the_square_of_the_length_is_kept_or_made(marked: bool) -> None:
+def test_nothing_as_large_as_the_square_of_the_length_is_kept_for_marks() -> None:
     largest = []
     for length in (2048, 4096):
         x = torch.randn(1, length, DIM, requires_grad=True)
@@ -137,13 +91,13 @@ def test_nothing_as_large_as_the_square_of_the_length_is_kept_or_made(marked: bo
         first = torch.arange(length)[None] < 1
         kept: list[int] = []
         with torch.autograd.graph.saved_tensors_hooks(lambda x, kept=kept: kept.append(x.numel()) or x, lambda x: x):
-            layer(x, LayerContext(marks=Marks(first, 1) if marked else None))
+            layer(x, LayerContext(marks=Marks(first, 1)))
         largest.append(sum(kept))
     assert largest[1] < 2.1 * largest[0]
 
 
 @pytest.mark.parametrize("in_tiles", [True, False])
-def test_dropout_drops_weights_and_keeps_their_mean_and_the_backward_pass_knows_them(
+def test_dropout_drops_weights_and_keeps_their_mean_beside_further_keys(
     in_tiles: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attention, "computes_in_tiles", lambda x: in_tiles)
@@ -157,33 +111,9 @@ def test_dropout_drops_weights_and_keeps_their_mean_and_the_backward_pass_knows_
     dropped = tiled_attention(*many, Band(padding.expand(6000, -1), 2, True, True, *wide), dropout=0.2)
     torch.testing.assert_close(dropped.mean(dim=0, keepdim=True), exact, rtol=0, atol=0.05)
     assert not dropped[0].allclose(dropped[1])
-    # Linear in values: their gradient mixes with the very weights of the forward pass.
-    v.requires_grad_()
-    first = tiled_attention(q, k, v, Band(padding, 2), dropout=0.5)
-    tiled_attention(q, k, v, Band(padding, 2), dropout=0.5)
-    (grad,) = torch.autograd.grad(first, v, first.detach())
-    assert (grad * v).sum().item() == pytest.approx(first.square().sum().item(), rel=1e-4)
 
 
 def test_tiles_are_cut_so_that_few_weights_are_in_memory() -> None:
     tiles = list(Band(torch.zeros(2, 3000, dtype=torch.bool), 512).tiles((2, 12, 3000, 4), on_gpu=False))
     assert len(tiles) == 2 * 2 * 47 and all(tile.span.stop - tile.span.start <= 64 + 2 * 512 for tile in tiles)
     assert all(tile.lead in [(n, heads) for n in (0, 1) for heads in (slice(0, 7), slice(7, 12))] for tile in tiles)
-
-
-def test_padding_beyond_the_text_changes_no_bit() -> None:
-    kind, padding = SlidingWindowAttention(8), torch.arange(90)[None] >= 50
-    q, k, v = torch.randn(3, 1, HEADS, 90, 4)
-    before = kind(q, k, v, LayerContext(padding))
-    q[:, :, 50:], k[:, :, 50:], v[:, :, 50:] = 1e3, -1e4, 1e4
-    assert kind(q, k, v, LayerContext(padding))[:, :, :50].equal(before[:, :, :50])
-
-
-def test_chunks_and_tiles_agree_in_half_precision(monkeypatch: pytest.MonkeyPatch) -> None:
-    q, k, v = torch.randn(3, 2, HEADS, 70, 4).bfloat16()
-    padding = torch.arange(70) >= torch.tensor([[70], [31]])
-    tiles = tiled_attention(q, k, v, Band(padding, 9))
-    monkeypatch.setattr(attention, "computes_in_tiles", lambda x: False)
-    chunks = tiled_attention(q, k, v, Band(padding, 9))
-    assert tiles.dtype == torch.bfloat16
-    torch.testing.assert_close(tiles[0].float(), chunks[0].float(), rtol=0.02, atol=0.02)

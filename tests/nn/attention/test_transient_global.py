@@ -1,6 +1,8 @@
 """Windows, and sums of blocks, as LongT5 has them."""
 
+import pytest
 import torch
+from small_parts import ends_after
 from torch import Tensor
 
 from pyramidions.nn.attention import SelfAttention, TransientGlobalAttention
@@ -38,30 +40,16 @@ def naive(function: SelfAttention, x: Tensor) -> Tensor:
     return function.projections.output(((q @ k.mT / 2 + bias).softmax(-1)) @ v)[0]
 
 
-def test_each_position_sees_its_window_and_the_sum_of_each_block() -> None:
-    # 18 positions: the last two count in the fourth block.
-    for length, options in ((18, {}), (16, {}), (3, {}), (18, {"block_size": 0})):
-        function, x = sublayer(**options), torch.randn(length, 8, dtype=torch.double)
-        weights = [p for p in function.parameters() if p.requires_grad]
-        found, expected = function(x[None], LayerContext())[0], naive(function, x)
+@pytest.mark.parametrize("options", [{}, {"block_size": 0}])
+def test_each_position_sees_its_window_and_the_sum_of_each_block_of_its_document(options: dict[str, int]) -> None:
+    # Of 18 positions the last two count in the fourth block; three positions are less than a block.
+    function, lengths = sublayer(**options), (18, 16, 9, 3)
+    x, padding = torch.randn(4, 18, 8, dtype=torch.double), ends_after(*lengths)
+    weights = [p for p in function.parameters() if p.requires_grad]
+    for row, length in enumerate(lengths):
+        found, expected = function(x, LayerContext(padding))[row, :length], naive(function, x[row, :length])
         torch.testing.assert_close(found, expected)
-        of_both = [
-            torch.autograd.grad(out.square().sum(), weights, allow_unused=True, materialize_grads=True)
-            for out in (found, expected)
-        ]
-        torch.testing.assert_close(*of_both)
-
-
-def test_blocks_end_with_each_document_of_a_batch() -> None:
-    function, x = sublayer(), torch.randn(3, 18, 8, dtype=torch.double)
-    lengths = [18, 9, 3]
-    padding = torch.arange(18) >= torch.tensor(lengths)[:, None]
-    found = function(x, LayerContext(padding))
-    for document, length, text in zip(found, lengths, x, strict=True):
-        torch.testing.assert_close(document[:length], naive(function, text[:length]))
-
-
-def test_all_weights_have_gradients_where_texts_are_shorter_than_a_block() -> None:
-    function, x = sublayer(), torch.randn(1, 3, 8, dtype=torch.double)
-    function(x, LayerContext()).square().sum().backward()
-    assert all(weight.grad is not None for weight in function.parameters() if weight.requires_grad)
+        # Each weight has one, also where a text is shorter than a block.
+        ours = torch.autograd.grad(found.square().sum(), weights)
+        theirs = torch.autograd.grad(expected.square().sum(), weights, allow_unused=True, materialize_grads=True)
+        torch.testing.assert_close(ours, theirs)

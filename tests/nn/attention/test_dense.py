@@ -1,0 +1,223 @@
+"""Sparse kinds beside dense attention, which holds the whole matrix of weights."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_parts import ends_after
+from torch import Tensor
+
+from pyramidions.nn.attention import (
+    AdaptiveSpanAttention,
+    BigBirdAttention,
+    BlockwiseAttention,
+    BucketedAttention,
+    CoreAttention,
+    DistanceBiases,
+    Feature,
+    SlidingWindowAttention,
+    StridedAttention,
+)
+from pyramidions.nn.functional import attention, tiles
+from pyramidions.nn.sublayer import LayerContext
+
+HEADS = 3
+
+
+def unseen(allowed: Tensor) -> Tensor:
+    """Return 0 where a query sees a key, -inf elsewhere."""
+    return torch.zeros(allowed.shape, dtype=torch.float64).masked_fill(~allowed, -torch.inf)
+
+
+def distances(length: int) -> Tensor:
+    return torch.arange(length)[:, None] - torch.arange(length)
+
+
+def adaptive_span(kind: AdaptiveSpanAttention, length: int) -> Tensor:
+    """Return the logarithm of what the paper multiplies a weight by, before weights are normalised again."""
+    away, spans = distances(length).abs(), kind.side * kind.span.detach().sigmoid()
+    return (((spans[:, None, None] - away) / kind.ramp + 1).clamp(0, 1) * (away <= kind.side)).log()
+
+
+def bigbird(kind: BigBirdAttention, length: int) -> Tensor:
+    lists, size = kind.lists, kind.block_size
+    count = -(-length // size)
+    allowed = torch.zeros(HEADS, count, count, dtype=torch.bool)
+    for head, of_head in enumerate(lists.of_others(torch.tensor([count]), HEADS, torch.arange(count))[0]):
+        for row, blocks in enumerate(of_head.tolist()):
+            end = row < lists.ends or row >= count - lists.ends
+            allowed[head, row, [block for block in blocks if block >= 0]] = True
+            allowed[head, row] |= end or count <= lists.full
+    return unseen(allowed.repeat_interleave(size, dim=1).repeat_interleave(size, dim=2)[:, :length, :length])
+
+
+def blockwise(kind: BlockwiseAttention, length: int) -> Tensor:
+    block = torch.arange(length) // kind.block_size
+    return unseen(block[:, None] == block)[None]
+
+
+def bucketed(kind: BucketedAttention, length: int, is_causal: bool) -> Tensor:
+    return kind.biases(-distances(length).flatten(), is_causal).view(-1, length, length)
+
+
+def sliding_window(kind: SlidingWindowAttention, length: int) -> Tensor:
+    away = distances(length)
+    dilations = [kind.dilation if head >= HEADS - kind.dilated_heads else 1 for head in range(HEADS)]
+    return unseen(torch.stack([(away.abs() <= kind.side * each) & (away % each == 0) for each in dilations]))
+
+
+def strided(kind: StridedAttention, length: int) -> Tensor:
+    near, far = distances(length).abs() <= kind.side, distances(length) % kind.stride == 0
+    return unseen(torch.stack([near, near, far] if kind.split_heads else [near | far] * HEADS))
+
+
+class Reference(NamedTuple):
+    """What dense attention adds to the scores of a kind.
+
+    Attributes:
+        bias: of the kind and the length of a document (and, of buckets, whether it is causal): (H or 1, L, L).
+        drawn: the kind, with options of any size.
+        alone: the bias is that of a document without its padding, which is at its end.
+    """
+
+    bias: Callable[..., Tensor]
+    drawn: Callable[[Callable[[int, int], int]], CoreAttention]
+    alone: bool = False
+
+
+def drawn_window(draw: Callable[[int, int], int]) -> SlidingWindowAttention:
+    dilation = draw(1, 4)
+    return SlidingWindowAttention(2 * draw(1, 12), dilation, draw(1, HEADS) if dilation > 1 else 0)
+
+
+REFERENCES: dict[str, Reference] = {
+    "adaptive_span": Reference(
+        adaptive_span, lambda draw: AdaptiveSpanAttention(HEADS, 2 * draw(1, 20), ramp=draw(1, 20))
+    ),
+    "bigbird": Reference(
+        bigbird,
+        lambda draw: BigBirdAttention(draw(1, 8), 2 * draw(0, 2) + 1, draw(0, 2), draw(0, 3), draw(-2, 2)),
+        alone=True,
+    ),
+    "blockwise": Reference(blockwise, lambda draw: BlockwiseAttention(draw(1, 20))),
+    "bucketed": Reference(bucketed, lambda draw: BucketedAttention(HEADS, 8, furthest=draw(5, 200))),
+    "sliding_window": Reference(sliding_window, drawn_window),
+    "strided": Reference(strided, lambda draw: StridedAttention(draw(1, 20), 2 * draw(1, 12), bool(draw(0, 1)))),
+}
+
+
+def some_padding(data: st.DataObject, at_the_end: bool) -> Tensor:
+    """Draw which positions of a batch are padding, never all of a document: (B, L)."""
+    length, batch = data.draw(st.integers(1, 150)), data.draw(st.integers(1, 3))
+    if at_the_end:
+        return ends_after(*(data.draw(st.integers(1, length)) for _ in range(batch)), width=length)
+    generator = torch.Generator().manual_seed(data.draw(st.integers(0, 9)))
+    padding = torch.rand(batch, length, generator=generator) < data.draw(st.sampled_from([0.0, 0.2, 0.7]))
+    padding[:, data.draw(st.integers(0, length - 1))] = False
+    return padding
+
+
+def dense_weights(q: Tensor, k: Tensor, bias: Tensor, padding: Tensor) -> Tensor:
+    """Return the weights of one document: (H, L, E) x 2, (H or 1, L, L), (L,) -> (H, L, L)."""
+    scores = (q @ k.mT / q.size(-1) ** 0.5 + bias).masked_fill(padding, -torch.inf)
+    # A row that sees nothing is padding, and never read.
+    return scores.masked_fill(scores.amax(dim=-1, keepdim=True).eq(-torch.inf), 0.0).softmax(dim=-1)
+
+
+def assert_is_dense(name: str, kind: Any, padding: Tensor, is_causal: bool = False) -> None:
+    """Compare a kind with dense attention: what is mixed, all gradients, and what positions receive."""
+    batch, length = padding.shape
+    generator, reference = torch.Generator().manual_seed(length), REFERENCES[name]
+    kind.double()
+    q, k, v = (
+        torch.randn(batch, HEADS, length, 4, generator=generator, dtype=torch.float64).requires_grad_()
+        for _ in range(3)
+    )
+    mixed, rows = kind(q, k, v, LayerContext(padding, is_causal=is_causal)), []
+    for document in range(batch):
+        count = int((~padding[document]).sum()) if reference.alone else length
+        bias = reference.bias(kind, count, *([is_causal] if name == "bucketed" else []))
+        whole = torch.zeros(len(bias), length, length, dtype=torch.float64)
+        whole[:, :count, :count] = bias
+        if is_causal:
+            whole = whole.masked_fill(distances(length) < 0, -torch.inf)
+        rows.append(dense_weights(q[document], k[document], whole, padding[document]))
+    weights = torch.stack(rows)
+    real = ~padding[:, None, :, None].expand_as(mixed)
+    torch.testing.assert_close(mixed[real], (weights @ v)[real])
+    grad = torch.randn(mixed.shape, generator=generator, dtype=torch.float64).masked_fill(~real, 0.0)
+    learning = [q, k, v, *(kind.parameters() if name == "bucketed" else ())]
+    found, expected = (torch.autograd.grad(out, learning, grad, retain_graph=True) for out in (mixed, weights @ v))
+    torch.testing.assert_close(found, expected)
+    if Feature.RECEIVED in kind.supports and not is_causal:
+        columns = weights.masked_fill(padding[:, None, :, None], 0.0).sum(dim=(1, 2)).masked_fill(padding, 0.0)
+        received = kind.received(q.detach(), k.detach(), LayerContext(padding))
+        torch.testing.assert_close(received.double(), columns.detach(), rtol=0, atol=1e-4)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.data())
+@pytest.mark.parametrize("on_cpu", [True, False])
+@pytest.mark.parametrize("name", REFERENCES)
+def test_it_is_dense_attention_with_its_bias(name: str, on_cpu: bool, data: st.DataObject) -> None:
+    reference = REFERENCES[name]
+    kind = reference.drawn(lambda least, most: data.draw(st.integers(least, most)))
+    is_causal = Feature.CAUSAL in kind.supports and data.draw(st.booleans())
+    padding = some_padding(data, at_the_end=reference.alone or is_causal)
+    torch.manual_seed(data.draw(st.integers(0, 9)))
+    for weight in kind.parameters():
+        torch.nn.init.normal_(weight, std=2.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(attention, "computes_in_tiles", lambda x: on_cpu)
+        # A few pieces even of short documents.
+        patch.setattr(tiles, "_WEIGHTS", 500)
+        patch.setattr(tiles, "_ROWS", 16)
+        patch.setattr(tiles, "_WEIGHTS_OF_GPU", 2000)
+        assert_is_dense(name, kind.train(data.draw(st.booleans())), padding, is_causal)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "lengths"),
+    [
+        ("adaptive_span", AdaptiveSpanAttention(HEADS), (601, 300, 1)),
+        # Eleven blocks, all of which are seen, and a position more.
+        ("bigbird", BigBirdAttention(), (901, 705, 704, 63, 1)),
+        ("strided", StridedAttention(), (200, 33, 1)),
+        ("strided", StridedAttention(split_heads=True), (97, 65, 31)),
+        ("sliding_window", SlidingWindowAttention(), (601, 257, 1)),
+    ],
+)
+def test_default_options_are_dense_at_odd_lengths_too(name: str, kind: CoreAttention, lengths: tuple[int, ...]) -> None:
+    assert_is_dense(name, kind, ends_after(*lengths))
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_a_single_token_sees_itself(name: str) -> None:
+    assert_is_dense(name, REFERENCES[name].drawn(lambda least, most: most), torch.zeros(1, 1, dtype=torch.bool))
+
+
+def test_padding_within_a_document_is_never_seen_through_lists_of_blocks() -> None:
+    padding = torch.zeros(1, 40, dtype=torch.bool)
+    padding[:, [0, 1, 2, 7, 20]] = True
+    q, k, v = torch.randn(3, 1, HEADS, 40, 4, dtype=torch.float64)
+    kind = BigBirdAttention(3, 1, 1, 1)
+    expected = dense_weights(q[0], k[0], bigbird(kind, 40), padding[0]) @ v[0]
+    found = kind(q, k, v, LayerContext(padding))[0]
+    torch.testing.assert_close(found[:, ~padding[0]], expected[:, ~padding[0]])
+
+
+def buckets(distances: list[int], is_causal: bool) -> list[int]:
+    biases = DistanceBiases(1, 8, 16)
+    biases.table.weight.data = torch.arange(8.0)[:, None]
+    return biases(torch.tensor(distances), is_causal)[0].int().tolist()
+
+
+def test_near_distances_have_buckets_of_their_own_and_far_ones_share_as_in_t5() -> None:
+    # Distances to earlier positions are negative. Of 8 buckets 4 are for each side, and 2 of these for 0 and 1.
+    assert buckets([-99, -16, -6, -5, -2, -1, 0], False) == [3, 3, 3, 2, 2, 1, 0]
+    assert buckets([1, 2, 5, 6, 16, 99], False) == [5, 6, 6, 7, 7, 7]
+    # Causal attention has them all for earlier positions.
+    assert buckets([-99, -16, -11, -8, -5, -4, -3, -1, 0, 3], True) == [7, 7, 6, 6, 4, 4, 3, 1, 0, 0]
