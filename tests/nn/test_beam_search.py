@@ -1,6 +1,5 @@
 """Beam search, held to fairseq's own."""
 
-import itertools
 from functools import partial
 from typing import Any
 
@@ -11,12 +10,11 @@ from fairseq_searches import EOS, PAD, dictionary, faced, generated, rescored
 from gpu_work import GpuWork, work_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tables import for_each
 from torch import Tensor
 
 from pyramidions.models import build, preset
 from pyramidions.nn import BeamSearch, Hypothesis, Transformer
-from pyramidions.nn.functional.kernels import without_cudnn_attention
+from pyramidions.nn.ngram import block_repeated_ngrams
 from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.plugin.models.pyramidion import PyramidionModel
@@ -62,7 +60,7 @@ HASHING: dict[str, Any] = {
 }
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     changes=st.sampled_from([{}, HASHING]),
     seed=st.integers(0, 1000),
@@ -111,56 +109,15 @@ def test_the_best_hypotheses_are_fairseqs(
         assert mine[0].score == pytest.approx(scores[len(prefix) :].sum().item() / len(scores) ** penalty, abs=1e-4)
 
 
-def rows_of_each_step(model: Transformer) -> list[int]:
-    """Return a list that grows with every step of decoding: how many hypotheses it took on."""
-    rows: list[int] = []
-    model.decoder.register_forward_hook(lambda module, inputs, output: rows.append(output.size(0)))
-    return rows
-
-
-@for_each("tokens", [1, 2, 9])
-@for_each("beam", [1, 3])
-def test_exactly_n_tokens_are_written_in_exactly_n_steps(tokens: int, beam: int) -> None:
-    _, model = pair(seed=1)
-    rows = rows_of_each_step(model)
-    found = BeamSearch(beam, min_len=tokens - 1, max_len=tokens - 1)(model, documents(40, 7))
-    # Nothing is written before the first step, so that a document has a single hypothesis there.
-    assert rows == [2] + [2 * beam] * (tokens - 1)
-    for hypotheses in found:
-        # All beams of a first token that is forced to be the end are one.
-        assert len(hypotheses) == (beam if tokens > 1 else 1)
-        for hypothesis in hypotheses:
-            assert hypothesis.tokens.tolist().index(EOS) == tokens - 1 == len(hypothesis.tokens) - 1
-
-
-@pytest.mark.parametrize("changes", [{}, HASHING], ids=["full", "lsh"])
-def test_a_beam_of_one_takes_the_most_probable_token(changes: dict[str, Any]) -> None:
-    _, model = pair(seed=3, **changes)
-    source = documents(21)
-    ((hypothesis,),) = BeamSearch(1, min_len=0, max_len=10)(model, source)
-    prefix = torch.tensor([[EOS]])
-    for token in hypothesis.tokens:
-        with torch.no_grad():
-            assert token == model(source, prefix)[0, -1].index_fill(0, torch.tensor(PAD), -torch.inf).argmax()
-        prefix = torch.cat([prefix, token.reshape(1, 1)], dim=1)
-
-
 def test_documents_that_are_finished_leave_the_batch() -> None:
     _, model = pair(seed=30)
-    rows = rows_of_each_step(model)
+    rows: list[int] = []
+    model.decoder.register_forward_hook(lambda module, inputs, output: rows.append(output.size(0)))
     found = BeamSearch(2, min_len=0, max_len=20)(model, documents(40, 25, 12, 6))
     last = [max(len(hypothesis.tokens) for hypothesis in hypotheses) for hypotheses in found]
     assert len(set(last)) > 1
+    # Nothing is written before the first step, so that a document has a single hypothesis there.
     assert rows == [4] + [2 * sum(length > step for length in last) for step in range(1, max(last))]
-
-
-@pytest.mark.parametrize("changes", [{}, HASHING], ids=["full", "lsh"])
-def test_a_document_is_summarized_alike_in_any_company(changes: dict[str, Any]) -> None:
-    _, model = pair(seed=30, **changes)
-    search, source = BeamSearch(3, min_len=2, max_len=12), documents(40, 25, 12, 6)
-    for row, hypotheses in enumerate(search(model, source)):
-        (alone,) = search(model, source[row : row + 1])
-        assert [h.tokens.tolist() for h in alone] == [h.tokens.tolist() for h in hypotheses]
 
 
 def test_keys_and_values_of_the_memory_are_computed_once() -> None:
@@ -173,79 +130,68 @@ def test_keys_and_values_of_the_memory_are_computed_once() -> None:
     assert projected == [3] * len(model.decoder.layers)
 
 
-def test_the_best_hypotheses_come_first_and_the_rest_is_left_out() -> None:
+def test_all_but_the_best_hypotheses_are_left_out_and_what_the_mask_hides_is_not_read() -> None:
     _, model = pair(seed=2)
     source = documents(30, 11)
     found = BeamSearch(4, min_len=1, max_len=9)(model, source)
     few = BeamSearch(4, min_len=1, max_len=9, best=2)(model, source)
     assert [[h.score for h in hypotheses] for hypotheses in few] == [[h.score for h in f[:2]] for f in found]
+    search, hidden = BeamSearch(2, min_len=4, max_len=9), torch.arange(30)[None] >= 12
+    ((mine, _),) = search(model, source[:1], hidden)
+    assert torch.equal(mine.tokens, search(model, source[:1, :12])[0][0].tokens)
+    assert not torch.equal(mine.tokens, search(model, source[:1])[0][0].tokens)
 
 
-def test_no_ngram_is_written_twice() -> None:
-    _, model = pair(seed=8)
-
-    def pairs(ngram: int) -> list[tuple[int, int]]:
-        ((best,),) = BeamSearch(2, min_len=20, max_len=20, no_repeat_ngram=ngram, best=1)(model, documents(33))
-        return list(itertools.pairwise(best.tokens.tolist()[:-1]))
-
-    assert len(set(pairs(0))) < len(pairs(0))
-    assert len(set(pairs(2))) == len(pairs(2)) == 19
-
-
-def test_what_the_mask_hides_is_not_read() -> None:
-    _, model = pair(seed=2)
-    source = documents(30)
-    search = BeamSearch(2, min_len=4, max_len=9)
-    hidden = torch.arange(30)[None] >= 12
-    ((mine, _),) = search(model, source, hidden)
-    assert torch.equal(mine.tokens, search(model, source[:, :12])[0][0].tokens)
-    assert not torch.equal(mine.tokens, search(model, source)[0][0].tokens)
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.integers(1, 4))
+def test_only_what_would_repeat_an_ngram_is_forbidden(tokens: list[int], size: int) -> None:
+    blocked = block_repeated_ngrams(torch.zeros(1, 4), torch.tensor([tokens]), size)[0]
+    seen = {tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)}
+    for token in range(4):
+        ngram = (*tokens[len(tokens) - size + 1 :], token)
+        assert blocked[token].item() == (-torch.inf if ngram in seen else 0.0)
 
 
-@for_each(
-    ("arguments", "sentence"),
+def test_hypotheses_do_not_disturb_each_other() -> None:
+    blocked = block_repeated_ngrams(torch.zeros(2, 6), torch.tensor([[4, 5, 4], [5, 5, 4]]), 2)
+    assert blocked.isneginf().nonzero().tolist() == [[0, 5]]
+    with pytest.raises(ValueError, match="`size`"):
+        block_repeated_ngrams(torch.zeros(1, 4), torch.tensor([[1]]), 0)
+
+
+@pytest.mark.parametrize(
+    "arguments",
     [
-        ({"beam": 0}, "`beam` must be at least 1, but is 0."),
-        ({"min_len": 9}, "`min_len` must be at least 0 and at most `max_len`, but is 9, and `max_len` is 8."),
-        ({"min_len": -1}, "`min_len` must be at least 0 and at most `max_len`, but is -1, and `max_len` is 8."),
-        ({"length_penalty": float("nan")}, "`length_penalty` must be finite, but is nan."),
-        ({"no_repeat_ngram": -1}, "`no_repeat_ngram` must be at least 0, but is -1."),
-        ({"best": 3}, "`best` must be at least 1 and at most `beam`, 2, but is 3."),
-        ({"beam": 15}, "`beam` must be at most 14, the vocabulary without padding and end, but is 15."),
-        ({"eos": PAD}, "`eos` must be below 16, the vocabulary, and not 1, the padding, but is 1."),
-        ({"eos": 16}, "`eos` must be below 16, the vocabulary, and not 1, the padding, but is 16."),
-        ({"prefix": (4, 16)}, "`prefix` must be below 16, the vocabulary, and not 1, the padding, but is 16."),
-        (
-            {"max_len": 1, "prefix": (4, 5)},
-            "`max_len` must be at least 2, the tokens that every summary begins with, but is 1.",
-        ),
+        {"beam": 0},
+        {"min_len": 9},
+        {"length_penalty": float("nan")},
+        {"no_repeat_ngram": -1},
+        {"best": 3},
+        {"beam": 15},
+        {"eos": PAD},
+        {"eos": 16},
+        {"prefix": (4, 16)},
+        {"max_len": 1, "prefix": (4, 5)},
     ],
+    ids=str,
 )
-def test_an_argument_that_breaks_a_rule_is_refused(arguments: dict[str, Any], sentence: str) -> None:
+def test_an_argument_that_breaks_a_rule_is_named(arguments: dict[str, Any]) -> None:
     _, model = pair(seed=0)
-    with pytest.raises(ValueError) as refused:
+    name, *_ = arguments
+    with pytest.raises(ValueError, match=f"`{name}`"):
         BeamSearch(**{"beam": 2, "min_len": 0, "max_len": 8, **arguments})(model, documents(5))
-    assert str(refused.value) == sentence
 
 
-def test_a_model_in_training_is_refused() -> None:
-    _, model = pair(seed=0)
-    with pytest.raises(ValueError, match="must be in evaluation mode to search, but is in training mode."):
-        BeamSearch(1, 0, 1)(model.train(), documents(5))
-
-
-def test_a_summary_that_cannot_be_is_an_error() -> None:
+def test_what_cannot_be_searched_is_said() -> None:
     _, model = pair(seed=0)
     # 14 tokens are neither padding nor the end, so that a 15th must be one of them again.
     assert len(BeamSearch(1, 14, 14, no_repeat_ngram=1)(model, documents(5))[0][0].tokens) == 15
     with pytest.raises(ValueError, match=r"^No summary of 15 to 15 tokens was found that holds every 1-gram once at"):
         BeamSearch(1, 15, 15, no_repeat_ngram=1)(model, documents(5))
-
-
-def test_scores_that_are_no_numbers_are_an_error() -> None:
-    _, model = pair(seed=0, sharpness=float("nan"))
-    with pytest.raises(ValueError, match="The model's scores must be numbers, but are NaN."):
-        BeamSearch(2, 0, 4)(model, documents(5))
+    _, broken = pair(seed=0, sharpness=float("nan"))
+    for other, sentence in ((model.train(), "must be in evaluation mode"), (broken, "must be numbers, but are NaN.")):
+        with pytest.raises(ValueError, match=sentence):
+            BeamSearch(2, 0, 4)(other, documents(5))
 
 
 def test_fairseqs_sampling_draws_from_our_models() -> None:
@@ -280,16 +226,12 @@ def work_of_ten_steps(forced: bool) -> GpuWork:
     return longer
 
 
-def test_the_host_waits_once_a_step_and_not_before_a_summary_may_end() -> None:
-    assert work_of_ten_steps(forced=False).waits.total() == 10
-    assert work_of_ten_steps(forced=True).waits.total() == 0
-
-
-def test_masks_are_made_once_a_step_for_all_layers() -> None:
-    kernels = work_of_ten_steps(forced=False).kernels
+def test_the_host_waits_once_a_step_and_not_before_a_summary_may_end_and_masks_are_made_once() -> None:
+    work = work_of_ten_steps(forced=False)
+    assert work.waits.total() == 10 and work_of_ten_steps(forced=True).waits.total() == 0
     # 20 for each of two layers (products, norms, sums, copies into the cache), 34 for the rest of a step.
-    assert kernels.total() <= 10 * (2 * 20 + 34)
-    assert all(kernels[name] == 0 for name in ("where", "bitwise_or", "all"))
+    assert work.kernels.total() <= 10 * (2 * 20 + 34)
+    assert all(work.kernels[name] == 0 for name in ("where", "bitwise_or", "all"))
 
 
 def test_no_plan_of_cudnn_is_made_while_decoding() -> None:
@@ -305,18 +247,3 @@ def test_no_plan_of_cudnn_is_made_while_decoding() -> None:
     finally:
         torch.backends.cuda.enable_cudnn_sdp(before)
     assert seen == [False] * 4
-
-
-def test_of_two_threads_that_decode_the_last_one_turns_cudnn_back() -> None:
-    before = torch.backends.cuda.cudnn_sdp_enabled()
-    first, second = without_cudnn_attention(), without_cudnn_attention()
-    torch.backends.cuda.enable_cudnn_sdp(True)
-    try:
-        first.__enter__()
-        second.__enter__()
-        first.__exit__(None, None, None)
-        assert not torch.backends.cuda.cudnn_sdp_enabled()
-        second.__exit__(None, None, None)
-        assert torch.backends.cuda.cudnn_sdp_enabled()
-    finally:
-        torch.backends.cuda.enable_cudnn_sdp(before)

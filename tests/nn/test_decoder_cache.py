@@ -1,19 +1,16 @@
 """The cache of incremental decoding, beside a forward pass over the whole prefix."""
 
-from itertools import pairwise
-
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tables import for_each
 from torch import Tensor
 
 from pyramidions.models import build, preset
 from pyramidions.nn import Decoder, DecoderCache
-from pyramidions.nn.attention import ATTENTION, Feature, FullAttention, SelfAttention, supporting
+from pyramidions.nn.attention import ATTENTION, Feature, SelfAttention, supporting
 from pyramidions.nn.projections import PROJECTIONS, DenseProjections
-from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, Memory
+from pyramidions.nn.sublayer import Memory
 
 DIM, LAYERS, VOCABULARY = 16, 2, 20
 #: attention by which a decoder may read what it wrote, with options that cut short texts
@@ -46,7 +43,7 @@ def test_all_kinds_that_write_token_by_token_are_tried() -> None:
 
 @kinds
 @torch.no_grad()
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(
     data=st.data(),
     positions=st.sampled_from(["none", "sinusoidal"]),
@@ -76,33 +73,17 @@ def test_however_hypotheses_replace_each_other_the_output_is_that_of_their_own_p
         written = torch.cat([written[order], torch.randint(4, VOCABULARY, (len(order), new))], dim=1)
 
 
-@torch.no_grad()
-def test_nothing_that_was_written_moves_when_hypotheses_replace_each_other_or_write_on() -> None:
-    decoder, memory = _decoder(), torch.randn(1, 5, DIM)
-    cache = decoder.new_cache()
-    written = torch.randint(4, VOCABULARY, (2, 1))
-    rooms = []
-    for _ in range(100):
-        decoder.features(written[:, -1:], (Memory(memory),), cache)
-        cache.reorder(torch.tensor([1, 0]), 2)
-        rooms.append(cache.states[0][0].attention._k._room)
-    # Room doubles: 4, 12, 28, 60, 124 and 252 tokens, of which 200 are written.
-    assert sum(before is not after for before, after in pairwise(rooms)) == 5
-
-
 @kinds
-@for_each("projections", PROJECTIONS.names)
-def test_a_rollout_through_a_cache_has_gradients(projections: str, kind: str) -> None:
-    projected = {"decoder_projections": projections, "cross_projections": projections}
-    decoder, memory = _decoder(**projected, **KINDS[kind]), torch.randn(1, 5, DIM)
+def test_a_rollout_through_a_cache_has_gradients(kind: str) -> None:
+    convolved = {"decoder_projections": "conv", "cross_projections": "conv"} if kind == "full" else {}
+    decoder, memory = _decoder(**convolved, **KINDS[kind]), torch.randn(1, 5, DIM)
     written = torch.randint(4, VOCABULARY, (2, 4))
     cache = decoder.new_cache()
     steps = [decoder.features(written[:, t : t + 1], (Memory(memory),), cache) for t in range(4)]
     whole = decoder.features(written, (Memory(memory.expand(2, -1, -1)),))
     weights = tuple(decoder.layers[0].parameters())
     ours, plain = (torch.autograd.grad(x.square().sum(), weights) for x in (torch.cat(steps, dim=1), whole))
-    for one, other in zip(ours, plain, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(ours, plain, rtol=1e-4, atol=1e-4)
 
 
 @torch.no_grad()
@@ -115,16 +96,16 @@ def test_a_document_of_one_hypothesis_needs_no_mask() -> None:
     assert cache.advance(2, 2, 1, torch.device("cpu")) is not None
 
 
-def test_what_a_decoder_cannot_do_is_refused() -> None:
-    decoder = _decoder()
-    with pytest.raises(ValueError, match=r"`tokens` \(3 rows\) must be divisible by the number of documents \(2\)"):
-        decoder.features(torch.ones(3, 2, dtype=torch.long), (Memory(torch.randn(2, 5, DIM)),))
-    with pytest.raises(ValueError, match="goes on from what was written, but is BlockwiseAttention"):
+def test_attention_that_cannot_go_on_from_what_was_written_is_refused() -> None:
+    with pytest.raises(ValueError, match="BlockwiseAttention"):
         SelfAttention(DenseProjections(DIM, 2), ATTENTION.build("blockwise", {}, dropout=0.0), is_causal=True)
 
 
 def test_lineage_of_two_hypotheses_by_hand() -> None:
     cache = DecoderCache([])
+    # There is nothing to reorder yet.
+    cache.reorder(torch.tensor([0]), 1)
+    assert (cache.documents, cache.width, cache.length) == (0, 0, 0)
     first = cache.advance(1, 2, 1, torch.device("cpu"))
     assert first.tolist() == [[[False, True], [True, False]]]
     cache.reorder(torch.tensor([1, 1]), 2)  # both go on from the second
@@ -140,27 +121,8 @@ def test_lineage_of_two_hypotheses_by_hand() -> None:
     assert cache.length == 3
 
 
-def test_an_empty_cache_has_nothing_to_reorder() -> None:
-    cache = DecoderCache([])
-    cache.reorder(torch.tensor([0]), 1)
-    assert (cache.documents, cache.width, cache.length) == (0, 0, 0)
-
-
 @torch.no_grad()
-def test_a_kind_that_masks_by_query_hides_from_each_query_what_its_row_says() -> None:
-    q, k, v = torch.randn(2, 3, 4, 6), torch.randn(2, 3, 5, 6), torch.randn(2, 3, 5, 6)
-    hidden = torch.rand(2, 4, 5) < 0.5
-    hidden[..., 0] = False
-    kinds = supporting(Feature.QUERY_MASKS)
-    assert kinds == ("full",)
-    for kind in kinds:
-        out = ATTENTION.build(kind, {}, dropout=0.0)(q, k, v, LayerContext(hidden))
-        logits = (q @ k.transpose(2, 3) / 6**0.5).masked_fill(hidden[:, None], -torch.inf)
-        torch.testing.assert_close(out, logits.softmax(dim=-1) @ v)
-
-
-@torch.no_grad()
-def test_the_mask_of_the_memory_is_made_once_and_follows_the_documents() -> None:
+def test_the_mask_of_the_memory_is_made_once_in_the_type_of_queries_and_follows_the_documents() -> None:
     decoder, memory = _decoder(), torch.randn(3, 5, DIM)
     cache = decoder.new_cache()
     padding = torch.arange(5) >= torch.tensor([[5], [2], [0]])
@@ -177,37 +139,7 @@ def test_the_mask_of_the_memory_is_made_once_and_follows_the_documents() -> None
     after = decoder.features(written[kept, 2:], (Memory(memory[kept], padding[kept]),), cache)
     whole = decoder.features(written[kept], (Memory(memory[kept], padding[kept]),))
     torch.testing.assert_close(after, whole[:, 2:], rtol=0, atol=1e-5)
-
-
-@torch.no_grad()
-@for_each("dtype", [torch.bfloat16, torch.float16])
-def test_masks_have_the_type_of_queries(dtype: torch.dtype) -> None:
-    decoder, memory = _decoder(), torch.randn(2, 5, DIM)
-    cache = decoder.new_cache()
-    padding = torch.arange(5) >= torch.tensor([[5], [2]])
-    with torch.autocast("cpu", dtype):
-        decoder.features(torch.randint(4, VOCABULARY, (2, 1)), (Memory(memory, padding),), cache)
-    (mask,) = cache.memory_masks
-    assert mask is not None and mask.dtype == dtype
-
-
-class PlainMasks(FullAttention):
-    """A kind that takes masks of padding alone."""
-
-    supports = FullAttention.supports - {Feature.QUERY_MASKS}
-
-    def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
-        assert context.padding_mask is not None and context.padding_mask.dtype == torch.bool
-        return super().forward(q, k, v, context)
-
-
-@torch.no_grad()
-def test_cross_attention_that_takes_no_bias_gets_the_mask_of_the_memory_itself() -> None:
-    decoder, memory = _decoder(), torch.randn(2, 5, DIM)
-    for layer in decoder.layers:
-        layer.sublayers["cross_attention"].function.attention = PlainMasks()
-    padding, written = torch.arange(5) >= torch.tensor([[5], [2]]), torch.randint(4, VOCABULARY, (2, 3))
-    cache = decoder.new_cache()
-    steps = [decoder.features(written[:, t : t + 1], (Memory(memory, padding),), cache) for t in range(3)]
-    whole = decoder.features(written, (Memory(memory, padding),))
-    torch.testing.assert_close(torch.cat(steps, dim=1), whole, rtol=0, atol=1e-5)
+    half = decoder.new_cache()
+    with torch.autocast("cpu", torch.bfloat16):
+        decoder.features(written[:, :1], (Memory(memory, padding),), half)
+    assert half.memory_masks[0] is not None and half.memory_masks[0].dtype == torch.bfloat16

@@ -15,14 +15,14 @@ from pyramidions.nn.attention import ATTENTION, Feature
 LENGTHS = (24, 7, 13, 1)
 #: pooling and scorer in which each attention is tried on a push
 USUAL = {("none", "linear"), ("soft_topk", "linear")}
-#: attention before which each pooling and scorer is tried: whole documents, and blocks
-READ_BY = ("full", "blockwise")
+#: attention before which each pooling and scorer is tried
+READ_BY = "blockwise"
 Combination = tuple[str, str, str]
 
 
 def on_a_push(case: Combination) -> bool:
     attention, *pooled = case
-    return tuple(pooled) in USUAL or attention in READ_BY
+    return tuple(pooled) in USUAL or attention == READ_BY
 
 
 def marked(cases: Iterable[tuple[str, ...]]) -> list[object]:

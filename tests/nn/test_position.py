@@ -10,14 +10,11 @@ def test_sines_come_first_and_the_first_position_is_2() -> None:
     torch.testing.assert_close(row, torch.cat([angles.sin(), angles.cos()]))
 
 
-def test_the_table_grows_with_the_document() -> None:
+def test_the_table_grows_with_the_document_and_is_no_weight() -> None:
     positions = SinusoidalPositions(8)
     short = positions(torch.arange(1024), 1024)
     assert torch.equal(positions(torch.arange(3000), 3000)[:1024], short)
-
-
-def test_the_table_is_no_weight() -> None:
-    assert not SinusoidalPositions(8).state_dict()
+    assert not positions.state_dict()
 
 
 def test_published_frequencies_fall_to_one_short_of_the_last_step() -> None:
@@ -36,9 +33,7 @@ def test_learned_positions_are_the_rows_of_a_table_as_long_as_the_longest_text()
 def test_a_text_longer_than_the_table_is_refused() -> None:
     with pytest.raises(ValueError, match="^A text must have at most 5 tokens, one per learned position, but has 6.$"):
         LearnedPositions(8, max_length=5)(torch.arange(6), 6)
-
-
-def test_a_stated_length_serves_shorter_texts_and_refuses_longer_ones() -> None:
+    # A stated length serves shorter texts.
     assert LearnedPositions(8, max_length=5, length=7).weight.shape == (7, 8)
-    with pytest.raises(ValueError, match=r"^`length` of learned positions \(7\) must be at least .* text \(9\).$"):
+    with pytest.raises(ValueError, match="`length`"):
         LearnedPositions(8, max_length=9, length=7)

@@ -67,15 +67,11 @@ def test_a_document_without_a_query_has_the_scores_of_the_linear_part() -> None:
     assert rates(plain, CONTEXT).equal(linear(plain, CONTEXT))
     places = torch.zeros(2, 5, dtype=torch.bool)
     places[1, 0] = True
-    # The first of the two has none.
+    # The first of the two has none, and a longer query in the batch changes no other score.
     assert rates(plain._replace(query=Marks(places, 1)), CONTEXT)[0].equal(linear(plain, CONTEXT)[0])
-
-
-def test_a_longer_query_in_the_batch_changes_no_other_score() -> None:
-    rates, x = scorer(), torch.randn(2, 6, 4)
-    places = torch.tensor([[True, False, False, False, False, False], [True, True, True, False, False, False]])
-    both = Sequence(x, torch.zeros(2, 6, dtype=torch.bool), query=Marks(places, 3))
-    torch.testing.assert_close(rates(both, CONTEXT)[:1], rates(sequence(x[:1], 1), CONTEXT))
+    places = torch.tensor([[True, False, False, False, False], [True, True, True, False, False]])
+    both = rates(plain._replace(query=Marks(places, 3)), CONTEXT)
+    torch.testing.assert_close(both[:1], rates(sequence(x[:1], 1), CONTEXT))
 
 
 def test_the_query_scores_above_all_others_up_to_half_of_what_is_handed_on() -> None:
@@ -84,10 +80,10 @@ def test_the_query_scores_above_all_others_up_to_half_of_what_is_handed_on() -> 
     assert scores[:2].tolist() == [2.0, 2.0] and scores[2:].max() < 1.001
 
 
-@pytest.mark.parametrize("kind", ["soft_topk", "hard_topk"])
-def test_two_poolings_in_a_row_hand_the_query_on(kind: str) -> None:
-    at = sequence(torch.randn(2, 40, 4), 3, padding=5)
-    for k in (16, 8):
-        pooler = POOLING.build(kind, {}, k=k, scorer=scorer(k=k)).eval()
-        at = pooler(at, CONTEXT).sequence(at, None)
-        assert at.query is not None and at.query.marked.tolist() == [[True] * 3 + [False] * (k - 3)] * 2
+def test_two_poolings_in_a_row_hand_the_query_on() -> None:
+    for kind in ("soft_topk", "hard_topk"):
+        at = sequence(torch.randn(2, 40, 4), 3, padding=5)
+        for k in (16, 8):
+            pooler = POOLING.build(kind, {}, k=k, scorer=scorer(k=k)).eval()
+            at = pooler(at, CONTEXT).sequence(at, None)
+            assert at.query is not None and at.query.marked.tolist() == [[True] * 3 + [False] * (k - 3)] * 2

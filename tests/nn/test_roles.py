@@ -24,15 +24,13 @@ def mean(embedding: nn.Embedding, *tokens: int) -> Tensor:
     return embedding.weight[list(tokens)].mean(dim=0) if tokens else torch.zeros(DIM)
 
 
-def test_a_role_is_the_mean_of_the_first_tokens_behind_the_marker() -> None:
+def test_a_role_is_the_mean_of_the_first_tokens_behind_the_marker_or_of_the_name_there() -> None:
     embedding = table()
     found = Roles(TOKENS, UNIT, embedding, MARKER)(torch.tensor([[0, 1, 2, 3], [0, 1, -1, -1]]), 2)
     expected = [(2, 3), (5,), (6, 7), (), (4, 4), (3,), (), ()]
     torch.testing.assert_close(found.flatten(0, 1), torch.stack([mean(embedding, *tokens) for tokens in expected]))
-
-
-def test_a_role_ends_where_a_name_ends_and_a_turn_without_a_name_has_none() -> None:
-    embedding, end = table(), 8
+    # A role ends where a name ends, and a turn without a name has none.
+    end = 8
     tokens = torch.tensor([[MARKER, 2, end, 3, MARKER, 4, 5, MARKER, 6, 7, 4, end, 5]])
     unit = torch.tensor([[0] * 4 + [1] * 3 + [2] * 6])
     found = Roles(tokens, unit, embedding, MARKER, end)(torch.tensor([[0, 1, 2]]), 2)

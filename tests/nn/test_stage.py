@@ -3,7 +3,6 @@
 import pytest
 import torch
 from small_parts import DIM, ends_after, layer, vectors
-from tables import for_each
 from torch import Tensor, nn
 
 from pyramidions.nn.attention import SelfAttention
@@ -48,15 +47,14 @@ def repeated(x: Tensor, window: int, like: Tensor) -> Tensor:
 
 
 @stacks
-@pytest.mark.parametrize("known", [True, False])
 @torch.no_grad()
-def test_an_hourglass_within_an_hourglass(stack: str, known: bool) -> None:
+def test_an_hourglass_within_an_hourglass(stack: str) -> None:
     first, second, innermost, third, last = layers(5)
     inner = Stage([second], MeanPooler(3), (Stage([innermost]),), RepeatUpsampler(3))
     outer = Stage([first], MeanPooler(2), (inner, Stage([third])), RepeatUpsampler(2))
     assert [stage.layers for stage in outer.all_stages()] == [[first], [second], [innermost], [third]]
 
-    given, composed = documents(*LENGTHS, known=known), STACK.build(stack, {})
+    given, composed = documents(*LENGTHS, known=stack == "plain"), STACK.build(stack, {})
     found, poolings, _ = outer(given, composed)
     found, none, _ = Stage([last])(found, composed)
     assert none == [] and [pooled.x.size(1) for pooled in poolings] == [7, 3]
@@ -86,6 +84,14 @@ def test_what_is_not_upsampled_goes_on_pooled() -> None:
     assert len(poolings) == 1
 
 
+def test_attention_needs_no_mask_where_all_is_known_to_be_real() -> None:
+    x, nothing = vectors(2, 3, DIM), torch.empty(2, 0, dtype=torch.bool)
+    assert Sequence(x, ends_after(3, 3), lengths=[3, 3]).attention_mask is None
+    assert Sequence(x[:, :0], nothing, lengths=[0, 0]).attention_mask is None
+    for mask, lengths in ((ends_after(3, 2), [3, 2]), (ends_after(3, 2), None), (ends_after(3, 3), None)):
+        assert Sequence(x, mask, lengths=lengths).attention_mask is mask
+
+
 class Unforeseen(MeanPooler):
     """Does not say how many vectors it hands on."""
 
@@ -109,10 +115,9 @@ def of_different_blocks() -> list[Layer]:
 
 
 @stacks
-@pytest.mark.parametrize("known", [True, False])
 @torch.no_grad()
-def test_layers_of_different_blocks_stand_in_one_stage(stack: str, known: bool) -> None:
-    run, given = of_different_blocks(), documents(*LENGTHS, known=known)
+def test_layers_of_different_blocks_stand_in_one_stage(stack: str) -> None:
+    run, given = of_different_blocks(), documents(*LENGTHS, known=stack == "plain")
     assert [one.confined_to for one in run] == SIZES
     found, _, _ = Stage(run)(given, STACK.build(stack, {}))
     for row, length in enumerate(LENGTHS):
@@ -133,8 +138,7 @@ def received(attention: nn.Module, x: Tensor) -> Tensor:
     return (q @ k.transpose(2, 3) / q.size(-1) ** 0.5).softmax(dim=-1).sum(dim=(0, 1, 2))
 
 
-@for_each("normalize_before", [False, True])
-@for_each("block_size", [None, 4])
+@pytest.mark.parametrize(("normalize_before", "block_size"), [(False, None), (True, 4)])
 @torch.no_grad()
 def test_a_scorer_reads_what_the_attention_of_the_last_layer_received(
     normalize_before: bool, block_size: int | None
@@ -175,7 +179,7 @@ def test_every_stack_of_one_stream_shows_a_scorer_the_same(training: bool) -> No
         torch.testing.assert_close(further, gradients, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("names", [(), ("feed_forward",)])
-def test_a_scorer_that_reads_attention_needs_some_before_it(names: tuple[str, ...]) -> None:
-    with pytest.raises(ValueError, match="no self-attention comes before it"):
-        Stage([layer(*names)] if names else [], scored())(documents(5), STACK.build("plain", {}))
+def test_a_scorer_that_reads_attention_needs_some_before_it() -> None:
+    for run in ([], [layer("feed_forward")]):
+        with pytest.raises(ValueError, match="no self-attention comes before it"):
+            Stage(run, scored())(documents(5), STACK.build("plain", {}))

@@ -4,7 +4,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from small_parts import DIM, SETTING, vectors
-from tables import for_each
 from torch import Tensor
 from torch.distributions import Binomial
 
@@ -24,30 +23,19 @@ def marked(kind: str, tokens: Tensor, **options: object) -> list[list[int]]:
     return made(HiddenStates(torch.zeros(*tokens.shape, DIM), tokens)).boundaries.int().tolist()
 
 
-def test_every_second_or_third_position_ends_a_segment() -> None:
-    tokens = torch.zeros(1, 7)
-    assert marked("fixed", tokens) == [[0, 1, 0, 1, 0, 1, 0]]
-    assert marked("fixed", tokens, factor=3) == [[0, 0, 1, 0, 0, 1, 0]]
-
-
-def test_a_space_belongs_to_the_word_before_it() -> None:
-    assert marked("whitespace", torch.tensor([[5, 6, 3, 7, 3, 3], [5, 5, 5, 5, 5, 5]])) == [
-        [0, 0, 1, 0, 1, 1],
-        [0, 0, 0, 0, 0, 0],
-    ]
+def test_every_third_position_ends_a_segment_or_each_space_which_belongs_to_the_word_before_it() -> None:
+    assert marked("fixed", torch.zeros(1, 7)) == [[0, 1, 0, 1, 0, 1, 0]]
+    assert marked("fixed", torch.zeros(1, 7), factor=3) == [[0, 0, 1, 0, 0, 1, 0]]
+    texts = torch.tensor([[5, 6, 3, 7, 3, 3], [5, 5, 5, 5, 5, 5]])
+    assert marked("whitespace", texts) == [[0, 0, 1, 0, 1, 1], [0, 0, 0, 0, 0, 0]]
 
 
 def test_whitespace_needs_a_space_and_tokens() -> None:
     with pytest.raises(ValueError, match="^`boundaries` whitespace needs a vocabulary with a space"):
         BOUNDARIES.build("whitespace", {}, **SETTING, space_idx=None)
     made = BOUNDARIES.build("whitespace", {}, **SETTING, space_idx=3)
-    with pytest.raises(ValueError, match="^`boundaries` whitespace reads tokens, but segments are none.$"):
+    with pytest.raises(ValueError, match="tokens"):
         made(HiddenStates(torch.zeros(1, 2, DIM)))
-
-
-def test_a_predictor_has_the_published_number_of_weights() -> None:
-    made = BOUNDARIES.build("gumbel", {}, embed_dim=512, ffn_embed_dim=2048)
-    assert sum(weight.numel() for weight in made.parameters()) == 1_052_673
 
 
 def with_logit(logit: float, kind: str, **options: object) -> SupervisedBoundaries | GumbelBoundaries:
@@ -58,9 +46,8 @@ def with_logit(logit: float, kind: str, **options: object) -> SupervisedBoundari
     return made
 
 
-@pytest.mark.parametrize("temperature", [0.1, 2.0])
-def test_gumbel_draws_boundaries_with_their_probability(temperature: float) -> None:
-    made = with_logit(-1.0, "gumbel", temperature=temperature)
+def test_gumbel_draws_boundaries_with_their_probability() -> None:
+    made = with_logit(-1.0, "gumbel", temperature=2.0)
     torch.manual_seed(0)
     drawn = made(HiddenStates(torch.zeros(1, 20000, DIM))).boundaries
     assert drawn.mean().item() == pytest.approx(torch.tensor(-1.0).sigmoid().item(), abs=0.01)
@@ -83,34 +70,27 @@ def test_the_gradient_of_a_drawn_boundary_is_that_of_its_sigmoid() -> None:
     torch.testing.assert_close(*gradients)
 
 
-def test_the_most_extreme_logits_give_finite_gradients() -> None:
-    for logit in (-1e4, 1e4):
-        made = with_logit(logit, "gumbel")
-        found = made(HiddenStates(vectors(1, 50, DIM)))
+def test_the_most_extreme_logits_and_angles_give_finite_gradients() -> None:
+    alike = torch.ones(1, 50, DIM).index_fill(1, torch.tensor([2]), -1.0)
+    for made in (with_logit(-1e4, "gumbel"), with_logit(1e4, "gumbel"), routing()):
+        x = alike.clone().requires_grad_()
+        found = made(HiddenStates(x))
         loss = made.loss(found)
         assert loss is not None
         (found.boundaries.sum() + loss.sum()).backward()
-        assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in made.parameters())
+        assert all(of.grad is not None and of.grad.isfinite().all() for of in (x, *made.parameters()))
 
 
-@for_each(("closed", "length"), [(0, 5), (2, 5), (5, 5), (400, 2000)])
-def test_the_prior_is_the_binomial_distribution(closed: int, length: int) -> None:
+@pytest.mark.parametrize(("closed", "length"), [(0, 5), (5, 5), (400, 2000)])
+def test_the_prior_is_the_binomial_distribution_and_pushes_towards_its_mean(closed: int, length: int) -> None:
     boundaries = (torch.arange(length + 3) < closed).double()[None].requires_grad_()
     padding_mask = (torch.arange(length + 3) >= length)[None]
     loss = with_logit(0.0, "gumbel", prior=0.3).loss(Segmentation(boundaries, None, padding_mask))
     assert loss is not None
     expected = -Binomial(length, torch.tensor(0.3, dtype=torch.float64)).log_prob(torch.tensor(closed).double())
     assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
-
-
-def test_too_many_boundaries_are_pushed_down_and_too_few_up() -> None:
-    made = with_logit(0.0, "gumbel", prior=0.2)
-    for closed, sign in ((60, 1), (5, -1)):
-        boundaries = (torch.arange(100) < closed).float()[None].requires_grad_()
-        loss = made.loss(Segmentation(boundaries))
-        assert loss is not None
-        (grad,) = torch.autograd.grad(loss.sum(), boundaries)
-        assert (grad * sign > 0).all()
+    (grad,) = torch.autograd.grad(loss.sum(), boundaries)
+    assert (grad[~padding_mask] * (closed - 0.3 * length) > 0).all()
 
 
 def test_supervised_boundaries_are_above_the_threshold() -> None:
@@ -129,7 +109,7 @@ def test_the_loss_of_supervised_boundaries_is_cross_entropy_of_what_is_known() -
     for options, loss in (({}, each), ({"loss": "twice"}, twice)):
         found = with_logit(0.0, "unigram", **options).loss(given, targets, known)
         torch.testing.assert_close(found, torch.stack([loss[0, [0, 1, 3]].sum(), loss[1, :2].sum()]))
-    with pytest.raises(ValueError, match="^UnigramBoundaries learns from targets, but there are none.$"):
+    with pytest.raises(ValueError, match="targets"):
         with_logit(0.0, "unigram").loss(given)
 
 
@@ -187,25 +167,3 @@ def test_routing_and_its_gradients_are_those_of_a_loop() -> None:
     torch.testing.assert_close(loss, torch.stack(losses), rtol=0, atol=1e-5)
     of = [x, made.query, made.key]
     torch.testing.assert_close(*(torch.autograd.grad(each.sum(), of) for each in (loss, torch.stack(losses))))
-
-
-def test_the_ratio_loss_asks_for_one_boundary_in_so_many_positions() -> None:
-    made = routing(factor=4, weight=1.0)
-
-    def loss(share: float) -> float:
-        boundaries = (torch.arange(100) < 100 * share).float()[None]
-        found = made.loss(Segmentation(boundaries, torch.full((1, 100), share).logit()))
-        assert found is not None
-        return found.item() / 100
-
-    assert loss(0.25) == pytest.approx(1.0, rel=1e-5)
-    assert loss(0.2) > 1.001 < loss(0.3)
-
-
-def test_equal_vectors_and_opposite_ones_have_finite_gradients() -> None:
-    made, x = routing(), torch.ones(1, 4, DIM)
-    x[0, 2] = -1
-    loss = made.loss(made(HiddenStates(x.requires_grad_())))
-    assert loss is not None
-    loss.sum().backward()
-    assert x.grad is not None and x.grad.isfinite().all()

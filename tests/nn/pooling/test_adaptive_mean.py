@@ -1,8 +1,8 @@
 """Weighted means of windows that overlap."""
 
+import pytest
 import torch
 from small_parts import DIM, ends_after, vectors
-from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.pooling import AdaptiveMeanPooler
@@ -19,7 +19,7 @@ class Given(Scorer):
         return sequence.x[..., 0].detach().abs()
 
 
-@for_each(("stride", "overlap"), [(3, 0), (3, 1), (2, 5), (24, 8)])
+@pytest.mark.parametrize(("stride", "overlap"), [(3, 0), (3, 1), (2, 5), (24, 8)])
 def test_each_window_is_the_mean_of_its_members_weighted_by_their_scores(stride: int, overlap: int) -> None:
     lengths = (13, 7, 1)
     x = vectors(3, 13, DIM)
@@ -32,7 +32,7 @@ def test_each_window_is_the_mean_of_its_members_weighted_by_their_scores(stride:
         assert pooled.padding_mask[row].tolist() == [place >= len(means) for place in range(pooled.x.size(1))]
 
 
-def test_equal_scores_give_means_and_scores_of_zero_are_equal() -> None:
+def test_scores_of_zero_are_equal() -> None:
     x = vectors(1, 6, DIM)
     x[..., 0] = 0.0
     pooled = AdaptiveMeanPooler(3, Given())(Sequence(x, ends_after(6)), NO_CONTEXT)

@@ -23,26 +23,22 @@ def pool(k: int, given: Sequence) -> Pooled:
     return MarkersPooler(k)(given, NO_CONTEXT)
 
 
-def test_the_first_vector_of_each_unit_is_handed_on_as_it_is_and_in_its_order() -> None:
-    given = sequence("000112")
-    pooled = pool(4, given)
-    assert pooled.x.equal(given.x[:, [0, 3, 5]])
-    assert pooled.sources is not None and pooled.sources.tolist() == [[[0], [3], [5]]]
-    assert pooled.weights is not None and pooled.weights.tolist() == [[[1.0], [1.0], [1.0]]]
-    assert pooled.lengths == [3]
-
-
-def test_of_more_units_than_k_the_first_are_kept() -> None:
-    pooled = pool(2, sequence("000112"))
-    assert pooled.sources is not None and pooled.sources.squeeze().tolist() == [0, 3]
-    assert pooled.lengths == [2]
-
-
-def test_a_unit_that_a_pooling_has_torn_apart_is_handed_on_once() -> None:
-    torn = sequence("0101202", real=(6,))
-    pooled = pool(4, torn)
-    assert pooled.lengths == [3]
-    assert pooled.sources is not None and pooled.sources[:, :3, 0].tolist() == [[0, 1, 4]]
+@pytest.mark.parametrize(
+    ("units", "real", "k", "firsts"),
+    [
+        ("000112", 6, 4, [0, 3, 5]),
+        # Of more units than k the first are kept.
+        ("000112", 6, 2, [0, 3]),
+        # A pooling tore units apart.
+        ("0101202", 6, 4, [0, 1, 4]),
+    ],
+)
+def test_the_first_vector_of_each_unit_is_handed_on_as_it_is(units: str, real: int, k: int, firsts: list[int]) -> None:
+    given = sequence(units, real=(real,))
+    pooled, count = pool(k, given), len(firsts)
+    assert pooled.lengths == [count] and pooled.x[:, :count].equal(given.x[:, firsts])
+    assert pooled.sources is not None and pooled.sources[0, :count].flatten().tolist() == firsts
+    assert pooled.weights is not None and pooled.weights[0, :count].eq(1).all()
 
 
 def test_documents_of_fewer_units_are_padded_with_zeros() -> None:
@@ -75,5 +71,5 @@ def test_a_unit_of_which_no_vector_is_left_is_left_out() -> None:
 def test_after_a_pooling_without_provenance_nothing_is_known() -> None:
     after = Pooled(vectors(1, 3, DIM), ends_after(3)).sequence(sequence("000111"), [3])
     assert after.unit is None
-    with pytest.raises(ValueError, match="must say which unit of the text each vector stands in, but does not."):
+    with pytest.raises(ValueError, match="unit"):
         pool(4, after)

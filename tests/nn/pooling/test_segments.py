@@ -34,37 +34,29 @@ def pool(k: int, *logits: list[float], real: tuple[int, ...] | None = None) -> t
     return pooler(given, NO_CONTEXT), given, pooler
 
 
-def test_as_many_segments_as_probabilities_sum_to_end_at_the_most_probable_positions() -> None:
-    pooled, given, _ = pool(4, [-1.0, 2.0, -1.0, -1.0, 1.0, 0.5])
-    expected = [given.x[0, :2].mean(0), given.x[0, 2:5].mean(0), given.x[0, 5]]
-    torch.testing.assert_close(pooled.x[0], torch.stack(expected))
-    assert pooled.lengths == [3]
-
-
-def test_boundaries_that_are_all_unlikely_still_end_segments() -> None:
-    # 0.27 each but one, 2.3 in all.
-    pooled, given, _ = pool(4, [-1.0, -1.0, -0.5, -1.0, -1.0, -1.0, -1.0, -1.0])
-    torch.testing.assert_close(pooled.x[0], torch.stack([given.x[0, :3].mean(0), given.x[0, 3:].mean(0)]))
-
-
-def test_the_end_of_the_text_ends_a_segment_however_unlikely() -> None:
-    pooled, given, _ = pool(4, [2.0, -9.0, -9.0, -9.0])
-    torch.testing.assert_close(pooled.x[0], given.x[0].mean(0)[None])
-
-
-def test_of_more_boundaries_than_k_the_most_probable_stay() -> None:
-    pooled, given, _ = pool(2, [1.0, 3.0, 2.0, 2.5, -1.0])
-    torch.testing.assert_close(pooled.x[0], torch.stack([given.x[0, :2].mean(0), given.x[0, 2:].mean(0)]))
-
-
-def test_with_a_k_of_one_the_text_is_one_segment() -> None:
-    pooled, given, _ = pool(1, [1.0, 3.0, 2.0])
-    torch.testing.assert_close(pooled.x[0, 0], given.x[0].mean(0))
-
-
-def test_a_boundary_at_the_end_of_the_text_does_not_take_the_place_of_another() -> None:
-    pooled, given, _ = pool(2, [1.0, -1.0, 9.0])
-    torch.testing.assert_close(pooled.x[0], torch.stack([given.x[0, 0], given.x[0, 1:].mean(0)]))
+@pytest.mark.parametrize(
+    ("k", "logits", "starts"),
+    [
+        (4, [-1.0, 2.0, -1.0, -1.0, 1.0, 0.5], [0, 2, 5]),
+        # Boundaries that are all unlikely, 0.27 each but one, still end segments: 2.3 in all.
+        (4, [-1.0, -1.0, -0.5, -1.0, -1.0, -1.0, -1.0, -1.0], [0, 3]),
+        # The end of the text ends a segment however unlikely.
+        (4, [2.0, -9.0, -9.0, -9.0], [0]),
+        # Of more than k the most probable stay.
+        (2, [1.0, 3.0, 2.0, 2.5, -1.0], [0, 2]),
+        (1, [1.0, 3.0, 2.0], [0]),
+        # A boundary at the end of the text does not take the place of another.
+        (2, [1.0, -1.0, 9.0], [0, 1]),
+    ],
+)
+def test_as_many_segments_as_probabilities_sum_to_end_at_the_most_probable_positions(
+    k: int, logits: list[float], starts: list[int]
+) -> None:
+    pooled, given, _ = pool(k, logits)
+    ends = [*starts[1:], len(logits)]
+    expected = torch.stack([given.x[0, start:end].mean(0) for start, end in zip(starts, ends, strict=True)])
+    torch.testing.assert_close(pooled.x[0], expected)
+    assert pooled.lengths == [len(starts)]
 
 
 def test_documents_of_fewer_segments_are_padded_with_zeros() -> None:
@@ -103,7 +95,5 @@ def test_the_prior_of_a_training_pass_is_told_once_in_nats_for_each_position() -
     loss = pooler.regulariser()
     assert loss is not None and loss.item() == pytest.approx(expected)
     assert pooler.regulariser() is None
-
-
-def test_evaluation_has_no_loss() -> None:
+    # There is none of evaluation.
     assert pool(2, [1.0, 2.0])[2].regulariser() is None

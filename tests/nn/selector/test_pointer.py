@@ -55,37 +55,18 @@ def naive(made: PointerSelector, x: Tensor) -> tuple[list[int], list[list[float]
 @torch.no_grad()
 def test_each_step_is_that_of_the_equations() -> None:
     lengths = set()
-    for seed in range(12):
+    for seed in range(8):
         made, x = selector(seed=seed), units(5, seed)
         chosen, probabilities = naive(made, x[0])
         steps = made.steps(x, torch.ones(1, 5, dtype=torch.bool), made.best)
         assert steps.chosen[0].tolist() == chosen and steps.real.all()
         torch.testing.assert_close(steps.log_probs[0].exp(), torch.tensor(probabilities, dtype=torch.float64))
         lengths.add(len(chosen))
-    assert len(lengths) > 2
-
-
-@torch.no_grad()
-def test_scores_are_in_the_order_of_choice_and_what_is_not_chosen_has_none() -> None:
-    for seed in range(12):
-        made, x = selector(seed=seed), units(5, seed)
-        chosen, _ = naive(made, x[0])
+        # Scores are in the order of choice, and what is not chosen has none.
         scores = made(x, torch.ones(1, 5, dtype=torch.bool))[0]
         assert scores.argsort(descending=True, stable=True)[: len(chosen) - 1].tolist() == chosen[:-1]
         assert scores.isfinite().sum() == len(chosen) - 1
-
-
-@torch.no_grad()
-def test_other_documents_and_what_is_unknown_change_nothing() -> None:
-    made = selector()
-    x = torch.cat([units(7, seed) for seed in range(4)])
-    known = torch.arange(7) < torch.tensor([[7], [3], [0], [5]])
-    # What stands where nothing is known is never read.
-    together = made(x.masked_fill(~known[..., None], torch.nan), known)
-    for row, number in enumerate((7, 3, 0, 5)):
-        alone = made(x[row : row + 1, :number], known[row : row + 1, :number])
-        torch.testing.assert_close(together[row, :number], alone[0])
-        assert together[row, number:].eq(-torch.inf).all()
+    assert len(lengths) > 2
 
 
 @torch.no_grad()
