@@ -34,7 +34,7 @@ def found_in(folder: Path) -> dict[str, bytes | None]:
 
 def prepare_case(case: dict[str, Any], folder: Path, whole: Path) -> None:
     """Lay out the whole and bad inputs that the command names."""
-    for name in {word.split("/")[0] for word in shlex.split(case["command"])}:
+    for name in {word.split("/")[0] for word in shlex.split(case["command"])} - {""}:
         if name in case.get("input", {}):
             maker, *arguments = case["input"][name]
             MAKERS[maker](folder / name, whole, *arguments)

@@ -20,8 +20,9 @@ def make_text(draw: random.Random, sentences: int) -> str:
 
 @pytest.fixture
 def run() -> Callable[..., Result]:
-    def invoke(*arguments: object) -> Result:
-        return CliRunner().invoke(main, [str(argument) for argument in arguments], prog_name="pyramidions")
+    def invoke(*arguments: object, text: str | None = None) -> Result:
+        words = [str(argument) for argument in arguments]
+        return CliRunner().invoke(main, words, prog_name="pyramidions", input=text)
 
     return invoke
 

@@ -7,14 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from browser import Opener
-from click.testing import CliRunner, Result
+from click.testing import Result
 from texts_in_languages import PAPERS
 
-from pyramidions.cli.check import check
 from pyramidions.scoring.metric import Judged
 
 Run = Callable[..., Result]
-Fail = Callable[..., str]
 PAPER = "# Bees\n\n## Methods\n\nWe counted bees in Rome. They were fed.\n\n## Results\n\nAll bees fly fast.\n"
 
 
@@ -37,6 +35,8 @@ def test_each_sentence_is_told_with_its_support_and_what_is_missing(run: Run, fi
         "3. [too short to tell] Yes.",
         "With support: 1 of 2 sentences, 1 too short to tell. Numbers and names that are not in the document: 2.",
     ]
+    done = run("check", "-", files[1], text="All bees fly fast.")
+    assert done.stdout.splitlines()[0] == "1. [100%] All bees fly fast."
 
 
 def test_all_of_it_is_in_a_file_that_a_second_run_replaces(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ class Classifier:
         return Judged(np.array([[0.1, 0.2], [0.3, 0.1], [0.9, 0.0]]), 2)
 
 
-def test_a_classifier_tells_how_likely_a_sentence_follows(
+def test_a_classifier_and_the_words_tell_on_a_page_what_supports_a_sentence(
     run: Run, files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: Opener
 ) -> None:
     monkeypatch.setattr("pyramidions.scoring.encoders.readers.EntailmentClassifier.of", lambda *_: Classifier())
@@ -78,25 +78,17 @@ def test_a_classifier_tells_how_likely_a_sentence_follows(
     page = opened(page_file.read_text())
     told = [each.text for each in page.all("#sentences .support summary")]
     assert told[:3] == ["By words: 67% of its pairs of words", "Entailed: 90%", "Contradicted: 20%"]
+    assert page.find("#about").text.startswith("With support: 1 of 2 sentences, ")
 
-
-def test_a_summary_may_come_from_standard_input(files: tuple[Path, Path]) -> None:
-    done = CliRunner().invoke(check, ["-", str(files[1])], input="All bees fly fast.")
-    assert done.stdout.splitlines()[0] == "1. [100%] All bees fly fast."
-
-
-def test_a_page_shows_what_supports_a_sentence(
-    run: Run, files: tuple[Path, Path], tmp_path: Path, opened: Opener
-) -> None:
-    page_file = tmp_path / "page.html"
+    files[0].write_text("All bees fly fast. All bees fly slow. In 2031 Obama paid. Yes.")
     assert run("check", *files, "--explain", page_file).exit_code == 0
     page = opened(page_file.read_text())
     notes = [note.text for note in page.all("#items .beside")]
-    assert notes == ["67%", "0%, without support; not in the document: 2031, Obama", "too short to tell"]
-    assert page.find("#about").text.startswith("With support: 1 of 2 sentences, ")
-    page.all("#items button")[0].click()
-    assert page.status() == "Sentence 3 of 3, in “Results”. Supports: 1 of 3 in the summary."
+    assert notes[1:] == ["67%", "0%, without support; not in the document: 2031, Obama", "too short to tell"]
     page.all("#items button")[1].click()
+    assert page.status() == "Sentence 3 of 3, in “Results”. Supports: 1 and 2 of 4 in the summary."
+    assert page.find("#document button.n").text == "1 and 2"
+    page.all("#items button")[2].click()
     assert not page.all("#document .picked")
     assert page.status() == "No sentences of the document support it enough."
     page.find("#only").click()
@@ -104,33 +96,10 @@ def test_a_page_shows_what_supports_a_sentence(
     assert [each.text for each in page.all("#sentences .badge")] == ["without support"]
 
 
-def test_a_sentence_of_the_document_may_support_several(run: Run, files: tuple[Path, Path], opened: Opener) -> None:
-    summary, paper = files
-    summary.write_text("All bees fly fast. All bees fly slow.")
-    page_file = summary.with_name("page.html")
-    assert run("check", summary, paper, "--explain", page_file).exit_code == 0
-    page = opened(page_file.read_text())
-    page.all("#items button")[1].click()
-    assert page.status().endswith(" Supports: 1 and 2 of 2 in the summary.")
-    assert page.find("#document button.n").text == "1 and 2"
-
-
-def test_wrong_inputs_are_one_sentence(fail: Fail, files: tuple[Path, Path], tmp_path: Path) -> None:
-    empty = tmp_path / "empty.txt"
-    empty.write_text(" \n")
-    assert fail("check", "-", "-") == "Of SUMMARY and DOCUMENT, one must be a file, but both are -."
-    assert fail("check", empty, files[1]) == f"{empty} holds no text."
-    assert fail("check", files[0], tmp_path / "none.txt") == f"{tmp_path / 'none.txt'}: No such file or directory."
-    assert fail("check", *files, "--language", "xx").startswith("--language must be one of ")
-    assert fail("check", *files, "--json", files[1]) == f"--json must not replace one of the inputs, but is {files[1]}."
-    assert fail("check", *files, "--explain", "page.txt") == "--explain must end in .html, but is page.txt."
-
-
 def test_the_document_tells_the_language_of_both(run: Run, tmp_path: Path) -> None:
-    written = PAPERS["de"]
     summary, document, out = (tmp_path / name for name in ("summary.txt", "paper.txt", "checks.json"))
     summary.write_text("Nach Nr. 5 stieg die Ernte der Rüben.")
-    document.write_text(written.text)
+    document.write_text(PAPERS["de"].text)
     assert run("check", summary, document, "--json", out).exit_code == 0
     found = json.loads(out.read_text())
     assert found["language"] == "de"

@@ -1,79 +1,67 @@
+"""What all commands have in common: help, errors, signals and closed streams."""
+
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 import pytest
 import torch
-from tables import for_each
+from click.testing import Result
 
 import pyramidions
 from pyramidions.base.errors import UserError
 from pyramidions.cli import commands, main
+from pyramidions.cli.models import KNOWN
+from pyramidions.cli.summarize import _GROUPS, summarize
+from pyramidions.files.hub import hub_name
 
-COMMANDS = ["average", "prepare", "score", "user-dir"]
-
-
-def test_alone_it_lists_the_commands(run):
-    result = run()
-    assert result.exit_code == 0
-    assert all(f"\n  {command} " in result.output for command in COMMANDS)
+Run = Callable[..., Result]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_with_an_example(run, command):
-    result = run(command, "--help")
-    assert result.exit_code == 0
-    assert "Example" in result.output
-    assert len(result.output) > 100
+def test_it_lists_its_commands_and_each_has_help_with_an_example(run: Run) -> None:
+    listed = run().output
+    for command in main.list_commands(click.Context(main)):
+        assert f"\n  {command} " in listed
+        assert "Example" in run(command, "--help").output, command
 
 
-def test_the_version_is_the_packages(run):
+def test_the_help_groups_options_by_what_they_are_for_and_lists_each_once(run: Run) -> None:
+    output = run("summarize", "--help").output
+    titles = re.findall(r"^(\S.*):$", output, re.MULTILINE)
+    assert titles == [*_GROUPS.values()]
+    options = [option.opts[-1] for option in summarize.params if isinstance(option, click.Option)]
+    assert re.findall(r"^  (?:-\w, )?(--[\w-]+)", output, re.MULTILINE) == [*options, "--help"]
+
+
+def test_the_version_and_the_user_dir_are_the_packages_and_python_m_runs_the_same_program(run: Run) -> None:
     assert pyramidions.__version__ in run("--version").output
-
-
-def test_a_wrong_command_or_option_exits_with_2(run):
-    assert run("summarise").exit_code == 2
-    assert run("user-dir", "--nothing").exit_code == 2
-
-
-def test_a_mistyped_command_names_the_nearest_and_python_m_runs_the_same_program(run):
-    assert "No such command 'summarise'. Did you mean 'summarize'?" in run("summarise").stderr
-    assert "Did you mean" not in run("xyz").stderr
+    folder = run("user-dir").output
+    assert Path(folder.strip()) == Path(pyramidions.__file__).parent
     done = subprocess.run([sys.executable, "-m", "pyramidions", "user-dir"], capture_output=True, text=True)
-    assert done.stdout == run("user-dir").stdout
+    assert done.stdout == folder
 
 
-@pytest.mark.parametrize(("command", "model"), [("summarize", "facebook/bart-large-cnn"), ("segments", "MODEL")])
-def test_a_document_in_the_place_of_the_model_says_what_to_type(run, command, model):
-    said = f"Error: MODEL comes before the documents, but paper.txt is a document: type `pyramidions {command} {model} "
-    assert run(command, "paper.txt").stderr.startswith(said)
+def test_each_pretrained_model_has_a_line_with_what_it_reads_and_its_licence(run: Run) -> None:
+    printed = run("models").stdout.splitlines()
+    assert printed[0].split() == ["model", "reads", "tokens", "trained", "on", "parameters", "licence"]
+    bart = next(line for line in printed if line.startswith("facebook/bart-large-cnn"))
+    assert bart.split() == ["facebook/bart-large-cnn", "1,024", "news", "406M", "MIT"]
+    assert len(printed) == len(KNOWN) + 1 and all(hub_name(model.name) for model in KNOWN)
 
 
-def test_an_address_keeps_its_slashes_in_the_refusal(run):
-    said = "must be a path on this machine, but is 'https://x.org/a.pdf': download it first."
-    assert all(said in run(*words, "https://x.org/a.pdf").stderr for words in (["extract"], ["summarize", "model"]))
-
-
-def test_an_empty_path_is_not_this_folder(run):
-    assert "must be a path, but is empty." in run("extract", "").stderr
-
-
-def test_the_user_dir_is_the_package(run):
-    result = run("user-dir")
-    assert Path(result.output.strip()) == Path(pyramidions.__file__).parent
-
-
-def raising(error):
+def raising(error: BaseException) -> click.Command:
     @click.command()
-    def command():
+    def command() -> None:
         raise error
 
     return command
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("error", "sentence"),
     [
         (UserError("The length must not\n be 0."), "Error: The length must not be 0.\n"),
@@ -96,59 +84,50 @@ def raising(error):
         ),
     ],
 )
-def test_an_error_is_one_sentence_and_debug_shows_the_rest(run, monkeypatch, error, sentence):
+def test_an_error_is_one_sentence_and_debug_shows_the_rest(
+    run: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, sentence: str
+) -> None:
     monkeypatch.setattr(commands.Commands, "get_command", lambda *_: raising(error))
     result = run("user-dir")
     assert (result.exit_code, result.stderr) == (1, sentence)
     assert run("--debug", "user-dir").exception is error
 
 
-def test_an_interrupt_exits_with_130(run, monkeypatch):
+def test_an_interrupt_exits_with_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands.Commands, "get_command", lambda *_: raising(KeyboardInterrupt()))
     result = run("user-dir")
     assert result.exit_code == 130
     assert result.stderr.strip().splitlines()[-1] == "Error: Interrupted."
 
 
-@for_each("error", [TypeError, ValueError, UnicodeDecodeError, RuntimeError, OSError, RecursionError])
-def test_a_mistake_of_ours_keeps_its_traceback(run, monkeypatch, error):
-    arguments = {UnicodeDecodeError: ("utf-8", b"", 0, 1, "ours"), OSError: (9, "Bad file descriptor")}
-    mistake = error(*arguments.get(error, ("ours",)))
-    monkeypatch.setattr(commands.Commands, "get_command", lambda *_: raising(mistake))
-    assert run("user-dir").exception is mistake
+def test_a_mistake_of_ours_keeps_its_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    mistakes = [
+        *(TypeError("ours"), UnicodeDecodeError("utf-8", b"", 0, 1, "ours"), RuntimeError("ours")),
+        *(OSError(9, "Bad file descriptor"), RecursionError("ours")),
+    ]
+    for mistake in mistakes:
+        monkeypatch.setattr(commands.Commands, "get_command", lambda *_, given=mistake: raising(given))
+        assert run("user-dir").exception is mistake
 
 
-def test_a_name_that_the_terminal_cannot_show_is_written_with_escapes(run, monkeypatch):
+def test_a_name_that_the_terminal_cannot_show_is_written_with_escapes(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     command = click.Command("echo", callback=lambda: click.echo("caf\udce9.pt"))
     monkeypatch.setattr(commands.Commands, "get_command", lambda *_: command)
     result = run("user-dir")
     assert (result.exit_code, result.output) == (0, "caf\\udce9.pt\n")
 
 
-@for_each(("closed", "code"), [(">&-", 0), ("<&-", 1), ("2>&-", 0)])
-def test_a_stream_that_a_shell_has_closed_is_empty(closed: str, code: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("closed", "code"), [(">&-", 0), ("<&-", 1), ("2>&-", 0), ("| true", 0)])
+def test_a_stream_that_is_closed_is_empty_and_one_whose_reader_leaves_is_no_error(
+    closed: str, code: int, tmp_path: Path
+) -> None:
     (tmp_path / "a.txt").write_text("Bees fly very fast.")
     words = "" if closed == "<&-" else tmp_path / "a.txt"
-    done = subprocess.run(
-        f"{sys.executable} -m pyramidions extract {words} {closed}", shell=True, capture_output=True, check=False
-    )
-    assert done.returncode == code and b"Traceback" not in done.stderr
-
-
-def test_a_reader_that_leaves_early_is_no_error():
-    code = "from pyramidions.cli import main; main(['prepare', '--help'])"
-    run = subprocess.run(
-        ["bash", "-c", '"$0" -c "$1" | true; echo ${PIPESTATUS[0]} >&2', sys.executable, code],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "Traceback" not in run.stderr
-    assert "BrokenPipe" not in run.stderr
-
-
-def test_the_entry_point_is_the_group():
-    assert isinstance(main, click.Group)
+    command = f"{sys.executable} -m pyramidions extract {words} {closed}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
+    assert done.returncode == code and b"Traceback" not in done.stderr and b"BrokenPipe" not in done.stderr
 
 
 @pytest.mark.parametrize(("number", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
@@ -174,7 +153,9 @@ commands.main(["work"])
 
 
 @pytest.mark.parametrize(("given", "policy"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "active"}, "ACTIVE")])
-def test_threads_of_torch_that_wait_leave_the_processor_to_others_unless_the_user_wants_it(given, policy, tmp_path):
+def test_threads_of_torch_that_wait_leave_the_processor_to_others_unless_the_user_wants_it(
+    given: dict[str, str], policy: str, tmp_path: Path
+) -> None:
     usual = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
     done = subprocess.run(
         [sys.executable, "-c", "from pyramidions.cli import main; main()", "summarize", tmp_path / "none", __file__],

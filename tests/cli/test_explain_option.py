@@ -1,36 +1,21 @@
-"""`pyramidions summarize --explain`: the summary as ever, and a page beside it."""
+"""`pyramidions summarize --explain`: the summary as ever, and a page and its support beside it."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from explanations import page_data, texts_of
-from fairseq_commands import run
+from click.testing import Result
+from explanations import example, page_data, texts_of
 
-from pyramidions.cli import main
-from pyramidions.inference import ExplanationPage, Summarizer, html_page
+from pyramidions.inference import ExplanationPage, Summarizer, Summary, html_page
+from pyramidions.inference.summary import as_plain
+from pyramidions.inference.supported_sentences import SummarySentence, Supporting
 
+Run = Callable[..., Result]
 # In float32, as `Summarizer` computes by default
 SHORT = ["--beam", 1, "--min-len", 3, "--max-len", 3, "--precision", "float32"]
-
-
-def test_the_page_is_that_of_the_api_and_the_summary_as_without(
-    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.txt").write_text("One two three. Four five.")
-    printed = []
-    for more in ([], ["--explain", "p.html"]):
-        with pytest.raises(SystemExit) as end:
-            main([*map(str, ["summarize", checkpoint, "a.txt", *SHORT]), *more])
-        assert end.value.code == 0
-        printed.append(capsys.readouterr().out)
-    assert printed[0] == printed[1]
-    name = "/".join(checkpoint.parts[-2:])
-    explanation = Summarizer.from_pretrained(checkpoint).explain(
-        "One two three. Four five.", beam=1, min_len=3, max_len=3
-    )
-    assert (tmp_path / "p.html").read_text(encoding="utf-8") == html_page(explanation, "a.txt", name)
 
 
 def without_support(line: str) -> str:
@@ -39,71 +24,85 @@ def without_support(line: str) -> str:
     return json.dumps(about, ensure_ascii=False)
 
 
-def test_several_documents_and_their_pieces_are_on_one_page(
-    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_the_page_is_that_of_the_api_and_the_summary_as_without(
+    run: Run, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("One two three. Four five.")
+    command = ["summarize", checkpoint, "a.txt", *SHORT]
+    assert run(*command, "--explain", "p.html").stdout == run(*command).stdout != ""
+    explanation = Summarizer.from_pretrained(checkpoint).explain(
+        "One two three. Four five.", beam=1, min_len=3, max_len=3
+    )
+    name = "/".join(checkpoint.parts[-2:])
+    assert (tmp_path / "p.html").read_text(encoding="utf-8") == html_page(explanation, "a.txt", name)
+
+
+def test_several_documents_and_their_pieces_are_on_one_page(run: Run, checkpoint: Path, tmp_path: Path) -> None:
     long = " ".join(f"Sentence {i} is about cells." for i in range(40))
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": long}) + '\n{"text": "Two."}\n')
     page = tmp_path / "p.html"
     command = ["summarize", checkpoint, tmp_path / "a.jsonl", *SHORT, "--long", "chunk", "--json"]
-    with pytest.raises(SystemExit) as end:
-        main([*map(str, command), "--explain", str(page)])
-    explained = capsys.readouterr().out
-    assert end.value.code == 0
-    with pytest.raises(SystemExit):
-        main([*map(str, command), "--batch-size", "1"])
+    explained = run(*command, "--explain", page).stdout.splitlines()
     # What supports each sentence is all that is added.
-    assert [without_support(line) for line in explained.splitlines()] == capsys.readouterr().out.splitlines()
+    assert [without_support(line) for line in explained] == run(*command, "--batch-size", "1").stdout.splitlines()
     first, second = page_data(page.read_text(encoding="utf-8"))["documents"]
     assert (first["name"][-9:], second["name"][-9:]) == ("a.jsonl:1", "a.jsonl:2")
-    assert len(texts_of(first)) == json.loads(explained.splitlines()[0])["pieces"] > 1
+    assert len(texts_of(first)) == json.loads(explained[0])["pieces"] > 1
     # Nothing of a long document is left out.
     assert " ".join(texts_of(first)).split() == long.split()
 
 
 def test_documents_that_find_no_room_on_the_page_are_summarized_and_told(
-    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    run: Run, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ExplanationPage.__init__.__wrapped__, "__defaults__", ("", 1))
     (tmp_path / "a.txt").write_text("One.")
     page = tmp_path / "p.html"
-    with pytest.raises(SystemExit) as end:
-        main([*map(str, ["summarize", checkpoint, tmp_path / "a.txt", *SHORT]), "--explain", str(page)])
-    done = capsys.readouterr()
-    assert end.value.code == 1 and done.out.strip()
-    sentence = (
-        f"1 document is missing from {page}, or incomplete there: a page holds at most 24 MiB, and 262,144 tokens of "
-        "one document."
-    )
-    assert done.err == f"Computes in float32.\nError: {sentence}\n"
+    done = run("summarize", checkpoint, tmp_path / "a.txt", *SHORT, "--explain", page)
+    assert done.exit_code == 1 and done.stdout.strip()
+    assert f"Error: 1 document is missing from {page}, or incomplete there: " in done.stderr
     assert page_data(page.read_text(encoding="utf-8"))["left_out"] == 1
 
 
-@pytest.mark.parametrize("targets", [["--explain", "a.txt"], ["--out", "a.txt"], ["--out", "p", "--explain", "p.html"]])
-def test_no_document_and_no_other_output_is_replaced(targets: list[str], checkpoint: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "here"
-    folder.mkdir()
-    (folder / "a.txt").write_text("One.")
-    (folder / "p.html").symlink_to("p")
-    done = run("pyramidions", "summarize", checkpoint, "a.txt", *SHORT, *targets, folder=folder)
-    taken = "one of the inputs" if targets[-1] == "a.txt" else "another output"
-    sentence = f"{targets[-2]} must not replace {taken}, but is {targets[-1]}."
-    assert (done.returncode, done.stdout) == (1, f"Error: {sentence}\n")
-    assert {path.name for path in folder.iterdir()} == {"a.txt", "p.html"} and (folder / "a.txt").read_text() == "One."
+def test_no_other_output_is_replaced(
+    run: Run, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("One.")
+    (tmp_path / "p.html").symlink_to("p")
+    done = run("summarize", checkpoint, "a.txt", *SHORT, "--out", "p", "--explain", "p.html")
+    assert done.stderr == "Error: --explain must not replace another output, but is p.html.\n"
+    assert {path.name for path in tmp_path.iterdir()} == {"a.txt", "p.html"}
 
 
 def test_a_place_that_cannot_be_written_is_told_before_the_work(
-    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    fail: Callable[..., str], checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.txt").write_text("One.")
     monkeypatch.setattr(Summarizer, "explain_tokenized", lambda *_, **__: pytest.fail("the work has begun"))
     page = tmp_path / "a.txt" / "p.html"
-    with pytest.raises(SystemExit) as end:
-        main(["summarize", str(checkpoint), str(tmp_path / "a.txt"), "--explain", str(page)])
-    assert end.value.code == 1
-    assert str(page.parent) in capsys.readouterr().err.splitlines()[-1]
+    assert str(page.parent) in fail("summarize", checkpoint, tmp_path / "a.txt", "--explain", page)
 
 
-def test_a_page_that_is_called_something_else_is_refused(checkpoint: Path, tmp_path: Path) -> None:
-    done = run("pyramidions", "summarize", checkpoint, "a.txt", "--explain", "p.pdf", folder=tmp_path)
-    assert (done.returncode, done.stdout) == (1, "Error: --explain must end in .html, but is p.pdf.\n")
+def test_support_of_all_pieces_is_in_one_list() -> None:
+    def support(*summaries: Summary) -> Any:
+        return as_plain(summaries).get("support")
+
+    summary = example().summary
+    copied = SummarySentence(
+        "It is so.", 2 / 3, True, (Supporting("So it is so.", 3, 8, 2 / 3),), (Supporting("No.", 0, 2, 0.123456),)
+    )
+    made_up = SummarySentence("Never seen.", 0.0, False, (), None)
+    assert support(summary._replace(sentences=(copied,)), summary._replace(sentences=(made_up,))) == [
+        {
+            "sentence": "It is so.",
+            "supported": True,
+            "recall": 0.6667,
+            "by_words": [{"sentence": "So it is so.", "share": 0.6667}],
+            "by_attention": [{"sentence": "No.", "share": 0.1235}],
+        },
+        {"sentence": "Never seen.", "supported": False, "recall": 0.0, "by_words": [], "by_attention": None},
+    ]
+    assert support(summary) is None
+    assert support(summary._replace(sentences=())) == []

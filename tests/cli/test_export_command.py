@@ -1,27 +1,28 @@
 """`pyramidions export`: a folder of plain files, and a card that says where the model comes from."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-from click.testing import CliRunner
-from fairseq_commands import run
+from click.testing import Result
 from small_language_models import saved
 
-from pyramidions.cli import main
 from pyramidions.data.folder import DataFolder
 from pyramidions.inference import Summarizer
 
+Run = Callable[..., Result]
 MEANS = {key: {"mean": 24.81, "low": 23.5, "high": 26.04} for key in ("rouge1", "rouge2", "rougeL", "rougeLsum")}
 
 
-def test_an_export_holds_plain_files_and_a_card(data: DataFolder, checkpoint: Path, tmp_path: Path) -> None:
+def test_an_export_holds_plain_files_and_a_card(run: Run, data: DataFolder, checkpoint: Path, tmp_path: Path) -> None:
     scores = tmp_path / "scores.json"
     scores.write_text(json.dumps({"signature": "rouge-score 0.1.2 | n=10", "systems": {"ours": MEANS}}))
     flags = ["--data", data.path, "--scores", scores, "--license", "CC BY 4.0"]
-    for _ in range(2):  # an older export is replaced
-        done = run("pyramidions", "export", checkpoint.parent, tmp_path / "model", *flags)
-        assert done.returncode == 0, done.stdout
+    assert run("export", checkpoint, tmp_path / "model").exit_code == 0
+    assert (tmp_path / "model" / "README.md").read_text().count("Not said.") == 3
+    # An older export is replaced.
+    done = run("export", checkpoint.parent, tmp_path / "model", *flags)
+    assert done.exit_code == 0, done.output
     names = "README.md, config.json, generation_config.json, model.safetensors, modeling_pyramidions.py"
     assert done.stdout.endswith(f"model: {names}, sentencepiece.model, tokenizer_config.json\n")
     card = (tmp_path / "model" / "README.md").read_text()
@@ -33,43 +34,16 @@ def test_an_export_holds_plain_files_and_a_card(data: DataFolder, checkpoint: Pa
     assert Summarizer.from_pretrained(tmp_path / "model").summarize(["A word."], min_len=1, max_len=2)[0].tokens <= 3
 
 
-def test_a_card_says_what_is_not_known(checkpoint: Path, tmp_path: Path) -> None:
-    assert run("pyramidions", "export", checkpoint, tmp_path / "model").returncode == 0
-    assert (tmp_path / "model" / "README.md").read_text().count("Not said.") == 3
-
-
-@pytest.mark.parametrize(
-    ("flags", "sentence"),
-    [
-        (["--scores", "missing.json"], "The scores missing.json do not exist."),
-        (["--data", "missing"], "The data folder missing does not exist."),
-    ],
-)
-def test_a_mistake_leaves_no_folder(flags: list[str], sentence: str, checkpoint: Path, tmp_path: Path) -> None:
-    done = run("pyramidions", "export", checkpoint, "model", *flags, folder=tmp_path)
-    assert (done.returncode, done.stdout) == (1, f"Error: {sentence}\n")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_of_other_things_is_not_replaced(checkpoint: Path, tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").touch()
-    done = run("pyramidions", "export", checkpoint, tmp_path)
-    assert done.returncode == 1 and "must be new, empty or an older export" in done.stdout
-    assert (tmp_path / "thesis.tex").exists()
-
-
-def test_a_language_model_is_exported_with_its_alphabet_and_a_card(tmp_path: Path) -> None:
+def test_a_language_model_is_exported_with_its_alphabet_and_a_card(run: Run, tmp_path: Path) -> None:
     data, flags = tmp_path / "data", ["--valid-characters", "20", "--test-characters", "20"]
     (tmp_path / "text.txt").write_text("the cat sat on the mat " * 20)
     path = saved(tmp_path, "gumbel", alphabet="en-lines")
-    invoke = CliRunner().invoke
-    made = invoke(main, ["prepare", str(tmp_path / "text.txt"), "--characters", "en", "--out", str(data), *flags])
+    made = run("prepare", tmp_path / "text.txt", "--characters", "en", "--out", data, *flags)
     assert made.exit_code == 0, made.output
-    done = invoke(main, ["export", str(path), str(tmp_path / "mine"), "--data", str(data), "--license", "MIT"])
+    done = run("export", path, tmp_path / "mine", "--data", data, "--license", "MIT")
     assert done.stdout.endswith("mine: README.md, config.json, model.safetensors\n"), done.output
     card = (tmp_path / "mine" / "README.md").read_text()
-    assert (
-        "\nlanguage:\n- en\n" in card and "\nlicense: mit\n" in card and "pyramidions segments mine paper.txt" in card
-    )
+    assert "\nlanguage:\n- en\n" in card and "\nlicense: mit\n" in card
+    assert "pyramidions segments mine paper.txt" in card
     assert "| alphabet | en, 26 letters, the space, the line end |" in card and "| train | " in card
-    assert invoke(main, ["segments", str(tmp_path / "mine")], input="the cat").exit_code == 0
+    assert run("segments", tmp_path / "mine", text="the cat").exit_code == 0

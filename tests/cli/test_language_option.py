@@ -25,19 +25,25 @@ def german(tmp_path: Path) -> Path:
     return tmp_path / "de.txt"
 
 
-def test_each_command_that_reads_by_language_says_which(run: Run, checkpoint: Path, german: Path) -> None:
+def test_each_command_that_reads_by_language_says_which_and_one_that_reads_a_text_as_it_stands_does_not(
+    run: Run, checkpoint: Path, german: Path
+) -> None:
     with writer(lambda _: message("Die Ernte stieg.")) as server:
+        ours = ("summarize", checkpoint, german, *SHORT)
+        theirs = ("summarize", "--writer", server.url, "--writer-model", "m", german)
         for words in (
             ("extract", german),
-            ("summarize", checkpoint, german, *SHORT, "--check"),
-            ("summarize", checkpoint, german, *SHORT, "--long", "rewrite"),
-            ("summarize", "--writer", server.url, "--writer-model", "m", german, "--check"),
-            ("summarize", "--writer", server.url, "--writer-model", "m", german, "--writer-reads", 40),
             ("extract", german, "--tokens", 20),
+            (*ours, "--check"),
+            (*ours, "--long", "rewrite"),
+            (*theirs, "--check"),
+            (*theirs, "--writer-reads", 40),
         ):
             done = run(*words)
             assert done.exit_code == 0 and GERMAN in done.stderr, words
             assert GERMAN not in run(*words, "--language", "de").stderr, words
+        for words in ((*ours, "--long", "truncate"), theirs):
+            assert GERMAN not in run(*words).stderr
 
 
 def test_a_model_of_concepts_says_that_it_was_trained_in_another_language(run: Run, german: Path) -> None:
@@ -50,15 +56,6 @@ def test_a_model_of_concepts_says_that_it_was_trained_in_another_language(run: R
 def test_a_language_may_be_in_capitals_and_with_a_country(run: Run, german: Path) -> None:
     for code in ("DE", "de-AT"):
         assert '"language": "de"' in run("extract", german, "--language", code, "--json").stdout
-
-
-def test_a_text_that_is_read_as_it_stands_needs_no_language(run: Run, checkpoint: Path, german: Path) -> None:
-    with writer(lambda _: message("Die Ernte stieg.")) as server:
-        for words in (
-            ("summarize", checkpoint, german, *SHORT, "--long", "truncate"),
-            ("summarize", "--writer", server.url, "--writer-model", "m", german),
-        ):
-            assert GERMAN not in run(*words).stderr
 
 
 def test_maps_and_the_page_of_serve_read_by_the_language_that_is_given(checkpoint: Path, tmp_path: Path) -> None:
@@ -78,8 +75,8 @@ def test_maps_and_the_page_of_serve_read_by_the_language_that_is_given(checkpoin
         read[code] = [piece.document_tokens for piece in summary.pieces]
         assert SummarizerMap(checkpoint, language=code, **options)({"text": [text]})["summary"] == [summary.text]
     assert read["de"] != read["en"]
-    with pytest.raises(UserError, match="^`language` needs `long` 'sections' or 'extract' or 'rewrite', but `long` is"):
+    with pytest.raises(UserError, match="language"):
         Summarizer.from_pretrained(checkpoint).summarize([text], long="truncate", language="de")
     for make in (ExtractorMap, partial(SummarizerMap, checkpoint)):
-        with pytest.raises(UserError, match="`language` must be one of af, am, "):
+        with pytest.raises(UserError, match="language"):
             make(language="deutsch")

@@ -8,14 +8,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from tables import for_each
 
 from pyramidions.data.character_folder import CharacterFolder
 from pyramidions.data.corpora import TEXTS, texts
 from pyramidions.data.text_streams import TextStream, fetched_text
 
 Run = Callable[..., Result]
-Fail = Callable[..., str]
 
 
 @pytest.fixture
@@ -43,7 +41,7 @@ def test_a_file_becomes_three_splits_with_a_report(run: Run, text: Path, tmp_pat
     assert run(*command).stdout == f"{out} is up to date: same text, same settings.\n"
 
 
-def test_files_of_splits_and_a_field_of_records_are_options(run: Run, text: Path, tmp_path: Path) -> None:
+def test_files_of_splits_and_a_field_of_records_are_options(run: Run, tmp_path: Path) -> None:
     (tmp_path / "b.jsonl").write_text(json.dumps({"body": "Äiti"}) + "\n")
     out = tmp_path / "out"
     done = run("prepare", "--test", tmp_path / "b.jsonl", "--source-field", "body", "--characters", "fi", "--out", out)
@@ -51,22 +49,26 @@ def test_files_of_splits_and_a_field_of_records_are_options(run: Run, text: Path
     assert text_of(out, "test") == "äiti\n"
 
 
-def test_a_dataset_with_all_splits_keeps_them_and_one_of_a_train_split_is_cut(run: Run, tmp_path: Path) -> None:
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    for folder, splits in ((whole, ["train"]), (parts, ["train", "validation", "test"])):
-        folder.mkdir()
-        for split in splits:
-            (folder / f"{split}.jsonl").write_text(json.dumps({"text": f"the {split} text"}) + "\n")
-        done = run(
-            "prepare", folder, "--characters", "en", "--valid-characters", 5, "--out", tmp_path / f"{folder}-out"
-        )
-        assert done.exit_code == 0, done.output
-    assert text_of(tmp_path / "whole-out", "train") == "the t" and text_of(tmp_path / "whole-out", "test") == "text\n"
-    assert text_of(tmp_path / "parts-out", "train") == "the train text\n"
-    assert text_of(tmp_path / "parts-out", "test") == "the test text\n"
+@pytest.mark.parametrize(
+    ("splits", "made"),
+    [
+        (["train"], {"train": "the t", "test": "text\n"}),
+        (["train", "validation", "test"], {"train": "the train text\n", "test": "the test text\n"}),
+    ],
+)
+def test_a_dataset_with_all_splits_keeps_them_and_one_of_a_train_split_is_cut(
+    run: Run, tmp_path: Path, splits: list[str], made: dict[str, str]
+) -> None:
+    folder, out = tmp_path / "folder", tmp_path / "out"
+    folder.mkdir()
+    for split in splits:
+        (folder / f"{split}.jsonl").write_text(json.dumps({"text": f"the {split} text"}) + "\n")
+    done = run("prepare", folder, "--characters", "en", "--valid-characters", 5, "--out", out)
+    assert done.exit_code == 0, done.output
+    assert {split: text_of(out, split) for split in made} == made
 
 
-@for_each(("name", "characters"), [("text8", "en"), ("enwik8", "bytes")])
+@pytest.mark.parametrize(("name", "characters"), [("text8", "en"), ("enwik8", "bytes")])
 def test_a_text_of_mahoney_is_fetched_and_cut_as_usual(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, characters: str
 ) -> None:
@@ -105,33 +107,3 @@ def test_wiki40b_has_a_configuration_for_each_language() -> None:
         "valid": "google/wiki40b/he/validation",
         "test": "google/wiki40b/he/test",
     }
-
-
-@for_each(
-    ("options", "sentence"),
-    [
-        (
-            "none",
-            "none must be a file, a folder, OWNER/NAME on the hub or a known text (text8, enwik8, wiki40b, cc100), "
-            "but is none.",
-        ),
-        ("text8", "--characters must be en for text8, but is 'fi'."),
-        ("cc100 --config fi", "--config is not an option of cc100: its files and fields are known."),
-        ("TEXT --labels", "--labels is an option of preparing documents; --characters excludes it."),
-        ("TEXT --budget 9", "--budget is an option of preparing documents; --characters excludes it."),
-        ("TEXT --test TEXT", "The file TEXT becomes all splits, so that --test excludes it."),
-        ("--train TEXT --config fi", "--config is for Hugging Face datasets, but INPUT is none."),
-        ("--train TEXT --valid-characters 5", "--valid-characters must be left out: there is no valid split."),
-        ("TEXT --pieces 1", "--pieces must be at least 2 and at most 16,777,216, but is 1."),
-        ("", "At least one of train, valid and test must be given."),
-    ],
-)
-def test_bad_options_are_one_sentence(fail: Fail, text: Path, tmp_path: Path, options: str, sentence: str) -> None:
-    given = options.replace("TEXT", str(text)).split()
-    said = fail("prepare", *given, "--characters", "fi", "--out", tmp_path / "out")
-    assert said == sentence.replace("TEXT", str(text))
-
-
-def test_without_a_language_its_options_are_refused(fail: Fail, papers: Path, tmp_path: Path) -> None:
-    said = fail("prepare", papers, "--pieces", 200, "--out", tmp_path / "out")
-    assert said == "--pieces is an option of --characters, which is not given."

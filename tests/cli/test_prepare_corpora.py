@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import datasets
 import pytest
@@ -19,12 +20,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def prepare(*words: str) -> Result:
-    return CliRunner().invoke(main, ["prepare", *words, "--vocab-size", "36", "--workers", "1"])
+def prepare(*words: str, size: int = 36) -> Result:
+    return CliRunner().invoke(main, ["prepare", *words, "--vocab-size", str(size), "--workers", "1"])
 
 
-def manifest(folder: str) -> dict[str, object]:
-    return json.loads((Path(folder) / "manifest.json").read_text())
+def settings(folder: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((Path(folder) / "manifest.json").read_text())["settings"]
+    return found
 
 
 def test_the_facts_come_before_the_documents_are_read(tmp_path: Path) -> None:
@@ -51,16 +53,6 @@ def test_the_facts_come_before_the_documents_are_read(tmp_path: Path) -> None:
                 "  licence: CC0 1.0",
                 "  documents: 18,949 train, 5% of which become valid by a hash of the text; 3,269 test",
                 "  download: about 114 MB, if it is not in the cache",
-            ],
-        ),
-        (
-            ("bigpatent", "--config", "d"),
-            [
-                "bigpatent, configuration d (Sharma et al. 2019): from NortheasternUniversity/big_patent on the "
-                "Hugging Face hub",
-                "  licence: CC BY 4.0",
-                "  documents: 10,164 train; 565 valid; 565 test",
-                "  download: about 10.1 GB, if it is not in the cache",
             ],
         ),
         (
@@ -104,19 +96,15 @@ def test_the_data_folder_remembers_the_corpus(tmp_path: Path) -> None:
     words = ("qmsum", "--release", "release", "--test", "own.jsonl", "--out", "qmsum")
     done = prepare(*words)
     assert done.exit_code == 0, done.stderr
-    about = manifest("qmsum")
-    assert about["settings"]["corpus"] == {  # type: ignore[index]
+    assert settings("qmsum")["corpus"] == {
         "name": "qmsum",
         "config": None,
         "hub": None,
         "licence": "MIT; the authors ask for research use only",
         "splits": ["train", "valid"],
     }
-    assert {split: each["documents"] for split, each in about["splits"].items()} == {  # type: ignore[attr-defined]
-        "train": 6,
-        "valid": 6,
-        "test": 1,
-    }
+    splits = json.loads(Path("qmsum/manifest.json").read_text())["splits"]
+    assert {split: each["documents"] for split, each in splits.items()} == {"train": 6, "valid": 6, "test": 1}
     # The folder of the same name, which was made here, is no input.
     assert "up to date" in prepare(*words).output
 
@@ -125,50 +113,37 @@ def test_aspects_of_reports_are_queries(tmp_path: Path) -> None:
     SHAPES["govreport_aspects"](tmp_path / "release")
     done = prepare("govreport", "--aspects", "--release", "release", "--out", "aspects")
     assert done.exit_code == 0, done.stderr
-    assert manifest("aspects")["settings"]["corpus"]["name"] == "govreport_aspects"  # type: ignore[index]
-    queries = [json.loads(line)["id"] for line in (Path("aspects") / "test.references.jsonl").read_text().splitlines()]
-    assert queries == ["GAO-test/1", "GAO-test/2"] and manifest("aspects")["settings"]["queries"] is True  # type: ignore[index]
+    assert settings("aspects")["corpus"]["name"] == "govreport_aspects" and settings("aspects")["queries"] is True
+    references = (Path("aspects") / "test.references.jsonl").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in references] == ["GAO-test/1", "GAO-test/2"]
 
 
 def test_a_folder_of_documents_wins_over_the_corpus_of_its_name(tmp_path: Path) -> None:
     for split in ("train", "valid", "test"):
         rows = [{"article": "The bees fly over roses.", "abstract": "Bees fly."}]
         write(tmp_path / "booksum" / f"{split}.jsonl", lines(rows * 3))
-    done = CliRunner().invoke(main, ["prepare", "booksum", "--out", "out", "--vocab-size", "20", "--workers", "1"])
+    done = prepare("booksum", "--out", "out", size=20)
     assert done.exit_code == 0, done.stderr
     assert done.stderr.startswith("booksum is taken for the path here, not for the corpus of this name\n")
-    assert "corpus" not in manifest("out")["settings"]  # type: ignore[operator]
+    assert "corpus" not in settings("out")
 
 
-def test_a_dataset_on_the_hub_is_known_by_its_name_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = datasets.Dataset.from_list([{"report": "The bees fly over roses.", "summary": "Bees fly."}] * 3)
+def test_a_dataset_on_the_hub_is_known_by_its_name_there_unless_its_fields_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    row = {"report": "The bees fly over roses.", "summary": "Bees fly."}
+    rows = datasets.Dataset.from_list([row] * 3)
     asked = []
     monkeypatch.setattr(datasets, "load_dataset", lambda *a, **k: asked.append((*a, k["split"])) or rows)
     hub = str(KNOWN["govreport"].hub)
-    done = CliRunner().invoke(main, ["prepare", hub, "--out", "out", "--vocab-size", "20", "--workers", "1"])
+    done = prepare(hub, "--out", "out", size=20)
     assert done.exit_code == 0, done.stderr
-    assert manifest("out")["settings"]["corpus"]["name"] == "govreport"  # type: ignore[index]
+    assert settings("out")["corpus"]["name"] == "govreport"
     assert set(asked) == {(hub, "document", split) for split in ("train", "validation", "test")}
-
-
-def test_fields_that_are_named_read_a_dataset_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = datasets.Dataset.from_list([{"text": "The bees fly over roses.", "title": "Bees fly."}] * 3)
-    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: rows)
-    words = ["--target-field", "title", "--source-field", "text", "--vocab-size", "20", "--workers", "1"]
-    done = CliRunner().invoke(main, ["prepare", "FiscalNote/billsum", "--out", "out", *words])
+    monkeypatch.setattr(datasets, "get_dataset_split_names", lambda *_: ["train", "validation", "test"])
+    fields = ("--target-field", "report", "--source-field", "summary")
+    done = prepare(hub, "--out", "named", *fields, size=20)
     assert done.exit_code == 0, done.stderr
-    assert "corpus" not in manifest("out")["settings"]  # type: ignore[operator]
-    # Options may come in any order.
-    summaries = [
-        json.loads(line)["summary"] for line in (Path("out") / "test.references.jsonl").read_text().splitlines()
-    ]
-    assert summaries == ["Bees fly."] * 3
-
-
-def test_a_folder_of_the_same_documents_is_kept_whatever_named_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = datasets.Dataset.from_list([{"article": "The bees fly over roses.", "abstract": "Bees fly."}] * 3)
-    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: rows)
-    words = ["prepare", "ccdv/arxiv-summarization", "--out", "out", "--vocab-size", "20", "--workers", "1"]
-    fields = ["--source-field", "article"]
-    assert CliRunner().invoke(main, [*words, *fields]).exit_code == 0
-    assert "up to date" in CliRunner().invoke(main, words).output
+    assert "corpus" not in settings("named")
+    summaries = (Path("named") / "test.references.jsonl").read_text().splitlines()
+    assert [json.loads(line)["summary"] for line in summaries] == [row["report"]] * 3

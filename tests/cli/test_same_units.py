@@ -1,12 +1,16 @@
 """An extractor is trained on the units that `pyramidions extract` rates: headings and sentences of sections."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from click.testing import Result
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
+from pyramidions.extract.core import Ranker
 from pyramidions.inference import extraction_stream
 from pyramidions.runs.arguments import Arguments
 from pyramidions.runs.network_run import NetworkRun
@@ -39,7 +43,7 @@ def release(papers: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def extracted(release: Path, run, monkeypatch: pytest.MonkeyPatch) -> dict[str, Outline]:
+def extracted(release: Path, run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> dict[str, Outline]:
     """By the ids of the documents, the outlines that `pyramidions extract` reads."""
     outlines, outlined = [], extraction_stream.document_outline
     monkeypatch.setattr(
@@ -61,42 +65,41 @@ def assert_same_units(folder: DataFolder, split: str, extracted: dict[str, Outli
         assert sources[number] == [*tokenizer.encode_units(units), EOS]
 
 
-def test_prepare_with_labels_reads_the_units_that_are_extracted(run, release, extracted, tmp_path):
+def test_prepare_with_labels_reads_the_units_that_are_extracted(
+    run: Callable[..., Result], release: Path, extracted: dict[str, Outline], tmp_path: Path
+) -> None:
     done = run("prepare", "--train", release, "--labels", "--out", tmp_path / "data", "--vocab-size", 60)
     assert done.exit_code == 0, done.output
     assert_same_units(DataFolder(tmp_path / "data"), "train", extracted)
 
 
-def test_train_reads_the_units_that_are_extracted(release, extracted, tmp_path):
+class Headings(Ranker):
+    """Keeps the headings of what it is to rate in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def rank(self, outline: Outline) -> np.ndarray:
+        with self._path.open("a") as file:
+            file.write(f"{', '.join(outline.headings)}\n")
+        return np.zeros(len(outline.sentences))
+
+
+@pytest.mark.parametrize("kind", ["extractor", "summarizer"])
+def test_train_and_its_baselines_read_the_units_that_are_extracted(
+    kind: str, release: Path, extracted: dict[str, Outline], tmp_path: Path
+) -> None:
     places = Places(tmp_path / "model")
     places.work.mkdir()
-    arguments = Arguments(str(release), "extractor", gpus=0, vocab_size=60)
+    arguments = Arguments(str(release), kind, gpus=0, vocab_size=60)
     plan, _ = make_plan(arguments)
     made = NetworkRun(arguments, plan, places, State(places.state, {"done": {}}), print)
     made.divide()
     made.prepare()
-    for split in ("train", "valid", "test"):
-        assert_same_units(DataFolder(places.data), split, extracted)
-
-
-def test_a_summarizer_on_selected_sentences_and_its_baselines_read_the_sections(
-    release, extracted, tmp_path, monkeypatch
-):
-    places = Places(tmp_path / "model")
-    places.work.mkdir()
-    arguments = Arguments(str(release), "summarizer", gpus=0, vocab_size=60)
-    plan, _ = make_plan(arguments)
-    made, read = NetworkRun(arguments, plan, places, State(places.state, {"done": {}}), print), []
-    made.divide()
-    made.prepare()
-    assert all(document.source.startswith("ban den\n") for document in made.documents("test"))
-
-    def stop(path: Path, documents: object, number: int, *_: object) -> None:
-        read.extend(documents)  # type: ignore[call-overload]
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("pyramidions.runs.run.write_extracts", stop)
-    with pytest.raises(KeyboardInterrupt):
-        made.summarize()
-    headings = [extraction_stream.document_outline(found.source).headings for found in read]
-    assert headings and all(found == ("ban den", "kin lon") for found in headings)
+    if kind == "extractor":
+        for split in ("train", "valid", "test"):
+            assert_same_units(DataFolder(places.data), split, extracted)
+    else:  # trained on selected sentences
+        assert all(document.source.startswith("ban den\n") for document in made.documents("test"))
+    made.write_extracts(5, 50, {"headings": Headings(tmp_path / "headings")})
+    assert set((tmp_path / "headings").read_text().splitlines()) == {"ban den, kin lon"}

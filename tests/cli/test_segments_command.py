@@ -7,7 +7,8 @@ import pytest
 from click.testing import CliRunner, Result
 from small_language_models import saved
 
-from pyramidions.cli import main
+from pyramidions.cli import main, worker
+from pyramidions.cli import segments as module
 from pyramidions.inference import Segmenter
 
 TEXT = "The cat, the hat and 1 cat."
@@ -72,9 +73,6 @@ def test_a_text_without_letters_is_reported_and_the_others_are_shown(whitespace:
 def test_a_terminal_gets_lines_of_its_width_in_colours_unless_asked_otherwise(
     whitespace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pyramidions.cli import segments as module
-    from pyramidions.cli import worker
-
     found = Segmenter.from_pretrained(whitespace, "cpu").segment("one two three four five")
     assert list(module._lines(found.segments, 11)) == [["one ", "two "], ["three "], ["four "]]
     monkeypatch.setattr(worker, "_is_terminal", lambda: True)
@@ -85,11 +83,3 @@ def test_a_terminal_gets_lines_of_its_width_in_colours_unless_asked_otherwise(
     monkeypatch.setenv("NO_COLOR", "1")
     layout = worker.find_layout(None, False, None, named=True)
     assert "\x1b[" not in module._shown("a", found, layout)
-
-
-def test_a_model_of_transformers_is_refused_with_the_task_that_segments_need(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text('{"model_type": "bart"}')
-    assert segments(tmp_path, text=TEXT).stderr == (
-        f"Error: {tmp_path} must hold a model of --task character_language_modeling, but holds one of transformers, of "
-        "the family 'bart'.\n"
-    )

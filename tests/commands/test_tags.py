@@ -86,15 +86,6 @@ def test_training_begins_as_without_tags_and_tags_then_change_the_output() -> No
     assert not torch.allclose(plain, tagged)
 
 
-@pytest.mark.parametrize(
-    ("tags", "sentence"), [("missing", "`tags` must be a spaCy pipeline on this machine, but missing is none: ")]
-)
-def test_what_is_no_pipeline_is_one_sentence(tags: str, sentence: str, tmp_path: Path) -> None:
-    (tmp_path / "train.jsonl").write_text(json.dumps({"article": "a b", "abstract": "a"}) + "\n")
-    done = CliRunner().invoke(main, ["prepare", str(tmp_path), "--out", str(tmp_path / "data"), "--tags", tags])
-    assert done.exit_code != 0 and sentence in done.output and "Traceback" not in done.output
-
-
 def test_a_model_with_tags_trains_generates_and_refuses_texts(prepared: DataFolder, tmp_path: Path) -> None:
     shape = ["--embed-dim", "8", "--ffn-embed-dim", "8", "--num-heads", "2", "--max-source-positions", "64"]
     shape += ["--encoder-layers", "2", "--decoder-layers", "1", "--self-attention", "segments | full"]
@@ -106,23 +97,13 @@ def test_a_model_with_tags_trains_generates_and_refuses_texts(prepared: DataFold
     done = run(*command, "--tag-dim", "4")
     assert done.returncode == 0, done.stdout
     best = tmp_path / "checkpoint_last.pt"
-    done = run(
-        "fairseq-generate",
-        prepared.path,
-        *TASK,
-        "--path",
-        best,
-        "--gen-subset",
-        "test",
-        "--max-len-b",
-        "4",
-        "--min-len",
-        "1",
-    )
+    limits = ["--gen-subset", "test", "--max-len-b", "4", "--min-len", "1"]
+    done = run("fairseq-generate", prepared.path, *TASK, "--path", best, *limits)
     assert done.returncode == 0, done.stdout
     assert "S-0\tAnn: Bees fly over London. Bob: Who reads 1 paper?\n" in done.stdout
     (tmp_path / "text.txt").write_text(TURNS)
     done = run("fairseq-interactive", tmp_path, *TASK, "--path", best, "--input", tmp_path / "text.txt")
-    assert done.returncode != 0 and "The model reads tags of words, which texts lack" in done.stdout
     refused_text = CliRunner().invoke(main, ["summarize", str(best), str(tmp_path / "text.txt")])
-    assert refused_text.exit_code != 0 and "The model reads tags of words, which texts lack" in refused_text.output
+    assert done.returncode != 0 != refused_text.exit_code
+    for said in (done.stdout, refused_text.output):
+        assert "The model reads tags of words, which texts lack" in said
