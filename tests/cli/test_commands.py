@@ -84,9 +84,7 @@ def raising(error: BaseException) -> click.Command:
         ),
     ],
 )
-def test_an_error_is_one_sentence_and_debug_shows_the_rest(
-    run: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, sentence: str
-) -> None:
+def test_an_error_is_one_sentence(run: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, sentence: str) -> None:
     monkeypatch.setattr(commands.Commands, "get_command", lambda *_: raising(error))
     result = run("user-dir")
     assert (result.exit_code, result.stderr) == (1, sentence)
@@ -110,9 +108,7 @@ def test_a_mistake_of_ours_keeps_its_traceback(run: Run, monkeypatch: pytest.Mon
         assert run("user-dir").exception is mistake
 
 
-def test_a_name_that_the_terminal_cannot_show_is_written_with_escapes(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_the_terminal_cannot_show_is_written_with_escapes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     command = click.Command("echo", callback=lambda: click.echo("caf\udce9.pt"))
     monkeypatch.setattr(commands.Commands, "get_command", lambda *_: command)
     result = run("user-dir")
@@ -120,9 +116,7 @@ def test_a_name_that_the_terminal_cannot_show_is_written_with_escapes(
 
 
 @pytest.mark.parametrize(("closed", "code"), [(">&-", 0), ("<&-", 1), ("2>&-", 0), ("| true", 0)])
-def test_a_stream_that_is_closed_is_empty_and_one_whose_reader_leaves_is_no_error(
-    closed: str, code: int, tmp_path: Path
-) -> None:
+def test_a_closed_stream_is_empty_and_a_reader_that_leaves_no_error(closed: str, code: int, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Bees fly very fast.")
     words = "" if closed == "<&-" else tmp_path / "a.txt"
     command = f"{sys.executable} -m pyramidions extract {words} {closed}"
@@ -153,9 +147,7 @@ commands.main(["work"])
 
 
 @pytest.mark.parametrize(("given", "policy"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "active"}, "ACTIVE")])
-def test_threads_of_torch_that_wait_leave_the_processor_to_others_unless_the_user_wants_it(
-    given: dict[str, str], policy: str, tmp_path: Path
-) -> None:
+def test_threads_of_torch_that_wait_leave_the_processor(given: dict[str, str], policy: str, tmp_path: Path) -> None:
     usual = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
     done = subprocess.run(
         [sys.executable, "-c", "from pyramidions.cli import main; main()", "summarize", tmp_path / "none", __file__],

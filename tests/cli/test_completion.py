@@ -35,16 +35,13 @@ def press_tab(words: str, **environment: str) -> subprocess.CompletedProcess[str
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        ("pyramidions su", ["summarize"]),
         ("pyramidions summarize --min-len 3 --le", ["--length-penalty"]),
         ("pyramidions summarize model --long ", ["truncate", "chunk", "merge", "sections", "extract", "rewrite"]),
         # click asks for the completion of files that bash has itself.
         ("pyramidions summarize model -o pa", ["[-o default]"]),
     ],
 )
-def test_names_of_commands_options_and_choices_are_completed_and_files_are_left_to_bash(
-    words: str, offered: list[str]
-) -> None:
+def test_names_of_options_and_choices_are_completed(words: str, offered: list[str]) -> None:
     done = press_tab(words)
     assert [line for line in done.stdout.splitlines() if line] == offered
     assert done.stderr == ""

@@ -53,9 +53,7 @@ def corpus(tmp_path: Path) -> list[Path]:
 
 
 @pytest.mark.slow
-def test_a_command_starts_ray_without_a_network_writes_the_bytes_of_one_process_and_ends_it(
-    run: Run, whole_models: dict[str, Path], corpus: list[Path], tmp_path: Path
-) -> None:
+def test_ray_writes_the_same_bytes(run: Run, whole_models: dict[str, Path], corpus: list[Path], tmp_path: Path) -> None:
     command = ["summarize", whole_models["plain"], *corpus, "--max-len", 5, "--batch-size", 2, "-o"]
     one = run(*command, tmp_path / "one.jsonl")
     words = [*command, tmp_path / "several.jsonl", "--engine", "ray"]
@@ -73,9 +71,7 @@ def test_a_command_starts_ray_without_a_network_writes_the_bytes_of_one_process_
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["hiporank", "extractor", "segmenter"])
-def test_ray_writes_the_bytes_of_one_process_and_reports_the_same(
-    kind: str, running: None, run: Run, corpus: list[Path], tmp_path: Path
-) -> None:
+def test_other_commands_do_so_as_well(kind: str, running: None, run: Run, corpus: list[Path], tmp_path: Path) -> None:
     command = {
         "hiporank": lambda: ["extract", *corpus, "--sentences", 2],
         "extractor": lambda: ["extract", *corpus, "--method", exported(tmp_path / "model"), "--sentences", 2],
@@ -124,9 +120,7 @@ def results(tmp_path: Path, *texts: str) -> list[Any]:
 
 
 @pytest.mark.slow
-def test_a_group_whose_worker_dies_is_computed_again_and_documents_that_kill_each_are_named(
-    running: None, tmp_path: Path
-) -> None:
+def test_a_group_whose_worker_dies_is_computed_again_or_named(running: None, tmp_path: Path) -> None:
     texts = ["one", "two", "once", "three", "four"]
     assert results(tmp_path, *texts) == texts
     path = tmp_path / "a.jsonl"

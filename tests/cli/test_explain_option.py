@@ -24,7 +24,7 @@ def without_support(line: str) -> str:
     return json.dumps(about, ensure_ascii=False)
 
 
-def test_the_page_is_that_of_the_api_and_the_summary_as_without(
+def test_the_page_is_that_of_the_api(
     run: Run, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -53,7 +53,7 @@ def test_several_documents_and_their_pieces_are_on_one_page(run: Run, checkpoint
     assert " ".join(texts_of(first)).split() == long.split()
 
 
-def test_documents_that_find_no_room_on_the_page_are_summarized_and_told(
+def test_a_page_that_is_full_says_so(
     run: Run, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ExplanationPage.__init__.__wrapped__, "__defaults__", ("", 1))
@@ -65,9 +65,7 @@ def test_documents_that_find_no_room_on_the_page_are_summarized_and_told(
     assert page_data(page.read_text(encoding="utf-8"))["left_out"] == 1
 
 
-def test_no_other_output_is_replaced(
-    run: Run, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_outputs_are_two_files(run: Run, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_text("One.")
     (tmp_path / "p.html").symlink_to("p")

@@ -129,9 +129,7 @@ def test_the_checkpoint_is_exported_for_transformers(run: Run, bart: Path, tmp_p
     assert found.tokens == 9 and found.document_tokens == found.read_tokens > 2
 
 
-def test_the_weights_that_are_read_are_never_replaced(
-    fail: Fail, bart: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_its_weights_are_not_replaced(fail: Fail, bart: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(shutil.copytree(bart, tmp_path / "bart"))
     torch.save({"model": {}, "cfg": {}}, "model.pt")
     before = Path("model.pt").read_bytes()
@@ -140,9 +138,7 @@ def test_the_weights_that_are_read_are_never_replaced(
 
 
 @pytest.mark.parametrize("option", ["--calibrate", "--compare"])
-def test_what_cannot_be_read_is_said_before_the_import(
-    fail: Fail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
-) -> None:
+def test_bad_pairs_are_refused_first(fail: Fail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str) -> None:
     monkeypatch.setattr("pyramidions.conversion.importing.import_model", lambda *_, **__: pytest.fail("imported"))
     (tmp_path / "empty.jsonl").touch()
     given = ["import", "owner/bart", "-o", tmp_path / "b.pt", "--pooling-lengths", "None,8", option]
@@ -150,9 +146,7 @@ def test_what_cannot_be_read_is_said_before_the_import(
         assert name in fail(*given, tmp_path / name)
 
 
-def test_without_a_scorer_to_calibrate_nothing_is_compared(
-    fail: Fail, bart: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_calibration_needs_a_scorer(fail: Fail, bart: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyramidions.cli.import_model._compare", lambda *_: pytest.fail("compared"))
     pairs = tmp_path / "pairs.jsonl"
     pairs.write_text('{"article": "Bees fly fast over roses.", "abstract": "Bees fly."}\n')
@@ -161,7 +155,7 @@ def test_without_a_scorer_to_calibrate_nothing_is_compared(
         assert fail(*given, *changed, "--compare", pairs, "--calibrate", pairs).startswith("--calibrate needs ")
 
 
-def test_logits_that_do_not_vary_are_told_from_scorers_that_are_not_there(
+def test_logits_that_do_not_vary_are_told(
     run: Run, bart: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "paper.txt").write_text("Bees fly fast over roses.")

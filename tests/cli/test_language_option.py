@@ -25,9 +25,7 @@ def german(tmp_path: Path) -> Path:
     return tmp_path / "de.txt"
 
 
-def test_each_command_that_reads_by_language_says_which_and_one_that_reads_a_text_as_it_stands_does_not(
-    run: Run, checkpoint: Path, german: Path
-) -> None:
+def test_each_command_that_reads_by_language_says_which(run: Run, checkpoint: Path, german: Path) -> None:
     with writer(lambda _: message("Die Ernte stieg.")) as server:
         ours = ("summarize", checkpoint, german, *SHORT)
         theirs = ("summarize", "--writer", server.url, "--writer-model", "m", german)

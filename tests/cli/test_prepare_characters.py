@@ -56,7 +56,7 @@ def test_files_of_splits_and_a_field_of_records_are_options(run: Run, tmp_path: 
         (["train", "validation", "test"], {"train": "the train text\n", "test": "the test text\n"}),
     ],
 )
-def test_a_dataset_with_all_splits_keeps_them_and_one_of_a_train_split_is_cut(
+def test_a_dataset_keeps_its_splits_or_is_cut(
     run: Run, tmp_path: Path, splits: list[str], made: dict[str, str]
 ) -> None:
     folder, out = tmp_path / "folder", tmp_path / "out"

@@ -27,9 +27,7 @@ def write(path: Path, rows: list[dict[str, object]]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def test_a_folder_of_files_becomes_a_data_folder_with_a_report_which_is_kept(
-    run: Run, papers: Path, tmp_path: Path
-) -> None:
+def test_a_folder_of_files_becomes_a_data_folder_with_a_report(run: Run, papers: Path, tmp_path: Path) -> None:
     command = ("prepare", papers, "--out", tmp_path / "data", "--vocab-size", 60)
     result = run(*command)
     assert result.exit_code == 0
@@ -45,9 +43,7 @@ def test_single_files_and_a_tokenizer_can_be_given(run: Run, papers: Path, prepa
     assert (tmp_path / "data" / "valid.source.bin").read_bytes() == (prepared / "test.source.bin").read_bytes()
 
 
-def test_every_setting_of_a_vocabulary_is_an_option_that_reaches_the_folder_and_excludes_a_tokenizer(
-    run: Run, fail: Fail, papers: Path, tmp_path: Path
-) -> None:
+def test_every_setting_of_a_vocabulary_is_an_option(run: Run, fail: Fail, papers: Path, tmp_path: Path) -> None:
     words = "--vocab-size 55 --model-type bpe --character-coverage 0.99 --sentence-markers --sentences 400 --seed 3"
     result = run("prepare", papers, "--out", tmp_path / "data", *words.split(), "--workers", 2)
     assert result.exit_code == 0
@@ -89,21 +85,10 @@ def test_a_full_disk_leaves_nothing(fail: Fail, papers: Path, tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_release_is_prepared_as_it_comes(run: Run, tmp_path: Path) -> None:
-    record = {"article_text": ["some words here .", "and more ."], "abstract_text": ["<S> few words . </S>"]}
-    for split in ("train", "val", "test"):
-        write(tmp_path / f"{split}.txt", [{"article_id": f"{split}-{i}", **record} for i in range(20)])
-    result = run("prepare", tmp_path, "--out", tmp_path / "data", "--vocab-size", 19)
-    assert result.exit_code == 0, result.output
-    assert DataFolder(tmp_path / "data").splits == ["train", "valid", "test"]
-    assert DataFolder(tmp_path / "data").references("valid")[3] == ("val-3", "few words .")
-
-
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
         (["train"], "no valid and no test split: fairseq-train needs valid, unless --disable-validation"),
-        (["train", "test"], "no valid split: fairseq-train needs valid, unless --disable-validation"),
         (["train", "valid"], "no test split: fairseq-generate needs test, unless --gen-subset names another"),
         (["test"], "no train and no valid split: fairseq-train needs train"),
     ],

@@ -47,15 +47,6 @@ def test_the_facts_come_before_the_documents_are_read(tmp_path: Path) -> None:
     ("words", "facts"),
     [
         (
-            ("billsum",),
-            [
-                "billsum (Kornilova and Eidelman 2019): from FiscalNote/billsum on the Hugging Face hub",
-                "  licence: CC0 1.0",
-                "  documents: 18,949 train, 5% of which become valid by a hash of the text; 3,269 test",
-                "  download: about 114 MB, if it is not in the cache",
-            ],
-        ),
-        (
             ("summscreen",),
             [
                 "summscreen, configuration fd (Chen et al. 2022): from tau/scrolls on the Hugging Face hub",
@@ -75,9 +66,7 @@ def test_the_facts_come_before_the_documents_are_read(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_the_facts_are_those_of_the_configuration(
-    words: tuple[str, ...], facts: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_facts_are_told_first(words: tuple[str, ...], facts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyramidions.data.corpora.reading.fetch", refused)
     monkeypatch.setattr(datasets, "load_dataset", refused)
     done = prepare(*words, "--out", "out")
@@ -128,7 +117,7 @@ def test_a_folder_of_documents_wins_over_the_corpus_of_its_name(tmp_path: Path) 
     assert "corpus" not in settings("out")
 
 
-def test_a_dataset_on_the_hub_is_known_by_its_name_there_unless_its_fields_are_named(
+def test_a_dataset_on_the_hub_is_known_unless_its_fields_are_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     row = {"report": "The bees fly over roses.", "summary": "Bees fly."}

@@ -63,7 +63,7 @@ def interrupted(run: Run, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> list
     return command
 
 
-def test_an_interrupted_run_goes_on_to_the_same_bytes_notes_and_status_and_computes_nothing_again(
+def test_an_interrupted_run_goes_on_to_the_same_bytes_notes_and_status(
     run: Run, corpus: Path, interrupted: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, whole = corpus.with_name("out.jsonl"), corpus.with_name("whole.jsonl")
@@ -90,9 +90,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes_notes_and_status_and_compu
     assert 0 < sizes[0] < 2 * corpus.stat().st_size
 
 
-def test_a_run_without_resume_leaves_what_is_done_until_it_is_removed(
-    run: Run, fail: Fail, corpus: Path, interrupted: list[object]
-) -> None:
+def test_what_is_done_stays_until_it_is_removed(run: Run, fail: Fail, corpus: Path, interrupted: list[object]) -> None:
     partial, progress = (corpus.with_name(f"out.jsonl.{end}") for end in ("partial", "progress"))
     assert fail(*interrupted).startswith(f"{partial} holds what an interrupted run has done: go on with --resume, or ")
     progress.unlink()
@@ -102,9 +100,7 @@ def test_a_run_without_resume_leaves_what_is_done_until_it_is_removed(
     assert "No interrupted run is left: this one begins at the first document.\n" in done.stderr
 
 
-def test_other_settings_inputs_or_an_other_order_are_refused_and_what_is_done_stays(
-    fail: Fail, corpus: Path, interrupted: list[object]
-) -> None:
+def test_other_settings_or_inputs_are_refused(fail: Fail, corpus: Path, interrupted: list[object]) -> None:
     begin = "--resume needs the settings of the interrupted run, but"
     assert fail(*interrupted, "--resume", "--words", 9) == f"{begin} --words differs: none then, 9 now."
     assert "--method differs" in fail(*interrupted, "--resume", "--method", "lead")
@@ -160,9 +156,7 @@ def kill_behind_a_group(partial: Path, *command: object) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["segments", pytest.param("summarize", marks=pytest.mark.nightly)])
-def test_a_run_that_is_killed_twice_ends_in_the_bytes_of_one_that_is_not(
-    kind: str, run: Run, whole_models: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_run_that_is_killed_ends_the_same(kind: str, run: Run, whole_models: dict[str, Path], tmp_path: Path) -> None:
     corpus, out = tmp_path / "corpus.jsonl", tmp_path / "out.jsonl"
     corpus.write_text("".join(f"{json.dumps({'text': text(number)})}\n" for number in range(600)))
     command = {
@@ -178,9 +172,7 @@ def test_a_run_that_is_killed_twice_ends_in_the_bytes_of_one_that_is_not(
     assert out.read_bytes().count(b"\n") == 600
 
 
-def test_a_file_that_another_process_finishes_meanwhile_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_another_process_finishes_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "out.jsonl"
 
     def finish(*_: object) -> None:

@@ -86,9 +86,7 @@ class Headings(Ranker):
 
 
 @pytest.mark.parametrize("kind", ["extractor", "summarizer"])
-def test_train_and_its_baselines_read_the_units_that_are_extracted(
-    kind: str, release: Path, extracted: dict[str, Outline], tmp_path: Path
-) -> None:
+def test_train_reads_the_same_units(kind: str, release: Path, extracted: dict[str, Outline], tmp_path: Path) -> None:
     places = Places(tmp_path / "model")
     places.work.mkdir()
     arguments = Arguments(str(release), kind, gpus=0, vocab_size=60)

@@ -1,4 +1,4 @@
-"""`pyramidions score`; tests/bad_input has what it refuses."""
+"""`pyramidions score` and `pyramidions loss`; tests/bad_input has what they refuse."""
 
 import json
 from collections.abc import Callable
@@ -65,9 +65,7 @@ def test_the_lead_baseline_is_compared_and_needs_a_length_without_a_train_split(
     assert run("score", generated, "--data", only, "--lead", "--lead-words", 9).exit_code == 0
 
 
-def test_another_system_is_compared_and_all_numbers_are_written(
-    run: Run, generated: Path, prepared: Path, tmp_path: Path
-) -> None:
+def test_another_system_is_compared_in_all_numbers(run: Run, generated: Path, prepared: Path, tmp_path: Path) -> None:
     other, out = tmp_path / "other.txt", tmp_path / "scores.json"
     other.write_text("ba ban\n" * 5)
     assert run("score", generated, "--data", prepared, "--baseline", other, "--json", out).exit_code == 0
@@ -89,9 +87,7 @@ def test_a_summary_is_shown_beside_its_reference(run: Run, generated: Path, prep
         assert left.strip() == right.strip() != ""
 
 
-def test_a_dropped_document_is_refused_and_nothing_is_written(
-    fail: Fail, generated: Path, prepared: Path, tmp_path: Path
-) -> None:
+def test_a_dropped_document_is_refused(fail: Fail, generated: Path, prepared: Path, tmp_path: Path) -> None:
     generated.write_text("\n".join(generated.read_text().splitlines()[3:]) + "\n")
     out = tmp_path / "scores.json"
     sentence = fail("score", generated, "--data", prepared, "--json", out)
@@ -111,9 +107,7 @@ def test_a_p_value_at_the_floor_says_so_and_few_documents_are_no_evidence(run: R
     assert "p = 1.000" in few
 
 
-def test_any_metric_can_be_chosen_and_is_in_the_table_the_file_and_the_signature(
-    run: Run, generated: Path, prepared: Path, tmp_path: Path
-) -> None:
+def test_any_metric_can_be_chosen(run: Run, generated: Path, prepared: Path, tmp_path: Path) -> None:
     out = tmp_path / "scores.json"
     result = run("score", generated, "--data", prepared, "--metrics", "meteor,coverage,novelty", "--json", out)
     assert result.exit_code == 0, result.output
@@ -164,3 +158,20 @@ def test_queries_are_no_part_of_documents(run: Run, prepared: Path, tmp_path: Pa
     (summaries,) = written(tmp_path, summaries="ki kin\n")
     assert run("score", summaries, "--data", data, "--metrics", "rouge,novelty", "--json", scores).exit_code == 0
     assert json.loads(scores.read_text())["systems"][str(summaries)]["novel1"]["mean"] == 50
+
+
+def test_both_losses_and_their_difference_are_told(
+    run: Run, data: DataFolder, checkpoint: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "losses.json"
+    for documents in (2, 4):
+        done = run("loss", checkpoint, "--data", data.path, "--documents", documents, "--json", out)
+        assert done.exit_code == 0, done.output
+    assert [line[:22].strip() for line in done.stdout.splitlines()[1:4]] == [
+        *("own document", "another document", "another document costs"[:22])
+    ]
+    assert "4 documents of valid" in done.stdout
+    found = json.loads(out.read_text())
+    costs = [each["another"] - each["own"] for each in found["documents"]]
+    assert len(costs) == 4 and found["cost"]["mean"] == pytest.approx(sum(costs) / 4)
+    assert found["own"]["low"] <= found["own"]["mean"] <= found["own"]["high"]

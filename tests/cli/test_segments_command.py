@@ -70,9 +70,7 @@ def test_a_text_without_letters_is_reported_and_the_others_are_shown(whitespace:
     assert "one |two |three\n" in done.stdout and "ab\n  no boundary\n" in done.stdout
 
 
-def test_a_terminal_gets_lines_of_its_width_in_colours_unless_asked_otherwise(
-    whitespace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_gets_lines_of_its_width_in_colours(whitespace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = Segmenter.from_pretrained(whitespace, "cpu").segment("one two three four five")
     assert list(module._lines(found.segments, 11)) == [["one ", "two "], ["three "], ["four "]]
     monkeypatch.setattr(worker, "_is_terminal", lambda: True)

@@ -64,9 +64,7 @@ def typed(output: str) -> list[str]:
     return [USER_DIR if word == "$(pyramidions user-dir)" else word for word in shlex.split(lines[0])]
 
 
-def test_a_dry_run_says_what_would_be_done_and_writes_nothing(
-    run: Run_, model: tuple[object, ...], tmp_path: Path
-) -> None:
+def test_a_dry_run_says_what_would_be_done(run: Run_, model: tuple[object, ...], tmp_path: Path) -> None:
     output = run(*model, "--dry-run").stdout
     assert "35 documents; held out by a hash of their ids: 4 for test and 2 for valid" in output
     assert "A summarizer will be trained on the CPU: --kind asks for it." in output
@@ -127,9 +125,7 @@ def test_other_arguments_and_changed_documents_are_refused_and_touched_ones_are_
     assert fail(*model).startswith(f"{papers_file} has changed since {begun} was begun: ")
 
 
-def test_overwrite_begins_anew_and_goes_on_without_the_option_when_it_is_stopped(
-    run: Run_, begun: Path, model: tuple[object, ...]
-) -> None:
+def test_overwrite_begins_anew(run: Run_, begun: Path, model: tuple[object, ...]) -> None:
     (begun / "old").write_text("of the first run")
     stopped = run(*model, "--seed", 2, "--overwrite")
     state = state_of(begun)
@@ -140,9 +136,7 @@ def test_overwrite_begins_anew_and_goes_on_without_the_option_when_it_is_stopped
     assert f"Goes on with {begun}." in run(*model, "--seed", 2).stdout and (begun / "made").exists()
 
 
-def test_an_overwrite_that_is_stopped_while_it_removes_files_can_be_repeated(
-    run: Run_, begun: Path, model: tuple[object, ...]
-) -> None:
+def test_an_overwrite_that_is_stopped_can_be_repeated(run: Run_, begun: Path, model: tuple[object, ...]) -> None:
     (begun / "a").touch()
     unlink, listed = Path.unlink, Path.iterdir
 
@@ -161,9 +155,7 @@ def test_an_overwrite_that_is_stopped_while_it_removes_files_can_be_repeated(
     assert stopped.exit_code == 130 and "Stopped." in stopped.stderr and not (begun / "a").exists()
 
 
-def test_a_work_folder_of_something_else_is_refused(
-    fail: Fail, papers_file: Path, model: tuple[object, ...], tmp_path: Path
-) -> None:
+def test_a_foreign_folder_is_refused(fail: Fail, papers_file: Path, model: tuple[object, ...], tmp_path: Path) -> None:
     work = tmp_path / "model.work"
     work.mkdir()
     (work / "thesis.tex").touch()
@@ -185,9 +177,7 @@ def test_two_runs_on_one_model_are_refused(
     assert fail(*model).startswith(f"Another `pyramidions train` works on {begun.with_suffix('')}: ")
 
 
-def test_documents_that_cannot_be_prepared_leave_nothing(
-    fail: Fail, papers_file: Path, model: tuple[object, ...], tmp_path: Path
-) -> None:
+def test_bad_documents_leave_nothing(fail: Fail, papers_file: Path, model: tuple[object, ...], tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     lines = papers_file.read_text().splitlines()

@@ -34,9 +34,7 @@ def test_a_gentle_run_resumes_bit_for_bit_and_frozen_parts_stay(data: DataFolder
     assert not [name for name in stayed if name.startswith("encoder.core.layers.1.")]
 
 
-def test_pooling_and_copying_are_added_to_a_blockwise_checkpoint_and_only_where_fine_tuning_begins(
-    data: DataFolder, tmp_path: Path
-) -> None:
+def test_pooling_and_copying_are_added_where_fine_tuning_begins(data: DataFolder, tmp_path: Path) -> None:
     flags = ["--encoder-layers", "2", "--disable-validation", "--no-epoch-checkpoints"]
     plain = [*flags, "--pooling-lengths", "None,None"]
     pooled = [*flags, "--pooling-lengths", "None,16"]

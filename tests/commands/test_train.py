@@ -1,4 +1,4 @@
-"""`pyramidions train`, run for real: stopped and killed on the way, and gone on with."""
+"""`pyramidions train`, run for real: stopped on the way, and gone on with."""
 
 import json
 import lzma
@@ -47,7 +47,7 @@ def stop(process: "subprocess.Popen[str]", number: signal.Signals, when: Callabl
 @pytest.mark.parametrize(
     ("kind", "hours"), [("summarizer", "0.002"), pytest.param("extractor", "0.02", marks=pytest.mark.nightly)]
 )
-def test_papers_become_a_model_though_the_run_is_stopped_and_killed(kind: str, hours: str, tmp_path: Path) -> None:
+def test_papers_become_a_model_though_the_run_is_stopped_twice(kind: str, hours: str, tmp_path: Path) -> None:
     with lzma.open(ROOT / "data/sample/train.jsonl.xz", "rt") as file, (tmp_path / "papers.jsonl").open("w") as out:
         for line in islice(file, DOCUMENTS):
             paper = json.loads(line)
@@ -73,15 +73,10 @@ def test_papers_become_a_model_though_the_run_is_stopped_and_killed(kind: str, h
     kept = re.search(r"Stopped\. (\d+) updates are saved\. The same command goes on from here", errors)
     assert kept is not None, errors
 
-    if kind == "extractor":
-        process = start(tmp_path, kind, hours)
-        printed, _ = stop(process, signal.SIGKILL, lambda: "begin training epoch 3" in log.read_text())
-        assert f"It goes on after {kept[1]} updates." in printed
-
     process = start(tmp_path, kind, hours)
     printed, errors = process.communicate()
     assert process.returncode == 0, errors
-    assert "2 of 6: data, done before" in printed and "It goes on after " in printed
+    assert "2 of 6: data, done before" in printed and f"It goes on after {kept[1]} updates." in printed
     for system in (kind, "hiporank", "lead"):
         assert f"\n{system} " in printed
     assert "ROUGE-1" in printed and "Next: pyramidions " in printed
