@@ -2,7 +2,7 @@
 
 import json
 import lzma
-from itertools import permutations
+from collections.abc import Callable
 from math import log
 from pathlib import Path
 
@@ -12,7 +12,6 @@ from conftest import SAMPLE
 from safetensors.numpy import load_file
 
 from pyramidions.base.errors import UserError
-from pyramidions.data.readers import Document
 from pyramidions.extract import Budget, SelectionRules
 from pyramidions.extract.concepts import ConceptModel, ConceptRanker, covered, load_concepts
 from pyramidions.extract.concepts.coverage import Cover, Wanted
@@ -27,7 +26,6 @@ from pyramidions.extract.extraction import extract
 from pyramidions.extract.methods import find_method
 from pyramidions.inference.batch_maps import ExtractorMap
 from pyramidions.inference.extractor import Extractor
-from pyramidions.runs.concepts import count, read_papers
 from pyramidions.text.outline import outline
 from pyramidions.text.turns import read_outline
 
@@ -87,11 +85,8 @@ def test_log_odds_are_smoothed_by_what_all_concepts_have_in_common() -> None:
     assert (seen.tolist(), hits.tolist()) == ([3, 0, 0], [1, 0, 0])
     chance = (1 + 4 * 0.2) / (3 + 4)
     assert known.log_odds(seen, hits) == pytest.approx([log(chance / (1 - chance)), log(0.25), log(0.25)])
-
-
-def test_a_concept_of_too_few_documents_is_unknown() -> None:
-    known = frequencies(np.array([3, 5], dtype=np.uint32), [2, 1], [1, 1], least=2)
-    assert [each.tolist() for each in known.of(np.array([3, 5]))] == [[2, 0], [1, 0]]
+    # A concept of too few documents is unknown.
+    assert [each.tolist() for each in frequencies(keys, [2, 1], [1, 1], least=2).of(keys)] == [[2, 0], [1, 0]]
 
 
 def test_features_have_one_row_for_each_concept_and_are_finite() -> None:
@@ -122,29 +117,13 @@ def test_pairs_know_what_is_expected_of_their_words_and_sentences() -> None:
         assert rows[np.flatnonzero(pairs.keys == key)[0]] == pytest.approx(row)
 
 
-def best_cover(wanted: Wanted, lengths: list[int], words: int) -> float:
-    """The most weight that any set of sentences covers."""
-    best = 0.0
-    for order in permutations(range(len(lengths))):
-        held: set[int] = set()
-        left = words
-        for sentence in order:
-            if lengths[sentence] <= left:
-                left -= lengths[sentence]
-                held |= set(wanted.concept[wanted.sentence == sentence].tolist())
-        best = max(best, float(sum(wanted.weights[concept] for concept in held)))
-    return best
-
-
-def test_cover_of_three_sentences_is_that_of_brute_force() -> None:
+def test_sentences_are_chosen_that_cover_the_most_weight() -> None:
     # Sentence 0 has concepts 0 and 1, sentence 1 has 1 and 2, sentence 2 has 0 alone.
     wanted = Wanted(np.array([0.5, 0.4, 0.3]), np.array([0, 1, 1, 2, 0]), np.array([0, 0, 1, 1, 2]))
-    lengths = np.array([4, 4, 3])
-    found = Cover(wanted, lengths, np.ones(3), 1.0)
+    found = Cover(wanted, np.array([4, 4, 3]), np.ones(3), 1.0)
     found.fill(Budget(8))
     assert found.chosen == [0, 1]
-    weight = wanted.weights.sum() - found.left.sum()
-    assert weight == pytest.approx(best_cover(wanted, lengths.tolist(), 8)) == pytest.approx(1.2)
+    assert wanted.weights.sum() - found.left.sum() == pytest.approx(0.5 + 0.4 + 0.3)
 
 
 def test_cover_takes_the_best_sentence_where_none_fits_and_none_of_bonus_zero() -> None:
@@ -179,7 +158,7 @@ def test_a_row_on_the_threshold_goes_left() -> None:
     assert chances == pytest.approx([1 / (1 + np.e), 1 / (1 + 1 / np.e)])
 
 
-@pytest.mark.parametrize("nodes", [[0], [0, -1], [-1, -1], [0, -1, -1, -1], [0, 0, -1, -1], [9, -1, -1], [-2]])
+@pytest.mark.parametrize("nodes", [[0], [-1, -1], [0, -1, -1, -1], [0, 0, -1, -1], [9, -1, -1], [-2]])
 def test_nodes_that_are_no_tree_are_refused(nodes: list[int]) -> None:
     with pytest.raises(UserError):
         Trees(0.0, np.array([0], dtype=np.int32), np.array(nodes, dtype=np.int16), np.zeros(len(nodes)), 2)
@@ -209,41 +188,52 @@ def test_a_query_makes_its_words_wanted_the_more_the_rarer_they_are() -> None:
     assert more[rats] == pytest.approx(0.1 * 50.0) and np.count_nonzero(np.abs(more) > 1e-9) == 1
 
 
-def test_a_query_is_asked_of_a_model_of_concepts_alone_and_holds_a_word() -> None:
+def test_an_answer_to_a_query_is_extracted() -> None:
     found = Extractor("meetings").extract(MEETING, sentences=1, query="Why is the remote control yellow?")
     assert found.text == "Ann: The remote control is yellow, as bananas are."
     (wanted,) = Extractor("meetings").covered(found, "Why yellow?") or []
     assert wanted[0] == ("yellow", 1.0)
-    with pytest.raises(UserError, match="`query` is for models of concepts, but the method is 'hiporank'."):
-        Extractor().extract(MEETING, query="Why?")
-    with pytest.raises(UserError, match="`query` must hold a word that is no stop word, but is 'Why"):
-        Extractor("meetings").extract(MEETING, query="Why?")
-    with pytest.raises(UserError, match="`query_column` is for models of concepts, but the method is 'lead'."):
-        ExtractorMap("lead", query_column="query")
-    with pytest.raises(UserError, match="`reference` is for the method 'oracle', but the method is 'meetings'."):
-        Extractor("meetings").extract(MEETING, reference="The remote control is yellow.")
     asked = {"text": [MEETING] * 2, "query": ["Why yellow?", "What will it cost?"]}
     first, second = ExtractorMap("meetings", query_column="query", sentences=1)(asked)["summary"]
     assert "yellow" in first and "cost" in second
 
 
-def test_where_no_word_is_known_hiporank_ranks() -> None:
-    text = "Kissat nukkuvat hyvin. Koirat juoksevat nopeasti. Кошки спят очень хорошо ночью. Собаки бегают быстро."
-    for method in ("meetings", "biomedical"):
-        found = Extractor(method).extract("Кошки спят очень хорошо ночью. Собаки бегают быстро по улице.", sentences=1)
-        assert found.text and found.sentences[0].score < 0
-    assert Extractor("biomedical").extract(text).text
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (
+            lambda: Extractor().extract(MEETING, query="Why?"),
+            "`query` is for models of concepts, but the method is 'hiporank'.",
+        ),
+        (
+            lambda: Extractor("meetings").extract(MEETING, query="Why?"),
+            "`query` must hold a word that is no stop word, but is 'Why?'.",
+        ),
+        (
+            lambda: ExtractorMap("lead", query_column="query"),
+            "`query_column` is for models of concepts, but the method is 'lead'.",
+        ),
+        (
+            lambda: Extractor("meetings").extract(MEETING, reference="Yellow."),
+            "`reference` is for the method 'oracle', but the method is 'meetings'.",
+        ),
+    ],
+)
+def test_a_wrong_argument_is_named(call: Callable[[], object], sentence: str) -> None:
+    with pytest.raises(UserError) as error:
+        call()
+    assert str(error.value) == sentence
+
+
+@pytest.mark.parametrize("method", ["meetings", "biomedical"])
+def test_where_no_word_is_known_hiporank_ranks(method: str) -> None:
+    found = Extractor(method).extract("Кошки спят очень хорошо ночью. Собаки бегают быстро по улице.", sentences=1)
+    assert found.text and found.sentences[0].score < 0
 
 
 def test_an_extract_has_the_length_of_the_training_summaries() -> None:
     assert [Extractor(name).rules().budget.words for name in ("meetings", "biomedical")] == [113, 269]
     assert Extractor("meetings").rules(sentences=2).budget == Budget(None, 2)
-
-
-def test_documents_that_share_no_word_with_their_summaries_are_refused(tmp_path: Path) -> None:
-    read_papers([Document("1", "Кошки спят.", "Собаки бегают.")], 1, tmp_path, 1)
-    with pytest.raises(UserError, match="needs documents whose summaries share words and pairs of words with"):
-        count(tmp_path)
 
 
 def test_a_meeting_is_covered_within_the_budget_that_counts_its_speakers() -> None:
@@ -349,38 +339,34 @@ def test_the_model_of_meetings_prefers_what_was_decided() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    "change",
     [
-        ({"format": 1}, "must be of format 2"),
-        ({"kind": "extractor"}, "must be the card of a model of concepts"),
-        ({"words": 3}, "`words` must be an object"),
-        ({"policy": {"base": "x"}}, "`policy.base` must be a number"),
-        ({"policy": {"base": 0.5}}, "must hold `policy.roots`"),
-        ({"sha256": "0"}, "its hash is not that"),
+        {"format": 1},
+        {"kind": "extractor"},
+        {"words": 3},
+        {"policy": {"base": "x"}},
+        {"policy": {"base": 0.5}},
+        {"summary_words": 0},
+        {"language": "xx"},
+        {"sha256": "0"},
     ],
 )
-def test_a_changed_card_is_refused_in_one_sentence(tmp_path: Path, change: dict[str, object], says: str) -> None:
+def test_a_changed_card_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
     card = write(tmp_path, small_model()) / CARD
     card.write_text(json.dumps({**json.loads(card.read_text()), **change}))
-    with pytest.raises(UserError, match=says):
+    with pytest.raises(UserError):
         load_concepts(tmp_path)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b"[" * 100_000])
+@pytest.mark.parametrize("content", [b"{", b"[]", b"\xff\xfe"])
 def test_a_damaged_card_is_refused(tmp_path: Path, content: bytes) -> None:
     (write(tmp_path, small_model()) / CARD).write_bytes(content)
     with pytest.raises(UserError):
         load_concepts(tmp_path)
 
 
-def test_cut_arrays_are_refused(tmp_path: Path) -> None:
-    arrays = write(tmp_path, small_model()) / ARRAYS
-    arrays.write_bytes(arrays.read_bytes()[:-1])
-    with pytest.raises(UserError, match="is damaged"):
-        load_concepts(tmp_path)
-
-
-def test_frequencies_out_of_range_are_refused(tmp_path: Path) -> None:
-    known = frequencies(hashes_of("cells"), [5], [6])
-    with pytest.raises(UserError, match="must be from 0 to the number of documents"):
+@pytest.mark.parametrize(("seen", "hits"), [([5], [6]), ([11], [1]), ([5], [-1])])
+def test_frequencies_out_of_range_are_refused(tmp_path: Path, seen: list[int], hits: list[int]) -> None:
+    known = frequencies(hashes_of("cells"), seen, hits)
+    with pytest.raises(UserError, match="frequencies"):
         load_concepts(write(tmp_path, small_model()._replace(known=(known, NOTHING))))

@@ -1,7 +1,7 @@
 """What is fit to stand in a summary."""
 
 import numpy as np
-from tables import for_each
+import pytest
 
 from pyramidions.extract import Budget, Lead, SelectionRules
 from pyramidions.extract.extraction import extract
@@ -17,14 +17,16 @@ def fit(text: str) -> list[float]:
     return fit_for_summary(found, np.ones(len(found.sentences))).tolist()
 
 
-@for_each("fragment", [":", "b).", "Page 12", "A paper", "1 2 3 4 5.", "* doe@example.org"])
-def test_a_fragment_is_not_fit(fragment: str) -> None:
-    assert fit(f"Bees fly very fast.\n\n{fragment}\n\nThey sting us.") == [1, NO, 1]
-
-
-@for_each(
+@pytest.mark.parametrize(
     "noise",
     [
+        ":",
+        "b).",
+        "A paper",
+        "1 2 3 4 5.",
+        "* doe@example.org",
+        "図一。",
+        "BEES FLY very fast.",
         "See https://example.org/a/long/path https://example.org www.example.org now",
         "[12, 14-16]",
         "<cit> <cit> .",
@@ -60,7 +62,6 @@ def test_a_fragment_is_not_fit(fragment: str) -> None:
         "This work was supported in part by NIH grant 12.",
         "See also: bees, wasps and the ants.",
         "More on the page of bees ↗.",
-        "More on the page of bees ↗",
         "Produced by Jane Doe.",
         "bee_north.txt, bee_south.txt, etc.",
     ],
@@ -69,7 +70,7 @@ def test_noise_is_not_fit(noise: str) -> None:
     assert fit(f"Bees fly very fast.\n\n{noise}\n\nThey sting us.") == [1, NO, 1]
 
 
-@for_each(
+@pytest.mark.parametrize(
     "sentence",
     [
         "The licence of bees is that of flowers.",
@@ -117,10 +118,6 @@ def test_where_sentences_end_what_does_not_end_is_a_fragment() -> None:
     assert fit("* add a new bee\n* fix the old bee\n\nBees fly very fast.") == [1, 1, 1]
 
 
-def test_a_short_text_without_spaces_is_a_fragment() -> None:
-    assert fit("蜂はとても速く飛ぶ。\n\n図一。\n\nそして我々を刺すこともある。") == [1, NO, 1]
-
-
 def test_a_dialogue_has_no_backchannels() -> None:
     text = """Ann: We start with the plan of the new bee house today.
 Bob: Okay.
@@ -140,26 +137,11 @@ Bob: The bee house costs too much for this year, I think."""
     assert kept == [found.texts[0], found.texts[-1]]
 
 
-def test_a_repetition_is_not_fit() -> None:
-    assert fit("Cats are nice. CATS are nice. Dogs are fine. Cats are nice.") == [1, NO, 1, NO]
-
-
-@for_each(
-    "heading",
-    [
-        "References",
-        "7. REFERENCES",
-        "Acknowledgements",
-        "Acknowledgment",
-        "License",
-        "Keywords",
-        "Literatur",
-        "参考文献",
-    ],
-)
+@pytest.mark.parametrize("heading", ["References", "7. REFERENCES", "Acknowledgment", "Keywords", "参考文献"])
 def test_back_matter_is_not_fit(heading: str) -> None:
     text = f"# Results\n\nBees fly very fast.\n\n# {heading}\n\nDoe wrote about bees in 2001."
     assert fit(text) == [1, NO]
+    assert fit(text.replace(heading, f"{heading} in poems")) == [1, 1]
     # Below a heading of a lower level, it ends at the next one.
     text = (
         text.replace(f"# {heading}", f"## {heading}")
@@ -224,31 +206,19 @@ def test_a_sentence_of_far_fewer_words_than_others_is_not_fit() -> None:
     assert fit("\n\n".join([*lines, "So do ants <cit> <cit> <cit> <cit> ."])) == [1, 1, 1, NO]
 
 
-@for_each(
+@pytest.mark.parametrize(
     "end", ["Keywords\n\nbees wings", "electronic supplementary material\nonline.", "© the authors 2015", "Doe © 2015"]
 )
 def test_a_summary_ends_where_its_back_matter_begins(end: str) -> None:
     assert without_back_matter(f"Bees fly.\n\nThey sting.\n\n{end}\nmore") == "Bees fly.\n\nThey sting."
 
 
-@for_each(
+@pytest.mark.parametrize(
     "summary",
-    [
-        "Bees fly. \n",
-        "Bees fly.\nBeeCorp© wants to fly.",
-        "Keywords help bees.\nThey fly.",
-        "© 2015\nBees fly.",
-        "keywords",
-        "",
-    ],
+    ["Bees fly. \n", "Bees fly.\nBeeCorp© wants to fly.", "Keywords help bees.\nThey fly.", "© 2015\nBees fly.", ""],
 )
 def test_a_summary_without_back_matter_stays(summary: str) -> None:
     assert without_back_matter(summary) == summary
-
-
-def test_a_section_about_references_is_fit() -> None:
-    text = "# Results\n\nBees fly very fast.\n\n# References in poems\n\nDoe wrote about bees."
-    assert fit(text) == [1, 1]
 
 
 def test_where_nothing_is_fit_all_may_stand() -> None:

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from tables import for_each
 from texts_in_languages import PAPERS
 
 from pyramidions.base.errors import UserError
@@ -19,24 +18,18 @@ from pyramidions.text.normalization import normalize
 from pyramidions.text.outline import Outline, Unit, outline
 
 
-@for_each("code", list(PAPERS))
-def test_the_oracle_finds_the_sentence_that_the_summary_repeats(code: str) -> None:
+@pytest.mark.parametrize("code", PAPERS)
+def test_the_sentence_that_a_summary_repeats_is_found_by_the_words_of_the_language(code: str) -> None:
     written = PAPERS[code]
-    read = outline(written.text)
-    assert int(np.argmax(Oracle(written.summary).rank(read))) == 3
+    assert int(np.argmax(Oracle(written.summary).rank(outline(written.text)))) == 3
     assert oracle(written.sentences, written.summary, code)[0] == 3
-
-
-@for_each("code", list(PAPERS))
-def test_pairs_of_sentences_are_found_by_the_words_of_the_language(code: str) -> None:
-    written = PAPERS[code]
     (pair,) = DivideSentences()(Document("a", written.text, written.summary)).documents
     assert pair.source == normalize(written.sentences[3])
     sections = [written.sentences[:2], written.sentences[2:]]
     assert assign([written.summary], sections, Language(code)) == [[], [written.summary]]
 
 
-@for_each("method", ["hiporank", "textrank", "lead"])
+@pytest.mark.parametrize("method", ["hiporank", "textrank", "lead"])
 def test_each_method_extracts_whole_sentences(method: str) -> None:
     for code, written in PAPERS.items():
         extraction = Extractor(method).extract(written.text, sentences=1)
@@ -48,7 +41,7 @@ def test_a_language_that_is_given_is_not_looked_for() -> None:
     extraction = Extractor("lead", language="de").extract("We met Nr. 5 today. It slept.", sentences=1)
     assert extraction.outline.language == "de"
     assert extraction.text == "We met Nr. 5 today."
-    with pytest.raises(UserError, match="`language` must be one of af, am, "):
+    with pytest.raises(UserError, match="language"):
         Extractor(language="deutsch")
 
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.extract import Budget, SelectionRules, select
@@ -14,34 +13,26 @@ def chosen(scores: list[float], redundancy: str = "none", **budget: int) -> list
     return select(SENTENCES, np.array(scores), SelectionRules(Budget(**budget), redundancy))
 
 
-def test_the_best_come_in_reading_order():
-    assert chosen([1, 4, 3, 2], sentences=2) == [1, 2]
-    assert chosen([3, 1, 4, 2], sentences=2) == [0, 2]
+NO = float("-inf")
 
 
-def test_a_sentence_that_does_not_fit_is_passed_over():
-    assert chosen([3, 1, 2, 4], words=5) == [2, 3]
-
-
-def test_words_and_sentences_bound_together():
-    assert chosen([4, 3, 2, 1], words=6, sentences=2) == [0, 1]
-
-
-def test_if_none_fits_the_best_comes_alone():
-    assert chosen([1, 2, float("-inf"), 3], words=1) == [3]
-    assert select(["one two three"], np.array([1.0]), SelectionRules(Budget(words=1))) == [0]
-
-
-def test_a_budget_above_the_text_takes_all():
-    assert chosen([1, 2, 3, 4], words=1000) == [0, 1, 2, 3]
-
-
-def test_a_score_of_minus_infinity_is_never_selected():
-    assert chosen([1, float("-inf"), 2, float("-inf")], words=1000) == [0, 2]
-
-
-def test_equal_scores_prefer_the_earlier_sentence():
-    assert chosen([1, 1, 1, 1], sentences=2) == [0, 1]
+@pytest.mark.parametrize(
+    ("scores", "budget", "places"),
+    [
+        pytest.param([3, 1, 4, 2], {"sentences": 2}, [0, 2], id="the best in reading order"),
+        pytest.param([1, 1, 1, 1], {"sentences": 2}, [0, 1], id="of equal ones the first"),
+        pytest.param([3, 1, 2, 4], {"words": 5}, [2, 3], id="what does not fit is passed over"),
+        pytest.param([4, 3, 2, 1], {"words": 6, "sentences": 2}, [0, 1], id="both bounds"),
+        pytest.param([1, 2, 3, 4], {"words": 6, "sentences": 1}, [3], id="sentences bind"),
+        pytest.param([1, 2, NO, 3], {"words": 1}, [3], id="where none fits the best alone"),
+        pytest.param([1, NO, 2, NO], {"words": 1000}, [0, 2], id="minus infinity is never selected"),
+        pytest.param([1, 2, 3, 4], {"words": 1000}, [0, 1, 2, 3], id="a budget above the text"),
+    ],
+)
+def test_the_best_sentences_are_selected_within_the_budget(
+    scores: list[float], budget: dict[str, int], places: list[int]
+) -> None:
+    assert chosen(scores, **budget) == places
 
 
 def test_no_sentence_gives_no_selection():
@@ -49,8 +40,9 @@ def test_no_sentence_gives_no_selection():
     assert select([], np.zeros(0), SelectionRules(Budget(words=5), "mmr")) == []
 
 
-def test_trigrams_pass_over_a_sentence_that_repeats_one():
-    sentences = ["the cat sat down", "now the cat sat there", "the dog sat"]
+@pytest.mark.parametrize("again", ["now the cat sat there", "now the cat, sat. down"])
+def test_trigrams_pass_over_a_sentence_that_repeats_one(again: str):
+    sentences = ["the cat sat down", again, "the dog sat"]
     assert select(sentences, np.array([3.0, 2.0, 1.0]), SelectionRules(Budget(sentences=2), "trigrams")) == [0, 2]
 
 
@@ -61,22 +53,15 @@ def test_mmr_prefers_what_is_new():
     assert select(sentences, scores, SelectionRules(Budget(sentences=2), "mmr", 1.0)) == [0, 1]
 
 
-@for_each("budget", [Budget(words=0), Budget(sentences=0), Budget(words=-1)])
-def test_a_budget_below_1_is_refused(budget):
-    with pytest.raises(UserError, match="must be at least 1, but is"):
-        select(SENTENCES, np.ones(4), SelectionRules(budget))
-
-
-def test_an_unknown_redundancy_is_refused():
-    with pytest.raises(UserError, match="`redundancy` must be one of none, trigrams, mmr, but is 'all'"):
-        chosen([1, 2, 3, 4], "all", words=3)
-
-
-def test_punctuation_does_not_hide_a_repetition():
-    sentences = ["the cat sat.", "now the cat, sat down", "the dog sat"]
-    assert select(sentences, np.array([3.0, 2.0, 1.0]), SelectionRules(Budget(sentences=2), "trigrams")) == [0, 2]
-
-
-def test_a_score_that_is_no_number_is_refused():
-    with pytest.raises(ValueError, match="one is NaN"):
-        chosen([1, float("nan"), 2, 3], sentences=2)
+@pytest.mark.parametrize(
+    ("rules", "scores", "error"),
+    [
+        (SelectionRules(Budget(words=0)), [1, 2, 3, 4], UserError),
+        (SelectionRules(Budget(sentences=-1)), [1, 2, 3, 4], UserError),
+        (SelectionRules(Budget(), "all"), [1, 2, 3, 4], UserError),
+        (SelectionRules(Budget()), [1, float("nan"), 2, 3], ValueError),
+    ],
+)
+def test_wrong_rules_and_scores_are_refused(rules: SelectionRules, scores: list[float], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        select(SENTENCES, np.array(scores), rules)
