@@ -25,7 +25,6 @@ from fairseq_commands import TASK, run
 from golden_models import outputs as golden_outputs
 from omegaconf import OmegaConf
 from recorded_outputs import PREFIX, documents, outputs
-from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.cli import main
@@ -221,7 +220,7 @@ def test_weights_of_fairseqs_transformer_compute_what_they_did(tmp_path: Path) -
 MEMORIES = {"memories": "1,last"}
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("fields", "name", "expected"),
     [
         ({"self_attention": "full", "self_attention_args": "{}"}, "self_attention", "full"),
@@ -292,7 +291,7 @@ def test_a_kind_of_a_language_model_of_0_2_0_has_the_options_of_the_default_and_
     assert (config.feed_forward, config.output) == ("dense", "tied")
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("fields", "sentence"),
     [
         ({"self_attention_args": "{"}, "`self_attention_args` must be a JSON object, but it is not JSON"),
@@ -311,7 +310,7 @@ def test_what_cannot_be_translated_is_refused(fields: dict[str, Any], sentence: 
 
 
 # Those with "core." are of checkpoints, the others of exports.
-@for_each(
+@pytest.mark.parametrize(
     ("old", "new"),
     [
         ("encoder.core.embedding.weight", "encoder.core.embedder.tokens.weight"),

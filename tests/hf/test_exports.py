@@ -15,7 +15,6 @@ from kinds_of_summarizers import KINDS, TEXTS, model_of
 from safetensors.torch import load_file, save_file
 from small_pretrained import PIECES, save
 from small_pretrained import model_of as pretrained_model
-from tables import for_each
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from pyramidions import SavedModel, Summarizer, export_model, load_model
@@ -42,7 +41,7 @@ def write_with(folder: Path) -> list[str]:
     return written
 
 
-@for_each("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_auto_classes_read_an_export_and_what_they_save_is_read_again(kind: str, tmp_path: Path) -> None:
     saved = model_of(kind)
     folder, again = exported(saved, tmp_path / f"{kind} export"), tmp_path / f"{kind} again"
@@ -64,7 +63,7 @@ def test_auto_classes_read_an_export_and_what_they_save_is_read_again(kind: str,
     check_export(again)
 
 
-@for_each("family", list(PIECES))
+@pytest.mark.parametrize("family", list(PIECES))
 def test_pretrained_models_go_through_our_export(family: str, tmp_path: Path) -> None:
     pretrained = load_model(save(pretrained_model(family), tmp_path / family))
     folder, again = exported(pretrained, tmp_path / f"{family} export"), tmp_path / f"{family} again"
@@ -153,7 +152,7 @@ def test_without_transformers_the_import_says_what_to_type(monkeypatch: pytest.M
         importlib.import_module("pyramidions.hf")
 
 
-@for_each("kind", ["pooled", "pooled pointer", "sliding window", "deleted", "learned segments"])
+@pytest.mark.parametrize("kind", ["pooled", "pooled pointer", "sliding window", "deleted", "learned segments"])
 def test_weights_are_read_in_bfloat16_but_for_what_decides(kind: str, tmp_path: Path) -> None:
     folder = exported(model_of(kind), tmp_path / kind)
     model = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.bfloat16)

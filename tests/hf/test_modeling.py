@@ -7,7 +7,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from kinds_of_summarizers import KINDS, TEXTS, model_of
-from tables import for_each
 from torch import Tensor
 
 from pyramidions import Summarizer
@@ -18,7 +17,7 @@ from pyramidions.hf.modeling import PyramidionsCache
 from pyramidions.inference import SavedModel
 from pyramidions.nn import BeamSearch
 
-each_kind = for_each("kind", KINDS)
+each_kind = pytest.mark.parametrize("kind", KINDS)
 LENGTHS = {"min_length": 4, "max_length": 12}  # of `generate`: with the start, and the end
 SUMMARY = torch.tensor([[2, 9, 31, 14, 7], [2, 40, 8, 8, 52], [2, 5, 66, 30, 11]])
 
@@ -116,7 +115,7 @@ def test_samples_are_the_same_with_and_without_a_cache() -> None:
     assert sampled[0] == sampled[1] and len({tuple(row) for row in sampled[0]}) == 12
 
 
-@for_each("kind", ["pooled", "pooled pointer"])
+@pytest.mark.parametrize("kind", ["pooled", "pooled pointer"])
 def test_texts_are_those_of_our_summarizer(kind: str) -> None:
     saved = model_of(kind)
     tokenizer = PyramidionsTokenizer.from_saved(saved)

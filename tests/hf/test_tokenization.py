@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from kinds_of_summarizers import TEXTS, model_of
 from small_tokenizers import SENTENCES
-from tables import for_each
 
 from pyramidions import SavedModel
 from pyramidions.base.errors import UserError
@@ -30,7 +29,7 @@ def our_ids(saved: SavedModel, text: str, query: str | None = None, most: int = 
     return saved.tokenizer.framed(saved.tokenizer.ids_of(document.tokens), document.query)
 
 
-@for_each("which", MODELS)
+@pytest.mark.parametrize("which", MODELS)
 def test_ids_are_those_that_our_summarizer_reads(which: dict[str, object]) -> None:
     saved = model_of(**which)  # type: ignore[arg-type]
     tokenizer = PyramidionsTokenizer.from_saved(saved)
@@ -41,7 +40,7 @@ def test_ids_are_those_that_our_summarizer_reads(which: dict[str, object]) -> No
     assert tokenizer(long, truncation=True, max_length=20)["input_ids"] == our_ids(saved, long, most=20)
 
 
-@for_each("which", MODELS)
+@pytest.mark.parametrize("which", MODELS)
 def test_summaries_are_decoded_as_ours_are(which: dict[str, object]) -> None:
     saved = model_of(**which)  # type: ignore[arg-type]
     tokenizer = PyramidionsTokenizer.from_saved(saved)
@@ -77,7 +76,7 @@ def test_a_summary_has_no_source_prefix_and_its_own_greatest_length() -> None:
     assert tokenizer(text_target="a bee")["input_ids"] == saved.tokenizer.framed(saved.tokenizer.encode("a bee"))
 
 
-@for_each("kind", ["vanilla", "pooled"])
+@pytest.mark.parametrize("kind", ["vanilla", "pooled"])
 def test_a_query_stands_before_its_document(kind: str) -> None:
     saved = model_of(kind, queries=True, prefix="answer:")
     tokenizer = PyramidionsTokenizer.from_saved(saved)
@@ -94,7 +93,7 @@ def test_a_query_stands_before_its_document(kind: str) -> None:
         PyramidionsTokenizer.from_saved(model_of(kind))("What flies?", TEXTS[0])
 
 
-@for_each("which", MODELS)
+@pytest.mark.parametrize("which", MODELS)
 def test_a_tokenizer_is_saved_and_read_again(which: dict[str, object], tmp_path: Path) -> None:
     tokenizer = PyramidionsTokenizer.from_saved(model_of(**which))  # type: ignore[arg-type]
     folder = tmp_path / "-".join(map(str, which.values()))
@@ -156,7 +155,7 @@ WRONG = [
 ]
 
 
-@for_each(("fields", "sentence"), WRONG)
+@pytest.mark.parametrize(("fields", "sentence"), WRONG)
 def test_damaged_settings_are_told(fields: dict[str, Any], sentence: str, tmp_path: Path) -> None:
     PyramidionsTokenizer.from_saved(model_of("vanilla")).save_pretrained(tmp_path)
     path = tmp_path / "tokenizer_config.json"

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 from kinds_of_summarizers import TEXTS, model_of
-from tables import for_each
 from torch import Tensor
 from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments
 
@@ -28,7 +27,7 @@ def new(kind: str) -> tuple[Any, PyramidionsTokenizer]:
     return model, PyramidionsTokenizer.from_saved(saved)
 
 
-@for_each("kind", ["pooled", "pooled pointer"])
+@pytest.mark.parametrize("kind", ["pooled", "pooled pointer"])
 def test_a_trainer_teaches_a_model_and_scores_what_it_writes(
     kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -82,7 +81,7 @@ def step(model: Any, batch: dict[str, Tensor]) -> None:
     model.eval()
 
 
-@for_each("kind", ["pooled", "pooled pointer", "sliding window", "buckets", "two memories"])
+@pytest.mark.parametrize("kind", ["pooled", "pooled pointer", "sliding window", "buckets", "two memories"])
 def test_adapters_of_queries_and_values_learn_alone_and_are_merged(kind: str) -> None:
     peft = pytest.importorskip("peft")
     model, tokenizer = new(kind)

@@ -6,13 +6,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from fairseq_searches import EOS, dictionary, faced, generated, rescored
-from tables import for_each
 from torch import Tensor
 from whole_models import LONGEST, PAD, VOCABULARY, batch, tiny
 
-from pyramidions.base.errors import UserError
 from pyramidions.models import build, preset
-from pyramidions.models.freezing import parameters_of
 from pyramidions.models.parse import spec_of
 from pyramidions.nn import BeamSearch, Sampling, Transformer
 from pyramidions.nn.stack import STACK
@@ -30,8 +27,11 @@ TERRAFORMER = {
 #: what the preset has besides
 STREAMS = {**TERRAFORMER, "decoder": "concatenated(reads_streams=True)", "output": "multiplicative"}
 REVERSIBLE = {"stack": "reversible", "normalize_before": True}
-models = pytest.mark.parametrize("fields", [{}, TERRAFORMER, STREAMS], ids=["plain", "terraformer", "streams"])
-poolings = pytest.mark.parametrize("pooling", ["none", "soft_topk"])
+models = pytest.mark.parametrize(
+    ("fields", "pooling"),
+    [({}, "none"), (TERRAFORMER, "soft_topk"), (STREAMS, "none"), (STREAMS, "soft_topk")],
+    ids=["plain", "terraformer", "streams", "pooled streams"],
+)
 
 
 def model(pooling: str = "soft_topk", **overrides: Any) -> Transformer:
@@ -48,7 +48,6 @@ def model(pooling: str = "soft_topk", **overrides: Any) -> Transformer:
 
 
 @models
-@poolings
 @torch.no_grad()
 def test_logits_of_a_document_alone_are_those_in_a_batch(fields: dict[str, Any], pooling: str) -> None:
     whole, source, prefix = model(pooling, **fields), batch(*DOCUMENTS), batch(5, 5, 5, 5, seed=1)
@@ -59,8 +58,7 @@ def test_logits_of_a_document_alone_are_those_in_a_batch(fields: dict[str, Any],
 
 
 @models
-@poolings
-@for_each("search", [BeamSearch(3, 2, 8), BeamSearch(1, 2, 8), Sampling(2, 8, seeds=[1, 2, 3, 4])])
+@pytest.mark.parametrize("search", [BeamSearch(3, 2, 8), BeamSearch(1, 2, 8), Sampling(2, 8, seeds=[1, 2, 3, 4])])
 def test_what_is_written_scores_as_in_a_pass(fields: dict[str, Any], pooling: str, search: Any) -> None:
     whole, source = model(pooling, **fields), batch(*DOCUMENTS)
     for document, hypotheses in zip(source, search(whole, source), strict=True):
@@ -70,7 +68,6 @@ def test_what_is_written_scores_as_in_a_pass(fields: dict[str, Any], pooling: st
 
 
 @models
-@poolings
 def test_the_generator_of_fairseq_writes_the_same(fields: dict[str, Any], pooling: str) -> None:
     core, words, source = model(pooling, **fields), dictionary(VOCABULARY), batch(*DOCUMENTS)
     shape = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "max_source_positions": LONGEST}
@@ -84,7 +81,7 @@ def test_the_generator_of_fairseq_writes_the_same(fields: dict[str, Any], poolin
         assert best["tokens"].tolist() == mine[0].tokens.tolist()
 
 
-@models
+@pytest.mark.parametrize("fields", [{}, STREAMS], ids=["plain", "streams"])
 def test_a_small_one_learns_with_a_loss_at_the_target_alone(fields: dict[str, Any]) -> None:
     whole = model(**fields, dropout=0.1).train()
     optimizer = torch.optim.Adam(whole.parameters(), lr=0.01)
@@ -132,13 +129,6 @@ def test_positions_of_memory_and_target_count_from_0_each() -> None:
     assert calls == [[0, 1, 2]]
 
 
-def test_layers_are_frozen_by_name() -> None:
-    whole = model()
-    frozen = {id(weight) for weight in parameters_of(whole, "decoder.1")}
-    second = whole.decoder.layers[1].sublayers["self_attention_2"].parameters()
-    assert {id(weight) for weight in second} <= frozen
-
-
 def test_the_memory_is_what_the_last_stage_hands_on() -> None:
     def handed_on(**fields: Any) -> int:
         config = preset("vanilla", **{"encoder_layers": 3, "max_source_positions": 64, **fields})
@@ -154,53 +144,8 @@ def test_the_memory_is_what_the_last_stage_hands_on() -> None:
 SMALL = {"embed_dim": 16, "ffn_embed_dim": 16, "num_heads": 2}
 
 
-@for_each(
-    ("fields", "message"),
-    [
-        (
-            {},
-            "A concatenated decoder attends among all vectors that the encoder hands on, at most 4096 "
-            "(`longest_memory`), but `pooling_lengths` leaves 8192.",
-        ),
-        (
-            {"pooling_lengths": "None,64", "decoder": "concatenated(longest_memory=63)"},
-            "at most 63 (`longest_memory`), but `pooling_lengths` leaves 64.",
-        ),
-        (
-            {"memories": "1,last"},
-            "`memories` must be 'last' if `decoder` is 'concatenated', which has no cross-attention, but is '1,last'.",
-        ),
-        ({"cross_attention": "hepos"}, "`cross_attention` must be 'full' if `decoder` is 'concatenated'"),
-        ({"cross_attention": "full(dropout=0.1)"}, "`cross_attention` must be 'full' if `decoder` is"),
-        (
-            {"decoder": "concatenated(attention_layers=0)"},
-            "`attention_layers` must be from 1 to",
-        ),
-        ({"decoder": "concatenated(attention_layers=101)"}, "must be from 1 to 100, but is 101."),
-        ({"decoder": "concatenated(attention_layers=1.5)"}, "`attention_layers` must be a whole number"),
-        (
-            {"decoder": "concatenated(longest_memory=0)"},
-            "`longest_memory` must be at least 1",
-        ),
-        (
-            {"decoder": "concatenated(depth=2)"},
-            "has no option 'depth'; it knows attention_layers, longest_memory, reads_streams.",
-        ),
-        (
-            {**REVERSIBLE, "decoder": "concatenated(reads_streams=True)", "pooling_lengths": "None,64"},
-            "`reads_streams` of the decoder needs layers after the last pooling of the encoder.",
-        ),
-        ({"stack": "reversible"}, "`stack` reversible needs `normalize_before` to be true"),
-    ],
-)
-def test_what_cannot_be_is_refused(fields: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError) as refusal:
-        build(preset("vanilla", **SMALL, **{"decoder": "concatenated", **fields}), VOCABULARY)
-    assert message in str(refusal.value)
-
-
 @pytest.mark.parametrize("stack", STACK.names)
-@for_each("reads", [True, False])
+@pytest.mark.parametrize("reads", [True, False])
 def test_a_single_stream_is_normalised_and_two_that_go_on_are_not(stack: str, reads: bool) -> None:
     made = model(stack=stack, decoder=f"concatenated(reads_streams={reads})")
     assert (made.encoder.norm is None) == (reads and STACK[stack].streams == 2)
@@ -232,9 +177,3 @@ def test_options_change_the_output(stack: str) -> None:
         model(stack=stack, decoder=f"concatenated(attention_layers={count})")(source, prefix) for count in (1, 2, 3)
     ]
     assert not torch.allclose(outputs[0], outputs[1]) and not torch.allclose(outputs[1], outputs[2])
-
-
-@for_each("norm", ["layer", "rms"])
-def test_every_norm_of_a_model_may_stand_behind_it(norm: str) -> None:
-    made = model(norm=norm)
-    assert type(made.decoder.norm) is {"layer": torch.nn.LayerNorm, "rms": torch.nn.RMSNorm}[norm]

@@ -1,12 +1,17 @@
+"""Configs: their values, what weights mean in another one, and all lengths and widths divided."""
+
 from typing import Any
 
 import pytest
-from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_options
+from pyramidions.models import preset
 from pyramidions.models.config import PyramidionConfig, check_lengths, config_as
 from pyramidions.models.fields import parse_pooling_lengths
+from pyramidions.models.same_parts import changed_part
+from pyramidions.models.scaling import scaled_field
+from pyramidions.models.spec import Part
 
 
 def test_lengths_are_read_by_layer() -> None:
@@ -15,79 +20,87 @@ def test_lengths_are_read_by_layer() -> None:
     assert parse_pooling_lengths(None, 3) == {}
 
 
-@for_each(
-    ("text", "layers", "message"),
-    [
-        ("None,512", 3, "`pooling_lengths` must have one entry per encoder layer, but has 2 for 3: 'None,512'."),
-        ("2048,4096", 2, "`pooling_lengths` must not grow, but layer 2 hands on 4096 after 2048."),
-        ("512,None,1024", 3, "`pooling_lengths` must not grow, but layer 3 hands on 1024 after 512."),
-        ("0,None", 2, "`pooling_lengths` must be positive integers up to 16,777,216 or None, but layer 1 has '0'."),
-        ("-4,None", 2, "`pooling_lengths` must be positive integers up to 16,777,216 or None, but layer 1 has '-4'."),
-        (
-            "9999999999,None",
-            2,
-            "`pooling_lengths` must be positive integers up to 16,777,216 or None, but layer 1 has '9999999999'.",
-        ),
-        ("a,None", 2, "`pooling_lengths` must be positive integers up to 16,777,216 or None, but layer 1 has 'a'."),
-    ],
-)
-def test_lengths_that_break_a_rule_are_named(text: str, layers: int, message: str) -> None:
-    with pytest.raises(ValueError) as error:
-        parse_pooling_lengths(text, layers)
-    assert str(error.value) == message
+@pytest.mark.parametrize("text", ["512,None,1024", "-4,None,None", "9999999999,None,None", "a,None,None"])
+def test_pooled_lengths_are_whole_numbers_that_do_not_grow(text: str) -> None:
+    with pytest.raises(UserError, match="pooling_lengths"):
+        parse_pooling_lengths(text, 3)
 
 
-@for_each(
-    ("text", "reason"),
-    [
-        ('{"base": Infinity}', "it holds Infinity, and numbers must be finite"),
-        ('{"base": NaN}', "it holds NaN, and numbers must be finite"),
-        ('{"base": 1e999}', "it holds 1e999, and numbers must be finite"),
-        ('{"k": 1000000000000000000000}', "it holds a whole number of more than 18 digits"),
-        ('{"k": ' + 5000 * "1" + "}", "it holds a whole number of more than 18 digits"),
-        (100_000 * "[", "its brackets are nested too deeply"),
-        ("{", "it is not JSON (Expecting property name enclosed in double quotes: line 1 column 2 (char 1))"),
-    ],
+@pytest.mark.parametrize("length", [-4, 10**15, None, 8.5, "8", float("nan")])
+def test_lengths_of_texts_are_bounded(length: Any) -> None:
+    check_lengths(2, 2**24)
+    for name, lengths in (("max_source_positions", (length, 8)), ("max_target_positions", (8, length))):
+        with pytest.raises(UserError, match=name):
+            check_lengths(*lengths)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"base": NaN}', '{"base": 1e999}', '{"k": ' + 5000 * "1" + "}", 100_000 * "[", "{", "[1]"]
 )
-def test_options_that_are_no_finite_json_are_refused(text: str, reason: str) -> None:
-    with pytest.raises(UserError) as error:
+def test_options_that_are_no_object_of_finite_json_are_refused_in_a_short_sentence(text: str) -> None:
+    with pytest.raises(UserError, match="pooling_args") as refusal:
         parse_options(text, "pooling_args")
-    assert str(error.value).startswith(f"`pooling_args` must be a JSON object, but {reason}: '{text[:3]}")
-    assert len(str(error.value)) < 250
-
-
-@pytest.mark.parametrize("text", ["[1]", "3"])
-def test_options_that_are_no_json_object_are_refused(text: str) -> None:
-    with pytest.raises(UserError, match="`scorer_args` must be a JSON object, but is "):
-        parse_options(text, "scorer_args")
-
-
-@for_each(
-    ("values", "sentence"),
-    [
-        ({"embed_dim": "64"}, "`embed_dim` must be a whole number, but is '64'."),
-        ({"embed_dim": True}, "`embed_dim` must be a whole number, but is True."),
-        ({"embed_dim": None}, "`embed_dim` must be a whole number, but is None."),
-        ({"dropout": [0.1]}, "`dropout` must be a number, but is a list."),
-        ({"pooling_lengths": 512}, "`pooling_lengths` must be a text or None, but is 512."),
-        ({"ffn_dim": 8}, "The model has no field 'ffn_dim'; did you mean 'ffn_embed_dim'?"),
-        ({7: 8}, "The model has no field 7."),
-    ],
-)
-def test_values_from_outside_have_the_fields_types(values: dict[Any, Any], sentence: str) -> None:
-    with pytest.raises(UserError) as error:
-        config_as(PyramidionConfig, values)
-    assert str(error.value) == sentence
+    assert len(str(refusal.value)) < 250
 
 
 def test_a_whole_number_is_a_float_and_null_is_a_value_where_there_may_be_none() -> None:
     assert config_as(PyramidionConfig, {"dropout": 0, "pooling_lengths": None}).dropout == 0
 
 
-@for_each("length", [1, 0, -4, 10**15, True, None, 8.5, "8", float("nan")])
-def test_lengths_of_texts_are_bounded(length: Any) -> None:
-    check_lengths(2, 2**24)
-    for lengths, name in (((length, 8), "max_source_positions"), ((8, length), "max_target_positions")):
-        with pytest.raises(UserError) as error:
-            check_lengths(*lengths)
-        assert str(error.value) == f"`{name}` must be a whole number from 2 to 16,777,216, but is {length!r}."
+@pytest.mark.parametrize(
+    ("before", "now", "changed"),
+    [
+        ({"self_attention": "full | lsh"}, {"self_attention": "full | lsh(num_hashes=2)"}, None),
+        ({"self_attention": "full | lsh"}, {"self_attention": "lsh | full"}, "self_attention"),
+        ({"self_attention": "full"}, {"self_attention": "full | full"}, None),
+        ({"self_attention": "lsh(is_flat=True)"}, {"self_attention": "lsh"}, "self_attention"),
+        ({"self_attention": "lsh(is_flat=False)"}, {"self_attention": "lsh"}, None),
+        ({"recurrence": "sru(scaled=False)"}, {"recurrence": "sru"}, "recurrence"),
+        ({"stack": "plain", "upsampling": None}, {"stack": "recomputing"}, None),
+        ({"stack": "plain"}, {"stack": "reversible"}, "stack"),
+        ({"pooling_lengths": "[None, 4]"}, {"pooling_lengths": "None,4"}, None),
+        ({"pooling_lengths": "None,8"}, {"pooling_lengths": "None,4"}, "pooling_lengths"),
+        (
+            {"memories": "1,last", "cross_attention": "full; full"},
+            {"memories": "1,last", "cross_attention": "full"},
+            None,
+        ),
+    ],
+)
+def test_kinds_of_parts_are_compared_with_options_that_weights_depend_on(
+    before: dict[str, Any], now: dict[str, Any], changed: str | None
+) -> None:
+    assert changed_part(before, config_as(PyramidionConfig, now)) == changed
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("embed_dim", 512, 64),
+        ("max_source_positions", 8192, 2048),
+        ("decoding_min_length", 0, 0),
+        ("pooling_lengths", "[2048, null, 512]", "512,None,128"),
+        ("self_attention", "blockwise(block_size=512) | full", "blockwise(block_size=128) | full"),
+        ("self_attention", "lsh(bucket_size=64, num_hashes=4)", "lsh(bucket_size=16, num_hashes=4)"),
+        # These are no lengths of a text.
+        ("num_heads", 8, 8),
+        ("encoder_positions", "learned(length=16384)", "learned(length=16384)"),
+        ("max_source_positions", "${task.max_source_positions}", "${task.max_source_positions}"),
+        ("pooling_lengths", None, None),
+        ("layernorm_embedding", True, True),
+    ],
+)
+def test_lengths_are_divided_by_four_and_widths_by_eight(name: str, value: Any, expected: Any) -> None:
+    assert scaled_field(PyramidionConfig, name, value, lengths=4, widths=8) == expected
+
+
+def test_a_config_is_changed_and_scaled_as_a_whole() -> None:
+    deep = preset("deep_blockwise").replace(
+        self_attention=Part("blockwise", {"block_size": 256}), pooling_lengths=(None, 2048, 512, None, None, None)
+    )
+    assert deep == preset(
+        "deep_blockwise", self_attention="blockwise(block_size=256)", pooling_lengths="None,2048,512,None,None,None"
+    )
+    small = deep.scaled(lengths=4, widths=8)
+    assert (small.embed_dim, small.ffn_embed_dim, small.encoder_layers) == (96, 384, 6)
+    assert (small.self_attention, small.pooling_lengths) == ("blockwise(block_size=64)", "None,512,128,None,None,None")

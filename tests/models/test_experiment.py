@@ -1,7 +1,6 @@
 from pathlib import Path
 
 import pytest
-from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.models.experiment import read_experiment, with_lengths
@@ -49,66 +48,48 @@ def test_a_preset_is_made_for_documents_of_any_length_and_a_file_says_its_longes
     assert preset.max_target_positions == 2_000
     file = with_lengths(read_experiment(ROW), 4096, None)
     assert (file.max_source_positions, file.model.max_source_positions) == (4096, 8192)
-    with pytest.raises(UserError) as refused:
+    with pytest.raises(UserError, match="--source-tokens"):
         with_lengths(read_experiment(ROW), 8193, None)
-    assert str(refused.value) == "--source-tokens must be at most 8192, as table3/deep_pyramidion says, but is 8193."
 
 
-@for_each(
-    ("config", "overrides", "message"),
+@pytest.mark.parametrize(
+    ("config", "overrides", "sentence"),
     [
-        ("nowhere.yaml", (), "The config must be a preset .* but is 'nowhere.yaml'."),
+        ("nowhere.yaml", (), "but is 'nowhere.yaml'."),
         ("vanilla", ("model.embed_dim=x",), "vanilla: `embed_dim` must be a whole number, but is 'x'."),
-        ("vanilla", ("model.embed=8",), "vanilla: The model has no field 'embed'; did you mean 'embed_dim'?"),
         ("vanilla", ("task.max_source_positions=1",), "vanilla: `max_source_positions` must be a whole number from 2"),
         (
             "vanilla",
             ("optimization.lr=[1]",),
             "An override of a preset must be model.FIELD=VALUE, task.max_source_positions=N or "
-            "task.max_target_positions=N, but is 'optimization.lr=.1.'.",
+            "task.max_target_positions=N, but is 'optimization.lr=[1]'.",
         ),
         (ROW, ("+model.ffn_dim=8",), "The model has no field 'ffn_dim'; did you mean 'ffn_embed_dim'?"),
-        (ROW, ("model.embed_dim=abc",), "`embed_dim` must be a whole number, but is 'abc'."),
         (ROW, ("model.normalize_before=1",), "`normalize_before` must be True or False, but is 1."),
+        # Files of one's own, by their text.
+        ("hello: [\n", (), "row.yaml cannot be composed: "),
+        ("a: &a\n  b: *a\n", (), "row.yaml cannot be composed: it refers to itself, or is nested too deeply."),
+        ("model: [1]\n", (), "row.yaml cannot be composed: In 'own/row': ConfigTypeError raised"),
+        ("task: {max_source_positions: 1000000000000000}\n", (), "from 2 to 16,777,216, but is 1000000000000000."),
+        ("task:\n  max_source_positions: ${nothing}\n", (), "row.yaml cannot be composed: Interpolation key 'nothing'"),
+        ("\udcff\udcfe\udcff", (), "row.yaml cannot be composed: "),
     ],
 )
-def test_what_is_wrong_with_a_config_is_one_sentence(config: str, overrides: tuple[str, ...], message: str) -> None:
-    with pytest.raises(ValueError, match=message) as error:
-        read_experiment(config, overrides)
-    assert "\n" not in str(error.value)
-
-
-def test_a_file_that_is_no_yaml_is_named(tmp_path: Path) -> None:
-    (tmp_path / "own").mkdir()
-    (tmp_path / "base.yaml").write_text((CONFIGS / "base.yaml").read_text())
-    (tmp_path / "own" / "row.yaml").write_text("hello: [\n")
-    with pytest.raises(ValueError, match="row.yaml cannot be composed: ") as error:
-        read_experiment(str(tmp_path / "own" / "row.yaml"))
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("a: &a\n  b: *a\n", "row.yaml cannot be composed: it refers to itself, or is nested too deeply."),
-        ("model: [1]\n", "row.yaml cannot be composed: In 'own/row': ConfigTypeError raised"),
-        ("task: {max_source_positions: 1000000000000000}\n", "from 2 to 16,777,216, but is 1000000000000000."),
-        ("task:\n  max_source_positions: ${nothing}\n", "row.yaml cannot be composed: Interpolation key 'nothing'"),
-        (b"\xff\xfe\xff", "row.yaml cannot be composed: "),
-    ],
-)
-def test_a_file_that_no_run_can_have_is_one_sentence(text: str | bytes, sentence: str, tmp_path: Path) -> None:
-    (tmp_path / "own").mkdir()
-    (tmp_path / "base.yaml").write_text((CONFIGS / "base.yaml").read_text())
-    head = b"# @package _global_\n"
-    (tmp_path / "own" / "row.yaml").write_bytes(head + (text.encode() if isinstance(text, str) else text))
+def test_what_is_wrong_with_a_config_is_one_sentence(
+    config: str, overrides: tuple[str, ...], sentence: str, tmp_path: Path
+) -> None:
+    if "\n" in config or not config.isascii():
+        (tmp_path / "own").mkdir()
+        (tmp_path / "base.yaml").write_text((CONFIGS / "base.yaml").read_text())
+        text = f"# @package _global_\n{config}".encode(errors="surrogateescape")
+        (tmp_path / "own" / "row.yaml").write_bytes(text)
+        config = str(tmp_path / "own" / "row.yaml")
     with pytest.raises(UserError) as error:
-        read_experiment(str(tmp_path / "own" / "row.yaml"))
+        read_experiment(config, overrides)
     assert sentence in str(error.value) and "\n" not in str(error.value)
 
 
 def test_a_base_without_a_model_is_named(tmp_path: Path) -> None:
     (tmp_path / "base.yaml").write_text("task: {}\n")
-    with pytest.raises(UserError) as error:
+    with pytest.raises(UserError, match="`model`"):
         read_experiment(str(tmp_path / "base.yaml"))
-    assert str(error.value) == f"{tmp_path / 'base.yaml'} must have a group `model`, but has none."

@@ -49,11 +49,11 @@ def test_nothing_is_said_where_all_scorers_are_there(caplog: pytest.LogCaptureFi
 def test_what_is_no_scorer_or_a_part_of_one_is_refused(missing: str) -> None:
     model = Pools()
     given = without(model, missing)
-    with pytest.raises(ValueError, match=f"of another architecture: it lacks 1 weights .the first: {missing}"):
+    with pytest.raises(ValueError, match=missing):
         refuse_architecture(given, model, may_add_parts=True)
 
 
 def test_a_scorer_is_added_only_where_that_is_allowed() -> None:
     model = Pools()
-    with pytest.raises(ValueError, match="it lacks 2 weights .the first: first.linear.bias"):
+    with pytest.raises(ValueError, match="first.linear.bias"):
         refuse_architecture(without(model, *names_of(model, "first")), model)

@@ -7,9 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pyramidions.base.errors import UserError
 from pyramidions.models import build, preset
-from pyramidions.models.parse import spec_of
 from pyramidions.nn import Transformer
 
 VOCABULARY, PAD, END, MARKER = 40, 1, 2, 4
@@ -23,7 +21,6 @@ POOLED = {
     },
 }
 hierarchies = pytest.mark.parametrize("name", ["hat", "hmnet"])
-both = pytest.mark.parametrize("pooled", [False, True], ids=["plain", "pooled"])
 
 
 def model(name: str, pooled: bool = False, **overrides: Any) -> Transformer:
@@ -48,8 +45,7 @@ def test_the_decoder_reads_tokens_first_then_units(name: str) -> None:
     assert units.padding_mask is not None and units.padding_mask.sum(dim=1).tolist() == [0, 4]
 
 
-@hierarchies
-@both
+@pytest.mark.parametrize(("name", "pooled"), [("hat", True), ("hmnet", False), ("hmnet", True)])
 def test_it_learns_and_writes_the_same_with_a_cache_and_without(name: str, pooled: bool) -> None:
     whole, tokens, written = model(name, pooled), documents(), torch.arange(5, 17).view(2, 6)
     optimizer = torch.optim.Adam(whole.parameters(), lr=0.01)
@@ -86,16 +82,3 @@ def test_hmnet_knows_the_order_of_turns() -> None:
         whole.encoder(one, one.eq(PAD)).memories[1].x for one in (turns.view(1, -1), turns.roll(1, 0).view(1, -1))
     )
     assert not torch.allclose(before.roll(1, 1), after, atol=1e-3)
-
-
-def test_options_of_hmnets_pooling_are_those_of_markers() -> None:
-    (pooling,) = spec_of(preset("hmnet")).encoder.poolings.values()
-    assert dict(pooling.pooler.options) == {"role_tokens": 4, "numbers": True}
-    with pytest.raises(UserError, match="^`role_tokens` must be at least 0, but is -1.$"):
-        model("hmnet", pooling="markers(role_tokens=-1)")
-
-
-@hierarchies
-def test_a_vocabulary_without_markers_is_refused(name: str) -> None:
-    with pytest.raises(UserError, match="needs a vocabulary with markers"):
-        build(preset(name, **TINY), VOCABULARY, PAD)

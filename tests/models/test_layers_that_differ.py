@@ -20,10 +20,6 @@ def made(attention: str) -> Transformer:
     return build(config, vocab_size=50)
 
 
-def windows(*sizes: int) -> str:
-    return " | ".join(f"sliding_window(window={size})" for size in sizes)
-
-
 def test_layers_of_a_decoder_attend_to_its_own_tokens_each_in_its_way() -> None:
     attention = "lsh(bucket_size=8) | full | lsh(num_buckets=4)"
     model = build(preset("vanilla", decoder_self_attention=attention, decoder_layers=3), vocab_size=50)
@@ -41,21 +37,6 @@ def test_layers_of_a_decoder_attend_to_its_own_tokens_each_in_its_way() -> None:
 def attentions(model: Transformer) -> list[CoreAttention]:
     found = [layer.function(SelfAttention) for layer in model.encoder.layers]
     return [function.attention for function in found if function is not None]
-
-
-def test_windows_grow_from_layer_to_layer() -> None:
-    model = made(windows(4, 8, 16, 32))
-    assert [attention.side for attention in attentions(model)] == [2, 4, 8, 16]  # type: ignore[union-attr]
-
-
-def test_a_layer_sees_as_far_as_its_own_window() -> None:
-    layers = made(windows(2, 4, 6, 8)).eval().encoder.layers
-    for layer, reach in zip(layers, (1, 2, 3, 4), strict=True):
-        function = layer.function(SelfAttention)
-        x = torch.randn(1, 20, 16, requires_grad=True)
-        q, k, v = function.projections(x)
-        (grad,) = torch.autograd.grad(function.attention(q, k, v)[0, :, 10].sum(), x)
-        assert grad[0].abs().sum(-1).nonzero().flatten().tolist() == list(range(10 - reach, 10 + reach + 1))
 
 
 def test_lsh_and_sinkhorn_alternate_with_windows_each_with_its_own_options() -> None:

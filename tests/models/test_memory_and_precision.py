@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from tables import for_each
 from tiny_presets import covering_presets
 from torch import Tensor
 
@@ -74,7 +73,7 @@ def test_checkpointed_activations_are_not_kept() -> None:
     assert kept[1] < kept[0] / 5
 
 
-@for_each("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, pytest.param(torch.float16, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", covering_presets())
 def test_autocast_stays_finite_and_near_full_precision(name: str, dtype: torch.dtype) -> None:
     model = _model(name, dropout=0.1, attention_dropout=0.1, activation_dropout=0.1)
@@ -89,7 +88,7 @@ def test_autocast_stays_finite_and_near_full_precision(name: str, dtype: torch.d
     assert error < (0.03 if name in CONTINUOUS else 0.6)
 
 
-@for_each("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("dtype", [pytest.param(torch.bfloat16, marks=pytest.mark.nightly), torch.float16])
 @pytest.mark.parametrize("name", covering_presets())
 def test_weights_in_half_precision_stay_finite(name: str, dtype: torch.dtype) -> None:
     model = _model(name, dropout=0.1, attention_dropout=0.1).to(dtype)

@@ -50,15 +50,6 @@ def test_no_length_grows_when_lengths_are_no_powers_of_two() -> None:
         assert after[0] <= before[0] and after[1] <= before[1] and after[1] <= after[0]
 
 
-def test_a_decoder_for_fewer_vectors_is_named() -> None:
-    joined = model(decoder="concatenated(longest_memory=32)")
-    PoolingWarmup(joined, 32, 100)
-    with pytest.raises(
-        UserError, match="whole documents of up to 64 tokens on, but `decoder` reads at most 32 vectors"
-    ):
-        PoolingWarmup(joined, 64, 100)
-
-
 def test_evaluation_has_the_configured_lengths_throughout() -> None:
     evaluated = model().eval()
     PoolingWarmup(evaluated, 64, 100).set_num_updates(0)
@@ -96,15 +87,9 @@ def test_it_adds_nothing_to_the_weights_and_is_copied_with_the_model() -> None:
     assert handed_on(other) == [64, 64] and handed_on(trained.train()) == [16, 4]
 
 
-@pytest.mark.parametrize("overrides", [{"pooling": "mean"}, {"pooling_lengths": None}])
-def test_a_model_without_topk_pooling_is_refused(overrides: dict[str, object]) -> None:
-    with pytest.raises(UserError, match="--pooling-warmup is 9, but the model has no pooling by a top-k."):
-        PoolingWarmup(model(**overrides), 64, 9)
-
-
-def test_attention_with_weights_for_pooled_lengths_is_refused() -> None:
-    linformer = {"self_attention": "linformer(compressed=4)"}
-    with pytest.raises(UserError, match="`self_attention` linformer has weights for 16 of 64 positions"):
-        PoolingWarmup(model(**linformer), 64, 9)
-    first = {"self_attention": "linformer(compressed=4) | full"}
-    PoolingWarmup(model(**first), 64, 9)
+def test_what_cannot_be_warmed_up_is_refused_and_nothing_else() -> None:
+    with pytest.raises(UserError, match="--pooling-warmup"):
+        PoolingWarmup(model(pooling_lengths=None), 64, 9)
+    # Weights for positions before the first pooling, and a decoder for as many vectors as there will be.
+    PoolingWarmup(model(self_attention="linformer(compressed=4) | full"), 64, 9)
+    PoolingWarmup(model(decoder="concatenated(longest_memory=32)"), 32, 100)

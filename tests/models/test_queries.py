@@ -2,13 +2,10 @@
 
 from typing import Any
 
-import pytest
 import torch
-from tables import for_each
 from torch import Tensor
 
-from pyramidions.base.errors import UserError
-from pyramidions.models import ExtractorConfig, build, build_extractor, preset
+from pyramidions.models import build, preset
 from pyramidions.nn import Transformer
 
 VOCABULARY, PAD, END, MARKER = 60, 1, 2, 4
@@ -83,38 +80,3 @@ def test_a_query_is_a_unit_of_its_own() -> None:
     tokens[0, 10] = MARKER
     units = of.encoder.structure_of.units(tokens, tokens.eq(PAD))
     assert units is not None and units[0].tolist() == [0] * 3 + [1] * 7 + [2] * 94
-
-
-@for_each(
-    ("overrides", "message"),
-    [
-        (
-            {"scorer": "query", "pooling": "gumbel_topk", "pooling_lengths": "32,16"},
-            "`scorer` 'query' needs a pooling that keeps the query's vectors, such as soft_topk, but `pooling` is "
-            "'gumbel_topk'.",
-        ),
-        (
-            {"global_query": True},
-            "`global_query` needs `self_attention` block_global or sliding_window, but it is 'full'.",
-        ),
-        (
-            {
-                "scorer": "linear | query",
-                "pooling": "max | soft_topk",
-                "pooling_lengths": "32,16",
-                "upsampling": "none",
-            },
-            "`scorer` 'query' must follow poolings that tell what their vectors are made of, but follows 'max'.",
-        ),
-    ],
-)
-def test_what_nobody_could_read_is_refused(overrides: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError) as error:
-        model(**overrides)
-    assert str(error.value) == message
-
-
-def test_extractors_read_no_queries() -> None:
-    config = ExtractorConfig(**TINY, encoder_layers=2, scorer="query", pooling_lengths="32,16")
-    with pytest.raises(UserError, match="^An extractor reads no queries: `scorer` must not ask for them.$"):
-        build_extractor(config, VOCABULARY, MARKER)

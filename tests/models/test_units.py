@@ -5,12 +5,9 @@ from typing import Any
 import pytest
 import torch
 from fairseq.data import Dictionary
-from tables import for_each
 from torch import Tensor
 
-from pyramidions.base.errors import UserError
 from pyramidions.models import build, preset
-from pyramidions.models.parse import spec_of
 from pyramidions.nn import Transformer
 from pyramidions.plugin.models.architectures import index_of
 from pyramidions.text.tokenizer import MARKERS
@@ -50,9 +47,15 @@ def of_turns(of: Transformer, tokens: Tensor) -> list[Tensor]:
     return [x[units == number] for number in range(int(units.max()) + 1)]
 
 
-@for_each("positions", ["sinusoidal", "learned"])
-@pytest.mark.parametrize("changed", range(4))
-@for_each("new", [[30], [30, 31, 32], [30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 39, 39]])
+@pytest.mark.parametrize(
+    ("positions", "changed", "new"),
+    [
+        ("sinusoidal", 0, [30]),
+        ("sinusoidal", 3, [30, 31, 32]),
+        ("learned", 1, [30]),
+        ("learned", 2, [30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 39, 39]),
+    ],
+)
 @torch.no_grad()
 def test_vectors_of_a_turn_depend_on_no_other_turn_nor_on_its_length(
     positions: str, changed: int, new: list[int]
@@ -108,32 +111,7 @@ def test_a_pooled_vector_attends_in_the_unit_of_its_strongest_member() -> None:
         torch.testing.assert_close(found.x[found.unit == number], after.x[after.unit == number])
 
 
-@for_each(
-    ("fields", "message"),
-    [
-        ({"pooling": "max", "pooling_lengths": "8,None"}, "'segments' must not follow `pooling` 'max', which loses"),
-        ({"pooling": "markers", "pooling_lengths": "8,None"}, "follow `pooling` 'markers', after which each vector is"),
-        ({"pooling": "funnel", "pooling_lengths": "8,None"}, "^Funnel pooling needs .* but it is 'segments'"),
-        ({"cross_attention": "segments"}, "must be a kind that reads another sequence .*, but is 'segments'"),
-    ],
-)  # fmt: skip
-def test_what_knows_no_units_is_refused(fields: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        spec_of(preset("vanilla", **{**TINY, **fields}))
-
-
-def test_a_vocabulary_without_markers_is_refused() -> None:
-    with pytest.raises(UserError, match="^`self_attention` 'segments' needs a vocabulary with markers"):
-        build(preset("vanilla", **TINY), VOCABULARY, PAD)
-
-
-def test_the_length_of_a_segment_changes_the_output() -> None:
-    lengths = [model(self_attention=f"segments(segment_length={length})") for length in (5, 4)]
-    one, other = (of.encoder(text(*TURNS), text(*TURNS).eq(PAD)).sequence.x for of in lengths)
-    assert not torch.allclose(one, other, atol=1e-3)
-
-
-@for_each(("pieces", "marker"), [(["<n>"], 4), (["a", "<t>"], 5), (["a"], None)])
+@pytest.mark.parametrize(("pieces", "marker"), [(["<n>"], 4), (["a", "<t>"], 5), (["a"], None)])
 def test_sentences_and_turns_have_markers_of_their_own(pieces: list[str], marker: int | None) -> None:
     words = Dictionary()
     for piece in pieces:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 from small_pretrained import model_of, save
-from tables import for_each
 from torch import Tensor
 
 from pyramidions.conversion.calibration import calibrate
@@ -45,8 +44,8 @@ def logits_of(model: SavedModel, number: str) -> Tensor:
     return torch.cat(found)
 
 
-@for_each("family", ["bart", "pegasus"])
-@for_each("scorer", ["linear", "nonlinear"])
+@pytest.mark.parametrize("family", ["bart", "pegasus"])
+@pytest.mark.parametrize("scorer", ["linear", "nonlinear"])
 def test_logits_of_every_scorer_have_mean_0_and_variance_2(folders: dict[str, Path], family: str, scorer: str) -> None:
     model = imported(folders[family], scorer=scorer)
     before = logits_of(model, "0")

@@ -12,7 +12,6 @@ import yaml
 from huggingface_hub import ModelCard
 from small_language_models import saved as saved_language_model
 from small_tokenizers import bart_bytes
-from tables import for_each
 
 from pyramidions.conversion.model_card import model_card, renamed
 from pyramidions.data.corpora import KNOWN, read_corpus
@@ -119,7 +118,7 @@ def test_an_extractor_says_that_it_extracts() -> None:
     assert found["tags"] == ["long-documents", "extractive-summarization", "pooling"]
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("licence", "found"),
     [
         ("MIT", {"license": "mit"}),
@@ -159,7 +158,7 @@ def test_a_card_for_transformers_puts_the_prefix_before_the_document() -> None:
     assert "inputs = tokenizer('sum: A long document ...', truncation" in card
 
 
-@for_each("text", ["no", "yes", "null", "1.0", "a: b", "# c", "é 😀", 'say "a"', "- x"])
+@pytest.mark.parametrize("text", ["no", "yes", "null", "1.0", "a: b", "# c", "é 😀", 'say "a"', "- x"])
 def test_values_are_read_as_they_were(text: str) -> None:
     assert fields(model_card(model(), "my-model", licence=text))["license_name"] == text
 
@@ -169,7 +168,7 @@ def test_line_breaks_and_bytes_that_are_no_text_stay_on_their_line() -> None:
     assert fields(card)["license_name"] == "a --- b ? c"
 
 
-@for_each("mark", ["\x7f", "\x00", "\x1b", "\x9f", "\uffff"])
+@pytest.mark.parametrize("mark", ["\x7f", "\x00", "\x1b", "\x9f", "\uffff"])
 def test_marks_that_no_yaml_holds_are_dropped(mark: str) -> None:
     card = model_card(model(), f"my{mark}model", licence=f"Ask {mark}me")
     assert fields(card)["license_name"] == "Ask me"
@@ -188,7 +187,7 @@ def test_without_the_library_of_the_hub_a_card_has_no_front_matter_and_a_line_sa
     assert said.endswith("brings it. The card is written without it.\n")
 
 
-@for_each("name", ["my-model", "it's mine", 'a "b" c'])
+@pytest.mark.parametrize("name", ["my-model", "it's mine", 'a "b" c'])
 def test_the_examples_of_a_card_take_another_name(name: str, tmp_path: Path) -> None:
     tokenizer, config = Tokenizer.from_bytes(bart_bytes()), extractor_preset("extractor", **SIZE)
     ranker = build_extractor(config, tokenizer.vocab_size, 5, PAD)

@@ -10,7 +10,6 @@ import torch
 from safetensors.torch import load_file
 from small_pretrained import given_to, model_of, rows_of, save, token_ids, transformers
 from small_tokenizers import SENTENCES, bart_bytes
-from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.conversion.exporting import hugging_face_files
@@ -147,7 +146,7 @@ def test_windows_without_global_tokens_need_no_mask(sources: dict[str, Path], tm
 HOLDS = "; --to pyramidions, the default, holds such a model."
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("family", "changes", "sentence"),
     [
         ("bart", {"pooling_lengths": "None,8"}, "`pooling_lengths` must be None in a Bart of transformers, but is "),
@@ -207,7 +206,7 @@ def test_a_model_with_queries_stays_in_our_format(sources: dict[str, Path]) -> N
         hugging_face_files(model)
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("family", "changes"),
     [
         ("pegasus_x", {"self_attention": "block_global(block_size=8, staggered=True) | block_global(block_size=8)"}),

@@ -10,7 +10,6 @@ import sentencepiece
 import torch
 from safetensors.torch import load_file, save_file
 from small_pretrained import given_to, model_of, rows_of, save, token_ids
-from tables import for_each
 from torch import Tensor
 
 from pyramidions.base.errors import UserError
@@ -47,13 +46,13 @@ def check_logits(theirs: Any, folder: Path, lengths: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@for_each("lengths", [(1,), (5, 3), (40, 17, 2)])
+@pytest.mark.parametrize("lengths", [(1,), (5, 3), (40, 17, 2)])
 def test_logits_are_theirs(saved: dict[str, tuple[Any, Path]], family: str, lengths: tuple[int, ...]) -> None:
     check_logits(*saved[family], lengths)
 
 
 @pytest.mark.parametrize("family", ["bart", "led", "pegasus", "bigbird_pegasus", "pegasus_x", "mbart"])
-@for_each("scales", [False, True])
+@pytest.mark.parametrize("scales", [False, True])
 def test_embeddings_are_scaled_where_the_class_of_the_family_does_so(
     family: str, scales: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tables import for_each
 
 from pyramidions.base.markdown import plain, shell_word
 from pyramidions.conversion.card_data import CardScores
@@ -22,7 +21,7 @@ from pyramidions.extract import Lead
 from pyramidions.inference import SavedExtractor
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("text", "escaped"),
     [
         ("CC BY-NC 4.0", "CC BY-NC 4.0"),
@@ -92,7 +91,7 @@ def test_what_a_model_was_trained_on_is_said(pairing: Pairing | None, sentence: 
     assert last.startswith("| train |") if sentence is None else row == "" and last.endswith(sentence)
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("rules", "said"),
     [
         ((None, "none", 0.7), "at most 220 words; repetitions allowed"),
@@ -104,7 +103,7 @@ def test_the_rules_of_an_extractor_are_said(rules: tuple[int | None, str, float]
     assert _selection(SavedExtractor(None, None, None, 64, *rules)) == said  # type: ignore[arg-type]
 
 
-@for_each("name", ["my model", "it's", "a\n```\n# b", 'it\'s\n"b"\t\\n'])
+@pytest.mark.parametrize("name", ["my model", "it's", "a\n```\n# b", 'it\'s\n"b"\t\\n'])
 def test_a_shell_reads_a_name_in_the_code_of_a_card_as_it_is_and_on_one_line(name: str) -> None:
     word = shell_word(name)
     assert len(word.splitlines()) == 1

@@ -11,7 +11,6 @@ import sentencepiece
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_tokenizers import SENTENCES, bart, bart_bytes, mbart, pegasus, save_vocabulary
-from tables import for_each
 from transformers import BartTokenizer, MBart50Tokenizer, PegasusTokenizer, T5Tokenizer
 
 from pyramidions.base.errors import UserError
@@ -105,7 +104,7 @@ def test_what_transformers_saves_of_pegasus_is_the_same_tokenizer(
         import_tokenizer(tmp_path, 183, PEGASUS_IDS)
 
 
-@for_each("text", [*SENTENCES[:3], "It\u2019s  half:\n\u00bd \ufb01sh.", "caf\u00e9 cafe\u0301 bees"])
+@pytest.mark.parametrize("text", [*SENTENCES[:3], "It\u2019s  half:\n\u00bd \ufb01sh.", "caf\u00e9 cafe\u0301 bees"])
 def test_a_text_has_the_ids_that_transformers_gives_it(
     imported: ImportedTokenizer, theirs: PegasusTokenizer, text: str
 ) -> None:
@@ -142,7 +141,7 @@ def test_a_text_of_mbart_has_the_ids_that_transformers_gives_it_behind_its_langu
         assert found.tokenizer.decode(found.tokenizer.framed(found.tokenizer.encode("Bees fly."))) == "Bees fly."
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("language", "forced", "words"),
     [
         ("de_DE", 84, "must write in the language that it reads, de_DE, but `forced_bos_token_id` is 84: en_XX."),
@@ -191,7 +190,7 @@ def test_a_first_piece_of_another_name_stands_before_no_text() -> None:
     assert Tokenizer.from_bytes(model.getvalue()).prefix == ()
 
 
-@for_each("name", ["<s>", "<pad>", "</s>", "<unk>", "<mask_1>", "<unk_7>"])
+@pytest.mark.parametrize("name", ["<s>", "<pad>", "</s>", "<unk>", "<mask_1>", "<unk_7>"])
 def test_names_of_special_pieces_are_ordinary_text(imported: ImportedTokenizer, name: str) -> None:
     ids = imported.tokenizer.encode(f"fox {name}")
     specials = {BOS, PAD, EOS, *range(4, 4 + 102)}
@@ -265,14 +264,14 @@ def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
         import_tokenizer(tmp_path, 340, BART_IDS)
 
 
-@for_each("length", [0, 1, 100, -1])
+@pytest.mark.parametrize("length", [0, 1, 100, -1])
 def test_a_sentencepiece_model_that_is_cut_is_refused(tmp_path: Path, length: int) -> None:
     (tmp_path / "spiece.model").write_bytes(pegasus()[:length])
     with pytest.raises(UserError, match=r"sentencepiece model, but|spiece.model must be a sentencepiece model, but is"):
         import_tokenizer(tmp_path, 183, PEGASUS_IDS)
 
 
-@for_each("content", ["{", '{"offset": "x"}', '{"offset": -1}', "[]"])
+@pytest.mark.parametrize("content", ["{", '{"offset": "x"}', '{"offset": -1}', "[]"])
 def test_a_damaged_offset_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "spiece.model").write_bytes(pegasus())
     (tmp_path / "tokenizer_config.json").write_text(content)
