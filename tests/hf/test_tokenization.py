@@ -30,7 +30,7 @@ def our_ids(saved: SavedModel, text: str, query: str | None = None, most: int = 
 
 
 @pytest.mark.parametrize("which", MODELS)
-def test_ids_are_those_that_our_summarizer_reads(which: dict[str, object]) -> None:
+def test_texts_have_the_ids_that_our_summarizer_reads_and_are_decoded_as_ours(which: dict[str, object]) -> None:
     saved = model_of(**which)  # type: ignore[arg-type]
     tokenizer = PyramidionsTokenizer.from_saved(saved)
     for text in (*SENTENCES[:6], "Two sentences. And </s> with <pad>.", "Ünknown ☃ 字"):
@@ -38,12 +38,6 @@ def test_ids_are_those_that_our_summarizer_reads(which: dict[str, object]) -> No
     long = " ".join(SENTENCES)
     assert tokenizer(long, truncation=True)["input_ids"] == our_ids(saved, long)
     assert tokenizer(long, truncation=True, max_length=20)["input_ids"] == our_ids(saved, long, most=20)
-
-
-@pytest.mark.parametrize("which", MODELS)
-def test_summaries_are_decoded_as_ours_are(which: dict[str, object]) -> None:
-    saved = model_of(**which)  # type: ignore[arg-type]
-    tokenizer = PyramidionsTokenizer.from_saved(saved)
     ids = [2, *saved.tokenizer.framed(saved.tokenizer.encode("Bees fly fast. A dog jumps.")), 1, 1]
     assert (
         tokenizer.decode(ids, skip_special_tokens=True) == saved.tokenizer.decode(ids) == "Bees fly fast. A dog jumps."
@@ -85,84 +79,42 @@ def test_a_query_stands_before_its_document(kind: str) -> None:
         for query in ("What flies? Who?", "What is ☃? Or </s>?", "☃"):
             found = tokenizer(query, text, truncation="only_second")["input_ids"]
             assert found == our_ids(saved, text, query)
-    with pytest.raises(
-        UserError, match="^The model answers queries: give the query, and the document as `text_pair`.$"
-    ):
+    with pytest.raises(UserError, match="text_pair"):
         tokenizer(TEXTS[0])
-    with pytest.raises(UserError, match="^`text_pair` must not be given: the model was trained without queries.$"):
+    with pytest.raises(UserError, match="text_pair"):
         PyramidionsTokenizer.from_saved(model_of(kind))("What flies?", TEXTS[0])
 
 
-@pytest.mark.parametrize("which", MODELS)
-def test_a_tokenizer_is_saved_and_read_again(which: dict[str, object], tmp_path: Path) -> None:
-    tokenizer = PyramidionsTokenizer.from_saved(model_of(**which))  # type: ignore[arg-type]
-    folder = tmp_path / "-".join(map(str, which.values()))
-    tokenizer.save_pretrained(folder)
-    again = PyramidionsTokenizer.from_pretrained(folder)
-    text = " ".join(SENTENCES)
-    assert again(text, truncation=True) == tokenizer(text, truncation=True)
+@pytest.mark.parametrize("byte_level", [False, True])
+def test_a_tokenizer_is_saved_and_read_again(byte_level: bool, tmp_path: Path) -> None:
+    tokenizer: Any = PyramidionsTokenizer.from_saved(model_of("vanilla", byte_level, queries=True, prefix="answer:"))
+    tokenizer.save_pretrained(tmp_path)
+    again, text = PyramidionsTokenizer.from_pretrained(tmp_path), " ".join(SENTENCES)
+    assert again("What?", text, truncation=True) == tokenizer("What?", text, truncation=True)
     assert again(text_target=text, truncation=True) == tokenizer(text_target=text, truncation=True)
-    assert (again.source_prefix, again.model_max_length) == (tokenizer.source_prefix, 64)
+    assert (again.source_prefix, again.queries, again.model_max_length) == ("answer:", True, 64)
+    # What is saved with a model says the same.
+    for name, value in (("source_prefix", "summarize:"), ("queries", False)):
+        with pytest.raises(AttributeError):
+            setattr(tokenizer, name, value)
+        with pytest.raises(UserError, match=name):
+            PyramidionsTokenizer.from_pretrained(tmp_path, **{name: value})
 
 
 def test_the_vocabulary_stays_as_it_is(tmp_path: Path) -> None:
     tokenizer = PyramidionsTokenizer.from_saved(model_of("vanilla"))
     assert tokenizer.add_tokens(["<pad>"]) == 0
-    with pytest.raises(UserError) as error:
+    with pytest.raises(UserError, match="<new>"):
         tokenizer.add_tokens(["<new>"])
-    assert str(error.value) == "The vocabulary must stay the 90 pieces, but '<new>' is none."
-    with pytest.raises(UserError) as error:
+    with pytest.raises(UserError, match="eos_token"):
         PyramidionsTokenizer(tokenizer=model_of("vanilla").tokenizer, eos_token="<end>")
-    assert str(error.value) == "`eos_token` must be </s>, but is '<end>'."
-    with pytest.raises(UserError) as error:
+    with pytest.raises(UserError, match="sentencepiece.model"):
         PyramidionsTokenizer.from_pretrained(tmp_path)
-    assert str(error.value) == "A tokenizer must have a file sentencepiece.model or tokenizer.json, but has none."
     mask = tokenizer("bees", return_special_tokens_mask=True)["special_tokens_mask"]
     assert mask == [0] * (len(mask) - 1) + [1]
     # What is unknown is text all the same.
     unknown = tokenizer("☃", return_special_tokens_mask=True)
     assert 3 in unknown["input_ids"] and unknown["special_tokens_mask"] == [0] * (len(unknown["input_ids"]) - 1) + [1]
-
-
-def test_what_is_saved_with_a_model_says_the_same(tmp_path: Path) -> None:
-    tokenizer: Any = PyramidionsTokenizer.from_saved(model_of("vanilla", queries=True, prefix="answer:"))
-    assert (tokenizer.source_prefix, tokenizer.queries) == ("answer:", True)
-    with pytest.raises(AttributeError):
-        tokenizer.source_prefix = "summarize:"
-    with pytest.raises(AttributeError):
-        tokenizer.queries = False
-    tokenizer.save_pretrained(tmp_path)
-    for name, value in (("source_prefix", "summarize:"), ("queries", False)):
-        with pytest.raises(UserError) as error:
-            PyramidionsTokenizer.from_pretrained(tmp_path, **{name: value})
-        assert str(error.value) == f"`{name}` must not be given: the model was trained with what its export says."
-
-
-WRONG = [
-    ({"source_prefix": 5}, "`source_prefix` must be a text, but is 5."),
-    ({"queries": "no"}, "`queries` must be True or False, but is 'no'."),
-    ({"max_target_positions": "x"}, "`max_target_positions` must be a whole number or None, but is 'x'."),
-    ({"max_target_positions": 1}, "`max_target_positions` must be at least 2, but is 1."),
-    ({"model_max_length": "x"}, "`model_max_length` must be a whole number or None, but is 'x'."),
-    ({"model_max_length": -3}, "`model_max_length` must be at least 2, but is -3."),
-    ({"model_max_length": 1.5}, "`model_max_length` must be a whole number or None, but is 1.5."),
-    ({"tokenizer": "x"}, "`tokenizer` must be a Tokenizer or None, but is 'x'."),
-    ({"padding_side": "above"}, "`padding_side` must be one of left, right, but is 'above'."),
-    ({"truncation_side": 1}, "`truncation_side` must be one of left, right, but is 1."),
-    ({"model_input_names": [5]}, "`model_input_names[0]` must be a text, but is 5."),
-    ({"eos_token": "<end>"}, "`eos_token` must be </s>, but is '<end>'."),
-    ({"extra_special_tokens": ["<new>"]}, "The vocabulary must stay the 90 pieces, but '<new>' is none."),
-]
-
-
-@pytest.mark.parametrize(("fields", "sentence"), WRONG)
-def test_damaged_settings_are_told(fields: dict[str, Any], sentence: str, tmp_path: Path) -> None:
-    PyramidionsTokenizer.from_saved(model_of("vanilla")).save_pretrained(tmp_path)
-    path = tmp_path / "tokenizer_config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
-    with pytest.raises(UserError) as error:
-        PyramidionsTokenizer.from_pretrained(tmp_path)
-    assert str(error.value) == sentence
 
 
 def test_no_setting_turns_text_into_special_pieces(tmp_path: Path) -> None:
@@ -174,3 +126,26 @@ def test_no_setting_turns_text_into_special_pieces(tmp_path: Path) -> None:
     ids = our_ids(saved, text)
     assert 1 not in ids and ids.count(2) == 1
     assert tokenizer(text)["input_ids"] == tokenizer(text, split_special_tokens=False)["input_ids"] == ids
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"source_prefix": 5}, "`source_prefix` must be a text, but is 5."),
+        ({"queries": "no"}, "`queries` must be True or False, but is 'no'."),
+        ({"max_target_positions": 1}, "`max_target_positions` must be at least 2, but is 1."),
+        ({"model_max_length": "x"}, "`model_max_length` must be a whole number or None, but is 'x'."),
+        ({"tokenizer": "x"}, "`tokenizer` must be a Tokenizer or None, but is 'x'."),
+        ({"padding_side": "above"}, "`padding_side` must be one of left, right, but is 'above'."),
+        ({"truncation_side": 1}, "`truncation_side` must be one of left, right, but is 1."),
+        ({"model_input_names": [5]}, "`model_input_names[0]` must be a text, but is 5."),
+        ({"extra_special_tokens": ["<new>"]}, "The vocabulary must stay the 90 pieces, but '<new>' is none."),
+    ],
+)
+def test_damaged_settings_are_told(fields: dict[str, Any], sentence: str, tmp_path: Path) -> None:
+    PyramidionsTokenizer.from_saved(model_of("vanilla")).save_pretrained(tmp_path)
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+    with pytest.raises(UserError) as error:
+        PyramidionsTokenizer.from_pretrained(tmp_path)
+    assert str(error.value) == sentence

@@ -27,13 +27,10 @@ def new(kind: str) -> tuple[Any, PyramidionsTokenizer]:
     return model, PyramidionsTokenizer.from_saved(saved)
 
 
-@pytest.mark.parametrize("kind", ["pooled", "pooled pointer"])
-def test_a_trainer_teaches_a_model_and_scores_what_it_writes(
-    kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_trainer_teaches_a_model_and_scores_what_it_writes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     pytest.importorskip("accelerate")
     torch.manual_seed(0)
-    saved = model_of(kind)
+    saved = model_of("pooled pointer")
     model, tokenizer = Model(Model.from_saved(saved).config), PyramidionsTokenizer.from_saved(saved)
     pairs = [tokenizer(text, text_target=summary) for text, summary in zip(TEXTS, SUMMARIES, strict=True)]
     written: list[str] = []
@@ -44,7 +41,7 @@ def test_a_trainer_teaches_a_model_and_scores_what_it_writes(
         return {"letters": sum(map(len, written))}
 
     arguments = Seq2SeqTrainingArguments(
-        output_dir=str(tmp_path / f"{kind} run"),
+        output_dir=str(tmp_path / "run"),
         max_steps=8,
         learning_rate=0.01,
         per_device_train_batch_size=2,
@@ -70,8 +67,8 @@ def test_a_trainer_teaches_a_model_and_scores_what_it_writes(
     assert "missing keys" not in caplog.text
     trainer.predict(pairs)
     # What it saves is a model of ours.
-    trainer.save_model(str(tmp_path / kind))
-    found = Summarizer.from_pretrained(tmp_path / kind, "cpu").summarize(TEXTS, beam=1, min_len=4, max_len=10)
+    trainer.save_model(str(tmp_path / "model"))
+    found = Summarizer.from_pretrained(tmp_path / "model", "cpu").summarize(TEXTS, beam=1, min_len=4, max_len=10)
     assert [summary.text for summary in found] == written
 
 
@@ -81,7 +78,7 @@ def step(model: Any, batch: dict[str, Tensor]) -> None:
     model.eval()
 
 
-@pytest.mark.parametrize("kind", ["pooled", "pooled pointer", "sliding window", "buckets", "two memories"])
+@pytest.mark.parametrize("kind", ["pooled pointer", "buckets", "two memories"])
 def test_adapters_of_queries_and_values_learn_alone_and_are_merged(kind: str) -> None:
     peft = pytest.importorskip("peft")
     model, tokenizer = new(kind)

@@ -74,11 +74,11 @@ def test_an_import_exported_has_the_same_bits(sources: dict[str, Path], tmp_path
 def test_a_trained_model_computes_the_same_there(sources: dict[str, Path], tmp_path: Path, family: str) -> None:
     ours = trained(import_model(sources[family]).model)
     theirs, _ = exported(ours, tmp_path / "out")
-    for lengths in [(1,), (5, 3), (40, 17, 2)]:
+    for lengths in ((1,), (40, 17, 2)):
         assert_same_logits(theirs, ours, *lengths)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ["bart", "mbart", "t5", "mt5"])
 def test_generate_writes_the_same_summaries_in_the_settings_that_travel(
     sources: dict[str, Path], tmp_path: Path, family: str
 ) -> None:
@@ -136,11 +136,9 @@ def test_a_bart_with_windows_becomes_a_led(sources: dict[str, Path], tmp_path: P
     theirs, _ = exported(trained(found.model), tmp_path / "out")
     assert theirs.config.model_type == "led" and theirs.config.attention_window == [8, 4]
     assert_same_logits(theirs, found.model, 40, 17)
-
-
-def test_windows_without_global_tokens_need_no_mask(sources: dict[str, Path], tmp_path: Path) -> None:
+    # Without global tokens, none is marked.
     ours = import_model(sources["led"], changes={"global_tokens": 0, "global_projections": "none"}).model
-    assert_same_logits(exported(ours, tmp_path / "out")[0], ours, 40, 17, marked=False)
+    assert_same_logits(exported(ours, tmp_path / "unmarked")[0], ours, 40, 17, marked=False)
 
 
 HOLDS = "; --to pyramidions, the default, holds such a model."
@@ -151,18 +149,8 @@ HOLDS = "; --to pyramidions, the default, holds such a model."
     [
         ("bart", {"pooling_lengths": "None,8"}, "`pooling_lengths` must be None in a Bart of transformers, but is "),
         (
-            "bart",
-            {"self_attention": "blockwise(block_size=40)"},
-            "`self_attention` must be 'full' in a Bart of transformers, but is 'blockwise(block_size=40)'" + HOLDS,
-        ),
-        (
             "led",
             {"self_attention": "full | sliding_window(window=4)"},
-            "`self_attention` must be sliding_window in all layers, without `dilation`, in a LED of transformers",
-        ),
-        (
-            "led",
-            {"self_attention": "sliding_window(window=4, dilation=2, dilated_heads=1)"},
             "`self_attention` must be sliding_window in all layers, without `dilation`, in a LED of transformers",
         ),
         ("led", {"no_scale_embedding": False}, "`no_scale_embedding` must be True in a LED of transformers, but is "),
@@ -170,12 +158,6 @@ HOLDS = "; --to pyramidions, the default, holds such a model."
             "pegasus",
             {"stack": "reversible"},
             "`stack` must be 'plain' in a Pegasus of transformers, but is",
-        ),
-        ("pegasus", {"layernorm_embedding": True}, "`layernorm_embedding` must be False in a Pegasus of transformers"),
-        (
-            "bart",
-            {"decoder_self_attention": "full | lsh"},
-            "`decoder_self_attention` must be 'full' in a Bart of transformers, but is 'full | lsh'" + HOLDS,
         ),
         ("pegasus_x", {"global_tokens": 2}, "`global_tokens` must be 0 in a PegasusX of transformers, but is 2"),
         (
@@ -200,18 +182,23 @@ def test_a_setting_in_the_way_is_named(
     assert str(caught.value).startswith(sentence) and str(caught.value).endswith(HOLDS)
 
 
-def test_a_model_with_queries_stays_in_our_format(sources: dict[str, Path]) -> None:
-    model = replace(import_model(sources["bart"]).model, queries=True)
-    with pytest.raises(UserError, match=f"^A model that answers queries must stay in our format.*{HOLDS[2:]}$"):
-        hugging_face_files(model)
-
-
 @pytest.mark.parametrize(
     ("family", "changes"),
     [
         ("pegasus_x", {"self_attention": "block_global(block_size=8, staggered=True) | block_global(block_size=8)"}),
         ("t5", {"feed_forward": "dense(bias=False)", "cross_projections": "dense(inner_dim=12, bias=False)"}),
         ("longt5", {"self_attention": "transient_global(window=6, block_size=4, furthest=16, buckets=8)"}),
+        (
+            "bart",
+            {
+                "self_attention": "full | full",
+                "pooling_lengths": "None,None",
+                "cross_attention": "full|full",
+                "upsampling": "none",
+                "stack": "recomputing",
+                "feed_forward": " | ".join(["dense(activation='gelu', chunk_size=7)"] * 4),
+            },
+        ),
     ],
 )
 def test_options_may_be_left_out_or_spelt(
@@ -221,54 +208,33 @@ def test_options_may_be_left_out_or_spelt(
     assert_same_logits(exported(ours, tmp_path / family)[0], ours, 20, 9)
 
 
-def test_a_tokenizer_that_cuts_otherwise_is_refused(sources: dict[str, Path]) -> None:
-    ours = import_model(sources["t5"]).model
-    for option in ("add_dummy_prefix", "split_by_whitespace"):
-        model = read_sentencepiece(ours.tokenizer.model_bytes)
-        setattr(model.normalizer_spec if option == "add_dummy_prefix" else model.trainer_spec, option, False)
-        other = Tokenizer.from_bytes(model.SerializeToString())
-        with pytest.raises(
-            UserError, match="must be a sentencepiece model that normalises and cuts as that of PEGASUS"
-        ):
-            hugging_face_files(replace(ours, tokenizer=other))
-
-
-def test_the_prefix_of_a_t5_travels_and_a_bart_may_have_none(sources: dict[str, Path], tmp_path: Path) -> None:
-    t5, bart = (replace(import_model(sources[family]).model, source_prefix="sum: ") for family in ("t5", "bart"))
+def test_the_prefix_of_a_t5_travels(sources: dict[str, Path], tmp_path: Path) -> None:
+    t5 = replace(import_model(sources["t5"]).model, source_prefix="sum: ")
     write_export(tmp_path / "out", hugging_face_files(t5))
     assert import_model(tmp_path / "out").model.source_prefix == "sum: "
-    sentence = f"^A model that reads 'sum: ' before each document must stay in our format, which says so{HOLDS}$"
-    with pytest.raises(UserError, match=sentence):
-        hugging_face_files(bart)
 
 
-def test_equal_settings_may_be_spelt_otherwise(sources: dict[str, Path], tmp_path: Path) -> None:
-    changes = {"self_attention": "full | full", "pooling_lengths": "None,None", "cross_attention": "full|full"}
-    changes |= {"upsampling": "none", "stack": "recomputing"}
-    changes |= {"feed_forward": " | ".join(["dense(activation='gelu', chunk_size=7)"] * 4)}
-    ours = import_model(sources["bart"], changes=changes).model
-    assert_same_logits(exported(ours, tmp_path / "out")[0], ours, 9, 5)
+def test_what_no_model_of_transformers_does_stays_in_our_format(sources: dict[str, Path]) -> None:
+    bart, pegasus, t5 = (import_model(sources[family]).model for family in ("bart", "pegasus", "t5"))
+    config = preset("vanilla", **SHAPE)
+    made = SavedModel(build(config, bart.tokenizer.vocab_size, PAD), config, bart.tokenizer, 64, 32)
+    refused = [
+        (replace(bart, queries=True), "queries"),
+        (replace(bart, source_prefix="sum: "), "'sum: '"),
+        (replace(bart, tokenizer=pegasus.tokenizer), "byte-level BPE"),
+        (replace(pegasus, tokenizer=bart.tokenizer), "PEGASUS"),
+        (made, "encoder_positions"),
+    ]
+    for option in ("add_dummy_prefix", "split_by_whitespace"):
+        model = read_sentencepiece(t5.tokenizer.model_bytes)
+        setattr(model.normalizer_spec if option == "add_dummy_prefix" else model.trainer_spec, option, False)
+        refused.append((replace(t5, tokenizer=Tokenizer.from_bytes(model.SerializeToString())), "PEGASUS"))
+    for model, word in refused:
+        with pytest.raises(UserError, match=word):
+            hugging_face_files(model)
 
 
 SHAPE = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "encoder_layers": 2, "decoder_layers": 2}
-
-
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        ("vanilla", "`encoder_positions` must be 'learned(length=64)' in a Bart of transformers, but is 'sinusoidal'"),
-        (
-            "deep_blockwise",
-            "`self_attention` must be 'full' in a Bart of transformers, but is 'blockwise(block_size=512)'",
-        ),
-    ],
-)
-def test_a_model_from_scratch_is_held_by_our_format(name: str, sentence: str) -> None:
-    tokenizer, config = Tokenizer.from_bytes(bart_bytes()), preset(name, **SHAPE)
-    model = SavedModel(build(config, tokenizer.vocab_size, PAD), config, tokenizer, 64, 32)
-    with pytest.raises(UserError) as caught:
-        hugging_face_files(model)
-    assert str(caught.value) == sentence + HOLDS
 
 
 def test_a_led_from_scratch_is_a_led_there(tmp_path: Path) -> None:
@@ -277,16 +243,6 @@ def test_a_led_from_scratch_is_a_led_there(tmp_path: Path) -> None:
     model = build(config, tokenizer.vocab_size, PAD, max_target_positions=32).eval()
     ours = trained(SavedModel(model, config, tokenizer, 64, 32))
     assert_same_logits(exported(ours, tmp_path / "out")[0], ours, 50, 9)
-
-
-def test_a_tokenizer_of_another_kind_is_refused(sources: dict[str, Path]) -> None:
-    ours, other = (import_model(sources[family]).model for family in ("bart", "pegasus"))
-    sentence = "must be a byte-level BPE in Bart of transformers, but is a sentencepiece model"
-    with pytest.raises(UserError, match=sentence):
-        hugging_face_files(replace(ours, tokenizer=other.tokenizer))
-    sentence = "must be a sentencepiece model with the reserved pieces of PEGASUS in .*, but is a byte-level BPE"
-    with pytest.raises(UserError, match=sentence):
-        hugging_face_files(replace(other, tokenizer=ours.tokenizer))
 
 
 def test_what_transformers_saved_goes_there_and_back(sources: dict[str, Path], tmp_path: Path) -> None:
@@ -313,12 +269,12 @@ def test_an_older_export_for_transformers_is_replaced_and_nothing_else(
     theirs.save_pretrained(tmp_path / "theirs")
     assert "pyramidions_version" in (tmp_path / "theirs" / "config.json").read_text()
     before = (tmp_path / "theirs" / "model.safetensors").read_bytes()
-    with pytest.raises(UserError, match=r"holds another model\.safetensors than the one that was exported\.$"):
+    with pytest.raises(UserError, match=r"model\.safetensors"):
         write_export(tmp_path / "theirs", files)
     assert (tmp_path / "theirs" / "model.safetensors").read_bytes() == before
     config = tmp_path / "out" / "config.json"
     about = json.loads(config.read_text())
     del about["pyramidions_version"]
     config.write_text(json.dumps(about))
-    with pytest.raises(UserError, match=r"holds a config.json of something else"):
+    with pytest.raises(UserError, match="config.json"):
         write_export(tmp_path / "out", files)

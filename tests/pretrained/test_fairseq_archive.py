@@ -149,71 +149,15 @@ def differ(state: dict[str, Any]) -> None:
     state["model"]["encoder.layers.0.self_attn.k_proj.bias"] = torch.ones(16)
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (
-            differ,
-            r"must have one value each, but encoder.layers.0.self_attn.k_proj.bias differs from .*in_proj_bias\.$",
-        ),
-        (
-            lambda state: state["model"].update({"decoder.output_projection.weight": torch.ones(336, 16)}),
-            "must have one embedding for all, but lm_head.weight differs from shared.weight",
-        ),
-        (
-            lambda state: setattr(state["args"], "encoder_normalize_before", True),
-            r"`encoder_normalize_before` of .* must be False, but is True: it is no BART\.$",
-        ),
-        (
-            lambda state: setattr(state["args"], "max_target_positions", 30),
-            r"`max_source_positions` and `max_target_positions` of .* must be equal, but are 40 and 30\.$",
-        ),
-        (lambda state: state.pop("args"), "must be a checkpoint of fairseq, but lacks its settings or weights"),
-        (
-            lambda state: state.update(args=torch.ones(2)),
-            "must be a checkpoint of fairseq, but lacks its settings or weights",
-        ),
-        (
-            lambda state: state["args"].__dict__.update(encoder_normalize_before=torch.ones(2)),
-            r"`encoder_normalize_before` of .* must be a number or a word, but is a Tensor\.$",
-        ),
-        (
-            lambda state: setattr(state["args"], "max_target_positions", torch.ones(2)),
-            r"`max_target_positions` of .* must be a number or a word, but is a Tensor\.$",
-        ),
-        (
-            lambda state: state["model"].update({"encoder.layers.0.self_attn.in_proj_weight": torch.ones(2, 16)}),
-            r"in_proj_weight of .* must stack the rows of three projections, but its shape is \(2, 16\)\.$",
-        ),
-        (
-            lambda state: state["model"].update({"encoder.layers.0.self_attn.in_proj_bias": torch.tensor(1.0)}),
-            r"in_proj_bias of .* must stack the rows of three projections, but its shape is \(\)\.$",
-        ),
-        (
-            lambda state: state["model"].update(
-                {"encoder.layers.0.self_attn.in_proj_bias": torch.ones(48, dtype=torch.int64)}
-            ),
-            "must have one value each, but encoder.layers.0.self_attn.q_proj.bias differs",
-        ),
-        (
-            lambda state: state["model"].update({"encoder.embed_tokens.weight": torch.tensor(1.0)}),
-            r"The embedding of .* must have two dimensions, but has 0\.$",
-        ),
-        (
-            lambda state: state["model"].update({"encoder.embed_positions.weight": torch.tensor(1.0)}),
-            r"encoder\..*positions\.weight of .* must have two dimensions, but has 0\.$",
-        ),
-        (
-            lambda state: state["model"].update({"classification_heads.mnli.dense.weight": torch.ones(2, 2)}),
-            "classification_heads.mnli.dense.weight has no place in the model",
-        ),
-    ],
-)
-def test_what_cannot_be_read_is_one_sentence(
-    archive: tuple[Any, Dictionary, Path], tmp_path: Path, change: Callable[[dict[str, Any]], Any], sentence: str
-) -> None:
-    with pytest.raises(UserError, match=sentence):
-        import_model(changed(archive[2], tmp_path / "other", change))
+def setting(**values: Any) -> Callable[[dict[str, Any]], Any]:
+    return lambda state: vars(state["args"]).update(values)
+
+
+def weight(name: str, value: Tensor) -> Callable[[dict[str, Any]], Any]:
+    return lambda state: state["model"].update({name: value})
+
+
+STACKED = "encoder.layers.0.self_attn.in_proj_"
 
 
 def as_bart_ls(state: dict[str, Any], **settings: Any) -> None:
@@ -272,47 +216,72 @@ def test_a_bart_ls_reads_averages_in_its_last_layers(archive: tuple[Any, Diction
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
 
 
+def bart_ls(**settings: Any) -> Callable[[dict[str, Any]], Any]:
+    return lambda state: as_bart_ls(state, **settings)
+
+
 @pytest.mark.parametrize(
-    ("settings", "sentence"),
+    ("change", "sentence"),
     [
-        ({"use_xformers": False}, r"`use_xformers` of .* must be True in a BART-LS, but is False\.$"),
+        (differ, "must have one value each, but encoder.layers.0.self_attn.k_proj.bias differs from "),
         (
-            {"attention_name": "bs_local"},
-            "`attention_name` in the config of .* must be block_noglobal, but is 'bs_local'",
+            weight("decoder.output_projection.weight", torch.ones(336, 16)),
+            "must have one embedding for all, but lm_head.weight differs from shared.weight",
         ),
-        ({"pooling_layers": 3}, r"`pooling_layers` of .* must be from 0 to the 2 encoder layers, but is 3\.$"),
-        ({"xformer_config": "[]"}, r"`xformer_config` of .* must be a JSON object, but is a list\.$"),
-        ({"xformer_config": "{"}, "`xformer_config` of .* must be a JSON object, but is damaged: "),
-        ({"alibi": True}, r"`alibi` of .* must be False in a BART-LS, but is True\.$"),
+        (setting(encoder_normalize_before=True), "must be False, but is True: it is no BART."),
+        (setting(encoder_normalize_before=torch.ones(2)), "must be a number or a word, but is a Tensor."),
+        (setting(max_target_positions=30), "must be equal, but are 40 and 30."),
+        (setting(max_target_positions=torch.ones(2)), "must be a number or a word, but is a Tensor."),
+        (setting(dropout=print), "holds more than tensors and plain values; it is not loaded"),  # code
+        (lambda state: state.pop("args"), "must be a checkpoint of fairseq, but lacks its settings or weights"),
+        (lambda state: state.update(args=torch.ones(2)), "must be a checkpoint of fairseq, but lacks its settings or"),
+        (
+            weight(STACKED + "weight", torch.ones(2, 16)),
+            "must stack the rows of three projections, but its shape is (2",
+        ),
+        (weight(STACKED + "bias", torch.tensor(1.0)), "must stack the rows of three projections, but its shape is ()."),
+        (
+            weight(STACKED + "bias", torch.ones(48, dtype=torch.int64)),
+            "must have one value each, but encoder.layers.0.",
+        ),
+        (weight("encoder.embed_tokens.weight", torch.tensor(1.0)), "must have two dimensions, but has 0."),
+        (weight("encoder.embed_positions.weight", torch.tensor(1.0)), "must have two dimensions, but has 0."),
+        (weight("classification_heads.a.weight", torch.ones(2, 2)), "a.weight has no place in the model"),
+        (bart_ls(use_xformers=False), "must be True in a BART-LS, but is False."),
+        (bart_ls(attention_name="bs_local"), "must be block_noglobal, but is 'bs_local'"),
+        (bart_ls(pooling_layers=3), "must be from 0 to the 2 encoder layers, but is 3."),
+        (bart_ls(xformer_config="[]"), "must be a JSON object, but is a list."),
+        (bart_ls(xformer_config="{"), "must be a JSON object, but is damaged: "),
+        (bart_ls(alibi=True), "must be False in a BART-LS, but is True."),
     ],
 )
-def test_another_bart_ls_is_refused(
-    archive: tuple[Any, Dictionary, Path], tmp_path: Path, settings: dict[str, Any], sentence: str
+def test_a_checkpoint_that_cannot_be_read_is_one_sentence(
+    archive: tuple[Any, Dictionary, Path], tmp_path: Path, change: Callable[[dict[str, Any]], Any], sentence: str
 ) -> None:
-    with pytest.raises(UserError, match=sentence):
-        import_model(changed(archive[2], tmp_path / "other", lambda state: as_bart_ls(state, **settings)))
+    with pytest.raises(UserError) as refusal:
+        import_model(changed(archive[2], tmp_path / "other", change))
+    assert sentence in str(refusal.value) and "\n" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "sentence"),
+    ("file", "content", "word"),
     [
-        ("encoder.json", None, r"lacks encoder\.json, which spell GPT-2's ids in dict\.txt: put fairseq's gpt2_bpe/"),
-        ("vocab.bpe", None, r"lacks vocab\.bpe, which spell"),
-        ("encoder.json", "[]", r"dict\.txt, encoder\.json and vocab\.bpe of .* must be those of fairseq's BART\.$"),
-        ("vocab.bpe", "no header", r"must be those of fairseq's BART\.$"),
-        ("dict.txt", "a 1\nb 1\n", r"must hold GPT-2's ids, but holds other symbols\.$"),
-        ("dict.txt", "7 1\n7 1\n", r"must have each symbol once, but repeats one\.$"),
-        ("model.pt", "", r"model\.pt is damaged or no checkpoint\.$"),
+        ("encoder.json", None, "lacks encoder.json"),
+        ("encoder.json", "[]", "encoder.json"),
+        ("vocab.bpe", "no header", "vocab.bpe"),
+        ("dict.txt", "a 1\nb 1\n", "other symbols"),
+        ("dict.txt", "7 1\n7 1\n", "repeats one"),
+        ("model.pt", "", "damaged"),
     ],
 )
 def test_a_file_that_is_missing_or_wrong_is_named(
-    archive: tuple[Any, Dictionary, Path], tmp_path: Path, file: str, content: str | None, sentence: str
+    archive: tuple[Any, Dictionary, Path], tmp_path: Path, file: str, content: str | None, word: str
 ) -> None:
     folder = Path(shutil.copytree(archive[2], tmp_path / "other"))
     (folder / file).unlink()
     if content is not None:
         (folder / file).write_text(content)
-    with pytest.raises(UserError, match=sentence):
+    with pytest.raises(UserError, match=word):
         import_model(folder)
 
 
@@ -322,20 +291,38 @@ def test_a_packed_file_of_any_size_is_not_unpacked(tmp_path: Path) -> None:
         member.size = (64 << 20) + (1 << 19)
         with Path("/dev/zero").open("rb") as zeros:
             packed.addfile(member, zeros)
-    with pytest.raises(UserError, match=r"^dict\.txt in .*bart\.tar\.gz must hold at most 64 MiB, but holds 64\.5\.$"):
+    with pytest.raises(UserError, match="64 MiB"):
         import_model(tmp_path / "bart.tar.gz")
 
 
-def test_a_damaged_file_of_an_archive_and_a_full_disk_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("ending", ["gz", "bz2", "xz"])
+def test_a_damaged_archive_is_named(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"bart.tar.{ending}"
+    with tarfile.open(path, f"w:{ending}") as packed:
+        for name in ("model.pt", "dict.txt"):
+            member = tarfile.TarInfo(name)
+            member.size = 300_000
+            packed.addfile(member, io.BytesIO(random.Random(name).randbytes(member.size)))
+    whole = bytearray(path.read_bytes())
+    whole[len(whole) // 3 : len(whole) // 3 + 50] = bytes(50)
+    path.write_bytes(whole)
+    with pytest.raises(UserError, match=rf"{ending}(/model\.pt)? is damaged or no"):
+        import_model(path)
+
+
+def test_what_is_no_archive_or_has_no_model_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bart.tar").write_bytes(b"x" * 1000)
+    with pytest.raises(UserError, match="bart.tar is damaged or no archive"):
+        import_model(tmp_path / "bart.tar")
+    with tarfile.open(tmp_path / "bart.tar", "w"):
+        pass
+    with pytest.raises(UserError, match="lacks model.pt"):
+        import_model(tmp_path / "bart.tar")
+    # A full disk is none of both.
     (tmp_path / "model.pt").write_bytes(b"x" * 1000)
-    (tmp_path / "dict.txt").write_text("a 1\n")
     with tarfile.open(tmp_path / "bart.tar", "w") as packed:
         for name in ("model.pt", "dict.txt"):
-            packed.add(tmp_path / name, f"bart/{name}")
-    with pytest.raises(UserError, match=f"^{tmp_path / 'bart.tar' / 'model.pt'} is damaged or no checkpoint"):
-        import_model(tmp_path / "bart.tar")
+            packed.add(tmp_path / "model.pt", f"bart/{name}")
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -344,31 +331,3 @@ def test_a_damaged_file_of_an_archive_and_a_full_disk_are_named(
     with pytest.raises(OSError, match="No space left on device") as error:
         import_model(tmp_path / "bart.tar")
     assert Path(str(error.value.filename)).name == "model.pt"
-
-
-def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
-    (tmp_path / "bart.tar.gz").write_bytes(b"x" * 1000)
-    with pytest.raises(UserError, match=r"bart\.tar\.gz is damaged or no archive"):
-        import_model(tmp_path / "bart.tar.gz")
-    for ending in ("gz", "bz2", "xz"):
-        path = tmp_path / f"{ending}.tar"
-        with tarfile.open(path, f"w:{ending}") as packed:
-            for name in ("model.pt", "dict.txt"):
-                member = tarfile.TarInfo(name)
-                member.size = 300_000
-                packed.addfile(member, io.BytesIO(random.Random(name).randbytes(member.size)))
-        whole = bytearray(path.read_bytes())
-        whole[len(whole) // 3 : len(whole) // 3 + 50] = bytes(50)
-        path.write_bytes(whole)
-        with pytest.raises(UserError, match=rf"{ending}\.tar(/model\.pt)? is damaged or no"):
-            import_model(path)
-    with tarfile.open(tmp_path / "empty.tar.gz", "w:gz"):
-        pass
-    with pytest.raises(UserError, match=r"empty\.tar\.gz lacks model\.pt\.$"):
-        import_model(tmp_path / "empty.tar.gz")
-
-
-def test_code_in_an_archive_is_not_run(archive: tuple[Any, Dictionary, Path], tmp_path: Path) -> None:
-    folder = changed(archive[2], tmp_path / "other", lambda state: setattr(state["args"], "dropout", print))
-    with pytest.raises(UserError, match="holds more than tensors and plain values; it is not loaded"):
-        import_model(folder)

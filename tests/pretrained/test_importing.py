@@ -46,34 +46,26 @@ def check_logits(theirs: Any, folder: Path, lengths: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("lengths", [(1,), (5, 3), (40, 17, 2)])
-def test_logits_are_theirs(saved: dict[str, tuple[Any, Path]], family: str, lengths: tuple[int, ...]) -> None:
-    check_logits(*saved[family], lengths)
+def test_logits_are_theirs(saved: dict[str, tuple[Any, Path]], family: str) -> None:
+    for lengths in ((1,), (40, 17, 2)):
+        check_logits(*saved[family], lengths)
 
 
-@pytest.mark.parametrize("family", ["bart", "led", "pegasus", "bigbird_pegasus", "pegasus_x", "mbart"])
-@pytest.mark.parametrize("scales", [False, True])
-def test_embeddings_are_scaled_where_the_class_of_the_family_does_so(
-    family: str, scales: bool, tmp_path_factory: pytest.TempPathFactory
+@pytest.mark.parametrize(
+    ("family", "changes"),
+    [
+        *((family, "scale_embedding") for family in FAMILIES[:6]),
+        ("bigbird_pegasus", {"use_bias": True}),
+        ("bigbird_pegasus", {"attention_type": "original_full"}),
+    ],
+)
+def test_logits_are_theirs_with_other_settings(
+    saved: dict[str, tuple[Any, Path]], family: str, changes: Any, tmp_path: Path
 ) -> None:
-    theirs = model_of(family, scale_embedding=scales)
-    check_logits(theirs, save(theirs, tmp_path_factory.mktemp(family)), (17, 2))
-
-
-def of_both(theirs: Any, folder: Path, *lengths: int) -> tuple[Tensor, Tensor]:
-    """Return what the encoders of an imported model and of its source make of documents: (B, L, D) twice."""
-    ours = import_model(save(theirs, folder))
-    rows = rows_of(theirs, ours.original.transformer)
-    source = token_ids(ours.model.tokenizer.vocab_size, *lengths)
-    with torch.no_grad():
-        expected = theirs.get_encoder()(**given_to(theirs, source, rows)).last_hidden_state
-        return ours.model.transformer.encoder(source, source.eq(PAD)).sequence.x, expected
-
-
-@pytest.mark.parametrize("changes", [{"use_bias": True}, {"attention_type": "original_full"}], ids=str)
-def test_a_bigbird_may_have_biases_or_full_attention(changes: Any, tmp_path: Path) -> None:
-    found, expected = of_both(model_of("bigbird_pegasus", **changes), tmp_path, 40)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+    if changes == "scale_embedding":  # not as by default, whether the class of the family does so or not
+        changes = {"scale_embedding": not saved[family][0].config.scale_embedding}
+    theirs = model_of(family, **changes)
+    check_logits(theirs, save(theirs, tmp_path), (40,) if family == "bigbird_pegasus" else (17, 2))
 
 
 def test_a_long_document_of_a_bigbird_is_read_in_blocks_or_whole(tmp_path: Path) -> None:
@@ -123,19 +115,6 @@ def test_greedy_summaries_are_theirs(saved: dict[str, tuple[Any, Path]], family:
         assert mine.tokens.tolist()[:20] == their[:20]
 
 
-def test_beam_search_writes_their_summaries(tmp_path: Path) -> None:
-    # Where the limit ends a summary, transformers returns unfinished ones: the end must be probable.
-    theirs = model_of("led")
-    bias = theirs.get_decoder().layers[-1].final_layer_norm.bias.data
-    theirs.get_input_embeddings().weight.data[EOS] += 2 * bias / (bias @ bias)
-    ours = import_model(save(theirs, tmp_path))
-    source = token_ids(ours.model.tokenizer.vocab_size, 33, 12, 7, 20, 9, 5, 14, 28, 31, 3)
-    found = BeamSearch(3, 5, 37, 1.4, 2, prefix=ours.model.tokenizer.prefix)(ours.model.transformer, source)
-    expected = generated(theirs, ours, source, rows_of(theirs, ours.original.transformer), 3, 37)
-    assert all(text[-1] == EOS and len(text) < 30 for text in expected)
-    assert [best.tokens.tolist() for best, *_ in found] == expected
-
-
 def test_without_changes_an_import_has_all_weights_and_nothing_new(saved: dict[str, tuple[Any, Path]]) -> None:
     for family in FAMILIES:
         found = import_model(saved[family][1])
@@ -143,7 +122,7 @@ def test_without_changes_an_import_has_all_weights_and_nothing_new(saved: dict[s
         assert len(found.transfer.taken) == len(found.model.transformer.state_dict())
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ["bart", "pegasus", "mt5"])
 @torch.no_grad()
 def test_an_output_that_copies_starts_as_the_pretrained_one(saved: dict[str, tuple[Any, Path]], family: str) -> None:
     folder = saved[family][1]
@@ -157,17 +136,37 @@ def test_an_output_that_copies_starts_as_the_pretrained_one(saved: dict[str, tup
     }
 
 
-@pytest.mark.parametrize("output", ["untied", "multiplicative", "pointer(tied=False)"])
-def test_an_output_that_would_forget_the_vocabulary_is_refused(saved: dict[str, tuple[Any, Path]], output: str) -> None:
-    with pytest.raises(UserError, match="^`output` must score the vocabulary as the pretrained bart does"):
-        import_model(saved["bart"][1], changes={"output": output})
-
-
 def test_positions_are_copied_to_a_longer_table(saved: dict[str, tuple[Any, Path]]) -> None:
     found = import_model(saved["bart"][1], max_source_positions=100)
     own, longer = (m.transformer.encoder.embedder.positions.weight for m in (found.original, found.model))
     assert found.transfer.extended == {"encoder.embedder.positions.weight": (40, 100)}
     assert torch.equal(longer, torch.cat([own, own, own[:20]]))
+    # They do not shrink for shorter texts.
+    shorter = import_model(saved["bart"][1], max_source_positions=20).model
+    assert shorter.transformer.encoder.embedder.positions.weight.shape == (40, 16)
+    assert shorter.max_source_positions == 20
+
+
+@pytest.mark.parametrize(
+    ("family", "scorer", "spread"),
+    [
+        ("bart", "linear", True),
+        ("pegasus", "linear", False),  # behind a sum
+        ("pegasus", "linear(layer_norm=True)", True),  # behind a norm of its own
+    ],
+)
+@torch.no_grad()
+def test_scores_of_a_fresh_scorer_spread(
+    saved: dict[str, tuple[Any, Path]], family: str, scorer: str, spread: bool
+) -> None:
+    found = import_model(saved[family][1], changes={"pooling_lengths": "None,8", "scorer": scorer})
+    assert found.spread == (["poolers.1.scorer.linear"] if spread else [])
+    encoder, x = found.model.transformer.encoder, torch.randn(5000, 16)
+    scored = encoder.layers[1].sublayers["feed_forward"].norm(x) if family == "bart" else 100 * x
+    logits = encoder.poolers["1"].scorer.logits(scored)
+    if spread:
+        assert logits.var().item() == pytest.approx(2.0, rel=0.15)
+        assert logits.mean().item() == pytest.approx(0, abs=0.15)
 
 
 def test_blocks_of_as_many_positions_are_the_model_on_each_chunk(saved: dict[str, tuple[Any, Path]]) -> None:
@@ -188,29 +187,6 @@ def test_texts_that_are_not_pooled_are_read_as_before(saved: dict[str, tuple[Any
         with torch.no_grad():
             before, after = (m.transformer(source, prefix) for m in (found.original, found.model))
         torch.testing.assert_close(after, before, rtol=0, atol=1e-6)
-
-
-def test_scores_of_a_fresh_scorer_spread(saved: dict[str, tuple[Any, Path]]) -> None:
-    found = import_model(saved["bart"][1], changes={"pooling_lengths": "None,8"})
-    assert found.spread == ["poolers.1.scorer.linear"]
-    encoder = found.model.transformer.encoder
-    norm, linear = encoder.layers[1].sublayers["feed_forward"].norm, encoder.poolers["1"].scorer.linear
-    with torch.no_grad():
-        logits = linear(norm(torch.randn(5000, 16)))
-    assert logits.var().item() == pytest.approx(2.0, rel=0.15) and logits.mean().item() == pytest.approx(0, abs=0.15)
-
-
-def test_a_scorer_behind_a_sum_stays_as_it_is(saved: dict[str, tuple[Any, Path]]) -> None:
-    assert import_model(saved["pegasus"][1], changes={"pooling_lengths": "None,8"}).spread == []
-
-
-def test_scores_behind_a_norm_of_the_scorer_spread_whatever_the_layer(saved: dict[str, tuple[Any, Path]]) -> None:
-    changes = {"pooling_lengths": "None,8", "scorer": "linear(layer_norm=True)"}
-    found = import_model(saved["pegasus"][1], changes=changes)
-    assert found.spread == ["poolers.1.scorer.linear"]
-    with torch.no_grad():
-        logits = found.model.transformer.encoder.poolers["1"].scorer.logits(100 * torch.randn(5000, 16))
-    assert logits.var().item() == pytest.approx(2.0, rel=0.15) and logits.mean().item() == pytest.approx(0, abs=0.15)
 
 
 def test_second_projections_begin_as_the_first(saved: dict[str, tuple[Any, Path]]) -> None:
@@ -300,6 +276,7 @@ def cut(folder: Path, to: int) -> None:
     (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:to])
 
 
+BLOCKS = {"self_attention": "blockwise(block_size=8)"}
 Q = "model.encoder.layers.0.self_attn.q_proj.weight"
 OURS = "encoder.layers.0.sublayers.self_attention.function.projections.q_proj.weight"
 
@@ -313,11 +290,9 @@ OURS = "encoder.layers.0.sublayers.self_attention.function.projections.q_proj.we
             "'marian'.",
         ),
         (with_config(d_model=None), "must say `d_model`, but does not."),
-        (with_config(d_model="wide"), "`d_model` in the config of .* must be a whole number, but is 'wide'."),
         (with_config(encoder_ffn_dim=9), "`encoder_ffn_dim` and `decoder_ffn_dim` .* must be equal, but are 9 and 32."),
         (with_config(activation_function="mish"), "must be one of relu, gelu, .*, but is 'mish'."),
         (with_config(tie_word_embeddings=False), "`tie_word_embeddings` .* must be True, but is False."),
-        (with_config(normalize_before=True), "`normalize_before` .* must be False, but is True."),
         (
             lambda folder: (folder / "generation_config.json").write_text('{"decoder_start_token_id": 7}'),
             "must start from </s> or <s>, but its config says .* 7.",
@@ -329,10 +304,8 @@ OURS = "encoder.layers.0.sublayers.self_attention.function.projections.q_proj.we
         ),
         (lambda folder: as_pipe(folder / "config.json"), "config.json cannot be read: it must be a regular file."),
         (lambda folder: (folder / "config.json").unlink(), "lacks config.json."),
-        (lambda folder: (folder / "config.json").write_text("{"), "config.json is damaged: it is not JSON"),
         (lambda folder: (folder / "config.json").write_text("[]"), "must hold a JSON object, but holds a list."),
         (lambda folder: (folder / "model.safetensors").unlink(), "lacks weights: one of model.safetensors, "),
-        (lambda folder: cut(folder, 0), "model.safetensors is damaged"),
         (lambda folder: cut(folder, 999), "model.safetensors is damaged"),
         (with_weights(lambda w: w.pop(Q)), f"do not fit its config: {OURS} is missing."),
         (with_weights(lambda w: w.update(more=w[Q].clone())), "do not fit its config: more has no place in the model."),
@@ -366,18 +339,40 @@ def test_what_cannot_be_imported_is_one_sentence(
         import_model(folder)
 
 
-def test_a_full_disk_is_named(saved: dict[str, tuple[Any, Path]], tmp_path: Path) -> None:
-    (tmp_path / "full.pt").symlink_to("/dev/full")
-    with pytest.raises(OSError, match="No space left on device"):
-        write_checkpoint(tmp_path / "full.pt", import_model(saved["bart"][1]).model)
-
-
 def test_no_path_leads_out_of_the_folder(saved: dict[str, tuple[Any, Path]], tmp_path: Path) -> None:
     folder = save(saved["bart"][0], tmp_path)
     (folder / "model.safetensors").unlink()
     (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": "../other.safetensors"}}')
     with pytest.raises(UserError, match=r"must name files beside it, but names '\.\./other\.safetensors'"):
         read_source(folder)
+
+
+@pytest.mark.parametrize(
+    ("family", "changes", "sentence"),
+    [
+        ("bart", {"output": "pointer(tied=False)"}, "`output` must score the vocabulary as the pretrained bart does"),
+        ("bart", {**BLOCKS, "pooling": "funnel", "pooling_lengths": "8,None"}, "must not be funnel, which replaces a"),
+        ("t5", BLOCKS, "`self_attention` must be of kinds with biases of distances"),
+    ],
+)
+def test_a_change_that_would_forget_what_was_learned_is_refused(
+    saved: dict[str, tuple[Any, Path]], family: str, changes: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(UserError) as refusal:
+        import_model(saved[family][1], changes=changes)
+    assert sentence in str(refusal.value)
+    for length in ("max_source_positions", "max_target_positions"):
+        with pytest.raises(UserError, match=length):
+            import_model(saved[family][1], **{length: 0})
+
+
+def test_weights_that_are_no_model_are_refused(saved: dict[str, tuple[Any, Path]], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=SHARED[0]):
+        renamed({Q: torch.ones(2)})
+    folder = save(saved["pegasus"][0], tmp_path)
+    with_weights(lambda w: w.update({"model.encoder.embed_positions.weight": torch.ones(40, 16)}))(folder)
+    with pytest.raises(UserError, match="sinusoids"):
+        import_model(folder)
 
 
 def test_pickled_code_is_not_loaded(saved: dict[str, tuple[Any, Path]], tmp_path: Path) -> None:
@@ -388,41 +383,10 @@ def test_pickled_code_is_not_loaded(saved: dict[str, tuple[Any, Path]], tmp_path
         import_model(folder)
 
 
-def test_positions_do_not_shrink_and_a_table_stays_for_shorter_texts(saved: dict[str, tuple[Any, Path]]) -> None:
-    found = import_model(saved["bart"][1], max_source_positions=20)
-    assert found.model.transformer.encoder.embedder.positions.weight.shape == (40, 16)
-    assert found.model.max_source_positions == 20
-
-
-def test_sinusoids_of_another_kind_are_refused(saved: dict[str, tuple[Any, Path]], tmp_path: Path) -> None:
-    folder = save(saved["pegasus"][0], tmp_path)
-    with_weights(lambda w: w.update({"model.encoder.embed_positions.weight": torch.ones(40, 16)}))(folder)
-    with pytest.raises(UserError, match="must be the sinusoids of Vaswani et al"):
-        import_model(folder)
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("family", "dtype"), [("bart", torch.float16), ("pegasus", torch.bfloat16)])
 def test_a_model_that_was_saved_in_half_precision_is_imported(family: str, dtype: torch.dtype, tmp_path: Path) -> None:
     found = import_model(save(model_of(family).to(dtype), tmp_path))
     assert {weight.dtype for weight in found.model.transformer.parameters()} == {torch.float32}
-
-
-def test_a_length_of_zero_is_refused(saved: dict[str, tuple[Any, Path]]) -> None:
-    for name in ("max_source_positions", "max_target_positions"):
-        with pytest.raises(UserError, match=f"`{name}` must be a whole number from 2"):
-            import_model(saved["bart"][1], **{name: 0})
-
-
-def test_a_pooling_that_is_a_layer_itself_is_refused(saved: dict[str, tuple[Any, Path]]) -> None:
-    changes = {"self_attention": "blockwise(block_size=8)", "pooling": "funnel", "pooling_lengths": "8,None"}
-    with pytest.raises(UserError, match="must not be funnel, which replaces a layer of the pretrained bart"):
-        import_model(saved["bart"][1], changes=changes)
-
-
-def test_a_model_without_embedding_is_refused() -> None:
-    with pytest.raises(UserError, match=f"must hold the embedding \\({SHARED[0]}\\), but lack it."):
-        renamed({Q: torch.ones(2)})
 
 
 def test_a_refusal_names_the_families_that_can_be_imported() -> None:
@@ -451,17 +415,15 @@ def test_a_t5_reads_its_prefix_before_each_document_and_writes_as_it_says(tmp_pa
 
 
 def test_a_table_of_the_released_t5_that_nothing_reads_is_left_out(tmp_path: Path) -> None:
-    folder = save(model_of("t5"), tmp_path)
+    folder = save(model_of("t5"), tmp_path / "t5")
     weights = load_file(folder / "model.safetensors")
     unread = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
     # The released files name the embedding otherwise, too.
     weights = {"encoder.embed_tokens.weight": weights.pop("shared.weight"), unread: torch.zeros(8, 3), **weights}
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
     assert not import_model(folder).transfer.dropped
-
-
-def test_an_output_of_its_own_stays_whatever_the_embedding_is_called(tmp_path: Path) -> None:
-    folder = save(model_of("mt5"), tmp_path)
+    # An output of its own stays whatever the embedding is called.
+    folder = save(model_of("mt5"), tmp_path / "mt5")
     weights = load_file(folder / "model.safetensors")
     weights["encoder.embed_tokens.weight"] = weights.pop("shared.weight")
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
@@ -475,11 +437,6 @@ def test_a_tokenizer_may_say_that_a_t5_reads_longer_texts(tmp_path: Path) -> Non
         assert import_model(folder).model.max_source_positions == length
 
 
-def test_a_t5_keeps_attention_that_knows_the_order_of_tokens(saved: dict[str, tuple[Any, Path]]) -> None:
-    with pytest.raises(UserError, match="^`self_attention` must be of kinds with biases of distances .* but is blockw"):
-        import_model(saved["t5"][1], changes={"self_attention": "blockwise(block_size=8)"})
-
-
 def test_settings_of_generation_that_are_not_applied_are_told(
     saved: dict[str, tuple[Any, Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -488,5 +445,5 @@ def test_settings_of_generation_that_are_not_applied_are_told(
     (folder / "generation_config.json").write_text(json.dumps(said))
     Summarizer.from_pretrained(folder, "cpu")
     assert import_model(folder).not_applied == {"repetition_penalty": 3.5, "encoder_no_repeat_ngram_size": 4}
-    told = "licence not said; repetition_penalty 3.5 is not applied; encoder_no_repeat_ngram_size 4 is not applied."
+    told = "repetition_penalty 3.5 is not applied; encoder_no_repeat_ngram_size 4 is not applied."
     assert told in capsys.readouterr().err

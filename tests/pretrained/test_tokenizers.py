@@ -23,6 +23,7 @@ BART_IDS = SpecialIds(bos=0, pad=1, eos=2)
 PEGASUS_IDS = SpecialIds(pad=0, eos=1)
 MBART_IDS = SpecialIds(bos=0, pad=1, eos=2, start=2)
 T5_IDS = SpecialIds(pad=0, eos=1, start=0)
+OFFSET = "tokenizer_config.json"
 
 
 @pytest.fixture(scope="module")
@@ -98,13 +99,11 @@ def test_what_transformers_saves_of_pegasus_is_the_same_tokenizer(
         assert found.tokenizer.encode(text) == imported.tokenizer.encode(text)
     about = json.loads((tmp_path / "tokenizer.json").read_text())
     (tmp_path / "tokenizer.json").write_text(json.dumps({**about, "normalizer": {"type": "Lowercase"}}))
-    with pytest.raises(
-        UserError, match="of Unigram must be as that of PEGASUS, T5 or mBART-50 is, but does other things to a text"
-    ):
+    with pytest.raises(UserError, match="must be as that of PEGASUS, T5 or mBART-50 is"):
         import_tokenizer(tmp_path, 183, PEGASUS_IDS)
 
 
-@pytest.mark.parametrize("text", [*SENTENCES[:3], "It\u2019s  half:\n\u00bd \ufb01sh.", "caf\u00e9 cafe\u0301 bees"])
+@pytest.mark.parametrize("text", [SENTENCES[0], "It\u2019s  half:\n\u00bd \ufb01sh.", "caf\u00e9 cafe\u0301 bees"])
 def test_a_text_has_the_ids_that_transformers_gives_it(
     imported: ImportedTokenizer, theirs: PegasusTokenizer, text: str
 ) -> None:
@@ -142,32 +141,21 @@ def test_a_text_of_mbart_has_the_ids_that_transformers_gives_it_behind_its_langu
 
 
 @pytest.mark.parametrize(
-    ("language", "forced", "words"),
+    ("language", "said", "vocab_size", "word"),
     [
-        ("de_DE", 84, "must write in the language that it reads, de_DE, but `forced_bos_token_id` is 84: en_XX."),
-        *(
-            (name, None, f"`src_lang` must be a language of mBART-50, but is {name!r}.")
-            for name in ("xx", "<mask>", "<pad>", "</s>", "<s>", "")
-        ),
-        (["de"], None, "`src_lang` must be a language of mBART-50, but is a list."),
-        (None, 83, "must write in the language that it reads, en_XX, but `forced_bos_token_id` is 83: de_DE."),
+        ("de_DE", {"forced": 84}, 134, "forced_bos_token_id"),
+        (None, {"forced": 83}, 134, "forced_bos_token_id"),
+        ("de_DE", {"start": 83}, 134, "decoder_start_token_id"),
+        ("de_DE", {}, 107, "107 rows"),
+        *((name, {}, 134, "src_lang") for name in ("xx", "<mask>", "<pad>", "</s>", "", ["de"])),
     ],
 )
 def test_a_translator_and_an_unknown_language_are_refused(
-    of_mbart: Path, language: Any, forced: int | None, words: str
+    of_mbart: Path, language: Any, said: dict[str, int], vocab_size: int, word: str
 ) -> None:
     (of_mbart / "tokenizer_config.json").write_text(json.dumps({"src_lang": language}))
-    with pytest.raises(UserError) as caught:
-        import_tokenizer(of_mbart, 134, MBART_IDS._replace(forced=forced), "mbart")
-    assert str(caught.value).endswith(words)
-
-
-def test_other_models_of_languages_are_refused(of_mbart: Path) -> None:
-    sentence = "must be of mBART-50, with 134 pieces and languages, but the embeddings have 107 rows."
-    with pytest.raises(UserError, match=sentence):
-        import_tokenizer(of_mbart, 107, MBART_IDS, "mbart")
-    with pytest.raises(UserError, match="must start from </s>, but `decoder_start_token_id` is 83, de_DE."):
-        import_tokenizer(of_mbart, 134, MBART_IDS._replace(start=83), "mbart")
+    with pytest.raises(UserError, match=word):
+        import_tokenizer(of_mbart, vocab_size, MBART_IDS._replace(**said), "mbart")
 
 
 def test_a_piece_in_front_that_is_no_language_is_refused(of_mbart: Path) -> None:
@@ -190,14 +178,10 @@ def test_a_first_piece_of_another_name_stands_before_no_text() -> None:
     assert Tokenizer.from_bytes(model.getvalue()).prefix == ()
 
 
-@pytest.mark.parametrize("name", ["<s>", "<pad>", "</s>", "<unk>", "<mask_1>", "<unk_7>"])
-def test_names_of_special_pieces_are_ordinary_text(imported: ImportedTokenizer, name: str) -> None:
-    ids = imported.tokenizer.encode(f"fox {name}")
-    specials = {BOS, PAD, EOS, *range(4, 4 + 102)}
-    assert not specials & set(ids) and UNK in ids
-
-
-def test_what_the_model_makes_of_a_text_is_known(imported: ImportedTokenizer) -> None:
+def test_names_of_special_pieces_are_ordinary_text(imported: ImportedTokenizer) -> None:
+    for name in ("<s>", "<pad>", "</s>", "<unk>", "<mask_1>", "<unk_7>"):
+        ids = imported.tokenizer.encode(f"fox {name}")
+        assert not {BOS, PAD, EOS, *range(4, 4 + 102)} & set(ids) and UNK in ids, name
     text = "A “fox”…\nbees"
     (surfaces,) = imported.tokenizer.surfaces(windows(text))
     assert "".join(surfaces).strip() == imported.tokenizer.normalize(text) == "A “fox”... bees"
@@ -234,59 +218,30 @@ def test_bigbird_has_every_piece_in_its_model(tmp_path: Path) -> None:
     found = import_tokenizer(tmp_path, 82, SpecialIds(bos=2, pad=0, eos=1))
     assert found.rows == [2, 0, 1, *range(3, 82)] and found.unused == 2
     assert of_theirs(found, found.tokenizer.encode("The fox")) == found.tokenizer.encode("The fox")
-    (tmp_path / "spiece.model").write_bytes(pegasus())
-    with pytest.raises(UserError, match=r"The tokenizer has no <s>\."):
-        import_tokenizer(tmp_path, 80, PEGASUS_IDS)
 
 
 @pytest.mark.parametrize(
-    ("vocab_size", "said", "reason"),
+    ("files", "vocab_size", "said", "sentence"),
     [
-        (339, BART_IDS, "The tokenizer has 340 pieces, but the embeddings have 339 rows."),
-        (50265, BART_IDS, "The tokenizer has 340 pieces, but the embeddings have 50265 rows."),
-        (340, SpecialIds(0, 1, 3), "The tokenizer's </s> has the id 2, but the model's config says 3."),
+        ({"tokenizer.json": bart_bytes()}, 339, BART_IDS, "has 340 pieces, but the embeddings have 339 rows."),
+        ({"tokenizer.json": bart_bytes()}, 50265, BART_IDS, "has 340 pieces, but the embeddings have 50265 rows."),
+        ({"tokenizer.json": bart_bytes()}, 340, SpecialIds(0, 1, 3), "'s </s> has the id 2, but the model's config"),
+        ({}, 340, BART_IDS, "must hold a tokenizer (spiece.model, sentencepiece.bpe.model, tokenizer.json, or vocab."),
+        ({"vocab.json": b"{}", "merges.txt": b"no pair\n"}, 340, BART_IDS, "must be those of byte-level BPE, but are"),
+        ({"spiece.model": b""}, 183, PEGASUS_IDS, "spiece.model must be a sentencepiece model, but is"),
+        ({"spiece.model": pegasus()[:100]}, 183, PEGASUS_IDS, "spiece.model must be a sentencepiece model, but is"),
+        ({"spiece.model": pegasus()[:-1]}, 183, PEGASUS_IDS, "spiece.model must be a sentencepiece model, but is"),
+        ({"spiece.model": pegasus(), OFFSET: b"{"}, 183, PEGASUS_IDS, "_config.json is damaged: it is not JSON"),
+        ({"spiece.model": pegasus(), OFFSET: b'{"offset": -1}'}, 183, PEGASUS_IDS, "must have a whole number"),
+        ({"spiece.model": pegasus(), OFFSET: b"[]"}, 183, PEGASUS_IDS, "_config.json must have a whole number"),
+        ({"spiece.model": pegasus(), OFFSET: b'{"offset": 0}'}, 80, PEGASUS_IDS, "The tokenizer has no <s>."),
     ],
 )
 def test_a_tokenizer_that_does_not_fit_is_refused(
-    tmp_path: Path, vocab_size: int, said: SpecialIds, reason: str
+    files: dict[str, bytes], vocab_size: int, said: SpecialIds, sentence: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "tokenizer.json").write_bytes(bart_bytes())
-    with pytest.raises(UserError) as error:
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError) as refusal:
         import_tokenizer(tmp_path, vocab_size, said)
-    assert str(error.value) == f"{tmp_path}: {reason}"
-
-
-def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        UserError,
-        match=r"must hold a tokenizer \(spiece.model, sentencepiece.bpe.model, tokenizer.json, or vocab.json and mer",
-    ):
-        import_tokenizer(tmp_path, 340, BART_IDS)
-
-
-@pytest.mark.parametrize("length", [0, 1, 100, -1])
-def test_a_sentencepiece_model_that_is_cut_is_refused(tmp_path: Path, length: int) -> None:
-    (tmp_path / "spiece.model").write_bytes(pegasus()[:length])
-    with pytest.raises(UserError, match=r"sentencepiece model, but|spiece.model must be a sentencepiece model, but is"):
-        import_tokenizer(tmp_path, 183, PEGASUS_IDS)
-
-
-@pytest.mark.parametrize("content", ["{", '{"offset": "x"}', '{"offset": -1}', "[]"])
-def test_a_damaged_offset_is_refused(tmp_path: Path, content: str) -> None:
-    (tmp_path / "spiece.model").write_bytes(pegasus())
-    (tmp_path / "tokenizer_config.json").write_text(content)
-    with pytest.raises(UserError, match=r"tokenizer_config.json (is damaged: it is not JSON|must have a whole number)"):
-        import_tokenizer(tmp_path, 183, PEGASUS_IDS)
-
-
-def test_merges_that_are_none_are_refused(tmp_path: Path) -> None:
-    save_vocabulary(bart(), tmp_path)
-    (tmp_path / "merges.txt").write_text("no pair of pieces\n")
-    with pytest.raises(UserError, match="vocab.json and merges.txt must be those of byte-level BPE, but are not"):
-        import_tokenizer(tmp_path, 340, BART_IDS)
-
-
-def test_the_old_file_is_not_changed(of_pegasus: Path, imported: ImportedTokenizer) -> None:
-    assert (of_pegasus / "spiece.model").read_bytes() == pegasus()
-    assert imported.tokenizer.file_name == "sentencepiece.model"
-    assert json.loads(bart_bytes())["model"]["type"] == "BPE"
+    assert sentence in str(refusal.value)
