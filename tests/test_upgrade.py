@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 import small_language_models
 import torch
-from click.testing import CliRunner
 from fairseq.checkpoint_utils import load_model_ensemble_and_task
 from fairseq.data import Dictionary
 from fairseq_commands import TASK, run
@@ -27,12 +26,10 @@ from omegaconf import OmegaConf
 from recorded_outputs import PREFIX, documents, outputs
 
 from pyramidions.base.errors import UserError
-from pyramidions.cli import main
 from pyramidions.inference import load_model
 from pyramidions.inference.saved_model import load_language_model
-from pyramidions.models import ExtractorConfig, LanguageModelConfig, PyramidionConfig, build, build_extractor, preset
+from pyramidions.models import ExtractorConfig, LanguageModelConfig, PyramidionConfig, build_extractor, preset
 from pyramidions.models.file_format import FORMAT
-from pyramidions.nn import Transformer
 from pyramidions.plugin.models.pyramidion import PyramidionModel, PyramidionModelConfig
 from pyramidions.plugin.tasks.start import Start
 from pyramidions.text.tokenizer import PAD
@@ -97,7 +94,7 @@ def test_an_upgraded_model_computes_what_it_did(name: str, upgraded: dict[str, P
     assert_same(outputs(load_model(upgraded[name]).transformer), recorded(name.removesuffix(".export")))
 
 
-@pytest.mark.parametrize("name", OF_0_1_0)
+@pytest.mark.parametrize("name", ["funnel", "lsh"])
 def test_every_weight_counts(name: str, upgraded: dict[str, Path]) -> None:
     """Else a file with two names mixed up could pass the test above."""
     transformer = load_model(upgraded[name]).transformer
@@ -110,14 +107,6 @@ def test_every_weight_counts(name: str, upgraded: dict[str, Path]) -> None:
             with pytest.raises(AssertionError):
                 assert_same(outputs(transformer), expected)
         weight.data = kept
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_fairseq_builds_what_computes_as_it_did(name: str, upgraded: dict[str, Path]) -> None:
-    """The way of fairseq-generate, -interactive, -validate and -eval-lm."""
-    path = str(upgraded[name] / "checkpoint_last.pt")
-    (model,), _, _ = load_model_ensemble_and_task([path], {"data": str(DATA)})
-    assert_same(outputs(Transformer(model.encoder.core, model.decoder.core, padding_idx=1).eval()), recorded(name))
 
 
 @pytest.mark.slow
@@ -149,7 +138,7 @@ def training(save_dir: Path, flags: list[str]) -> list[object]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ["funnel", "terraformer"])
 def test_training_goes_on_as_it_did(name: str, upgraded: dict[str, Path], tmp_path: Path) -> None:
     """The outputs after three more updates tell whether each weight met Adam's moments of its own."""
     (tmp_path / "checkpoint_last.pt").write_bytes((upgraded[name] / "checkpoint_last.pt").read_bytes())
@@ -164,32 +153,19 @@ def test_training_goes_on_as_it_did(name: str, upgraded: dict[str, Path], tmp_pa
     assert_same(outputs(load_model(tmp_path).transformer), expected["outputs"], atol=1e-4)
 
 
-def test_summarize_reads_an_upgraded_export(upgraded: dict[str, Path], tmp_path: Path) -> None:
-    (tmp_path / "paper.txt").write_text("neat tea best banana.\n")
-    words = ["summarize", str(upgraded["pyramidion.export"]), str(tmp_path / "paper.txt"), "--max-len", "8"]
-    done = CliRunner().invoke(main, words)
-    assert done.exit_code == 0 and done.stdout.strip(), done.output
-
-
 @pytest.mark.parametrize("name", ["lsh", "terraformer"])
-def test_an_old_checkpoint_is_refused_at_every_door(name: str, tmp_path: Path) -> None:
+def test_an_old_checkpoint_or_export_is_refused_at_every_door(name: str, tmp_path: Path) -> None:
     path = unpacked(name, tmp_path)
-    with pytest.raises(UserError, match=COMMAND) as refusal:
-        load_model(path)
-    assert str(refusal.value).startswith(f"{path} was written by pyramidions 0.2.0 or before: ")
-    with pytest.raises(UserError, match=f"^The checkpoint {COMMAND}"):
+    for old in (path, TESTS / "v0_1_0" / "funnel.export"):
+        with pytest.raises(UserError, match=COMMAND):
+            load_model(old)
+    with pytest.raises(UserError, match=COMMAND):
         load_model_ensemble_and_task([str(path)], {"data": str(DATA)})
     nothing = {"save_dir": "made", "restore_file": "checkpoint_last.pt", "finetune_from_model": None}
     for flags in ({"restore_file": str(path)}, {"finetune_from_model": str(path)}):
         checkpoint = {**nothing, "no_save": False, "reset_optimizer": False, **flags}
         with pytest.raises(UserError, match=COMMAND):
             Start(OmegaConf.create({"checkpoint": checkpoint, "task": {}}))
-
-
-@pytest.mark.parametrize("name", EXPORTED)
-def test_an_old_export_is_refused(name: str) -> None:
-    with pytest.raises(UserError, match=rf"{name}\.export was written by pyramidions 0\.1\.0: `python scripts"):
-        load_model(TESTS / "v0_1_0" / f"{name}.export")
 
 
 CHANGED = json.loads(lzma.decompress((TESTS / "golden" / "changed_after_0_2_0.json.xz").read_bytes()))
@@ -224,8 +200,6 @@ MEMORIES = {"memories": "1,last"}
     ("fields", "name", "expected"),
     [
         ({"self_attention": "full", "self_attention_args": "{}"}, "self_attention", "full"),
-        ({"self_attention": "full"}, "self_attention", "full"),
-        ({"self_attention": "full,bucketed"}, "self_attention", "full | bucketed"),
         ({"self_attention": "full, bucketed", "self_attention_args": "{}"}, "self_attention", "full | bucketed"),
         (
             {"self_attention": "blockwise", "self_attention_args": '[{"block_size": 8}, {"block_size": 4}]'},
@@ -247,7 +221,6 @@ MEMORIES = {"memories": "1,last"}
         ),
         ({"scorer": "index", "scorer_args": '[{"seed": 1}, {}]'}, "scorer", "index(seed=1) | index"),
         ({"upsampling_args": "{}"}, "upsampling", None),
-        ({"residual": "plain"}, "stack", "plain"),
         # Who changed such a config by hand wrote today's language.
         ({"scorer": "index(seed=2)", "scorer_args": '{"seed": 1}'}, "scorer", "index(seed=2)"),
         # What parts meant.
@@ -267,7 +240,6 @@ MEMORIES = {"memories": "1,last"}
         ),
         # Refused by whoever builds the model.
         ({"self_attention": "efficient(window=3, local_window=6)"}, "self_attention", None),
-        ({"self_attention": "efficient(window=3.0)"}, "self_attention", None),
         ({"self_attention": "sliding_window(window=3)"}, "self_attention", None),
     ],
 )  # fmt: skip
@@ -280,6 +252,10 @@ def test_options_of_0_3_mean_what_they_do() -> None:
     fields = {"self_attention": "full,lsh", "self_attention_args": '[{}, {"num_hashes": 2}]', "recurrence": "sru"}
     config = upgrade.upgraded_config(PyramidionConfig, fields, 3)
     assert (config.self_attention, config.recurrence) == ("full | lsh(num_hashes=2)", "sru")
+    three = {"self_attention": "full,full,full", "self_attention_args": "[{}, {}]"}
+    for wrong in ({"self_attention_args": "{"}, {"pooling_args": "[8]"}, three, {"boundaries_args": "{}"}):
+        with pytest.raises(UserError, match="_args"):
+            upgrade.upgraded_config(PyramidionConfig, wrong, 3)
 
 
 def test_a_kind_of_a_language_model_of_0_2_0_has_the_options_of_the_default_and_16_buckets() -> None:
@@ -291,75 +267,39 @@ def test_a_kind_of_a_language_model_of_0_2_0_has_the_options_of_the_default_and_
     assert (config.feed_forward, config.output) == ("dense", "tied")
 
 
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
-        ({"self_attention_args": "{"}, "`self_attention_args` must be a JSON object, but it is not JSON"),
-        ({"pooling_args": "[8]"}, "`pooling_args` must be a JSON object, or a list of them, but is a list."),
-        (
-            {"self_attention": "full,full,full", "self_attention_args": "[{}, {}]"},
-            "`self_attention_args` must have one entry, or one for each part, but has 2.",
-        ),
-        ({"boundaries_args": "{}"}, "The model has no field 'boundaries_args'."),
-    ],
-)
-def test_what_cannot_be_translated_is_refused(fields: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(UserError) as refusal:
-        upgrade.upgraded_config(PyramidionConfig, fields, 2)
-    assert str(refusal.value).startswith(sentence)
+PROJECTIONS = "function.projections"
 
 
 # Those with "core." are of checkpoints, the others of exports.
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("kept", "old", "new"),
     [
-        ("encoder.core.embedding.weight", "encoder.core.embedder.tokens.weight"),
-        ("decoder.embedding.weight", "decoder.embedder.tokens.weight"),
+        ("encoder.core.", "embedding.weight", "embedder.tokens.weight"),
         (
-            "encoder.core.layers.0.self_attention.q_proj.weight",
-            "encoder.core.layers.0.sublayers.self_attention.function.projections.q_proj.weight",
+            "encoder.core.layers.0.",
+            "self_attention.q_proj.weight",
+            f"sublayers.self_attention.{PROJECTIONS}.q_proj.weight",
         ),
-        (
-            "encoder.core.layers.0.around_attention.norm.bias",
-            "encoder.core.layers.0.sublayers.self_attention.norm.bias",
-        ),
-        (
-            "encoder.core.layers.11.feed_forward.fc1.weight",
-            "encoder.core.layers.11.sublayers.feed_forward.function.fc1.weight",
-        ),
-        (
-            "decoder.layers.1.cross_attention.k_proj.weight",
-            "decoder.layers.1.sublayers.cross_attention.function.projections.k_proj.weight",
-        ),
-        (
-            "decoder.layers.1.around_cross_attention.norm.weight",
-            "decoder.layers.1.sublayers.cross_attention.norm.weight",
-        ),
+        ("encoder.core.layers.0.", "around_attention.norm.bias", "sublayers.self_attention.norm.bias"),
+        ("encoder.core.layers.11.", "feed_forward.fc1.weight", "sublayers.feed_forward.function.fc1.weight"),
+        ("decoder.layers.1.", "cross_attention.k_proj.bias", f"sublayers.cross_attention.{PROJECTIONS}.k_proj.bias"),
+        ("decoder.layers.1.", "around_cross_attention.norm.weight", "sublayers.cross_attention.norm.weight"),
         # Funnel pooling's own layer attends from pooled to unpooled positions.
         (
-            "encoder.core.poolers.0.layer.self_attention.v_proj.weight",
-            "encoder.core.poolers.0.layer.sublayers.cross_attention.function.projections.v_proj.weight",
+            "encoder.core.poolers.0.layer.",
+            "self_attention.v_proj.weight",
+            f"sublayers.cross_attention.{PROJECTIONS}.v_proj.weight",
         ),
-        (
-            "encoder.poolers.0.layer.around_attention.norm.weight",
-            "encoder.poolers.0.layer.sublayers.cross_attention.norm.weight",
-        ),
-        (
-            "encoder.poolers.0.layer.around_feed_forward.norm.bias",
-            "encoder.poolers.0.layer.sublayers.feed_forward.norm.bias",
-        ),
-        *((name, name) for name in ("encoder.core.poolers.1.scorer.linear.weight", "decoder.core.norm.bias")),
-        *((name, name) for name in ("encoder.poolers.0.scorer.dense.bias", "vocabulary")),
+        ("encoder.poolers.0.layer.", "around_attention.norm.weight", "sublayers.cross_attention.norm.weight"),
+        ("encoder.poolers.0.layer.", "around_feed_forward.norm.bias", "sublayers.feed_forward.norm.bias"),
+        ("encoder.core.poolers.1.", "scorer.linear.weight", "scorer.linear.weight"),
+        ("decoder.core.", "norm.bias", "norm.bias"),
+        ("encoder.poolers.0.", "scorer.dense.bias", "scorer.dense.bias"),
+        ("", "vocabulary", "vocabulary"),
     ],
 )
-def test_each_name(old: str, new: str) -> None:
-    assert upgrade.todays_name(old) == new
-
-
-def test_todays_names_stay() -> None:
-    for name in ("funnel", "deep_pyramidion"):
-        weights = build(preset(name, embed_dim=8, ffn_embed_dim=8, num_heads=2), vocab_size=10).state_dict()
-        assert [upgrade.todays_name(each) for each in weights] == list(weights)
+def test_each_name(kept: str, old: str, new: str) -> None:
+    assert upgrade.todays_name(kept + old) == upgrade.todays_name(kept + new) == kept + new
 
 
 def test_a_language_model_of_0_2_0_reads_what_it_read(tmp_path: Path) -> None:
@@ -402,12 +342,12 @@ def test_options_of_a_development_version_are_upgraded_and_files_of_today_are_cu
     state = torch.load(upgraded["vanilla"] / "checkpoint_last.pt", weights_only=True)
     state["cfg"]["model"] |= {"feed_forward_args": '{"chunk_size": 5}'}
     torch.save(state, tmp_path / "old.pt")
-    with pytest.raises(UserError, match=r"old\.pt was written by pyramidions 0\.3 under development: "):
+    with pytest.raises(UserError, match=COMMAND):
         load_model(tmp_path / "old.pt")
     upgrade.main([str(tmp_path / "old.pt"), str(tmp_path / "new.pt")])
     assert load_model(tmp_path / "new.pt").config.feed_forward == "dense(chunk_size=5)"
     for current in (tmp_path / "new.pt", upgraded["funnel.export"]):
-        assert refusal(current, tmp_path / "again") == f"Error: {current} is current already: it needs no upgrade."
+        assert "is current already" in refusal(current, tmp_path / "again")
 
 
 def refusal(old: Path, new: Path) -> str:
@@ -417,27 +357,17 @@ def refusal(old: Path, new: Path) -> str:
     return str(stopped.value)
 
 
-def test_what_is_wrong_is_one_sentence(tmp_path: Path) -> None:
+def test_what_cannot_be_upgraded_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "config.json").write_text("{")
     old, new, of_fairseq = (unpacked(name, tmp_path) for name in ("vanilla", "power", "fairseq_transformer"))
-    export = tmp_path / "export"
-    export.mkdir()
-    for file in (TESTS / "v0_1_0" / "funnel.export").iterdir():
-        (export / file.name).write_bytes(file.read_bytes())
-    (export / "config.json").write_text("{")
     again = tmp_path / "again"
-    assert refusal(tmp_path / "no.pt", again).endswith("no.pt does not exist.")
-    assert refusal(old, tmp_path / "empty") == f"Error: NEW must not exist yet, but {tmp_path / 'empty'} does."
-    assert refusal(old, tmp_path / "no" / "new.pt").startswith("Error: NEW must be in a folder that exists, but is ")
-    assert refusal(tmp_path / "empty", again).endswith("/empty holds no config.json.")
-    assert refusal(of_fairseq, again).endswith("must be a checkpoint of a model of pyramidions, but is none.")
-    assert "config.json is damaged: it is not JSON" in refusal(export, again)
+    assert "no.pt does not exist" in refusal(tmp_path / "no.pt", again)
+    assert "NEW must not exist yet" in refusal(old, tmp_path / "empty")
+    assert "NEW must be in a folder that exists" in refusal(old, tmp_path / "no" / "new.pt")
+    assert "holds no config.json" in refusal(tmp_path / "empty", again)
+    assert "config.json is damaged" in refusal(tmp_path / "damaged", again)
+    assert "must be a checkpoint of a model of pyramidions" in refusal(of_fairseq, again)
     new.write_bytes(b"no checkpoint")
-    assert refusal(new, again) == f"Error: {new} is damaged or no checkpoint."
-
-
-def test_its_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        upgrade.main(["--help"])
-    assert stopped.value.code == 0
-    assert "python scripts/upgrade.py checkpoints/checkpoint_best.pt upgraded.pt" in capsys.readouterr().out
+    assert "is damaged or no checkpoint" in refusal(new, again)

@@ -10,8 +10,11 @@ from torch import Tensor
 from pyramidions.base.errors import UserError
 from pyramidions.models import build, preset
 from pyramidions.models.parse import spec_of
-from pyramidions.nn import Transformer
+from pyramidions.nn import BeamSearch, Transformer
+from pyramidions.nn.attention import CrossAttention, HeposAttention
 from pyramidions.nn.sublayer import Memories, Memory
+from pyramidions.runs.measure.cost import Lengths, cost_of
+from pyramidions.runs.measure.parts import CostPart
 
 VOCABULARY, PAD = 40, 1
 TINY = {
@@ -88,6 +91,48 @@ def test_steps_equal_the_whole_prefix_while_documents_and_hypotheses_come_and_go
     after = whole.decoder(written[:, -1:], left, cache)
     alone = tuple(memory.select(order) for memory in memories)
     torch.testing.assert_close(after, whole.decoder(written, alone)[:, -1:], rtol=0, atol=1e-5)
+
+
+def look_back() -> Transformer:
+    small = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 4, "self_attention": "blockwise(block_size=16)"}
+    torch.manual_seed(0)
+    made = build(preset("look_back", **small, pooling_lengths="None,None,24,6,None,None", max_source_positions=64), 40)
+    # Untrained models find all tokens about as likely; this one has an opinion.
+    made.decoder.embedder.tokens.weight.data *= 3
+    return made.eval()
+
+
+def test_look_back_reads_the_pooled_vectors_whole_and_the_unpooled_ones_by_strides() -> None:
+    whole = look_back()
+    pooled, unpooled = read(whole, token_rows(60, 33, 2))
+    assert pooled.x.shape == (3, 6, 16) and unpooled.x.shape == (3, 60, 16)
+    for layer in whole.decoder.layers:
+        first, second = layer.functions(CrossAttention)
+        assert (first.reads, second.reads) == (0, 1)
+        assert not isinstance(first.attention, HeposAttention) and isinstance(second.attention, HeposAttention)
+        assert second.attention.stride == 4
+
+
+@torch.no_grad()
+def test_a_search_writes_of_a_document_what_it_writes_of_it_alone() -> None:
+    whole, lengths, search = look_back(), (60, 33, 2), BeamSearch(3, 2, 8)
+    tokens = token_rows(*lengths)
+    for row, found in enumerate(search(whole, tokens)):
+        (alone,) = search(whole, tokens[row : row + 1, : lengths[row]])
+        assert [h.tokens.tolist() for h in found] == [h.tokens.tolist() for h in alone]
+        assert [h.score for h in found] == pytest.approx([h.score for h in alone], abs=1e-3)
+
+
+def test_looking_back_costs_a_quarter_of_reading_all() -> None:
+    small: dict[str, Any] = {"embed_dim": 64, "ffn_embed_dim": 64, "num_heads": 4}
+
+    def memory(**fields: str) -> int:
+        products = cost_of(preset("look_back", **small, **fields), Lengths(8192, 512)).products
+        return products[CostPart.MEMORY_PROJECTIONS] + products[CostPart.CROSS_ATTENTION]
+
+    plain = memory(memories="last", cross_attention="full")
+    full = memory(cross_attention="full")
+    assert memory() - plain == (full - plain) // 4
 
 
 def test_kinds_may_differ_from_memory_to_memory_and_layer_to_layer() -> None:

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from tiny_presets import covering_presets
 from torch import Tensor
 
-from pyramidions.models import preset
+from pyramidions.models import PRESETS, preset
 from pyramidions.models.builder import build
 from pyramidions.nn import Transformer
 from pyramidions.nn.functional import topk
@@ -17,6 +17,8 @@ from pyramidions.runs.measure import Lengths, shrink
 VOCABULARY = 60
 #: Presets in which nothing is hashed or selected.
 CONTINUOUS = ("vanilla", "blockwise", "deep_blockwise", "efficient", "funnel", "transpooler_mean", "transpooler_max")
+#: The others have the same parts in more layers.
+SHALLOW = [name for name in PRESETS if not name.endswith(("800m", "17b"))]
 
 
 def _model(name: str, **overrides: Any) -> Transformer:
@@ -45,7 +47,7 @@ def _gradients(model: Transformer) -> dict[str, Tensor]:
     return {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
 
 
-@pytest.mark.parametrize("name", covering_presets())
+@pytest.mark.parametrize("name", ["efficient", "funnel", "transpooler_segments", "lsh_hepos", "led", "hmnet"])
 def test_checkpointed_activations_give_equal_gradients_with_dropout(name: str) -> None:
     fields = {"dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1, "stack": "plain"}
     plain = _gradients(_model(name, **fields))
@@ -73,26 +75,20 @@ def test_checkpointed_activations_are_not_kept() -> None:
     assert kept[1] < kept[0] / 5
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, pytest.param(torch.float16, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("name", covering_presets())
-def test_autocast_stays_finite_and_near_full_precision(name: str, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("name", covering_presets(SHALLOW))
+def test_half_precision_stays_finite_and_autocast_near_full_precision(name: str) -> None:
     model = _model(name, dropout=0.1, attention_dropout=0.1, activation_dropout=0.1)
     with torch.no_grad():
         expected = _logits(model)
-    with torch.autocast("cpu", dtype):
+    with torch.autocast("cpu", torch.bfloat16):
         logits = _logits(model)
     logits.float().logsumexp(dim=-1).mean().backward()
     assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
     error = (logits.float() - expected).norm() / expected.norm()
     # Rounding may send a vector to another bucket, or let another one win a round. A logit of noise would be 1.4 away.
     assert error < (0.03 if name in CONTINUOUS else 0.6)
-
-
-@pytest.mark.parametrize("dtype", [pytest.param(torch.bfloat16, marks=pytest.mark.nightly), torch.float16])
-@pytest.mark.parametrize("name", covering_presets())
-def test_weights_in_half_precision_stay_finite(name: str, dtype: torch.dtype) -> None:
-    model = _model(name, dropout=0.1, attention_dropout=0.1).to(dtype)
-    assert all(gradient.isfinite().all() for gradient in _gradients(model).values())
+    model.zero_grad()
+    assert all(gradient.isfinite().all() for gradient in _gradients(model.half()).values())
 
 
 @pytest.mark.parametrize("how", ["autocast", "weights"])

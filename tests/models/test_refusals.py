@@ -208,6 +208,11 @@ DECODERS = [
         whole(memories="2,last", pooling="funnel", pooling_lengths="8,None"),
         "`memories` must not name layer 2, which funnel pooling runs",
     ),
+    (
+        whole(pooling="delete_gate", pooling_lengths="8,None", cross_attention="hepos | discourse"),
+        "`cross_attention` after `pooling` delete_gate must be a kind that adds to the scores of a key",
+    ),
+    (whole(decoder="concatenated", pooling="delete_gate", pooling_lengths="8,None"), "needs a `decoder` with cross-"),
     (whole(output="pointer", pooling="max", pooling_lengths="8,None"), "`output` pointer needs a `pooling` that tells"),
     (
         whole(decoder="concatenated", max_source_positions=8192),

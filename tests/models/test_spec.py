@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from pyramidions.models import preset
-from pyramidions.models.fields import FieldReader
-from pyramidions.models.parse import spec_of, stack_of
+from pyramidions.models.parse import spec_of
 from pyramidions.models.spec import EncoderSpec, LayerSpec, ModelSpec, Part, PoolingSpec, StageSpec
 
 DENSE = Part("dense")
@@ -116,6 +115,12 @@ def test_nothing_of_a_spec_can_be_changed(name: str) -> None:
     assert part.options == {"block_size": 4}
 
 
-def test_checkpointed_activations_are_a_stack() -> None:
-    found = (preset("vanilla", **fields) for fields in ({"checkpoint_activations": True}, {"stack": "recomputing"}))
-    assert [stack_of(FieldReader(config)) for config in found] == [Part("recomputing")] * 2
+def test_an_encoder_hands_on_what_its_last_stage_does() -> None:
+    def handed_on(**fields: Any) -> int:
+        config = preset("vanilla", **{"encoder_layers": 3, "max_source_positions": 64, **fields})
+        return spec_of(config).encoder.handed_on
+
+    assert handed_on() == 64
+    assert handed_on(pooling_lengths="16,None,8") == 8
+    assert handed_on(pooling_lengths="None,None,100") == 64
+    assert handed_on(pooling="mean", pooling_lengths="16,8,None", upsampling="repeat") == 64
