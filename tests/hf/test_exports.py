@@ -41,7 +41,7 @@ def write_with(folder: Path) -> list[str]:
     return written
 
 
-@pytest.mark.parametrize("kind", ["pooled", "pooled pointer", "sliding window", "two memories", "concatenated"])
+@pytest.mark.parametrize("kind", ["pooled pointer", "sliding window", "deleted", "two memories", "concatenated"])
 def test_auto_classes_read_an_export_and_what_they_save_is_read_again(kind: str, tmp_path: Path) -> None:
     saved = model_of(kind)
     folder, again = exported(saved, tmp_path / f"{kind} export"), tmp_path / f"{kind} again"

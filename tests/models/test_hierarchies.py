@@ -64,21 +64,3 @@ def test_it_learns_and_writes_the_same_with_a_cache_and_without(name: str, poole
         at_once = whole.decoder(written, memories)
         steps = [whole.decoder(written[:, step : step + 1], memories, cache) for step in range(6)]
     torch.testing.assert_close(torch.cat(steps, dim=1), at_once, rtol=0, atol=1e-5)
-
-
-def test_the_turns_of_hmnet_are_independent_in_the_first_memory_and_not_in_the_second() -> None:
-    whole, tokens = model("hmnet").eval(), documents()[:1]
-    other = torch.cat([tokens[:, :7], torch.tensor([[33, 34, 35]]), tokens[:, 11:]], dim=1)
-    before, after = (whole.encoder(one, one.eq(PAD)).memories for one in (tokens, other))
-    torch.testing.assert_close(before[0].x[:, :6], after[0].x[:, :6], rtol=0, atol=1e-6)
-    torch.testing.assert_close(before[0].x[:, 13:], after[0].x[:, 12:], rtol=0, atol=1e-6)
-    assert not torch.allclose(before[1].x[:, 0], after[1].x[:, 0], atol=1e-4)
-
-
-def test_hmnet_knows_the_order_of_turns() -> None:
-    whole = model("hmnet").eval()
-    turns = torch.tensor([[MARKER, 6, 7], [MARKER, 8, 9], [MARKER, 10, 11]])
-    before, after = (
-        whole.encoder(one, one.eq(PAD)).memories[1].x for one in (turns.view(1, -1), turns.roll(1, 0).view(1, -1))
-    )
-    assert not torch.allclose(before.roll(1, 1), after, atol=1e-3)

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 from whole_models import PAD, batch, documents, encode, tiny
 
 from pyramidions.nn import Transformer
@@ -97,14 +96,3 @@ def test_steps_equal_the_whole_prefix_while_hypotheses_come_and_go(stack: str) -
         alone = tuple(memory.select(torch.tensor([0, 0, 1, 1])) for memory in read.each)
         torch.testing.assert_close(after, whole.decoder(written, alone)[:, -1:], rtol=0, atol=1e-5)
         order = torch.tensor(row)
-
-
-@pytest.mark.parametrize("stack", STACK.names)
-def test_gradients_reach_all_of_it_in_every_stack(stack: str) -> None:
-    def gradients(stack: str) -> list[Tensor]:
-        whole = model("blockwise", "soft_topk", stack=stack, normalize_before=True).train()
-        whole(batch(23, 9), batch(5, 5, seed=1)).square().sum().backward()
-        return [weight.grad for name, weight in whole.named_parameters() if ".beside." in name]
-
-    found = gradients(stack)
-    assert found and all(grad is not None and grad.isfinite().all() and grad.any() for grad in found)

@@ -98,9 +98,8 @@ def parts_of(value: Any) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("name", ["pyramidion", "hmnet", "terraformer"])
-def test_nothing_of_a_spec_can_be_changed(name: str) -> None:
-    found = parts_of(spec_of(preset(name)))
+def test_nothing_of_a_spec_can_be_changed() -> None:
+    found = parts_of(spec_of(preset("hmnet")))
     assert len(found) > 10
     for part in found:
         with pytest.raises(FrozenInstanceError):

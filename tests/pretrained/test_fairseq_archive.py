@@ -297,7 +297,7 @@ def test_a_packed_file_of_any_size_is_not_unpacked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["gz", "bz2", "xz"])
 def test_a_damaged_archive_is_named(ending: str, tmp_path: Path) -> None:
-    path = tmp_path / f"bart.tar.{ending}"
+    path = tmp_path / "bart.tar"
     with tarfile.open(path, f"w:{ending}") as packed:
         for name in ("model.pt", "dict.txt"):
             member = tarfile.TarInfo(name)
@@ -306,7 +306,7 @@ def test_a_damaged_archive_is_named(ending: str, tmp_path: Path) -> None:
     whole = bytearray(path.read_bytes())
     whole[len(whole) // 3 : len(whole) // 3 + 50] = bytes(50)
     path.write_bytes(whole)
-    with pytest.raises(UserError, match=rf"{ending}(/model\.pt)? is damaged or no"):
+    with pytest.raises(UserError, match=r"bart\.tar(/model\.pt)? is damaged or no"):
         import_model(path)
 
 

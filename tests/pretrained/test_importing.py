@@ -63,7 +63,7 @@ def test_logits_are_theirs_with_other_settings(
     saved: dict[str, tuple[Any, Path]], family: str, changes: Any, tmp_path: Path
 ) -> None:
     if changes == "scale_embedding":  # not as by default, whether the class of the family does so or not
-        changes = {"scale_embedding": not saved[family][0].config.scale_embedding}
+        changes = {"scale_embedding": not getattr(saved[family][0].config, "scale_embedding", False)}
     theirs = model_of(family, **changes)
     check_logits(theirs, save(theirs, tmp_path), (40,) if family == "bigbird_pegasus" else (17, 2))
 
@@ -252,6 +252,7 @@ OURS = "encoder.layers.0.sublayers.self_attention.function.projections.q_proj.we
             "'marian'.",
         ),
         (with_config(d_model=None), "must say `d_model`, but does not."),
+        (with_config(d_model="wide"), "`d_model` in the config of .* must be a whole number, but is 'wide'."),
         (with_config(encoder_ffn_dim=9), "`encoder_ffn_dim` and `decoder_ffn_dim` .* must be equal, but are 9 and 32."),
         (with_config(activation_function="mish"), "must be one of relu, gelu, .*, but is 'mish'."),
         (with_config(tie_word_embeddings=False), "`tie_word_embeddings` .* must be True, but is False."),
@@ -266,6 +267,7 @@ OURS = "encoder.layers.0.sublayers.self_attention.function.projections.q_proj.we
         ),
         (lambda folder: as_pipe(folder / "config.json"), "config.json cannot be read: it must be a regular file."),
         (lambda folder: (folder / "config.json").unlink(), "lacks config.json."),
+        (lambda folder: (folder / "config.json").write_text("{"), "config.json is damaged: it is not JSON"),
         (lambda folder: (folder / "config.json").write_text("[]"), "must hold a JSON object, but holds a list."),
         (lambda folder: (folder / "model.safetensors").unlink(), "lacks weights: one of model.safetensors, "),
         (lambda folder: cut(folder, 999), "model.safetensors is damaged"),
