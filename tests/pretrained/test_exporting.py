@@ -146,6 +146,11 @@ HOLDS = "; --to pyramidions, the default, holds such a model."
             {"self_attention": "full | sliding_window(window=4)"},
             "`self_attention` must be sliding_window in all layers, without `dilation`, in a LED of transformers",
         ),
+        (
+            "led",
+            {"self_attention": "sliding_window(window=4, dilation=2, dilated_heads=1)"},
+            "`self_attention` must be sliding_window in all layers, without `dilation`, in a LED of transformers",
+        ),
         ("led", {"no_scale_embedding": False}, "`no_scale_embedding` must be True in a LED of transformers, but is "),
         (
             "pegasus",
