@@ -1,34 +1,65 @@
 #!/usr/bin/env bash
-# Lint, types and tests, in the .venv that scripts/setup.sh makes: all tests but the slow ones, or with --slow all, as
-# the continuous integration runs them. What follows goes to pytest.
+# Lint, types and tests, in the .venv that scripts/setup.sh makes: all tests but the slow ones. --slow adds those, as
+# the continuous integration does, and --all what is run by night. What follows goes to pytest.
 #
-#   scripts/test.sh [--slow] [-k topk] [tests/nn]
+#   scripts/test.sh [--slow | --all] [-k topk] [tests/nn]
 #
 #   PYTHON, TORCH   as in scripts/setup.sh
-#   WORKERS         processes that run tests (2)
+#
+# Without more arguments two jobs run side by side, one a core: lint, types and the tests that need no torch; and all
+# other tests.
 set -euo pipefail
 
 case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit ;; esac
 
 tier=(-m "not slow")
-if [[ ${1:-} == --slow ]]; then
-    tier=(-m "slow or not slow")
-    shift
-fi
+case ${1:-} in
+    --slow) tier=(-m "slow or not slow") && shift ;;
+    --all) tier=(-m "slow or not slow" --all) && shift ;;
+esac
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 scripts/setup.sh dev
 # The tests call fairseq's commands and ours by name.
 PATH=$PWD/.venv/bin:$PATH
-# One thread a worker: more only get into each other's way.
+# One thread a job: more only get into each other's way.
 export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-echo "Lint"
-ruff check .
-ruff format --check .
-echo "Types"
-# Without its cache, which has been seen to complain of modules that were added since: a few seconds for certainty.
-mypy --no-incremental
-echo "Tests"
-# Whole files go to one worker, so that what a file prepares once is prepared once.
-python -m pytest --numprocesses "${WORKERS:-2}" --dist loadfile "${tier[@]}" "$@"
+lint() {
+    echo "Lint"
+    ruff check .
+    ruff format --check .
+    echo "Types"
+    # Without its cache, which has been seen to complain of modules that were added since: a few seconds for certainty.
+    mypy --no-incremental
+}
+
+if (($#)); then
+    lint
+    echo "Tests"
+    exec python -m pytest "${tier[@]}" "$@"
+fi
+
+above() {
+    lint
+    python -m pytest "${tier[@]}" --side above-the-seam
+}
+
+# job NAME COMMAND...: run a command whose lines begin with a name.
+job() {
+    local name=$1
+    shift
+    "$@" 2>&1 | sed -u "s/^/$name: /"
+}
+
+# Each job is a process group, so that an interrupt ends all of it.
+set -m
+job "without torch" above &
+first=$!
+job "other tests" python -m pytest "${tier[@]}" --side rest &
+second=$!
+trap 'kill -- "-$first" "-$second" 2>/dev/null || true' EXIT
+status=0
+wait "$first" || status=1
+wait "$second" || status=1
+exit "$status"

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
     from pyramidions.data.folder import DataFolder
 
-SAMPLE = Path(__file__).parent.parent / "data" / "sample"
+TESTS = Path(__file__).parent
+SAMPLE = TESTS.parent / "data" / "sample"
+#: Folders of the side of the package that needs no torch; with the rest they are the two jobs of a whole run.
+ABOVE_THE_SEAM = ("base", "data", "extract", "files", "pages", "scoring", "text")
+SIDES = ("above-the-seam", "rest")
 
 
 def pytest_configure() -> None:
@@ -36,9 +40,19 @@ def pytest_configure() -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the device on which contract tests of `pyramidions.nn` run, and the choice of whole products."""
+    """Add the device on which contract tests of `pyramidions.nn` run, the choice of whole products, and of a side."""
     parser.addoption("--device", default="cpu", help="of the files that tests/nn/conftest.py names: cpu or cuda")
     parser.addoption("--all", action="store_true", help="run whole products of parts and what else is nightly")
+    parser.addoption("--side", choices=SIDES, help="run the tests of one side of the package, and those of the budget")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the other side; None lets other rules decide."""
+    side = config.getoption("--side")
+    if side is None or collection_path in (TESTS, TESTS / "test_budget.py"):
+        return None
+    is_above = collection_path.relative_to(TESTS).parts[0] in ABOVE_THE_SEAM
+    return is_above == (side == "rest") or None
 
 
 @pytest.hookimpl(tryfirst=True)

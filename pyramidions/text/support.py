@@ -14,7 +14,7 @@ from pyramidions.text.words import ngrams, words_of
 MOST = 3
 #: Below this share of its pairs of words a sentence is without support. In the test split of SumPubMed, 82% of the
 #: sentences of abstracts have that much in their own paper, 2% in another one; in QMSum, whose answers put meetings
-#: into other words, 68% and, in the next meeting, 21% (lab/benchmarks/support.py).
+#: into other words, 68% and, in the next meeting, 21%.
 THRESHOLD = 0.25
 
 _THOUSANDS, _DECIMAL = re.compile(r"(?<=\d),(?=\d{3}(?!\d))"), re.compile(r"(?<=\d)[.,](?=\d)")
