@@ -11,11 +11,13 @@ from whole_models import STACKS, VOCABULARY, batch, decode, encode, tiny
 
 from pyramidions.nn import Transformer
 from pyramidions.nn.attention import ATTENTION, Feature, supporting
+from pyramidions.nn.decoder import DECODER
 
 CROSSING = supporting(Feature.OTHERS)
 WRITING = supporting(Feature.STEPS)
-# Each attention once, and each pair of positions and stack; all together at night.
+# Each attention, position, stack and decoder once; all together at night.
 CASES = [
+    *itertools.product(["concatenated"], ["sinusoidal"], STACKS, ["full"]),
     *itertools.product(CROSSING, ["none", "sinusoidal"], STACKS, ["full"]),
     *itertools.product(["full"], ["sinusoidal"], STACKS, sorted({*WRITING} - {"full"})),
 ]
@@ -24,7 +26,8 @@ LENGTHS = (24, 7, 13)
 
 
 def make(cross: str, positions: str, stack: str, own: str = "full") -> Transformer:
-    fields = {"cross_attention": cross, "decoder_positions": positions, "decoder_self_attention": own, **STACKS[stack]}
+    reads = {"decoder": cross} if cross in DECODER.names else {"cross_attention": cross}
+    fields = {**reads, "decoder_positions": positions, "decoder_self_attention": own, **STACKS[stack]}
     return tiny("full", "soft_topk", **fields).eval()
 
 

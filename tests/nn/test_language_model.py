@@ -12,7 +12,7 @@ from pyramidions.nn.sublayer import LayerContext
 kinds = pytest.mark.parametrize("kind", KINDS)
 #: kinds that keep other states, or compute other gradients
 FEWER = ("vanilla", "fixed_3", "whitespace", "gumbel", "unigram", "routing", "longformer_lm", "reversible", "hashing")
-fewer = pytest.mark.parametrize("kind", [*FEWER, "nested and learned", "smoothing", "one part"])
+fewer = pytest.mark.parametrize("kind", [*FEWER, "nested and learned", "smoothing", "one part", "last"])
 LEARNED = ("gumbel", "unigram", "entropy", "routing")
 
 

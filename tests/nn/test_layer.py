@@ -2,16 +2,13 @@
 
 import pytest
 import torch
-from small_parts import DECODING, DIM, layer, vectors
+from small_parts import DECODING, layer, vectors
 from torch import Tensor
 
 from pyramidions.nn.attention import CrossAttention, SelfAttention
 from pyramidions.nn.attention.state import ProjectedMemory, SelfAttentionState
-from pyramidions.nn.decoder.cache import DecoderCache
 from pyramidions.nn.feed_forward import FeedForward
 from pyramidions.nn.layer import Layer, Sublayer
-from pyramidions.nn.projections import PROJECTIONS
-from pyramidions.nn.stack import STACK
 from pyramidions.nn.sublayer import LayerContext, State, SublayerFunction
 
 
@@ -93,24 +90,6 @@ def test_a_layer_finds_its_functions_by_what_they_are_and_their_states() -> None
     first, second = made.new_states(), made.new_states()
     assert [type(state) for state in first] == [SelfAttentionState, ProjectedMemory, type(None)]
     assert first[0] is not second[0] and first[1] is not second[1]
-
-
-@pytest.mark.parametrize(
-    ("stack", "projections"), [*(("plain", name) for name in PROJECTIONS.names), *((s, "dense") for s in STACK.names)]
-)
-@torch.no_grad()
-def test_causal_layers_without_a_memory_write_by_steps_what_a_pass_writes(stack: str, projections: str) -> None:
-    torch.manual_seed(0)
-    run = [layer(is_causal=True, normalize_before=True, projections=projections) for _ in range(3)]
-    composed, x = STACK.build(stack, {}), vectors(6, 4, DIM)
-    whole = composed(run, x, LayerContext())
-    # Two documents of three hypotheses each.
-    cache, found = DecoderCache([one.new_states() for one in run]), []
-    for new in x.split((1, 3), dim=1):
-        hidden = cache.advance(2, 3, new.size(1), x.device)
-        step = composed.step(run, new.reshape(2, -1, DIM), LayerContext(hidden, hypotheses=3), cache.states)
-        found.append(step.view_as(new))
-    torch.testing.assert_close(torch.cat(found, dim=1), whole)
 
 
 def test_what_stands_beside_reads_the_input_before_any_norm_and_is_added_but_not_dropped() -> None:

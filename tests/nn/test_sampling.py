@@ -91,6 +91,20 @@ def test_draws_have_the_probabilities_of_the_definition(temperature: float, top_
     assert statistic < freedom * (1 - 2 / (9 * freedom) + 3.72 * math.sqrt(2 / (9 * freedom))) ** 3
 
 
+def test_a_later_token_is_drawn_behind_what_was_written() -> None:
+    writing, (document,) = model(3, sharpness=2.0), documents(30)
+    texts = sampled(Sampling(2, 2, seeds=range(1500)), writing, document)
+    assert all(len(text) == 3 and text[-1] == EOS for text in texts)
+    first = max(range(WORDS), key=lambda token: sum(text[0] == token for text in texts))
+    second = [text[1] for text in texts if text[0] == first]
+    probs = probabilities(writing, document, [first])
+    probs[EOS] = 0.0
+    likely = max(range(WORDS), key=probs.__getitem__)
+    p = probs[likely] / sum(probs)
+    deviation = math.sqrt(len(second) * p * (1 - p))
+    assert abs(second.count(likely) - len(second) * p) < 4 * deviation
+
+
 @settings(max_examples=12, deadline=None)
 @given(
     seed=st.integers(0, 1000),

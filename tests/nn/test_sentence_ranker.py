@@ -11,9 +11,8 @@ from whole_models import LONGEST, MARKER, PAD, VOCABULARY, batch
 
 from pyramidions.base.errors import UserError
 from pyramidions.models import build_extractor, extractor_preset
-from pyramidions.nn import Encoded, Encoder, SentenceRanker
+from pyramidions.nn import SentenceRanker
 from pyramidions.nn.pooling import POOLING
-from pyramidions.nn.sequence import Sequence
 from pyramidions.nn.structure import StructureOf
 from pyramidions.nn.upsampling import UPSAMPLING
 
@@ -90,32 +89,6 @@ def test_there_is_a_column_for_each_unit_of_the_longest_document_and_no_score_be
     assert ranker().eval()(source).isfinite().tolist() == [[True, True, True], [True, False, False]]
     few = ranker(lengths="2,None,None").eval()(source)
     assert few.isfinite().tolist() == [[True, True, False], [True, False, False]]
-
-
-def test_of_a_unit_that_a_pooling_tore_apart_the_first_vector_counts_and_gradients_stay_finite() -> None:
-    class Doubling(nn.Module):
-        """Hands on all vectors twice, one after the other."""
-
-        structure_of = StructureOf(MARKER)
-
-        def __init__(self, encoder: Encoder) -> None:
-            super().__init__()
-            self.encoder = encoder
-
-        def forward(self, *args: Any) -> Encoded:
-            encoded = self.encoder(*args)
-            x, mask, unit = encoded.sequence.x, encoded.sequence.padding_mask, encoded.sequence.unit
-            assert unit is not None
-            memory = torch.cat([x, 2 * x], dim=1)
-            both = Sequence(memory, torch.cat([mask, mask], dim=1), unit=torch.cat([unit, unit], dim=1))
-            return encoded._replace(sequence=both)
-
-    plain, source = ranker(lengths=None), batch(*LENGTHS)
-    doubled = SentenceRanker(Doubling(plain.encoder), plain.output, PAD)  # type: ignore[arg-type]
-    scores = doubled(source)
-    torch.testing.assert_close(scores, plain(source))
-    scores[scores.isfinite()].sum().backward()
-    assert all(p.grad is not None and p.grad.isfinite().all() for p in plain.parameters())
 
 
 @pytest.mark.parametrize("lengths", [None, "6,None,None"])

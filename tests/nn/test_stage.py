@@ -92,20 +92,6 @@ def test_attention_needs_no_mask_where_all_is_known_to_be_real() -> None:
         assert Sequence(x, mask, lengths=lengths).attention_mask is mask
 
 
-class Unforeseen(MeanPooler):
-    """Does not say how many vectors it hands on."""
-
-    def kept(self, length: int) -> None:
-        return None
-
-
-@torch.no_grad()
-def test_lengths_are_unknown_behind_a_pooler_that_cannot_foresee_them() -> None:
-    (only,) = layers(1)
-    found, _, _ = Stage([only], Unforeseen(4))(documents(*LENGTHS), STACK.build("plain", {}))
-    assert found.lengths is None and found.attention_mask is found.padding_mask
-
-
 SIZES = [None, 4, 4, 3, 64]
 
 
@@ -161,15 +147,13 @@ def test_a_scorer_reads_what_the_attention_of_the_last_layer_received(
         torch.testing.assert_close(scores[row, :length], torch.cat(parts), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("training", [True, False])
-def test_every_stack_of_one_stream_shows_a_scorer_the_same(training: bool) -> None:
+def test_every_stack_of_one_stream_shows_a_scorer_the_same() -> None:
     found: list[tuple[list[Pooled], tuple[Tensor, ...]]] = []
     for stack in PLAIN:
-        run = [one.train(training) for one in layers(3, dropout=0.2)]
-        given = documents(*LENGTHS)
+        run, given = layers(3, dropout=0.2), documents(*LENGTHS)
         x = given.x.requires_grad_()
         torch.manual_seed(3)
-        out, poolings, _ = Stage(run, scored().train(training))(given, STACK.build(stack, {}))
+        out, poolings, _ = Stage(run, scored())(given, STACK.build(stack, {}))
         weights = [weight for one in run for weight in one.parameters()]
         found.append((poolings, torch.autograd.grad(out.x.square().sum(), [x, *weights])))
     (plain, gradients), *others = found

@@ -30,25 +30,6 @@ def test_boundaries_are_exactly_zero_or_one_and_none_is_at_padding(kind: str) ->
 
 
 @kinds
-def test_a_boundary_depends_on_no_later_position(kind: str) -> None:
-    made, x, tokens = make(kind).eval(), vectors(2, 7, DIM), TOKENS.clone()
-    before = made(HiddenStates(x, tokens)).boundaries
-    x[:, 4:] += 5.0
-    tokens[:, 4:] = 9
-    assert made(HiddenStates(x, tokens)).boundaries[:, :4].equal(before[:, :4])
-
-
-@kinds
-def test_a_text_may_come_in_parts(kind: str) -> None:
-    made, x = make(kind).eval(), vectors(2, 7, DIM)
-    whole = made(HiddenStates(x, TOKENS)).boundaries
-    for cut in (1, 3, 6):
-        first = HiddenStates(x[:, :cut], TOKENS[:, :cut])
-        rest = HiddenStates(x[:, cut:], TOKENS[:, cut:], start=cut, before=x[:, cut - 1])
-        assert torch.cat([made(part).boundaries for part in (first, rest)], dim=1).equal(whole)
-
-
-@kinds
 def test_probabilities_are_those_of_the_logits_in_full_precision(kind: str) -> None:
     made = make(kind).to(torch.float16)
     found = made(HiddenStates(vectors(2, 7, DIM).half(), TOKENS))

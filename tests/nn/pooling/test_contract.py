@@ -5,13 +5,11 @@ import itertools
 
 import pytest
 import torch
-from torch import Tensor
 
 from pyramidions.nn.attention import CrossAttention, FullAttention
 from pyramidions.nn.feed_forward import DenseFeedForward
-from pyramidions.nn.functional.topk import TopK, hard_topk
 from pyramidions.nn.layer import Layer, Sublayer
-from pyramidions.nn.pooling import POOLING, Pooler, TopKPooler
+from pyramidions.nn.pooling import POOLING, Pooler
 from pyramidions.nn.pooling.topk import SoftTopKPooler
 from pyramidions.nn.projections import DenseProjections
 from pyramidions.nn.scorer import SCORER
@@ -154,17 +152,6 @@ def test_a_gradient_that_half_precision_cannot_sum_stays_finite(kind: str) -> No
     pooled.backward(torch.full_like(pooled, 2.0**12))
     assert x.grad is not None and x.grad.isfinite().all()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in pooler.parameters())
-
-
-def test_selected_vectors_are_handed_on_without_a_copy() -> None:
-    selected: list[TopK] = []
-
-    def operator(*args: Tensor, **options: Tensor) -> TopK:
-        selected.append(hard_topk(*args, **options))
-        return selected[0]
-
-    pooler = TopKPooler(K, SCORER.build("linear", {}, embed_dim=DIM), operator, operator)
-    assert pooler(batch(13), NO_CONTEXT).x.data_ptr() == selected[0].x.data_ptr()
 
 
 def test_the_base_of_soft_selection_changes_what_comes_out_but_not_of_a_short_batch() -> None:

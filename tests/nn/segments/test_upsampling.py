@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from small_parts import DIM, SETTING, ends_after, vectors
+from small_parts import DIM, SETTING, vectors
 from torch import Tensor
 
 from pyramidions.nn.boundaries import Segmentation
@@ -31,23 +31,6 @@ def segmentation(marked: Tensor = MARKED) -> Segmentation:
 def joined(kind: str, read: Tensor, x: Tensor, marked: Segmentation) -> Tensor:
     made = make(kind)
     return made(made.along(read, marked), marked, x)
-
-
-@kinds
-def test_steps_equal_the_whole(kind: str) -> None:
-    made, marked, x = make(kind), segmentation(), vectors(3, 6, DIM).double()
-    read = vectors(3, 4, DIM, seed=1).double()
-    along = made.along(read, marked)
-    latest, found, place = along[:, 0], [], torch.ones(3, dtype=torch.long)
-    for cut in range(6):
-        part = Segmentation(marked.boundaries[:, cut : cut + 1], marked.logits[:, cut : cut + 1])
-        known = latest[:, None]
-        if part.closed.any():
-            new = read.gather(1, place.clamp(max=3)[:, None, None].expand(-1, 1, DIM))
-            known = torch.cat([known, made.along(new, part, latest)], dim=1)
-        found.append(made(known, part, x[:, cut : cut + 1]))
-        place, latest = place + part.closed, torch.stack([row[n] for row, n in zip(known, part.closed, strict=True)])
-    torch.testing.assert_close(torch.cat(found, dim=1), made(along, marked, x))
 
 
 @kinds
@@ -104,10 +87,3 @@ def test_a_segment_weighs_as_much_as_its_boundary_is_probable() -> None:
         # What the null group hands on is not read, and new projections add nothing.
         out = made(made.along(read, marked), marked, vectors(1, 2, DIM))
         torch.testing.assert_close(out[0, :, 0], torch.tensor([p, 2 * p + (1 - p) * p]))
-
-
-def test_padding_after_the_text_changes_nothing_before_it() -> None:
-    marked, x, read = segmentation(), vectors(3, 6, DIM).double(), vectors(3, 4, DIM, seed=1).double()
-    padding_mask = ends_after(6, 4, 2, width=6)
-    padded = segmentation(MARKED.masked_fill(padding_mask, 0))._replace(padding_mask=padding_mask)
-    torch.testing.assert_close(joined("smoothing", read, x, padded)[1, :4], joined("smoothing", read, x, marked)[1, :4])

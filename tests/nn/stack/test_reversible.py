@@ -1,23 +1,27 @@
 """The reversible stack: gradients beside autograd through streams that are kept, and what it keeps itself."""
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from typing import Any
 
 import pytest
 import torch
-from live_memory import most_bytes, saved_bytes
-from small_parts import DECODING, DIM, ends_after, layer, vectors
+from live_memory import most_bytes
+from small_parts import DIM, WIDTH, ends_after, function, layer, vectors
 from torch import Tensor
 
 from pyramidions.nn import sequence
+from pyramidions.nn.feed_forward import DenseFeedForward, ExpertsFeedForward, SparseFeedForward
+from pyramidions.nn.functional import choices
+from pyramidions.nn.functional.replay import Decisions, replayed
 from pyramidions.nn.functional.topk import hard_topk, successive_halving_topk
-from pyramidions.nn.layer import Layer
+from pyramidions.nn.layer import Layer, Sublayer
 from pyramidions.nn.pooling import MeanPooler, Pooler, TopKPooler
 from pyramidions.nn.scorer import AttentionScorer, LinearScorer, Scorer
-from pyramidions.nn.stack import PlainStack, ReversibleStack, Stack
+from pyramidions.nn.stack import STACK, ReversibleStack, Stack
 from pyramidions.nn.stage import Stage
-from pyramidions.nn.sublayer import LayerContext, Memory
+from pyramidions.nn.sublayer import LayerContext, Memory, SublayerFunction
 
 LSH = {"kind": "lsh", "bucket_size": 4, "num_hashes": 2, "local_heads": 0}
 BLOCKS = {"kind": "blockwise", "block_size": 4}
@@ -144,20 +148,6 @@ def test_precision_is_that_of_autocast_in_the_backward_pass_too() -> None:
     torch.testing.assert_close(*found, rtol=0.02, atol=0.1)
 
 
-@pytest.mark.parametrize("names", [(), DECODING])
-def test_a_further_layer_keeps_nothing(names: tuple[str, ...]) -> None:
-    memory = LayerContext(None, (Memory(vectors(2, 4, DIM, seed=1)),))
-    x = vectors(2, 23, DIM).requires_grad_()
-
-    def kept(stack: Stack, count: int) -> int:
-        run = layers(*names, count=count, dropout=0.3)
-        return saved_bytes(lambda: stack(run, x, memory))
-
-    # Both streams in float64, and the memory.
-    assert kept(ReversibleStack(), 1) == kept(ReversibleStack(), 9) <= 4 * x.nbytes + vectors(2, 4, DIM).nbytes
-    assert kept(PlainStack(), 9) > 4 * kept(PlainStack(), 1) / 2
-
-
 def test_the_streams_are_forgotten_when_the_backward_pass_ends() -> None:
     for x_learns in (False, True):
         before, run = alive_in_float64(), layers()
@@ -206,6 +196,110 @@ def test_a_hook_on_a_weight_is_called_once_with_the_whole_gradient() -> None:
     assert len(seen) == 1 and seen[0].equal(weight.grad) and weight.grad.any()
 
 
+def test_a_stage_of_different_blocks_is_one_pass() -> None:
+    run = [layers(count=1, **options)[0] for options in (BLOCKS, {}, BLOCKS, {"kind": "blockwise", "block_size": 3})]
+    given = documents(vectors(2, 23, DIM))
+    with torch.no_grad():
+        found = Stage(run)(given, ReversibleStack()).sequence
+        for row, length in enumerate(LENGTHS):
+            expected = Kept()(run, given.x[row : row + 1, :length], LayerContext())
+            torch.testing.assert_close(found.x[row : row + 1, :length], expected, rtol=0, atol=1e-5)
+
+
 def test_post_norm_is_refused() -> None:
     with pytest.raises(ValueError, match="`normalize_before`"):
         ReversibleStack(normalize_before=False)
+
+
+def gradients_of(run: Stack, layers: list[Layer], x: Tensor, context: LayerContext) -> list[Tensor]:
+    x = x.detach().requires_grad_()
+    return gradients(lambda: run(layers, x, context), [x, *weights_of(layers)])
+
+
+class Fickle(SublayerFunction):
+    """Multiplies by another number each time that it decides."""
+
+    def __init__(self, numbers: Iterator[int]) -> None:
+        super().__init__()
+        self._numbers = numbers
+
+    def forward(self, x: Tensor, context: LayerContext) -> Tensor:
+        return x * replayed(lambda: torch.tensor(next(self._numbers)), 256)
+
+
+def layer_of(*functions: SublayerFunction, dropout: float = 0.0) -> Layer:
+    made = {str(n): Sublayer(one, DIM, dropout, normalize_before=True) for n, one in enumerate(functions)}
+    return Layer(made).double()
+
+
+@pytest.mark.parametrize("kind", STACK.names)
+def test_a_part_that_decides_anew_each_time_has_the_gradients_of_its_forward_pass(kind: str) -> None:
+    found, x = [], vectors(2, 5, DIM).double()
+    for run in (STACK.build(kind, {}), STACK.build("plain", {}) if STACK[kind].streams == 1 else Kept()):
+        numbers = count(1)
+        twice = [layer_of(Fickle(numbers), Fickle(numbers))] * 2
+        found.append(gradients_of(run, twice, x, LayerContext()))
+        assert next(numbers) == 5
+    torch.testing.assert_close(*found, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in STACK.names if kind != "plain"])
+def test_the_backward_pass_repeats_decisions_as_often_as_it_is_repeated(kind: str) -> None:
+    numbers, x = count(1), vectors(2, 5, DIM).double().requires_grad_()
+    loss = STACK.build(kind, {})([layer_of(Fickle(numbers))] * 3, x, LayerContext()).square().sum()
+    first, second = (torch.autograd.grad(loss, x, retain_graph=True) for _ in range(2))
+    assert first[0].equal(second[0]) and next(numbers) == 4
+
+
+@pytest.mark.parametrize("kind", [kind for kind in STACK.names if kind != "plain"])
+def test_gradients_with_dropout_hashing_and_choices_are_those_of_autograd(kind: str) -> None:
+    torch.manual_seed(0)
+    fed = (
+        SparseFeedForward(DIM, WIDTH, 2, quantized=1.0, activation_dropout=0.3),
+        ExpertsFeedForward(DIM, WIDTH, 4, quantized=1.0, activation_dropout=0.3),
+        SparseFeedForward(DIM, WIDTH, 4, activation_dropout=0.3),
+    )
+    layers = [layer_of(function("self_attention", dropout=0.3, **LSH), one, dropout=0.3) for one in fed]
+    x, context = vectors(2, 23, DIM).double(), LayerContext(ends_after(*LENGTHS))
+    plain = Kept() if STACK[kind].streams > 1 else STACK.build("plain", {})
+    expected, found = (gradients_of(run, layers, x, context) for run in (plain, STACK.build(kind, {})))
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+    assert all(of.any() for of in found[2:])
+
+
+def test_a_choice_that_rounding_would_change_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    chosen = SparseFeedForward(DIM, WIDTH, 2, temperature=0.0, quantized=1.0)
+    # What is subtracted from a stream to compute it back is so large that the stream loses seven digits or more.
+    loud = DenseFeedForward(DIM, WIDTH)
+    with torch.no_grad():
+        loud.fc2.weight.mul_(1e10)
+    layers, x = [layer_of(DenseFeedForward(DIM, WIDTH), chosen, loud)], vectors(1, 1, DIM).double()
+    controller = chosen.chosen.controller
+    logits: list[Tensor] = []
+    hook = controller.register_forward_hook(lambda module, given, out: logits.append(out.detach()))
+    Kept()(layers, x, LayerContext())
+    hook.remove()
+    # (1, F) -> (B, 2); now the second unit of each block leads by 1e-7
+    first, second = logits[0].view(-1, 2).unbind(-1)
+    with torch.no_grad():
+        controller.bias.view(-1, 2)[:, 1] += first - second + 1e-7
+
+    def differs(run: Stack) -> float:
+        expected, found = (gradients_of(each, layers, x, LayerContext())[2:] for each in (Kept(), run))
+        pairs = zip(found, expected, strict=True)
+        return max(float((ours - theirs).abs().max() / theirs.abs().max()) for ours, theirs in pairs)
+
+    assert differs(ReversibleStack()) < 1e-4
+    monkeypatch.setattr(choices, "replayed", lambda make, below: make())
+    assert differs(ReversibleStack()) > 0.5
+
+
+def test_a_choice_of_at_most_256_is_kept_in_a_byte_and_a_weighting_call_keeps_none() -> None:
+    x, sizes = vectors(3, 5, DIM), []
+    for quantized in (1.0, 0.0):
+        made, part = Decisions(), SparseFeedForward(DIM, WIDTH, 4, quantized=quantized).train()
+        with made.recording():
+            part(x, LayerContext())
+        sizes.append(made.nbytes)
+    assert sizes == [3 * 5 * WIDTH // 4, 0]
