@@ -52,7 +52,6 @@ def damage(path: Path, how: str) -> None:
                 "flipped": content[:middle]
                 + bytes(byte ^ 1 for byte in content[middle : middle + 128])
                 + content[middle + 128 :],
-                "longer": content + b"\0",
                 "all ones": b"\xff" * len(content),
             }[how]
         )
