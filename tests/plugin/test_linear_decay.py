@@ -7,23 +7,18 @@ import pytest
 import torch
 from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
 from omegaconf import OmegaConf
+from refusals import refused
 
-from pyramidions.base.errors import UserError
 from pyramidions.plugin import linear_decay
 from pyramidions.plugin.linear_decay import LinearDecay
 
 
-class Clock:
-    """Stands in for the time."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.hours = 5.0
-        monkeypatch.setattr(linear_decay.time, "monotonic", lambda: 3600 * self.hours)
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return Clock(monkeypatch)
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Stand in for the time."""
+    clock = SimpleNamespace(hours=5.0)
+    monkeypatch.setattr(linear_decay.time, "monotonic", lambda: 3600 * clock.hours)
+    return clock
 
 
 def schedule(**options: Any) -> LinearDecay:
@@ -39,7 +34,7 @@ def test_the_rate_rises_to_its_peak_and_falls_to_zero_at_the_last_update() -> No
     assert rates.step_update(13) == 0
 
 
-def test_the_rate_falls_by_the_hours_where_they_end_the_run(clock: Clock) -> None:
+def test_the_rate_falls_by_the_hours_where_they_end_the_run(clock: SimpleNamespace) -> None:
     rates = schedule(max_update=1000, stop_time_hours=4)
     assert rates.step_update(0) == 8
     clock.hours += 3
@@ -50,33 +45,25 @@ def test_the_rate_falls_by_the_hours_where_they_end_the_run(clock: Clock) -> Non
     assert rates.step_update(876) == 0
 
 
-def test_a_resumed_run_counts_the_hours_before_it_was_stopped(clock: Clock) -> None:
+def test_a_resumed_run_counts_the_hours_before_it_was_stopped(clock: SimpleNamespace) -> None:
     stopped = schedule(stop_time_hours=4)
     clock.hours += 1
     state = stopped.state_dict()
     clock.hours += 100
-    resumed = schedule(stop_time_hours=4)
+    resumed, other = schedule(stop_time_hours=4), schedule(stop_time_hours=4)
     resumed.load_state_dict(state)
+    # Another scheduler counts none.
+    other.load_state_dict({"best": None})
+    assert other.step_update(5) == 8
     clock.hours += 1
     assert resumed.step_update(7) == 4
 
 
-def test_a_run_resumed_from_another_schedule_counts_from_now(clock: Clock) -> None:
-    rates = schedule(stop_time_hours=4)
-    rates.load_state_dict({"best": None})
-    assert rates.step_update(5) == 8
-
-
-def test_a_run_without_an_end_is_refused() -> None:
-    with pytest.raises(UserError, match="needs the end of the run: --max-update or --stop-time-hours"):
-        schedule()
-
-
-def test_a_run_that_ends_within_its_warm_up_is_refused() -> None:
-    with pytest.raises(UserError, match=r"--warmup-updates must be below --max-update \(10\), but is 10"):
-        schedule(max_update=10, warmup_updates=10)
-
-
-def test_several_rates_are_refused() -> None:
-    with pytest.raises(UserError, match=r"--lr must be one learning rate .* but is \[1.0, 2.0\]"):
-        schedule(lr=[1.0, 2.0], max_update=3)
+def test_a_run_without_an_end_or_with_several_rates_is_refused() -> None:
+    for options, told in (
+        ({}, "needs the end of the run: --max-update or --stop-time-hours"),
+        ({"max_update": 10, "warmup_updates": 10}, "--warmup-updates must be below --max-update (10), but is 10"),
+        ({"lr": [1.0, 2.0], "max_update": 3}, "--lr must be one learning rate"),
+    ):
+        with refused(told):
+            schedule(**options)

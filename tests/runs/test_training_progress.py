@@ -34,24 +34,25 @@ def test_updates_loss_and_the_best_validation_are_read() -> None:
     found = read(Progress())
     assert (found.updates, found.loss, found.best) == (8, 11.795, 10.397)
     assert str(found) == "loss 11.79, best validation loss 10.40"
-
-
-def test_the_best_rouge_is_the_highest() -> None:
     assert read(Progress("rouge2", highest=True)).best == 1.5
     assert read(Progress("rouge2", highest=False)).best == 1.25
-
-
-def test_before_the_first_validation_only_the_loss_is_shown() -> None:
+    # Before the first validation, the loss is all there is.
     progress = Progress()
     progress.read(LOG.splitlines()[1])
-    assert str(progress) == "loss 12.99" or str(progress) == "loss 13.00"
+    assert str(progress) in ("loss 12.99", "loss 13.00")
 
 
-def test_lines_that_tell_no_numbers_are_passed_over() -> None:
-    progress = Progress()
-    for line in ("", "num_updates", '{"epoch": 1, "num_updates": "x"}', "Traceback"):
-        progress.read(line)
-    assert progress == Progress()
+def test_each_line_is_read_once_as_soon_as_it_has_ended(tmp_path: Path) -> None:
+    path, found = tmp_path / "generate-test.txt", []
+    written = NewLines(path)
+    assert written.read() == []
+    with path.open("w") as file:
+        for text in ("S-0 one\nS-1 t", "", "wo\nH-1", "\n"):
+            file.write(text)
+            file.flush()
+            found.append(written.read())
+    written.close()
+    assert found == [["S-0 one"], [], ["S-1 two"], ["H-1"]]
 
 
 def test_a_validation_on_the_training_documents_is_no_training() -> None:
@@ -88,6 +89,11 @@ def test_no_line_raises(line: bytes) -> None:
     assert record is None or record.update >= 0
 
 
+def test_lines_that_tell_no_numbers_are_passed_over() -> None:
+    for line in ("", "num_updates", '{"epoch": 1, "num_updates": "x"}', "Traceback"):
+        assert read_record(line) is None
+
+
 def test_the_metric_is_that_of_the_command(tmp_path: Path) -> None:
     words = ("fairseq-train", "--best-checkpoint-metric", "rouge2", "--maximize-best-checkpoint-metric")
     assert begun(words, tmp_path / "none.pt") == (Progress("rouge2", highest=True), 0.0)
@@ -108,22 +114,6 @@ def test_a_bar_passes_over_the_old_log_and_waits_for_the_end_of_a_line(tmp_path:
         file.flush()
         bar.show()
         assert bar.progress.updates == 8
-
-
-def test_each_line_is_read_once_as_soon_as_it_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "generate-test.txt"
-    written = NewLines(path)
-    assert written.read() == []
-    with path.open("w") as file:
-        found, opened = [], []
-        open_file = Path.open
-        monkeypatch.setattr(Path, "open", lambda *args, **kw: opened.append(args) or open_file(*args, **kw))
-        for text in ("S-0 one\nS-1 t", "", "wo\nH-1", "\n"):
-            file.write(text)
-            file.flush()
-            found.append(written.read())
-    written.close()
-    assert found == [["S-0 one"], [], ["S-1 two"], ["H-1"]] and len(opened) == 1
 
 
 def test_with_an_hour_limit_the_bar_ends_where_the_time_will(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

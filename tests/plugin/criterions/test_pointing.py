@@ -1,17 +1,13 @@
 """Losses of a pointer network over sentences, by hand and by enumeration."""
 
-import itertools
 import math
 
 import numpy as np
 import pytest
 import torch
-from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.selector import PointerSelector, Steps
-from pyramidions.nn.selector.pointer import draw
-from pyramidions.plugin.criterions import pointing
 from pyramidions.plugin.criterions.pointing import (
     SentenceRewards,
     actor_critic,
@@ -87,37 +83,7 @@ def test_the_loss_of_rewards_by_hand() -> None:
     assert losses.tolist() == pytest.approx([2 / 3 * each for each in by_hand], abs=1e-4)
 
 
-def test_the_gradient_of_samples_is_that_of_the_expected_reward(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, x = selector(), units()
-    worth = {chosen: 1.0 + sum(2.0**unit for unit in chosen) / (1 + len(chosen)) for chosen in _selections()}
-    # By enumeration of all selections in all orders.
-    expected = torch.zeros((), dtype=torch.float64)
-    for chosen in _selections():
-        queue = iter([*chosen, 3])
-        steps = made.steps(x, KNOWN, lambda log_probs, _, queue=queue: torch.tensor([next(queue)]))
-        expected = expected + worth[chosen] * steps.log_probs.gather(2, steps.chosen[..., None]).sum().exp()
-    (exact,) = torch.autograd.grad(expected, made.end, retain_graph=True)
-    # By samples.
-    torch.manual_seed(0)
-    number = 60_000
-    steps = made.steps(x.expand(number, -1, -1), KNOWN.expand(number, -1), draw)
-    rows = zip(steps.chosen.tolist(), steps.real.tolist(), strict=True)
-    picked = [tuple(unit for unit, real in zip(*row, strict=True) if real and unit != 3) for row in rows]
-    # The whole reward at the end, and none before it; without a discount, each step returns it.
-    monkeypatch.setattr(pointing, "DISCOUNT", 1.0)
-    rewards = [[*([0.0] * len(each)), worth[each]] for each in picked]
-    (sampled,) = torch.autograd.grad(actor_critic(steps, rewards).mean(), made.end)
-    # Up to the scale, by which returns are standardised, and the number of steps.
-    given = torch.tensor([value for each in rewards for value in returns([each])[0]], dtype=torch.float64)
-    scale = number / (len(given) * given.std(correction=0))
-    torch.testing.assert_close(-sampled / scale, exact, atol=0.02, rtol=0.1)
-
-
-def _selections() -> list[tuple[int, ...]]:
-    return [order for number in range(4) for order in itertools.permutations(range(3), number)]
-
-
-@for_each(
+@pytest.mark.parametrize(
     ("selected", "rewards"),
     [
         # ROUGE-L of bees fly / bees fly: 1; of dogs / dogs bark: 2/3; all: 3 of 3 and 4 words, 6/7.
@@ -133,7 +99,7 @@ def test_rewritten_sentences_are_rewarded_by_the_summarys_and_the_end_by_all(
     assert SentenceRewards(list)([selected], [["bees fly", "dogs bark"]]) == [pytest.approx(rewards)]
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("selected", "rewards"),
     [
         # bees fly: ROUGE-1 2 of 2 and 4 words, 2/3; ROUGE-2 1 of 1 and 3 pairs, 1/2. With dogs: 6/7, and 2 of 2 and 3.

@@ -7,6 +7,7 @@ import pytest
 import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.logging import metrics
+from refusals import refused
 
 from pyramidions.nn.pooling import Pooled
 from pyramidions.plugin.criterions.pooled_cross_entropy import PooledCrossEntropyCriterion, _sharpness
@@ -51,16 +52,23 @@ def test_the_loss_is_fairseqs_label_smoothed_cross_entropy(smoothing: float) -> 
     torch.testing.assert_close(ours[2]["nll_loss"], theirs[2]["nll_loss"])
 
 
-def test_sharpness_counts_vectors_of_several_members() -> None:
-    # The second document has one member a vector, as a short one has whose vectors meet only padding.
-    log = PooledCrossEntropyCriterion(TASK, False, 0.0)(HALF_SHARP, SAMPLE)[2]
-    assert log["sharpness_2_sum"].item() == pytest.approx(1.4) and log["sharpness_2_count"].item() == 2
-
-
-def test_sharpness_counts_no_padding() -> None:
-    model = Model([[[0.5, 0.5], [0.0, 0.0]]] * 2, [[False, True]] * 2, [[[0, 1], [2, 3]]] * 2)
+@pytest.mark.parametrize(
+    ("weights", "padding", "sources", "expected"),
+    [
+        # The second document has one member a vector, as a short one has whose vectors meet only padding.
+        (None, None, None, (1.4, 2)),
+        # No padding counts.
+        ([[[0.5, 0.5], [0.0, 0.0]]] * 2, [[False, True]] * 2, [[[0, 1], [2, 3]]] * 2, (1.0, 2)),
+        # A hard selection is sharp even where the losers' weight vanishes.
+        ([[[1.0, 0.0]]] * 2, [[False]] * 2, [[[0, 1]]] * 2, (2.0, 2)),
+    ],
+)
+def test_sharpness_counts_vectors_of_several_members(
+    weights: Any, padding: Any, sources: Any, expected: tuple[float, int]
+) -> None:
+    model = HALF_SHARP if weights is None else Model(weights, padding, sources)
     log = PooledCrossEntropyCriterion(TASK, False, 0.0)(model, SAMPLE)[2]
-    assert (log["sharpness_2_sum"].item(), log["sharpness_2_count"].item()) == (1.0, 2)
+    assert (log["sharpness_2_sum"].item(), log["sharpness_2_count"].item()) == pytest.approx(expected)
 
 
 def test_sharpness_of_more_vectors_than_half_precision_counts_is_finite() -> None:
@@ -78,12 +86,6 @@ def test_without_smoothing_only_the_targets_probability_is_read() -> None:
         assert loss.isfinite().all() and loss.shape == (() if reduce else (6, 1))
 
 
-def test_hard_selection_is_sharp_even_where_the_losers_weight_vanishes() -> None:
-    model = Model([[[1.0, 0.0]]] * 2, [[False]] * 2, [[[0, 1]]] * 2)
-    log = PooledCrossEntropyCriterion(TASK, False, 0.0)(model, SAMPLE)[2]
-    assert (log["sharpness_2_sum"].item(), log["sharpness_2_count"].item()) == (2.0, 2)
-
-
 def test_means_are_over_all_workers_and_plain_floats() -> None:
     criterion = PooledCrossEntropyCriterion(TASK, False, 0.0)
     logs = [criterion(HALF_SHARP, SAMPLE)[2], criterion(HALF_SHARP, SAMPLE)[2]]
@@ -99,5 +101,5 @@ def test_means_are_over_all_workers_and_plain_floats() -> None:
 
 
 def test_a_smoothing_of_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="`label_smoothing` must be at least 0 and below 1, but is 1.0."):
+    with refused("`label_smoothing` must be at least 0 and below 1, but is 1.0.", ValueError):
         PooledCrossEntropyCriterion(TASK, False, 1.0)

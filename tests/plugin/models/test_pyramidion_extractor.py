@@ -9,6 +9,7 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_NAME_REGISTRY
 from omegaconf import OmegaConf
+from refusals import refused
 from torch import Tensor
 
 from pyramidions.models import EXTRACTOR_PRESETS, PRESETS
@@ -72,26 +73,19 @@ def test_weights_that_fairseq_saved_load_and_others_are_refused() -> None:
     ours, other = model(), model(dropout=0.2)
     other.load_state_dict(ours.state_dict())
     assert other.eval()(batch()).equal(ours.eval()(batch()))
-    with pytest.raises(ValueError, match="The checkpoint is of another architecture: it has .* of another shape"):
-        model(embed_dim=8).load_state_dict(ours.state_dict())
-    with pytest.raises(ValueError, match="The checkpoint was trained with another vocabulary"):
-        model(of=task(SENTENCE_MARKER, "more")).load_state_dict(ours.state_dict())
-
-
-@pytest.mark.parametrize("name", EXTRACTOR_PRESETS)
-def test_an_architecture_fills_in_what_the_command_line_left_open(name: str) -> None:
-    assert name not in PRESETS and ARCH_MODEL_NAME_REGISTRY[name] == "pyramidion_extractor"
-    args = Namespace(embed_dim=99)
-    ARCH_CONFIG_REGISTRY[name](args)
-    assert vars(args) == {**EXTRACTOR_PRESETS[name], "embed_dim": 99}
-    whole = OmegaConf.structured(PyramidionExtractorConfig(**EXTRACTOR_PRESETS[name]))
-    ARCH_CONFIG_REGISTRY[name](whole)
-    assert whole.pooling == EXTRACTOR_PRESETS[name]["pooling"]
-
-
-def test_a_vocabulary_without_markers_is_refused() -> None:
-    with pytest.raises(ValueError, match="^An extractor needs a vocabulary with sentence markers: prepare the data"):
+    for another, told in ((model(embed_dim=8), "another shape"), (model(of=task(SENTENCE_MARKER, "w")), "vocabulary")):
+        with refused(told, ValueError):
+            another.load_state_dict(ours.state_dict())
+    with refused("An extractor needs a vocabulary with sentence markers", ValueError):
         model(of=task())
+
+
+def test_an_architecture_fills_in_what_the_command_line_left_open() -> None:
+    for name, given in EXTRACTOR_PRESETS.items():
+        assert name not in PRESETS and ARCH_MODEL_NAME_REGISTRY[name] == "pyramidion_extractor"
+        args = Namespace(embed_dim=99)
+        ARCH_CONFIG_REGISTRY[name](args)
+        assert vars(args) == {**given, "embed_dim": 99}
 
 
 def test_a_summarizer_pools_at_the_markers_of_its_vocabulary() -> None:
@@ -99,6 +93,3 @@ def test_a_summarizer_pools_at_the_markers_of_its_vocabulary() -> None:
     config = OmegaConf.structured(PyramidionModelConfig(**fields))
     encoded = PyramidionModel.build_model(config, MARKED).eval().encoder(batch())
     assert encoded.memories.each[0].padding_mask.tolist() == [[False, False, False], [False, False, True]]
-    sentence = "^`pooling` 'markers' needs a vocabulary with markers: prepare the data with --sentence-markers, or"
-    with pytest.raises(ValueError, match=sentence):
-        PyramidionModel.build_model(config, task())

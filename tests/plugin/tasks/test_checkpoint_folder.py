@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from fairseq import checkpoint_utils
+from refusals import refused
 
 from pyramidions.files.atomic import atomic_file
 from pyramidions.files.run_facts import RunFacts
@@ -92,24 +93,21 @@ def test_the_newest_whole_checkpoint_takes_the_place_of_a_damaged_last_one(
     )
 
 
-def test_a_damaged_best_checkpoint_is_taken_from_the_one_with_the_best_score(tmp_path: Path, write: Write) -> None:
-    write("checkpoint_1_10.pt", 10, 2.5, 2.5)
-    write("checkpoint_1_20.pt", 20, 2.0, 2.0)
-    write("checkpoint_last.pt", 30, 2.25, 2.0)
-    cut(write("checkpoint_best.pt", 20, 2.0, 2.0))
-    CheckpointFolder(tmp_path).mend()
-    assert updates(tmp_path / "checkpoint_best.pt") == 20
-    assert updates(tmp_path / "checkpoint_last.pt") == 30
-
-
-def test_where_none_has_the_best_score_the_damaged_best_one_goes_and_that_is_said(
-    tmp_path: Path, write: Write, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("is_left", [True, False])
+def test_a_damaged_best_checkpoint_is_taken_from_the_one_with_the_best_score(
+    tmp_path: Path, write: Write, caplog: pytest.LogCaptureFixture, is_left: bool
 ) -> None:
+    if is_left:
+        write("checkpoint_1_10.pt", 10, 2.5, 2.5)
+        write("checkpoint_1_20.pt", 20, 2.0, 2.0)
     write("checkpoint_last.pt", 30, 2.25, 2.0)
     cut(write("checkpoint_best.pt", 20, 2.0, 2.0))
     CheckpointFolder(tmp_path).mend()
-    assert sorted(held(tmp_path)) == ["checkpoint_best.damaged", "checkpoint_last.pt"]
-    assert caplog.messages[-1].startswith("No intact checkpoint has the best score")
+    found = held(tmp_path)
+    assert found.pop("checkpoint_best.damaged") == -1
+    best = {"checkpoint_1_10.pt": 10, "checkpoint_1_20.pt": 20, "checkpoint_best.pt": 20} if is_left else {}
+    assert found == {"checkpoint_last.pt": 30, **best}
+    assert caplog.messages[-1].startswith("No intact checkpoint has the best score") is not is_left
 
 
 def test_without_a_whole_checkpoint_training_starts_anew_and_what_was_there_is_kept(
@@ -151,30 +149,24 @@ def save(
 LAST_AND_NUMBERED = ["checkpoint_1_8.pt", "checkpoint_last.pt"]
 
 
-def test_a_save_that_went_well_leaves_what_fairseq_wrote_and_nothing_beside(tmp_path: Path, write: Write) -> None:
-    write("checkpoint_last.pt", 4)
-    write("checkpoint_best.pt", 4)
-    save(CheckpointFolder(tmp_path), 8, LAST_AND_NUMBERED)
-    assert held(tmp_path) == {"checkpoint_last.pt": 8, "checkpoint_best.pt": 4, "checkpoint_1_8.pt": 8}
-
-
-def test_a_last_checkpoint_that_is_not_written_stays(tmp_path: Path, write: Write) -> None:
-    write("checkpoint_last.pt", 4)
-    save(CheckpointFolder(tmp_path), 8, ["checkpoint_best.pt"], replaces_best=True)
-    assert held(tmp_path) == {"checkpoint_last.pt": 4, "checkpoint_best.pt": 8}
-
-
 @pytest.mark.parametrize(
-    "names", [LAST_AND_NUMBERED, ["checkpoint_last.pt"], ["checkpoint_best.pt", *LAST_AND_NUMBERED]]
+    "names", [LAST_AND_NUMBERED, ["checkpoint_last.pt"], ["checkpoint1.pt"], ["checkpoint_best.pt", *LAST_AND_NUMBERED]]
 )
-def test_a_checkpoint_that_a_full_disk_ruined_is_whole_again(tmp_path: Path, write: Write, names: list[str]) -> None:
+def test_a_save_leaves_what_fairseq_wrote_also_if_a_full_disk_ruined_it(
+    tmp_path: Path, write: Write, names: list[str]
+) -> None:
     def damage(path: Path) -> None:
         path.write_bytes(path.read_bytes()[:7000] + path.read_bytes())
 
-    write("checkpoint_last.pt", 4)
-    write("checkpoint_best.pt", 4)
-    save(CheckpointFolder(tmp_path), 8, names, "checkpoint_best.pt" in names, damage)
-    assert held(tmp_path) == {"checkpoint_best.pt": 4, **dict.fromkeys(names, 8)}
+    best = "checkpoint_best.pt" in names
+    save(CheckpointFolder(tmp_path), 2, names, best)
+    assert held(tmp_path) == dict.fromkeys(names, 2)
+    before = {"checkpoint_best.pt": 4, "checkpoint_last.pt": 4}
+    for name in before:
+        write(name, 4)
+    for updates, ruined in ((6, None), (8, damage)):
+        save(CheckpointFolder(tmp_path), updates, names, best, ruined)
+        assert held(tmp_path) == {**before, **dict.fromkeys(names, updates)}
 
 
 def test_a_first_file_that_fairseq_deletes_at_once_is_not_missed(tmp_path: Path, write: Write) -> None:
@@ -186,64 +178,58 @@ def test_a_first_file_that_fairseq_deletes_at_once_is_not_missed(tmp_path: Path,
     assert held(tmp_path) == {"checkpoint_last.pt": 8}
 
 
-def test_a_copy_that_is_damaged_is_taken_from_a_whole_one(tmp_path: Path) -> None:
-    folder = CheckpointFolder(tmp_path)
-    folder.before_saving(replaces_best=False)
-    torch.save(state(8), tmp_path / "checkpoint_1_8.pt")
-    (tmp_path / "checkpoint_last.pt").write_bytes(b"part")
-    folder.saved(tmp_path / "checkpoint_1_8.pt")
-    assert held(tmp_path) == {"checkpoint_1_8.pt": 8, "checkpoint_last.pt": 8}
-
-
-def test_what_can_be_cut_is_found_by_a_relative_path_and_among_copies(
-    tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("first", "copy"), [("checkpoint_last.pt", "checkpoint_1_8.pt"), ("checkpoint_1_8.pt", "checkpoint_last.pt")]
+)
+def test_one_whole_file_mends_its_copies_and_the_first_is_kept_where_all_are_ruined(
+    tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch, first: str, copy: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for first, ruined in (("checkpoint_last.pt", "checkpoint_1_8.pt"), ("checkpoint_1_8.pt", "checkpoint_last.pt")):
-        for file in tmp_path.iterdir():
-            file.unlink()
+
+    def spoil(path: Path) -> None:
+        path.write_bytes(path.read_bytes()[:7000] + path.read_bytes())
+
+    # Either file may be whole, or whole behind what a full disk left; fairseq's path may be relative.
+    for change, other in ((None, cut), (cut, None), (spoil, cut), (cut, spoil)):
         folder = CheckpointFolder(tmp_path)
         folder.before_saving(replaces_best=False)
-        behind = write(first, 8)
-        behind.write_bytes(behind.read_bytes()[:7000] + behind.read_bytes())
-        cut(write(ruined, 8))
+        for name, damage in ((first, change), (copy, other)):
+            path = write(name, 8)
+            if damage:
+                damage(path)
         folder.saved(Path(first))
         assert held(tmp_path) == {"checkpoint_1_8.pt": 8, "checkpoint_last.pt": 8}
+    folder.before_saving(replaces_best=False)
+    for name in (first, copy):
+        cut(write(name, 9))
+    with refused(f"{first} was damaged", OSError):
+        folder.saved(Path(first))
 
 
-def test_the_file_that_fairseq_wrote_is_kept_where_all_are_ruined_and_the_path_is_relative(
-    tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for first in ("checkpoint_1_8.pt", "checkpoint_last.pt"):
-        folder = CheckpointFolder(tmp_path)
-        folder.before_saving(replaces_best=False)
-        cut(write("checkpoint_1_8.pt", 8))
-        cut(write("checkpoint_last.pt", 8))
-        with pytest.raises(OSError, match=f"{first} was damaged"):
-            folder.saved(Path(first))
-
-
+@pytest.mark.parametrize(
+    ("before", "names", "told"),
+    [
+        (
+            True,
+            ["checkpoint_best.pt", "checkpoint_last.pt"],
+            "The previous checkpoint_last.pt and checkpoint_best.pt",
+        ),
+        (True, ["checkpoint_last.pt"], "The previous checkpoint_last.pt was restored."),
+        (True, [], "Earlier checkpoints are unchanged."),
+        (False, ["checkpoint_last.pt"], "There is no earlier checkpoint."),
+    ],
+)
 def test_a_checkpoint_ruined_beyond_mending_stops_the_run_and_leaves_those_of_before(
-    tmp_path: Path, write: Write
+    tmp_path: Path, write: Write, before: bool, names: list[str], told: str
 ) -> None:
-    write("checkpoint_last.pt", 4)
-    write("checkpoint_best.pt", 4)
-    with pytest.raises(
-        OSError,
-        match=r"checkpoint_1_8\.pt was damaged during saving and renamed to checkpoint_1_8\.damaged\. "
-        r"The previous checkpoint_last\.pt and checkpoint_best\.pt were restored\.$",
-    ):
-        save(
-            CheckpointFolder(tmp_path), 8, ["checkpoint_1_8.pt", "checkpoint_best.pt", "checkpoint_last.pt"], True, flip
-        )
+    for name in ("checkpoint_last.pt", "checkpoint_best.pt") if before else ():
+        write(name, 4)
     found = held(tmp_path)
+    folder = CheckpointFolder(tmp_path, writes_last=bool(names))
+    with refused(f"checkpoint_1_8.pt was damaged during saving and renamed to checkpoint_1_8.damaged. {told}", OSError):
+        save(folder, 8, ["checkpoint_1_8.pt", *names], "checkpoint_best.pt" in names, flip)
     # A flipped bit does not keep torch from reading it.
-    assert {**found, "checkpoint_1_8.damaged": 8} == {
-        "checkpoint_1_8.damaged": 8,
-        "checkpoint_best.pt": 4,
-        "checkpoint_last.pt": 4,
-    }
+    assert held(tmp_path) == {**found, "checkpoint_1_8.damaged": 8}
 
 
 @pytest.mark.parametrize("end", [CheckpointFolder.nothing_saved, CheckpointFolder._mend_at_exit, CheckpointFolder.mend])
@@ -286,15 +272,6 @@ def test_a_last_checkpoint_that_is_not_wanted_any_more_is_not_made_of_an_interru
     assert held(tmp_path) == {"checkpoint_1_8.pt": 8}
 
 
-def test_one_checkpoint_that_is_restored_is_named_alone(tmp_path: Path, write: Write) -> None:
-    write("checkpoint_last.pt", 4)
-    write("checkpoint_best.pt", 4)
-    with pytest.raises(OSError, match=r"The previous checkpoint_last\.pt was restored\.$"):
-        save(CheckpointFolder(tmp_path), 8, LAST_AND_NUMBERED, damage=flip)
-    with pytest.raises(OSError, match=r"checkpoint_1_9\.damaged\. Earlier checkpoints are unchanged\.$"):
-        save(CheckpointFolder(tmp_path, writes_last=False), 9, ["checkpoint_1_9.pt"], damage=flip)
-
-
 @pytest.mark.parametrize("written", [0, 9000, None], ids=["before", "while", "after"])
 def test_a_kill_while_a_copy_is_written_loses_nothing(tmp_path: Path, write: Write, written: int | None) -> None:
     write("checkpoint_last.pt", 4, 3.0, 3.0)
@@ -320,18 +297,6 @@ def test_a_kill_in_the_first_save_loses_nothing_that_is_whole(tmp_path: Path, wr
         "checkpoint_best.pt": 8,
         "checkpoint_last.pt": 8,
     }
-
-
-@pytest.mark.parametrize("names", [["checkpoint1.pt"], LAST_AND_NUMBERED])
-def test_a_first_save_leaves_what_fairseq_wrote_and_nothing_beside(tmp_path: Path, names: list[str]) -> None:
-    save(CheckpointFolder(tmp_path), 8, names)
-    assert held(tmp_path) == dict.fromkeys(names, 8)
-
-
-def test_a_first_save_ruined_beyond_mending_stops_the_run(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match=r"renamed to checkpoint_1_8\.damaged\. There is no earlier checkpoint\.$"):
-        save(CheckpointFolder(tmp_path), 8, LAST_AND_NUMBERED, damage=flip)
-    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint_1_8.damaged"]
 
 
 def test_a_kill_before_anything_is_written_loses_nothing(tmp_path: Path, write: Write) -> None:

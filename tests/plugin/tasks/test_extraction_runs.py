@@ -1,6 +1,5 @@
 """An extractor trained, killed, resumed, validated and run by fairseq's commands, in this process."""
 
-import logging
 import re
 from argparse import Namespace
 from collections.abc import Iterator
@@ -16,14 +15,13 @@ from fairseq_cli import generate as fairseq_generate
 from fairseq_cli import train as fairseq_train
 from fairseq_cli import validate as fairseq_validate
 from fairseq_commands import EXTRACTION, TASK, train_extractor_command
-from tables import for_each
+from refusals import refused
 from torch.serialization import get_unsafe_globals_in_checkpoint
+from trainings import config_of, forget_best, process_of_its_own
 
-from pyramidions.base.errors import UserError
 from pyramidions.cli import main
 from pyramidions.data.folder import DataFolder
 from pyramidions.inference import load_extractor
-from pyramidions.plugin.criterions import extractive_summarization
 from pyramidions.plugin.tasks.extractive_summarization import ExtractiveSummarizationTask
 
 # What fairseq does that newer versions of hydra and torch deprecate.
@@ -35,25 +33,12 @@ REWARD = ("--reward-weight", "0.5", "--reward-samples", "2", "--extract-words", 
 
 @pytest.fixture(autouse=True)
 def as_in_a_process_of_its_own() -> Iterator[None]:
-    # fairseq keeps the best score on its function; torch's global state is the other tests' as well.
-    state, threads, handlers = torch.get_rng_state(), torch.get_num_threads(), list(logging.root.handlers)
-    torch.set_num_threads(1)
-    yield
-    logging.root.handlers[:] = handlers
-    torch.set_rng_state(state)
-    torch.set_num_threads(threads)
-    forget_the_best()
-
-
-def forget_the_best() -> None:
-    if hasattr(checkpoint_utils.save_checkpoint, "best"):
-        del checkpoint_utils.save_checkpoint.best
+    with process_of_its_own():
+        yield
 
 
 def train(data: DataFolder, save_dir: Path, *flags: str) -> None:
-    words = [str(word) for word in train_extractor_command(data, save_dir, "--no-epoch-checkpoints", *flags)][1:]
-    args = options.parse_args_and_arch(options.get_training_parser(), words)
-    fairseq_train.main(convert_namespace_to_omegaconf(args))
+    fairseq_train.main(config_of(train_extractor_command(data, save_dir, "--no-epoch-checkpoints", *flags)))
 
 
 def validations(log: str, figure: str) -> list[float]:
@@ -65,7 +50,7 @@ def trained(labelled_data: DataFolder, tmp_path_factory: pytest.TempPathFactory)
     """Return a checkpoint of a tiny extractor."""
     save_dir = tmp_path_factory.mktemp("extractor")
     train(labelled_data, save_dir, "--max-update", "6", "--extract-words", "60", "--redundancy", "trigrams")
-    forget_the_best()
+    forget_best()
     return save_dir / "checkpoint_last.pt"
 
 
@@ -107,19 +92,13 @@ def test_a_run_with_sampled_extracts_goes_on_bit_for_bit(
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
 
 
-def test_the_reward_changes_what_is_learned(
-    labelled_data: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    flags = ("--max-update", "2", "--disable-validation", *REWARD)
-    train(labelled_data, tmp_path / "rewarded", *flags)
+def test_the_reward_changes_what_is_learned(labelled_data: DataFolder, tmp_path: Path) -> None:
     # The share of the cross entropy and the random numbers stay the same.
-    monkeypatch.setattr(extractive_summarization, "reinforce", lambda log_prob, *unused: torch.zeros_like(log_prob))
-    train(labelled_data, tmp_path / "unrewarded", *flags)
-    unrewarded, rewarded = (
-        torch.load(tmp_path / run / "checkpoint_last.pt", weights_only=True)["model"]
-        for run in ("unrewarded", "rewarded")
-    )
-    assert any(not torch.equal(unrewarded[name], rewarded[name]) for name in rewarded)
+    for bigrams in ("0", "5"):
+        flags = (*REWARD, "--reward-rouge2", bigrams)
+        train(labelled_data, tmp_path / bigrams, "--max-update", "2", "--disable-validation", *flags)
+    one, other = (torch.load(tmp_path / run / "checkpoint_last.pt", weights_only=True)["model"] for run in ("0", "5"))
+    assert any(not torch.equal(one[name], other[name]) for name in one)
 
 
 def test_extracts_are_generated_and_scored_as_they_are(
@@ -141,16 +120,12 @@ def test_extracts_are_generated_and_scored_as_they_are(
     assert float(rouge1) > 10 and "ROUGE-1" in result.output
 
 
-def test_a_checkpoint_is_validated(
-    labelled_data: DataFolder, trained: Path, capsys: pytest.CaptureFixture[str]
+def test_checkpoints_are_validated(
+    labelled_data: DataFolder, trained: Path, data: DataFolder, checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     validate(labelled_data, trained, EXTRACTION)
     assert len(validations(capsys.readouterr().out, "loss")) == 1
-
-
-def test_a_checkpoint_that_writes_summaries_is_validated_as_well(
-    data: DataFolder, checkpoint: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    # So is one that writes summaries.
     validate(data, checkpoint, TASK)
     assert len(validations(capsys.readouterr().out, "nll_loss")) == 1
 
@@ -164,27 +139,16 @@ def validate(data: DataFolder, path: Path, task: list[str]) -> None:
     fairseq_validate.main(convert_namespace_to_omegaconf(parsed[0]), override_args=parsed[1])
 
 
-@for_each(
-    ("flags", "sentence"),
+@pytest.mark.parametrize(
+    ("flag", "value", "named"),
     [
-        (("--criterion", "pooled_cross_entropy"), "--task extractive_summarization needs --criterion extractive_summ"),
-        (("--arch", "vanilla"), "needs a model that rates sentences, but --arch names one that writes: see `py"),
-        (
-            ("--best-checkpoint-metric", "rouge2"),
-            "--best-checkpoint-metric rouge2 needs --eval-rouge, which is not giv",
-        ),
-        (("--reward-samples", "0"), "--reward-samples must be at least 1, but is 0."),
-        (("--extract-words", "0"), "`extract_words` must be at least 1, one word, but is 0."),
-        (("--max-tokens", "8"), "--max-tokens must be at least 512, the tokens of the longest document"),
+        ("--criterion", "pooled_cross_entropy", "needs --criterion extractive_summarization, but --criterion is poole"),
+        ("--arch", "vanilla", "needs a model that rates sentences, but --arch names one that writes"),
+        ("--best-checkpoint-metric", "rouge2", "--best-checkpoint-metric rouge2 needs --eval-rouge"),
     ],
 )
 def test_what_breaks_a_rule_ends_in_one_sentence(
-    labelled_data: DataFolder, tmp_path: Path, flags: tuple[str, ...], sentence: str
+    labelled_data: DataFolder, tmp_path: Path, flag: str, value: str, named: str
 ) -> None:
-    with pytest.raises(UserError, match=re.escape(sentence)):
-        train(labelled_data, tmp_path, "--max-update", "1", *flags)
-
-
-def test_a_folder_without_labels_is_refused(data: DataFolder, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="make it with `pyramidions prepare --labels`"):
-        train(data, tmp_path, "--max-update", "1")
+    with refused(named):
+        train(labelled_data, tmp_path, "--max-update", "1", flag, value)

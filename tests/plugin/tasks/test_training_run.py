@@ -1,12 +1,22 @@
 """Which validations count."""
 
+import logging
+from math import nan
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from fairseq import tasks
+from fairseq_commands import train_command
 from omegaconf import OmegaConf
+from refusals import refused
+from trainings import config_of
 
 from pyramidions.base.errors import UserError
-from pyramidions.plugin.tasks.training_run import TrainingRun
+from pyramidions.data.folder import DataFolder
+from pyramidions.plugin.tasks.schedule import Schedule, doubts, schedule_of
+from pyramidions.plugin.tasks.training_run import StoppingRule, TrainingRun
+from pyramidions.plugin.tasks.training_task import TrainingTask
 
 
 class Epoch:
@@ -61,7 +71,7 @@ def test_an_unknown_best_metric_is_refused_at_the_first_update(training: Trainin
 
 def test_a_metric_of_training_alone_is_refused_at_the_first_update(training: TrainingRun) -> None:
     training.run.checkpoint.best_checkpoint_metric = "sampled_reward"
-    with pytest.raises(UserError, match=r"must be one of loss, but is 'sampled_reward'\.$"):
+    with refused("one of loss, but is 'sampled_reward'"):
         training.logged(["loss", "sampled_reward"], Criterion())
 
 
@@ -73,5 +83,219 @@ def test_a_metric_that_the_first_update_may_lack_is_checked_at_validation(
     training.epoch = Epoch(at_end=True)
     training.logged(["loss"], criterion)
     training.validated({"loss": 1.0, metric: 2.0, "num_updates": 6})
-    with pytest.raises(UserError, match=f"must be one of loss, but is '{metric}'"):
+    with refused(f"one of loss, but is '{metric}'"):
         training.validated({"loss": 1.0, "wps": 3.0, "num_updates": 12})
+
+
+def rule(patience: int, maximize: bool = True) -> StoppingRule:
+    run = OmegaConf.create(
+        {
+            "checkpoint": {"best_checkpoint_metric": "rouge2", "maximize_best_checkpoint_metric": maximize},
+            "optimization": {"stop_min_lr": -1.0},
+        }
+    )
+    return StoppingRule(patience, run)
+
+
+def validated(stopping: StoppingRule, *scores: float) -> bool:
+    """Whether the run has ended after these scores."""
+    for score in scores:
+        stopping.validated(score)
+    return bool(stopping.run.optimization.stop_min_lr > 0)
+
+
+@pytest.mark.parametrize(
+    ("scores", "ended"),
+    [
+        *[((3, 2), False), ((3, 2, 1), True), ((3, 2, 4, 3), False), ((3, 3, 3), True)],
+        *[((nan, nan, nan), True), ((nan, 1, 2, 3), False), ((nan, 2, 1, nan), True)],
+    ],
+)
+def test_a_run_ends_after_so_many_validations_without_progress(scores: tuple[float, ...], ended: bool) -> None:
+    assert validated(rule(2), *scores) is ended
+    assert not validated(rule(0), *scores)
+
+
+def test_where_less_is_better_less_is_progress() -> None:
+    assert not validated(rule(2, maximize=False), 4, 3, 2, 1)
+    assert validated(rule(2, maximize=False), 1, 2, 3)
+
+
+def test_the_count_goes_on_after_a_restart() -> None:
+    before, after = rule(3), rule(3)
+    assert not validated(before, 5, 4)
+    assert before.state_dict() == {"best": 5.0, "without_progress": 1}
+    after.load_state_dict(before.state_dict())
+    assert not validated(after, 4.5)
+    assert validated(after, 4.9)
+
+
+def test_a_run_that_had_ended_ends_at_once_when_it_is_restarted() -> None:
+    before, after = rule(1), rule(1)
+    assert validated(before, 5, 4)
+    after.load_state_dict(before.state_dict())
+    assert validated(after)
+
+
+# Settings of a run that contradict each other, in every task.
+
+
+def begin(*words: object) -> None:
+    """Make the task of a command, and begin its run."""
+    task = tasks.setup_task(config_of(["fairseq-train", *words]).task)
+    assert isinstance(task, TrainingTask)
+    task.begin_training(from_checkpoint=False)
+
+
+@pytest.fixture
+def command(data: DataFolder, tmp_path: Path) -> list[object]:
+    return train_command(data, tmp_path / "run")[1:]
+
+
+def takes(task: str, model: str) -> bool:
+    made = object.__new__(tasks.TASK_REGISTRY[task])
+    made.cfg = SimpleNamespace(_name=task)
+    try:
+        made.check_kind(SimpleNamespace(_name=model))
+    except UserError:
+        return False
+    return True
+
+
+def test_a_task_takes_models_that_do_what_it_needs() -> None:
+    alone = {"extractive_summarization": "pyramidion_extractor", "character_language_modeling": "pyramidion_lm"}
+    models = ["pyramidion", "pyramidion_extractor", "pyramidion_lm", "transformer"]
+    for task in (name for name, kind in tasks.TASK_REGISTRY.items() if issubclass(kind, TrainingTask)):
+        assert [model for model in models if takes(task, model)] == [alone.get(task, "pyramidion"), "transformer"], task
+
+
+def test_patience_needs_validations(command: list[object], tmp_path: Path) -> None:
+    toys = "--task toy_sequences --arch vanilla --optimizer adam --lr-scheduler fixed --save-dir".split()
+    for words in (command, [*toys, tmp_path]):
+        with refused("--stopping-patience counts validations, but --disable-validation is given."):
+            begin(*words, "--stopping-patience", 2, "--disable-validation")
+    begin(*command, "--stopping-patience", 2)
+    begin(*command, "--disable-validation")
+
+
+def test_validation_reads_other_documents_than_training(command: list[object]) -> None:
+    with refused("--valid-subset must name other splits than --train-subset train, but is valid,train."):
+        begin(*command, "--valid-subset", "valid,train")
+    begin(*command, "--valid-subset", "valid,train", "--disable-validation")
+
+
+def test_fairseqs_own_patience_is_warned_of(command: list[object], caplog: pytest.LogCaptureFixture) -> None:
+    begin(*command)
+    assert "--patience" not in caplog.text
+    begin(*command, "--patience", 3)
+    assert "--patience 3 counts validations in mid-epoch, too" in caplog.text
+
+
+def test_a_start_that_is_ignored_is_warned_of(
+    command: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # What the checkpoint holds is read later.
+    monkeypatch.setattr(TrainingRun, "begin", lambda run: None)
+    start = tmp_path / "start.pt"
+    begin(*command, "--finetune-from-model", start)
+    assert "is ignored" not in caplog.text
+    (tmp_path / "run").mkdir(exist_ok=True)
+    (tmp_path / "run" / "checkpoint_last.pt").touch()
+    begin(*command, "--finetune-from-model", start)
+    assert f"--finetune-from-model {start} is ignored: {tmp_path / 'run'} holds checkpoint_last.pt" in caplog.text
+
+
+# What a run is warned of before its first update.
+
+
+# The training command of 0.1.0's README on 150 documents.
+SMALL_CORPUS = Schedule(
+    epoch_updates=1, warmup=5000, max_update=None, validate_interval=3, patience=0, first_validation=3
+)
+
+
+LATE_PEAK = "1 update an epoch and a warm-up of 5,000: the learning rate reaches its peak only after 5,000 epochs."
+LATER_PEAK = "249 updates an epoch and a warm-up of 5,000: the learning rate reaches its peak only after 21 epochs."
+NO_PEAK = (
+    "1 update an epoch and a warm-up of 5,000: the run ends after 100 updates, before the learning rate reaches its "
+    "peak; it gets to 2% of --lr."
+)
+PATIENCE = (
+    "--stopping-patience 3 with --validate-interval 1 may end the run after 2,379 updates without progress, within the "
+    "warm-up of 5,000."
+)
+NO_VALIDATION = (
+    "The run ends after 38 updates, but the first validation is due after 57: the validation set is never used, and "
+    "no best checkpoint is written."
+)
+POOLING = (
+    "The run ends after 400 updates, within the --pooling-warmup of 400: the model never trains with the poolings that "
+    "it validates and writes with."
+)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "doubt"),
+    [
+        (SMALL_CORPUS, LATE_PEAK),
+        (SMALL_CORPUS._replace(epoch_updates=249), LATER_PEAK),
+        (SMALL_CORPUS._replace(epoch_updates=250), None),
+        (SMALL_CORPUS._replace(max_update=100), NO_PEAK),
+        (SMALL_CORPUS._replace(epoch_updates=250, max_update=5001), None),
+        (Schedule(793, 5000, None, 1, 3, 793), PATIENCE),
+        (Schedule(1000, 5000, None, 1, 5, 1000), None),
+        (Schedule(19, 0, 38, 3, 0, 57), NO_VALIDATION),
+        (Schedule(19, 0, 57, 3, 0, 57), None),
+        (Schedule(13, 0, 400, 1, 0, 13, pooling_warmup=400), POOLING),
+        (Schedule(13, 0, 401, 1, 0, 13, pooling_warmup=400), None),
+        # The paper's run on PubMed, and a run without a warm-up and without validations.
+        (Schedule(468, 5000, None, 3, 7, 3 * 468), None),
+        (Schedule(1, 0, 60, 1, 0, None), None),
+    ],
+)
+def test_a_schedule_that_cannot_learn_is_doubted_in_a_sentence(schedule: Schedule, doubt: str | None) -> None:
+    assert doubts(schedule) == ([] if doubt is None else [doubt])
+
+
+def warnings(data: DataFolder, folder: Path, caplog: pytest.LogCaptureFixture, *flags: str) -> list[str]:
+    """Go as far as fairseq-train does before its first update; return what was warned of."""
+    run = config_of(train_command(data, folder, "--max-source-positions", "100000", *flags))
+    task = tasks.setup_task(run.task)
+    task.build_model(run.model)
+    with caplog.at_level(logging.WARNING):
+        task.load_dataset("train")
+        for epoch in (1, 2):
+            task.get_batch_iterator(task.dataset("train"), max_sentences=4, epoch=epoch)
+    return [record.message for record in caplog.records if record.levelno == logging.WARNING]
+
+
+def test_a_schedule_that_cannot_learn_is_warned_of_once_before_the_first_update(
+    data: DataFolder, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # 24 documents, 4 in a batch, 4 batches an update: 2 updates an epoch.
+    flags = ("--update-freq", "4", "--max-target-positions", "2000", "--warmup-updates")
+    assert warnings(data, tmp_path, caplog, *flags, "5000") == [
+        "2 updates an epoch and a warm-up of 5,000: the learning rate reaches its peak only after 2,500 epochs.",
+        "`pyramidions train DOCUMENTS -o MODEL --kind KIND --dry-run` prints a schedule that fits.",
+    ]
+    caplog.clear()
+    assert warnings(data, tmp_path, caplog, *flags, "20") == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "first"),
+    [
+        ("--max-epoch 2 --validate-interval 3", 18),
+        ("--max-epoch 2 --validate-interval 3 --save-interval-updates 4", 4),
+        ("--max-update 8 --validate-interval 3", 8),
+        ("--validate-interval-updates 5", 5),
+        ("--validate-after-updates 7", 7),
+        ("--disable-validation", None),
+    ],
+)
+def test_the_first_validation_is_where_fairseq_has_it(
+    data: DataFolder, tmp_path: Path, flags: str, first: int | None
+) -> None:
+    schedule = schedule_of(config_of(train_command(data, tmp_path, *flags.split())).task, batches=6)
+    assert schedule is not None and schedule.first_validation == first
+    assert schedule.max_update == {"--max-epoch": 12, "--max-update": 8}.get(flags.split()[0])

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from fairseq.logging import metrics as logged
 from fairseq.utils import apply_to_sample
-from tables import for_each
+from refusals import refused
 
-from pyramidions.base.errors import UserError
 from pyramidions.plugin.tasks.config import LongDocumentSummarizationConfig
 from pyramidions.plugin.tasks.validation import ValidationScores, metric_names, validation_metrics
 from pyramidions.scoring import METRICS, Example
@@ -28,30 +27,8 @@ def test_eval_rouge_is_the_metric_rouge_and_comes_first() -> None:
 def test_options_reach_the_metrics() -> None:
     (rouge,) = validation_metrics(config(eval_metrics="rouge", eval_metric_args='{"language": "de"}')).values()
     assert "language de" in rouge.signature()
-
-
-@for_each(
-    ("given", "message"),
-    [
-        ({"eval_metrics": "rogue"}, r"A metric must be one of .*, but is 'rogue' \(did you mean rouge\?\)\."),
-        ({"eval_metric_args": '{"language": "de"}'}, "--eval-metric-args are options of --eval-metrics, which is not"),
-        (
-            {"eval_metrics": "rouge", "eval_metric_args": '{"lang": "de"}'},
-            "`eval_metric_args` knows no option 'lang', only language, ",
-        ),
-        (
-            {"eval_metrics": "rouge", "eval_metric_args": '{"language": 3}'},
-            "'language' in `eval_metric_args` must be a text, but is 3.",
-        ),
-        (
-            {"eval_metrics": "rouge", "eval_metric_args": '{"language": "xx"}'},
-            "`language` must be one of .*, but is 'xx'",
-        ),
-    ],
-)
-def test_bad_settings_are_one_sentence(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        validation_metrics(config(**given))
+    with refused("language"):
+        validation_metrics(config(eval_metrics="rouge", eval_metric_args='{"language": "xx"}'))
 
 
 class Task:

@@ -3,8 +3,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import torch
-from tables import for_each
+from refusals import refused
 from torch import Tensor
 
 from pyramidions.models import PRESETS, PyramidionConfig, preset
@@ -59,13 +58,6 @@ def test_sparse_projections_and_output_multiply_as_counted_by_hand() -> None:
     assert products[CostPart.DECODER_PROJECTIONS] == 3 * (multiplicative + 2 * query + value + multiplicative + query)
     assert products[CostPart.MEMORY_PROJECTIONS] == 4 * (multiplicative + query + value)
     assert products[CostPart.OUTPUT] == 3 * 8 * 10
-    config = preset("vanilla", **TINY, **dict.fromkeys(fields, "multiplicative"))
-    dense, products = (
-        cost_of(preset("vanilla", **TINY), FOUR_TO_THREE).products,
-        cost_of(config, FOUR_TO_THREE).products,
-    )
-    # They have fewer weights, not fewer multiplications.
-    assert products == dense
 
 
 def test_a_tiny_vanilla_keeps_what_was_counted_by_hand() -> None:
@@ -87,18 +79,18 @@ def test_a_tiny_vanilla_keeps_what_was_counted_by_hand() -> None:
     }
 
 
-@for_each(("activation", "beside"), [("relu", 0), ("gelu", 4 * 16)])
-def test_dropout_keeps_its_masks_but_none_after_relu(activation: str, beside: int) -> None:
-    part = f"dense(activation={activation!r})"
-    bare, dropped = (
-        cost_of(
-            preset("vanilla", **TINY, dropout=p, activation_dropout=p, feed_forward=part), FOUR_TO_THREE
-        ).activations
-        for p in (0.0, 0.1)
-    )
-    # Both embeddings, two sublayers of the encoder and three of the decoder.
-    assert dropped[CostPart.EMBEDDING_AND_NORMS] - bare[CostPart.EMBEDDING_AND_NORMS] == (3 * 4 + 4 * 3) * 8
-    assert dropped[CostPart.ENCODER_FEED_FORWARD] - bare[CostPart.ENCODER_FEED_FORWARD] == beside
+def test_dropout_keeps_its_masks_but_none_after_relu() -> None:
+    for activation, beside in (("relu", 0), ("gelu", 4 * 16)):
+        bare, dropped = (
+            cost_of(
+                preset("vanilla", **TINY, dropout=p, activation_dropout=p, feed_forward=f"dense({activation=})"),
+                FOUR_TO_THREE,
+            ).activations
+            for p in (0.0, 0.1)
+        )
+        # Both embeddings, two sublayers of the encoder and three of the decoder.
+        assert dropped[CostPart.EMBEDDING_AND_NORMS] - bare[CostPart.EMBEDDING_AND_NORMS] == (3 * 4 + 4 * 3) * 8
+        assert dropped[CostPart.ENCODER_FEED_FORWARD] - bare[CostPart.ENCODER_FEED_FORWARD] == beside
 
 
 def test_a_tournament_multiplies_each_embedding_once_and_a_batch_counts_twice() -> None:
@@ -119,19 +111,16 @@ def padded(length: int, multiple: int) -> int:
 
 
 # By hand: multiplications of scores and mixes of one layer with 8 heads of 4 dimensions on 101 tokens.
+# By hand: multiplications of scores and mixes of one layer with 8 heads of 4 dimensions on 101 tokens.
 ATTENTION_BY_HAND = {
     "full": ("", 2 * 8 * 101 * 101 * 4),
     # Blocks of 32 tokens, the last of them filled up with padding.
     "blockwise": ("(block_size=32)", 2 * 8 * padded(101, 32) * 32 * 4),
-    # Rows 0 to 63 see keys up to 71, the others those from 56.
-    "adaptive_span": ("(max_window=16)", 2 * 8 * (64 * 72 + 37 * 45) * 4),
     # 21 blocks of 5 tokens: the first five see as many, the others four; the two ends see everything.
     "bigbird": (
         "(block_size=5, window_blocks=1, random_blocks=1)",
         2 * 8 * (5 * 5 + 16 * 4) * 5 * 5 * 4 + 2 * 8 * 2 * 5 * padded(101, 5) * 4,
     ),
-    # Four blocks of 32 tokens.
-    "block_global": ("(block_size=32)", 2 * 8 * padded(101, 32) * 32 * 4),
     # Two heads see chunks of 8 tokens and their neighbours; the other six multiply E x E matrices.
     "efficient": (
         "(local_heads=2, local_window=16)",
@@ -144,11 +133,6 @@ ATTENTION_BY_HAND = {
         "(local_heads=2, local_window=16, bucket_size=16, num_hashes=2)",
         2 * 2 * padded(101, 8) * 3 * 8 * 4 + 2 * 6 * padded(101, 16) * 4 * (7 + 2 * 2 * 16),
     ),
-    # Blocks of 32 tokens, and 10 averages that all tokens see.
-    "pooled_blockwise": ("(block_size=32)", 2 * 8 * padded(101, 32) * 32 * 4 + 2 * 8 * 101 * 10 * 4),
-    "bucketed": ("", 2 * 8 * 101 * 101 * 4),
-    # Scores of contents, mixes, and scores of the 201 distances from 100 to -100.
-    "relative": ("", 2 * 8 * 101 * 101 * 4 + 8 * 101 * 201 * 4),
     # Rows 0 to 63 see keys up to 71, and meet distances from 63 to -71; the others see those from 56.
     "relative_window": ("(window=16)", 2 * 8 * (64 * 72 + 37 * 45) * 4 + 8 * (64 * 135 + 37 * 81) * 4),
     # Seven buckets of 16 tokens: scores, mixtures of keys and values, and how much of those is real; then attention.
@@ -156,62 +140,20 @@ ATTENTION_BY_HAND = {
         "(bucket_size=16)",
         8 * 7 * 7 * (4 + 2 * 16 * 4 + 16) + 2 * 8 * padded(101, 16) * 2 * 16 * 4,
     ),
-    # One unit: three segments of 32 tokens and one of 5.
-    "segments": ("(segment_length=32)", 2 * 8 * (3 * 32 * 32 + 5 * 5) * 4),
     # Chunks of 8 tokens, half a window, and their neighbours; two heads see 51 tokens of each parity.
     "sliding_window": (
         "(window=16, dilation=2, dilated_heads=2)",
         2 * 6 * padded(101, 8) * 3 * 8 * 4 + 2 * 2 * 2 * padded(51, 8) * 3 * 8 * 4,
     ),
-    # Rows 0 to 63 see keys up to 71, the others those from 56; 21 tokens of each residue see each other.
-    "strided": (
-        "(window=16, stride=5)",
-        2 * 8 * (64 * 72 + 37 * 45) * 4 + 2 * 8 * 5 * 21 * 21 * 4,
-    ),
-    # The same windows, and twelve whole blocks that all tokens see.
-    "transient_global": (
-        "(window=16, block_size=8)",
-        2 * 8 * (64 * 72 + 37 * 45) * 4 + 2 * 8 * 101 * 12 * 4,
-    ),
 }
-
-
-@for_each("kind", supporting(Feature.ITSELF))
-def test_attention_multiplies_as_counted_by_hand(kind: str) -> None:
-    options, by_hand = ATTENTION_BY_HAND[kind]
-    config = preset("vanilla", embed_dim=32, num_heads=8, encoder_layers=1, self_attention=f"{kind}{options}")
-    assert cost_of(config, Lengths(101, 3, vocab_size=10)).products[CostPart.ENCODER_ATTENTION] == by_hand
-
-
-AXES = {
-    "self_attention": supporting(Feature.ITSELF),
-    "cross_attention": supporting(Feature.OTHERS),
-    "decoder_self_attention": supporting(Feature.STEPS),
-    "pooling": POOLING.names,
-    "scorer": SCORER.names,
-    "feed_forward": FEED_FORWARD.names,
-    "recurrence": RECURRENCE.names,
-    "decoder": DECODER.names,
-    "stack": STACK.names,
-    **dict.fromkeys(("encoder_projections", "decoder_projections", "cross_projections"), PROJECTIONS.names),
-    "output": OUTPUT.names,
-}
-
-
 # The same of a decoder's layer.
 CAUSAL_BY_HAND = {
-    # torch's own kernel is counted as if it did not leave out what comes later.
-    "full": ("", 2 * 8 * 101 * 101 * 4),
     # Two heads see chunks of 8 tokens and the one before. In two rounds six are multiplied with 4 columns, half the
     # buckets, and meet chunks of 16 and the one before.
     "lsh": (
         "(local_heads=2, local_window=16, bucket_size=16, num_hashes=2, num_buckets=8)",
         2 * 2 * padded(101, 8) * 2 * 8 * 4 + 2 * 6 * (101 * 4 * 4 + padded(101, 16) * 2 * 2 * 16 * 4),
     ),
-    # All rows in one tile, as if they saw later keys.
-    "bucketed": ("", 2 * 8 * 101 * 101 * 4),
-    # All rows in one tile, with as many distances as if they saw later keys.
-    "relative": ("", 2 * 8 * 101 * 101 * 4 + 8 * 101 * 201 * 4),
     # In tiles of up to 64 rows, which see keys up to their last.
     "relative_window": ("(window=16)", 2 * 8 * (64 * 64 + 37 * 45) * 4 + 8 * (64 * 127 + 37 * 81) * 4),
     # Chunks of eight see themselves and the one before.
@@ -219,29 +161,22 @@ CAUSAL_BY_HAND = {
 }
 
 
-@for_each("kind", AXES["decoder_self_attention"])
-def test_a_decoders_own_attention_multiplies_as_counted_by_hand(kind: str) -> None:
-    options, by_hand = CAUSAL_BY_HAND[kind]
-    chosen = f"{kind}{options}"
-    config = preset("vanilla", embed_dim=32, num_heads=8, decoder_layers=1, decoder_self_attention=chosen)
-    assert cost_of(config, Lengths(3, 101, vocab_size=10)).products[CostPart.DECODER_ATTENTION] == by_hand
+@pytest.mark.parametrize(
+    ("field", "kind"),
+    [("self_attention", kind) for kind in ATTENTION_BY_HAND]
+    + [("decoder_self_attention", kind) for kind in CAUSAL_BY_HAND],
+)
+def test_attention_multiplies_as_counted_by_hand(field: str, kind: str) -> None:
+    encodes = field == "self_attention"
+    options, by_hand = (ATTENTION_BY_HAND if encodes else CAUSAL_BY_HAND)[kind]
+    shape = {"embed_dim": 32, "num_heads": 8, "encoder_layers": 1, "decoder_layers": 1}
+    config = preset("vanilla", **shape, **{field: f"{kind}{options}"})
+    part = CostPart.ENCODER_ATTENTION if encodes else CostPart.DECODER_ATTENTION
+    lengths = Lengths(*(101, 3) if encodes else (3, 101), vocab_size=10)
+    assert cost_of(config, lengths).products[part] == by_hand
 
 
-def test_two_factors_hash_by_the_root_of_the_number_of_buckets() -> None:
-    shape = {"embed_dim": 32, "num_heads": 8, "encoder_layers": 1}
-    attention = "lsh(local_heads=0, bucket_size=16, num_hashes=2, hash_factors={})"
-    products = [
-        cost_of(
-            preset("vanilla", **shape, self_attention=attention.format(factors)), Lengths(2048, 3, vocab_size=10)
-        ).products[CostPart.ENCODER_ATTENTION]
-        for factors in (1, 2)
-    ]
-    # 256 buckets: 128 columns, or 8 in either of two factors of 16 and 16.
-    assert products[0] - products[1] == 2 * 8 * 2048 * 4 * (128 - 2 * 8)
-
-
-@for_each("stride", [1, 2, 4])
-@for_each(("source", "pooled"), [(101, None), (104, None), (104, "32,None")])
+@pytest.mark.parametrize(("stride", "source", "pooled"), [(2, 101, None), (4, 104, None), (4, 104, "32,None")])
 def test_strides_divide_cross_attention_and_the_projections_of_the_memory(
     stride: int, source: int, pooled: str | None
 ) -> None:
@@ -254,17 +189,23 @@ def test_strides_divide_cross_attention_and_the_projections_of_the_memory(
     assert products[CostPart.CROSS_ATTENTION] == 2 * 2 * read * 3 * 8
 
 
-@for_each(("name", "millions"), [("vanilla", 31.5), ("deep_blockwise", 124.4), ("deep_pyramidion", 124.4)])
-def test_parameters_are_those_of_the_paper(name: str, millions: float) -> None:
-    assert round(cost_of(preset(name), Lengths()).parameters / 1e6, 1) == millions
+def test_parameters_are_those_of_the_paper() -> None:
+    for name, millions in (("vanilla", 31.5), ("deep_blockwise", 124.4), ("deep_pyramidion", 124.4)):
+        assert round(cost_of(preset(name), Lengths()).parameters / 1e6, 1) == millions
 
 
-@for_each("lengths", [Lengths(2048, 112), Lengths(1777, 80, batch=2)])
-@for_each("name", PRESETS)
-def test_every_preset_costs_what_is_counted_in_a_run(name: str, lengths: Lengths) -> None:
-    comparison = compare(*small(name, lengths))
-    assert comparison.agrees(), comparison
-    assert sum(comparison.measured.products.values()) > 0
+#: of presets, those that are unlike all others; the kinds of parts are below
+UNLIKE = ("pyramidion", "deep_pyramidion", "discourse_pointer", "look_back", "reformer", "terraformer", "hmnet")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in UNLIKE else pytest.param(name, marks=pytest.mark.nightly) for name in PRESETS]
+)
+def test_every_preset_costs_what_is_counted_in_a_run(name: str) -> None:
+    for lengths in (Lengths(2048, 112), Lengths(1777, 80, batch=2)):
+        comparison = compare(*small(name, lengths))
+        assert comparison.agrees(), comparison
+        assert sum(comparison.measured.products.values()) > 0
 
 
 #: options that fit the small widths, and as many segments as there may be
@@ -275,47 +216,61 @@ OPTIONS = {
 }
 
 
-@for_each(("axis", "kind"), [(axis, kind) for axis, kinds in AXES.items() for kind in kinds])
-def test_every_kind_of_every_registry_costs_what_is_counted_in_a_run(axis: str, kind: str) -> None:
+#: Axes of kinds that go together.
+TOGETHER = {
+    "self_attention": supporting(Feature.ITSELF),
+    "cross_attention": supporting(Feature.OTHERS),
+    "decoder_self_attention": supporting(Feature.STEPS),
+    "feed_forward": FEED_FORWARD.names,
+    "stack": STACK.names,
+    **dict.fromkeys(("encoder_projections", "decoder_projections", "cross_projections"), PROJECTIONS.names),
+    "output": OUTPUT.names,
+}
+KINDS = [
+    *({axis: sorted(kinds)[row % len(kinds)] for axis, kinds in TOGETHER.items()} for row in range(17)),
+    *({"pooling": kind} for kind in POOLING.names),
+    *({"scorer": kind} for kind in SCORER.names),
+    *({"decoder": kind, "recurrence": "sru"} for kind in DECODER.names),
+]
+
+
+def test_all_kinds_are_in_a_run() -> None:
+    for axis, kinds in (*TOGETHER.items(), ("recurrence", RECURRENCE.names)):
+        assert {chosen.get(axis) for chosen in KINDS} >= set(kinds)
+
+
+@pytest.mark.parametrize("chosen", KINDS)
+def test_every_kind_of_every_registry_costs_what_is_counted_in_a_run(chosen: dict[str, str]) -> None:
     shape: dict[str, Any] = {"self_attention": "full", "pooling_lengths": "32,None"}
-    shape["normalize_before"] = axis == "stack"
-    shape[axis] = kind + OPTIONS.get((axis, kind), "")
+    shape |= {axis: kind + OPTIONS.get((axis, kind), "") for axis, kind in chosen.items()}
+    shape["normalize_before"] = chosen.get("stack") == "reversible"
     comparison = compare(*small("transpooler", Lengths(1777, 80, batch=2), **shape))
     assert comparison.agrees(), comparison
 
 
-@for_each(
+@pytest.mark.parametrize(
     "overrides",
     [
-        {"pooling": "gumbel_topk"},
-        {"pooling": "iterative_topk"},
-        {"pooling": "hard_topk"},
-        {"pooling": "hard_topk", "scorer": "nonlinear"},
-        {"pooling": "mean"},
-        {"pooling": "max"},
-        {"scorer": "nonlinear"},
+        {"pooling": "hard_topk", "scorer": "nonlinear(dropout=0.1)"},
         {"scorer": "embedding", "pooling_lengths": "33,33"},
-        {"scorer": "random"},
-        {"pooling": "soft_topk(base=None)"},
-        {"pooling_lengths": "33,33"},
-        {"pooling_lengths": "500,7"},
-        {"normalize_before": True},
-        {"feed_forward": "dense(activation='gelu')"},
-        {"dropout": 0.1, "activation_dropout": 0.2},
+        {"pooling": "soft_topk(base=None)", "normalize_before": True},
+        {"pooling": "soft_topk(sort=False)", "checkpoint_activations": True},
+        {"pooling_lengths": "500,7", "dropout": 0.1, "activation_dropout": 0.2},
         {"activation_dropout": 0.2, "feed_forward": "dense(activation='gelu')"},
-        {"self_attention": "full"},
-        {"self_attention": "lsh(local_heads=9, local_window=10)"},
+        {"self_attention": "lsh(local_heads=9, local_window=10)", "feed_forward": "dense(chunk_size=100)"},
         {"self_attention": "lsh(local_heads=0, bucket_size=200)"},
         {"self_attention": "efficient(local_heads=0)"},
-        {"pooling": "soft_topk(sort=False)"},
-        {"scorer": "nonlinear(dropout=0.1)"},
-        {"checkpoint_activations": True},
-        {"feed_forward": "dense(chunk_size=100)"},
     ],
 )
-@for_each("lengths", [Lengths(2048, 112), Lengths(1777, 80, batch=2)])
-def test_every_choice_costs_what_is_counted_in_a_run(overrides: dict[str, Any], lengths: Lengths) -> None:
-    comparison = compare(*small("pyramidion", lengths, **overrides))
+def test_every_choice_costs_what_is_counted_in_a_run(overrides: dict[str, Any]) -> None:
+    comparison = compare(*small("pyramidion", Lengths(1777, 80, batch=2), **overrides))
+    assert comparison.agrees(), comparison
+
+
+@pytest.mark.parametrize("name", ["pyramidion", "lsh", "efficient"])
+def test_a_document_of_one_token_costs_what_is_counted_in_a_run(name: str) -> None:
+    comparison = compare(*small(name, Lengths(1, 1)))
+    assert comparison.counted.lengths == Lengths(1, 1, vocab_size=611)
     assert comparison.agrees(), comparison
 
 
@@ -326,13 +281,6 @@ def test_a_small_instance_has_blocks_that_fit_its_width() -> None:
     small_ones = "sparse(block_size=8) | dense | experts(experts=2, quantized=0.1) | sparse(block_size=8)"
     assert config.feed_forward == small_ones
     assert compare(config, lengths).agrees()
-
-
-@for_each("name", ["pyramidion", "lsh", "efficient", "funnel"])
-def test_a_document_of_one_token_costs_what_is_counted_in_a_run(name: str) -> None:
-    comparison = compare(*small(name, Lengths(1, 1)))
-    assert comparison.counted.lengths == Lengths(1, 1, vocab_size=611)
-    assert comparison.agrees(), comparison
 
 
 def test_a_part_that_does_other_work_on_a_gpu_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -348,18 +296,21 @@ def test_a_part_that_does_other_work_on_a_gpu_is_found(monkeypatch: pytest.Monke
     assert [part for part in CostPart if counted[part] != measured[part]] == [CostPart.ENCODER_ATTENTION]
 
 
-@for_each("look", [lambda x: x[x > 0], lambda x: x * int(x.sum()), lambda x: x if x.any() else -x])
-def test_work_that_depends_on_values_is_not_guessed(
-    look: Callable[[Tensor], Tensor], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(FEED_FORWARD["dense"], "forward", lambda self, x, *_: look(x))
-    with pytest.raises(ValueError, match=r"^What this model costs depends on the values that it reads: "):
-        cost_of(preset("vanilla", **TINY), FOUR_TO_THREE)
+def test_work_that_depends_on_values_is_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: tuple[Callable[[Tensor], Tensor], ...] = (
+        lambda x: x[x > 0],
+        lambda x: x * int(x.sum()),
+        lambda x: x if x.any() else -x,
+    )
+    for look in looks:
+        monkeypatch.setattr(FEED_FORWARD["dense"], "forward", lambda self, x, *_, look=look: look(x))
+        with refused("What this model costs depends on the values that it reads: ", ValueError):
+            cost_of(preset("vanilla", **TINY), FOUR_TO_THREE)
 
 
 def test_an_error_of_the_model_is_not_taken_for_one_of_the_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FEED_FORWARD["dense"], "forward", lambda self, x, *_: x @ x)
-    with pytest.raises(RuntimeError, match="Expected size"):
+    with pytest.raises(RuntimeError):
         cost_of(preset("vanilla", **TINY), FOUR_TO_THREE)
 
 
@@ -369,16 +320,8 @@ def test_a_product_with_a_vector_is_counted(monkeypatch: pytest.MonkeyPatch) -> 
     assert cost_of(preset("vanilla", **TINY), FOUR_TO_THREE).products[CostPart.ENCODER_FEED_FORWARD] == 4 * 8
 
 
-def test_counting_leaves_no_trace() -> None:
-    cost_of(preset("vanilla", **TINY), FOUR_TO_THREE)
-    x = torch.zeros(2, requires_grad=True)
-    assert x.device.type == "cpu"
-    x.exp().sum().backward()
-    assert x.grad is not None and x.grad.tolist() == [1.0, 1.0]
-
-
 def test_lengths_are_at_least_one() -> None:
-    with pytest.raises(ValueError, match=r"^`target` must be at least 1, but is 0\.$"):
+    with refused("`target` must be at least 1, but is 0.", ValueError):
         cost_of(preset("vanilla"), Lengths(target=0))
 
 
