@@ -79,7 +79,7 @@ def test_a_function_makes_the_part_that_it_says() -> None:
                 ("twice", {"widths": [1]}, "twice (axis 'twice') has no option 'widths'; it knows times."),
                 ("twice", {"times": 1.5}, "`times` must be a whole number, but is 1.5."),
                 ("wide", {"widths": 3}, "`widths` must be a list of whole numbers, but is 3."),
-                ("wide", {"widths": {"0": 3}}, "`widths` must be a list of whole numbers, but is {'0': 3}."),
+                ("wide", {"widths": {"0": 3}}, "`widths` must be a list of whole numbers, but is a dict."),
                 ("wide", {"widths": [3, "4"]}, "`widths[1]` must be a whole number, but is '4'."),
                 ("wide", {"widths": [3, True]}, "`widths[1]` must be a whole number, but is True."),
                 ("wide", {"widths": [], "scales": [None]}, "`scales[0]` must be a number, but is None."),

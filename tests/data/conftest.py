@@ -2,13 +2,17 @@
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from folders import contents
 from hypothesis import settings
 
+from pyramidions.data import encode
 from pyramidions.data.prepare import prepare
 from pyramidions.data.readers import Corpus
 from pyramidions.data.vocabulary import Settings
@@ -69,3 +73,23 @@ def whole(tmp_path: Path, corpora: dict[str, Corpus]) -> dict[str, bytes]:
 def out(tmp_path: Path) -> Path:
     """Where a folder is to be prepared, alone in its parent."""
     return tmp_path / "out" / "data"
+
+
+@pytest.fixture
+def interrupted(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AbstractContextManager[None]]:
+    """A context that presses Ctrl-C at a document that is encoded, counted from 0 over all splits."""
+
+    @contextmanager
+    def at_document(at: int, error: type[BaseException] = KeyboardInterrupt) -> Iterator[None]:
+        add, numbers = encode._SplitFiles.add, count()
+
+        def add_or_stop(*args: Any) -> None:
+            if next(numbers) == at:
+                raise error
+            add(*args)
+
+        with monkeypatch.context() as patch, pytest.raises(error):
+            patch.setattr(encode._SplitFiles, "add", add_or_stop)
+            yield
+
+    return at_document

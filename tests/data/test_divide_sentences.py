@@ -1,6 +1,6 @@
 """`prepare --divide sentences`: sentences of a document, and those of the summary that they are rewritten to."""
 
-from tables import for_each
+import pytest
 
 from pyramidions.data.divide_sentences import DivideSentences
 from pyramidions.data.readers import Document
@@ -9,7 +9,7 @@ from pyramidions.data.readers import Document
 PAPER = "# Bees\n\nBees dance at night. Nobody has seen it.\n\n# Methods\n\nWe watched two hives. Bees dance."
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("summary", "pairs"),
     [
         # Of equal recall, the first; one sentence may serve two.

@@ -1,12 +1,9 @@
-import struct
-
 import numpy as np
 import pytest
 from fairseq.data.indexed_dataset import MMapIndexedDataset
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyramidions.base.errors import UserError
 from pyramidions.data.indexed import IndexedReader, IndexedWriter
 
 
@@ -44,25 +41,3 @@ def test_many_items_at_once_are_as_one_by_one(tmp_path):
         writer.extend([3, 4, 5], [1, 2])
     reader = IndexedReader(tmp_path / "x")
     assert [reader[i] for i in range(len(reader))] == [[1, 2], [3], [4, 5]]
-
-
-def test_another_format_is_refused(tmp_path):
-    (tmp_path / "x.idx").write_bytes(b"TNTIDX" + bytes(30))
-    with pytest.raises(UserError, match=r"x\.idx must be an index in fairseq's mmap format"):
-        IndexedReader(tmp_path / "x")
-
-
-def test_tokens_of_another_type_are_refused(tmp_path):
-    (tmp_path / "x.idx").write_bytes(b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, 5, 0))
-    with pytest.raises(UserError, match=r"x\.idx must have the type code 8 or 9 for its tokens, but has 5\."):
-        IndexedReader(tmp_path / "x")
-
-
-@pytest.mark.parametrize("ending", ["idx", "bin"])
-def test_a_file_cut_short_is_named(tmp_path, ending):
-    with IndexedWriter(tmp_path / "x", 100) as writer:
-        writer.add([1, 2])
-    path = tmp_path / f"x.{ending}"
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(UserError, match=rf"x\.{ending} is damaged"):
-        IndexedReader(tmp_path / "x")

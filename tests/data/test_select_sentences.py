@@ -1,13 +1,11 @@
 """`prepare --select`: documents become their most important sentences."""
 
 import json
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
@@ -86,43 +84,31 @@ def test_a_meeting_becomes_turns_with_their_speakers_and_without_backchannels() 
     assert len(tokenizer.encode(found.source)) < half
 
 
-@pytest.mark.parametrize("text", ["# Methods\n\n# Results\n", "# Methods"])
-def test_headings_without_text_are_taken_as_they_are(text: str, tokenizer: Tokenizer) -> None:
-    document = Document("x", text, "Summary.")
+def test_headings_without_text_are_taken_as_they_are(tokenizer: Tokenizer) -> None:
+    document = Document("x", "# Methods\n\n# Results\n", "Summary.")
     assert SelectSentences(HipoRank, 8, {})(document, tokenizer) == ([document], True)
 
 
-@pytest.mark.parametrize("text", ["One sentence.", "A sentence that is much longer than the budget. " + "word " * 30])
-def test_the_best_sentence_is_kept_however_long(text: str, tokenizer: Tokenizer) -> None:
+def test_the_best_sentence_is_kept_however_long(tokenizer: Tokenizer) -> None:
+    text = "A sentence that is much longer than the budget. " + "word " * 30
     (found,) = SelectSentences(Lead, 2, {})(Document("x", text, "s"), tokenizer).documents
     assert found.source == outline(text).sentences[0].text
 
 
-def test_the_oracles_sentences_come_first_and_hiporank_fills_the_budget(tokenizer: Tokenizer) -> None:
-    document = Document("x", TEXT, SENTENCES[4])
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_oracles_sentences_come_first_and_hiporank_fills_the_budget(tokenizer: Tokenizer, count: int) -> None:
     found = outline(TEXT)
-    for count in (1, 3):
-        others = [place for place in np.argsort(-HipoRank().rank(found), kind="stable").tolist() if place != 4]
-        expected = sorted([4, *others[: count - 1]])
-        budget = tokens(tokenizer, expected)
-        (made,) = SelectByOracle(budget)(document, tokenizer).documents
-        assert SENTENCES[4] in made.source and len(tokenizer.encode(made.source)) + 1 <= budget
-        if count == 1:
-            assert made.source == SENTENCES[4]
-        else:
-            assert len(outline(made.source).sentences) > 1
+    others = [place for place in np.argsort(-HipoRank().rank(found), kind="stable").tolist() if place != 4]
+    budget = tokens(tokenizer, sorted([4, *others[: count - 1]]))
+    (made,) = SelectByOracle(budget)(Document("x", TEXT, SENTENCES[4]), tokenizer).documents
+    assert SENTENCES[4] in made.source and len(tokenizer.encode(made.source)) + 1 <= budget
+    assert (made.source == SENTENCES[4]) == (count == 1)
 
 
-@for_each("budget", [0, 1, -3])
-def test_a_budget_without_room_is_one_sentence(budget: int) -> None:
-    with pytest.raises(
-        UserError, match=f"`budget` must be at least 2, a token and the end of the text, but is {budget}"
-    ):
+@pytest.mark.parametrize("budget", [1, -3])
+def test_a_budget_without_room_is_refused(budget: int) -> None:
+    with pytest.raises(UserError, match="`budget` must be at least 2"):
         SelectByOracle(budget)
-
-
-def test_what_workers_get_is_small() -> None:
-    assert len(pickle.dumps(SelectByOracle(9))) < 1000
 
 
 @pytest.fixture
@@ -151,10 +137,9 @@ def test_the_reference_of_a_test_document_changes_nothing_in_its_source(
 ) -> None:
     lines = [json.loads(line) for line in Path(inputs["test"]).read_text().splitlines()]
     other = write_lines("other.jsonl", [line | {"abstract": "Word."} for line in lines])
-    sources = []
-    for number, test in enumerate((inputs["test"], other)):
+    pairings = {"train": SelectByOracle(30), "test": SelectSentences(HipoRank, 30, {})}
+    for name, test in (("one", inputs["test"]), ("two", other)):
         corpora = {"train": Corpus(inputs["train"]), "test": Corpus(test)}
-        pairings = {"train": SelectByOracle(30), "test": SelectSentences(HipoRank, 30, {})}
-        prepare(tmp_path / str(number), corpora, Settings(30), pairings=pairings)
-        sources.append((tmp_path / str(number) / "test.source.bin").read_bytes())
-    assert sources[0] == sources[1]
+        prepare(tmp_path / name, corpora, Settings(30), pairings=pairings)
+    one, two = (tmp_path / name / "test.source.bin" for name in ("one", "two"))
+    assert one.read_bytes() == two.read_bytes()

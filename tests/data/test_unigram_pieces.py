@@ -5,7 +5,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from tables import for_each
 
 from pyramidions.data.unigram_pieces import count_words, piece_boundaries, train_pieces
 
@@ -50,7 +49,7 @@ def test_the_last_piece_of_a_word_takes_the_space_that_follows(model: bytes) -> 
     assert [text[begin:end] for begin, end in pairwise(cuts)] == expected
 
 
-@for_each("size", [1, 5, 7, 99])
+@pytest.mark.parametrize("size", [1, 5, 7, 99])
 def test_pieces_cover_the_text_wherever_it_is_cut(model: bytes, size: int) -> None:
     text = " aviationation civilian nation zzz avi"
     found = np.concatenate(list(piece_boundaries((text[i : i + size] for i in range(0, len(text), size)), model)))

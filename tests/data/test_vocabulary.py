@@ -32,29 +32,32 @@ def test_a_text_without_full_stop_is_cut_and_not_left_out():
 
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
 def test_the_largest_possible_vocabulary_is_named_and_possible(model_type):
-    with pytest.raises(UserError, match="`vocab_size` must be at most") as caught:
+    with pytest.raises(UserError) as caught:
         train_tokenizer(SENTENCES, Settings(32768, model_type=model_type))
     largest = int(re.search(r"at most (\d+)", str(caught.value))[1])
     assert train_tokenizer(SENTENCES, Settings(largest, model_type=model_type)).vocab_size == largest
 
 
-def test_the_smallest_possible_vocabulary_is_named():
-    with pytest.raises(UserError, match=r"`vocab_size` must be at least \d+, .*, but is 10\."):
-        train_tokenizer(SENTENCES, Settings(10))
-    with pytest.raises(UserError, match=r"`vocab_size` must be above 4, .*, but is 4\."):
-        train_tokenizer(SENTENCES, Settings(4))
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"vocab_size": 10}, "vocab_size"),
+        ({"vocab_size": 4}, "vocab_size"),
+        ({"model_type": "word"}, "model_type"),
+        ({"character_coverage": 1.5}, "character_coverage"),
+    ],
+)
+def test_a_wrong_setting_is_named(settings, name):
+    with pytest.raises(UserError, match=f"`{name}`"):
+        train_tokenizer(SENTENCES, Settings(**{"vocab_size": 36, **settings}))
 
 
 def test_the_model_type_decides():
     unigram, bpe = (train_tokenizer(SENTENCES, Settings(36, model_type=kind)) for kind in ("unigram", "bpe"))
     assert unigram.pieces() != bpe.pieces()
-    with pytest.raises(UserError, match="`model_type` must be one of unigram, bpe, but is 'word'"):
-        train_tokenizer(SENTENCES, Settings(36, model_type="word"))
 
 
 def test_the_character_coverage_decides():
     rare = [*SENTENCES * 20, "ξ"]
     assert "ξ" in "".join(train_tokenizer(rare, Settings(34, character_coverage=1.0)).pieces())
     assert "ξ" not in "".join(train_tokenizer(rare, Settings(34, character_coverage=0.98)).pieces())
-    with pytest.raises(UserError, match=r"`character_coverage` must be from 0.98 to 1, but is 1.5"):
-        train_tokenizer(SENTENCES, Settings(36, character_coverage=1.5))

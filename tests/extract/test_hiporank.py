@@ -82,17 +82,18 @@ def naive(x: np.ndarray, section_of: list[int], mu: float, low: float, high: flo
     st.lists(st.integers(1, 6), min_size=1, max_size=5),
     st.floats(0, 2),
     st.floats(-0.5, 0.5),
+    st.floats(0.5, 2),
     st.sampled_from([0.25, 0.5, 0.8, 1.0, 1.2]),
     st.integers(0, 2**32 - 1),
 )
 @settings(max_examples=60, deadline=None)
-def test_linear_time_equals_the_definition(sizes, mu, low, alpha, seed):
+def test_linear_time_equals_the_definition(sizes, mu, low, high, alpha, seed):
     section_of = [index for index, size in enumerate(sizes) for _ in range(size)]
     x = np.random.default_rng(seed).normal(size=(len(section_of), 3))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     outline = Outline(tuple(Unit(f"s{i}", s) for i, s in enumerate(section_of)), tuple(f"h{s}" for s in sizes))
-    ranker = HipoRank(mu, low, 1.0, alpha, vectors=lambda sentences: x)
-    np.testing.assert_allclose(ranker.rank(outline), naive(x, section_of, mu, low, 1.0, alpha), atol=1e-9)
+    ranker = HipoRank(mu, low, high, alpha, vectors=lambda sentences: x)
+    np.testing.assert_allclose(ranker.rank(outline), naive(x, section_of, mu, low, high, alpha), atol=1e-9)
 
 
 def test_blocks_do_not_change_the_scores(monkeypatch):

@@ -1,22 +1,18 @@
 """Texts in the letters of a language, spaces and line ends."""
 
-import re
 import unicodedata
 
 import numpy as np
 import pytest
-from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.text.alphabets import LETTERS, alphabet_of, recorded_alphabet
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("language", "text", "cleaned"),
     [
         ("en", "In 1905, Einstein's E=mc²!", "in one nine zero five einstein s e mc two "),
-        ("en", " anarchism originated as a term", " anarchism originated as a term"),
-        ("en", "The café – naïve", "the caf na ve"),
         ("en", "ﬁne　ＡＢＣ", "fine abc"),
         ("en", "soft\u00adhyphen and zero\u200bwidth", "softhyphen and zerowidth"),
         ("en", "_START_ARTICLE_\nRiver\n_START_PARAGRAPH_\nA _NEWLINE_B", "\nriver\na\nb"),
@@ -24,22 +20,14 @@ from pyramidions.text.alphabets import LETTERS, alphabet_of, recorded_alphabet
         ("en", "naïve\n\u0308 café", "na ve\ncaf "),
         ("en", "Engliѕh ΖᏃℤ ａ", "english zzz a"),
         ("en", "3 × ০ ⊂", " three "),
-        ("he", "שלום\nסוף", "שלום\nסוף"),
-        ("en", "snake_case _", "snake case "),
-        ("en", "\n", "\n"),
         ("en", "", ""),
-        ("en", "\u3000", " "),
-        ("en", "\u200b é\u200b", " "),
         ("en", "\u200b \u00a0end\n\ufeff", " end\n"),
         ("fi", "\u0308a\u0308", " ä"),
         ("fi", "Vuonna 1809: Åbo, ÄITI & yö", "vuonna yksi kahdeksan nolla yhdeksän åbo äiti yö"),
-        ("fi", unicodedata.normalize("NFD", "Hämähäkki"), "hämähäkki"),
         ("vi", "Năm 2024, Nguyễn Đức!", "năm hai không hai bốn nguyễn đức "),
         ("vi", unicodedata.normalize("NFD", "Tiếng Việt"), "tiếng việt"),
-        ("vi", "faw zip", " a ip"),
-        ("he", "בְּרֵאשִׁית 1948", "בראשית אחד תשעה ארבעה שמונה "),
+        ("he", "בְּרֵאשִׁית 1948 \ufb2aלום", "בראשית אחד תשעה ארבעה שמונה שלום"),
         ("he", "בית־ספר צה״ל ג׳ורג׳ abc", "בית־ספר צה״ל ג׳ורג׳ "),
-        ("he", "\ufb2aלום", "שלום"),
     ],
 )
 def test_a_text_becomes_letters_single_spaces_and_line_ends(language: str, text: str, cleaned: str) -> None:
@@ -47,24 +35,23 @@ def test_a_text_becomes_letters_single_spaces_and_line_ends(language: str, text:
     assert alphabet_of(language).clean(cleaned) == cleaned
 
 
-@for_each(("language", "letters"), [("en", 26), ("fi", 29), ("he", 30), ("vi", 89)])
-def test_each_letter_is_one_composed_character_in_lower_case(language: str, letters: str) -> None:
-    found = LETTERS[language].letters
-    assert len(found) == len(set(found)) == letters
-    assert found == unicodedata.normalize("NFKC", found).lower()
-
-
-@pytest.mark.parametrize("language", LETTERS)
-def test_each_digit_is_one_word_of_several_letters(language: str) -> None:
+@pytest.mark.parametrize(("language", "letters"), [("en", 26), ("fi", 29), ("he", 30), ("vi", 89)])
+def test_each_letter_is_one_composed_character_in_lower_case_and_each_digit_a_word(language: str, letters: int) -> None:
     alphabet = LETTERS[language]
+    assert len(alphabet.letters) == len(set(alphabet.letters)) == letters
+    assert alphabet.letters == unicodedata.normalize("NFKC", alphabet.letters).lower()
     words = alphabet.clean("0123456789").split()
     assert words == alphabet.digits.split() and len(set(words)) == 10
     assert min(map(len, words)) >= 2
 
 
-def test_no_word_of_hebrew_is_cut_by_its_vowel_signs() -> None:
-    pointed = "אֶפֶס שְׁלֹשָׁה חֲמִשָּׁה"
-    assert alphabet_of("he").clean(pointed) == "אפס שלשה חמשה"
+def test_what_0_2_0_recorded_is_read_as_0_2_0_cleaned() -> None:
+    for language in LETTERS:
+        old, new = recorded_alphabet(language), alphabet_of(language)
+        assert recorded_alphabet(new.name) == new and old.symbols == new.symbols[:-1], language
+        assert old.clean("_NEWLINE_\n") == " " and old.clean("ѕ") == " "
+    with pytest.raises(UserError, match="`characters`"):
+        alphabet_of("de")
 
 
 def test_ids_follow_fairseqs_special_symbols_and_the_space_comes_first() -> None:
@@ -91,21 +78,10 @@ def test_bytes_are_those_of_utf_8_and_nothing_is_cleaned_away() -> None:
 
 def test_characters_outside_the_alphabet_are_named() -> None:
     alphabet_of("en").check("civil aviation")
-    sentence = "The text must have letters of the alphabet 'en' and spaces alone, but character 4 is 'é' (U+00E9)."
-    with pytest.raises(UserError, match=f"^{re.escape(sentence)}$"):
+    with pytest.raises(UserError) as error:
         alphabet_of("en").check("café au lait")
-
-
-@pytest.mark.parametrize("language", LETTERS)
-def test_what_0_2_0_recorded_is_read_as_0_2_0_cleaned(language: str) -> None:
-    old, new = recorded_alphabet(language), alphabet_of(language)
-    assert recorded_alphabet(new.name) == new and old.symbols == new.symbols[:-1]
-    assert old.clean("_NEWLINE_\n") == " " and old.clean("ѕ") == " "
-
-
-def test_an_unknown_language_is_named() -> None:
-    with pytest.raises(UserError, match=r"^`characters` must be one of en, fi, he, vi, bytes, but is 'de'\.$"):
-        alphabet_of("de")
+    said = "The text must have letters of the alphabet 'en' and spaces alone, but character 4 is 'é' (U+00E9)."
+    assert str(error.value) == said
 
 
 def test_what_becomes_a_space_is_counted_without_digits_white_space_and_vowel_signs() -> None:

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from small_tokenizers import bart, bart_bytes, save_vocabulary
-from tables import for_each
 from transformers import BartTokenizer
 
 from pyramidions.base.errors import UserError
@@ -47,16 +46,9 @@ def test_a_text_stands_between_the_prefix_and_the_end() -> None:
     assert BART.framed(BART.encode("fox")) == [BOS, *BART.encode("fox"), EOS]
 
 
-def test_the_prefix_counts_in_the_room_for_a_text() -> None:
-    assert BART.room(3, "max_source_positions") == 1
-    with pytest.raises(UserError) as error:
-        BART.room(2, "max_source_positions")
-    assert str(error.value) == (
-        "`max_source_positions` must be at least 3, <s>, a token and the end of the text, but is 2."
-    )
-
-
-@for_each("text", ["The fox isn't lazy.", "It's 1,024 résumés – “naïve” 😀!", "A 漢字 e\u0301 \u00ad ½ ﬁ.", "x"])
+@pytest.mark.parametrize(
+    "text", ["The fox isn't lazy.", "It's 1,024 résumés – “naïve” 😀!", "A 漢字 e\u0301 \u00ad ½ ﬁ.", "x"]
+)
 def test_a_line_of_text_has_the_ids_that_transformers_gives_it(theirs: Any, text: str) -> None:
     assert BART.framed(BART.encode(text)) == theirs(text)["input_ids"]
     assert BART.decode(theirs(text)["input_ids"]) == text
@@ -79,7 +71,7 @@ def test_no_text_has_a_special_piece(text: str) -> None:
     assert not {BOS, PAD, EOS, UNK, mask} & set(BART.encode(text))
 
 
-@for_each("name", ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "<n>"])
+@pytest.mark.parametrize("name", ["<s>", "</s>", "<mask>", "<n>"])
 def test_the_name_of_a_special_piece_is_ordinary_text(name: str) -> None:
     assert BART.decode(BART.encode(f"the {name} fox")) == f"the {name} fox"
     assert name not in BART.encode_as_pieces(f"the {name} fox")
@@ -117,22 +109,18 @@ def test_half_a_character_and_an_unknown_piece_can_be_read() -> None:
     assert BART.decode_pieces(["Ġthe", "no piece"]) == "the ⁇"
 
 
-def test_an_id_that_no_piece_has_is_refused() -> None:
-    with pytest.raises(UserError, match="An id must be below 340, the number of pieces, but is 340"):
-        BART.decode([4, 340])
-
-
-def cut_by(pattern: str) -> Tokenizer:
+def changed(change: Callable[[dict[str, Any]], None]) -> Tokenizer:
     about = json.loads(FILE)
-    split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
-    about["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [split, about["pre_tokenizer"]]}
+    change(about)
     return Tokenizer.from_bytes(json.dumps(about).encode())
 
 
-@for_each("pattern", ["(a|aa|a+)+$", "(?:a*)*b", r"((a+)\s?){2,}", "(a|a){,60}b"])
-def test_a_pattern_that_repeats_a_group_is_refused(pattern: str) -> None:
-    with pytest.raises(UserError, match="The tokenizer must repeat no group in its pattern, but has "):
-        cut_by(pattern)
+def cut_by(pattern: str) -> Tokenizer:
+    def change(about: dict[str, Any]) -> None:
+        split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+        about["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [split, about["pre_tokenizer"]]}
+
+    return changed(change)
 
 
 @pytest.mark.parametrize(
@@ -142,14 +130,37 @@ def test_a_pattern_that_repeats_characters_is_taken(pattern: str) -> None:
     assert cut_by(pattern).encode("the fox")
 
 
-def test_a_pattern_that_fails_on_a_text_is_told_in_one_sentence() -> None:
-    with pytest.raises(UserError, match="The tokenizer must cut any text, but its pattern fails on one."):
-        cut_by("a*" * 20 + "(?!.)").encode("a" * 60 + "b")
+@pytest.mark.parametrize("pattern", ["(a|aa|a+)+$", "(?:a*)*b", r"((a+)\s?){2,}", "(a|a){,60}b"])
+def test_a_pattern_that_repeats_a_group_is_refused(pattern: str) -> None:
+    with pytest.raises(UserError, match="repeat no group"):
+        cut_by(pattern)
 
 
-def test_a_file_of_null_is_refused() -> None:
-    with pytest.raises(UserError, match=r"must be a tokenizer\.json, but has no `model`\."):
-        load(b"null")
+def without_library() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "tokenizers", None)
+        Tokenizer.from_bytes(FILE)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: BART.room(2, "max_source_positions"), "`max_source_positions` must be at least 3, <s>, a token and "),
+        (lambda: BART.decode([4, 340]), "An id must be below 340, the number of pieces, but is 340"),
+        (lambda: cut_by("a*" * 20 + "(?!.)").encode("a" * 60 + "b"), "must cut any text, but its pattern fails on one"),
+        (lambda: BART.encode_units(["the fox"]), "must have the piece <sentence>"),
+        (lambda: load(b"null"), r"must be a tokenizer\.json, but has no `model`"),
+        (lambda: Tokenizer.from_bytes(FILE[:2000]), "but it is not JSON"),
+        (lambda: Tokenizer.from_bytes(b'{"text": "A paper."}'), "but has no `model`"),
+        (lambda: Tokenizer.from_bytes(b'{"model": [1]}'), "but is none"),
+        (without_library, "needs the library tokenizers, .*: `pip .*'tokenizers<.*` brings it"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_one_sentence(call: Callable[[], object], said: str) -> None:
+    assert BART.room(3, "max_source_positions") == 1
+    with pytest.raises(UserError, match=said) as error:
+        call()
+    assert str(error.value).endswith(".") and "\n" not in str(error.value)
 
 
 def test_a_tokenizer_pickles() -> None:
@@ -157,29 +168,13 @@ def test_a_tokenizer_pickles() -> None:
     assert (copied.prefix, copied.encode("The fox")) == ((BOS,), BART.encode("The fox"))
 
 
-def test_there_is_no_marker_between_sentences() -> None:
-    with pytest.raises(UserError, match="must have the piece <sentence> to keep sentences apart, but has none"):
-        BART.encode_units(["the fox"])
-
-
-def without_end(about: dict[str, Any]) -> None:
-    about["post_processor"] = None
-
-
 def test_without_a_post_processor_there_is_no_prefix() -> None:
-    about = json.loads(FILE)
-    without_end(about)
-    assert Tokenizer.from_bytes(json.dumps(about).encode()).prefix == ()
+    assert changed(lambda about: about.update(post_processor=None)).prefix == ()
 
 
 def wordpiece(about: dict[str, Any]) -> None:
-    about["model"] = {
-        "type": "WordPiece",
-        "unk_token": "<unk>",
-        "continuing_subword_prefix": "##",
-        "max_input_chars_per_word": 100,
-        "vocab": {"<unk>": 0},
-    }
+    model = {"type": "WordPiece", "unk_token": "<unk>", "vocab": {"<unk>": 0}}
+    about["model"] = model | {"continuing_subword_prefix": "##", "max_input_chars_per_word": 100}
     about["added_tokens"] = []
 
 
@@ -203,57 +198,20 @@ def moved(about: dict[str, Any]) -> None:
         token["id"] = 1 - token["id"]
 
 
-@for_each(
-    ("change", "sentence"),
+@pytest.mark.parametrize(
+    ("change", "said"),
     [
-        (wordpiece, "The tokenizer must be byte-level BPE, but its `model` is WordPiece."),
-        (
-            lambda about: about.update(pre_tokenizer={"type": "Whitespace"}),
-            "The tokenizer must be byte-level BPE, but its `pre_tokenizer` is Whitespace.",
-        ),
-        (
-            lambda about: about.update(normalizer={"type": "NFC"}),
-            'The tokenizer must have no `normalizer`, but has {"type": "NFC"}.',
-        ),
-        (lambda about: about["model"].update(dropout=0.1), "The tokenizer must have no `dropout`, but has 0.1."),
-        (plain, "The tokenizer must not find the special piece </s> in texts, but would."),
-        (merged, "The tokenizer must not find the special piece <s> in texts, but would."),
-        (without_byte, "The tokenizer must have a piece for each byte, but has none for 1 of them."),
-        (
-            moved,
-            "The tokenizer must have the ids <s>=0, <pad>=1, </s>=2, <unk>=3, but it has <s>=1, <pad>=0, </s>=2, "
-            "<unk>=3.",
-        ),
-        (
-            lambda about: about["model"]["vocab"].update(far=999),
-            "The tokenizer must number its 341 pieces without gaps, but does not.",
-        ),
+        (wordpiece, "byte-level BPE, but its `model` is WordPiece"),
+        (lambda about: about.update(pre_tokenizer={"type": "Whitespace"}), "`pre_tokenizer` is Whitespace"),
+        (lambda about: about.update(normalizer={"type": "NFC"}), "no `normalizer`"),
+        (lambda about: about["model"].update(dropout=0.1), "no `dropout`, but has 0.1"),
+        (plain, "special piece </s>"),
+        (merged, "special piece <s>"),
+        (without_byte, "has none for 1 of them"),
+        (moved, "<s>=1, <pad>=0, </s>=2, <unk>=3"),
+        (lambda about: about["model"]["vocab"].update(far=999), "341 pieces without gaps"),
     ],
 )
-def test_another_kind_of_file_is_refused(change: Callable[[dict[str, Any]], None], sentence: str) -> None:
-    about = json.loads(FILE)
-    change(about)
-    with pytest.raises(UserError) as error:
-        Tokenizer.from_bytes(json.dumps(about).encode())
-    assert str(error.value) == sentence
-
-
-@for_each(
-    ("content", "reason"),
-    [
-        (FILE[:2000], r"must be a tokenizer\.json, but it is not JSON \("),
-        (b'{"text": "A paper."}', r"must be a tokenizer\.json, but has no `model`\."),
-        (b'{"model": [1]}', r"must be a tokenizer\.json, but is none \("),
-        (b'{"model": {"type": "BPE", "vocab": {}, "merges": [["a", "b"]]}}', r"must be a tokenizer\.json, but is none"),
-    ],
-)
-def test_a_damaged_file_is_refused(content: bytes, reason: str) -> None:
-    with pytest.raises(UserError, match=reason):
-        Tokenizer.from_bytes(content)
-
-
-def test_without_the_library_one_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tokenizers", None)
-    said = "^The tokenizer needs the library tokenizers, which is not installed: `pip .*'tokenizers<.*` brings it[.]$"
-    with pytest.raises(UserError, match=said):
-        Tokenizer.from_bytes(FILE)
+def test_another_kind_of_file_is_refused(change: Callable[[dict[str, Any]], None], said: str) -> None:
+    with pytest.raises(UserError, match=f"The tokenizer must .*{said}"):
+        changed(change)

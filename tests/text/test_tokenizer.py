@@ -6,7 +6,6 @@ import sentencepiece
 from fairseq.data import Dictionary
 from hypothesis import given
 from hypothesis import strategies as st
-from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.data import vocabulary
@@ -32,26 +31,19 @@ ALL = [
 ]
 
 
-def test_special_pieces_stand_where_fairseq_has_them():
-    assert PLAIN.pieces()[:4] == ["<s>", "<pad>", "</s>", "<unk>"]
-    assert PLAIN.vocab_size == 60
-
-
 @pytest.mark.parametrize("tokenizer", [PLAIN, MARKED])
 def test_ids_are_those_of_the_fairseq_dictionary(tokenizer, tmp_path):
+    assert tokenizer.pieces()[:4] == ["<s>", "<pad>", "</s>", "<unk>"]
     (tmp_path / "dict.txt").write_text(dictionary_lines(tokenizer), encoding="utf-8")
     dictionary = Dictionary.load(str(tmp_path / "dict.txt"))
-    assert dictionary.symbols == tokenizer.pieces()
+    assert dictionary.symbols == tokenizer.pieces() and tokenizer.vocab_size == 60
     pieces = " ".join(tokenizer.encode_as_pieces("The fox jumps. it is five"))
     ids = dictionary.encode_line(pieces, add_if_not_exist=False, append_eos=False)
     assert ids.tolist() == tokenizer.encode("The fox jumps. it is five")
 
 
-def test_known_text_comes_back():
-    assert PLAIN.decode(PLAIN.encode("the five\n brown  jugs.")) == "the five brown jugs."
-
-
-def test_unknown_text_is_seen_as_unknown():
+def test_known_text_comes_back_and_unknown_is_seen_as_unknown():
+    assert PLAIN.decode([BOS, *PLAIN.encode("the five\n brown  jugs."), EOS, PAD]) == "the five brown jugs."
     assert UNK in PLAIN.encode("the 中 fox")
     assert PLAIN.decode(PLAIN.encode("the 中 fox")) == "the ⁇ fox"
 
@@ -64,12 +56,12 @@ def test_a_tokenizer_that_folds_case_reads_capitals_as_small_letters():
     assert "".join(*folding.surfaces(["The FOX"])) == " the fox"
 
 
-@for_each("name", ["<s>", "<pad>", "</s>", "<unk>", "<n>"])
-@for_each("tokenizer", [PLAIN, MARKED])
-def test_special_names_in_a_text_are_ordinary_text(tokenizer, name):
-    ids = tokenizer.encode(f"the {name} fox")
-    assert not {BOS, PAD, EOS, UNK, tokenizer.marker_id} & set(ids[1:])
-    assert tokenizer.decode(ids) == f"the {name} fox"
+@pytest.mark.parametrize("name", ["<s>", "<pad>", "</s>", "<unk>", "<n>"])
+def test_special_names_in_a_text_are_ordinary_text(name):
+    for tokenizer in (PLAIN, MARKED):
+        ids = tokenizer.encode(f"the {name} fox")
+        assert not {BOS, PAD, EOS, UNK, tokenizer.marker_id} & set(ids[1:])
+        assert tokenizer.decode(ids) == f"the {name} fox"
 
 
 @given(st.text())
@@ -98,10 +90,6 @@ def test_pieces_and_ids_say_the_same(text):
     assert PLAIN.decode_pieces(PLAIN.encode_as_pieces(text)) == PLAIN.decode(PLAIN.encode(text))
 
 
-def test_special_ids_leave_no_trace_in_decoded_text():
-    assert PLAIN.decode([BOS, *PLAIN.encode("the fox"), EOS, PAD]) == "the fox"
-
-
 @given(st.text("abcdefghijklmnopqrstuvwxyz <>/!.", max_size=60))
 def test_encoding_normalises(text):
     assert PLAIN.encode(f" \x00{text}\n") == PLAIN.encode(normalize(text))
@@ -111,20 +99,13 @@ def test_a_tokenizer_pickles():
     assert pickle.loads(pickle.dumps(MARKED)).encode("the fox. it.") == MARKED.encode("the fox. it.")  # noqa: S301
 
 
-def test_a_file_that_is_no_model_is_refused(tmp_path):
-    path = tmp_path / "sentencepiece.model"
-    path.write_bytes(b"nothing of the kind")
-    with pytest.raises(UserError, match=r"sentencepiece.model: The tokenizer must be a sentencepiece model"):
+def test_a_file_that_is_no_model_or_has_other_ids_is_refused(tmp_path):
+    path, prefix = tmp_path / "sentencepiece.model", str(tmp_path / "other")
+    with pytest.raises(UserError, match="does not exist"):
         Tokenizer.from_file(path)
-
-
-def test_a_missing_model_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"The tokenizer .*missing.model does not exist."):
-        Tokenizer.from_file(tmp_path / "missing.model")
-
-
-def test_a_model_with_other_ids_is_refused(tmp_path):
-    prefix = str(tmp_path / "other")
+    path.write_bytes(b"nothing of the kind")
+    with pytest.raises(UserError, match="must be a sentencepiece model"):
+        Tokenizer.from_file(path)
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(SENTENCES), model_prefix=prefix, vocab_size=40, minloglevel=2
     )
@@ -133,12 +114,7 @@ def test_a_model_with_other_ids_is_refused(tmp_path):
 
 
 # A bracket that a window's end cuts is no bracket to the sentence splitter, which needs both.
-UNBRACKETED = [word for word in " ".join(SENTENCES[:2]).split() if word.isalpha()] + [
-    "jugs.",
-    "中",
-    "now.\n",
-    "\x00the",
-]
+UNBRACKETED = ["the", "quick", "fox", "over", "my", "box", "jugs.", "中", "now.\n", "\x00the"]
 
 
 def ids_of(tokenizer, of_windows):
@@ -153,9 +129,18 @@ def test_windows_encode_as_the_whole_text_does(tokenizer, words):
 
 
 @pytest.mark.parametrize("tokenizer", ALL)
-@given(text=st.text("aefox .!\n\"'(中", max_size=200) | st.text("<s>/nuk中▁ ", max_size=20))
-def test_a_text_of_one_window_encodes_as_it_does_at_once(tokenizer, text):
-    assert ids_of(tokenizer, windows(text)) == tokenizer.encode(text)
+@given(text=st.text("aefox .!\n\"'(中🙂▁", max_size=200) | st.text("<s>/nuk中▁ ", max_size=20))
+def test_a_text_of_one_window_encodes_as_it_does_at_once_and_is_its_surfaces(tokenizer, text):
+    ids = tokenizer.encode(text)
+    assert ids_of(tokenizer, windows(text)) == ids
+    found = [surface for some in tokenizer.surfaces(windows(text)) for surface in some]
+    # A piece spells a space as ▁, so that nobody can tell the two apart.
+    assert "".join(found).split() == normalize(text).replace("▁", " ").split()
+    markers = [place for place, i in enumerate(ids) if i == tokenizer.marker_id]
+    assert markers == [place for place, surface in enumerate(found) if not surface]
+    spelt = tokenizer.spellings([*ids, EOS])
+    assert len(spelt) == len(ids) + 1 and spelt[-1] == ""
+    assert "".join(spelt).split() == tokenizer.decode(ids).split()
 
 
 @pytest.mark.parametrize("tokenizer", [each for each in ALL if each.marker_id is None])
@@ -166,38 +151,12 @@ def test_the_first_window_is_encoded_as_the_beginning_of_the_whole(tokenizer, te
     assert tokenizer.encode(long)[: len(first)] == first
 
 
-@pytest.mark.parametrize("tokenizer", ALL)
-@given(text=st.text("aefox .!\n\"'(中🙂▁", max_size=200))
-def test_behind_the_ids_of_a_text_stands_the_text(tokenizer, text):
-    found = [surface for some in tokenizer.surfaces(windows(text, 40)) for surface in some]
-    if len(text) <= 40:
-        # A piece spells a space as ▁, so that nobody can tell the two apart.
-        assert "".join(found).split() == normalize(text).replace("▁", " ").split()
-
-
-def test_a_surface_has_the_space_before_it_and_a_marker_none():
-    found = [surface for some in MARKED.surfaces(["the 中. it"]) for surface in some]
-    assert found[1].startswith(" ") and " 中" in "".join(found)
-    assert [place for place, i in enumerate(MARKED.encode("the 中. it")) if i == MARKED.marker_id] == [
-        place for place, surface in enumerate(found) if not surface
-    ]
-
-
-@for_each("text", ["dog </s> dog", "dog </s></s> dog", "<s>", "dog <n> <unk> <pad>"])
+@pytest.mark.parametrize("text", ["dog </s></s> dog", "<s>", "dog <n> <unk> <pad>"])
 def test_an_unknown_stretch_that_spells_a_special_piece_is_unknown(text):
     unaware = train_tokenizer(["the lazy dog", "a quick bird"] * 5, Settings(24, sentence_markers=True))
     (surfaces,) = unaware.surfaces([text])
     assert unaware.ids_of(surfaces) == unaware.encode(text)
     assert UNK in unaware.encode(text)
-
-
-@pytest.mark.parametrize("tokenizer", ALL)
-@given(text=st.text("aefox .!(中", max_size=60))
-def test_ids_are_spelt_as_they_are_decoded(tokenizer, text):
-    ids = [*tokenizer.encode(text), EOS]
-    spelt = tokenizer.spellings(ids)
-    assert len(spelt) == len(ids) and spelt[-1] == ""
-    assert "".join(spelt).split() == tokenizer.decode(ids).split()
 
 
 def test_each_unit_starts_with_a_marker():
@@ -216,5 +175,5 @@ def test_each_unit_starts_with_a_marker():
 
 
 def test_units_need_a_marker():
-    with pytest.raises(UserError, match="must have the piece <sentence> to keep sentences apart, but has none"):
+    with pytest.raises(UserError, match="<sentence>"):
         PLAIN.encode_units(["the fox"])

@@ -1,6 +1,6 @@
 """Dialogues: who says what."""
 
-from tables import for_each
+import pytest
 
 from pyramidions.text.turns import Turn, dialogue_outline, split_turn
 
@@ -31,7 +31,7 @@ def test_sentences_have_speakers_and_no_noises() -> None:
     assert found.headings == ("",)
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("line", "turn"),
     [
         ("Grad D: OK .", Turn("Grad D", " OK .")),
@@ -49,7 +49,7 @@ def test_a_turn_begins_with_a_name(line: str, turn: Turn | None) -> None:
     assert split_turn(line) == turn
 
 
-@for_each(
+@pytest.mark.parametrize(
     "text",
     [
         "",

@@ -1,11 +1,11 @@
 """Words of any script, and their places."""
 
-from tables import for_each
+import pytest
 
 from pyramidions.text.words import count_words, word_places
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("The p-value, 0.05!", ["the", "p", "value", "0", "05"]),
@@ -23,7 +23,7 @@ def test_words_are_runs_of_letters_and_digits(text: str, words: list[str]) -> No
     assert [text[start:end].lower() for _, start, end in found] == words
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("text", "words"),
     [("", 0), ("Two words .", 3), ("これは犬です。", 3), ("apt は便利なツール、apt 2 です。", 7)],
 )

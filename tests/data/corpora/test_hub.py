@@ -27,7 +27,7 @@ def read(corpus: KnownCorpus) -> dict[str, list[Document]]:
     return {split: list(reading.documents(split)) for split in reading.splits}
 
 
-@pytest.mark.parametrize("name", ["arxiv", "pubmed", "govreport", "billsum", "booksum", "booksum_books"])
+@pytest.mark.parametrize("name", ["arxiv", "billsum", "booksum", "booksum_books"])
 def test_datasets_reads_the_tables(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     folder = tmp_path / "hub"
@@ -45,48 +45,42 @@ def test_datasets_reads_the_tables(name: str, tmp_path: Path, monkeypatch: pytes
         assert (len(found["train"]), len(found["valid"]), len(found["test"])) == (189, 11, 200)
 
 
-@pytest.mark.parametrize("name", ["samsum", "cnn_dailymail"])
+@pytest.mark.parametrize(
+    ("name", "ids"),
+    [("samsum", ["7", "7", "7"]), ("cnn_dailymail", ["0001d1train", "0001d1validation", "0001d1test"])],
+)
 def test_datasets_reads_other_columns_and_leaves_other_tables(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, ids: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     SHAPES[name](tmp_path / "hub")
     if name == "cnn_dailymail":
         (tmp_path / "hub" / "README.md").write_text(card("3.0.0", "3.0.0", ("train", "validation", "test")))
     found = read(replace(KNOWN[name], hub=str(tmp_path / "hub")))
-    assert {split: documents[0].id for split, documents in found.items()} == (
-        {"train": "0001d1train", "valid": "0001d1validation", "test": "0001d1test"}
-        if name == "cnn_dailymail"
-        else dict.fromkeys(("train", "valid", "test"), "7")
-    )
+    assert {split: found[split][0].id for split in found} == dict(zip(("train", "valid", "test"), ids, strict=True))
 
 
 @pytest.mark.parametrize(
     ("name", "fetched", "counts"),
     [
-        ("mediasum", {"train.json", "validation.json", "test.json"}, {"train": 1, "valid": 1, "test": 1}),
-        (
-            "govreport_aspects",
-            {"gao_train.jsonl", "gao_valid.jsonl", "gao_test.jsonl"},
-            {"train": 2, "valid": 2, "test": 2},
-        ),
+        ("mediasum", "train.json validation.json test.json", {"train": 1, "valid": 1, "test": 1}),
         (
             "multi_news",
-            {f"{split}.{part}" for split in ("train", "val", "test") for part in ("src.cleaned", "tgt")},
+            "train.src.cleaned val.src.cleaned test.src.cleaned train.tgt val.tgt test.tgt",
             {"train": 2, "valid": 2, "test": 2},
         ),
-        ("bigpatent", {"train.zip", "val.zip", "test.zip"}, {"train": 2, "valid": 2, "test": 2}),
-        ("summscreen", {"summ_screen_fd.zip"}, {"train": 1, "valid": 1}),
+        ("bigpatent", "train.zip val.zip test.zip", {"train": 2, "valid": 2, "test": 2}),
+        ("summscreen", "summ_screen_fd.zip", {"train": 1, "valid": 1}),
     ],
 )
-def test_files_are_fetched_once(name: str, fetched: set[str], counts: dict[str, int], hub: Hub, tmp_path: Path) -> None:
+def test_files_are_fetched_once(name: str, fetched: str, counts: dict[str, int], hub: Hub, tmp_path: Path) -> None:
     SHAPES[name](tmp_path / "shape")
     corpus = KNOWN[name]
     hub.add(f"datasets/{corpus.hub}", files(tmp_path / "shape"))
     found = read(corpus)
     assert {split: len(documents) for split, documents in found.items()} == counts
     requests = [line for line in hub.asked if line.startswith("GET") and "/resolve/" in line]
-    assert hub.downloaded() == fetched and len(requests) == len(fetched)
+    assert hub.downloaded() == set(fetched.split()) and len(requests) == len(hub.downloaded())
 
 
 def test_nothing_is_fetched_before_a_document_is_asked_for(hub: Hub) -> None:
@@ -96,20 +90,11 @@ def test_nothing_is_fetched_before_a_document_is_asked_for(hub: Hub) -> None:
 
 def test_what_the_hub_lacks_is_named(hub: Hub) -> None:
     hub.add("datasets/tau/scrolls", {"README.md": b"# SCROLLS"})
-    with pytest.raises(
-        UserError, match=r"^tau/scrolls on the hub must hold the train split in files such as summ_screen_fd\.zip, but"
-    ):
+    with pytest.raises(UserError, match=r"must hold the train split in files such as summ_screen_fd\.zip"):
         read(KNOWN["summscreen"])
 
 
-@pytest.mark.parametrize(
-    ("name", "config", "sentence"),
-    [
-        ("qmsum", "", "qmsum is not on the hub in a form that can be read: get it from https://github.com/"),
-        ("summscreen", "tms", "The configuration tms of summscreen is not on the hub in a form that can be read: get "),
-    ],
-)
-def test_what_is_not_on_the_hub_is_told_with_its_home(name: str, config: str, sentence: str) -> None:
-    with pytest.raises(UserError) as refused:
+@pytest.mark.parametrize(("name", "config"), [("qmsum", ""), ("summscreen", "tms")])
+def test_what_is_not_on_the_hub_is_told_with_its_home(name: str, config: str) -> None:
+    with pytest.raises(UserError, match=f"{KNOWN[name].home}.* --release"):
         read_corpus(KNOWN[name], config, None)
-    assert str(refused.value).startswith(sentence) and str(refused.value).endswith("give the folder with --release.")

@@ -23,7 +23,6 @@ from corpus_shapes import (
     texts,
     write,
 )
-from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.corpora import KNOWN, configuration, read_corpus
@@ -51,32 +50,49 @@ def shape(name: str, tmp_path: Path) -> Path:
     return tmp_path / "release"
 
 
-def test_every_corpus_has_a_shape() -> None:
-    assert list(SHAPES) == list(KNOWN)
-
-
-@for_each("name", ["arxiv", "pubmed", "govreport", "booksum", "booksum_books"])
+@pytest.mark.parametrize("name", ["arxiv", "pubmed", "govreport", "booksum", "booksum_books"])
 def test_the_tables_of_the_hub_are_read(name: str, tmp_path: Path) -> None:
+    release = shape(name, tmp_path)
+    if name == "govreport":
+        files = [f"  - split: {split}\n    path: document/{split}-*" for split in ("train", "validation", "test")]
+        card = ["---", "configs:", "- config_name: document", "  data_files:", *files, "---"]
+        (release / "README.md").write_text("\n".join(card))
+    assert read(name, release) == {"train": of("train"), "valid": of("validation"), "test": of("test")}
+
+
+DIALOGUE = Document("7", "#Person1#: Is this validation?\r\n#Person2#: Yes.", "Short.")
+INTERVIEW = "ALEX COHEN, host: This is Day to Day.\nALEX COHEN, host: Now validation."
+
+
+@pytest.mark.parametrize(
+    ("name", "document", "number"),
+    [
+        ("samsum", DIALOGUE, 2),
+        ("dialogsum", DIALOGUE, 2),
+        ("xsum", DIALOGUE, 2),
+        ("cnn_dailymail", Document("0001d1validation", "News of 3.0.0 validation.", "News .\nMore ."), 1),
+        ("newsroom", Document("1", "News of dev.", "News."), 1),
+        ("mediasum", Document("NPR-validation", INTERVIEW, "They talk."), 1),
+        ("ami", Document("AMI-dev-0", "PM B: Good day .\nPM A: dev-0 ?", "They met .\nTwice ."), 2),
+        ("icsi", Document("ICSI-dev-0", "Grad C: Good day .\nGrad A: dev-0 ?", "They met .\nTwice ."), 2),
+    ],
+)
+def test_a_corpus_is_read_from_a_copy_of_its_shape(name: str, document: Document, number: int, tmp_path: Path) -> None:
     found = read(name, shape(name, tmp_path))
-    assert found == {"train": of("train"), "valid": of("validation"), "test": of("test")}
+    assert {split: len(documents) for split, documents in found.items()} == dict.fromkeys(found, number)
+    assert list(found) == ["train", "valid", "test"] and found["valid"][0] == document
 
 
-def test_the_data_card_of_a_copy_may_be_there(tmp_path: Path) -> None:
-    release = shape("govreport", tmp_path)
-    files = [f"  - split: {split}\n    path: document/{split}-*" for split in ("train", "validation", "test")]
-    card = ["---", "configs:", "- config_name: document", "  data_files:", *files, "---"]
-    (release / "README.md").write_text("\n".join(card))
-    assert read("govreport", release)["valid"] == of("validation")
-
-
-def test_an_archive_that_holds_a_file_twice_is_refused(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "release.zip", "w") as archive:
+def test_an_archive_that_holds_a_file_twice_and_two_files_for_a_split_are_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "release.zip", "w") as archive, warnings.catch_warnings(action="ignore"):
         for _ in range(2):
-            with warnings.catch_warnings(action="ignore"):
-                archive.writestr("train.txt", "{}")
-    said = r"^An archive must hold each file once, but .*release\.zip/train\.txt comes twice\.$"
-    with pytest.raises(UserError, match=said):
+            archive.writestr("train.txt", "{}")
+    with pytest.raises(UserError, match=r"release\.zip/train\.txt comes twice"):
         release_files(tmp_path / "release.zip")
+    for place in ("a", "b"):
+        write(tmp_path / "release" / place / "train.jsonl", lines([meeting("train")]))
+    with pytest.raises(UserError, match=r"must hold one train split, but holds \S+a/train\.jsonl and \S+b/train\.js"):
+        read("qmsum", tmp_path / "release")
 
 
 @pytest.mark.parametrize("archived", [False, True])
@@ -113,8 +129,14 @@ def test_a_release_may_be_hidden_and_be_named_by_a_way_back(tmp_path: Path, monk
     )
 
 
-def test_bills_that_are_held_out_are_no_longer_train_documents(tmp_path: Path) -> None:
-    found = read("billsum", shape("billsum", tmp_path))
+@pytest.mark.parametrize("in_folder", [True, False])
+def test_bills_that_are_held_out_are_no_longer_train_documents(in_folder: bool, tmp_path: Path) -> None:
+    release = shape("billsum", tmp_path)
+    if not in_folder:
+        # Without a data card, those of California are not mixed in either.
+        for path in (release / "data").iterdir():
+            path.rename(release / path.name)
+    found = read("billsum", release)
     assert found["test"] == of("test", 200)
     assert sorted([*found["train"], *found["valid"]], key=lambda document: int(document.id)) == of("train", 200)
     # 5% of 200; the hash of the text decides, so that the number is always the same.
@@ -131,13 +153,6 @@ def test_equal_bills_are_on_one_side_in_any_order(tmp_path: Path) -> None:
     assert set(again) == before and len(again) == 2 * len(before)
 
 
-def test_bills_of_california_are_not_mixed_in_without_a_data_card_either(tmp_path: Path) -> None:
-    for split in ("train", "test", "ca_test"):
-        rows = [{"text": text, "summary": short} for text, short in texts(split, 40)]
-        parquet(tmp_path / "release" / f"{split}.parquet", rows)
-    assert read("billsum", tmp_path / "release")["test"] == of("test", 40)
-
-
 @pytest.mark.parametrize(("config", "kinds"), [(None, "ad"), ("all", "ad"), ("d", "d")])
 def test_patents_of_a_kind_or_of_all_are_read_from_the_archives(config: str | None, kinds: str, tmp_path: Path) -> None:
     found = read("bigpatent", shape("bigpatent", tmp_path), config)
@@ -147,22 +162,16 @@ def test_patents_of_a_kind_or_of_all_are_read_from_the_archives(config: str | No
         assert found[split] == expected
 
 
-@pytest.mark.parametrize("inside", ["train/a/part.gz", "a/part.gz"])
-def test_patents_are_read_from_the_folder_of_archives_as_well(inside: str, tmp_path: Path) -> None:
-    row = {"description": "Long.", "abstract": "Short."}
-    packed(tmp_path / "train.zip", {inside: gzip.compress(lines([row]))})
+@pytest.mark.parametrize("inside", ["train/a/part.gz", "a/part.gz", None])
+def test_patents_are_read_from_the_folder_of_archives_and_unpacked_as_well(inside: str | None, tmp_path: Path) -> None:
+    part = gzip.compress(lines([{"description": "Long.", "abstract": "Short."}]))
+    packed(tmp_path / "train.zip", {inside: part}) if inside else write(tmp_path / "train" / "a" / "1.gz", part)
     assert read("bigpatent", tmp_path, "a") == {"train": [Document("1", "Long.", "Short.")]}
 
 
-def test_unpacked_patents_are_read(tmp_path: Path) -> None:
-    for split in ("train", "val"):
-        write(tmp_path / split / "a" / "1.gz", gzip.compress(lines([{"description": split, "abstract": "Short."}])))
-    found = read("bigpatent", tmp_path)
-    assert [found[split][0].source for split in found] == ["train", "val"]
-
-
-def test_a_meeting_gives_a_document_for_each_query(tmp_path: Path) -> None:
-    found = read("qmsum", shape("qmsum", tmp_path))
+def test_a_meeting_gives_a_document_for_each_query_and_a_domain_is_a_release_of_its_own(tmp_path: Path) -> None:
+    release = shape("qmsum", tmp_path)
+    found = read("qmsum", release)
     transcript = "A: Is this the val meeting ?\nB: Yes ."
     assert found["valid"][:3] == [
         Document("1/1", transcript, "They met in val.", "Summarize the meeting."),
@@ -171,11 +180,8 @@ def test_a_meeting_gives_a_document_for_each_query(tmp_path: Path) -> None:
     ]
     assert [document.id for document in found["valid"][3:]] == ["2/1", "2/2", "2/3"]
     assert {split: len(documents) for split, documents in found.items()} == {"train": 6, "valid": 6, "test": 6}
-
-
-def test_one_domain_of_meetings_is_a_release_of_its_own(tmp_path: Path) -> None:
-    found = read("qmsum", shape("qmsum", tmp_path) / "data" / "Academic")
-    assert found["train"][0].source.startswith("A: Is this the academic train meeting")
+    one = read("qmsum", release / "data" / "Academic")["train"][0].source
+    assert one.startswith("A: Is this the academic train meeting")
 
 
 def test_episodes_of_scrolls_have_no_test_split(tmp_path: Path) -> None:
@@ -195,16 +201,6 @@ def test_episodes_of_the_release_get_whole_words(config: str, tmp_path: Path) ->
     assert found["valid"] == [Document("dev.json", "transcript of dev\n[ SCENE_BREAK ]", "recap")]
 
 
-@pytest.mark.parametrize(("name", "first"), [("ami", "PM B"), ("icsi", "Grad C")])
-def test_turns_of_a_meeting_begin_with_role_and_speaker(name: str, first: str, tmp_path: Path) -> None:
-    found = read(name, shape(name, tmp_path))
-    turns = [f"{first}: Good day .\n{first[:-1]}A: dev-{number} ?" for number in (0, 1)]
-    assert found["valid"] == [
-        Document(f"{name.upper()}-dev-{number}", text, "They met .\nTwice .") for number, text in enumerate(turns)
-    ]
-    assert {split: len(documents) for split, documents in found.items()} == {"train": 2, "valid": 2, "test": 2}
-
-
 def test_each_aspect_of_a_report_is_a_query(tmp_path: Path) -> None:
     reading = read_corpus(KNOWN["govreport_aspects"], "", shape("govreport_aspects", tmp_path))
     documents = reading.documents("valid")
@@ -214,29 +210,6 @@ def test_each_aspect_of_a_report_is_a_query(tmp_path: Path) -> None:
         Document("GAO-valid/2", report, "Money is short.", "What GAO Found"),
     ]
     assert documents.skipped == 1  # GAO recommends nothing here
-
-
-def test_turns_of_an_interview_are_lines(tmp_path: Path) -> None:
-    found = read("mediasum", shape("mediasum", tmp_path))
-    turns = "ALEX COHEN, host: This is Day to Day.\nALEX COHEN, host: Now validation."
-    assert list(found) == ["train", "valid", "test"]
-    assert found["valid"] == [Document("NPR-validation", turns, "They talk.")]
-
-
-@for_each("name", ["samsum", "dialogsum", "xsum"])
-def test_dialogues_are_read_as_they_are(name: str, tmp_path: Path) -> None:
-    found = read(name, shape(name, tmp_path))
-    assert list(found) == ["train", "valid", "test"]
-    assert found["valid"][0] == Document("7", "#Person1#: Is this validation?\r\n#Person2#: Yes.", "Short.")
-
-
-def test_news_are_those_of_the_newest_version(tmp_path: Path) -> None:
-    found = read("cnn_dailymail", shape("cnn_dailymail", tmp_path))
-    assert found["test"] == [Document("0001d1test", "News of 3.0.0 test.", "News .\nMore .")]
-
-
-def test_news_of_a_newsroom_are_those_of_the_release(tmp_path: Path) -> None:
-    assert read("newsroom", shape("newsroom", tmp_path))["valid"] == [Document("1", "News of dev.", "News.")]
 
 
 def test_articles_on_an_event_are_documents_of_one_text(tmp_path: Path) -> None:
@@ -253,7 +226,7 @@ def test_articles_without_a_summary_each_are_refused(file: str, other: str, tmp_
     release = shape("multi_news", tmp_path)
     with (release / "data" / f"test.{file}").open("a") as stream:
         stream.write("More.\n")
-    with pytest.raises(UserError, match=rf"test\.{file} must have as many lines as \S+test\.{other}, but has more\.$"):
+    with pytest.raises(UserError, match=rf"test\.{file} must have as many lines as \S+test\.{other}"):
         read("multi_news", release)
 
 
@@ -279,71 +252,61 @@ def test_papers_of_the_shared_task_are_the_same(tmp_path: Path) -> None:
     assert read("scisummnet", release) == expected
 
 
-def test_a_paper_without_summary_or_that_is_no_xml_is_named(tmp_path: Path) -> None:
-    release = shape("scisummnet", tmp_path)
-    write(release / "top1000_complete" / "A00-0001" / "Documents_xml" / "A00-0001.xml", b"<PAPER>")
-    with pytest.raises(UserError, match=r"A00-0001\.xml must be XML, but is not \(Premature end"):
-        read("scisummnet", release)
-    bomb = b'<?xml version="1.0"?>\n<!DOCTYPE p [<!ENTITY a "aa"><!ENTITY b "&a;&a;">]>\n<PAPER>&b;</PAPER>'
-    write(release / "top1000_complete" / "A00-0001" / "Documents_xml" / "A00-0001.xml", bomb)
-    with pytest.raises(UserError, match=r"A00-0001\.xml must declare no entities, which may be of any size\.$"):
-        read("scisummnet", release)
-    write(
-        release / "top1000_complete" / "A00-0001" / "Documents_xml" / "A00-0001.xml",
-        b'<?xml version="1.0" encoding="none"?><PAPER/>',
-    )
-    with pytest.raises(UserError, match=r"A00-0001\.xml must be XML, but is not \("):
-        read("scisummnet", release)
-    (release / "top1000_complete" / "A00-0002" / "summary" / "A00-0002.gold.txt").unlink()
-    with pytest.raises(UserError, match=r"^The release must hold a summary of \S+A00-0002\.xml, but holds none\.$"):
-        read("scisummnet", release)
+BOMB = b'<?xml version="1.0"?>\n<!DOCTYPE p [<!ENTITY a "aa"><!ENTITY b "&a;&a;">]>\n<PAPER>&b;</PAPER>'
 
 
 @pytest.mark.parametrize(
-    ("name", "file", "change", "sentence"),
+    ("content", "said"),
     [
-        (
-            "ami",
-            "meeting_summarization/AMI_proprec/train/split_0.jsonl",
-            {"meeting": [{"speaker": "A", "role": "PM", "utt": "Hi."}]},
-            r"line 1: the field 'meeting' must be a list of turns with `role`, `speaker` and, in `utt`, a list `word",
-        ),
-        (
-            "ami",
-            "meeting_summarization/AMI_proprec/train/split_0.jsonl",
-            {"meeting": [{"speaker": "A", "role": "PM", "utt": {"word": "Hi."}}]},
-            r"line 1: the field 'meeting' must be a list of turns with `role`, `speaker` and, in `utt`, a list `word",
-        ),
-        (
-            "mediasum",
-            "train.json",
-            {"speaker": "AB", "utt": "Hi"},
-            r"line 1: the fields 'speaker' and 'utt' must be lists of texts, and have as many entries as each other\.",
-        ),
-        (
-            "mediasum",
-            "train.json",
-            {"utt": ["Hi."]},
-            r"line 1: the fields 'speaker' and 'utt' must be lists of texts, and have as many entries as each other\.",
-        ),
+        (b"<PAPER>", r"A00-0001\.xml must be XML"),
+        (BOMB, r"A00-0001\.xml must declare no entities"),
+        (b'<?xml version="1.0" encoding="none"?><PAPER/>', r"A00-0001\.xml must be XML"),
+        (None, r"must hold a summary of \S+A00-0001\.xml"),
+    ],
+)
+def test_a_paper_without_summary_or_that_is_no_xml_is_named(content: bytes | None, said: str, tmp_path: Path) -> None:
+    release = shape("scisummnet", tmp_path)
+    paper = release / "top1000_complete" / "A00-0001"
+    if content is None:
+        (paper / "summary" / "A00-0001.gold.txt").unlink()
+    else:
+        write(paper / "Documents_xml" / "A00-0001.xml", content)
+    with pytest.raises(UserError, match=said):
+        read("scisummnet", release)
+
+
+AMI, QMSUM = "meeting_summarization/AMI_proprec/train/split_0.jsonl", "data/ALL/jsonl/train.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "change", "field"),
+    [
+        ("ami", AMI, {"meeting": [{"speaker": "A", "role": "PM", "utt": "Hi."}]}, "meeting"),
+        ("ami", AMI, {"meeting": [{"speaker": "A", "role": "PM", "utt": {"word": "Hi."}}]}, "meeting"),
+        ("mediasum", "train.json", {"speaker": "AB", "utt": "Hi"}, "utt"),
+        ("mediasum", "train.json", {"utt": ["Hi."]}, "utt"),
         (
             "govreport_aspects",
             "data/gao_train.jsonl",
             {"highlight": [{"section_title": None, "paragraphs": []}]},
-            r"line 1: the fields 'report' and 'highlight' must be lists of sections with a `section_title` and `",
+            "highlight",
         ),
+        ("qmsum", QMSUM, {"meeting_transcripts": None}, "meeting_transcripts"),
+        ("qmsum", QMSUM, {"specific_query_list": [{"query": "Why?"}]}, "specific_query_list"),
+        ("qmsum", QMSUM, {"general_query_list": ...}, "general_query_list"),
     ],
 )
 def test_a_record_of_another_shape_is_refused(
-    name: str, file: str, change: dict[str, object], sentence: str, tmp_path: Path
+    name: str, file: str, change: dict[str, object], field: str, tmp_path: Path
 ) -> None:
     release = shape(name, tmp_path)
     path = release / file
     packed_path = path.with_name(f"{path.name}.gz")
-    row = json.loads(gzip.decompress(packed_path.read_bytes()) if packed_path.exists() else path.read_bytes())
+    content = gzip.decompress(packed_path.read_bytes()) if packed_path.exists() else path.read_bytes()
+    row = {**json.loads(content.splitlines()[0]), **change}
     packed_path.unlink(missing_ok=True)
-    write(path, lines([row | change]))
-    with pytest.raises(UserError, match=sentence):
+    write(path, lines([{key: value for key, value in row.items() if value is not ...}]))
+    with pytest.raises(UserError, match=f"line 1: .*'{field}'"):
         read(name, release)
 
 
@@ -354,15 +317,16 @@ def test_empty_documents_are_left_out_and_counted(tmp_path: Path) -> None:
     assert list(documents) == [Document("1", "Long,", "Short.")] and documents.skipped == 3
 
 
-def test_tables_in_an_archive_are_refused(tmp_path: Path) -> None:
+def test_tables_in_an_archive_and_those_of_other_columns_are_refused(tmp_path: Path) -> None:
     table = b"chapter,summary_text\nLong.,Short.\n"
     packed(tmp_path / "booksum.zip", {"train.csv": table})
     write(tmp_path / "folder" / "train.csv.gz", gzip.compress(table))
     for release in (tmp_path / "booksum.zip", tmp_path / "folder"):
-        with pytest.raises(
-            UserError, match=r"train\.csv\S* must be unpacked: tables are read from files of their own\."
-        ):
+        with pytest.raises(UserError, match=r"train\.csv\S* must be unpacked"):
             read_corpus(KNOWN["booksum"], "", release)
+    tables(tmp_path / "other", "text", "summary", ("train", "validation", "test"), "document")
+    with pytest.raises(UserError, match="row 1: govreport must have the column 'report'"):
+        read("govreport", tmp_path / "other")
 
 
 @pytest.mark.parametrize(("copied", "hub"), [(papers, "ccdv/arxiv-summarization"), (papers_of_release, None)])
@@ -379,7 +343,7 @@ def test_a_large_release_is_not_held_in_memory(tmp_path: Path) -> None:
     write(tmp_path / "train.jsonl", lines([meeting("train")]) + b"no JSON\n")
     documents = iter(read_corpus(KNOWN["qmsum"], "", tmp_path).documents("train"))
     assert [next(documents).id for _ in range(3)] == ["1/1", "1/2", "1/3"]
-    with pytest.raises(UserError, match=r"train\.jsonl, line 2: must be a JSON object, but it is not JSON"):
+    with pytest.raises(UserError, match="line 2"):
         next(documents)
 
 
@@ -390,54 +354,7 @@ def test_progress_ends_at_the_size_of_all_files(tmp_path: Path) -> None:
     assert places == sorted(places) and (places[-1], "B") == documents.size()
 
 
-def test_other_columns_are_named(tmp_path: Path) -> None:
-    tables(tmp_path, "text", "summary", ("train", "validation", "test"), "document")
-    with pytest.raises(
-        UserError, match=r"row 1: govreport must have the column 'report', but its columns are 'text', 'summary'\.$"
-    ):
-        read("govreport", tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (
-            {"meeting_transcripts": None},
-            r"line 1: the field 'meeting_transcripts' must be a list of objects with texts under 'speaker' and "
-            r"'content'\.",
-        ),
-        (
-            {"specific_query_list": [{"query": "Why?"}]},
-            r"line 1: the field 'specific_query_list' must be a list of objects with texts under 'query' and "
-            r"'answer'\.",
-        ),
-        ({"general_query_list": ...}, r"line 1: qmsum must have the column 'general_query_list', but its columns are "),
-    ],
-)
-def test_another_meeting_is_refused(change: dict[str, object], sentence: str, tmp_path: Path) -> None:
-    row = {name: value for name, value in {**meeting("train"), **change}.items() if value is not ...}
-    write(tmp_path / "train.jsonl", json.dumps(row).encode())
-    with pytest.raises(UserError, match=sentence):
-        read("qmsum", tmp_path)
-
-
-def test_two_files_for_a_split_are_named(tmp_path: Path) -> None:
-    for place in ("a", "b"):
-        write(tmp_path / place / "train.jsonl", lines([meeting("train")]))
-    with pytest.raises(
-        UserError, match=r"^\S+ must hold one train split, but holds \S+a/train\.jsonl and \S+b/train\.js"
-    ):
-        read("qmsum", tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("name", "config", "sentence"),
-    [
-        ("bigpatent", "z", "--config must be one of all, a, b, c, d, e, f, g, h, y for bigpatent, but is z."),
-        ("billsum", "all", "--config is not an option of billsum, which has no configurations, but is all."),
-    ],
-)
-def test_a_wrong_configuration_is_refused(name: str, config: str, sentence: str) -> None:
-    with pytest.raises(UserError) as refused:
+@pytest.mark.parametrize(("name", "config"), [("bigpatent", "z"), ("billsum", "all")])
+def test_a_wrong_configuration_is_refused(name: str, config: str) -> None:
+    with pytest.raises(UserError, match=f"--config .* {name}"):
         configuration(KNOWN[name], config)
-    assert str(refused.value) == sentence
