@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import pytest
 from full_disk import files_of_at_most
@@ -23,52 +24,33 @@ from pyramidions.files.atomic import (
 from pyramidions.files.parallel import KilledError
 
 
-def test_a_file_appears_when_it_is_whole(tmp_path):
+def test_a_file_appears_when_it_is_whole_and_an_error_leaves_the_old_one(tmp_path):
     path = tmp_path / "out.json"
     with atomic_file(path) as file:
         file.write(b"new")
         assert not path.exists()
+    with pytest.raises(KeyError), atomic_file(path) as file:
+        file.write(b"half")
+        raise KeyError
     assert path.read_bytes() == b"new"
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_an_error_leaves_the_old_file(tmp_path):
-    path = tmp_path / "out.json"
-    path.write_bytes(b"old")
-    with pytest.raises(KeyError), atomic_file(path) as file:
-        file.write(b"half")
-        raise KeyError
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_folder_appears_when_it_is_whole(tmp_path):
+def test_a_folder_appears_when_it_is_whole_and_an_error_leaves_the_old_one(tmp_path):
     path = tmp_path / "deep" / "data"
+    left = tmp_path / "deep" / ".data.partial"
+    # What a killed run left is removed.
+    (left / "folder").mkdir(parents=True)
+    (left / "a").write_text("half")
     with atomic_folder(path) as partial:
+        assert list(partial.glob("[!.]*")) == []
         (partial / "a").write_text("new")
         assert not path.exists()
-    assert (path / "a").read_text() == "new"
-    assert list(path.parent.iterdir()) == [path]
-
-
-def test_an_error_leaves_the_old_folder(tmp_path):
-    path = tmp_path / "data"
-    path.mkdir()
-    (path / "a").write_text("old")
     with pytest.raises(KeyError), atomic_folder(path) as partial:
         (partial / "a").write_text("half")
         raise KeyError
-    assert (path / "a").read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_what_a_killed_run_left_is_removed(tmp_path):
-    left = tmp_path / ".data.partial"
-    (left / "folder").mkdir(parents=True)
-    (left / "a").write_text("half")
-    with atomic_folder(tmp_path / "data") as partial:
-        assert list(partial.glob("[!.]*")) == []
-    assert list(tmp_path.iterdir()) == [tmp_path / "data"]
+    assert (path / "a").read_text() == "new"
+    assert list(path.parent.iterdir()) == [path]
 
 
 def _interrupt(path, key, error=KeyboardInterrupt):
@@ -106,26 +88,15 @@ def test_an_error_leaves_nothing_whatever_the_key_nor_does_an_interruption_witho
 
 def test_a_folder_moved_aside_comes_back_and_leaves_what_an_interrupted_run_left(tmp_path):
     _interrupt(tmp_path / "data", "one")
-    (tmp_path / ".data.replaced").mkdir()
-    recover_folder(tmp_path / "data")
-    assert (tmp_path / "data").is_dir()
-    assert (tmp_path / ".data.partial" / "a").read_text() == "half"
-
-
-def test_a_folder_moved_aside_by_a_killed_run_comes_back(tmp_path):
     aside = tmp_path / ".data.replaced"
-    aside.mkdir()
-    (aside / "a").write_text("old")
-    recover_folder(tmp_path / "data")
-    assert (tmp_path / "data" / "a").read_text() == "old"
-    assert list(tmp_path.iterdir()) == [tmp_path / "data"]
-
-
-def test_a_replaced_folder_is_removed_by_the_next_run(tmp_path):
-    (tmp_path / ".data.replaced").mkdir()
-    (tmp_path / "data").mkdir()
-    recover_folder(tmp_path / "data")
-    assert list(tmp_path.iterdir()) == [tmp_path / "data"]
+    for replaced in (False, True):
+        aside.mkdir()
+        (aside / "a").write_text("old")
+        recover_folder(tmp_path / "data")
+        # One that was replaced is removed.
+        assert (tmp_path / "data" / "a").read_text() == ("new" if replaced else "old") and not aside.exists()
+        (tmp_path / "data" / "a").write_text("new")
+    assert (tmp_path / ".data.partial" / "a").read_text() == "half"
 
 
 def _hold(path, ready):
@@ -134,18 +105,25 @@ def _hold(path, ready):
         time.sleep(60)
 
 
-def test_two_processes_do_not_write_one_folder(tmp_path):
+@contextmanager
+def _other_process(work, path):
+    """A process that is killed at the end."""
     context = multiprocessing.get_context("fork")
     ready = context.Event()
-    other = context.Process(target=_hold, args=(tmp_path / "data", ready))
+    other = context.Process(target=work, args=(path, ready))
     other.start()
     try:
         assert ready.wait(30)
-        with pytest.raises(UserError, match=r"Another process is writing .*data"), atomic_folder(tmp_path / "data"):
-            pass
+        yield
     finally:
         other.kill()
         other.join()
+
+
+def test_two_processes_do_not_write_one_folder(tmp_path):
+    another = pytest.raises(UserError, match="Another process")
+    with _other_process(_hold, tmp_path / "data"), another, atomic_folder(tmp_path / "data"):
+        pass
     with atomic_folder(tmp_path / "data"):
         pass
     assert (tmp_path / "data").is_dir()
@@ -173,26 +151,6 @@ def test_a_worker_that_outlives_a_killed_process_does_not_keep_the_next_one_out(
             pass
     finally:
         os.kill(worker, signal.SIGKILL)
-
-
-def test_a_missing_folder_is_named_by_the_file_that_was_asked_for(tmp_path):
-    path = tmp_path / "nowhere" / "out.json"
-    with pytest.raises(FileNotFoundError) as caught, atomic_file(path):
-        pass
-    assert caught.value.filename == str(path)
-
-
-def test_a_full_disk_is_named_by_the_file_that_was_asked_for(tmp_path):
-    with pytest.raises(OSError, match="No space left on device") as caught, atomic_file(tmp_path / "out.json"):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    assert caught.value.filename == str(tmp_path / "out.json")
-
-
-def test_a_folder_in_the_place_of_the_file_is_named_without_the_partial_file(tmp_path):
-    (tmp_path / "out.json").mkdir()
-    with pytest.raises(IsADirectoryError) as caught, atomic_file(tmp_path / "out.json"):
-        pass
-    assert "partial" not in str(caught.value)
 
 
 def test_a_link_stays_and_what_it_names_is_replaced(tmp_path):
@@ -224,21 +182,11 @@ def _write_and_wait(path, ready):
 
 @pytest.mark.parametrize("write", [_write_and_wait, _hold])
 def test_what_a_killed_process_left_goes_with_the_next_write_in_the_folder(tmp_path, write):
-    context = multiprocessing.get_context("fork")
-    ready = context.Event()
-    other = context.Process(target=write, args=(tmp_path / "killed", ready))
-    other.start()
-    try:
-        assert ready.wait(30)
-        with atomic_file(tmp_path / "first") as file:
-            file.write(b"")
+    with _other_process(write, tmp_path / "killed"):
+        write_file(tmp_path / "first", b"")
         # Its process is still there.
         assert len(list(tmp_path.glob(".killed.partial*"))) == 1
-    finally:
-        other.kill()
-        other.join()
-    with atomic_file(tmp_path / "second") as file:
-        file.write(b"")
+    write_file(tmp_path / "second", b"")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "second"]
 
 
@@ -277,7 +225,7 @@ def test_a_link_that_leads_back_to_itself_is_named_and_stays(tmp_path, links):
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_symlink()) == [*links]
 
 
-@pytest.mark.parametrize("sizes", [(9, 10, 5000), (5000, 9, 10), (9, 5000, 10)])
+@pytest.mark.parametrize("sizes", [(9, 10, 5000), (5000, 9, 10)])
 def test_of_files_that_are_written_together_all_appear_or_none(tmp_path, sizes):
     paths = [tmp_path / name for name in "abc"]
     paths[1].write_bytes(b"old")
@@ -307,11 +255,13 @@ def test_a_generator_that_writes_beside_another_file_keeps_neither_back(tmp_path
     assert (tmp_path / "page").read_bytes() == b"page" and (tmp_path / "out").read_bytes() == b"line"
 
 
-@pytest.mark.parametrize("path", ["/dev/full", "/sys/new"])
-def test_what_cannot_be_written_is_named_as_it_was_given(path):
+@pytest.mark.parametrize("path", ["/dev/full", "/sys/new", "{}/nowhere/out.json", "{}/folder"])
+def test_what_cannot_be_written_is_named_as_it_was_given(tmp_path, path):
+    (tmp_path / "folder").mkdir()
+    path = path.format(tmp_path)
     with pytest.raises(OSError) as caught:
         write_file(path, b"text")
-    assert caught.value.filename == path
+    assert caught.value.filename == path and "partial" not in str(caught.value)
 
 
 def test_a_folder_that_cannot_be_made_is_named_as_it_was_given():

@@ -2,13 +2,12 @@ import os
 import threading
 
 import pytest
-from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.files.lines import IndexedLines, read_lines
 
 
-@for_each("content", [b"", b"\n", b"a", b"a\n", b"a\n\nb", "é\u2028b\r\nc\n".encode()])
+@pytest.mark.parametrize("content", [b"", b"\n", b"a", b"a\n", b"a\n\nb", "é\u2028b\r\nc\n".encode()])
 def test_lines_are_those_of_reading_the_whole_file(tmp_path, content):
     path = tmp_path / "x"
     path.write_bytes(content)
@@ -18,18 +17,18 @@ def test_lines_are_those_of_reading_the_whole_file(tmp_path, content):
     assert list(lines) == read_lines(path)
 
 
-def test_a_line_that_is_not_there_is_an_index_error(tmp_path):
-    (tmp_path / "x").write_bytes(b"a\n")
-    with pytest.raises(IndexError):
-        IndexedLines(tmp_path / "x")[1]
-
-
 def test_bytes_that_are_not_utf_8_are_named_when_their_line_is_read(tmp_path):
     (tmp_path / "x").write_bytes(b"a\n\xffabc\n")
     lines = IndexedLines(tmp_path / "x")
     assert lines[0] == "a"
     with pytest.raises(UserError, match=r"x, line 2: must be UTF-8, but byte 1 is 0xff \(if it is WINDOWS-1252, "):
         lines[1]
+    with pytest.raises(IndexError):
+        lines[2]
+    # No encoding is named where most bytes are beyond ASCII.
+    (tmp_path / "x").write_bytes("供热占三分之一".encode("gbk") + b"\n")
+    with pytest.raises(UserError, match=r"x, line 1: must be UTF-8, but byte 1 is 0xb9\.$"):
+        IndexedLines(tmp_path / "x")[0]
 
 
 def test_a_pipe_is_read_once_and_then_any_line_of_it(tmp_path):
@@ -40,9 +39,3 @@ def test_a_pipe_is_read_once_and_then_any_line_of_it(tmp_path):
     lines = IndexedLines(path)
     writer.join()
     assert (lines[1], lines[0]) == ("b", "a")
-
-
-def test_no_encoding_is_named_where_most_bytes_are_beyond_ascii(tmp_path):
-    (tmp_path / "x").write_bytes("供热占三分之一".encode("gbk") + b"\n")
-    with pytest.raises(UserError, match=r"x, line 1: must be UTF-8, but byte 1 is 0xb9\.$"):
-        IndexedLines(tmp_path / "x")[0]

@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 import pytest
-from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.notes import listening, note
@@ -27,17 +26,10 @@ def _fail_at_three(x):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_results_come_in_the_order_of_the_items(workers):
+def test_results_come_in_the_order_of_the_items_and_errors_reach_the_caller(workers):
     assert list(ordered_map(_square, range(50), workers)) == [x * x for x in range(50)]
-
-
-def test_one_worker_is_this_process_and_two_are_others():
-    assert set(ordered_map(_process, range(4), 1)) == {os.getpid()}
-    assert os.getpid() not in set(ordered_map(_process, range(4), 2))
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_an_error_reaches_the_caller(workers):
+    # One worker is this process.
+    assert (os.getpid() in set(ordered_map(_process, range(4), workers))) == (workers == 1)
     with pytest.raises(ValueError, match="three"):
         list(ordered_map(_fail_at_three, range(10), workers))
 
@@ -60,17 +52,17 @@ def _die_at_three(x):
     return x
 
 
-def test_a_killed_worker_is_one_sentence():
-    with pytest.raises(UserError, match=r"A worker process was killed, perhaps for lack of memory; give fewer --wor"):
+def test_a_killed_worker_is_named():
+    with pytest.raises(UserError, match="killed, perhaps for lack of memory; give fewer --workers"):
         list(ordered_map(_die_at_three, range(10), 2))
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("work", "error", "message"),
     [
-        (lambda: signal.raise_signal(signal.SIGUSR1), KilledError, "The process at work was ended by SIGUSR1."),
-        (lambda: signal.raise_signal(signal.SIGKILL), KilledError, "The process at work was killed, perhaps for lack"),
-        (lambda: sys.exit(3), KilledError, "The process at work ended with exit status 3."),
+        (lambda: signal.raise_signal(signal.SIGUSR1), KilledError, "ended by SIGUSR1"),
+        (lambda: signal.raise_signal(signal.SIGKILL), KilledError, "was killed, perhaps for lack of memory"),
+        (lambda: sys.exit(3), KilledError, "ended with exit status 3"),
         (lambda: lambda: 1, Exception, "[Pp]ickle"),
         (lambda: _raise(ValueError(lambda: 1)), RuntimeError, r"ValueError\(<function"),
         (lambda: _raise(MemoryError("x")), MemoryError, "^x$"),

@@ -1,14 +1,11 @@
 import io
-import os
 import re
-import signal
 import sys
 import time
 from multiprocessing.connection import Connection
 
 import pytest
 
-from pyramidions.base.errors import UserError
 from pyramidions.files.progress import counted, listed, progress_bar, with_elapsed
 
 
@@ -16,11 +13,8 @@ def test_work_that_tells_nothing_is_seen_to_go_on(monkeypatch):
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: True)
     monkeypatch.setattr(sys, "stderr", terminal)
-    assert with_elapsed("training", lambda: time.sleep(1.3) or "done") == "done"
-    assert len(set(re.findall(r"training: (\d+) s", terminal.getvalue()))) > 1
-
-
-def test_what_the_work_raises_is_raised():
+    assert with_elapsed("training", lambda: time.sleep(1.1) or "done") == "done"
+    assert {*re.findall(r"training: (\d+) s", terminal.getvalue())} >= {"0", "1"}
     with pytest.raises(KeyError, match="x"):
         with_elapsed("training", lambda: {}["x"])
 
@@ -34,11 +28,6 @@ def test_an_interrupt_does_not_wait_for_the_work(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         with_elapsed("training", lambda: time.sleep(60))
     assert time.monotonic() - begin < 30
-
-
-def test_a_killed_process_is_one_sentence():
-    with pytest.raises(UserError, match="was killed, perhaps for lack of memory"):
-        with_elapsed("training", lambda: os.kill(os.getpid(), signal.SIGKILL))
 
 
 def test_a_bar_counts_on_and_its_time_left_is_that_of_the_rest():

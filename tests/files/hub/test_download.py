@@ -2,14 +2,12 @@
 
 import socket
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
 import huggingface_hub.constants
 import pytest
 from hub_stand_in import Hub
-from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.cli.job import _held
@@ -21,36 +19,32 @@ FILES = {"config.json": b"{}", "README.md": b"# A model", "weights.h5": b"x" * 9
 BART = HubName("owner/bart")
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("text", "found"),
     [
         ("facebook/bart-base", HubName("facebook/bart-base")),
         ("a/b_c.1@v1.0", HubName("a/b_c.1", "v1.0")),
         ("a/b@refs/pr/1", HubName("a/b", "refs/pr/1")),
-        *((text, None) for text in ("bart", "a/b/c", "/a/b", "./a", "../b", "a/b.pt", "a/b--c", "a/b@", "a/b c", "a/")),
-        *((f"a/b{suffix}", None) for suffix in (".tar.gz", ".tgz", ".tar", ".bin", ".safetensors")),
+        *(
+            (text, None)
+            for text in ("bart", "a/b/c", "/a/b", "../b", "a/b.pt", "a/b.tar.gz", "a/b--c", "a/b@", "a/b c")
+        ),
     ],
 )
 def test_a_name_has_an_owner_and_maybe_a_revision(text: str, found: HubName | None) -> None:
     assert hub_name(text) == hub_name(Path(text)) == found
 
 
-def test_a_path_that_exists_is_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_that_exists_is_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hub: Hub) -> None:
     monkeypatch.chdir(tmp_path)
     assert hub_name("owner/bart") == BART
     (tmp_path / "owner" / "bart").mkdir(parents=True)
     assert hub_name("owner/bart") is None
     # With a revision it is no path.
     assert hub_name("owner/other") is None and hub_name("owner/other@main") == HubName("owner/other", "main")
-
-
-def test_a_mistyped_path_in_a_folder_here_is_not_sought_on_the_hub(
-    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "checkpoints" / "run1").mkdir(parents=True)
-    with pytest.raises(UserError, match=r"^The model checkpoints/rum1 does not exist: the folder chec"):
-        find_file("checkpoints/rum1", SUMMARIZER)
+    # A mistyped path in a folder here is not sought on the hub.
+    with pytest.raises(UserError, match="The model owner/other does not exist: the folder owner"):
+        find_file("owner/other", SUMMARIZER)
     assert not hub.asked
 
 
@@ -97,65 +91,51 @@ def test_without_network_and_cache_a_sentence_says_so(hub: Hub, monkeypatch: pyt
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", f"http://127.0.0.1:{closed.getsockname()[1]}")
-        with pytest.raises(
-            UserError, match=r"^owner/bart is not on this machine, and the hub at .* cannot be reached: "
-        ):
+        with pytest.raises(UserError, match="is not on this machine, and the hub at .* cannot be reached: "):
             fetch(BART, ["config.json"])
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(UserError, match=r"cannot be reached: HF_HUB_OFFLINE is set\.$"):
+    with pytest.raises(UserError, match="cannot be reached: HF_HUB_OFFLINE is set"):
         fetch(BART, ["config.json"])
 
 
-def test_what_the_hub_refuses_is_one_sentence(hub: Hub) -> None:
-    with pytest.raises(UserError) as caught:
-        fetch(BART, ["*"])
-    assert str(caught.value) == (
-        "owner/bart exists neither on this machine nor on the hub, or it is private and needs `hf auth login`."
-    )
+def test_a_download_that_breaks_or_gives_another_commit_says_how_to_go_on(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hub.add("owner/bart", FILES)
-    with pytest.raises(UserError, match=r"^owner/bart has no revision v9 on the hub\.$"):
-        fetch(HubName("owner/bart", "v9"), ["*"])
-    hub.add("owner/gated", FILES, gated=True)
-    with pytest.raises(UserError, match=rf"^owner/gated is gated: ask for access at {hub.address}/owner/gated, then "):
-        fetch(HubName("owner/gated"), ["*"])
-    hub.down = 429
-    with pytest.raises(UserError, match=r"^The hub refused owner/bart: .*\(429\)\.$"):
-        fetch(BART, ["*"])
-
-
-def test_a_base_install_says_what_brings_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(UserError) as caught:
-        fetch(BART, ["*"])
-    assert str(caught.value).startswith(
-        "owner/bart does not exist here, and a model of this name on the hub needs the library huggingface_hub, which "
-        "is not installed: `pip install '"
-    )
-
-
-def test_a_download_that_breaks_says_how_to_go_on(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    hub.add("owner/bart", FILES)
+    older = fetch(BART, ["config.json"]).path / "config.json"
+    hub.models["owner/bart"].commit({"config.json": b"[]"})
 
     def broken(*_: object, **__: object) -> None:
         raise huggingface_hub.errors.LocalEntryNotFoundError("an error happened")
 
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", broken)
-    with pytest.raises(UserError, match=r"^The download of owner/bart failed: .*; run the same command to resume\.$"):
-        fetch(BART, ["*"])
+    for download, said in ((broken, "the download was interrupted"), (lambda *_, **__: str(older), "another commit")):
+        monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+        with pytest.raises(UserError, match=f"^The download of owner/bart failed: .*{said}.*; run the same command"):
+            fetch(BART, ["config.json"])
 
 
-def test_a_download_runs_in_the_main_thread_so_that_ctrl_c_ends_it(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "down", "sentence"),
+    [
+        ("owner/none", 0, "owner/none exists neither on this machine nor on the hub, or it is private and needs `hf a"),
+        ("owner/bart@v9", 0, "owner/bart has no revision v9 on the hub."),
+        ("owner/gated", 0, "owner/gated is gated: ask for access at {}/owner/gated, then "),
+        ("owner/bart", 429, "The hub refused owner/bart: "),
+    ],
+)
+def test_what_the_hub_refuses_is_one_sentence(hub: Hub, name: str, down: int, sentence: str) -> None:
     hub.add("owner/bart", FILES)
-    threads = []
-    download = huggingface_hub.hf_hub_download
+    hub.add("owner/gated", FILES, gated=True)
+    hub.down = down
+    with pytest.raises(UserError) as caught:
+        fetch(hub_name(name) or BART, ["*"])
+    assert str(caught.value).startswith(sentence.format(hub.address))
 
-    def seen(*args: Any, **options: Any) -> Any:
-        threads.append(threading.current_thread())
-        return download(*args, **options)
 
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", seen)
-    fetch(BART, ["*"])
-    assert threads == [threading.main_thread()] * len(FILES)
+def test_a_base_install_says_what_brings_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(UserError, match="needs the library huggingface_hub, which is not installed: `pip install '"):
+        fetch(BART, ["*"])
 
 
 def test_without_network_what_the_cache_has_is_read_and_another_commit_is_not(hub: Hub) -> None:
@@ -168,7 +148,7 @@ def test_without_network_what_the_cache_has_is_read_and_another_commit_is_not(hu
         fetch(BART, ["*"], "0" * 40)
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("place", "clause"),
     [
         ("bart-base", "does not exist; on the hub, models are called OWNER/NAME"),
@@ -203,14 +183,3 @@ def test_a_model_that_the_hub_knows_by_another_name_is_found_without_network(
     assert fetch(BART, ["config.json"]).commit == sha
     hub.down = 503
     assert fetch(BART, ["config.json"]).commit == sha
-
-
-def test_a_commit_of_the_cache_is_not_taken_for_that_of_the_hub(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    hub.add("owner/bart", FILES)
-    older = fetch(BART, ["config.json"]).path / "config.json"
-    hub.models["owner/bart"].commit({"config.json": b"[]"})
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda *_, **__: str(older))
-    with pytest.raises(
-        UserError, match="^The download of owner/bart failed: the hub has another commit than the cache"
-    ):
-        fetch(BART, ["config.json"])
