@@ -8,7 +8,6 @@ BARTScore is no package: bart_score.py of github.com/neulab/BARTScore in FOLDER 
 """
 
 import importlib.util
-import os
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -72,106 +71,58 @@ def test_bartscore_equals_the_authors_program(tmp_path: Path, monkeypatch: pytes
 
 
 class Runs:
-    """Is called as the model of moverscore is: returns the hidden states of all layers, twice."""
+    """Is called as the model of moverscore is: returns the hidden states of all layers."""
 
-    def __init__(self, model: Any, repeats: int) -> None:
+    def __init__(self, model: Any) -> None:
         self._model = model
-        self._repeats = repeats
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_, **__: self
 
-    def __call__(self, ids: Any = None, _: Any = None, *, attention_mask: Any, input_ids: Any = None, **__: Any) -> Any:
-        found = self._model(input_ids=ids if ids is not None else input_ids, attention_mask=attention_mask)[0]
-        states = (found,) * self._repeats
-        return (states, None) if ids is not None else (None, states, None)
+    def __call__(self, input_ids: Any, attention_mask: Any, **_: Any) -> Any:
+        return None, (self._model(input_ids=input_ids, attention_mask=attention_mask)[0],), None
 
 
-def package(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Import a module of moverscore with a model of ours on the CPU."""
-    found = importlib.util.find_spec(name)
-    if found is None:
+class Here:
+    """A pool of processes that is this one."""
+
+    def __enter__(self) -> "Here":
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def map(self, function: Any, items: Any) -> list[Any]:
+        return list(map(function, items))
+
+
+def test_mover_1_equals_moverscore_v2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec("moverscore_v2")
+    if found is None or found.loader is None:
         pytest.skip("the package moverscore is not installed")
+    folder = save_bert(tmp_path / "model", length=40)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     tokenizer.max_len = 40
-    model = transformers.AutoModel.from_pretrained(folder, num_hidden_layers=LAYER).eval()
-    # The older module reads five layers; five times the same one is the same as one.
-    runs = Runs(model, 5 if name == "moverscore" else 1)
-    stand_in = SimpleNamespace(from_pretrained=lambda *_, **__: runs)
+    runs = Runs(transformers.AutoModel.from_pretrained(folder, num_hidden_layers=LAYER).eval())
+    model = SimpleNamespace(from_pretrained=lambda *_, **__: runs)
     tokenizers = SimpleNamespace(from_pretrained=lambda *_, **__: tokenizer)
-    names = {"DistilBertConfig": stand_in, "DistilBertTokenizer": tokenizers, "DistilBertModel": stand_in}
-    fake, older, modeling, requests = map(
-        ModuleType, ("transformers", "pytorch_pretrained_bert", "modeling", "requests")
-    )
-    vars(fake).update(names)
-    base = type("Base", (), {"from_pretrained": classmethod(lambda *_: runs)})
-    vars(older).update({"BertTokenizer": tokenizers, "BertModel": stand_in})
-    vars(modeling)["BertPreTrainedModel"] = base
-    for key, module in {
-        "transformers": fake,
-        "pytorch_pretrained_bert": older,
-        "pytorch_pretrained_bert.modeling": modeling,
-        "requests": requests,
-    }.items():
-        monkeypatch.setitem(sys.modules, key, module)
+    fake = ModuleType("transformers")
+    vars(fake).update(DistilBertConfig=model, DistilBertTokenizer=tokenizers, DistilBertModel=model)
+    monkeypatch.setitem(sys.modules, "transformers", fake)
     monkeypatch.setattr(np, "float", float, raising=False)
-    # What it would download.
-    (folder / "MNLI_BERT.zip").touch()
-    monkeypatch.setitem(os.environ, "MOVERSCORE", str(folder))
-    monkeypatch.delitem(sys.modules, name, raising=False)
     module = importlib.util.module_from_spec(found)
-    assert found.loader is not None
     found.loader.exec_module(module)
-    return module
-
-
-def ours(folder: Path, stop_words: Path) -> np.ndarray:
+    monkeypatch.setattr(module, "Pool", lambda _: Here())
+    idf = [module.get_idf_dict(texts) for texts in (REFERENCES, SUMMARIES)]
+    theirs = module.word_mover_score(REFERENCES, SUMMARIES, *idf, stop_words=STOP_WORDS, n_gram=1, device="cpu")
+    (tmp_path / "words.txt").write_text(" ".join(STOP_WORDS))
+    monkeypatch.undo()
     metric = METRICS.build(
-        "moverscore", {}, embedding_model=str(folder), embedding_layer=LAYER, stop_words=str(stop_words)
+        "moverscore",
+        {},
+        embedding_model=str(folder),
+        embedding_layer=LAYER,
+        stop_words=str(tmp_path / "words.txt"),
     )
     examples = [Example(summary, (reference,)) for summary, reference in zip(SUMMARIES, REFERENCES, strict=True)]
     metric.fit(examples)
-    return metric.score(examples)
-
-
-def theirs(module: Any, n: int, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    def idf(texts: list[str]) -> Any:
-        class Here:
-            def __enter__(self) -> "Here":
-                return self
-
-            def __exit__(self, *_: object) -> None: ...
-
-            def map(self, function: Any, items: Any) -> list[Any]:
-                return list(map(function, items))
-
-        monkeypatch.setattr(module, "Pool", lambda _: Here())
-        return module.get_idf_dict(texts)
-
-    settings = {"stop_words": STOP_WORDS, "n_gram": n, "device": "cpu"}
-    found: list[float] = module.word_mover_score(REFERENCES, SUMMARIES, idf(REFERENCES), idf(SUMMARIES), **settings)
-    return found
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> tuple[Path, Path]:
-    (tmp_path / "words.txt").write_text(" ".join(STOP_WORDS))
-    return save_bert(tmp_path / "model", length=40), tmp_path / "words.txt"
-
-
-def test_mover_1_equals_moverscore_v2(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    found = ours(*files)
-    module = package("moverscore_v2", files[0], monkeypatch)
-    close(found[:, 0], np.array(theirs(module, 1, monkeypatch)))
-
-
-def test_mover_2_equals_the_older_module_with_euclidean_distances(
-    files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = ours(*files)
-    module = package("moverscore", files[0], monkeypatch)
-    # It squares the distances, unlike the paper and moverscore_v2.
-    monkeypatch.setattr(module, "device", "cpu")
-    squared = module.pairwise_distances
-    monkeypatch.setattr(module, "pairwise_distances", lambda *of: squared(*of).sqrt())
-    close(found[:, 1], np.array(theirs(module, 2, monkeypatch)))
+    close(metric.score(examples)[:, 0], np.array(theirs))

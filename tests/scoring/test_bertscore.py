@@ -4,7 +4,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from small_encoders import TEXTS, ids_and_vectors, save_bert, save_roberta, transformers
-from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.scoring import METRICS, Example
@@ -22,8 +21,8 @@ def metric(folder: Path, layer: int | None = 2, *, idf: bool = False) -> BertSco
     return made
 
 
-def scored(folder: Path, *examples: Example, layer: int | None = 2, idf: bool = False) -> np.ndarray:
-    made = metric(folder, layer, idf=idf)
+def scored(folder: Path, *examples: Example, idf: bool = False) -> np.ndarray:
+    made = metric(folder, idf=idf)
     made.fit(examples)
     return made.score(examples)
 
@@ -47,9 +46,11 @@ def by_loops(folder: Path, summary: str, reference: str, idf: dict[int, float] |
 
 
 def test_it_equals_loops_over_tokens(bert: Path) -> None:
-    found = scored(bert, Example(TEXTS[0], (TEXTS[1],)), Example(TEXTS[2], (TEXTS[0],)))
+    found = scored(bert, Example(TEXTS[0], (TEXTS[1],)), Example(TEXTS[2], (TEXTS[0],)), Example("a", ("",)))
     np.testing.assert_allclose(found[0], by_loops(bert, TEXTS[0], TEXTS[1], None), atol=1e-4)
     np.testing.assert_allclose(found[1], by_loops(bert, TEXTS[2], TEXTS[0], None), atol=1e-4)
+    np.testing.assert_array_equal(found[2], 0)
+    np.testing.assert_allclose(scored(bert, Example(TEXTS[0], (TEXTS[0],))), 100, atol=1e-4)
 
 
 def test_idf_counts_in_how_many_references_a_piece_is(bert: Path) -> None:
@@ -62,45 +63,7 @@ def test_idf_counts_in_how_many_references_a_piece_is(bert: Path) -> None:
     examples = [Example(TEXTS[0], (references[0], references[1])), Example(TEXTS[1], (references[2],))]
     found = scored(bert, *examples, idf=True)
     np.testing.assert_allclose(found[1], by_loops(bert, TEXTS[1], references[2], idf), atol=1e-4)
-
-
-def test_of_several_references_the_best_counts_by_each_figure(bert: Path) -> None:
-    alone = [scored(bert, Example(TEXTS[0], (reference,)))[0] for reference in TEXTS[1:]]
-    both = scored(bert, Example(TEXTS[0], tuple(TEXTS[1:])))[0]
-    np.testing.assert_allclose(both, np.max(alone, axis=0), atol=1e-4)
-
-
-def test_a_text_scores_100_against_itself(bert: Path) -> None:
-    np.testing.assert_allclose(scored(bert, Example(TEXTS[0], (TEXTS[0],))), 100, atol=1e-4)
-
-
-@for_each("example", [Example("", (TEXTS[0],)), Example(" \n\u200b", (TEXTS[0],)), Example("a", ("",))])
-def test_an_empty_text_scores_nothing(bert: Path, example: Example) -> None:
-    np.testing.assert_array_equal(scored(bert, example), 0)
-
-
-def test_line_breaks_make_no_difference(bert: Path) -> None:
-    one, two = scored(bert, Example("a fox.\njumps", (TEXTS[0],)), Example("a fox. jumps", (TEXTS[0],)))
-    np.testing.assert_allclose(one, two, atol=1e-5)
-
-
-def test_other_documents_of_a_batch_make_no_difference(bert: Path) -> None:
-    alone = scored(bert, Example(TEXTS[0], (TEXTS[1],)))[0]
-    among = scored(bert, Example("fox", ("a",)), Example(TEXTS[0], (TEXTS[1],)), Example(TEXTS[1] * 3, (TEXTS[2],)))
-    np.testing.assert_allclose(among[1], alone, atol=1e-4)
-
-
-def test_truncated_texts_are_counted_anew_for_each_system(bert: Path) -> None:
-    long = " ".join(TEXTS)
-    examples = [Example(long, (TEXTS[0], long)), Example(TEXTS[0], (TEXTS[0],))]
-    made = metric(bert)
-    for _ in range(2):
-        made.fit(examples)
-        made.score(examples)
-        assert made.remarks() == [
-            "bertscore: 1 of 2 summaries and 1 of 3 references are longer than the model's 24 tokens and were "
-            "truncated (50.0% and 33.3%)."
-        ]
+    assert "idf of references" in metric(bert, idf=True).signature()
 
 
 def test_where_all_weights_are_0_tokens_weigh_the_same_and_a_remark_says_so(bert: Path) -> None:
@@ -108,36 +71,18 @@ def test_where_all_weights_are_0_tokens_weigh_the_same_and_a_remark_says_so(bert
     made = metric(bert, idf=True)
     made.fit([example])
     np.testing.assert_allclose(made.score([example]), 100, atol=1e-4)
-    assert made.remarks() == [
-        "bertscore: 2 times a text had no word that is rarer than others, so all of its words weighed the same."
-    ]
+    (remark,) = made.remarks()
+    assert remark.startswith("bertscore: 2 times a text had no word that is rarer than others")
 
 
-def test_the_signature_names_model_layer_length_and_weights(bert: Path) -> None:
-    signature = metric(bert, idf=True).signature()
-    name, *rest = signature.split(" | ")[1:]
-    assert name.startswith(f"{bert.name} sha256:")
-    assert rest[:2] == ["layer 2", "at most 24 tokens"]
-    assert rest[-3:] == ["idf of references", "best of references", "not rescaled"]
-
-
-def test_the_last_layer_is_taken_for_want_of_advice_and_a_remark_says_so(bert: Path) -> None:
+def test_a_well_known_model_has_its_best_layer_and_another_its_last(bert: Path, tmp_path: Path) -> None:
     made = metric(bert, None)
     assert made.embedder.layer == 3
     assert made.remarks() == ["bertscore: no layer of this model is known to be best, so its last (3) is used."]
-
-
-def test_the_recommended_layer_of_a_well_known_model_is_taken(tmp_path: Path) -> None:
-    folder = save_bert(tmp_path / "deberta-v3-small", num_hidden_layers=5)
-    made = metric(folder, None)
-    assert made.embedder.layer == 4
-    assert made.remarks() == []
-
-
-def test_a_layer_that_the_model_lacks_is_refused(bert: Path) -> None:
-    with pytest.raises(UserError) as refused:
+    made = metric(save_bert(tmp_path / "deberta-v3-small", num_hidden_layers=5), None)
+    assert (made.embedder.layer, made.remarks()) == (4, [])
+    with pytest.raises(UserError, match="`embedding_layer` must be from 1 to 3, the layers of .*, but is 4."):
         metric(bert, 4)
-    assert str(refused.value) == f"`embedding_layer` must be from 1 to 3, the layers of {bert}, but is 4."
 
 
 def test_the_first_word_of_roberta_has_its_space(tmp_path: Path) -> None:

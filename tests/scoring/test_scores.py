@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from importlib.metadata import version
 
 import numpy as np
@@ -6,23 +7,25 @@ import pytest
 from pyramidions.base.errors import UserError
 from pyramidions.scoring import FIGURES, METRICS
 from pyramidions.scoring.examples import Examples
-from pyramidions.scoring.scores import Scores, metrics_of, score_documents
+from pyramidions.scoring.folder_documents import lead
+from pyramidions.scoring.scores import Scores, metrics_of, pooled, pooled_difference, score_documents
+from pyramidions.text.language import Language
 
 ROUGE = METRICS["rouge"].figures
 
 
-def rouge_of(predictions, references, **options):
+def rouge_of(predictions: Sequence[str], references: Sequence[str], workers: int = 1) -> Scores:
     examples = Examples(predictions, [(reference,) for reference in references])
-    return score_documents(examples, metrics_of(["rouge"]), **options)
+    return score_documents(examples, metrics_of(["rouge"]), workers=workers)
 
 
-def test_means_are_arithmetic_and_documents_keep_their_order():
+def test_means_are_arithmetic_and_documents_keep_their_order() -> None:
     rouge = rouge_of(["a b", "x"], ["a b", "y"])
     assert rouge.scores[:, 0].tolist() == [100, 0]
     assert rouge.estimates["rouge1"].mean == 50
 
 
-def test_the_interval_holds_the_mean_and_is_the_same_every_time():
+def test_the_interval_holds_the_mean_and_is_the_same_every_time() -> None:
     scores = np.random.default_rng(0).uniform(0, 100, (50, 4))
     first, second = Scores(ROUGE, scores).estimates, Scores(ROUGE, scores).estimates
     assert first == second
@@ -32,7 +35,7 @@ def test_the_interval_holds_the_mean_and_is_the_same_every_time():
     assert first["rouge1"].high - first["rouge1"].low == pytest.approx(2 * 1.96 * 4.1, rel=0.2)
 
 
-def test_the_signature_says_what_decides():
+def test_the_signature_says_what_decides() -> None:
     signatures = [metric.signature() for metric in metrics_of(["rouge"]).values()]
     assert Scores(ROUGE, np.zeros((40, 4)), signatures).signature == (
         f"rouge-score {version('rouge-score')} | stemmer | F1 | sentences: sentencex 1.0.32 | "
@@ -40,7 +43,7 @@ def test_the_signature_says_what_decides():
     )
 
 
-def test_a_clear_difference_is_significant_and_none_is_not():
+def test_a_clear_difference_is_significant_and_none_is_not() -> None:
     noise = np.random.default_rng(0).normal(0, 1, (60, 4))
     base = np.random.default_rng(1).uniform(20, 60, (60, 4))
     better = Scores(ROUGE, base + 5 + noise).compare(Scores(ROUGE, base))["rouge1"]
@@ -52,24 +55,55 @@ def test_a_clear_difference_is_significant_and_none_is_not():
     assert Scores(ROUGE, base).compare(Scores(ROUGE, base))["rouge1"] == (0, 0, 0, 1)
 
 
-def test_many_processes_give_the_same_scores():
+def test_many_processes_give_the_same_scores() -> None:
     predictions = [f"cat {i} sleeps. dog {i % 7} barks" for i in range(150)]
     references = [f"dog {i % 5} barks. a cat sleeps {i}" for i in range(150)]
-    one = rouge_of(predictions, references)
-    two = rouge_of(predictions, references, workers=2)
+    one, two = (rouge_of(predictions, references, workers) for workers in (1, 2))
     assert (one.scores == two.scores).all()
 
 
-def test_unequal_counts_are_refused():
+def test_what_cannot_be_compared_is_refused() -> None:
+    scores = Scores(ROUGE, np.zeros((2, 4)))
     with pytest.raises(UserError, match="as many summaries as references, but there are 16 and 20"):
         rouge_of(["x"] * 16, ["x"] * 20)
-    with pytest.raises(UserError, match="on the same documents, but they have 2 and 3"):
-        Scores(ROUGE, np.zeros((2, 4))).compare(Scores(ROUGE, np.zeros((3, 4))))
     with pytest.raises(UserError, match="at least one document"):
         rouge_of([], [])
-
-
-def test_systems_are_compared_by_the_same_figures():
-    other = {"rouge1": FIGURES["rouge1"]}
+    with pytest.raises(UserError, match="on the same documents, but they have 2 and 3"):
+        scores.compare(Scores(ROUGE, np.zeros((3, 4))))
     with pytest.raises(UserError, match="by the same figures, but they have rouge1, rouge2, rougeL, rougeLsum and rou"):
-        Scores(ROUGE, np.zeros((2, 4))).compare(Scores(other, np.zeros((2, 1))))
+        scores.compare(Scores({"rouge1": FIGURES["rouge1"]}, np.zeros((2, 1))))
+
+
+def test_one_seed_gives_the_interval_over_documents() -> None:
+    found = pooled(np.arange(100.0)[None])
+    # The standard error of the mean is 28.9 / 10.
+    assert found == pytest.approx((49.5, 49.5 - 1.96 * 2.89, 49.5 + 1.96 * 2.89), abs=0.6)
+
+
+def test_seeds_that_differ_widen_the_interval_even_where_all_documents_are_alike() -> None:
+    assert pooled(np.ones((3, 50))) == (1, 1, 1)
+    assert pooled(np.repeat([[1.0], [2.0], [3.0]], 50, axis=1)) == (2, 1, 3)
+
+
+def test_systems_are_paired_by_document_and_one_may_have_more_seeds() -> None:
+    documents = np.random.default_rng(3).normal(size=(1, 40)) * 100
+    assert pooled_difference(documents + 0.5, documents) == pytest.approx((0.5, 0.5, 0.5))
+    assert pooled_difference(np.full((3, 4), 2.0), np.full((2, 4), 1.0)) == (1, 1, 1)
+    with pytest.raises(ValueError, match="same documents"):
+        pooled_difference(np.ones((1, 3)), np.ones((1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "language", "found"),
+    [
+        ("one two three. four five six. seven eight.", 7, "en", "one two three. four five six."),
+        ("one two three. four five six. seven eight.", 8, "en", "one two three. four five six. seven eight."),
+        # At least one sentence.
+        ("one two three. four five six.", 1, "en", "one two three."),
+        ("", 5, "en", ""),
+        # Two characters count as a word.
+        ("猫在这里睡觉。狗在那里跑。", 3, "zh", "猫在这里睡觉。"),
+    ],
+)
+def test_lead_takes_whole_sentences_that_fit(text: str, words: int, language: str, found: str) -> None:
+    assert lead(text, words, Language(language)) == found

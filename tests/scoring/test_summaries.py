@@ -1,113 +1,125 @@
+"""Files of references, summaries and documents, and the output of fairseq-generate."""
+
+import random
 from pathlib import Path
 
 import pytest
-from tables import for_each
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pyramidions.base.errors import UserError
 from pyramidions.files import lines as indexed_lines
-from pyramidions.scoring.summaries import ReferenceFile, read_documents, read_summaries
+from pyramidions.scoring.summaries import (
+    GeneratedSummaries,
+    ReferenceFile,
+    is_generate_output,
+    read_documents,
+    read_summaries,
+)
 
 TWO = '{"id": "a", "summary": "one"}\n{"id": "b", "summary": "two"}\n'
 
 
-def write(path, text):
+def write(path: Path, text: str | bytes) -> Path:
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return path
 
 
 @pytest.fixture
-def references(tmp_path):
+def references(tmp_path: Path) -> ReferenceFile:
     return ReferenceFile(write(tmp_path / "references.jsonl", TWO))
 
 
-def test_what_prepare_reads_holds_references(tmp_path):
-    lines = '{"id": "a", "article": "x", "abstract": "one"}\n{"id": "b", "summary": "two", "abstract": "x"}\n'
-    assert list(ReferenceFile(write(tmp_path / "papers.jsonl", lines))) == [("one",), ("two",)]
+@pytest.mark.parametrize(
+    ("name", "text", "ids", "found"),
+    [
+        ("r.jsonl", "\ufeff" + TWO.replace('"b"', "7"), ["a", "7"], [("one",), ("two",)]),
+        ("r.txt", "one\ntwo\n", ["0", "1"], [("one",), ("two",)]),
+        ("r.txt", "{a} is a set\n", ["0"], [("{a} is a set",)]),
+        ("r.JSON", f"[{TWO.strip().replace('}', '},', 1)}]", ["a", "b"], [("one",), ("two",)]),
+        # What prepare reads.
+        ("r.jsonl", '{"id": "a", "article": "x", "abstract": "one"}', ["a"], [("one",)]),
+        ("r.jsonl", '{"id": "a", "summary": "two", "abstract": "x"}', ["a"], [("two",)]),
+        # A list is several summaries, or one abstract.
+        ("r.jsonl", '{"id": "a", "summary": ["one", "", "uno", " "]}', ["a"], [("one", "uno")]),
+        ("r.jsonl", '{"id": "a", "summary": ["", ""]}', ["a"], [("",)]),
+        ("r.jsonl", '{"id": "a", "abstract": ["one.", "<S> two. </S>"]}', ["a"], [("one.\ntwo.",)]),
+    ],
+)
+def test_references_come_as_json_or_text(
+    name: str, text: str, ids: list[str], found: list[tuple[str, ...]], tmp_path: Path
+) -> None:
+    read = ReferenceFile(write(tmp_path / name, text))
+    assert (read.ids, list(read)) == (ids, found)
 
 
-def test_a_list_is_several_summaries_or_one_abstract(tmp_path):
-    lines = '{"id": "a", "summary": ["one", "two"]}\n{"id": "b", "abstract": ["one.", "<S> two. </S>"]}\n'
-    assert list(ReferenceFile(write(tmp_path / "r.jsonl", lines))) == [("one", "two"), ("one.\ntwo.",)]
-    with pytest.raises(UserError, match="the summary a text or a list of texts"):
-        ReferenceFile(write(tmp_path / "s.jsonl", '{"id": "a", "abstract": ["one", 2]}\n'))
-    with pytest.raises(UserError, match="the summary a text or a list of texts"):
-        ReferenceFile(write(tmp_path / "e.jsonl", '{"id": "a", "abstract": []}\n'))
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("x", "[]", '{"id": "a"}', '{"id": "a", "summary": 3}', '{"id": "a", "summary": []}'),
+        *('{"id": "a", "abstract": ["one", 2]}', '{"id": "a", "abstract": []}'),
+        '{"id": "a", "summary": "x", "score": NaN}',
+    ],
+)
+def test_a_bad_reference_is_named_by_its_line(tmp_path: Path, line: str) -> None:
+    with pytest.raises(UserError, match=r"line 2: each line must be .*}, the summary a text or a list of texts"):
+        ReferenceFile(write(tmp_path / "r.jsonl", '{"id": "a", "summary": "x"}\n' + line + "\n"))
 
 
-def test_a_byte_order_mark_is_passed_over_and_what_is_no_json_is_said(tmp_path):
-    assert ReferenceFile(write(tmp_path / "r.jsonl", "\ufeff" + TWO)).ids == ["a", "b"]
-    with pytest.raises(UserError, match=r"line 1: each line must be .*, but it holds NaN"):
-        ReferenceFile(write(tmp_path / "n.jsonl", '{"id": "a", "summary": "x", "score": NaN}\n'))
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        ("x.txt", "first\n\n", ["first", ""]),
+        # Only a line feed ends a line.
+        ("x.txt", "a\x0bb\u2028c\nd", ["a\x0bb\u2028c", "d"]),
+        # Output of fairseq is known by itself.
+        ("x", "D-1\t-1\tb\nD-0\t-1\ta\n", ["a", "b"]),
+        ("x.jsonl", '{"id": "b", "summary": "B"}\n{"id": "a", "summary": "A"}\n', ["A", "B"]),
+        ("x.json", '[\n{"id": "b", "summary": "B\u2028"},\n{"id": "a", "summary": "A"}\n]\n', ["A", "B\u2028"]),
+    ],
+)
+def test_summaries_come_in_the_order_of_the_references(
+    name: str, text: str, found: list[str], tmp_path: Path, references: ReferenceFile
+) -> None:
+    assert list(read_summaries(write(tmp_path / name, text), references)) == found
 
 
-def test_json_is_no_text(tmp_path, references):
-    path = write(tmp_path / "r.txt", "\ufeff" + TWO)
-    for read in (ReferenceFile, lambda path: read_summaries(path, references)):
-        with pytest.raises(UserError, match=r"r\.txt must hold a text in each line, but holds JSON: name it r\.jsonl"):
-            read(path)
-    assert list(ReferenceFile(write(tmp_path / "s.txt", "{a} is a set\n"))) == [("{a} is a set",)]
-
-
-def test_one_summary_a_line(tmp_path, references):
-    assert list(read_summaries(write(tmp_path / "x.txt", "first\n\n"), references)) == ["first", ""]
-
-
-def test_only_a_line_feed_ends_a_line(tmp_path, references):
-    assert list(read_summaries(write(tmp_path / "x.txt", "a\x0bb\u2028c\nd"), references)) == ["a\x0bb\u2028c", "d"]
-
-
-def test_output_of_fairseq_is_known_by_itself(tmp_path, references):
-    assert list(read_summaries(write(tmp_path / "x", "D-1\t-1\tb\nD-0\t-1\ta\n"), references)) == ["a", "b"]
-
-
-def test_json_lines_are_ordered_by_id(tmp_path, references):
-    lines = '{"id": "b", "summary": "B"}\n{"id": "a", "summary": "A"}\n'
-    assert list(read_summaries(write(tmp_path / "x.jsonl", lines), references)) == ["A", "B"]
-
-
-def test_a_list_in_json_holds_the_same_records(tmp_path, references):
-    listed = '[\n{"id": "b", "summary": "B\u2028"},\n{"id": "a", "summary": "A"}\n]\n'
-    assert list(read_summaries(write(tmp_path / "x.json", listed), references)) == ["A", "B\u2028"]
-    assert list(ReferenceFile(write(tmp_path / "r.JSON", listed.replace(",", ",\n")))) == [("B\u2028",), ("A",)]
-
-
-def test_ids_give_way_to_positions_only_where_the_references_have_none(tmp_path):
+def test_ids_give_way_to_positions_only_where_the_references_have_none(tmp_path: Path) -> None:
     references = ReferenceFile(write(tmp_path / "r.txt", "one\ntwo\n"))
     summaries = write(tmp_path / "x.jsonl", '{"id": "b", "summary": "B"}\n{"id": "a", "summary": "A"}\n')
     assert list(read_summaries(summaries, references)) == ["B", "A"]
     by_position = write(tmp_path / "y.jsonl", '{"id": 1, "summary": "B"}\n{"id": 0, "summary": "A"}\n')
     assert list(read_summaries(by_position, references)) == ["A", "B"]
-    one = ReferenceFile(write(tmp_path / "one.txt", "one\n"))
     with pytest.raises(UserError, match=r"x\.jsonl has 2 summaries, but needs one for each of 1 reference\."):
-        read_summaries(summaries, one)
+        read_summaries(summaries, ReferenceFile(write(tmp_path / "one.txt", "one\n")))
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        (
-            "x.txt",
-            "a.txt:\none\n\nb.txt:\ntwo\n\n",
-            r"x\.txt must hold one summary a line, but holds names, too: write",
-        ),
-        ("x.txt", "one\n", r"x\.txt has 1 summary, but needs one for each of 2 references\."),
-        ("x.txt", b"one\ncaf\xe9\n", r"x\.txt, line 2: must be UTF-8, but byte 4 is 0xe9 \(if it is WINDOWS-1252, "),
-        ("x.jsonl", '{"id": "a", "summary": "A"}\n', r"x\.jsonl: lacks 1 of 2 documents \('b' first\)\."),
-        ("x.jsonl", '{"id": "c", "summary": "A"}\n', r"x\.jsonl: has document 'c', which no reference has\."),
-        ("x.jsonl", '{"id": "a", "summary": "A"}\n' * 2, r"x\.jsonl: document 'a' comes twice\."),
-        ("x.jsonl", '{"id": "a", "summary": ["A"]}\n', r'x\.jsonl, line 1: each line must be {"id": \.\.\., "summary"'),
-        ("x.json", '[{"id": "a",\n"summary": ["A"]}]', r'x\.json, item 1: each item must be {"id": \.\.\., "summary"'),
-        ("x.json", '{"id": "a", "summary": "A"}', r"x\.json must be a list in JSON, but it is none\."),
-        ("x.json", '{"id": "a"}\n{"id": "b"}', r"x\.json must be a list in JSON, but it is not JSON \(Extra data"),
-        ("x.json", b'["caf\xe9"]', r"x\.json must be a list in JSON, but it is not UTF-8 \(byte 6\)\."),
+        ("x.txt", "a.txt:\none\n\nb.txt:\ntwo\n\n", "must hold one summary a line, but holds names, too: write"),
+        ("x.txt", "one\n", " has 1 summary, but needs one for each of 2 references."),
+        ("x.txt", b"one\ncaf\xe9\n", ", line 2: must be UTF-8, but byte 4 is 0xe9 (if it is WINDOWS-1252, "),
+        ("x.txt", "\ufeff" + TWO, "must hold a text in each line, but holds JSON: name it x.jsonl"),
+        ("x.jsonl", '{"id": "a", "summary": "A"}\n', ": lacks 1 of 2 documents ('b' first)."),
+        ("x.jsonl", '{"id": "c", "summary": "A"}\n', ": has document 'c', which no reference has."),
+        ("x.jsonl", '{"id": "a", "summary": "A"}\n' * 2, ": document 'a' comes twice."),
+        ("x.jsonl", '{"id": "a", "summary": ["A"]}\n', ', line 1: each line must be {"id": ..., "summary"'),
+        ("x.json", '[{"id": "a",\n"summary": ["A"]}]', ', item 1: each item must be {"id": ..., "summary"'),
+        ("x.json", '{"id": "a", "summary": "A"}', "must be a list in JSON, but it is none."),
+        ("x.json", '{"id": "a"}\n{"id": "b"}', "must be a list in JSON, but it is not JSON (Extra data"),
+        ("x.json", b'["caf\xe9"]', "must be a list in JSON, but it is not UTF-8 (byte 6)."),
     ],
 )
-def test_a_mismatch_is_one_sentence(tmp_path, references, name, text, message):
-    with pytest.raises(UserError, match=message):
+def test_a_mismatch_is_one_sentence(
+    tmp_path: Path, references: ReferenceFile, name: str, text: str | bytes, message: str
+) -> None:
+    with pytest.raises(UserError) as refused:
         read_summaries(write(tmp_path / name, text), references)
+    assert f"{name}{message}" in str(refused.value).replace(f"{name} must", f"{name}must")
 
 
-def test_two_references_of_one_id_do_not_share_a_summary(tmp_path):
+def test_two_references_of_one_id_do_not_share_a_summary(tmp_path: Path) -> None:
     twice = ReferenceFile(write(tmp_path / "r.jsonl", '{"id": "a", "summary": "x"}\n' * 2))
     with pytest.raises(UserError, match="Each reference must have an id of its own, but 'a' comes twice."):
         read_summaries(write(tmp_path / "x.jsonl", '{"id": "a", "summary": "x"}\n'), twice)
@@ -115,54 +127,76 @@ def test_two_references_of_one_id_do_not_share_a_summary(tmp_path):
     assert list(read_summaries(write(tmp_path / "x.txt", "x\ny"), twice)) == ["x", "y"]
 
 
-def test_a_missing_file_is_named(tmp_path, references):
-    with pytest.raises(UserError, match=r"The file .*x\.txt does not exist\."):
-        read_summaries(tmp_path / "x.txt", references)
-
-
-def test_a_folder_is_no_file_of_summaries(tmp_path, references):
-    with pytest.raises(UserError, match=r"must be a file, but is a folder\.$"):
-        read_summaries(tmp_path, references)
-
-
-def test_references_come_as_json_lines_or_text(tmp_path):
-    found = ReferenceFile(write(tmp_path / "r.jsonl", '{"id": "a", "summary": "one"}\n{"id": 7, "summary": "two"}\n'))
-    assert (found.ids, list(found)) == (["a", "7"], [("one",), ("two",)])
-    found = ReferenceFile(write(tmp_path / "r.txt", "one\ntwo\n"))
-    assert (found.ids, list(found)) == (["0", "1"], [("one",), ("two",)])
-
-
-def test_a_document_may_have_several_references(tmp_path):
-    found = ReferenceFile(write(tmp_path / "r.jsonl", '{"id": "a", "summary": ["one", "uno"]}\n'))
-    assert found[0] == ("one", "uno")
-    some_blank = '{"id": "a", "summary": ["", "uno", " "]}\n{"id": 1, "summary": ["", ""]}\n'
-    blank = ReferenceFile(write(tmp_path / "b.jsonl", some_blank))
-    assert list(blank) == [("uno",), ("",)]
-
-
-@for_each("line", ["x", "[]", '{"id": "a"}', '{"id": "a", "summary": 3}', '{"id": "a", "summary": []}'])
-def test_a_bad_reference_is_named_by_its_line(tmp_path, line):
-    with pytest.raises(
-        UserError,
-        match=r"line 2: each line must be .*}, the summary a text or a list of texts",
-    ):
-        ReferenceFile(write(tmp_path / "r.jsonl", '{"id": "a", "summary": "x"}\n' + line + "\n"))
-
-
-def test_documents_come_like_references(tmp_path, references):
-    lines = '{"id": "b", "article": "B"}\n{"id": "a", "article": "A"}\n'
-    assert list(read_documents(write(tmp_path / "d.jsonl", lines), references)) == ["A", "B"]
-    assert list(read_documents(write(tmp_path / "d.txt", "A\nB"), references)) == ["A", "B"]
-    of_sentences = '{"id": "b", "article": ["B", "b"]}\n{"id": "a", "article": "A"}\n'
-    assert list(read_documents(write(tmp_path / "s.jsonl", of_sentences), references)) == ["A", "B\nb"]
-    with pytest.raises(UserError, match=r"e\.txt has 1 document, but needs one for each of 2 references\."):
-        read_documents(write(tmp_path / "e.txt", "A"), references)
-    without_ids = ReferenceFile(write(tmp_path / "r.txt", "A\nB"))
-    with pytest.raises(UserError, match=r"f\.jsonl has 1 document, but needs one for each of 2 references\."):
-        read_documents(write(tmp_path / "f.jsonl", '{"id": "x", "article": "A"}\n'), without_ids)
-
-
-def test_a_device_without_end_is_refused(monkeypatch, references):
+def test_what_is_no_file_is_named(tmp_path: Path, references: ReferenceFile, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexed_lines, "STREAM_LIMIT", 1)
-    with pytest.raises(UserError, match="/dev/zero must hold at most 1 MiB, but holds more."):
-        read_summaries(Path("/dev/zero"), references)
+    for place in (tmp_path / "x.txt", tmp_path, Path("/dev/zero")):
+        with pytest.raises(UserError, match=str(place)):
+            read_summaries(place, references)
+
+
+def test_documents_come_like_references(tmp_path: Path, references: ReferenceFile) -> None:
+    lines = '{"id": "b", "article": ["B", "b"]}\n{"id": "a", "article": "A"}\n'
+    assert list(read_documents(write(tmp_path / "d.jsonl", lines), references)) == ["A", "B\nb"]
+    assert list(read_documents(write(tmp_path / "d.txt", "A\nB"), references)) == ["A", "B"]
+    without_ids = ReferenceFile(write(tmp_path / "r.txt", "A\nB"))
+    for name, text in (("e.txt", "A"), ("f.jsonl", '{"id": "x", "article": "A"}\n')):
+        with pytest.raises(UserError, match="has 1 document, but needs one for each of 2 references"):
+            read_documents(write(tmp_path / name, text), without_ids)
+
+
+# ------------------------------------------------------------ the output of fairseq-generate
+
+
+def block(index: int, *texts: str) -> list[str]:
+    lines = [f"S-{index}\tsource"]
+    for rank, text in enumerate(texts):
+        lines += [f"H-{index}\t-{rank}.5\t▁h", f"D-{index}\t-{rank}.5\t{text}", f"P-{index}\t-0.1 -0.2"]
+    return lines
+
+
+ENDS_EARLY = ["S-0\tsource", "T-0\ttarget", "H-0\t-1.0\t▁cut", "D-0\t-1.0\tcu"]
+PIECES = "-1.0\t▁the ▁f ox . <n> ▁it ▁jumps"
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (["INFO | loading", *block(2, "two"), *block(0, "", "other"), *block(1, "a\tb"), "x"], ["", "a\tb", "two"]),
+        ([f"H-0\t{PIECES}", f"D-0\t{PIECES}"], ["the fox. it jumps"]),
+        (["H-0\t-1.0\ttext"], ["text"]),
+        ([*ENDS_EARLY, "Generate test with beam=4: ROUGE"], ["cu"]),
+    ],
+)
+def test_the_best_hypotheses_are_taken_in_the_documents_order(lines: list[str], found: list[str]) -> None:
+    assert list(GeneratedSummaries(lines, len(found))) == found
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (ENDS_EARLY + block(1, "a") + block(2, "a"), "ends early: it lacks the last line, 'Generate ..."),
+        (block(0, "a"), "lacks 2 of 3 documents (1, 2)."),
+        ([*block(0, "a"), *block(3, "a")], "has document 3, but there are 3 references."),
+        ([*block(0, "a"), *block(1, "a"), *block(0, "b")], "document 0 comes twice."),
+        ([*block(0, "a"), *block(0, "b")], "document 0 comes twice."),
+        (["D-0\ttext without score"], "the line D-0 must hold a score and a text."),
+        ([], "lacks 3 of 3 documents (0, 1, 2)."),
+    ],
+)
+def test_a_dropped_or_repeated_document_is_refused(lines: list[str], message: str) -> None:
+    with pytest.raises(UserError) as refused:
+        GeneratedSummaries(lines, 3, "gen.txt")
+    assert str(refused.value).removeprefix("gen.txt: ").startswith(message)
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\r\n▁"), max_size=20), min_size=1, max_size=8), st.randoms())
+def test_any_order_of_batches_gives_the_documents_order(texts: list[str], shuffle: random.Random) -> None:
+    indices = list(range(len(texts)))
+    shuffle.shuffle(indices)
+    lines = [line for index in indices for line in block(index, texts[index], "worse")]
+    assert list(GeneratedSummaries(lines, len(texts))) == texts
+
+
+def test_plain_text_is_no_generate_output() -> None:
+    assert is_generate_output(block(0, "x"))
+    assert not is_generate_output(["a summary", "D-day was in 1944", "S-0\tsource"])

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.scoring import check_summary
@@ -15,15 +15,8 @@ from pyramidions.text.headings import HeadedText
 
 DOCUMENT = HeadedText.of(
     [
-        1,
-        "On Apis\n\n",
-        2,
-        "Methods\n\n",
-        "We counted 1,000 bees in Rome. ",
-        "They were fed.\n\n",
-        2,
-        "Results\n\n",
-        "All bees fly fast.",
+        *(1, "On Apis\n\n", 2, "Methods\n\n", "We counted 1,000 bees in Rome. ", "They were fed.\n\n"),
+        *(2, "Results\n\n", "All bees fly fast."),
     ]
 )
 
@@ -39,7 +32,7 @@ def test_a_sentence_has_the_share_of_its_pairs_that_three_sentences_of_the_docum
     assert wax.support is not None and wax.support.sentences == () and wax.missing == ()
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("sentence", "language", "missing"),
     [
         ("We counted 1000 bees in Rome.", "en", ()),
@@ -61,38 +54,26 @@ def test_numbers_and_names_that_the_document_does_not_hold_are_told(
     assert checked.missing == missing
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("document", "sentence", "language", "missing"),
     [
+        # Whatever stands behind them.
         ("It weighs 5kg.", "It weighs 7kg.", "en", ("7kg",)),
         ("It weighs 5 kg.", "It weighs 5kg.", "en", ()),
         ("It cost $5m in 90 minutes.", "It cost $7m in 90min.", "en", ("7m",)),
         ("They got 10mg/kg on the 3rd.", "They got 20mg/kg on the 4th.", "en", ("20mg", "4th")),
-        ("In the 1970s they had 10k.", "In the 1980s they had 20k.", "en", ("1980s", "20k")),
         ("They saw 10⁶ cells of 5×10⁻⁸ g.", "They saw 106 cells of 5×10^−8 g.", "en", ("106",)),
         ("They saw 106 cells.", "They saw 10⁶ cells.", "en", ("10^6",)),
         ("It took 2½ cups.", "It took 2 1/2 cups.", "en", ()),
-        ("FooBar™ and O´Brien saw 10⁶B in 2009¹.", "FooBar™ and O´Brien saw 10⁶B in 2009.", "en", ()),
         ("It took 21/2 cups.", "It took 2½ cups.", "en", ("2", "1/2")),
-    ],
-)
-def test_numbers_are_compared_whatever_stands_behind_them(
-    document: str, sentence: str, language: str, missing: tuple[str, ...]
-) -> None:
-    (checked,) = check_summary(sentence, document, language).sentences
-    assert checked.missing == missing
-
-
-@for_each(
-    ("document", "sentence", "language", "missing"),
-    [
+        ("FooBar™ and O´Brien saw 10⁶B in 2009¹.", "FooBar™ and O´Brien saw 10⁶B in 2009.", "en", ()),
+        # The language separates thousands.
         ("Es kostet 1.200 Euro.", "Es kostet 1200 Euro.", "de", ()),
-        ("Es kostet 1200 Euro.", "Es kostet 1.200 Euro.", "de", ()),
         ("Es kostet 1.200.000,5 Euro.", "Es kostet 1200000,5 Euro und 1,200 Euro.", "de", ("1,200",)),
         ("It takes 1.200 s.", "It takes 1200 s.", "en", ("1200",)),
     ],
 )
-def test_thousands_are_separated_as_the_language_does(
+def test_numbers_are_compared_as_the_language_writes_them(
     document: str, sentence: str, language: str, missing: tuple[str, ...]
 ) -> None:
     (checked,) = check_summary(sentence, document, language).sentences
@@ -120,17 +101,7 @@ def test_a_classifier_tells_what_entails_a_sentence_most_and_what_contradicts_it
     assert alone.verdict is None and alone.is_supported is False
 
 
-def test_a_classifier_of_two_labels_is_refused() -> None:
-    class OfTwoLabels(SaysOfFirstWords):
-        is_binary = True
-
-    with pytest.raises(
-        UserError, match=r"^`entailment` must be a classifier that tells contradiction apart, but has two"
-    ):
-        check_summary("All rest.", DOCUMENT, entails=OfTwoLabels())
-
-
-@for_each(
+@pytest.mark.parametrize(
     ("summary", "sentences"),
     [
         ("- Bees fly fast\n- Wasps sting\n", ["Bees fly fast", "Wasps sting"]),
@@ -147,9 +118,23 @@ def test_paragraphs_and_items_end_sentences_and_headings_say_nothing(summary: st
     assert [each.text for each in check_summary(summary, DOCUMENT).sentences] == sentences
 
 
-def test_an_unknown_language_is_refused() -> None:
-    with pytest.raises(UserError, match=r"^`language` must be one of .*, but is 'xx'\.$"):
-        check_summary("A word.", "A word.", "xx")
+class OfTwoLabels(SaysOfFirstWords):
+    is_binary = True
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"language": "xx"}, r"^`language` must be one of .*, but is 'xx'\.$"),
+        (
+            {"entails": OfTwoLabels()},
+            "^`entailment` must be a classifier that tells contradiction apart, but has two",
+        ),
+    ],
+)
+def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        check_summary("A word.", "A word.", **options)
 
 
 def test_the_path_of_a_file_is_no_text(tmp_path: Path) -> None:
