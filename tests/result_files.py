@@ -74,7 +74,7 @@ def changed(changes: dict[str, Any]) -> dict[str, Any]:
 def write(out: Path, config: str = POOLED, changes: dict[str, Any] | None = None, data: str = "arxiv") -> Path:
     """Write a result of a config on a corpus."""
     path = out / data / config / "result.json"
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(changed({"config": config, "data": data, **(changes or {})})))
     return path
 

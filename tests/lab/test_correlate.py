@@ -9,10 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from tables import for_each
 
-from lab.correlate import correlations, read_judgements, read_scores, williams_p
-from pyramidions.base.errors import UserError
+from lab.correlate import correlations, read_judgements, williams_p
 from pyramidions.cli.score_report import write_json
 from pyramidions.scoring import FIGURES
 from pyramidions.scoring.scores import SEED, Scores
@@ -22,6 +20,7 @@ RATINGS = [3, 4, 2, 5, 1, 4, 3, 2]
 ROUGE = [31.0, 44.0, 25.0, 47.0, 20.0, 40.0, 39.0, 22.0]
 METEOR = [20.0, 15.0, 20.0, 25.0, 30.0, 15.0, 10.0, 20.0]
 IDS = [f"d{number}" for number in range(len(RATINGS))]
+pytestmark = pytest.mark.nightly
 BRACKETS = str.maketrans("", "", "[],")
 DRAWS = 40
 
@@ -71,9 +70,7 @@ def test_williams_test_has_the_p_value_of_published_and_worked_examples() -> Non
     assert williams_p(0.4, 0.5, 0.1, 103) == pytest.approx(0.3749, abs=1e-4)
     # By hand: K = 1 - 0.64 - 0.04 = 0.32, t = 0.6 sqrt(3 / (6 * 0.32 + 1 / 4)) = 0.7055; one degree of freedom.
     assert williams_p(0.8, 0.2, 0.0, 4) == pytest.approx(1 - 2 / math.pi * math.atan(0.70548), abs=1e-5)
-
-
-def test_williams_test_knows_neither_order_nor_direction() -> None:
+    # It knows neither order nor direction.
     assert williams_p(0.5, 0.4, 0.1, 103) == williams_p(0.4, 0.5, 0.1, 103)
     # A figure that falls with the rating is turned around, and with it how it goes along with the other.
     assert williams_p(-0.4, 0.5, -0.1, 103) == williams_p(-0.4, -0.5, 0.1, 103) == williams_p(0.4, 0.5, 0.1, 103)
@@ -100,54 +97,40 @@ def test_the_command_prints_a_table_and_says_how_many_documents(run: Any, scores
     assert "n = 8 documents, summaries of ours.jsonl." in result.stdout and "rouge 1 | bootstrap" in result.stdout
     other = run("correlate", scores, judged(tmp_path), "--system", "lead").stdout
     assert f"| {stats.pearsonr(ROUGE[::-1], RATINGS).statistic:.2f} [".replace("-", "−") in other
-
-
-def test_documents_that_nobody_judged_are_left_out(run: Any, scores: Path, tmp_path: Path) -> None:
+    # Documents that nobody judged are left out.
     shown = run("correlate", scores, judged(tmp_path, RATINGS[:5])).stdout
     assert "n = 5 documents" in shown and f"| {stats.pearsonr(ROUGE[:5], RATINGS[:5]).statistic:.2f} [" in shown
 
 
-def test_several_judgements_of_a_document_are_averaged(tmp_path: Path) -> None:
-    path = tmp_path / "judgements.csv"
-    path.write_text("\ufeffid,errors,informativeness\na,1,2\nb,3,4\n\na,2,5\n", encoding="utf-8")
-    found = read_judgements(path)
-    assert found.to_dict("index") == {
-        "a": {"errors": 1.5, "informativeness": 3.5},
-        "b": {"errors": 3, "informativeness": 4},
-    }
-
-
-@for_each(
+@pytest.mark.parametrize(
     ("ratings", "ids", "sentence"),
     [
         (RATINGS, ["x", "y", *IDS[2:]], "must judge documents of {s}, but 2 of 8 have no scores there ('x' first)."),
         (RATINGS[:3], IDS, "must judge at least 4 documents, but judges 3."),
         ([], IDS, "must hold judgements, each with an id and numbers, but does not."),
-        (["a"] * 8, IDS, ", judgement 1: each must have an id and numbers, the same ratings as the first."),
         ([1, None], IDS, ", judgement 2: each must have an id and numbers, the same ratings as the first."),
+        ([3] * 8, IDS, "A rating must differ between documents, but informativeness is 3 for all."),
     ],
 )
 def test_bad_judgements_are_one_sentence(
     ratings: list[Any], ids: list[str], sentence: str, fail: Any, scores: Path, tmp_path: Path
 ) -> None:
     path = judged(tmp_path, ratings, ids)
-    assert fail("correlate", scores, path) == f"{path} {sentence.format(s=scores)}".replace(" ,", ",")
-
-
-def test_a_rating_that_never_changes_is_refused(fail: Any, scores: Path, tmp_path: Path) -> None:
-    said = fail("correlate", scores, judged(tmp_path, [3] * 8))
-    assert said == "A rating must differ between documents, but informativeness is 3 for all."
+    assert sentence.format(s=scores) in fail("correlate", scores, path)
 
 
 def test_other_files_and_systems_are_refused(fail: Any, scores: Path, tmp_path: Path) -> None:
     path = judged(tmp_path)
-    assert fail("correlate", tmp_path / "none", path) == f"The scores {tmp_path / 'none'} do not exist."
-    assert fail("correlate", path, path) == f"{path} must be as written by `pyramidions score --json`."
-    assert fail("correlate", scores, scores) == f"Judgements must be a .jsonl or .csv file, but are {scores}."
-    said = fail("correlate", scores, path, "--system", "theirs")
-    assert said == "--system must be one of ours.jsonl, lead, but is 'theirs'."
-    with pytest.raises(UserError, match=r"The file .*none\.csv does not exist\."):
-        read_judgements(tmp_path / "none.csv")
+    for words, told in (
+        ([tmp_path / "none", path], "do not exist"),
+        ([path, path], "must be as written by `pyramidions score --json`"),
+        ([scores, scores], "must be a .jsonl or .csv file"),
+        ([scores, tmp_path / "none.csv"], "does not exist"),
+        ([scores, path, "--system", "theirs"], "--system must be one of ours.jsonl, lead"),
+    ):
+        assert told in fail("correlate", *words)
+    # Several judgements of a document are averaged.
+    (table := tmp_path / "judgements.csv").write_text("\ufeffid,errors\na,1\nb,3\n\na,2\n", encoding="utf-8")
+    assert read_judgements(table).errors.to_dict() == {"a": 1.5, "b": 3}
     scores.write_text('{"signature": "x", "systems": {}, "documents": []}')
-    with pytest.raises(UserError, match="must be as written by"):
-        read_scores(scores)
+    assert "must be as written by" in fail("correlate", scores, path)

@@ -1,12 +1,10 @@
 import json
 import shlex
-import shutil
-import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tables import for_each
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ("--configs", str(ROOT / "configs"))
@@ -33,26 +31,18 @@ def planned(run: Any, *words: object) -> list[list[str]]:
 def test_a_row_is_trained_generated_scored_and_timed(run: Any, corpora: Path, tmp_path: Path) -> None:
     commands = planned(run, "table2", "--rows", "7", "--gpus", "1", "--data", corpora, "--out", tmp_path / "out")
     assert [line[:2] for line in commands] == [
-        *(["0", "fairseq-hydra-train"], ["0", "fairseq-generate"], ["all", "pyramidions"], ["0", "python"])
+        *(
+            ["0", "fairseq-hydra-train"],
+            ["0", "fairseq-generate"],
+            ["all", "pyramidions"],
+            ["0", Path(sys.executable).name],
+        )
     ]
     assert "optimization.update_freq=[64]" in commands[0]
     assert not (tmp_path / "out").exists()
 
 
-def test_eight_gpus_summarize_side_by_side(run: Any, corpora: Path) -> None:
-    commands = planned(run, "table3", "--rows", "deep_pyramidion-pubmed", "--gpus", "8", "--data", corpora)
-    assert "distributed_training.distributed_world_size=8" in commands[0] and commands[0][0] == "0,1,2,3,4,5,6,7"
-    assert [line[0] for line in commands[1:9]] == [str(gpu) for gpu in range(8)]
-    assert all(line[-4:-1] == ["--distributed-world-size", "8", "--distributed-rank"] for line in commands[1:9])
-
-
-def test_only_the_training_of_several_machines_goes_through_torchrun(run: Any, corpora: Path) -> None:
-    alone = planned(run, "table2", "--rows", "7", "--gpus", "8", "--data", corpora)
-    two = planned(run, "table2", "--rows", "7", "--gpus", "8", "--data", corpora, "--nodes", "2")
-    assert two[0][1:7] == ["torchrun", "--nnodes", "2", "--nproc-per-node", "8", "--no-python"]
-    assert "distributed_training.distributed_world_size=16" in two[0] and two[1:] == alone[1:]
-
-
+@pytest.mark.nightly
 def test_rows_of_the_small_scale_begin_with_nothing_and_have_as_many_updates_as_asked_for(
     run: Any, corpora: Path, tmp_path: Path
 ) -> None:
@@ -65,6 +55,7 @@ def test_rows_of_the_small_scale_begin_with_nothing_and_have_as_many_updates_as_
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.nightly
 def test_a_dry_run_prints_the_jobs_of_slurm_without_slurm(run: Any, corpora: Path) -> None:
     flags = ("--gpus", 8, "--nodes", 2, "--launcher", "slurm", "--data", corpora, "--dry-run", *CONFIGS)
     printed = run("reproduce", "table2", "--rows", "7", *flags).stdout
@@ -76,22 +67,7 @@ def test_a_dry_run_prints_the_jobs_of_slurm_without_slurm(run: Any, corpora: Pat
     ]
 
 
-def test_a_dry_run_of_a_checkout_without_a_virtual_environment_installs_nothing(tmp_path: Path) -> None:
-    (tmp_path / "scripts").mkdir()
-    for name in ("lab", "pyramidions", "configs", "data"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    shutil.copytree(ROOT / "scripts" / "reproduce", tmp_path / "scripts" / "reproduce")
-    setup = tmp_path / "scripts" / "setup.sh"
-    setup.write_text(f"#!/bin/sh\ntouch {tmp_path}/installed; exit 1\n")
-    setup.chmod(0o755)
-    words = [tmp_path / "scripts" / "reproduce" / "table2.sh", "--gpus", "1", "--rows", "7"]
-    done = subprocess.run([*words, "--dry-run"], capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert done.returncode == 0 and "fairseq-hydra-train" in done.stdout, done.stderr
-    assert not (tmp_path / "installed").exists()
-    assert subprocess.run(words, capture_output=True, check=False, cwd=tmp_path).returncode == 1
-    assert (tmp_path / "installed").exists()
-
-
+@pytest.mark.nightly
 def test_a_corpus_that_is_not_the_papers_is_named_at_the_papers_scale(run: Any, corpora: Path) -> None:
     manifest = corpora / "arxiv" / "manifest.json"
 
@@ -104,52 +80,47 @@ def test_a_corpus_that_is_not_the_papers_is_named_at_the_papers_scale(run: Any, 
     assert "is not the paper's" not in printed(203_000) + printed(24, "--scale", "tiny")
 
 
+@pytest.mark.nightly
 def test_figures_5_and_6_are_one_measurement(run: Any) -> None:
     (command,) = planned(run, "figure5", "figure6", "--gpus", "1")
     assert command[2] == str(ROOT / "lab/benchmarks" / "topk.py")
 
 
+@pytest.mark.nightly
 def test_tiny_runs_on_the_cpu_with_the_sample(run: Any) -> None:
     commands = planned(run, "table4", "--rows", "max", "--scale", "tiny")
     assert commands[0][1:4] == ["pyramidions", "prepare", str(ROOT / "data" / "sample")]
     assert commands[1][0] == "" and commands[1][-1] == "common.cpu=true"
 
 
-@for_each(
+@pytest.mark.nightly
+@pytest.mark.parametrize(
     ("words", "message"),
     [
         (["table2", "--rows", "99"], "--rows must be of 1, 2, 3"),
-        (
-            ["dynamic_pooling_figure3", "--batch-size", "4"],
-            "--batch-size is an option of tables of documents, but dynamic_pooling_figure3 has language models.",
-        ),
+        (["table2", "--rows", "1,,2"], ", but one is ''."),
         (["figure5", "--rows", "1"], "--rows applies only to tables and figure4, not to figure5."),
+        (["dynamic_pooling_figure3", "--batch-size", "4"], "--batch-size is an option of tables of documents, but "),
         (["table2", "--configs", "nowhere"], "--configs must be the folder that holds paper.csv, but is "),
         (["table2", "--data", "nowhere"], "--data must be a folder with arxiv and pubmed, but is nowhere."),
         (["table2", "--data", "."], "--data must be a corpus or hold a folder arxiv, but . does neither."),
-        (["table2", "--rows", ""], ", but one is ''."),
-        (["table2", "--rows", "1,,2"], ", but one is ''."),
         (["table2", "--out", __file__], f"--out must be a folder, but {__file__} is a file."),
         (["table2", "--nodes", "2", "--gpus", "0"], "--gpus must be at least 1 where --nodes is 2, but is 0."),
     ],
 )
-def test_what_a_user_gets_wrong_ends_in_one_sentence(run: Any, words: list[str], message: str) -> None:
+def test_what_a_user_gets_wrong_ends_in_one_sentence(fail: Any, words: list[str], message: str) -> None:
     configs = () if "--configs" in words else CONFIGS
-    result = run("reproduce", "--gpus", "1", *words, "--dry-run", *configs)
-    assert result.exit_code == 1 and result.stderr.startswith("Error: ") and message in result.stderr
+    assert message in fail("reproduce", "--gpus", "1", *words, "--dry-run", *configs)
 
 
-def test_several_machines_are_started_by_slurm(fail: Any) -> None:
-    sentence = "--nodes must be 1 without --launcher slurm, but is 2; --dry-run prints the torchrun command."
-    assert fail("reproduce", "table2", "--nodes", "2", "--gpus", "8", *CONFIGS) == sentence
-
-
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("there", "asked", "sentence"),
     [
         (2, ["--gpus", "8"], "--gpus must be at most 2, what torch finds, but is 8."),
         (0, ["--gpus", "8"], "--gpus must be 0, but is 8: torch finds no GPU."),
         (0, [], "--gpus must be given, since torch finds no GPU. 0 trains on the CPU, at the paper's size."),
+        (8, ["--gpus", "8", "--nodes", "2"], "--nodes must be 1 without --launcher slurm, but is 2; --dry-run prints "),
     ],
 )
 def test_gpus_that_are_not_there_are_refused(
@@ -157,4 +128,4 @@ def test_gpus_that_are_not_there_are_refused(
 ) -> None:
     monkeypatch.setattr("torch.cuda.device_count", lambda: there)
     monkeypatch.setattr("pyramidions.base.environment._first_gpu", lambda: None)
-    assert fail("reproduce", "table2", *asked, *CONFIGS) == sentence
+    assert fail("reproduce", "table2", *asked, *CONFIGS).startswith(sentence)

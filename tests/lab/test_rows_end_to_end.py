@@ -20,6 +20,7 @@ from pyramidions.data.folder import DataFolder
 from pyramidions.runs.steps import Command, Step, run_commands
 from pyramidions.scoring.summaries import GeneratedSummaries
 
+pytestmark = pytest.mark.nightly
 ROOT = Path(__file__).parents[2]
 
 
@@ -42,7 +43,6 @@ def kill_in_mid_training(out: Path, row: str) -> str:
     return printed
 
 
-@pytest.mark.nightly
 def test_rows_killed_in_mid_training_go_on_and_end_in_a_report(tmp_path: Path) -> None:
     printed = kill_in_mid_training(tmp_path, "15_power_2k_1k_512")
     assert "1 of 2: arxiv/table2/04_blockwise_2k" in printed and "score" in printed
@@ -64,36 +64,6 @@ def test_rows_killed_in_mid_training_go_on_and_end_in_a_report(tmp_path: Path) -
     assert "sample, {'train': 200, 'valid': 20, 'test': 40}" in page
     # The paper's figure for row 15, which no tiny model can be compared with.
     assert re.search(r"\| 15 +\| tiny +\| power +\| 128 > 64 → 32 +\|", page) and "35.3" not in page
-
-
-@pytest.mark.nightly
-def test_systems_of_others_go_from_start_to_report_on_two_corpora(tmp_path: Path) -> None:
-    rows = ["--rows", "lsh_hepos_pyramidion", "--out", str(tmp_path)]
-    script = str(ROOT / "scripts/reproduce/lecture.sh")
-    done = subprocess.run([script, "--scale", "tiny", *rows], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    found = re.findall(r"\d of 2: (\S+)", done.stdout)
-    assert found == [f"{data}/lecture/lsh_hepos_pyramidion" for data in ("govreport", "pubmed")]
-    page = (tmp_path / "report.md").read_text()
-    for corpus in ("GovReport", "PubMed"):
-        section = page.split(f"## {corpus}: systems for long documents")[1].split("\n## ")[0]
-        assert re.search(r"\| lsh_hepos_pyramidion +\| tiny .*\| 3×448 > 128 > 2×32 → 32 +\| nothing +\|", section)
-        assert "BART-large" not in section
-
-
-@pytest.mark.nightly
-def test_a_row_that_fails_is_reported_and_the_rest_go_on(tmp_path: Path) -> None:
-    # Where the checkpoints of row 4 should go, there is a file.
-    folder = tmp_path / "arxiv" / "table2" / "04_blockwise_2k"
-    folder.mkdir(parents=True)
-    (folder / "checkpoints").write_text("in the way")
-    rows = [*command(tmp_path)[:-3], "4,15,12", "--out", str(tmp_path)]
-    done = subprocess.run(rows, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "FAILED: fairseq-hydra-train failed: " in done.stdout
-    assert "FAILED: it is fine-tuned from arxiv/table2/04_blockwise_2k, which is not trained." in done.stdout
-    assert "2 failed: arxiv/table2/04_blockwise_2k, arxiv/table2/15_power_2k_1k_512." in done.stderr
-    assert (tmp_path / "arxiv" / "table2" / "12_efficient_512" / "scores.json").exists()
 
 
 def test_the_shares_of_two_gpus_are_all_test_documents(data: DataFolder, checkpoint: Path, tmp_path: Path) -> None:
@@ -150,24 +120,3 @@ infer_init_method(cfg)
 spawned = cfg.distributed_num_procs if cfg.distributed_init_method else 1
 print(cfg.distributed_world_size, spawned)
 """
-
-
-@pytest.mark.nightly
-def test_two_seeds_of_two_rows_go_from_start_to_a_comparison_and_are_not_run_again(tmp_path: Path) -> None:
-    words = [*command(tmp_path)[:3], "--rows", "4,6", "--seeds", "1,2", "--out", str(tmp_path)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    rows = [
-        f"arxiv/table2/{row}, seed {seed}" for seed in (1, 2) for row in ("04_blockwise_2k", "06_transpooler_2k_512")
-    ]
-    assert re.findall(r"^\d of 4: (.+)$", done.stdout, re.MULTILINE) == rows
-    folder = tmp_path / "arxiv" / "table2" / "06_transpooler_2k_512"
-    seeds = [json.loads((folder / f"seed-{seed}" / "result.json").read_text()) for seed in (1, 2)]
-    assert [result["seed"] for result in seeds] == [1, 2]
-    assert all(result["training"]["updates"] == 25 and result["memory"]["of"] == "process" for result in seeds)
-    # Other weights to begin with.
-    assert seeds[0]["losses"]["own"]["mean"] != seeds[1]["losses"]["own"]["mean"]
-    page = (tmp_path / "report.md").read_text()
-    assert re.search(r"\| 6 +\| transpooler +\| 128 → 32 +\| 1, 2 +\| 25 +\|", page)
-    again = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert again.stdout.count("done before") == 16 and again.returncode == 0

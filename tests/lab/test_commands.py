@@ -1,0 +1,29 @@
+"""Every command and every program of the lab imports what is there and explains itself."""
+
+import contextlib
+import io
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.cli import main
+
+BENCHMARKS = Path(__file__).parents[2] / "lab" / "benchmarks"
+PROGRAMS = sorted(path.name for path in BENCHMARKS.glob("*.py") if "def main()" in path.read_text())
+
+
+@pytest.mark.parametrize("command", sorted(main.commands))
+def test_a_command_explains_itself(command: str, run: Any) -> None:
+    result = run(command, "--help")
+    assert result.exit_code == 0 and f"python -m lab {command}" in result.stdout
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_explains_itself(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    monkeypatch.setattr("sys.argv", [program, "--help"])
+    with pytest.raises(SystemExit) as ended, contextlib.redirect_stdout(io.StringIO()) as printed:
+        runpy.run_path(str(BENCHMARKS / program), run_name="__main__")
+    assert ended.value.code == 0 and f"python lab/benchmarks/{program}" in printed.getvalue()
