@@ -18,14 +18,13 @@ import click
 import pytest
 from fairseq import options
 from hydra import compose, initialize_config_dir
-from tables import for_each
 from test_layering import MAY_IMPORT
 
 import pyramidions.plugin  # noqa: F401  (registers with fairseq, which may be imported later than pyramidions)
 from lab.cli import main as lab
 from pyramidions.base.registry import Registry
 from pyramidions.cli import main
-from pyramidions.models import EXTRACTOR_PRESETS, LANGUAGE_MODEL_PRESETS, PRESETS, PyramidionConfig
+from pyramidions.models import PyramidionConfig
 from pyramidions.nn import Transformer
 from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.decoder import DECODER
@@ -35,7 +34,6 @@ from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.positions import POSITIONS
 from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.nn.scorer import SCORER
-from pyramidions.nn.sequence import Sequence
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.upsampling import UPSAMPLING
 from pyramidions.runs.measure import CostPart, Lengths, compare, cost_of, shrink
@@ -47,15 +45,20 @@ TASK = ["data", "--user-dir", PLUGIN, "--task", "long_document_summarization"]
 CHARACTERS = ["data", "--user-dir", PLUGIN, "--task", "character_language_modeling"]
 EXTRACTION = ["data", "--user-dir", PLUGIN, "--task", "extractive_summarization"]
 FOLDERS = {"pyramidions", "tests", "configs", "scripts", "docs", "data", "lab"}
+TASKS = {
+    *("long_document_summarization", "extractive_summarization", "character_language_modeling"),
+    *("span_denoising", "toy_sequences"),
+}
 REGISTRIES: list[Registry[Any]] = [
     *(ATTENTION, PROJECTIONS, POSITIONS, POOLING, UPSAMPLING, SCORER, FEED_FORWARD, STACK, DECODER, OUTPUT)
 ]
 # What a shell or Python brings; tests/test_packaging.py and tests/test_setup.py hold the lines of an installation.
 SHELL = {"cat", "wait", "source", "pip", "ray", "python3.11", "tensorboard", "torchrun"}
 
+PARAM = type(pytest.param())
 flag_tables = runpy.run_path(str(ROOT / "docs" / "training_flags.py"))["tables"]
 
-pages = for_each("page", PAGES)
+pages = pytest.mark.parametrize("page", PAGES)
 
 
 def text(page: str) -> str:
@@ -128,102 +131,80 @@ def known_flags() -> set[str]:
 
 
 @pages
-def test_every_link_leads_somewhere(page: str) -> None:
+def test_links_files_flags_and_commands_that_a_page_names_are_there(page: str) -> None:
     for link in re.findall(r"\]\((?!https://)([^)\s]+)\)", prose(page)):
         file, _, anchor = link.partition("#")
         target = ((ROOT / page).parent / file).resolve() if file else ROOT / page
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), link
-
-
-@pages
-def test_every_file_of_the_repository_that_is_named_exists(page: str) -> None:
     for span in spans(page):
         for word in span.split():
             if "/" in word and word.partition("/")[0] in FOLDERS:
                 assert (ROOT / word).exists(), word
-
-
-@pages
-def test_every_flag_that_is_named_exists(page: str) -> None:
-    for span in spans(page):
         for flag in re.findall(r"(?<!\S)--?[a-z][\w-]*", span.removeprefix("python -m lab ")):
             assert flag in known_flags(), flag
-
-
-@pages
-def test_every_command_that_is_named_exists(page: str) -> None:
-    for span in spans(page):
         for start, group in (("pyramidions ", main), ("python -m lab ", lab)):
             if span.startswith(start):
                 assert span.removeprefix(start).split()[0] in group.list_commands(click.Context(group)), span
 
 
-@pages
-def test_every_command_parses(page: str) -> None:
-    for program, *words in commands(page):
-        if program == "pyramidions":
-            subcommand(words[0]).make_context(words[0], words[1:])
-        elif [program, *words[:2]] == ["python", "-m", "lab"]:
-            subcommand(words[2], lab).make_context(words[2], words[3:])
-        elif program == "fairseq-train":
-            args = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
-            assert args.arch in {*PRESETS, *EXTRACTOR_PRESETS, *LANGUAGE_MODEL_PRESETS} and args.user_dir == PLUGIN
-        elif program == "fairseq-generate":
-            args = options.parse_args_and_arch(options.get_generation_parser(), input_args=words)
-            assert args.task in ("long_document_summarization", "extractive_summarization") and args.user_dir == PLUGIN
-        elif program in ("fairseq-eval-lm", "fairseq-interactive"):
-            scores = program == "fairseq-eval-lm"
-            parser = options.get_eval_lm_parser() if scores else options.get_interactive_generation_parser()
-            args = options.parse_args_and_arch(parser, input_args=words)
-            assert args.task in ("character_language_modeling", "long_document_summarization")
-            assert args.user_dir == PLUGIN
-        elif program == "fairseq-hydra-train":
-            with initialize_config_dir(str(ROOT / "configs"), version_base="1.1"):
-                assert compose("base", overrides=[word for word in words if word.startswith("+")]).model
-        elif program == "scripts/reproduce/pretrained.sh":
-            recipe, corpus, *_ = words
-            assert (ROOT / "configs" / "pretrained" / f"{recipe}.yaml").is_file()
-            assert (ROOT / "configs" / "corpus" / f"{corpus}.yaml").is_file()
-        elif program in ("scripts/quickstart.sh", "scripts/setup.sh", "scripts/test.sh"):
-            assert (ROOT / program).is_file() and set(words) <= {"train", "dev"}
-        elif program.startswith("scripts/reproduce/"):
-            script = (ROOT / program).read_text()
-            if "run.sh" not in script:
-                # Its head explains options of its own.
-                assert {word for word in words if word.startswith("--")} <= set(re.findall(r"--\w+", script))
-                continue
+FAIRSEQS = {
+    "fairseq-train": options.get_training_parser,
+    "fairseq-generate": options.get_generation_parser,
+    "fairseq-eval-lm": options.get_eval_lm_parser,
+    "fairseq-interactive": options.get_interactive_generation_parser,
+}
+
+
+def parse(program: str, words: list[str]) -> None:
+    """Parse a command, as its program does."""
+    if program == "pyramidions":
+        subcommand(words[0]).make_context(words[0], words[1:])
+    elif [program, *words[:2]] == ["python", "-m", "lab"]:
+        subcommand(words[2], lab).make_context(words[2], words[3:])
+    elif program in FAIRSEQS:
+        args = options.parse_args_and_arch(FAIRSEQS[program](), input_args=words)
+        assert args.task in TASKS and args.user_dir == PLUGIN
+    elif program == "fairseq-hydra-train":
+        with initialize_config_dir(str(ROOT / "configs"), version_base="1.1"):
+            assert compose("base", overrides=[word for word in words if word.startswith("+")]).model
+    elif program == "scripts/reproduce/pretrained.sh":
+        for folder, name in zip(("pretrained", "corpus"), words, strict=False):
+            assert (ROOT / "configs" / folder / f"{name}.yaml").is_file()
+    elif program.startswith("scripts/reproduce/"):
+        script = (ROOT / program).read_text()
+        if "run.sh" in script:
             # What a script calls, with its own words.
             *_, run = script.splitlines()
             targets = re.findall(r"\w+", run.partition('run.sh"')[2].removesuffix('"$@"')) or [Path(program).stem]
             subcommand("reproduce", lab).make_context("reproduce", [*targets, *words])
-        elif program == "docker":
-            assert words[0] in ("build", "run"), words
-            if words[0] == "run":
-                image = next(i for i, word in enumerate(words) if word.partition(":")[0] == "pyramidions")
-                subcommand(words[image + 1]).make_context(words[image + 1], words[image + 2 :])
-            for word in words:
-                if word.endswith("="):
-                    assert f"\nARG {word}" in (ROOT / "Dockerfile").read_text(), word
-        elif program == "python":
-            script, *arguments = words
-            assert script == "scripts/upgrade.py" and (ROOT / script).is_file() and len(arguments) == 2
         else:
-            assert program in SHELL, program
+            # Its head explains options of its own.
+            assert {word for word in words if word.startswith("--")} <= set(re.findall(r"--\w+", script))
+    elif program == "docker" and words[0] == "run":
+        image = next(i for i, word in enumerate(words) if word.partition(":")[0] == "pyramidions")
+        subcommand(words[image + 1]).make_context(words[image + 1], words[image + 2 :])
+    elif program == "docker":
+        assert all(f"\nARG {word}" in (ROOT / "Dockerfile").read_text() for word in words if word.endswith("="))
+    elif program == "python":
+        assert words[0] == "scripts/upgrade.py" and len(words) == 3
+    elif program.startswith("scripts/"):
+        assert (ROOT / program).is_file() and set(words) <= {"train", "dev"}
+    else:
+        assert program in SHELL, program
 
 
 @pages
-def test_no_line_is_too_long(page: str) -> None:
-    assert [line for line in text(page).splitlines() if len(line) > 120] == []
+def test_every_command_parses(page: str) -> None:
+    for program, *words in commands(page):
+        parse(program, words)
 
 
-def test_the_index_names_every_page() -> None:
+def test_the_index_names_every_page_and_the_readme_is_read_in_five_minutes() -> None:
     links = set(re.findall(r"\]\(([^)]+)\)", text("docs/README.md")))
     assert {page.removeprefix("docs/") for page in PAGES if page not in ("README.md", "docs/README.md")} <= links
-
-
-def test_the_readme_is_read_in_five_minutes() -> None:
     assert len(text("README.md").encode()) <= 10_000
+    assert [line for page in PAGES for line in text(page).splitlines() if len(line) > 120] == []
 
 
 @pytest.mark.slow
@@ -239,7 +220,7 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     assert (tmp_path / "repository" / "pyramidions" / "base" / "registry.py").is_file()
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("kind", "task", "criterion"),
     [
         ("pyramidion", "long_document_summarization", "pooled_cross_entropy"),
@@ -262,17 +243,14 @@ def test_the_page_of_flags_has_what_our_parts_add_to_training(kind: str, task: s
     assert len(listed) == len(parts) and {flag for flags in listed for flag in flags} == added - fairseqs
 
 
-def test_the_page_of_flags_has_defaults_and_meanings() -> None:
+def test_the_page_of_flags_has_defaults_and_meanings_or_says_that_it_needs_fairseq(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rows = flag_tables().splitlines()
     assert "| `--embed-dim` | `512` | width of a representation |" in rows
-    assert "| `--normalize-before` | off | normalise before each sublayer (pre-norm) |" in rows
-    assert "| `DATA` |  | folder made by `pyramidions prepare` |" in rows
     assert not [row for row in rows if row.startswith("|") and len(re.findall(r"(?<!\\)\|", row)) != 4]
-
-
-def test_the_page_of_flags_says_that_they_need_fairseq(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(flag_tables.__globals__, "find_spec", lambda name: None)
-    assert flag_tables().startswith("The flags are missing here: fairseq, which has them, was not installed")
+    assert flag_tables().startswith("The flags are missing here: fairseq")
 
 
 def test_models_names_every_kind_and_field() -> None:
@@ -320,37 +298,33 @@ def added(tmp_path: Path) -> Iterator[dict[str, Any]]:
 
 def promises(contract: str, kind: str) -> Iterator[tuple[Callable[..., None], dict[str, object]]]:
     """Yield each test of a contract with the arguments it is to have for a kind."""
-    found = runpy.run_path(str(ROOT / "tests" / "nn" / contract))
-    for name, test in found.items():
+    for name, test in runpy.run_path(str(ROOT / "tests" / "nn" / contract)).items():
         # The attention kind of the page computes every score, as it says.
-        if not name.startswith("test_") or name == "test_what_is_kept_for_the_backward_pass_grows_as_the_length":
+        if not name.startswith("test_") or "grows" in name:
             continue
-        marks = {mark.args[0]: mark.args[1] for mark in getattr(test, "pytestmark", ())}
         inner, rows = getattr(test, "over", (test, [{}]))
-        for values in itertools.product(*marks.values()):
-            for row in rows:
-                arguments = {**dict(zip(marks, values, strict=True)), **row}
-                if arguments.get("kind") == kind:
-                    yield inner, arguments
+        tables = [rows]
+        for names, values in (mark.args[:2] for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"):
+            names = re.findall(r"\w+", names) if isinstance(names, str) else names
+            several = len(names) > 1
+            sets = [each.values if isinstance(each, PARAM) else each if several else (each,) for each in values]
+            tables.append([dict(zip(names, each, strict=True)) for each in sets])
+        for parts in itertools.product(*tables):
+            arguments = {name: value for part in parts for name, value in part.items()}
+            if arguments.get("kind") == kind:
+                yield inner, arguments
 
 
-@pytest.mark.parametrize(
-    ("contract", "kind", "tests"),
-    [
-        ("attention/test_contract.py", "windowed", 10),
-        ("pooling/test_contract.py", "gated_topk", 7),
-        ("scorer/test_contract.py", "norm", 5),
-    ],
-)
+@pytest.mark.parametrize(("room", "kind"), [("attention", "windowed"), ("pooling", "gated_topk"), ("scorer", "norm")])
 def test_the_parts_of_the_page_keep_their_contracts(
-    contract: str, kind: str, tests: int, added: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    room: str, kind: str, added: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = set()
-    for test, arguments in promises(contract, kind):
+    for test, arguments in promises(f"{room}/test_contract.py", kind):
         patches = {"monkeypatch"} & signature(test).parameters.keys()
         test(**arguments, **dict.fromkeys(patches, monkeypatch))
         kept.add(test.__name__)
-    assert len(kept) >= tests
+    assert len(kept) >= 5
 
 
 def test_the_parts_of_the_page_can_be_chosen_and_counted(added: dict[str, Any]) -> None:
@@ -359,20 +333,9 @@ def test_the_parts_of_the_page_can_be_chosen_and_counted(added: dict[str, Any]) 
     assert model.encoder.layers[0].sublayers["self_attention"].function.attention.side == 128
     assert model.encoder.poolers["1"].train_operator is added["_gated_topk"]
     assert model.encoder.poolers["1"].scorer.order == 1.0
+    assert SCORER.build("norm", {"order": 2.0}).order == 2.0  # type: ignore[attr-defined]
     assert compare(*shrink(config, Lengths(2048, 112))).agrees()
     cost = cost_of(config, Lengths(8192, 512))
     # Windowed attention computes every score of its two layers; the decoder reads 512 representations.
     assert cost.products[CostPart.ENCODER_ATTENTION] == 2 * 2 * 8192 * 8192 * 512
     assert cost.products[CostPart.CROSS_ATTENTION] == 2 * 2 * 512 * 512 * 512
-
-
-def test_options_of_the_page_change_what_comes_out(added: dict[str, Any]) -> None:
-    import torch
-
-    x = torch.randn(1, 9, 8)
-    q, mask = x[:, None], torch.zeros(1, 9, dtype=torch.bool)
-    near, far = (ATTENTION.build("windowed", {"window": window})(q, q, q) for window in (2, 4))
-    assert not torch.allclose(near, far)
-    sequence = Sequence(x, mask)
-    first, second = (SCORER.build("norm", {"order": order})(sequence, None) for order in (1.0, 2.0))
-    assert not torch.allclose(first, second)

@@ -4,6 +4,8 @@ import ast
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 FILES = sorted((ROOT / "pyramidions").rglob("*.py"))
 # What each layer may import of ours; the longest prefix of a module's name decides.
@@ -172,16 +174,11 @@ def test_no_import_runs_back() -> None:
     assert not back
 
 
-def test_only_the_face_knows_fairseq() -> None:
-    knowing = [path for path, imported in IMPORTS.items() if any(is_in(name, "fairseq") for name in imported)]
+@pytest.mark.parametrize(("library", "rooms"), [("fairseq", ("plugin/",)), ("transformers", ("hf/", "scoring/"))])
+def test_only_some_rooms_know_a_library(library: str, rooms: tuple[str, ...]) -> None:
+    knowing = [path for path, imported in IMPORTS.items() if any(is_in(name, library) for name in imported)]
     inside = [str(path.relative_to(ROOT / "pyramidions")) for path in knowing]
-    assert [path for path in inside if not path.startswith("plugin/")] == []
-
-
-def test_only_faces_and_metrics_know_transformers() -> None:
-    knowing = [path for path, imported in IMPORTS.items() if any(is_in(name, "transformers") for name in imported)]
-    inside = [str(path.relative_to(ROOT / "pyramidions")) for path in knowing]
-    assert [path for path in inside if not path.startswith(("hf/", "scoring/"))] == []
+    assert inside and [path for path in inside if not path.startswith(rooms)] == []
 
 
 def test_parts_need_torch_only() -> None:

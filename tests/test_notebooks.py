@@ -28,7 +28,7 @@ def shown(notebook: dict[str, Any]) -> list[str]:
 
 
 @notebooks
-def test_it_was_run_in_order_and_shows_nothing_of_the_machine(path: Path) -> None:
+def test_it_was_run_in_order_shows_nothing_of_the_machine_and_its_links_lead_somewhere(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert len(text) < 300_000
     notebook = json.loads(text)
@@ -40,17 +40,12 @@ def test_it_was_run_in_order_and_shows_nothing_of_the_machine(path: Path) -> Non
     # In sources and metadata, too, and in outputs of each form, such as HTML.
     assert re.findall(r"/(?:home|root|tmp|Users|work|var)\b", text) == []
     assert re.findall(r"[Ww]arning", "".join(shown(notebook))) == []
-
-
-@notebooks
-def test_its_links_lead_somewhere(path: Path) -> None:
-    notebook = json.loads(path.read_text(encoding="utf-8"))
     prose = "".join("".join(cell["source"]) for cell in cells(notebook, "markdown"))
     links = re.findall(r"\]\(([^)#]+)", prose)
     assert links and [link for link in links if not (FOLDER / link).exists()] == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @notebooks
 def test_it_shows_the_same_when_it_is_run_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nbformat, nbclient = (pytest.importorskip(library) for library in ("nbformat", "nbclient"))

@@ -15,15 +15,9 @@ ROOT = Path(__file__).parent.parent
 def test_each_public_name_can_be_imported_and_is_listed() -> None:
     assert all(getattr(pyramidions, name).__name__ == name for name in pyramidions.__all__)
     assert {*pyramidions.__all__, "__version__"} <= {*dir(pyramidions)}
-
-
-def test_an_error_can_be_caught_by_the_name_that_the_package_gives_it() -> None:
-    with pytest.raises(UserError, match="`words` must be at least 1"):
+    with pytest.raises(UserError, match="words"):
         Extractor().extract("A text of one sentence.", words=0)
-
-
-def test_a_name_that_is_misspelt_is_missing() -> None:
-    with pytest.raises(AttributeError, match=r"^module 'pyramidions' has no attribute 'Extracter'$"):
+    with pytest.raises(AttributeError, match="Extracter"):
         pyramidions.Extracter  # type: ignore[attr-defined] # noqa: B018
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tables import for_each
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -50,10 +49,10 @@ def start(out: Path, stdout: int, **environment: str) -> "subprocess.Popen[str]"
     return subprocess.Popen(script, **streams, text=True, env=env, start_new_session=True)
 
 
-def run(out: Path, **environment: str) -> str:
+def run(out: Path, status: int = 0, **environment: str) -> str:
     process = start(out, subprocess.PIPE, **environment)
     printed, _ = process.communicate()
-    assert process.returncode == 0, printed
+    assert process.returncode == status, printed
     return printed
 
 
@@ -108,28 +107,19 @@ def test_what_stopped_before_the_last_update_is_trained_on_by_the_next_run(out: 
     assert "Stopped after 20 of 40 updates, since five minutes were over. Run it again to train on" in printed
 
 
-def test_what_is_trained_is_not_trained_again(out: Path) -> None:
+def test_what_is_trained_is_not_trained_again_and_a_failure_ends_with_its_log(out: Path) -> None:
     save(out / "checkpoints" / "checkpoint_last.pt", 40, 60.0)
     assert "It is trained already, for 40 updates." in run(out)
     assert not (out / "flags").exists()
-
-
-@for_each("updates", ["abc", "0", "-5"])
-def test_updates_that_are_no_number_are_refused_before_anything_is_made(out: Path, updates: str) -> None:
-    process = start(out, subprocess.PIPE, UPDATES=updates)
-    printed, _ = process.communicate()
-    assert process.returncode == 2
-    assert printed == f"quickstart: UPDATES must be a number of updates, at least 1, but is '{updates}'.\n"
-    assert not out.exists()
-
-
-def test_a_generation_that_fails_is_told_with_the_end_of_its_log(out: Path) -> None:
-    save(out / "checkpoints" / "checkpoint_last.pt", 40, 60.0)
     failing = out.parent / "checkout" / ".venv" / "bin" / "fairseq-generate"
     failing.write_text("#!/bin/bash\necho 'no such thing' >&2\nexit 1\n")
-    process = start(out, subprocess.PIPE)
-    printed, _ = process.communicate()
-    assert process.returncode == 1
-    assert printed.endswith(
-        f"no such thing\nquickstart: fairseq-generate failed; all of its output is in {out}/generate.log.\n"
-    )
+    printed = run(out, 1)
+    end = f"no such thing\nquickstart: fairseq-generate failed; all of its output is in {out}/generate.log.\n"
+    assert printed.endswith(end)
+
+
+def test_updates_that_are_no_number_are_refused_before_anything_is_made(out: Path) -> None:
+    for updates in ("abc", "0", "-5"):
+        printed = run(out, 2, UPDATES=updates)
+        assert printed == f"quickstart: UPDATES must be a number of updates, at least 1, but is '{updates}'.\n"
+    assert not out.exists()

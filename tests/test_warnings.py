@@ -22,18 +22,8 @@ def warned() -> list[str]:
     return [str(warning.message) for warning in caught]
 
 
-def test_how_fairseq_calls_hydra_is_not_warned_of() -> None:
+def test_only_what_fairseq_does_to_hydra_is_not_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     assert warned() == ["the user's own"]
-
-
-def test_every_silenced_message_of_hydra_is_one_that_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugin, "FAIRSEQS_OWN_WARNINGS", ())
-    assert [message.strip().splitlines()[0] for message in warned()] == [
-        "hydra.experimental.initialize() is no longer experimental. Use hydra.initialize()",
-        "The version_base parameter is not specified.",
-        "hydra.experimental.compose() is no longer experimental. Use hydra.compose()",
-        "In 'config': Usage of deprecated keyword in package header '# @package _group_'.",
-        "'config' is validated against ConfigStore schema with the same name.",
-        "The strict flag in the compose API is deprecated.",
-        "the user's own",
-    ]
+    *hydras, own = warned()
+    assert own == "the user's own" and len(hydras) == 6
