@@ -122,8 +122,6 @@ def test_the_folder_holds_pairs_for_training_and_whole_documents_for_test(
         assert (plain / f"test.{ending}").read_bytes() == (folder.path / f"test.{ending}").read_bytes()
 
 
-
-
 def test_any_number_of_workers_and_interruptions_make_the_same_bytes(
     tmp_path: Path,
     papers: dict[str, Corpus],
