@@ -1,5 +1,7 @@
 """What every attention kind promises; a new kind is held to it by being registered."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from live_memory import saved_bytes
@@ -12,13 +14,14 @@ from pyramidions.nn.attention.state import KeysValues
 from pyramidions.nn.decoder.cache import Lineage
 from pyramidions.nn.functional import attention as functional
 from pyramidions.nn.functional.masking import as_bias
+from pyramidions.nn.marks import Marks
 from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.nn.sublayer import LayerContext, Memory, SublayerFunction
 
 # What a model tells its attention; `heads` are of this shape.
 GIVEN = {"embed_dim": 16, "num_heads": 2, "head_dim": 8, "max_length": 64}
-# Of the documents of a batch: several blocks and a rest, a block and one more, a block, less than one, and one token.
-LENGTHS = (13, 5, 4, 3, 1)
+# Of the documents of a batch: blocks and a rest, two blocks, a block and one more, a block, less, and one token.
+LENGTHS = (13, 8, 5, 4, 3, 1)
 MODES = [
     (kind, is_causal)
     for kind in ATTENTION.names
@@ -58,6 +61,13 @@ def naive_weights(
     if is_causal:
         scores = scores.masked_fill(torch.ones(q.size(2), k.size(2)).triu(1).bool(), -torch.inf)
     return scores.softmax(-1)
+
+
+def marks_of(kind: str, batch: int, length: int) -> Marks | None:
+    """Mark the second position of each document where the kind reads marks."""
+    if Feature.MARKS not in ATTENTION[kind].supports:
+        return None
+    return Marks((torch.arange(length) == 1).expand(batch, -1), 1)
 
 
 def real_of(x: Tensor, mask: Tensor) -> Tensor:
@@ -173,9 +183,10 @@ def test_dropout_drops_weights_and_keeps_their_mean_and_the_backward_pass_knows_
     kind: str, in_tiles: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attention, (q, k, v) = computing(kind, in_tiles, monkeypatch, dropout=0.3), heads(11, batch=1)
-    exact = attention.eval()(q, k, v)
+    exact = attention.eval()(q, k, v, LayerContext(marks=marks_of(kind, 1, 11)))
     torch.manual_seed(0)
-    dropped = attention.train()(*(x.expand(6000, -1, -1, -1) for x in (q, k, v)))
+    many = (x.expand(6000, -1, -1, -1) for x in (q, k, v))
+    dropped = attention.train()(*many, LayerContext(marks=marks_of(kind, 6000, 11)))
     torch.testing.assert_close(dropped.mean(dim=0, keepdim=True), exact, rtol=0, atol=0.06)
     assert not dropped[0].allclose(dropped[1])
     v.requires_grad_()
@@ -209,8 +220,9 @@ def test_half_precision_is_close_to_full_precision(
 def test_what_is_kept_for_the_backward_pass_grows_as_the_length(kind: str, is_causal: bool) -> None:
     attention, sizes = make(kind, "wide", max_length=2048).train(), []
     for length in (1024, 2048):
-        q, k, v = (x.requires_grad_() for x in heads(length, batch=2))
-        sizes.append(saved_bytes(lambda q=q, k=k, v=v: attention(q, k, v, LayerContext(is_causal=is_causal))))
+        given = [x.requires_grad_() for x in heads(length, batch=2)]
+        context = LayerContext(is_causal=is_causal, marks=None if is_causal else marks_of(kind, 2, length))
+        sizes.append(saved_bytes(lambda given=given, context=context: attention(*given, context)))
     assert sizes[1] / sizes[0] < 2.3
 
 
@@ -247,7 +259,7 @@ def test_what_a_kind_does_not_support_is_refused_in_its_name(kind: str) -> None:
     attention, (q, k, v) = make(kind, "narrow"), heads(7)
     shared = attention.shares_query_key
     projections = PROJECTIONS.build("dense", {}, embed_dim=16, num_heads=2, shares_query_key=shared)
-    attempts = [
+    attempts: list[tuple[Feature, Callable[[], object]]] = [
         (Feature.ITSELF, lambda: SelfAttention(projections, attention)),
         (Feature.OTHERS, lambda: attention(q[:, :, :3], k, v)),
         (Feature.CAUSAL, lambda: attention(q, k, v, LayerContext(is_causal=True))),
@@ -261,5 +273,8 @@ def test_what_a_kind_does_not_support_is_refused_in_its_name(kind: str) -> None:
         if feature not in attention.supports:
             with pytest.raises(ValueError, match=type(attention).__name__):
                 attempt()
+    if {Feature.CAUSAL, Feature.MARKS} <= attention.supports:
+        with pytest.raises(ValueError, match="marks"):
+            attention(q, k, v, LayerContext(is_causal=True, marks=marks_of(kind, len(q), 7)))
     if Feature.ACROSS in attention.supports:
         assert isinstance(attention.across(), CoreAttention)

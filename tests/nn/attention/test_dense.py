@@ -18,10 +18,12 @@ from pyramidions.nn.attention import (
     CoreAttention,
     DistanceBiases,
     Feature,
+    GlobalRows,
     SlidingWindowAttention,
     StridedAttention,
 )
 from pyramidions.nn.functional import attention, tiles
+from pyramidions.nn.marks import Marks
 from pyramidions.nn.sublayer import LayerContext
 
 HEADS = 3
@@ -60,7 +62,8 @@ def blockwise(kind: BlockwiseAttention, length: int) -> Tensor:
 
 
 def bucketed(kind: BucketedAttention, length: int, is_causal: bool) -> Tensor:
-    return kind.biases(-distances(length).flatten(), is_causal).view(-1, length, length)
+    biases: Tensor = kind.biases(-distances(length).flatten(), is_causal)
+    return biases.view(-1, length, length)
 
 
 def sliding_window(kind: SlidingWindowAttention, length: int) -> Tensor:
@@ -127,7 +130,7 @@ def dense_weights(q: Tensor, k: Tensor, bias: Tensor, padding: Tensor) -> Tensor
     return scores.masked_fill(scores.amax(dim=-1, keepdim=True).eq(-torch.inf), 0.0).softmax(dim=-1)
 
 
-def assert_is_dense(name: str, kind: Any, padding: Tensor, is_causal: bool = False) -> None:
+def assert_is_dense(name: str, kind: Any, padding: Tensor, is_causal: bool = False, marks: Marks | None = None) -> None:
     """Compare a kind with dense attention: what is mixed, all gradients, and what positions receive."""
     batch, length = padding.shape
     generator, reference = torch.Generator().manual_seed(length), REFERENCES[name]
@@ -136,7 +139,9 @@ def assert_is_dense(name: str, kind: Any, padding: Tensor, is_causal: bool = Fal
         torch.randn(batch, HEADS, length, 4, generator=generator, dtype=torch.float64).requires_grad_()
         for _ in range(3)
     )
-    mixed, rows = kind(q, k, v, LayerContext(padding, is_causal=is_causal)), []
+    mixed, rows = kind(q, k, v, LayerContext(padding, is_causal=is_causal, marks=marks)), []
+    if marks is not None:
+        mixed = marks.put(mixed, GlobalRows()(v, (q, k, v), marks, LayerContext(padding)))
     for document in range(batch):
         count = int((~padding[document]).sum()) if reference.alone else length
         bias = reference.bias(kind, count, *([is_causal] if name == "bucketed" else []))
@@ -144,6 +149,9 @@ def assert_is_dense(name: str, kind: Any, padding: Tensor, is_causal: bool = Fal
         whole[:, :count, :count] = bias
         if is_causal:
             whole = whole.masked_fill(distances(length) < 0, -torch.inf)
+        if marks is not None:
+            # Marked positions see all, and are seen by all.
+            whole = whole.masked_fill(marks.marked[document] | marks.marked[document, :, None], 0.0)
         rows.append(dense_weights(q[document], k[document], whole, padding[document]))
     weights = torch.stack(rows)
     real = ~padding[:, None, :, None].expand_as(mixed)
@@ -154,11 +162,13 @@ def assert_is_dense(name: str, kind: Any, padding: Tensor, is_causal: bool = Fal
     torch.testing.assert_close(found, expected)
     if Feature.RECEIVED in kind.supports and not is_causal:
         columns = weights.masked_fill(padding[:, None, :, None], 0.0).sum(dim=(1, 2)).masked_fill(padding, 0.0)
-        received = kind.received(q.detach(), k.detach(), LayerContext(padding))
+        received = kind.received(q.detach(), k.detach(), LayerContext(padding, marks=marks))
+        if marks is not None:
+            received += GlobalRows().received(v, q.detach(), k.detach(), marks, LayerContext(padding))
         torch.testing.assert_close(received.double(), columns.detach(), rtol=0, atol=1e-4)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=30)
 @given(st.data())
 @pytest.mark.parametrize("on_cpu", [True, False])
 @pytest.mark.parametrize("name", REFERENCES)
@@ -168,6 +178,10 @@ def test_it_is_dense_attention_with_its_bias(name: str, on_cpu: bool, data: st.D
     is_causal = Feature.CAUSAL in kind.supports and data.draw(st.booleans())
     padding = some_padding(data, at_the_end=reference.alone or is_causal)
     torch.manual_seed(data.draw(st.integers(0, 9)))
+    marks = None
+    if Feature.MARKS in kind.supports and not is_causal:
+        marked = (torch.rand(padding.shape) < data.draw(st.sampled_from([0.0, 0.1, 1.0]))) & ~padding
+        marks = Marks(marked, int(marked.sum(dim=1).max()))
     for weight in kind.parameters():
         torch.nn.init.normal_(weight, std=2.0)
     with pytest.MonkeyPatch.context() as patch:
@@ -176,7 +190,7 @@ def test_it_is_dense_attention_with_its_bias(name: str, on_cpu: bool, data: st.D
         patch.setattr(tiles, "_WEIGHTS", 500)
         patch.setattr(tiles, "_ROWS", 16)
         patch.setattr(tiles, "_WEIGHTS_OF_GPU", 2000)
-        assert_is_dense(name, kind.train(data.draw(st.booleans())), padding, is_causal)
+        assert_is_dense(name, kind.train(data.draw(st.booleans())), padding, is_causal, marks)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """LSH attention beside loops over its definition, position by position, and beside the Reformer of transformers."""
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -275,11 +276,12 @@ def test_while_training_all_steps_of_a_text_hash_alike() -> None:
 @pytest.mark.parametrize("local_heads", [0, 3])
 def test_dropout_acts_in_hashed_and_in_local_heads_in_whole_passes_and_in_steps(local_heads: int) -> None:
     q, v = inputs(23, heads=3)
-    for run in (
+    runs: list[Callable[[LSHAttention], Tensor]] = [
         lambda made: made(q, q, v),
         lambda made: made(q, q, v, CAUSAL),
         lambda made: stepped(made, q, v, (9, 14)),
-    ):
+    ]
+    for run in runs:
         found = []
         for dropout in (0.0, 0.5):
             torch.manual_seed(1)  # of the rotations, which come first

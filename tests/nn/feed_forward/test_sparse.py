@@ -104,7 +104,7 @@ def test_training_multiplies_by_a_softmax_or_chooses_with_its_gradient(kind: typ
 
 
 def test_gradients_with_dropout_are_those_of_differences() -> None:
-    part, x = make(size=8, quantized=0.0, activation_dropout=0.3).train(), inputs(2).requires_grad_()
+    part, x = make(width=8, quantized=0.0, activation_dropout=0.3).train(), inputs(2).requires_grad_()
     learning = dict(part.named_parameters())
 
     def through(x: Tensor, *weights: Tensor) -> Tensor:

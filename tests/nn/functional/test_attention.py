@@ -131,6 +131,13 @@ def test_small_matrices_share_a_tile() -> None:
     assert sum(tile.queries_in((500, 1, 1, 6)) for tile in found) == 500
 
 
+def test_tiles_of_a_band_are_cut_so_that_few_weights_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    cut = list(Band(torch.zeros(2, 3000, dtype=torch.bool), 512).tiles((2, 12, 3000, 4), on_gpu=False))
+    assert len(cut) == 2 * 2 * 47 and all(tile.span.stop - tile.span.start <= 64 + 2 * 512 for tile in cut)
+    assert all(tile.lead in [(n, heads) for n in (0, 1) for heads in (slice(0, 7), slice(7, 12))] for tile in cut)
+
+
 def test_nothing_to_attend_from_gives_nothing() -> None:
     q, k, v = torch.randn(2, 3, 0, 6), torch.randn(2, 3, 4, 6), torch.randn(2, 3, 4, 6, requires_grad=True)
     out = scaled_dot_product_attention(q, k, v, dropout=0.5)

@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from small_parts import vectors
+from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from pyramidions.nn.functional import long_products as module
@@ -22,37 +23,28 @@ def test_products_are_those_of_a_linear_layer_also_without_onednn(
         torch.testing.assert_close(long_products(x, matrix), x @ matrix.T)
 
 
-def test_the_operator_of_onednn_runs_on_a_cpu_in_float32_without_gradients_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_onednn_computes_on_a_cpu_in_float32_without_gradients_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     operator, calls = module._IN_PLACE, []
     if operator is None:
         pytest.skip("torch has no oneDNN here")
     monkeypatch.setattr(module, "_IN_PLACE", lambda *given: calls.append(1) or operator(*given))
-    x, matrix = vectors(4, 8), vectors(6, 8, seed=1)
-    long_products(x, matrix)
+
+    def products(dtype: torch.dtype) -> torch.dtype:
+        x, matrix = vectors(4, 8).to(dtype), vectors(6, 8, seed=1).to(dtype)
+        found: Tensor = long_products(x, matrix)
+        torch.testing.assert_close(found, F.linear(x, matrix))
+        return found.dtype
+
+    products(torch.float32)
     with torch.no_grad():
-        long_products(x.double(), matrix.double())
-        long_products(x.bfloat16(), matrix.bfloat16())
+        assert products(torch.float64) == torch.float64 and products(torch.bfloat16) == torch.bfloat16
         with torch.autocast("cpu", torch.bfloat16):
-            long_products(x, matrix)
+            assert products(torch.float32) == torch.bfloat16
         with torch.backends.mkldnn.flags(enabled=False):
-            long_products(x, matrix)
-    assert not calls
-    with torch.no_grad():
-        long_products(x, matrix)
+            products(torch.float32)
+        assert not calls
+        products(torch.float32)
     assert calls == [1]
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_another_precision_is_kept_and_autocast_is_followed(dtype: torch.dtype) -> None:
-    x, matrix = vectors(4, 8), vectors(6, 8, seed=1)
-    with torch.no_grad():
-        torch.testing.assert_close(
-            long_products(x.to(dtype), matrix.to(dtype)), F.linear(x.to(dtype), matrix.to(dtype))
-        )
-        with torch.autocast("cpu", torch.bfloat16):
-            assert long_products(x, matrix).dtype == torch.bfloat16
 
 
 @torch.no_grad()
