@@ -119,12 +119,13 @@ def test_soft_deletion_of_what_has_the_strongest_bias_is_that_of_evaluation() ->
     hard, cache = model.eval()(source, target), model.decoder.new_cache()
     encoded = model.encoder(source, source.eq(PAD))
     assert 0 < sum(encoded.pooled[0].lengths) < 38
-    torch.testing.assert_close(model.train()(source, target), hard, rtol=0, atol=1e-4)
+    soft = model.train()(source, target)
+    torch.testing.assert_close(soft, hard, rtol=0, atol=1e-4)
     # Cached steps read the bias, too.
     memories = model.encoder(source, source.eq(PAD)).memories
     assert memories[0].key_bias is not None
     steps = torch.cat([model.decoder(part, memories, cache) for part in target.split(1, dim=1)], dim=1)
-    torch.testing.assert_close(steps, hard, rtol=0, atol=1e-4)
+    torch.testing.assert_close(steps, soft, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("stack", ["plain", "reversible"])

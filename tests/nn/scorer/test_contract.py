@@ -55,9 +55,9 @@ def test_a_document_scores_the_same_alone_and_in_a_longer_batch_whatever_its_pad
     before = scorer(sequence(x, padding), NO_CONTEXT)
     other = x.masked_fill(padding[..., None], 1e4)
     assert scorer(sequence(other, padding), NO_CONTEXT)[~padding].equal(before[~padding])
-    longer = torch.cat([x, vectors(2, 2000, DIM, seed=1)], dim=1)
+    alone, longer = x[:1], torch.cat([x[:1], vectors(1, 2000, DIM, seed=1)], dim=1)
     together = scorer(sequence(longer), NO_CONTEXT)
-    torch.testing.assert_close(together[:, :5], scorer(sequence(x), NO_CONTEXT), rtol=0, atol=1e-6)
+    torch.testing.assert_close(together[:, :5], scorer(sequence(alone), NO_CONTEXT), rtol=0, atol=1e-6)
 
 
 @kinds
