@@ -260,7 +260,8 @@ def test_each_byte_of_a_text_takes_at_most_four_of_memory(kind: str, method: str
     # What blocks of a fixed size take is the same for both.
     ratio = (peaks[2] - peaks[1]) / (sizes[2] - sizes[1])
     assert ratio < 4, ratio
-    assert out.read_text() == f"{Extractor(method).extract(''.join(sentences), sentences=1).text}\n"
+    # Of a record, the name stands above.
+    assert out.read_text().rstrip().splitlines()[-1] == Extractor(method).extract("".join(sentences), sentences=1).text
 
 
 def test_progress_is_counted_within_a_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -248,6 +248,12 @@ def test_a_language_model(arch: str, characters: Path, tmp_path: Path) -> None:
         assert first == second != ""
 
 
+def test_boundaries_that_learn_need_the_criterion_that_has_their_loss(characters: Path, tmp_path: Path) -> None:
+    other = ["--criterion", "cross_entropy", "--best-checkpoint-metric", "loss"]
+    refused = run(*language_model(characters, tmp_path, "hourglass_gumbel", *other))
+    assert refused.returncode == 1 and "--criterion boundary_cross_entropy" in refused.stdout
+
+
 @pytest.mark.parametrize("arch", ["whitespace", *(pytest.param(a, marks=pytest.mark.nightly) for a in LEARNED)])
 def test_a_text_without_any_space_is_trained_on_and_scored(arch: str, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("".join(random.Random(3).choices("abcdefg", k=1400)))
