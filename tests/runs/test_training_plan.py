@@ -1,6 +1,7 @@
 """What `pyramidions train` decides before it begins."""
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -147,7 +148,7 @@ def test_what_cannot_be_planned_is_named_before_the_training(
             write(tmp_path / folder / f"{split}.jsonl", 3)
     record = {"article": "a b.", "abstract": "c.", "sections": [["a b."]], "section_names": []}
     (tmp_path / "wrong" / "test.jsonl").write_text(json.dumps(record))
-    (tmp_path / "sections.jsonl").write_text(json.dumps(SECTIONS))
+    (tmp_path / "sections.jsonl").write_text(f"{json.dumps(SECTIONS)}\n" * 40)
     with refused(sentence):
         call(path)
 
@@ -221,7 +222,7 @@ def test_a_file_that_was_only_touched_has_not_changed(tmp_path: Path) -> None:
     assert changed(before, stamps(str(papers), before)) == str(papers)
 
 
-def test_the_first_difference_of_arguments_is_named():
+def test_the_first_difference_of_arguments_is_named() -> None:
     recorded = {**vars(Arguments("papers")), "seed": 2}
     assert Arguments("papers").difference(recorded) == "--seed was 2, and is 1"
     assert Arguments("papers", hours=2.0).difference(vars(Arguments("papers"))) == "--hours was not given, and is 2.0"
@@ -259,3 +260,68 @@ def test_summaries_are_cut_where_keywords_begin_but_for_references(tmp_path: Pat
     run = NetworkRun(arguments, plan, Places(tmp_path / "model"), State(tmp_path / "state.json", {}), print)
     targets = {split: [document.target for document in run.documents(split)] for split in ("train", "valid", "test")}
     assert targets == {"train": ["Bees fly."], "valid": ["Bees fly."], "test": ["Bees fly.\n\nKeywords\nbees wings"]}
+
+
+# The steps of `pyramidions train`.
+
+
+PLAN = {"given": {"train": "papers"}, "documents": 8, "skipped": 0, "kind": "summarizer", "why": "asked"}
+
+
+def test_without_a_split_to_hold_out_nothing_is_divided() -> None:
+    def steps(**held_out: int) -> list[str]:
+        places = Places(Path("model"))
+        plan = Plan(**PLAN, held_out=held_out, vocab_size=60, gpus=0, memory=16e9)
+        training = NetworkRun(Arguments("papers"), plan, places, State(places.state, {"done": {}}), print)
+        return [step.name for step in training.steps()]
+
+    rest = ["data", "training", "summaries", "scores", "export"]
+    assert steps() == rest and steps(train=8, test=1, valid=1) == ["documents", *rest]
+
+
+# How long an extractor is trained.
+
+
+# Tokens of SumPubMed's documents.
+SOURCE, TARGET = {"mean": 5802.51, "p95": 10198.05}, {"mean": 380.0, "p5": 100, "max": 900}
+
+
+EXTRACTOR = KINDS["extractor"]
+
+
+def extractor_for(documents: int, hours: float | None = None, source: dict[str, float] = SOURCE) -> Schedule:
+    return EXTRACTOR.schedule(CorpusSize(documents, 16_000, source, TARGET), Machine(0, 16e9), hours)
+
+
+def test_few_documents_are_read_more_often() -> None:
+    for documents, epochs in ((200, 10), (12_000, 1.25), (100_000, 1)):
+        # Batches of 16,384 tokens are not filled to the last one.
+        epoch_updates = math.ceil(1.1 * documents * SOURCE["mean"] / 16_384)
+        assert extractor_for(documents).updates == pytest.approx(epochs * epoch_updates, rel=1e-3)
+    assert EXTRACTOR.vocab_size(200, 0) < EXTRACTOR.vocab_size(12_000, 0)
+
+
+def test_the_learning_rate_is_0_at_the_last_update() -> None:
+    found = extractor_for(200)
+    assert value(found, "--lr-scheduler") == "linear_decay"
+    assert value(found, "--max-update") == str(found.updates)
+    assert int(value(found, "--warmup-updates")) < found.updates
+
+
+def test_fewer_hours_have_fewer_updates() -> None:
+    whole, short = extractor_for(12_000), extractor_for(12_000, hours=0.1)
+    # 12,000 papers take half an hour on a core.
+    assert short.updates < whole.updates and short.hours < 0.1 < whole.hours < 0.5
+    assert extractor_for(12_000, hours=100).updates == whole.updates
+    assert extractor_for(12_000, hours=1e-9).updates == 1
+
+
+def test_a_checkpoint_is_saved_within_long_epochs_only() -> None:
+    short, long = (extractor_for(documents) for documents in (200, 12_000))
+    assert "--save-interval-updates" not in short.flags
+    assert value(long, "--save-interval-updates") == str(long.updates // 10)
+
+
+def test_a_short_corpus_is_not_read_to_the_longest_length() -> None:
+    found = extractor_for(200, source={"mean": 300.0, "p95": 700.0})
+    assert value(found, "--max-source-positions") == "1024"

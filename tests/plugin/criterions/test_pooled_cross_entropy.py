@@ -1,4 +1,7 @@
+"""Training warns when a scorer rates all vectors alike."""
+
 import copy
+import logging
 import math
 from types import SimpleNamespace
 from typing import Any
@@ -9,8 +12,11 @@ from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEn
 from fairseq.logging import metrics
 from refusals import refused
 
-from pyramidions.nn.pooling import Pooled
-from pyramidions.plugin.criterions.pooled_cross_entropy import PooledCrossEntropyCriterion, _sharpness
+from pyramidions.nn.pooling import POOLING, Pooled
+from pyramidions.nn.scorer import SCORER
+from pyramidions.nn.sequence import PoolingContext, Sequence
+from pyramidions.plugin.criterions.collapse import CollapseWatch
+from pyramidions.plugin.criterions.pooled_cross_entropy import PooledCrossEntropyCriterion, _sharpness, _spread
 
 TASK = SimpleNamespace(target_dictionary=SimpleNamespace(pad=lambda: 1))
 
@@ -103,3 +109,49 @@ def test_means_are_over_all_workers_and_plain_floats() -> None:
 def test_a_smoothing_of_one_is_refused() -> None:
     with refused("`label_smoothing` must be at least 0 and below 1, but is 1.0.", ValueError):
         PooledCrossEntropyCriterion(TASK, False, 1.0)
+
+
+# Training warns when a scorer rates all vectors alike.
+
+
+def pooled(kind: str = "soft_topk", scorer: str = "linear", size: float = 1.0, k: int = 4) -> Pooled:
+    torch.manual_seed(0)
+    made = POOLING.build(kind, {}, k=k, scorer=SCORER.build(scorer, {}, embed_dim=8, stride=2))
+    x, mask = size * torch.randn(2, 8, 8), torch.zeros(2, 8).bool()
+    mask[1, 3:] = True
+    return made(Sequence(x, mask), PoolingContext(received=lambda: x.sum(-1)))
+
+
+def look(*spreads: float) -> CollapseWatch:
+    watch = CollapseWatch()
+    for spread in spreads:
+        watch.look([_spread("spread_2", SimpleNamespace(spread=torch.tensor([spread])))])
+    return watch
+
+
+def test_the_spread_is_of_documents_that_are_shortened() -> None:
+    # The second document has 3 vectors, and all are handed on.
+    spread = pooled().spread
+    assert 0.1 < spread[0] < 1 and spread[1].isnan()
+    log = _spread("spread_2", pooled())
+    assert (log["spread_2_sum"].item(), log["spread_2_count"].item()) == (pytest.approx(spread[0].item()), 1)
+
+
+def test_a_scorer_that_does_not_learn_has_no_spread() -> None:
+    for scorer in ("random", "index", "attention"):
+        assert pooled(scorer=scorer).spread is None and _spread("spread_2", pooled(scorer=scorer)) == {}, scorer
+
+
+def test_scores_of_tiny_vectors_collapse() -> None:
+    for kind in ("soft_topk", "iterative_topk", "gumbel_topk"):
+        assert pooled(kind, size=1e-3).spread[0] < 0.01, kind
+
+
+def test_a_collapse_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        look(0.5, 0.011, float("nan"))
+        assert not caplog.records
+        look(0.5, 0.0099, 0.0001)
+    (record,) = caplog.records
+    told = "the scorer behind encoder layer 2 rates all vectors of a document alike: its scores lie within 0.0099 of"
+    assert record.getMessage().startswith(told)

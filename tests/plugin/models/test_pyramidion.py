@@ -46,8 +46,7 @@ def model(name: str = "deep_pyramidion", seed: int = 0, **overrides: Any) -> Pyr
     torch.manual_seed(seed)
     config = {**tiny_fields(name), "max_source_positions": 64, **overrides}
     if name == "deep_pyramidion":
-        config = {"self_attention": "blockwise(block_size=8)", **config, "pooling_lengths": "None,16,4,None,None,None"}
-        config["self_attention"] = "blockwise(block_size=8)"
+        config |= {"self_attention": "blockwise(block_size=8)", "pooling_lengths": "None,16,4,None,None,None"}
     return PyramidionModel.build_model(OmegaConf.structured(PyramidionModelConfig(**config)), task()).eval()
 
 
@@ -93,7 +92,7 @@ def test_a_checkpoint_on_the_cpu_loads_into_a_model_on_another_device() -> None:
     saved, elsewhere = model().state_dict(), model().to("meta")
     elsewhere.load_state_dict(saved)
     assert elsewhere.vocabulary.device.type == "meta"
-    with pytest.raises(ValueError):
+    with refused("another vocabulary", ValueError):
         elsewhere.load_state_dict({**saved, "vocabulary": saved["vocabulary"] + 1})
 
 
@@ -155,19 +154,6 @@ def test_decoding_step_by_step_equals_the_whole_prefix(name: str) -> None:
     for step in range(7):
         one = ours.decoder(prefix[:, : step + 1], memory, incremental_state=state)[0]
         torch.testing.assert_close(one[:, 0], whole[:, step], rtol=0, atol=1e-5)
-
-
-@pytest.mark.parametrize("order", [[2, 0], [2, 0, 0, 1]])
-def test_the_cache_follows_the_hypotheses(order: list[int]) -> None:
-    ours, prefix, places = model(), batch(7, 7, 7), torch.tensor(order)
-    memory = ours.encoder(batch(*DOCUMENTS))
-    state: dict[str, Any] = {}
-    ours.decoder(prefix[:, :4], memory, incremental_state=state)
-    ours.decoder.reorder_incremental_state_scripting(state, places)
-    memory = ours.encoder.reorder_encoder_out(memory, torch.arange(3))
-    memory = ours.encoder.reorder_encoder_out(memory, places)
-    after = ours.decoder(prefix[places][:, :5], memory, incremental_state=state)[0][:, -1]
-    torch.testing.assert_close(after, ours.decoder(prefix[places][:, :5], memory)[0][:, -1], rtol=0, atol=1e-5)
 
 
 def test_hypotheses_of_a_document_share_its_memory_which_is_copied_only_when_a_document_leaves() -> None:
@@ -293,16 +279,6 @@ def test_an_architecture_fills_in_what_the_command_line_left_open() -> None:
     whole = OmegaConf.structured(PyramidionModelConfig(**{**PRESETS["vanilla"], "dropout": 0.7}))
     ARCH_CONFIG_REGISTRY["vanilla"](whole)
     assert whole.dropout == 0.7
-
-
-def test_blocks_of_pure_padding_cost_nothing() -> None:
-    ours = model()
-    rows = []
-    for layer in ours.encoder.core.layers:
-        layer.register_forward_pre_hook(lambda module, inputs: rows.append(tuple(inputs[0].shape[:2])))
-    ours.encoder(batch(33, 8, 1))
-    # blocks of 8: five of the first document, one of each other; then 16 vectors of the first, 8 and 1 of others
-    assert rows == [(7, 8), (7, 8), (4, 8), (3, 4), (3, 4), (3, 4)]
 
 
 @pytest.mark.parametrize("name", [*MODELS, "deep_pyramidion", "extractor_pointer", "hourglass_gumbel"])

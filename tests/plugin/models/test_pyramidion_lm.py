@@ -65,20 +65,6 @@ def test_a_batch_of_fairseqs_gives_logits_and_where_segments_end(name: str) -> N
     assert ours.max_positions() == 2**24 and ours.supported_targets == {"future"}
 
 
-@presets
-@torch.no_grad()
-def test_incremental_states_give_the_logits_of_the_whole_and_follow_new_orders(name: str) -> None:
-    ours, tokens = model(name), batch()["src_tokens"].clamp(min=4)
-    whole, _ = ours(tokens)
-    state: dict[str, Any] = {}
-    for length in range(1, 4):
-        last, _ = ours.decoder(tokens[:, :length], incremental_state=state)
-        torch.testing.assert_close(last[:, -1], whole[:, length - 1], rtol=0, atol=1e-5)
-    ours.decoder.reorder_incremental_state_scripting(state, torch.tensor([1, 1, 0]))
-    last, _ = ours.decoder(tokens[[1, 1, 0], :4], incremental_state=state)
-    torch.testing.assert_close(last[:, -1], whole[[1, 1, 0], 3], rtol=0, atol=1e-5)
-
-
 def test_weights_that_fairseq_saved_load_and_others_are_refused() -> None:
     ours, other = model("hourglass_gumbel"), model("hourglass_gumbel", dropout=0.2)
     other.load_state_dict(ours.state_dict())

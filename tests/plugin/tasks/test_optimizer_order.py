@@ -84,19 +84,6 @@ def test_stretches_of_a_flat_tensor_move_and_the_rest_stays() -> None:
     assert moved["state"][0]["mean"].tolist() == [2, 3, 3, 1, 1, 1, 9]
 
 
-def test_adam_goes_on_as_it_would_have() -> None:
-    old, new = Toy(OLD), Toy(NEW)
-    before, after = (torch.optim.Adam(model.parameters(), lr=0.1) for model in (old, new))
-    train(old, before, range(3))
-    resumed = ResumedOrder(new)
-    new.load_state_dict(old.state_dict())
-    after.load_state_dict(deepcopy(before.state_dict()))
-    resumed.restore(after)
-    train(old, before, range(3, 6))
-    train(new, after, range(3, 6))
-    assert_same(old, new)
-
-
 def fp16_config() -> DictConfig:
     common = {"bf16": False, "fp16_init_scale": 4, "fp16_scale_window": 100, "fp16_scale_tolerance": 0.0}
     return OmegaConf.create(

@@ -202,10 +202,9 @@ UNLIKE = ("pyramidion", "deep_pyramidion", "discourse_pointer", "look_back", "re
     "name", [name if name in UNLIKE else pytest.param(name, marks=pytest.mark.nightly) for name in PRESETS]
 )
 def test_every_preset_costs_what_is_counted_in_a_run(name: str) -> None:
-    for lengths in (Lengths(2048, 112), Lengths(1777, 80, batch=2)):
-        comparison = compare(*small(name, lengths))
-        assert comparison.agrees(), comparison
-        assert sum(comparison.measured.products.values()) > 0
+    comparison = compare(*small(name, Lengths(1777, 80, batch=2)))
+    assert comparison.agrees(), comparison
+    assert sum(comparison.measured.products.values()) > 0
 
 
 #: options that fit the small widths, and as many segments as there may be
@@ -227,7 +226,11 @@ TOGETHER = {
     "output": OUTPUT.names,
 }
 KINDS = [
-    *({axis: sorted(kinds)[row % len(kinds)] for axis, kinds in TOGETHER.items()} for row in range(17)),
+    # Shifted, since segments do not go with convolutions.
+    *(
+        {axis: sorted(kinds)[(row + (axis != "self_attention")) % len(kinds)] for axis, kinds in TOGETHER.items()}
+        for row in range(17)
+    ),
     *({"pooling": kind} for kind in POOLING.names),
     *({"scorer": kind} for kind in SCORER.names),
     *({"decoder": kind, "recurrence": "sru"} for kind in DECODER.names),
