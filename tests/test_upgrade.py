@@ -10,6 +10,7 @@ import importlib.util
 import json
 import lzma
 import re
+import shutil
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -359,15 +360,15 @@ def refusal(old: Path, new: Path) -> str:
 
 def test_what_cannot_be_upgraded_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    (tmp_path / "damaged").mkdir()
-    (tmp_path / "damaged" / "config.json").write_text("{")
+    damaged = Path(shutil.copytree(TESTS / "v0_1_0" / "funnel.export", tmp_path / "damaged"))
+    (damaged / "config.json").write_text("{")
     old, new, of_fairseq = (unpacked(name, tmp_path) for name in ("vanilla", "power", "fairseq_transformer"))
     again = tmp_path / "again"
     assert "no.pt does not exist" in refusal(tmp_path / "no.pt", again)
     assert "NEW must not exist yet" in refusal(old, tmp_path / "empty")
     assert "NEW must be in a folder that exists" in refusal(old, tmp_path / "no" / "new.pt")
     assert "holds no config.json" in refusal(tmp_path / "empty", again)
-    assert "config.json is damaged" in refusal(tmp_path / "damaged", again)
+    assert "config.json is damaged" in refusal(damaged, again)
     assert "must be a checkpoint of a model of pyramidions" in refusal(of_fairseq, again)
     new.write_bytes(b"no checkpoint")
     assert "is damaged or no checkpoint" in refusal(new, again)
