@@ -15,21 +15,15 @@ from pyramidions.nn.attention import FullAttention, LSHAttention, SelfAttention
 #: which table 5 does not count. By name the last has 17B; the paper does not say what it counts.
 SIZES = {
     "vanilla": 32,
-    "lsh": 31.5,
     "pyramidion_segments": 33.6,  # two predictors of boundaries
-    "deep_pyramidion": 124,
     # the base size of BART with 16,384 positions
     "bigbird": 137.8,
-    "lsh_window": 136.0,
     "reformer": 121.0,
     "led": 148.4,  # wider projections of global tokens and two tables of positions
-    "linformer": 150.4,
-    "look_back": 152.0,
     "hat": 159.0,
     "hmnet": 195.7,
     # BART's large size with 16,384 positions; BART-LS has four further attentions, the other two layers and four
     "bart_ls": 420.9,
-    "top_down": 446.1,
     "terraformer": 134.2,
     "scaling_17b": 16906,
 }
