@@ -81,16 +81,12 @@ def test_a_corpus_that_is_not_the_papers_is_named_at_the_papers_scale(run: Any, 
 
 
 @pytest.mark.nightly
-def test_figures_5_and_6_are_one_measurement(run: Any) -> None:
-    (command,) = planned(run, "figure5", "figure6", "--gpus", "1")
-    assert command[2] == str(ROOT / "lab/benchmarks" / "topk.py")
-
-
-@pytest.mark.nightly
-def test_tiny_runs_on_the_cpu_with_the_sample(run: Any) -> None:
+def test_tiny_runs_on_the_cpu_with_the_sample_and_figures_5_and_6_are_one_measurement(run: Any) -> None:
     commands = planned(run, "table4", "--rows", "max", "--scale", "tiny")
     assert commands[0][1:4] == ["pyramidions", "prepare", str(ROOT / "data" / "sample")]
     assert commands[1][0] == "" and commands[1][-1] == "common.cpu=true"
+    (command,) = planned(run, "figure5", "figure6", "--gpus", "1")
+    assert command[2] == str(ROOT / "lab/benchmarks" / "topk.py")
 
 
 @pytest.mark.nightly

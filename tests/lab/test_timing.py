@@ -86,7 +86,10 @@ def test_models_train_with_dropout_on_full_documents_and_write_every_token_with_
         return encode(self, tokens, padding_mask, **rest)
 
     def decoding(self: Decoder, tokens: torch.Tensor, *rest: Any) -> torch.Tensor:
-        taught.append(tokens.size(1)) if self.training else written.append(tuple(tokens.shape))
+        if self.training:
+            taught.append(tokens.size(1))
+        else:
+            written.append(tuple(tokens.shape))
         logits = decode(self, tokens, *rest)
         seen.add((self.training, logits.dtype, self.embedder.tokens.weight.dtype))
         return logits
@@ -119,13 +122,18 @@ def test_a_gpu_is_idle_before_and_after_what_is_timed(monkeypatch: pytest.Monkey
     assert log == ["reset", "wait", "work", "wait"]
 
 
-def test_peak_memory_leaves_out_what_lies_there_for_other_configs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_peak_memory_leaves_out_other_configs_and_what_runs_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "clock", lambda work, device: (1.0, 10**9))
     alone = time_models([experiment()], plan())[0]["decode_4"].peak_bytes
     beside = time_models([experiment(), experiment(embed_dim=64)], plan())[0]["decode_4"].peak_bytes
     # Weights of the other one, and its texts: 3 documents of 24 tokens and 3 summaries of 7, of 8 bytes each.
     weights = sum(weight.nbytes for weight in build(experiment(embed_dim=64).model, 40).parameters())
     assert (alone, beside) == (10**9, 10**9 - weights - 3 * (24 + 7) * 8)
+    # Memory that runs out is told with the option that helps.
+    monkeypatch.undo()
+    monkeypatch.setattr(timing, "add_gradients", lambda *_: torch.empty(2**50))
+    with pytest.raises(UserError, match="Memory ran out .* tiny .*--micro-batch"):
+        time_models([experiment()], plan(micro_batch=2, decode_tokens=()))
 
 
 def test_a_report_holds_what_a_reader_needs_to_repeat_it() -> None:
@@ -143,12 +151,6 @@ def test_a_report_holds_what_a_reader_needs_to_repeat_it() -> None:
             assert config[phase]["seconds"] == result[phase].seconds and len(result[phase].seconds) == 2
             assert config[phase]["mean"] == pytest.approx(sum(result[phase].seconds) / 2)
             assert config[phase]["ratio_to_first"] == result[phase].ratio_to(results[0][phase])
-
-
-def test_memory_that_runs_out_is_told_with_the_option_that_helps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "add_gradients", lambda *_: torch.empty(2**50))
-    with pytest.raises(UserError, match="Memory ran out .* tiny .*--micro-batch"):
-        time_models([experiment()], plan(micro_batch=2, decode_tokens=()))
 
 
 def test_a_table_has_a_row_for_each_config_and_ratios_to_the_first(run: Any, tmp_path: Path) -> None:
