@@ -136,6 +136,20 @@ else:
     assert nothing < 5 and 95 < hundred < 110 and nothing_again < 5
 
 
+def test_what_a_harmed_run_leaves_is_told_from_a_whole_result(tmp_path: Path) -> None:
+    from faults import damaged, different
+
+    whole, found = tmp_path / "whole", tmp_path / "found"
+    whole.mkdir()
+    found.mkdir()
+    (whole / "made.txt").write_text("all of it")
+    assert damaged(found, whole) is None and different(found, whole) == "made.txt is missing"
+    (found / "made.txt").write_text("all")
+    assert damaged(found, whole) == different(found, whole) == "made.txt differs"
+    (found / "made.txt").write_text("all of it")
+    assert damaged(found, whole) is different(found, whole) is None
+
+
 def test_multiplications_of_the_papers_hourglasses_are_58_44_and_40_percent() -> None:
     from language_models import expected
 
