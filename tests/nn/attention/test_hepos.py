@@ -46,6 +46,9 @@ def test_each_head_attends_to_its_own_positions(stride: int, length: int, paddin
     weights = weights.masked_fill(~busy, 0.0)
     expected, found = attention.projections.output(weights @ v), attention(x, reading(memory, padding))
     torch.testing.assert_close(found, expected)
+    *_, mask = attention.attention.keys_values(attention.projections, Memory(memory, padding))
+    # A softmax over nothing would be NaN to some kernels.
+    assert mask is None or mask.isfinite().any(dim=-1).all()
     torch.testing.assert_close(attention.weights(x, reading(memory, padding)).float(), weights.float())
     learning = (x, memory, *attention.parameters())
     grads = (torch.autograd.grad(out.square().sum(), learning, materialize_grads=True) for out in (found, expected))

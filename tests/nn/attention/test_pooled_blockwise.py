@@ -68,3 +68,5 @@ def test_the_output_of_the_blocks_reads_averages_over_the_document_whatever_the_
     assert found.isfinite().all()
     for row, real in enumerate((length + 20, length)):
         torch.testing.assert_close(found[row, :real], naive(layer, x[row, :real]), rtol=0, atol=1e-5)
+        alone = layer(x[row : row + 1, :real], LayerContext())[0]
+        torch.testing.assert_close(alone, found[row, :real], rtol=0, atol=1e-5)
