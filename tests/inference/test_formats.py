@@ -1,0 +1,694 @@
+"""What a reader finds in a file of each format: headings, paragraphs, and nothing that is not text."""
+
+import io
+import re
+import tarfile
+import zipfile
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from documents import PAGE, docx, pdf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyramidions.base.errors import UserError
+from pyramidions.data.papers import open_papers, paper_files
+from pyramidions.documents import latex
+from pyramidions.documents.file_formats import file_text
+from pyramidions.documents.latex import read_latex
+from pyramidions.documents.markdown_page import markdown_pages
+from pyramidions.documents.page_text import page_text
+from pyramidions.documents.paper_xml import read_paper
+from pyramidions.documents.source import list_files
+from pyramidions.text.headings import HeadedText
+from pyramidions.text.outline import outline
+
+
+def shown(text: str) -> str:
+    """Return the lines of a text, headings marked as in Markdown, with bars between."""
+    marked = text.as_markdown if isinstance(text, HeadedText) else text
+    return " | ".join(" ".join(line.split()) for line in marked.splitlines() if line.strip())
+
+
+def written(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def zipped(files: Mapping[str, str | bytes | None]) -> bytes:
+    """Return an archive of files, without those that are None."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, page in files.items():
+            if page is not None:
+                archive.writestr(name, page)
+    return content.getvalue()
+
+
+def packed(path: Path, files: Mapping[str, str | bytes]) -> Path:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, text in files.items():
+            content = text.encode() if isinstance(text, str) else text
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+MARKDOWN = """---
+title: A paper
+tags: [x]
+---
+
+# A **paper** on [dogs](https://example.org "d")
+
+![A picture](dog.png)
+Dogs *bark* at `night`[^why]
+and by **day**, [as cats][1] do.
+
+| Dog | Barks |
+|-----|-------|
+| Rex | 3     |
+
+Second
+------
+
+```python
+bark()
+```
+
+    bark(2)
+
+- One dog barks.
+- Two dogs <b>bark</b>. <!-- no -->
+
+> Why do they?
+
+[1]: https://example.org
+[^why]: Nobody knows.
+    It is a riddle.
+"""
+HEADED_DOCX = (
+    '<w:p><w:pPr><w:pStyle w:val="Title"/></w:pPr><w:r><w:t>On length</w:t></w:r></w:p>'
+    '<w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>Methods</w:t></w:r></w:p>'
+    '<w:p><w:r><w:t>We measured. </w:t></w:r><w:r><w:footnoteReference w:id="2"/></w:r></w:p>'
+    '<w:p><w:pPr><w:pStyle w:val="Heading2"/></w:pPr><w:r><w:t>Rulers</w:t></w:r></w:p>'
+    "<w:p><w:ins><w:r><w:t>All of wood.</w:t></w:r></w:ins><w:del><w:r><w:delText>old</w:delText></w:r></w:del></w:p>"
+    "<w:tbl><w:tr><w:tc><w:p><w:r><w:t>A cell.</w:t></w:r></w:p></w:tc></w:tr></w:tbl>"
+)
+JATS = """<?xml version="1.0" encoding="ISO-8859-1"?>
+<!DOCTYPE article PUBLIC "-//NLM//DTD JATS 1.1//EN" "JATS-archivearticle1.dtd">
+<article xmlns:mml="http://www.w3.org/1998/Math/MathML">
+<front><article-meta><title-group>
+<article-title>On <italic>Apis</italic><fn><p>A note.</p></fn></article-title></title-group>
+<abstract abstract-type="graphical"><p>A picture.</p></abstract>
+<abstract><title>Abstract</title><sec><title>Aim</title><p>We count&nbsp;bees.</p></sec><sec><title>Result</title>
+<p>There are ten.</p></sec></abstract></article-meta></front>
+<body><p>Bees fly<sup><xref ref-type="bibr">1</xref>,<xref ref-type="bibr">2</xref></sup>.</p>
+<sec><label>1</label><title>Méthods</title>
+<p>They were counted [<xref ref-type="bibr">3</xref>&#8211;<xref ref-type="bibr">5</xref>] twice, as
+<xref ref-type="bibr">Bee et al. (1999)</xref> did (see <xref ref-type="fig">Figure 1</xref>); CO<sub>2</sub> fell
+<xref ref-type="bibr">[6]</xref>, <xref ref-type="bibr">[7]</xref>.
+Thus <disp-formula>x = 1</disp-formula>holds.<!-- no -->
+<fig><label>Figure 1</label><caption><p>A bee.</p></caption></fig></p>
+<sec><title>Rulers</title><list><list-item><p>of wood</p></list-item><list-item><p>of steel</p></list-item></list>
+<table-wrap><table><tr><td>9</td></tr></table></table-wrap></sec></sec></body>
+<back><ref-list><title>References</title><ref>Bee 1999</ref></ref-list></back></article>"""
+TEI = """<TEI xmlns="http://www.tei-c.org/ns/1.0">
+<teiHeader><fileDesc><titleStmt><title level="a">On bees</title></titleStmt></fileDesc>
+<profileDesc><abstract><div><p>We count.</p></div></abstract></profileDesc></teiHeader>
+<text><body><div><head n="1">Methods</head><p>They fly <ref type="bibr">[1, 2]</ref>.</p></div>
+<div><head n="1.1">Rulers</head><p>Of wood <formula>y</formula><note place="foot">No.</note>only.</p></div>
+<div><p>Without a heading.</p></div><figure><head>Figure 1</head><figDesc>A bee.</figDesc></figure></body>
+<back><div><head>Thanks</head></div></back></text></TEI>"""
+LATEX = r"""
+\documentclass[11pt]{article}
+\usepackage{amsmath}
+\newcommand{\bee}{\emph{Apis}\xspace} \def\hive{bee\-hive}
+\newcommand{\hidden}[1]{}
+\title[short]{On \bee\thanks{Paid by bees.}}
+\author{A. Keeper}
+\begin{document}
+\maketitle
+\begin{abstract}
+We count~bees. % there are many
+
+There are 10\,\% more.
+\end{abstract}
+Bees fly \cite{bee,fly}.
+\section{M\'ethods}\label{sec:methods}
+They were counted \citep[p.~2]{bee}, as in a \hive{}, \textbf{twice} (see \cite{a}; \cite{b}).
+So $x_1 \in A$ holds.\footnote{Not always.} ``Quoted''---text.
+\begin{figure}\caption{A bee.}\end{figure}
+\begin{align}x &= 1\end{align}
+where \textcolor{red}{x} is \href{http://bee.org}{large}.
+
+\subsection*{Rulers}
+\begin{itemize}
+\item of wood
+\item[b)] of steel
+\end{itemize}
+\section{Results} \label{r}
+Section~\ref{sec:methods} and Section~\ref{r}, but not Figure~\ref{fig}.
+\begin{thebibliography}{9}\bibitem{bee} Bee 1999\end{thebibliography}
+\end{document}
+Never read.
+"""
+PACKAGE = """<package xmlns="http://www.idpf.org/2007/opf"><manifest>
+<item id="b" href="text/b%20c.xhtml" media-type="application/xhtml+xml"/>
+<item id="a" href="text/a.xhtml" media-type="application/xhtml+xml"/>
+<item id="toc" href="toc.xhtml" media-type="application/xhtml+xml" properties="nav"/>
+<item id="cover" href="cover.jpg" media-type="image/jpeg"/></manifest>
+<spine><itemref idref="toc"/><itemref idref="cover"/><itemref idref="a"/><itemref idref="b"/></spine></package>"""
+#: The contents that EPUB 2 names.
+GUIDED = PACKAGE.replace("</package>", '<guide><reference type="toc" href="text/a.xhtml#top"/></guide></package>')
+BOOK = {
+    "META-INF/container.xml": '<container><rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>',
+    "OEBPS/book.opf": PACKAGE,
+    "OEBPS/toc.xhtml": "<html><body><h1>Contents</h1></body></html>",
+    "OEBPS/text/a.xhtml": "<html><body><h1>Loomings</h1><p>Call me Ishmael.</p></body></html>",
+    "OEBPS/text/b c.xhtml": "<html><body><h2>The Carpet-Bag</h2><p>I stuffed a shirt.</p></body></html>",
+}
+ENCRYPTED = '<encryption><EncryptedData><CipherReference URI="OEBPS/text/a.xhtml"/></EncryptedData></encryption>'
+
+
+def epub(**changes: str | bytes | None) -> bytes:
+    """Return a book with other or further files, and without those that are None."""
+    return zipped({**BOOK, **changes})
+
+
+def epub_in(encoding: str) -> bytes:
+    page = f'<?xml version="1.0" encoding="{encoding}"?><html><p>Straße.</p></html>'
+    return epub(**{"OEBPS/text/a.xhtml": page.encode(encoding)})
+
+
+def damaged(book: bytes) -> bytes:
+    """Return a book with one byte of a page flipped."""
+    at = book.index(b"OEBPS/text/a.xhtml") + len("OEBPS/text/a.xhtml") + 4
+    return book[:at] + bytes([book[at] ^ 255]) + book[at + 1 :]
+
+
+NAMES = (
+    'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" '
+    'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" '
+    'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
+)
+
+
+def shape(text: str, kind: str = "") -> str:
+    """Return a shape of a slide; a line of the text is a paragraph, and "|" breaks a line."""
+    lines = [line.replace("|", "</a:t></a:r><a:br/><a:r><a:t>") for line in text.splitlines()]
+    paragraphs = "".join(f"<a:p><a:r><a:t>{line}</a:t></a:r></a:p>" for line in lines)
+    place = f'<p:nvSpPr><p:nvPr><p:ph type="{kind}"/></p:nvPr></p:nvSpPr>' if kind else ""
+    return f"<p:sp>{place}<p:txBody>{paragraphs}</p:txBody></p:sp>"
+
+
+def slide(*shapes: str, root: str = "sld", about: str = "") -> str:
+    return f"<p:{root} {NAMES} {about}><p:cSld><p:spTree>{''.join(shapes)}</p:spTree></p:cSld></p:{root}>"
+
+
+def relations(kind: str, **targets: str) -> str:
+    """Return what a file refers to, by ids."""
+    kind = f"http://schemas.openxmlformats.org/officeDocument/2006/relationships/{kind}"
+    found = (f'<Relationship Id="{name}" Type="{kind}" Target="{target}"/>' for name, target in targets.items())
+    return f"<Relationships>{''.join(found)}</Relationships>"
+
+
+SLIDES = {
+    "ppt/presentation.xml": f'<p:presentation {NAMES}><p:sldIdLst><p:sldId id="9" r:id="b"/><p:sldId r:id="a"/>'
+    '<p:sldId r:id="c"/><p:sldId r:id="d"/><p:sldId r:id="b"/></p:sldIdLst></p:presentation>',
+    "ppt/_rels/presentation.xml.rels": relations(
+        "slide", a="slides/slide1.xml", b="/ppt/slides/slide2.xml", c="slides/slide3.xml", d="slides/slide4.xml"
+    ),
+    "ppt/slides/slide1.xml": slide(shape("A box."), shape("Methods", "title"), shape("7", "sldNum")),
+    "ppt/slides/_rels/slide1.xml.rels": relations("notesSlide", n="../notesSlides/notesSlide1.xml"),
+    "ppt/notesSlides/notesSlide1.xml": slide(shape("2026", "dt"), shape("Nobody was stung.", "body"), root="notes"),
+    "ppt/slides/slide2.xml": slide(
+        shape("Bees|that fly", "ctrTitle"),
+        f"<p:grpSp>{shape('We counted.')}</p:grpSp>",
+        f"<m:Choice xmlns:m='m'>{shape('All.')}</m:Choice><m:Fallback xmlns:m='m'>{shape('All.')}</m:Fallback>",
+        "<p:graphicFrame><a:tbl><a:p><a:r><a:t>a cell</a:t></a:r></a:p></a:tbl></p:graphicFrame>",
+    ),
+    "ppt/slides/slide3.xml": slide(shape("Hidden", "title"), about='show="0"'),
+    "ppt/slides/slide4.xml": slide(shape("They were many\nThey were fast")),
+}
+STRICT = SLIDES["ppt/presentation.xml"].replace(
+    "http://schemas.openxmlformats.org/officeDocument/2006", "http://purl.oclc.org/ooxml/officeDocument"
+)
+SLIDES_READ = (
+    "# Bees that fly | We counted. | All. | # Methods | A box. | Nobody was stung. | # Slide 4 | They were many | "
+    "They were fast"
+)
+
+
+def presentation(**changes: str | None) -> bytes:
+    """Return a presentation with other or further files, and without those that are None."""
+    return zipped({**SLIDES, **changes})
+
+
+PLAIN = "<article><body><p>{}</p></body></article>"
+TIMES = "00:00:01.000 --> 00:00:02.000\n"
+ROLLING = "".join(f"{TIMES}{lines}\n\n" for lines in ("a\nb\nc", "b\nc\nd", "c\nd\ne"))
+READ = [
+    ("a.txt", "# A\n\n<h1>b</h1>\n", "# A | <h1>b</h1>"),
+    ("a.md", MARKDOWN, "# A paper on dogs | Dogs bark at night and by day, as cats do. | ## Second | One dog barks. | "
+     "Two dogs bark. | Why do they?"),
+    ("a.md", "---\nNo front matter", "No front matter"),
+    ("a.md", "A footnote[^1] without text.", "A footnote[^1] without text."),
+    ("a.md", "\0", ""),
+    ("a.md", "> " * 90 + "deep", "deep"),
+    ("a.md", "<h1>b</h1>\n\n1 < 2 & 3", "# b | 1 < 2 & 3"),
+    ("a.docx", docx("Before.", body=HEADED_DOCX),
+     "Before. | # On length | # Methods | We measured. | ## Rulers | All of wood. | A cell."),
+    ("a.nxml", JATS.encode("latin-1"),
+     "# On Apis | ## Abstract | We count bees. There are ten. | ## Introduction | Bees fly. | ## Méthods | They were "
+     "counted twice, as Bee et al. (1999) did (see Figure 1); CO2 fell. Thus holds. | ### Rulers | of wood | of steel"),
+    ("a.xml", TEI, "# On bees | ## Abstract | We count. | ## Methods | They fly. | ### Rulers | Of wood only. | "
+     "Without a heading."),
+    ("a.tex", LATEX,
+     "# On Apis | ## Abstract | We count bees. There are 10 % more. | ## Introduction | Bees fly. | ## Méthods | They "
+     "were counted, as in a beehive, twice (see). So x_1 ∈A holds. “Quoted”—text. where x is large. | ### Rulers | of "
+     "wood | of steel | ## Results | Section 1 and Section 2, but not Figure."),
+    ("a.tex", b"A caf\xe9.", "A café."),
+    # The contents are left out, and a font may be encrypted.
+    ("a.epub", epub(**{"META-INF/encryption.xml": ENCRYPTED.replace("text/a.xhtml", "font.otf")}),
+     "# Loomings | Call me Ishmael. | ## The Carpet-Bag | I stuffed a shirt."),
+    ("a.epub", epub(**{"OEBPS/book.opf": GUIDED}), "## The Carpet-Bag | I stuffed a shirt."),
+    ("a.epub", epub_in("utf-16"), "Straße. | ## The Carpet-Bag | I stuffed a shirt."),
+    ("a.epub", epub_in("iso-8859-1"), "Straße. | ## The Carpet-Bag | I stuffed a shirt."),
+    ("a.PPTX", presentation(), SLIDES_READ),
+    ("a.pptx", presentation(**{"ppt/presentation.xml": STRICT}), SLIDES_READ),
+    ("a.html", "<meta charset=iso-8859-1><p>Ça “va”".encode("cp1252"), "Ça “va”"),
+    ("a.html", '<meta http-equiv="Content-Type" content="text/html; charset=EUC-JP"><p>蜂は飛ぶ'.encode("euc_jp"),
+     "蜂は飛ぶ"),
+    # What is UTF-8 is no other encoding.
+    ("a.html", "<meta charset='iso-8859-1'><p>蜂", "蜂"),
+    ("a.vtt", "WEBVTT - a talk\n\nNOTE of nobody\n\nSTYLE\n::cue {}\n\n1\n00:01.000 --> 00:02.500 align:start\n"
+     "<v.loud Ann Lee>We <i>saw</i>\ntwo bees.</v>\n\n01:00:02.500 --> 01:00:04.000\n<v Bob>Where\n",
+     "Ann Lee: We saw two bees. | Bob: Where"),
+    ("a.srt", "1\n00:00:01,000 --> 00:00:02,000\n{\\an8}It is\n\n2\n00:00:02,000 --> 00:00:03,000\n12 o'clock.\n\n"
+     "3\n00:00:03,000 --> 00:00:04,000\n[music]\n\n4\n00:00:04,000 --> 00:00:05,000\n♪ (a song) ♪\n"
+     "♪ La la. ♪\n[Ann] Yes.\n", "It is | 12 o'clock. | [Ann] Yes."),
+    # Rolling captions are read once, and two people may say the same.
+    ("a.vtt", f"WEBVTT\n\n{TIMES}one two\n\n{TIMES}one two\nthree four\n\n{TIMES}three four\n\n{TIMES}five\n",
+     "one two | three four | five"),
+    ("a.vtt", f"WEBVTT\n\n{TIMES}No.\n\n{TIMES}No.\n", "No. | No."),
+    ("a.vtt", f"WEBVTT\n\n{ROLLING}{TIMES}<v Ann>Yes.</v><v Bob>Yes.\n\n{TIMES}<v Ann>Ants &amp; bees\n",
+     "a b c | d | e | Ann: Yes. Bob: Yes. | Ann: Ants & bees"),
+    ("a.srt", f"1\n{TIMES}One.\n2\n{TIMES}Two.\n", "One. | Two."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "content", "lines"), READ)
+def test_the_text_of_a_file_is_read_with_its_headings(
+    name: str, content: str | bytes, lines: str, tmp_path: Path
+) -> None:
+    assert shown(file_text(written(tmp_path / name, content))) == lines
+
+
+BOMB = '<!DOCTYPE article [<!ENTITY a "bees"><!ENTITY b "&a;&a;">]>' + PLAIN.format("&b;")
+OUTSIDE = '<!DOCTYPE article [<!ENTITY a SYSTEM "file:///etc/passwd">]>' + PLAIN.format("&a;")
+HOSTILE = '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'
+MACROS = [f"m{chr(97 + number)}" for number in range(15)]
+#: The first of which is as long as 4^14 of the last.
+GROWING = "".join(rf"\newcommand{{\{a}}}{{\{b} \{b} \{b} \{b}}}" for a, b in pairwise(MACROS))
+REFUSED = [
+    ("a.pdf", pdf("A word.", encrypted=True), "is encrypted: save it without a password first."),
+    ("a.pdf", pdf("", "", picture=b"x" * 99), "holds no text, only pictures perhaps"),
+    ("a.pdf", pdf("A word.")[:300], "cannot be read as PDF"),
+    ("a.docx", docx("A word.")[:300], "cannot be read as .docx"),
+    # An old .doc, or one with a password.
+    ("a.docx", b"\xd0\xcf\x11\xe0" + bytes(600), "cannot be read as .docx"),
+    ("a.docx", docx(body="<w:p>" * 5000 + "</w:p>" * 5000), "cannot be read as .docx"),
+    ("a.xml", BOMB, "must declare no entities, which may be of any size."),
+    ("a.xml", OUTSIDE, "must declare no entities"),
+    ("a.xml", "<article><body>", "must be XML, but is not ("),
+    ("a.xml", "<a>" * 300 + "</a>" * 300, "must be XML, but is not ("),
+    ("a.xml", "<project/>", "must be a paper in JATS or TEI, but its root is <project>."),
+    ("a.xml", f"<all>{PLAIN}{PLAIN}</all>", "must hold one paper, but holds 2."),
+    ("a.pptx", b"\xd0\xcf\x11\xe0 encrypted", "cannot be read as .pptx (File is not a zip file)."),
+    ("a.pptx", presentation(**{"ppt/presentation.xml": f"<p:presentation {NAMES}/>"}), "must hold slides"),
+    ("a.pptx", presentation(**{"ppt/slides/slide1.xml": None}), "cannot be read as .pptx ("),
+    ("a.pptx", presentation(**{"ppt/slides/slide1.xml": " " * 2**25}), "must unpack to at most 17 MiB"),
+    ("a.pptx", presentation(**{"ppt/slides/slide1.xml": HOSTILE}), "/ppt/slides/slide1.xml must declare no entities"),
+    ("a.epub", b"PK no book", "cannot be read as .epub ("),
+    ("a.epub", epub(**{"META-INF/container.xml": None}), "cannot be read as .epub ("),
+    ("a.epub", damaged(epub()), "cannot be read as .epub ("),
+    ("a.epub", epub(**{"META-INF/encryption.xml": ENCRYPTED}), "must not be encrypted, but its page OEBPS/text/a"),
+    ("a.epub", epub(**{"OEBPS/book.opf": "<package/>"}), "must hold pages, but holds none."),
+    ("a.epub", epub(**{"OEBPS/text/a.xhtml": " " * 2**25}), "must unpack to at most 17 MiB, for its size, but has 32."),
+    ("a.tex", bytes(range(256)), "must hold LaTeX, but holds bytes of no text."),
+    ("a.tex", r"\input{a}", "must include files and macros at most 16 deep."),
+    ("a.tex", rf"{GROWING}\begin{{document}}\ma\end{{document}}", "must use its own macros at most 100,000 times."),
+    ("a.tar.gz", b"no archive", "cannot be read as .tar.gz ("),
+    ("a.tar.gz", b"\x1f\x8b\x08\x00damaged", "cannot be read as .tar.gz ("),
+    ("a.txt", pdf("One."), "is a PDF file: give it a name that ends in .pdf."),
+    ("a.md", docx(""), "is no text but an archive."),
+    ("a.txt", "\ufeffUnd 𝄞.\n".encode("utf-16-le")[:-1], "begins with the byte-order mark of UTF-16, but "),
+    ("a.html", "<i>" * 100_000, "must have at most 2,000 elements inside one another, but has more."),
+    ("a.html", b"<meta charset='nonsense'><p>\xe7a va", "must be UTF-8, but byte 29 is 0xe7 (if it is WINDOWS-1252"),
+    # What Python calls an encoding, but is none of a text.
+    ("a.html", b"<meta charset='hex'><p>\xe7a va", "must be UTF-8"),
+    ("a.html", b"<meta charset='undefined'><p>\xe7a va", "must be UTF-8"),
+    ("a.html", b"<meta charset=''><p>\xe7a va", "must be UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "said"), REFUSED)
+def test_a_file_that_cannot_be_read_is_refused_in_one_sentence(
+    name: str, content: str | bytes, said: str, tmp_path: Path
+) -> None:
+    path = written(tmp_path / name, content)
+    with pytest.raises(UserError) as refused:
+        file_text(path)
+    sentence = str(refused.value)
+    assert sentence.startswith((f"{path} {said}", f"{path}: {said}", f"{path}{said}")) and "\n" not in sentence
+
+
+# The same from every format.
+POWERS = "10^6 and 5×10^-8 of H2O on 3 m2"
+HTML = "10<sup>6</sup> and 5×10<sup>-8</sup> of H<sub>2</sub>O on 3 m<sup>2</sup>"
+OF_TEI = re.sub("<(/?)sup>", lambda tag: "</hi>" if tag[1] else '<hi rend="superscript">', HTML)
+RUNS = [("10", "superscript", "6"), (" and 5×10", "superscript", "-8"), (" of H", "subscript", "2")]
+RUNS += [("O on 3 m", "superscript", "2")]
+WORD = "".join(
+    f'<w:r><w:t xml:space="preserve">{text}</w:t></w:r>'
+    f'<w:r><w:rPr><w:vertAlign w:val="{place}"/></w:rPr><w:t>{other}</w:t></w:r>'
+    for text, place, other in RUNS
+)
+SHARES = {"superscript": 30000, "subscript": -25000}
+POINTS = "".join(
+    f"<a:r><a:t>{text}</a:t></a:r>" + f'<a:r><a:rPr baseline="{SHARES[place]}"/><a:t>{other}</a:t></a:r>'
+    for text, place, other in RUNS
+)
+POINT = slide(shape("X")).replace("<a:r><a:t>X</a:t></a:r>", POINTS)
+# 5 points up, in smaller type.
+UP, DOWN = ") Tj /F1 7 Tf 5 Ts (", ") Tj /F1 12 Tf 0 Ts ("
+TYPE = f"The hive has 10{UP}6{DOWN} and 5x10{UP}-8{DOWN} of H2O on 3 m{UP}2{DOWN} in all."
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.html", f"<p>{HTML}</p>"),
+        ("a.md", HTML),
+        ("a.xml", PLAIN.format(HTML)),
+        ("b.xml", f"<TEI><text><body><p>{OF_TEI}</p></body></text></TEI>"),
+        ("a.docx", docx(body=f"<w:p>{WORD}</w:p>")),
+        ("a.pptx", presentation(**{"ppt/slides/slide1.xml": POINT})),
+        ("a.epub", epub(**{"OEBPS/text/a.xhtml": f"<html><body><p>{HTML}</p></body></html>"})),
+        ("a.pdf", pdf(TYPE)),
+    ],
+)
+def test_the_power_of_a_number_is_told_from_its_digits(name: str, content: str | bytes, tmp_path: Path) -> None:
+    assert POWERS in " ".join(file_text(written(tmp_path / name, content)).split()).replace("5x10", "5×10")
+
+
+MATHS = {
+    "<msup><mn>10</mn><mrow><mo>-</mo><mn>8</mn></mrow></msup>": "10^-8",
+    "<msup><mi>x</mi><mrow><mi>n</mi><mo>+</mo><mn>1</mn></mrow></msup>": "x^(n+1)",
+    "<mfrac><mn>1</mn><mn>2</mn></mfrac>": "1/2",
+    "<mn>2</mn><mfrac><mn>1</mn><mn>2</mn></mfrac>": "2 1/2",
+    "<mfrac><msup><mi>x</mi><mn>2</mn></msup><mn>2</mn></mfrac>": "(x^2)/2",
+    "<msqrt><mn>16</mn></msqrt>": "√16",
+    "<mroot><mn>8</mn><mn>3</mn></mroot>": "8^(1/3)",
+    "<msubsup><mi>x</mi><mn>1</mn><mn>2</mn></msubsup>": "x1^2",
+    "<msup></msup>": "",
+}
+
+
+@pytest.mark.parametrize(("name", "page"), [("a.html", "<p>{}</p>"), ("a.xml", PLAIN)])
+def test_formulas_of_mathml_keep_their_numbers_apart(name: str, page: str, tmp_path: Path) -> None:
+    formulas = " ".join(f"is <math>{written}</math>." for written in MATHS)
+    text = file_text(written(tmp_path / name, page.format(formulas)))
+    assert text.strip() == " ".join(f"is {read}." for read in MATHS.values())
+
+
+def test_superscripts_end_with_their_block_and_those_that_are_links_name_notes(tmp_path: Path) -> None:
+    assert shown(page_text("<p>Bees<sup>1 <h2>Methods</h2><p>10<sup>6 </sup>cells.<h2>Results</h2>")) == (
+        "Bees1 | ## Methods | 10^6 cells. | ## Results"
+    )
+    inner = file_text(written(tmp_path / "a.xml", PLAIN.format("10<sup>6<p>inner</p>y</sup> x")))
+    assert " ".join(inner.split()) == "106 inner y x"
+    notes = '<p>In 1998<sup><a href="#1">3</a></sup>, 1999<a href="#2"><sup>4</sup></a>: '
+    found = page_text(f'{notes}<a href="/">10<sup>6</sup></a> bees</p>')
+    assert "^3" not in found and "^4" not in found and "10^6 bees" in found
+
+
+FLY = "<p>Bees fly.</p>"
+VISIBLE = [
+    ("<h1>Title</h1><p>One\ntwo.<p>Three.", "# Title | One two. | Three."),
+    ("<h2 id=a>A <b>b</b><br>c</h2>text<h6>d</h6>", "## A b c | text | ###### d"),
+    ("<table><tr><td>a<td>b<tr><td>c</td></table>d<p>e<br>f", "a b | c | d | e | f"),
+    ("<pre>a\nb</pre>c<br>d", "a | b | c | d"),
+    ("<p>H<sub>2</sub>O <h3>e</h3><div>f<div>g", "H2O | ### e | f | g"),
+    # Tables with headers, listings and figures hold no sentences.
+    ("a<table><tr><th>b<tr><td>c</table>d", "a | d"),
+    ("<table><tr><td>a<table><tr><th>b<tr><td>c</table>d</table>e", "a | d | e"),
+    ("<table><thead><tr><td>a</table><th>b", "a | b"),
+    ("a<pre><code>b\nc</code></pre>d <code>e</code> f", "a | d e f"),
+    ("a<figure><img alt=x><figcaption>b</figcaption></figure>c<table><tr><th>b", "a | c"),
+    ('<div class="highlight"><pre><span>fly()</span> <span># now</span></pre></div>' + FLY, "Bees fly."),
+    ('<pre class="programlisting">fly() # now</pre><pre><span>Bees</span> fly.</pre>', "Bees fly."),
+    # An end closes what was left open inside, and the end of a head may be left out.
+    (PAGE, "One two | three."),
+    ("<div><nav>menu<p>more</div>text", "text"),
+    ("<head><title>No</title><body>text", "text"),
+    ("1 < 2 &amp; 3 > 2", "1 < 2 & 3 > 2"),
+    ("<![if IE]>a<![endif]--><![what[b]]>c<!-- no -->", "ac"),
+    ("<script>if (a < b) {</script>text<style>", "text"),
+    ("<", "<"),
+    ("<b>B<gene>RCA</gene>1</b> <cit> <gene>p53</gene>, <time>now</time>.", "BRCA1 p53, now."),
+    # What stands around the text.
+    (f"<header><h1>Site</h1></header><aside>Buy honey.</aside>{FLY}<footer>By us.</footer>", "Bees fly."),
+    (f"<main><header><p>By us.</p></header>{FLY}</main>", "By us. | Bees fly."),
+    ('<div class="sphinxsidebar big">Next</div><div role="navigation">Next topic</div>' + FLY, "Bees fly."),
+    (f"<p hidden>No.</p><p style='display: none'>No.</p><b aria-hidden=true>x</b>{FLY}", "Bees fly."),
+    ("<p style='backface-visibility:hidden' id=cookies>Bees fly.</p>", "Bees fly."),
+    (f"<button>Go</button><select><option>One</option></select>{FLY}", "Bees fly."),
+    (f"<div class=toctree-wrapper><ul><li><a>Next</a></li></ul></div>{FLY}", "Bees fly."),
+    (f"<div class=toctree-wrapper><section>{FLY}</section></div>", "Bees fly."),
+    ('<div id="cookie-banner"><p>We use cookies.</p></div><div role="dialog">No.</div>' + FLY, "Bees fly."),
+    (f"<dialog>Enter terms.</dialog><div class='api_metadata'>Added in: v0.1.7</div>{FLY}", "Bees fly."),
+    ('<body class="nav"><section id="changelog">Bees fly.</section>', "Bees fly."),
+    ('<h1>A<a class="headerlink" href="#b">#</a></h1><h1>B<a href="#b">¶</a></h1>' + FLY, "# A | # B | Bees fly."),
+    ('<p><a href="b">Download the ebook</a></p><p><a href="b">Bees fly.</a></p>', "Bees fly."),
+    ('<ul><li><a href="b">Bees</a> fly fast</li><li><a href="w">Wasps</a></li></ul>', "Bees fly fast"),
+    ('<table><tr><td><a href="b">Next</a><table><tr><th>a</th></tr></table>Bees fly.</table>', "Bees fly."),
+]
+
+
+@pytest.mark.parametrize(("html", "lines"), VISIBLE)
+def test_the_text_of_a_page_is_what_is_seen_of_it(html: str, lines: str) -> None:
+    found = page_text(html)
+    assert shown(found) == lines
+    assert found.split() == [word for word in lines.split() if word.strip("#|")]
+
+
+def elements(inside: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    parts = st.lists(inside).map("".join)
+    return st.tuples(st.sampled_from(["nav", "div"]), parts).map(lambda of: f"<{of[0]}>{of[1]}</{of[0]}>")
+
+
+# Of tags that cross, and of a paragraph in a paragraph, each parser makes another tree.
+LEAVES = ["<b>x</b>", "<br>", "<svg/>", "x", " ", "&lt;", "<p>x</p>", "<p></p>", "<p><b>x</b> x</p>"]
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.recursive(st.sampled_from(LEAVES), elements)))
+def test_the_text_of_a_page_is_that_of_its_tree(parts: list[str]) -> None:
+    soup = BeautifulSoup("".join(parts), "html.parser")
+    for element in soup(["nav", "svg"]):
+        element.decompose()
+    # Which tags end a word, a tree does not tell.
+    assert "".join(page_text("".join(parts)).split()) == "".join(soup.get_text().split())
+
+
+def test_the_outline_of_a_page_has_its_sections_and_whole_sentences() -> None:
+    page = (
+        "<h1>A paper</h1><h2>Methods</h2><p>We measured\nit. It was long.</p><p>Why<h2>Results</h2><ul><li>One.<li>Two."
+    )
+    found = outline(page_text(page))
+    assert found.headings == ("", "Methods", "Results")
+    assert found.sections == [[], ["We measured it.", "It was long.", "Why"], ["One.", "Two."]]
+    # A line break and unknown tags end no sentence.
+    page = "<p>We found<br>that <gene>BRCA1</gene> is\nhigh <cit> .<br><br>So it is.</p>"
+    assert outline(page_text(page)).sections == [["We found that BRCA1 is high .", "So it is."]]
+    # Marks in the text make no heading.
+    page = "<h1>A</h1><p># one</p><h2>B</h2><p>two<br>===</p><h2>C</h2><p>```</p><p>three."
+    found = outline(page_text(page))
+    assert [unit.text for unit in found.units if unit.is_heading] == ["A", "B", "C"]
+    assert [unit.text for unit in found.sentences] == ["# one", "two ===", "```", "three."]
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("<a " * 100_000, 0),
+        ("<!--" * 200_000, 0),
+        ("<p " + " ".join(f"a{n}=b" for n in range(100_000)) + ">x", 1),
+        ("</" * 300_000, 0),
+        ("<![CDATA[" * 100_000, 0),
+        ("<script>" + "</" * 300_000, 0),
+        ("<i>" * 1000 + "</b>" * 100_000 + "x", 1),
+        ("<p>x</div>" * 20_000, 20_000),
+    ],
+)
+@pytest.mark.timeout(10)
+def test_a_page_made_to_take_long_does_not(page: str, words: int) -> None:
+    # The standard library's parser took minutes for most of these.
+    assert len(page_text(page).split()) == words
+
+
+@pytest.mark.timeout(20)
+def test_hostile_and_long_markdown_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for pattern in ("[\n", "![", "[a][", "[" * 10 + "\n\n", "[" * 99 + "]" * 99):
+        assert len("".join(markdown_pages(pattern * (9000 // len(pattern))))) > 5000, pattern
+    # Brackets that nothing closes are text beside links that stay.
+    text = "For x in [0, 1) " * 30 + "see [the page](https://a.b), `a` and \\[no link](c)."
+    found = page_text("".join(markdown_pages(text))).split()
+    assert found == ("For x in [0, 1) " * 30 + "see the page, a and [no link](c).").split()
+    # Rules far from the front enclose no front matter.
+    paragraphs = [f"Bee {number} flies. " * 20 for number in range(200)]
+    page = page_text("".join(markdown_pages("---\ntitle: no\n---\n\n" + "\n\n---\n\n".join(paragraphs))))
+    assert "title" not in page and page.split() == " ".join(paragraphs).split()
+    # It is read in pieces, without a trace.
+    whole = file_text(written(tmp_path / "a.md", MARKDOWN * 5))
+    monkeypatch.setattr("pyramidions.documents.markdown_page._PIECE", 40)
+    assert file_text(tmp_path / "a.md").split() == whole.split()
+
+
+CITE = '<xref ref-type="bibr">{}</xref>'
+ONE, TWO, YEAR = map(CITE.format, ("1", "2", "2010"))
+CITED = {
+    f"Bees fly [{ONE}], [{TWO}].": "Bees fly.",
+    f"Bees fly [{ONE}]–[{TWO}].": "Bees fly.",
+    f"Bees fly [{ONE} and {TWO}].": "Bees fly.",
+    f"Bees fly {ONE},{TWO} far.": "Bees fly far.",
+    f"Bees fly (Smith, {YEAR}).": "Bees fly (Smith, 2010).",
+    f"Smith ({YEAR}) said (see {ONE}).": "Smith (2010) said (see).",
+    'Bees<xref ref-type="fn">1</xref> fly<break/>far.': "Bees fly far.",
+    "At 10<sup>−6</sup> m<sup>2</sup>.": "At 10^-6 m2.",
+    f"{ONE} and " * 2000: "and",
+}
+
+
+def test_numbers_of_citations_go_with_what_surrounds_them(tmp_path: Path) -> None:
+    text = file_text(written(tmp_path / "a.xml", PLAIN.format("</p><p>".join(CITED))))
+    assert shown(text) == " | ".join(CITED.values())
+
+
+@pytest.mark.parametrize(
+    ("abstracts", "read"),
+    [(["graphical", None], "1"), (["normal"], "0"), (["teaser", "section"], "1"), (["graphical"], "")],
+)
+def test_the_abstract_of_the_paper_is_read(abstracts: list[str | None], read: str, tmp_path: Path) -> None:
+    kinds = ["" if kind is None else f' abstract-type="{kind}"' for kind in abstracts]
+    found = "".join(f"<abstract{kind}><p>{number}</p></abstract>" for number, kind in enumerate(kinds))
+    content = f"<article><front><article-meta>{found}</article-meta></front></article>"
+    assert read_paper(written(tmp_path / "a.xml", content)).abstract == read
+
+
+def document(body: str) -> str:
+    return rf"\begin{{document}}{body}\end{{document}}"
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("One\ntwo.\n\nThree.", "One two. | Three."),
+        (r"\chapter{A}\section{B}\paragraph{C} d", "## A | ### B | ###### C | d"),
+        (r"\addchap{A}\addsec{B}\section[short]{Long \cite{x}}", "## A | ### B | ### Long"),
+        (r"\section{A}\begin{comment}no\end{comment}\begin{quote}Yes.\end{quote}", "## A | Yes."),
+        (r"{\bf Bold} \"Uber \ss{} 5\% \& \LaTeX{} \verb|a_b|", "Bold Über ß 5% & LaTeX a_b"),
+        (r"\renewcommand{\a}{x\a}\newcommand{\b}{y}\a\b\c{z}", "xyz"),
+        (r"\def\a#1{no}\def\b{yes}A.\b{}", "A.yes"),
+        (r"A \unknown{word} and \emph{another}", "A word and another"),
+        (r"{a \section{B} c", "a | ## B | c"),  # a brace that nothing closes
+        ("% \\end{document} and \\begin{document}\nA. \\% B.", "A. % B."),
+        ("{" * 50 + "A." + "}" * 50, "A."),
+        # What follows these macros is no argument of theirs.
+        (r"A.\printbibliography\section{B}\titlespacing*{\section}{0pt}{1ex}{1ex}\section{C}", "A. | ## B | ## C"),
+        (r"A.\vskip 0.2in plus 1fil B.\vskip 2\baselineskip C.", "A. B.C."),
+        (r"\ProvidesFile{a.tex}[2022 a]A.\list[\chapter*]{x} B.", "A.x B."),
+        (r"\input p\section{B}\input part", "Letter. | ## B | Part."),
+        (r"\import{.}{part}\subimport{./}{part.tex}\input part B.", "Part.Part.Part. B."),
+        # An abstract may be an argument, or several.
+        (r"\abstract{Bees fly.} They sleep.", "## Abstract | Bees fly. | ## Text | They sleep."),
+        ("\\abstract\n{Aims.}%\n{Bees fly.} They {really} sleep.",
+         "## Abstract | Aims. Bees fly. | ## Text | They really sleep."),
+        (r"\abstract \input{part}", "Part."),
+        ("\\abstract{Bees fly.}\n\n{They sleep.}", "## Abstract | Bees fly. | ## Text | They sleep."),
+    ],
+)  # fmt: skip
+def test_what_latex_prints_is_read(source: str, lines: str, tmp_path: Path) -> None:
+    for name, text in (("part", "Part."), ("p", "Letter.")):
+        (tmp_path / f"{name}.tex").write_text(text)
+    assert shown(file_text(written(tmp_path / "a.tex", document(source)))) == lines
+    # A chapter without a document of its own is read as well.
+    assert shown(file_text(written(tmp_path / "a.tex", source))) == lines
+
+
+def test_files_of_the_folder_are_included_and_no_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "secret.tex").write_text("A secret.")
+    folder = tmp_path / "a"
+    (folder / "parts").mkdir(parents=True)
+    for name, text in (("parts/b", r"\section{B} \input{c}"), ("c", "two"), ("a", r"\x{} one"), ("m", r"\def\x{The}")):
+        (folder / f"{name}.tex").write_text(text)
+    outside = rf"\input{{../secret}}\input{{/etc/passwd}}\import{{..}}{{secret}}\input{{{'x' * 5000}}}"
+    source = r"\input{m}" + document(r"\input{a.tex} \include{parts/b} \input{b/absent} \input{main.bbl}" + outside)
+    path = written(folder / "paper.tex", source)
+    assert shown(read_latex(path).text) == "The one | ## B | two"
+    said = f"{path} includes files that are not in its folder and were left out: b/absent, ../secret, /etc/passwd, "
+    assert capsys.readouterr().err.startswith(said)
+    # Of an archive, the longest document is read, and its files alone.
+    files: dict[str, str | bytes] = {
+        "supplement.tex": document(r"Short. \input{c}"),
+        "ms/main.tex": document(r"\section{A} Bees fly far. \input{sections/b} \input{c} \input{../d} \input{e}"),
+        "sections/b.tex": "They sleep.",
+        "ms/c.tex": "They eat.",
+        "d.tex": "They dance.",
+        "figure.pdf": "none",
+        "ms/._main.tex": document("A longer text than that of the paper, which macOS has put beside it."),
+        "bytes.tex": b"\0\xff",
+    }
+    archive = packed(tmp_path / "2101.00001.tar.gz", files)
+    assert shown(file_text(archive)) == "## A | Bees fly far. They sleep. They eat. They dance."
+    read_latex(archive)
+    assert capsys.readouterr().err.endswith("were left out: e.\n")
+    with pytest.raises(UserError, match="but holds none"):
+        read_latex(packed(tmp_path / "a.tar.gz", {"a.tex": "no document"}))
+
+
+def test_a_paper_that_includes_a_part_again_and_again_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(latex, "_MOST", 10_000)
+    (tmp_path / "a.tex").write_text("x" * 999)
+    with pytest.raises(UserError, match="at most 10,000"):
+        read_latex(written(tmp_path / "paper.tex", document(r"\input{a}" * 20)))
+
+
+def test_of_a_folder_papers_are_read_and_neither_parts_nor_other_xml(tmp_path: Path) -> None:
+    for name, text in (
+        ("a.tex", document("Text.")),
+        ("part.tex", "A part."),
+        ("paper.xml", PLAIN.format("Bees fly.")),
+        ("pom.xml", "<project/>"),
+        ("s2orc.json", '{"paper_id": "a", "body_text": [{"text": "Bees fly."}]}'),
+    ):
+        (tmp_path / name).write_text(text)
+    found = list_files([tmp_path])
+    assert [path.name for path in found.paths] == ["a.tex", "paper.xml"]
+    assert {path.name for path in found.skipped} >= {"pom.xml", "s2orc.json"}
+    assert [path.name for path in paper_files(tmp_path)] == ["a.tex", "paper.xml"]
+
+
+def test_papers_in_latex_make_a_corpus(tmp_path: Path) -> None:
+    for number in range(40):
+        packed(tmp_path / f"{number}.tar.gz", {"a.tex": LATEX})
+    records = [record.value for split in ("train", "valid", "test") for record in open_papers(tmp_path, split).read()]
+    assert sorted(record["id"] for record in records) == sorted(map(str, range(40)))
+    assert records[0]["abstract"] == "We count bees. There are 10 % more."
+    assert records[0]["section_names"] == ["", "Méthods", "Rulers", "Results"]
