@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from small_tokenizers import SENTENCES, bart
 
-from pyramidions import Extractor, UserError
+from pyramidions import Extractor
 from pyramidions.extract import Budget
 from pyramidions.inference.compression import as_markdown, compress, estimate_tokens, tokens_of
 from pyramidions.inference.extractor import Ranked
@@ -48,7 +48,7 @@ def test_the_best_sentences_stand_below_their_headings_in_reading_order() -> Non
     assert [sentence.position for sentence in found.extraction.sentences] == [0, 2, 3]
 
 
-@pytest.mark.parametrize("budget", range(9, 40))
+@pytest.mark.parametrize("budget", [9, 10, 11, 14, 22, 23, 24, 39])
 def test_what_is_kept_fits_and_the_next_sentence_does_not(budget: int) -> None:
     found = compress(PAPER, Rated(SCORES), budget, words)
     assert found.tokens == len(found.text.split()) <= budget
@@ -56,13 +56,6 @@ def test_what_is_kept_fits_and_the_next_sentence_does_not(budget: int) -> None:
     texts = outline(PAPER).texts
     # A heading has two words, a mark one, and the space before a sentence counts as a token.
     assert all(found.tokens + len(texts[place].split()) + 4 > budget for place in set(range(5)) - kept)
-
-
-def test_many_short_sections_fill_a_budget() -> None:
-    paper = "".join(f"## Heading {number}\n\nSentence {number} is one of twenty here.\n\n" for number in range(20))
-    found = compress(paper, Rated([1.0] * 20), 60, words)
-    assert [sentence.position for sentence in found.extraction.sentences] == [0, 1, 2, 3, 4]
-    assert found.tokens == 51
 
 
 def test_a_sentence_below_a_shorter_heading_takes_the_place_of_one_that_does_not_fit() -> None:
@@ -75,6 +68,23 @@ def test_a_sentence_stands_below_the_heading_of_its_subsection() -> None:
     assert compress(paper, Rated([1, 2, 0]), 9, words).text == "## Data\n\n[...] The database has nightly copies. [...]"
 
 
+def test_many_short_sections_fill_a_budget() -> None:
+    paper = "".join(f"## Heading {number}\n\nSentence {number} is one of twenty here.\n\n" for number in range(20))
+    found = compress(paper, Rated([1.0] * 20), 60, words)
+    assert [sentence.position for sentence in found.extraction.sentences] == [0, 1, 2, 3, 4]
+    assert found.tokens == 51
+
+
+def test_the_method_decides_what_is_kept() -> None:
+    # Lead keeps the beginning alone.
+    text = "We counted bees. " + "They were very many and nobody had counted them before. " + "None was lost."
+    assert compress(text, Extractor("lead"), 10, words).text == "We counted bees. [...]"
+    # A query reaches a model of concepts.
+    text = "The first model reads all papers. A second model writes short abstracts."
+    asked = compress(text, Extractor("biomedical"), 8, words, "Who writes?").text
+    assert asked == "[...] A second model writes short abstracts."
+
+
 def test_a_meeting_says_who_said_what() -> None:
     meeting = "Ann: We start the meeting now.\nBob: The control shall be yellow.\n"
     meeting += "Ann: I like it very much.\nBob: It is late.\n"
@@ -84,27 +94,11 @@ def test_a_meeting_says_who_said_what() -> None:
     )
 
 
-def test_lead_keeps_the_beginning_alone() -> None:
-    text = "We counted bees. " + "They were very many and nobody had counted them before. " + "None was lost."
-    assert compress(text, Extractor("lead"), 10, words).text == "We counted bees. [...]"
-
-
-def test_a_query_reaches_a_model_of_concepts() -> None:
-    text = "The first model reads all papers. A second model writes short abstracts."
-    asked = compress(text, Extractor("biomedical"), 8, words, "Who writes?").text
-    assert asked == "[...] A second model writes short abstracts."
-
-
 def test_sentences_that_share_a_trigram_are_passed_over_where_that_is_asked() -> None:
     text = "We counted all bees. We counted all bees in Rome. They fly fast."
     (plain, without) = (compress(text, Rated([3, 2, 1]), 12, words, redundancy=each) for each in (None, "trigrams"))
     assert plain.text == "We counted all bees. We counted all bees in Rome. [...]"
     assert without.text == "We counted all bees. [...] They fly fast."
-
-
-def test_a_budget_below_any_sentence_is_refused() -> None:
-    with pytest.raises(UserError, match=r"^`budget` must hold a sentence with its heading, 9 tokens, but is 5\.$"):
-        compress(PAPER, Rated(SCORES), 5, words)
 
 
 def test_four_characters_or_one_of_a_script_without_spaces_are_a_token() -> None:
@@ -119,21 +113,13 @@ def test_a_tokenizer_counts_as_its_library_does(tmp_path: Path) -> None:
     assert len(set(expected)) > 1
 
 
-@pytest.mark.parametrize("content", [None, "{}"])
-def test_what_is_no_tokenizer_is_refused(tmp_path: Path, content: str | None) -> None:
-    if content is not None:
-        (tmp_path / "tokenizer.json").write_text(content)
-    with pytest.raises(UserError, match=r"^`tokenizer` must be a tokenizer.json"):
-        tokens_of(tmp_path)
-
-
 def test_a_whole_document_is_markdown() -> None:
     assert as_markdown("# Bees\n\n## Methods\n\nWe counted\nall bees.\n\n- One.\n- Two.\n") == (
         "# Bees\n\n## Methods\n\nWe counted all bees.\n\n- One.\n\n- Two."
     )
-
-
-def test_the_title_of_a_plain_text_stands_above_its_sections() -> None:
+    # The turns of a meeting are paragraphs, and the title of a plain text stands above its sections.
+    meeting = "Ann: We start.\nIt is {cough} late.\nBob: I think so.\nAnn: Well.\nBob: Yes.\n"
+    assert as_markdown(meeting) == "Ann: We start. It is late.\n\nBob: I think so.\n\nAnn: Well.\n\nBob: Yes."
     text = (
         "The bees of Rome\n\n1 Methods\n\nWe counted all bees.\n\n1.1 Food\n\nThey were fed.\n\n2 Results\n\nThey fly."
     )
@@ -142,8 +128,3 @@ def test_the_title_of_a_plain_text_stands_above_its_sections() -> None:
         "## 2 Results\n\nThey fly."
     )
     assert as_markdown("### Bees\n\nThey fly.\n\n## Ants\n\nThey run.").startswith("### Bees")
-
-
-def test_the_turns_of_a_whole_meeting_are_paragraphs() -> None:
-    meeting = "Ann: We start.\nIt is {cough} late.\nBob: I think so.\nAnn: Well.\nBob: Yes.\n"
-    assert as_markdown(meeting) == "Ann: We start. It is late.\n\nBob: I think so.\n\nAnn: Well.\n\nBob: Yes."

@@ -19,6 +19,8 @@ def test_the_loss_is_that_of_the_text_and_of_the_next_ones(data: DataFolder, che
     found = list(FolderLosses(model, data, "valid", 3, "cpu"))
     references, texts = data.references("valid"), FolderDocuments(data, "valid")
     assert [each.id for each in found] == [reference.id for reference in references[:3]]
+    # A split with fewer documents gives all of them.
+    assert len(FolderLosses(model, data, "valid", 100, "cpu")) == 6
 
     def loss(text: int, summary: int) -> float:
         return float(token_losses(model, Document("", texts[text], references[summary].summary)).mean())
@@ -55,10 +57,6 @@ def test_a_token_is_copied_where_the_document_has_it_and_the_gate_is_open() -> N
     assert all(0 < share < 1 for share in copied(0)[::2])
 
 
-def test_a_split_with_fewer_documents_gives_all_of_them(data: DataFolder, checkpoint: Path) -> None:
-    assert len(FolderLosses(load_model(checkpoint), data, "valid", 100, "cpu")) == 6
-
-
 def test_another_tokenizer_is_refused(data: DataFolder, checkpoint: Path, tmp_path: Path) -> None:
     other = DataFolder(tmp_path)
     for path in data.path.iterdir():
@@ -66,5 +64,5 @@ def test_another_tokenizer_is_refused(data: DataFolder, checkpoint: Path, tmp_pa
     other.sentencepiece_path.unlink()
     # A field that the library does not know and keeps.
     other.sentencepiece_path.write_bytes(data.sentencepiece_path.read_bytes() + b"\xc2\x3e\x00")
-    with pytest.raises(UserError, match="^The model was trained with another tokenizer than that of the data folder "):
+    with pytest.raises(UserError, match="another tokenizer"):
         FolderLosses(load_model(checkpoint), other, "valid", 3)

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 import torch
 from explanations import example, only_document, page_data, texts_of
-from tables import for_each
 
 from pyramidions.inference import ExplanationPage, html_page
 from pyramidions.inference.explanation import Trace
@@ -42,30 +41,7 @@ def test_its_figures_are_those_of_the_api() -> None:
         assert link["covered"] == pytest.approx(1, abs=1e-4)
 
 
-def test_of_selected_sentences_and_of_sections_it_says_so() -> None:
-    explanation = example()
-    for coverage, about in (
-        (
-            Coverage(sentences=(2, 9), selected_by="hiporank"),
-            "2 of 9 sentences, selected by hiporank, were read; only ",
-        ),
-        (Coverage(heading="Methods", left_out=5), "6 of 15 tokens were read, in these sections."),
-    ):
-        summary = explanation.summary._replace(coverage=coverage)
-        found = only_document(html_page(replace(explanation, summary=summary), "a.pdf"))["about"]
-        assert found.startswith(about)
-
-
-def test_a_word_names_its_64_strongest_tokens_and_how_much_they_got() -> None:
-    explanation = example(length=500, vectors=9)
-    word = only_document(html_page(explanation, "a"))["items"][0]
-    drew, (link,) = explanation.drew_on(0, 2), word["links"]
-    assert word["text"] == " gene"
-    assert link["to"] == drew.argsort(descending=True)[:64].tolist()
-    assert link["covered"] == pytest.approx(float(drew.sort().values[-64:].sum()), abs=1e-5)
-
-
-@for_each(
+@pytest.mark.parametrize(
     ("written", "found"),
     [
         ([" ge", "ne", " map", ""], [(0, 2), (2, 3)]),
@@ -83,6 +59,25 @@ def test_words_begin_with_a_space(written: list[str], found: list[tuple[int, int
     assert words(written) == found
 
 
+def test_of_what_was_read_it_says_so() -> None:
+    explanation = example(length=500, vectors=9)
+    word = only_document(html_page(explanation.answering("Why?"), "a"))["items"][0]
+    drew, (link,) = explanation.drew_on(0, 2), word["links"]
+    # A word names its 64 strongest tokens and how much they got.
+    assert word["text"] == " gene" and link["to"] == drew.argsort(descending=True)[:64].tolist()
+    assert link["covered"] == pytest.approx(float(drew.sort().values[-64:].sum()), abs=1e-5)
+    queries = [only_document(html_page(each, "a"))["query"] for each in (explanation.answering("Why?"), explanation)]
+    assert queries == ["Why?", None]
+    selected = Coverage(sentences=(2, 9), selected_by="hiporank")
+    of_sections = Coverage(heading="Methods", left_out=5)
+    for coverage, about in (
+        (selected, "2 of 9 sentences, selected by hiporank, were read; only "),
+        (of_sections, "6 of 15 tokens were read, in these sections."),
+    ):
+        summary = example().summary._replace(coverage=coverage)
+        assert only_document(html_page(replace(example(), summary=summary), "a"))["about"].startswith(about)
+
+
 def test_no_document_can_break_out_of_its_place() -> None:
     evil = "</script><script>alert(1)</script><!-- $data @DATA@ \u2028"
     explanation = example()
@@ -91,11 +86,9 @@ def test_no_document_can_break_out_of_its_place() -> None:
     assert found["segments"][0] == found["name"] == evil
     assert page.count("<script") == html_page(explanation, "a").count("<script")
     assert "<!--" not in page
-
-
-def test_the_page_of_an_explanation_has_its_query() -> None:
-    assert only_document(html_page(example().answering("Why?"), "a"))["query"] == "Why?"
-    assert only_document(html_page(example(), "a"))["query"] is None
+    # It asks nothing of the network.
+    assert "default-src 'none'" in page
+    assert not re.search(r"https?:|src=|url\(|@import|fetch\(|XMLHttp", html_page(explanation, "a"))
 
 
 def test_pieces_and_documents_stand_in_the_order_in_which_they_came() -> None:
@@ -140,12 +133,6 @@ def test_a_document_is_shown_up_to_as_many_tokens_as_browsers_draw(monkeypatch: 
     page.add("b", [example(6)])
     assert [len(texts_of(document)) for document in page_data(page.html())["documents"]] == [2, 1]
     assert page.left_out == 1
-
-
-def test_it_asks_nothing_of_the_network() -> None:
-    page = html_page(example(), "a")
-    assert "default-src 'none'" in page
-    assert not re.search(r"https?:|src=|url\(|@import|fetch\(|XMLHttp", page)
 
 
 def test_what_is_unknown_is_said() -> None:

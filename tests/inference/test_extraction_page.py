@@ -12,8 +12,9 @@ from pyramidions.text.outline import Outline
 
 
 def test_it_contains_sections_scores_and_the_summary() -> None:
-    page = ExtractionPage("hiporank")
+    page = ExtractionPage("hiporank", settings={"words": "at most 220"})
     page.add("genes.txt", example(), "Genes and loci.")
+    assert page_data(page.html())["settings"] == {"method": "hiporank", "words": "at most 220"}
     assert only_document(page.html()) == {
         "name": "genes.txt",
         "about": "hiporank chose 2 of 6 sentences: 8 of 20 words (40.0%).",
@@ -53,17 +54,20 @@ def test_words_without_spaces_are_counted_as_the_budget_counts_them() -> None:
     assert only_document(page.html())["about"] == "lead chose 1 of 2 sentences: 3 of 5 words (60.0%)."
 
 
+def test_a_document_without_sentences_has_no_summary() -> None:
+    page = ExtractionPage("lead")
+    page.add("empty.txt", extraction(Outline((), ()), np.zeros(0), ()))
+    found = only_document(page.html())
+    assert (found["segments"], found["scores"], found["items"]) == ([], [], [])
+    assert found["about"] == "lead chose 0 of 0 sentences: 0 of 0 words."
+
+
 def test_a_subheading_that_repeats_the_heading_of_its_section_is_kept() -> None:
     units = (*UNITS[:6], UNITS[2], *UNITS[6:])
     page = ExtractionPage("lead")
     page.add("a", example(units))
     headings = [heading for tag, _, heading in only_document(page.html())["blocks"] if tag == "h3"]
     assert headings == ["A title", "Statistics", "Methods"]
-
-
-def test_method_and_settings_are_named() -> None:
-    page = ExtractionPage("hiporank", settings={"words": "at most 220"})
-    assert page_data(page.html())["settings"] == {"method": "hiporank", "words": "at most 220"}
 
 
 def test_no_document_can_break_out_of_its_place() -> None:
@@ -76,17 +80,14 @@ def test_no_document_can_break_out_of_its_place() -> None:
     assert found["name"] == found["reference"] == found["blocks"][0][2] == evil
     assert found["segments"][0] == f" {evil}"
     assert page.html().count("<script") == scripts and "<!--" not in page.html()
-
-
-def test_a_document_without_sentences_has_no_summary() -> None:
+    # It asks nothing of the network.
     page = ExtractionPage("lead")
-    page.add("empty.txt", extraction(Outline((), ()), np.zeros(0), ()))
-    found = only_document(page.html())
-    assert (found["segments"], found["scores"], found["items"]) == ([], [], [])
-    assert found["about"] == "lead chose 0 of 0 sentences: 0 of 0 words."
+    page.add("a", example())
+    assert "default-src 'none'" in page.html()
+    assert not re.search(r"https?:|src=|url\(|@import|fetch\(|XMLHttp|@STYLE@|@SCRIPT@|@DATA@", page.html())
 
 
-def test_a_page_holds_no_more_than_it_may_and_counts_what_it_leaves_out() -> None:
+def test_a_page_holds_no_more_than_it_may_and_counts_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
     one = ExtractionPage("lead")
     one.add("a", example())
     size = len(one.html().encode()) - len(ExtractionPage("lead").html().encode())
@@ -96,19 +97,10 @@ def test_a_page_holds_no_more_than_it_may_and_counts_what_it_leaves_out() -> Non
     found = page_data(page.html())
     assert [document["name"] for document in found["documents"]] == ["a", "b"]
     assert found["left_out"] == page.left_out == 1
-
-
-def test_a_document_of_more_sentences_than_browsers_draw_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    # So it does with a document of more sentences than browsers draw.
     monkeypatch.setattr("pyramidions.inference.extraction_page.MOST_SENTENCES", 6)
     page = ExtractionPage("lead")
     page.add("six", example())
     units = (*UNITS, UNITS[1]._replace(section=3))
     page.add("seven", extraction(Outline(units, ("", "Methods", "Results", "Thanks")), np.zeros(7), (0,)))
     assert only_document(page.html())["name"] == "six" and page.left_out == 1
-
-
-def test_it_asks_nothing_of_the_network() -> None:
-    page = ExtractionPage("lead")
-    page.add("a", example())
-    assert "default-src 'none'" in page.html()
-    assert not re.search(r"https?:|src=|url\(|@import|fetch\(|XMLHttp|@STYLE@|@SCRIPT@|@DATA@", page.html())

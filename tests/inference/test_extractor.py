@@ -4,16 +4,12 @@ import json
 
 import numpy as np
 import pytest
-from tables import for_each
 
 from pyramidions import Extraction, Extractor
-from pyramidions.base.errors import UserError
 from pyramidions.extract import Budget, SelectionRules, TfIdf
 from pyramidions.extract.extraction import Extract
 from pyramidions.inference import LearnedRanker, SavedExtractor
 from pyramidions.text.outline import outline
-
-NAMES_OF_METHODS = "hiporank, lead, textrank, oracle, biomedical, meetings"
 
 PAPER = """Introduction
 
@@ -40,10 +36,6 @@ def test_sentences_come_with_text_position_section_and_score():
     assert found.text.startswith("Long documents have many vectors. Nobody")
 
 
-def test_what_has_nothing_to_do_with_the_rest_ranks_last():
-    assert np.argmin(Extractor("textrank").extract(PAPER).scores) == 3
-
-
 def test_220_words_are_the_default_and_a_budget_replaces_them():
     long = " ".join(f"Sentence number {n} has six words." for n in range(100))
     assert len(Extractor().extract(long).text.split()) == 216
@@ -51,12 +43,10 @@ def test_220_words_are_the_default_and_a_budget_replaces_them():
     assert len(Extractor().extract(long, sentences=50).sentences) == 50
 
 
-def test_the_oracle_chooses_by_the_reference():
-    found = Extractor("oracle").extract(PAPER, reference="It was rainy.")
-    assert [sentence.position for sentence in found.sentences] == [3]
-
-
-def test_vectors_decide_what_is_similar():
+def test_vectors_and_methods_decide_what_ranks_where():
+    assert np.argmin(Extractor("textrank").extract(PAPER).scores) == 3
+    oracle = Extractor("oracle").extract(PAPER, reference="It was rainy.")
+    assert [sentence.position for sentence in oracle.sentences] == [3]
     one_way = Extractor("hiporank", vectors=lambda sentences: np.eye(len(sentences))).extract(PAPER, sentences=1)
     assert one_way.scores.std() < Extractor("hiporank").extract(PAPER).scores.std()
 
@@ -129,52 +119,15 @@ def test_a_file_is_read_by_its_path(tmp_path):
     page = tmp_path / "page.html"
     page.write_text("<h1>Bees</h1><p>Bees fly fast.</p><h1>Wasps</h1><p>Wasps sting us.</p>")
     assert Extractor().extract_file(page).outline.headings == ("Bees", "Wasps")
-    with pytest.raises(UserError, match=r"`text` must be a text, but .*paper.txt names a file: use"):
-        Extractor().extract(str(path))
-    with pytest.raises(UserError, match="No such file"):
-        Extractor().extract_file(tmp_path / "none.txt")
-    with pytest.raises(UserError, match="`path` must hold one document, but .* holds one a line"):
-        Extractor().extract_file(tmp_path / "papers.jsonl")
 
 
-def test_marks_of_citations_are_left_out():
+def test_marks_of_citations_are_left_out_and_one_sentence_is_its_own_summary():
+    assert Extractor().extract("Only one.", words=1).text == "Only one."
     listed = "Title\n\n• Bees fly very fast.↩\n\no They sting us."
     assert Extractor().extract(listed).text == "Bees fly very fast. They sting us."
     assert Extractor().extract("Bees fly very fast <cit> , and they sting <cit>.").text == (
         "Bees fly very fast , and they sting."
     )
-
-
-def test_a_document_with_one_sentence_is_its_own_summary():
-    assert Extractor().extract("Only one.", words=1).text == "Only one."
-
-
-@for_each(
-    ("make", "message"),
-    [
-        (
-            lambda: Extractor("hipo"),
-            f"`method` must be one of {NAMES_OF_METHODS}, or a trained extractor, but is 'hipo'.",
-        ),
-        (lambda: Extractor("hiporank", {"nu": 1}), "no option 'nu'; it knows mu, lambda_1, lambda_2, alpha."),
-        (lambda: Extractor("hiporank", {"mu": "1"}), "`mu` must be a number, but is '1'."),
-        (lambda: Extractor("textrank", {"damping": 2.0}), "`damping` must be at least 0 and below 1, but is 2.0."),
-        (lambda: Extractor("oracle", {"mu": 1}), "The method 'oracle' has no options, but was given 'mu'."),
-        (lambda: Extractor("lead", vectors=TfIdf()), "'lead' compares no sentences: vectors have no effect."),
-        (lambda: Extractor("lead", device="cpu"), "`device` is for trained extractors, but the method is 'lead'."),
-        (lambda: TfIdf(["1 2", "-"]), "The corpus of document frequencies must hold a word of two letters."),
-        (lambda: Extractor().extract("x", words=0), "`words` must be at least 1, but is 0."),
-        (lambda: Extractor().extract("x", sentences=-1), "`sentences` must be at least 1, but is -1."),
-        (lambda: Extractor().extract("x", redundancy="x"), "`redundancy` must be one of none, trigrams, mmr"),
-        (lambda: Extractor().extract(["x"]), "`text` must be a text, but is a list."),
-        (lambda: Extractor().extract(" \n"), "A document must hold text, but holds none."),
-        (lambda: Extractor().extract("# One\n# Two"), "A document must hold a sentence, but holds headings only."),
-        (lambda: Extractor("oracle").extract("x"), "'oracle' needs a `reference`"),
-    ],
-)
-def test_what_breaks_a_rule_is_refused_in_one_sentence(make, message):
-    with pytest.raises(UserError, match=message):
-        make()
 
 
 def test_a_trained_extractor_brings_its_own_rules(monkeypatch, tmp_path):
@@ -191,36 +144,21 @@ def test_a_trained_extractor_brings_its_own_rules(monkeypatch, tmp_path):
     assert Extractor("lead").rules() == SelectionRules(Budget(words=220), stops=True)
 
 
-@for_each(
-    ("language", "text", "first"),
+@pytest.mark.parametrize(
+    ("language", "first", "rest"),
     [
+        ("de", "Das war am 3. Oktober bzw. Tage später bekannt.", " Alle wussten es."),
+        ("es", "El Sr. García vive en la Avda. de América.", " Está lejos."),
+        ("fi", "Hän syntyi 3. lokakuuta 1990 pienessä kylässä.", " Kylä on kaunis."),
+        ("hi", "यह एक छोटा वाक्य है।", " यह दूसरा छोटा वाक्य है।"),
+        ("zh", "蜂飞得很快很高。", "它们住在罗马城里。"),
+        # Turns of a dialogue.
         (
             "de",
-            "Das war am 3. Oktober bzw. Tage später bekannt. Alle wussten es.",
-            "Das war am 3. Oktober bzw. Tage später bekannt.",
+            "Ann: Wir sehen uns am 3. Oktober in Rom wieder.",
+            "\nBob: Das ist sehr schön.\nAnn: Ja.\nBob: Ja.",
         ),
-        ("es", "El Sr. García vive en la Avda. de América. Está lejos.", "El Sr. García vive en la Avda. de América."),
-        (
-            "fi",
-            "Hän syntyi 3. lokakuuta 1990 pienessä kylässä. Kylä on kaunis.",
-            "Hän syntyi 3. lokakuuta 1990 pienessä kylässä.",
-        ),
-        ("hi", "यह एक छोटा वाक्य है। यह दूसरा छोटा वाक्य है।", "यह एक छोटा वाक्य है।"),
-        ("ar", "هذه جملة قصيرة أولى. هذه جملة قصيرة ثانية.", "هذه جملة قصيرة أولى."),
-        ("zh", "蜂飞得很快很高。它们住在罗马城里。", "蜂飞得很快很高。"),
-        ("ja", "蜂はとても速く飛ぶ。彼らはローマに住む。", "蜂はとても速く飛ぶ。"),
     ],
 )
-def test_the_rules_of_a_language_end_sentences(language: str, text: str, first: str) -> None:
-    assert Extractor("lead", language=language).extract(text, sentences=1).text == first
-
-
-def test_the_turns_of_a_dialogue_are_split_by_the_rules_of_its_language() -> None:
-    meeting = "Ann: Wir sehen uns am 3. Oktober in Rom wieder.\nBob: Das ist sehr schön für alle.\n" * 2
-    found = Extractor("lead", language="de").extract(meeting, sentences=1)
-    assert found.text == "Ann: Wir sehen uns am 3. Oktober in Rom wieder."
-
-
-def test_an_unknown_language_is_refused() -> None:
-    with pytest.raises(UserError, match="^`language` must be one of af, .*, but is 'xx'"):
-        Extractor(language="xx")
+def test_the_rules_of_a_language_end_sentences(language: str, first: str, rest: str) -> None:
+    assert Extractor("lead", language=language).extract(first + rest, sentences=1).text == first

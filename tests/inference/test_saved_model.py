@@ -19,11 +19,9 @@ from pyramidions.inference import Summarizer, export_model, load_extractor, load
 from pyramidions.models import PyramidionConfig, build, preset
 from pyramidions.models.file_format import FORMAT
 from pyramidions.nn import Transformer
-from pyramidions.nn.feed_forward import FEED_FORWARD
-from pyramidions.nn.pooling import POOLING
 from pyramidions.text.tokenizer import PAD, Tokenizer
 
-ONE_FIELD = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ONE_FIELD = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 VALUES = st.one_of(
     st.none(),
     st.booleans(),
@@ -35,6 +33,7 @@ VALUES = st.one_of(
     st.lists(st.integers(), max_size=2),
     st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
 )
+BESIDE = ["format", "kind", "model", "sha256", "max_source_positions", "max_target_positions"]
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +81,7 @@ def loads_or_tells(path: Path) -> None:
         assert "\n" not in str(error) and len(str(error)) < 500 and str(error).endswith((".", "…", "?"))
 
 
-@pytest.mark.parametrize("kind", FEED_FORWARD.names)
+@pytest.mark.parametrize("kind", ["gated", "sparse", "experts"])
 def test_a_checkpoint_with_any_feed_forward_part_computes_as_trained(kind: str, tmp_path: Path) -> None:
     tokenizer = train_tokenizer(["a rose is a rose", "is a rose"], Settings(vocab_size=12))
     part = {"sparse": "sparse(block_size=4)", "experts": "experts(experts=4)"}.get(kind, kind)
@@ -95,7 +94,7 @@ def test_a_checkpoint_with_any_feed_forward_part_computes_as_trained(kind: str, 
     torch.testing.assert_close(loaded(source, target), trained(source, target))
 
 
-@pytest.mark.parametrize("kind", POOLING.names)
+@pytest.mark.parametrize("kind", ["soft_topk", "gumbel_topk", "funnel", "segments", "markers", "delete_gate"])
 @torch.no_grad()
 def test_a_model_with_any_pooling_computes_as_trained_after_export(kind: str, tmp_path: Path) -> None:
     tokenizer = train_tokenizer(["a rose is a rose", "is a rose"], Settings(vocab_size=13, sentence_markers=True))
@@ -129,23 +128,10 @@ def test_a_model_that_points_through_its_poolings_computes_as_trained_after_expo
 
 
 @ONE_FIELD
-@given(name=st.sampled_from([field.name for field in fields(PyramidionConfig)]), value=VALUES)
-def test_any_value_of_an_exports_field_loads_or_is_one_sentence(name: str, value: Any, exported: Path) -> None:
+@given(name=st.sampled_from([field.name for field in fields(PyramidionConfig)] + BESIDE), value=VALUES)
+def test_any_value_in_the_settings_of_an_export_loads_or_is_one_sentence(name: str, value: Any, exported: Path) -> None:
     about = json.loads((exported / "config.json").read_text())
-    about["model"][name] = value
-    folder = exported.with_name("changed")
-    shutil.copytree(exported, folder, dirs_exist_ok=True)
-    (folder / "config.json").write_text(json.dumps(about))
-    loads_or_tells(folder)
-
-
-@ONE_FIELD
-@given(
-    path=st.sampled_from(["format", "kind", "model", "sha256", "max_source_positions", "max_target_positions"]),
-    value=VALUES,
-)
-def test_any_value_beside_them_loads_or_is_one_sentence(path: str, value: Any, exported: Path) -> None:
-    about = {**json.loads((exported / "config.json").read_text()), path: value}
+    (about if name in BESIDE else about["model"])[name] = value
     folder = exported.with_name("changed")
     shutil.copytree(exported, folder, dirs_exist_ok=True)
     (folder / "config.json").write_text(json.dumps(about))
@@ -166,19 +152,15 @@ def test_any_value_in_a_checkpoint_loads_or_is_one_sentence(
     loads_or_tells(tmp_path / "model.pt")
 
 
-def test_an_export_of_0_1_0_has_no_hashes_and_loads(copy: Path) -> None:
+def test_an_export_without_hashes_or_a_kind_is_a_summarizer(copy: Path) -> None:
     change(copy, lambda about: about.pop("sha256"))
     assert load_model(copy).max_source_positions == 32
-
-
-def test_an_export_without_a_kind_is_a_summarizer(copy: Path) -> None:
     assert json.loads((copy / "config.json").read_text())["kind"] == "summarizer"
     change(copy, lambda about: about.pop("kind"))
     assert load_model(copy).max_target_positions == 8
     with pytest.raises(UserError) as error:
         load_extractor(copy)
-    advice = f"use `pyramidions summarize {copy}`, or Summarizer in Python."
-    assert str(error.value) == f"The model {copy} writes summaries: {advice}"
+    assert f"use `pyramidions summarize {copy}`, or Summarizer in Python." in str(error.value)
 
 
 def test_one_flipped_bit_in_the_weights_or_the_tokenizer_is_found(copy: Path) -> None:
@@ -191,7 +173,10 @@ def test_one_flipped_bit_in_the_weights_or_the_tokenizer_is_found(copy: Path) ->
             load_model(copy)
         assert str(error.value) == f"{copy / name} is damaged: its SHA-256 is not the one in config.json."
         (copy / name).write_bytes(whole)
-    load_model(copy)
+    # A link to an export stays one.
+    (link := copy.with_name("link")).symlink_to(copy)
+    export_model(load_model(copy), link, "# Another card\n")
+    assert link.is_symlink() and (copy / "README.md").read_text() == "# Another card\n"
 
 
 def test_weights_of_a_half_precision_run_load_in_single(state: dict[str, Any], tmp_path: Path) -> None:
@@ -200,12 +185,6 @@ def test_weights_of_a_half_precision_run_load_in_single(state: dict[str, Any], t
     transformer = load_model(tmp_path / "model.pt").transformer
     assert {parameter.dtype for parameter in transformer.parameters()} == {torch.float32}
     assert transformer.encoder.embedder.tokens.weight is transformer.decoder.embedder.tokens.weight
-
-
-def test_a_link_to_an_export_stays_one(exported: Path, copy: Path, tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(copy)
-    export_model(load_model(exported), tmp_path / "link", "# Another card\n")
-    assert (tmp_path / "link").is_symlink() and (copy / "README.md").read_text() == "# Another card\n"
 
 
 def test_a_full_disk_is_told_of_the_folder_that_was_asked_for(
@@ -218,9 +197,3 @@ def test_a_full_disk_is_told_of_the_folder_that_was_asked_for(
     with pytest.raises(OSError) as error:
         export_model(load_model(exported), tmp_path / "model", "# A model\n")
     assert error.value.filename == str(tmp_path / "model") and list(tmp_path.iterdir()) == []
-
-
-def test_an_id_that_no_piece_has_is_named(state: dict[str, Any]) -> None:
-    with pytest.raises(UserError) as error:
-        Tokenizer.from_bytes(state["task_state"]["tokenizer"]).decode([4, 9999])
-    assert str(error.value) == "An id must be below 12, the number of pieces, but is 9999."

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from small_language_models import saved
-from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.inference import SegmentedText, Segmenter, export_model, load_language_model, load_model
@@ -29,6 +28,9 @@ def test_segments_of_whitespace_end_with_a_space_and_have_no_probabilities(tmp_p
     assert found.outside == {",": 1, ".": 1}
     assert (found.shortening_factor, found.boundaries_at_spaces, found.spaces_at_boundaries) == (5.0, 1.0, 1.0)
     assert found.most_frequent(1) == [("the ", 2)]
+    # A text without any boundary is all rest.
+    found = SegmentedText("ab", np.zeros(2, bool), None, Counter())
+    assert (found.segments, found.rest, found.shortening_factor, found.boundaries_at_spaces) == ([], "ab", None, None)
 
 
 @pytest.mark.parametrize("window", [64, 7])
@@ -99,37 +101,47 @@ def test_entropies_are_those_of_the_prediction_of_each_character(kind: str, wind
     assert found.entropies[20] == pytest.approx(-(p * p.log2()).sum().item(), abs=1e-5)
 
 
-def test_boundaries_that_are_drawn_at_random_do_not_depend_on_entropies(tmp_path: Path) -> None:
-    drawn = "gumbel(evaluation='sample')"
-    path = saved(tmp_path, "nested and learned", 8, boundaries=f"{drawn} | {drawn}")
-    segmenter = Segmenter.from_pretrained(path, "cpu")
-    first, second = segmenter.segment(TEXT), segmenter.segment(TEXT, entropies=99)
-    np.testing.assert_array_equal(first.ends, second.ends)
-
-
-def test_boundaries_that_are_drawn_at_random_are_the_same_in_each_call(tmp_path: Path) -> None:
-    path = saved(tmp_path, "gumbel", boundaries="gumbel(evaluation='sample')")
-    segmenter = Segmenter.from_pretrained(path, "cpu")
-    first, second = segmenter.segment(TEXT), segmenter.segment(TEXT)
-    np.testing.assert_array_equal(first.ends, second.ends)
-    assert first.probabilities is not None and (first.ends != (first.probabilities > 0.5)).any()
-
-
-def test_a_text_without_any_boundary_is_all_rest() -> None:
-    found = SegmentedText("ab", np.zeros(2, bool), None, Counter())
-    assert (found.segments, found.rest, found.shortening_factor, found.boundaries_at_spaces) == ([], "ab", None, None)
-
-
-def test_progress_adds_up_to_the_whole_text(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "draws"), [("gumbel", 1), ("nested and learned", 2)])
+def test_boundaries_that_are_drawn_at_random_are_the_same_in_each_call(kind: str, draws: int, tmp_path: Path) -> None:
+    boundaries = " | ".join(["gumbel(evaluation='sample')"] * draws)
+    segmenter = Segmenter.from_pretrained(saved(tmp_path, kind, 8, boundaries=boundaries), "cpu")
     shares: list[float] = []
-    Segmenter.from_pretrained(saved(tmp_path, "fixed_2", 8), "cpu").segment(TEXT, on_progress=shares.append)
+    first, second = segmenter.segment(TEXT, on_progress=shares.append), segmenter.segment(TEXT)
+    np.testing.assert_array_equal(first.ends, second.ends)
+    np.testing.assert_array_equal(first.ends, segmenter.segment(TEXT, entropies=99).ends)
+    assert first.probabilities is not None and (first.ends != (first.probabilities > 0.5)).any()
     assert len(shares) > 1 and sum(shares) == pytest.approx(1)
 
 
-def test_a_text_without_letters_and_a_model_without_boundaries_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"^a\.txt holds no letter of the alphabet 'en'\.$"):
-        Segmenter.from_pretrained(saved(tmp_path, "fixed_2"), "cpu").segment("...", "a.txt")
-    with pytest.raises(UserError, match=r"^The model must draw boundaries, but its `boundaries` are 'none'\.$"):
+@pytest.mark.parametrize(
+    ("places", "value", "said"),
+    [
+        (("task_state", "characters"), "xx", "`characters` must be one of en, fi, he, vi, bytes, but is 'xx'."),
+        (("task_state", "characters"), ["en"], "characters"),
+        (("cfg", "task", "tokens_per_sample"), 0, "tokens_per_sample"),
+        (("cfg", "model", "embed_dim"), 7, "embed_dim"),
+        (("cfg", "model"), {"_name": "transformer_lm"}, "hourglass_.*'transformer_lm'"),
+        (("model", "decoder.core.output.linear.bias"), None, "output.linear.bias is missing"),
+    ],
+)
+def test_what_is_no_language_model_is_refused(
+    places: tuple[str, ...], value: object, said: str, tmp_path: Path
+) -> None:
+    path = saved(tmp_path, "fixed_2")
+    with pytest.raises(UserError, match=r"predicts characters: use `pyramidions segments .*model\.pt`"):
+        load_model(path)
+    with pytest.raises(UserError, match="holds no letter"):
+        Segmenter.from_pretrained(path, "cpu").segment("...", "a.txt")
+    state = inner = torch.load(path, weights_only=True)
+    for place in places[:-1]:
+        inner = inner[place]
+    inner[places[-1]] = value
+    if value is None:
+        del inner[places[-1]]
+    torch.save(state, path)
+    with pytest.raises(UserError, match=said):
+        load_language_model(path)
+    with pytest.raises(UserError, match="boundaries"):
         Segmenter.from_pretrained(saved(tmp_path, "vanilla"), "cpu")
 
 
@@ -147,43 +159,3 @@ def test_an_export_draws_the_same_segments_and_holds_no_pickle(tmp_path: Path) -
     np.testing.assert_allclose(first.probabilities, second.probabilities, rtol=1e-5)
     with pytest.raises(UserError, match=r"export predicts characters: use `pyramidions segments "):
         load_model(folder)
-
-
-def test_a_model_of_another_kind_is_told_from_a_language_model(tmp_path: Path) -> None:
-    path = saved(tmp_path, "fixed_2")
-    with pytest.raises(UserError, match=r"predicts characters: use `pyramidions segments .*model\.pt`"):
-        load_model(path)
-    state = torch.load(path, weights_only=True)
-    state["cfg"]["model"] = {"_name": "transformer_lm"}
-    torch.save(state, path)
-    with pytest.raises(UserError, match=r"must be of --arch hourglass_\.\.\., but is of --arch 'transformer_lm'\.$"):
-        load_language_model(path)
-
-
-@for_each(
-    ("group", "name", "value", "sentence"),
-    [
-        ("task_state", "characters", "xx", "`characters` must be one of en, fi, he, vi, bytes, but is 'xx'."),
-        ("task_state", "characters", ["en"], "`characters` must be a language, but is a list."),
-        ("task", "tokens_per_sample", 0, "`tokens_per_sample` must be from 1 to 16,777,216, but is 0."),
-        ("task", "tokens_per_sample", "9", "`tokens_per_sample` must be from 1 to 16,777,216, but is '9'."),
-        ("model", "embed_dim", 7, "`embed_dim` must be even for sinusoids of distances, but is 7."),
-    ],
-)
-def test_damaged_settings_are_told(group: str, name: str, value: object, sentence: str, tmp_path: Path) -> None:
-    path = saved(tmp_path, "fixed_2")
-    state = torch.load(path, weights_only=True)
-    (state if group == "task_state" else state["cfg"])[group][name] = value
-    torch.save(state, path)
-    with pytest.raises(UserError) as error:
-        load_language_model(path)
-    assert str(error.value) == f"The settings of {path} are damaged: {sentence}"
-
-
-def test_weights_that_do_not_fit_are_told(tmp_path: Path) -> None:
-    path = saved(tmp_path, "fixed_2")
-    state = torch.load(path, weights_only=True)
-    del state["model"]["decoder.core.output.linear.bias"]
-    torch.save(state, path)
-    with pytest.raises(UserError, match=r"do not fit its settings: output\.linear\.bias is missing\.$"):
-        load_language_model(path)

@@ -1,6 +1,7 @@
 """Summaries by a language model on a server."""
 
 import math
+import threading
 import time
 from typing import Any
 
@@ -40,16 +41,6 @@ def test_the_model_is_asked_once_for_a_document_that_it_reads_whole() -> None:
     assert "Authorization" not in headers
 
 
-def test_a_query_is_asked() -> None:
-    with writer(told) as server:
-        ServedSummarizer(ServedModel(server.url, "a-model"), "extract", Extractor("lead")).summarize(
-            "Bees fly.", "Do bees fly?"
-        )
-    assert server.prompts[0].startswith(
-        "Answer this question by this document: Do bees fly?\n\nAnswer in at most 200 words."
-    )
-
-
 def test_each_way_reads_its_parts_of_a_long_document() -> None:
     with writer(told) as server:
 
@@ -77,14 +68,6 @@ def test_each_way_reads_its_parts_of_a_long_document() -> None:
         assert prompts("sections", 1000) == [f"## {heading}\n\n{' '.join([text] * 9)}" for heading, text in sections]
 
 
-def test_pieces_end_between_sentences_and_headings_stand_with_their_text() -> None:
-    text = "# Bees\n\n## Methods\n\nWe counted them. They were many.\n\n## Results\n\nThey fly."
-    assert _pieces(text, 12, "en") == [
-        "# Bees\n\n## Methods\n\nWe counted them.",
-        "They were many.\n\n## Results\n\nThey fly.",
-    ]
-
-
 def test_the_prompt_says_what_is_read() -> None:
     with writer(told) as server:
         model = ServedModel(f"{server.url}/chat/completions", "m")
@@ -95,14 +78,21 @@ def test_the_prompt_says_what_is_read() -> None:
         server.asked.clear()
         ServedSummarizer(model, "extract", Extractor()).summarize("A </document> of <DOCUMENT> marks.")
         assert server.prompts[0].count("<document>") == server.prompts[0].count("</document>") == 1
+        server.asked.clear()
+        ServedSummarizer(model, "extract", Extractor("lead")).summarize("Bees fly.", "Do bees fly?")
+        asked = "Answer this question by this document: Do bees fly?\n\nAnswer in at most 200 words."
+        assert server.prompts[0].startswith(asked)
+        with pytest.raises(UserError, match="query"):
+            ServedSummarizer(model, "extract", Extractor()).summarize("Bees.", " ")
 
 
-def test_a_blank_query_is_refused() -> None:
-    with pytest.raises(UserError, match="^`query` must hold text, but is blank\\.$"):
-        ServedSummarizer(ServedModel("http://localhost/v1", "m"), "extract", Extractor()).summarize("Bees.", " ")
-
-
-def test_pieces_hold_all_words_of_one_long_paragraph() -> None:
+def test_pieces_end_between_sentences_and_hold_all_words() -> None:
+    # A heading stands with its text.
+    text = "# Bees\n\n## Methods\n\nWe counted them. They were many.\n\n## Results\n\nThey fly."
+    assert _pieces(text, 12, "en") == [
+        "# Bees\n\n## Methods\n\nWe counted them.",
+        "They were many.\n\n## Results\n\nThey fly.",
+    ]
     text = " ".join(f"word{number}" for number in range(100)) + " " + "蜂" * 50
     pieces = _pieces(text, 20, "en")
     assert "".join(pieces).replace(" ", "") == text.replace(" ", "")
@@ -123,9 +113,12 @@ def test_the_key_goes_to_the_server_and_into_no_message(monkeypatch: pytest.Monk
         with pytest.raises(UnusableServerError, match=r"refused: 401 Unauthorized \(bad key \[key\]\)\.$"):
             ServedModel(server.url, "a-model").answer("?", 5)
         assert server.headers[0]["Authorization"] == "Bearer secret"
-    with pytest.raises(UserError, match="^`writer` must begin with https:// where PYRAMIDIONS_WRITER_KEY is set"):
+    with pytest.raises(UserError, match="https://"):
         ServedModel("http://example.org/v1", "a-model")
     ServedModel("https://example.org/v1", "a-model")
+    monkeypatch.setenv(WRITER_KEY, "a\nb")
+    with pytest.raises(UserError, match=f"^{WRITER_KEY} must hold printable ASCII characters alone\\.$"):
+        ServedModel("http://localhost/v1", "a-model")
 
 
 def test_no_proxy_stands_before_a_server_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,12 +127,6 @@ def test_no_proxy_stands_before_a_server_on_this_machine(monkeypatch: pytest.Mon
         monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/v1"))
         ServedModel(server.url, "a-model").answer("?", 5)
         assert not proxy.headers and server.headers[0]["Authorization"] == "Bearer secret"
-
-
-def test_a_key_that_no_header_holds_is_refused_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(WRITER_KEY, "a\nb")
-    with pytest.raises(UserError, match="^PYRAMIDIONS_WRITER_KEY must hold printable ASCII characters alone\\.$"):
-        ServedModel("http://localhost/v1", "a-model")
 
 
 def test_a_busy_server_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,12 +142,6 @@ def test_a_busy_server_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     with writer(lambda _: (504, b"{}")) as server, pytest.raises(UserError, match="refused: 504") as error:
         ServedModel(server.url, "a-model").answer("?", 5)
     assert not isinstance(error.value, UnusableServerError) and len(slept) == 6
-
-
-@pytest.mark.parametrize("text", ["<think>Well, bees", "", None])
-def test_a_model_that_thinks_to_its_limit_has_written_nothing(text: str | None) -> None:
-    with writer(lambda _: message(text, "length")) as server, pytest.raises(UserError, match="wrote nothing within"):
-        ServedModel(server.url, "a-model").answer("?", 5)
 
 
 def test_what_else_was_read_is_told() -> None:
@@ -196,6 +177,9 @@ def test_a_redirect_is_not_followed() -> None:
         ((200, b'{"choices": []}'), "must answer with a message, but did not"),
         (message(None), "must answer with a message, but did not"),
         (message(" \n"), "answered with an empty text"),
+        # It thinks to its limit.
+        (message("<think>Well, bees", "length"), "wrote nothing within"),
+        (message(None, "length"), "wrote nothing within"),
         ((200, b" " * (2**22 + 1)), "must answer with at most 4,194,304 bytes"),
         ((500, b"no"), "refused: 500 Internal Server Error"),
     ],
@@ -206,33 +190,26 @@ def test_nonsense_is_one_sentence(answer: tuple[int, bytes], said: str) -> None:
     assert not isinstance(caught.value, UnusableServerError)
 
 
-def test_a_silent_server_is_not_waited_for() -> None:
-    def sleep(_: dict[str, Any]) -> tuple[int, bytes]:
-        time.sleep(1)
-        return message("late")
-
-    with writer(sleep) as server, pytest.raises(UserError, match=r"said nothing for 0\.1 seconds\.$"):
-        ServedModel(server.url, "a-model", patience=0.1).answer("?", 5)
-
-
 @pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "localhost:1",
-        "file:///etc/passwd",
-        "http://",
-        "http://a?b=c",
-        "http://a#b",
-        "http://[::1",
-        "http://a:80a/v1",
-    ],
+    "url", ["", "localhost:1", "file:///etc/passwd", "http://", "http://a?b=c", "http://[::1", "http://a:80a/v1"]
 )
 def test_what_is_no_url_is_refused(url: str) -> None:
-    with pytest.raises(UserError, match="^`writer` must be the URL of a server, as http://localhost:8000/v1, but is"):
+    with pytest.raises(UserError, match="writer"):
         ServedModel(url, "a-model")
-
-
-def test_a_password_in_the_url_is_refused_and_not_shown() -> None:
+    # A password is not shown.
     with pytest.raises(UserError, match="^`writer` must hold no user and no password\\.$"):
         ServedModel("http://user:secret@localhost/v1", "a-model")
+
+
+def test_a_silent_server_is_not_waited_for() -> None:
+    ended = threading.Event()
+
+    def wait(_: dict[str, Any]) -> tuple[int, bytes]:
+        ended.wait(10)
+        return message("late")
+
+    with writer(wait) as server, pytest.raises(UserError, match=r"said nothing for 0\.1 seconds\.$"):
+        try:
+            ServedModel(server.url, "a-model", patience=0.1).answer("?", 5)
+        finally:
+            ended.set()

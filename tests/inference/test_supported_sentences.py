@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from tables import for_each
 
 from pyramidions.inference.explanation import Explanation, Trace
 from pyramidions.inference.summary import Summary
@@ -31,13 +30,13 @@ def test_attention_is_summed_over_the_sentences_of_the_document() -> None:
     assert [place.share for place in first.by_attention] == pytest.approx([1, 0])
     assert [place.start for place in second.by_attention] == [6, 0]
     assert [place.share for place in second.by_attention] == pytest.approx([0.75, 0.25])
-
-
-def test_attention_that_is_unknown_names_no_sentence() -> None:
+    # Unknown attention names no sentence, and of a sentence of one word nothing is said.
     assert {sentence.by_attention for sentence in supported_sentences(DOCUMENT, WRITTEN, None)} == {None}
+    (alone,) = supported_sentences(DOCUMENT, [" Cells", ""], None)
+    assert alone.recall is alone.is_supported is None and alone.by_words == ()
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("tokens", "sentences"),
     [
         # An empty line ends a sentence, as a heading does; the end of a line does not.
@@ -50,11 +49,6 @@ def test_attention_that_is_unknown_names_no_sentence() -> None:
 )
 def test_sentences_end_at_empty_lines_and_markers(tokens: list[str], sentences: list[str]) -> None:
     assert [sentence.text for sentence in supported_sentences(tokens, tokens, None)] == sentences
-
-
-def test_of_a_sentence_of_one_word_nothing_is_said() -> None:
-    (sentence,) = supported_sentences(DOCUMENT, [" Cells", ""], None)
-    assert sentence.recall is sentence.is_supported is None and sentence.by_words == ()
 
 
 def test_what_was_asked_supports_nothing() -> None:
