@@ -1,7 +1,6 @@
 """The pages of explanations, of extractions and of `serve` in a real browser."""
 
 import re
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -67,6 +66,11 @@ def focused(page: OpenPage) -> str:
     return found
 
 
+def plain(text: str) -> str:
+    """Return a text without the marks that isolate the direction of quoted writing."""
+    return text.replace("\u2068", "").replace("\u2069", "")
+
+
 def strongest(explanation: Explanation, start: int, end: int, memory: int | None = None) -> list[int]:
     drew = explanation.drew_on(start, end, memory)
     return drew.argsort(descending=True, stable=True)[:64].tolist()  # type: ignore[no-any-return]
@@ -77,39 +81,28 @@ def genes(opened: Opener) -> OpenPage:
     return opened(explanations(("genes.txt", [GENES]), ("b.txt", [explained()])))
 
 
-@pytest.fixture
-def sentences(opened: Opener) -> OpenPage:
-    return opened(extractions(example(), LONG, HEADINGS_ALONE))
-
-
 def test_an_explanation_shows_text_figures_and_axes(genes: OpenPage) -> None:
-    assert genes.find("h1").text == "genes.txt"
+    assert genes.find("h1").text == "genes.txt" and genes.find("#items").text == "Genes map to loci."
     assert genes.find("#about").text == "The first 600 of 604 tokens were read; the rest was cut off."
     assert genes.find("#document").text == " ".join([f"w{i}" for i in range(599)] + ["¶"])
-    assert genes.find("#items").text == "Genes map to loci."
     halves = [f"{100 * layer.share_for_half:.1f}%" for layer in GENES.trace.layers]
-    assert [row.text for row in genes.all("#numbers tbody tr")] == [
-        f"1 600 600 100.0% – {halves[0]}",
-        f"2 600 9 1.5% 62.5% {halves[1]}",
-        f"3 9 9 100.0% – {halves[2]}",
-    ]
+    rows = [f"1 600 600 100.0% – {halves[0]}", f"2 600 9 1.5% 62.5% {halves[1]}", f"3 9 9 100.0% – {halves[2]}"]
+    assert [row.text for row in genes.all("#numbers tbody tr")] == rows
     words = [text.text for text in genes.all("#curve text") if text.text]
     assert words[0] == "left of a token (mean)" and words[-3:] == ["1", "token of the document", "600"]
     genes.all("#items .w")[1].click()
     heights = GENES.drew_on(2, 3).clone()
     heights[heights.argsort(descending=True)[64:]] = 0
     top = heights.reshape(200, 3).sum(1).max()
-    assert genes.find("#right-label").text.replace("\u2068", "").replace("\u2069", "") == "attention of “map” (sum)"
+    assert plain(genes.find("#right-label").text) == "attention of “map” (sum)"
     assert genes.find("#right-top").text == (f"{100 * top:.1f}%" if top >= 0.01 else f"{100 * top:.2g}%")
     assert genes.find("#top").text == f"{100 * GENES.reached.reshape(200, 3).mean(1).max():.1f}%"
     # Another document begins anew.
     genes.point_at(genes.find("h1"))
     assert genes.marked()
-    assert [option.text for option in genes.all("#choose option")] == ["genes.txt", "b.txt"]
     choose(genes, 1)
     assert genes.find("h1").text == "b.txt" and genes.find("#items").text == "gene map"
     assert len(genes.all("#document .s")) == 6 and genes.marked() == set()
-    assert len(genes.all("#numbers tbody tr")) == 3
 
 
 def test_the_slider_goes_through_the_layers_by_keyboard(genes: OpenPage) -> None:
@@ -117,12 +110,10 @@ def test_the_slider_goes_through_the_layers_by_keyboard(genes: OpenPage) -> None
     assert label.text == "After layer 3 of 3: 9 vectors"
     torch.testing.assert_close(shades(genes), GENES.reached, atol=6e-4, rtol=0)
     slider.send_keys(Keys.ARROW_LEFT, Keys.ARROW_LEFT)
-    assert label.text == "After layer 1 of 3: 600 vectors"
-    assert shades(genes).eq(1).all()
-    assert genes.find("#numbers tr.now th").text == "1"
+    assert label.text == "After layer 1 of 3: 600 vectors" == slider.get_attribute("aria-valuetext")
+    assert shades(genes).eq(1).all() and genes.find("#numbers tr.now th").text == "1"
     before = genes.find("#area").get_attribute("d")
     slider.send_keys(Keys.ARROW_RIGHT)
-    assert label.text == "After layer 2 of 3: 9 vectors" == slider.get_attribute("aria-valuetext")
     assert genes.find("#area").get_attribute("d") != before
     slider.send_keys(Keys.HOME)
     assert label.text == "The input: 600 vectors" and not genes.all("#numbers tr.now")
@@ -180,6 +171,10 @@ def test_words_are_reached_by_keyboard_with_one_stop_for_all(genes: OpenPage) ->
 
 def test_lines_pieces_and_settings_are_those_of_the_documents(opened: Opener) -> None:
     talk = replace(explained(12), document=TALK, settings={"beam": "2"})
+    full = ExplanationPage(most=1)
+    full.add("a.txt", [explained()])
+    said = "This page is full: 1 document of the same call is not on it, or not to the end."
+    assert opened(full.html()).find("#left-out").text == said
     page = opened(explanations(("talk.txt", [talk]), ("long.txt", PIECES), model="checkpoints"))
     assert page.find("#document").text == "Ann: Hello.\nBob: Hi.\nThe end. ¶"
     assert [paragraph.text for paragraph in page.all("#document p")] == ["Ann: Hello.\nBob: Hi.", "The end. ¶"]
@@ -197,47 +192,34 @@ def test_lines_pieces_and_settings_are_those_of_the_documents(opened: Opener) ->
     assert page.find("#numbers tr:nth-child(2)").text == "2 14 6 42.9% 62.5% " + page.all("#numbers td")[9].text
 
 
-def test_a_full_page_says_what_is_not_on_it(opened: Opener) -> None:
-    made = ExplanationPage(most=1)
-    made.add("a.txt", [explained()])
-    text = "This page is full: 1 document of the same call is not on it, or not to the end."
-    assert opened(made.html()).find("#left-out").text == text
-
-
 def test_of_several_memories_one_is_chosen_and_global_tokens_are_marked(opened: Opener) -> None:
     torch.manual_seed(1)
     unpooled = MemoryTrace(1, 600, UNPOOLED, torch.rand(7, 600).pow(8))
     seen = torch.zeros(600, dtype=torch.bool).index_fill(0, torch.tensor([0, 40]), True)
     both = replace(GENES, trace=GENES.trace._replace(further=(unpooled,), seen_by_all=seen))
-    page = opened(explanations(("both.txt", [both]), ("one.txt", [GENES])))
+    copied = torch.zeros(7, 600)
+    copied[0, [30, 50]] = torch.tensor([0.5, 0.25])
+    copying = replace(GENES, trace=GENES.trace._replace(copied=copied))
+    copying = replace(copying, summary=GENES.summary._replace(copied=0.1))
+    page = opened(explanations(("both.txt", [both]), ("one.txt", [GENES]), ("copied.txt", [copying])))
     assert [page.all(".s").index(token) for token in page.all(".s.global")] == [0, 40]
     assert page.find(".when-global").is_displayed()
     names = [option.text for option in page.all("#view option")]
     assert names == ["all that the decoder reads (mean)", "the encoder's output (9 vectors)", "layer 1 (600 vectors)"]
     page.all("#items .w")[0].click()
-    told = []
     for view, memory in enumerate((None, 0, 1)):
         Select(page.find("#view")).select_by_index(view)
         assert page.marked() == set(strongest(both, 0, 2, memory))
-        told.append(page.find("#status").text)
-    assert len(set(told)) == 3 and told[2].endswith("of its attention to layer 1 (600 vectors).")
+    assert page.find("#status").text.endswith("of its attention to layer 1 (600 vectors).")
     choose(page, 1)
-    assert page.find("h1").text == "one.txt" and not page.find("#views").is_displayed()
-    assert not page.find(".when-global").is_displayed()
-
-
-def test_what_a_word_was_copied_from_is_shown_first_where_the_model_copies(opened: Opener) -> None:
-    copied = torch.zeros(7, 600)
-    copied[0, [30, 50]] = torch.tensor([0.5, 0.25])
-    summary = GENES.summary._replace(copied=0.1)
-    copying = replace(GENES, summary=summary, trace=GENES.trace._replace(copied=copied))
-    page = opened(explanations(("genes.txt", [copying])))
+    assert not page.find("#views").is_displayed() and not page.find(".when-global").is_displayed()
+    # What a word was copied from is shown first where the model copies.
+    choose(page, 2)
     names = [option.text for option in page.all("#view option")]
     assert names == ["the encoder's output (9 vectors)", "the tokens it was copied from"]
     page.all("#items .w")[0].click()
-    assert page.marked() == {30, 50}
     # The word has two tokens, of which the second was generated.
-    assert "was copied with a probability of 37.5%: " in page.find("#status").text
+    assert page.marked() == {30, 50} and "copied with a probability of 37.5%: " in page.find("#status").text
     page.all("#items .w")[1].click()
     assert page.marked() == set() and page.find("#status").text.endswith("was generated, not copied.")
     page.find("#view").send_keys(Keys.ARROW_UP)
@@ -250,17 +232,15 @@ def test_what_is_unknown_is_said_in_place(opened: Opener) -> None:
     layers = [first, *(layer._replace(sharpness=None, reached=None) for layer in later)]
     unknown = replace(GENES, trace=Trace(layers, 9, None, None))
     page = opened(explanations(("hidden.txt", [replace(GENES, trace=hidden)]), ("unknown.txt", [unknown])))
-    assert "What single words drew on is not known" in page.find("#unknown-links").text
+    said = "What single words drew on is not known"
+    assert said in page.find("#unknown-links").text
     page.find("#view").send_keys(Keys.END)
-    assert page.find("#unknown-links").text == "" and "Tap or point at a word" in page.find("#status").text
+    assert page.find("#unknown-links").text == ""
     page.all("#items .w")[0].click()
     assert len(page.marked()) == 64
-    page.find("#view").send_keys(Keys.ARROW_UP)
-    assert "What single words drew on is not known" in page.find("#unknown-links").text and not page.marked()
     choose(page, 1)
     assert "keeps no record of which tokens" in page.find("#unknown-shades").text
-    assert "What single words drew on is not known" in page.find("#unknown-links").text
-    assert shades(page).eq(0).all()
+    assert said in page.find("#unknown-links").text and shades(page).eq(0).all()
     page.find("#layer").send_keys(Keys.HOME)
     assert page.find("#unknown-shades").text == "" and shades(page).eq(1).all()
     page.all("#items .w")[0].click()
@@ -338,7 +318,6 @@ def test_an_extraction_shows_sections_sentences_and_the_summary(opened: Opener) 
         *("A title", "Genes matter.", "Methods", "Cells were <b>cut</b>. 1They were counted twice."),
         *("Statistics", "A test was made. It was fair.", "Results", "2Genes map to loci.", "Acknowledgements"),
     ]
-    assert [heading.text for heading in page.all("#document h2")] == ["Methods", "Results", "Acknowledgements"]
     assert [item.text for item in page.all("#items li")] == ["1They were counted twice.", "2Genes map to loci."]
     assert [term.text for term in page.all("#settings *")] == ["method", "hiporank", "words", "at most 220"]
     assert not page.find("#reference-part").is_displayed() and not page.find("#chooser").is_displayed()
@@ -349,70 +328,63 @@ def test_an_extraction_shows_sections_sentences_and_the_summary(opened: Opener) 
     assert [mark.get_attribute("aria-label") for mark in marks] == [f"Sentence {n} of the summary" for n in (1, 2)]
     lines = [sentence.value_of_css_property("border-bottom-width") for sentence in page.all(".s")]
     assert lines == ["0px", "0px", "3px", "0px", "0px", "3px"]
+    # Shades follow ranks: 3, none, 2, 3, 5, 1 of six.
+    script = "return [...document.querySelectorAll('.s')].map(s => Number(s.style.getPropertyValue('--m')))"
+    assert page.run(script) == [0.12, 0, 0.28, 0.12, 0, 0.8]
+    # A reference and concepts stand beside the summary.
+    page = opened(extractions(example(), covered=[[(f"concept {number}", 0.5) for number in range(9)]] * 2))
+    for item in page.all("#items li"):
+        sentence, concepts = item.find_element("css selector", ".w"), item.find_element("css selector", ".beside")
+        assert sentence.rect["width"] > concepts.rect["width"] > 50
+    page = opened(extractions(example(), reference="Genes <i>map</i>.\n\n\n\nTo loci."))
+    assert page.find("#reference").text == "Genes <i>map</i>.\n\nTo loci."
+    summary, reference = page.find("#items").rect, page.find("#reference").rect
+    assert summary["x"] == reference["x"] and summary["y"] < reference["y"] < 800
 
 
-def test_sentences_are_shaded_by_the_rank_of_their_score(sentences: OpenPage) -> None:
-    def bands() -> list[int]:
-        script = "return [...document.querySelectorAll('.s')].map(s => Number(s.style.getPropertyValue('--m')))"
-        return [(0, 0.8, 0.5, 0.28, 0.12).index(shade) for shade in sentences.run(script)]
-
-    # Ranks 3, none, 2, 3, 5, 1 of six: shares 2/6, -, 1/6, 2/6, 4/6, 0.
-    assert bands() == [4, 0, 3, 4, 0, 1]
-    choose(sentences, 1)
-    # Shares of 200 sentences; of equal scores all have the first rank.
-    order = sorted(LONG.scores, reverse=True)
-    shares = [order.index(score) / 200 for score in LONG.scores]
-    assert bands() == [next((i + 1 for i, top in enumerate((0.05, 0.1, 0.25, 0.5)) if s < top), 0) for s in shares]
-
-
-def test_sentences_of_summary_and_document_are_linked_both_ways(sentences: OpenPage) -> None:
-    sentences.all(".s")[1].click()
-    assert sentences.status() == "Sentence 2 of 6, in “Methods”: no score, never chosen."
-    sentence, told = sentences.all(".s")[3], "Sentence 4 of 6, in “Methods”: score 0.25, rank 3."
-    sentences.point_at(sentence)
-    assert sentence.get_attribute("title").replace("\u2068", "").replace("\u2069", "") == told
+def test_sentences_of_summary_and_document_are_linked_by_mouse_and_keyboard(opened: Opener) -> None:
+    page = opened(extractions(example(), LONG, HEADINGS_ALONE))
+    page.all(".s")[1].click()
+    assert page.status() == "Sentence 2 of 6, in “Methods”: no score, never chosen."
+    sentence, told = page.all(".s")[3], "Sentence 4 of 6, in “Methods”: score 0.25, rank 3."
+    page.point_at(sentence)
+    assert plain(sentence.get_attribute("title") or "") == told
     sentence.click()
-    assert sentences.status() == told and not sentences.all(".pinned")
-    sentences.all(".s")[2].click()
-    assert sentences.find(".pinned").text == "1They were counted twice."
-    sentences.all(".s")[2].click()
-    assert not sentences.all(".picked, .pinned")
-    sentences.all("#document .n")[1].click()
-    assert sentences.find("#items .pinned").text == "2Genes map to loci."
-    sentences.all("#numbers .w")[1].click()
-    assert sentences.find(".picked").text == "Cells were <b>cut</b>."
-    choose(sentences, 1)
-    button = sentences.all("#items .w")[3]
-    button.click()
-    sentences.settle()
-    picked = sentences.find(".s.picked")
-    assert picked.text == "Sentence 3.30 says that genes map to loci." and sentences.in_sight(picked)
-    assert button.get_attribute("aria-pressed") == "true"
-    score = f"score {LONG.scores[180]:g}, rank {sorted(LONG.scores, reverse=True).index(LONG.scores[180]) + 1}."
-    assert sentences.status() == f"Sentence 181 of 200, in “Section 3”: {score} Chosen: 4 of 4 in the summary."
-    assert float(sentences.find("#cursor").get_attribute("width")) > 0
-    sentences.press(Keys.ESCAPE)
-    assert not sentences.all(".picked, .pinned, #cursor") and sentences.status().startswith("Choose a sentence")
-
-
-def test_the_keyboard_goes_through_summary_and_document(opened: Opener) -> None:
-    page = opened(extractions(LONG))
+    assert page.status() == told and not page.all(".pinned")
+    page.all(".s")[2].click()
+    assert page.find(".pinned").text == "1They were counted twice."
+    page.all(".s")[2].click()
+    assert not page.all(".picked, .pinned")
+    page.all("#document .n")[1].click()
+    assert page.find("#items .pinned").text == "2Genes map to loci."
+    page.all("#numbers .w")[1].click()
+    assert page.find(".picked").text == "Cells were <b>cut</b>."
+    choose(page, 1)
     page.press(Keys.TAB)
     assert focused(page).startswith("1Sentence 0.3")
     page.press(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ENTER)
     assert page.find(".picked").text.startswith("Sentence 1.3")
     assert [button.get_attribute("tabindex") for button in page.all("#items .w")] == ["-1", "-1", "0", "-1"]
     page.press(Keys.END)
-    assert page.find(".picked").text.startswith("Sentence 3.30")
+    page.settle()
+    picked = page.find(".s.picked")
+    assert picked.text == "Sentence 3.30 says that genes map to loci." and page.in_sight(picked)
+    assert page.all("#items .w")[3].get_attribute("aria-pressed") == "true"
+    score = f"score {LONG.scores[180]:g}, rank {sorted(LONG.scores, reverse=True).index(LONG.scores[180]) + 1}."
+    assert page.status() == f"Sentence 181 of 200, in “Section 3”: {score} Chosen: 4 of 4 in the summary."
+    assert float(page.find("#cursor").get_attribute("width") or 0) > 0
     page.run("byId('document').focus()")
     page.press(Keys.ARROW_RIGHT)
     assert page.find(".picked").text.startswith("Sentence 3.31")
     page.press(Keys.ARROW_LEFT, Keys.ARROW_LEFT)
     assert page.find(".picked").text.startswith("Sentence 3.29")
+    page.press(Keys.ESCAPE)
+    assert not page.all(".picked, .pinned, #cursor") and page.status().startswith("Choose a sentence")
 
 
 def test_only_the_chosen_sentences_are_shown_on_request(opened: Opener) -> None:
-    page = opened(extractions(example(), example(chosen=(2, 4)), HEADINGS_ALONE))
+    long_one = long(25, 800, tuple(range(500, 20_000, 1000)))
+    page = opened(extractions(example(), example(chosen=(2, 4)), HEADINGS_ALONE, long_one))
     page.find("#only").click()
     shown = "\n".join(("… 1 sentence", "Methods", "… 1 sentence 1They were counted twice. … 2 sentences"))
     assert page.find("#document").text == f"{shown}\nResults\n2Genes map to loci.\nAcknowledgements"
@@ -426,33 +398,35 @@ def test_only_the_chosen_sentences_are_shown_on_request(opened: Opener) -> None:
         *("Methods", "… 1 sentence 1They were counted twice."),
         *("Statistics", "… 1 sentence 2It was fair."),
     ]
-    page.press(Keys.ESCAPE)
-    page.all("#items .w")[1].click()
-    assert page.find(".picked").text == "It was fair."
-    page.find("#only").click()
     choose(page, 2)
     assert page.find("#about").text == "hiporank chose 0 of 0 sentences: 0 of 0 words." and not page.all(".s")
     page.find("#curve").click()
     page.find("#only").click()
     assert not page.all("#items li") and page.find("#status").text == ""
+    # So it is among twenty thousand sentences.
+    choose(page, 3)
+    page.all("#items .w")[-1].click()
+    page.settle()
+    assert page.in_sight(page.find(".picked")) and page.find(".picked").text.startswith("Sentence 24.300")
+    middle = "const b = arguments[0].getBoundingClientRect(); return (b.top + b.bottom) / 2 / innerHeight"
+    assert page.run(middle, page.find(".picked")) == pytest.approx(0.55, abs=0.1)
+    if not page.find("#only").is_selected():
+        page.find("#only").click()
+    assert len(page.all(".s")) == 20 and len(page.all(".gap")) == 20 * 2 + 5
 
 
 def test_the_chart_names_the_sections_and_is_a_way_into_the_document(opened: Opener) -> None:
     page = opened(extractions(LONG))
     assert [label.text for label in page.all("#curve .label")] == [f"Section {i}" for i in range(4)]
     assert [flag.text for flag in page.all("#curve .flag")] == ["1", "2", "4"]  # 3 would cover 2
-    width = page.find("#curve .frame").rect["width"]
 
     def click(place: float, beside: int = 0) -> None:
         frame = page.find("#curve .frame")
-        action = ActionChains(page.browser).move_to_element_with_offset(frame, round(width * place) + beside, 0)
-        action.click().perform()
+        at = round(frame.rect["width"] * place) + beside
+        ActionChains(page.browser).move_to_element_with_offset(frame, at, 0).click().perform()
+        page.settle()
 
-    ends = [float(page.find("#curve .frame").get_attribute(name)) for name in ("x", "width")]
-    places = [(float(line.get_attribute("x1")) - ends[0]) / ends[1] for line in page.all("#curve .pick")]
-    assert places == pytest.approx([(place + 0.5) / 200 for place in (3, 52, 53, 180)], abs=1e-3)
     click(0.2)
-    page.settle()
     assert page.run("return picked") == pytest.approx(140, abs=2) and page.in_sight(page.find(".picked"))
     # Beside the mark of a chosen sentence, that one is meant.
     click(0.4025, beside=3)
@@ -460,31 +434,6 @@ def test_the_chart_names_the_sections_and_is_a_way_into_the_document(opened: Ope
     page.find("#only").click()
     click(-0.4)
     assert page.run("return picked") == 52
-
-
-def test_a_reference_and_concepts_stand_beside_the_summary(opened: Opener) -> None:
-    covered = [[(f"concept {number}", 0.5) for number in range(9)]] * 2
-    page = opened(extractions(example(), covered=covered))
-    for item in page.all("#items li"):
-        sentence, concepts = item.find_element("css selector", ".w"), item.find_element("css selector", ".beside")
-        assert sentence.rect["width"] > concepts.rect["width"] > 50
-    page = opened(extractions(example(), reference="Genes <i>map</i>.\n\n\n\nTo loci."))
-    assert page.find("#reference").text == "Genes <i>map</i>.\n\nTo loci."
-    summary, reference = page.find("#items").rect, page.find("#reference").rect
-    assert summary["x"] == reference["x"] and summary["y"] < reference["y"] < 800
-
-
-def test_twenty_thousand_sentences_open_within_seconds(opened: Opener) -> None:
-    started = time.perf_counter()
-    page = opened(extractions(long(25, 800, tuple(range(500, 20_000, 1000)))))
-    page.all("#items .w")[-1].click()
-    page.settle()
-    assert page.in_sight(page.find(".picked")) and page.find(".picked").text.startswith("Sentence 24.300")
-    middle = "const b = arguments[0].getBoundingClientRect(); return (b.top + b.bottom) / 2 / innerHeight"
-    assert page.run(middle, page.find(".picked")) == pytest.approx(0.55, abs=0.1)
-    page.find("#only").click()
-    assert len(page.all(".s")) == 20 and len(page.all(".gap")) == 20 * 2 + 5
-    assert time.perf_counter() - started < 10
 
 
 def test_hostile_documents_stay_text(opened: Opener) -> None:
