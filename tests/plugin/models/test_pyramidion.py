@@ -25,7 +25,7 @@ from pyramidions.plugin.models.pyramidion import PyramidionModel, PyramidionMode
 
 DOCUMENTS = [40, 23, 1]
 # Presets that decode, and that read documents, in ways of their own.
-DECODERS = "vanilla discourse_pointer led lsh_hepos look_back reformer scaling_17b terraformer toy_terraformer".split()
+DECODERS = "vanilla discourse_pointer lsh_hepos look_back reformer scaling_17b terraformer".split()
 ENCODERS = "vanilla deep_pyramidion efficient funnel transpooler_segments bigbird linformer sinkhorn hat".split()
 
 
@@ -132,10 +132,6 @@ def with_two_embeddings(key: str) -> dict[str, Tensor]:
         (
             lambda: model("vanilla").load_state_dict(model("vanilla", embed_dim=32).state_dict()),
             "weights of another shape (the first: ",
-        ),
-        (
-            lambda: model("vanilla", pooling="markers", pooling_lengths="8,None").eval(),
-            "`pooling` 'markers' needs a vocabulary with markers: prepare the data with --sentence-markers, or",
         ),
     ],
 )

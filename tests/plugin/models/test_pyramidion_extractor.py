@@ -93,3 +93,5 @@ def test_a_summarizer_pools_at_the_markers_of_its_vocabulary() -> None:
     config = OmegaConf.structured(PyramidionModelConfig(**fields))
     encoded = PyramidionModel.build_model(config, MARKED).eval().encoder(batch())
     assert encoded.memories.each[0].padding_mask.tolist() == [[False, False, False], [False, False, True]]
+    with refused("needs a vocabulary with markers", ValueError):
+        PyramidionModel.build_model(config, task())

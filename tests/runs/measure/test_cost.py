@@ -195,7 +195,7 @@ def test_parameters_are_those_of_the_paper() -> None:
 
 
 #: of presets, those that are unlike all others; the kinds of parts are below
-UNLIKE = ("pyramidion", "deep_pyramidion", "discourse_pointer", "look_back", "reformer", "terraformer", "hmnet")
+UNLIKE = ("deep_pyramidion", "discourse_pointer", "look_back", "reformer", "terraformer", "hmnet")
 
 
 @pytest.mark.parametrize(
@@ -231,8 +231,9 @@ KINDS = [
         {axis: sorted(kinds)[(row + (axis != "self_attention")) % len(kinds)] for axis, kinds in TOGETHER.items()}
         for row in range(17)
     ),
-    *({"pooling": kind} for kind in POOLING.names),
-    *({"scorer": kind} for kind in SCORER.names),
+    # Those of transpooler are in the rows before.
+    *({"pooling": kind} for kind in POOLING.names if kind != "soft_topk"),
+    *({"scorer": kind} for kind in SCORER.names if kind != "linear"),
     *({"decoder": kind, "recurrence": "sru"} for kind in DECODER.names),
 ]
 
@@ -270,7 +271,7 @@ def test_every_choice_costs_what_is_counted_in_a_run(overrides: dict[str, Any]) 
     assert comparison.agrees(), comparison
 
 
-@pytest.mark.parametrize("name", ["pyramidion", "lsh", "efficient"])
+@pytest.mark.parametrize("name", ["pyramidion", "lsh"])
 def test_a_document_of_one_token_costs_what_is_counted_in_a_run(name: str) -> None:
     comparison = compare(*small(name, Lengths(1, 1)))
     assert comparison.counted.lengths == Lengths(1, 1, vocab_size=611)
