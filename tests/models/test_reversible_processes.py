@@ -9,10 +9,11 @@ import torch
 from fairseq_commands import run
 
 WORK = """
-import json, sys
+import copy, json, sys
 from pathlib import Path
 import torch
 import torch.distributed as dist
+from fairseq.distributed import LegacyDistributedDataParallel
 from pyramidions.models import build, preset
 
 rank, meeting, out = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
@@ -32,22 +33,22 @@ def loss(model, part):
     return model(sources[part].flatten(0, -2), prefixes[part].flatten(0, -2)).square().mean()
 
 
-def gradients():
-    found = {name: weight.grad.tolist() for name, weight in model.named_parameters()}
-    model.zero_grad()
-    return found
+def gradients(wrap, part):
+    whole = copy.deepcopy(model)
+    wrapped = wrap(whole)
+    torch.manual_seed(1)
+    loss(wrapped, part).backward()
+    if hasattr(wrapped, "all_reduce_grads"):
+        wrapped.all_reduce_grads()
+    return {name: weight.grad.tolist() for name, weight in whole.named_parameters()}
 
 
-loss(model, slice(None)).backward()
-found = {"alone": gradients()}
 dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
-loss(torch.nn.parallel.DistributedDataParallel(model), rank).backward()
-found["torch"] = gradients()
-from fairseq.distributed import LegacyDistributedDataParallel
-wrapped = LegacyDistributedDataParallel(model, process_group=dist.group.WORLD)
-loss(wrapped, rank).backward()
-wrapped.all_reduce_grads()
-found["legacy"] = gradients()
+found = {
+    "alone": gradients(lambda model: model, slice(None)),
+    "torch": gradients(torch.nn.parallel.DistributedDataParallel, rank),
+    "legacy": gradients(lambda model: LegacyDistributedDataParallel(model, process_group=dist.group.WORLD), rank),
+}
 dist.destroy_process_group()
 out.write_text(json.dumps(found))
 """
