@@ -46,16 +46,6 @@ def model(pooling: str = "soft_topk", **overrides: Any) -> Transformer:
 
 
 @models
-@torch.no_grad()
-def test_logits_of_a_document_alone_are_those_in_a_batch(fields: dict[str, Any], pooling: str) -> None:
-    whole, source, prefix = model(pooling, **fields), batch(*DOCUMENTS), batch(5, 5, 5, 5, seed=1)
-    together = whole(source, prefix)
-    for row, length in enumerate(DOCUMENTS):
-        alone = whole(source[row : row + 1, :length], prefix[row : row + 1])
-        torch.testing.assert_close(together[row : row + 1], alone, rtol=0, atol=1e-4)
-
-
-@models
 @pytest.mark.parametrize("search", [BeamSearch(3, 2, 8), Sampling(2, 8, seeds=[1, 2, 3, 4])])
 def test_what_is_written_scores_as_in_a_pass(fields: dict[str, Any], pooling: str, search: Any) -> None:
     whole, source = model(pooling, **fields), batch(*DOCUMENTS)
@@ -146,9 +136,3 @@ def test_reading_the_streams_of_one_is_reading_its_output(stack: str) -> None:
         for decoder in ("concatenated", "concatenated(reads_streams=True)")
     )
     assert torch.equal(found, expected)
-
-
-def test_options_change_the_output() -> None:
-    source, prefix = batch(20), batch(5, seed=1)
-    outputs = [model(decoder=f"concatenated(attention_layers={count})")(source, prefix) for count in (1, 2, 3)]
-    assert not torch.allclose(outputs[0], outputs[1]) and not torch.allclose(outputs[1], outputs[2])
