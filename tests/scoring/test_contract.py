@@ -23,7 +23,7 @@ EXAMPLES = [
 ]
 #: How the figures of several references become one.
 ONE_OF_MANY = {
-    **dict.fromkeys(("rouge", "meteor", "bertscore", "bleurt", "entities", "capitalized"), np.max),
+    **dict.fromkeys(("rouge", "meteor", "bertscore", "bleurt", "capitalized"), np.max),
     **dict.fromkeys(("bartscore", "moverscore"), np.mean),
 }
 LONG = " ".join(TEXTS * 3)
