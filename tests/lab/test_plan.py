@@ -153,7 +153,7 @@ def test_a_prepared_corpus_is_used_as_it_is_and_another_one_prepared(tmp_path: P
     assert here.prepare("arxiv") is None and here.data("arxiv") == raw
     # All rows of characters would have the same pieces.
     with pytest.raises(UserError, match=r"^--data must hold a prepared folder text8-500, or train\.jsonl, but is "):
-        planner(prepared=raw, corpus="text8").prepare("text8-500")
+        planner(prepared=raw, corpus="text8-500").prepare("text8-500")
 
 
 def test_a_step_says_how_many_machines_and_gpus_it_needs_and_which_metrics() -> None:

@@ -119,10 +119,11 @@ def test_what_cannot_be_compared_is_left_out(out: Path, section: Any) -> None:
 def test_each_setting_figure_and_other_metric_has_a_table(out: Path, section: Any) -> None:
     bleurt = {"mean": -0.5125, "low": -0.625, "high": -0.375}
     write(out, changes={"scores.meteor": {"mean": 20.5, "low": 20.25, "high": 20.75}, "scores.bleurt": bleurt})
+    write(out, "table4/mean")
     write(out, DEEP, TRAINING_ONLY)
     write(out, VANILLA, {"scale": "tiny", "hardware.device": "*a* <b> [c](d)", "hardware.gpus": 0, "data_hash": "ffff"})
     found = section("What was run on what")
-    assert [*found["results"]] == ["1", "2"] and [*found["hash"]] == ["ffff", "3f5c"]
+    assert [*found["results"]] == ["1", "2", "1"] and [*found["hash"]] == ["ffff", "3f5c", "3f5c"]
     assert r"\*a\* &lt;b> \[c\](d), 8 threads, 0 GPUs" in found.hardware[0]
     metrics = section("Other metrics").loc["8", ["METEOR", "BLEURT"]]
     assert [*metrics] == ["20.50 [20.25, 20.75]", "−0.512 [−0.625, −0.375]"]
