@@ -325,7 +325,8 @@ def test_the_parts_of_the_page_can_be_chosen_and_counted(added: dict[str, Any]) 
     assert model.encoder.layers[0].sublayers["self_attention"].function.attention.side == 128
     assert model.encoder.poolers["1"].train_operator is added["_gated_topk"]
     assert model.encoder.poolers["1"].scorer.order == 1.0
-    assert SCORER.build("norm", {"order": 2.0}).order == 2.0  # type: ignore[attr-defined]
+    found: Any = SCORER.build("norm", {"order": 2.0})
+    assert found.order == 2.0
     assert compare(*shrink(config, Lengths(2048, 112))).agrees()
     cost = cost_of(config, Lengths(8192, 512))
     # Windowed attention computes every score of its two layers; the decoder reads 512 representations.

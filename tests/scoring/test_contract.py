@@ -22,7 +22,7 @@ EXAMPLES = [
     Example(TEXTS[0], (TEXTS[1],), " ".join(TEXTS)),
 ]
 #: How the figures of several references become one.
-ONE_OF_MANY = {
+ONE_OF_MANY: dict[str, Any] = {
     **dict.fromkeys(("rouge", "meteor", "bertscore", "bleurt", "capitalized"), np.max),
     **dict.fromkeys(("bartscore", "moverscore"), np.mean),
 }
