@@ -48,7 +48,7 @@ def test_the_best_sentences_stand_below_their_headings_in_reading_order() -> Non
     assert [sentence.position for sentence in found.extraction.sentences] == [0, 2, 3]
 
 
-@pytest.mark.parametrize("budget", [9, 10, 11, 14, 22, 23, 24, 39])
+@pytest.mark.parametrize("budget", [9, 14, 22, 23, 39])
 def test_what_is_kept_fits_and_the_next_sentence_does_not(budget: int) -> None:
     found = compress(PAPER, Rated(SCORES), budget, words)
     assert found.tokens == len(found.text.split()) <= budget

@@ -278,7 +278,6 @@ READ = [
      "# Loomings | Call me Ishmael. | ## The Carpet-Bag | I stuffed a shirt."),
     ("a.epub", epub(**{"OEBPS/book.opf": GUIDED}), "## The Carpet-Bag | I stuffed a shirt."),
     ("a.epub", epub_in("utf-16"), "Straße. | ## The Carpet-Bag | I stuffed a shirt."),
-    ("a.epub", epub_in("iso-8859-1"), "Straße. | ## The Carpet-Bag | I stuffed a shirt."),
     ("a.PPTX", presentation(), SLIDES_READ),
     ("a.pptx", presentation(**{"ppt/presentation.xml": STRICT}), SLIDES_READ),
     ("a.html", "<meta charset=iso-8859-1><p>Ça “va”".encode("cp1252"), "Ça “va”"),
@@ -344,7 +343,6 @@ REFUSED = [
     ("a.tex", r"\input{a}", "must include files and macros at most 16 deep."),
     ("a.tex", rf"{GROWING}\begin{{document}}\ma\end{{document}}", "must use its own macros at most 100,000 times."),
     ("a.tar.gz", b"no archive", "cannot be read as .tar.gz ("),
-    ("a.tar.gz", b"\x1f\x8b\x08\x00damaged", "cannot be read as .tar.gz ("),
     ("a.txt", pdf("One."), "is a PDF file: give it a name that ends in .pdf."),
     ("a.md", docx(""), "is no text but an archive."),
     ("a.txt", "\ufeffUnd 𝄞.\n".encode("utf-16-le")[:-1], "begins with the byte-order mark of UTF-16, but "),
@@ -352,7 +350,6 @@ REFUSED = [
     ("a.html", b"<meta charset='nonsense'><p>\xe7a va", "must be UTF-8, but byte 29 is 0xe7 (if it is WINDOWS-1252"),
     # What Python calls an encoding, but is none of a text.
     ("a.html", b"<meta charset='hex'><p>\xe7a va", "must be UTF-8"),
-    ("a.html", b"<meta charset='undefined'><p>\xe7a va", "must be UTF-8"),
     ("a.html", b"<meta charset=''><p>\xe7a va", "must be UTF-8"),
 ]
 
