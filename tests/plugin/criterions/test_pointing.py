@@ -1,4 +1,4 @@
-"""Losses of a pointer network over sentences, by hand and by enumeration."""
+"""Losses of a pointer network over sentences, by hand, and its training."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Training warns when a scorer rates all vectors alike."""
+"""The loss of models that pool, how sharply they do, and the warning where a scorer rates all vectors alike."""
 
 import copy
 import logging

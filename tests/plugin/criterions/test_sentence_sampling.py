@@ -1,3 +1,5 @@
+"""Extracts that are sampled, and the overlap that rewards them."""
+
 import itertools
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Span corruption, and the dataset of corrupted passages."""
+"""Pairs that are drawn: corrupted spans, toy problems, and documents to copy."""
 
 from typing import Any
 

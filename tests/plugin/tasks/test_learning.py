@@ -1,4 +1,4 @@
-"""Scorers that learn at a multiple of the learning rate, by fairseq's own optimizers."""
+"""What learns, and at which rate: scorers, frozen parts, and the own losses of a model's parts."""
 
 import logging
 import math

@@ -1,4 +1,4 @@
-"""A prefix of texts, such as `<s>`, counts in the limits, and no truncation takes it."""
+"""Prefixes and queries in front of documents: what is cut, and what travels in a checkpoint."""
 
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Which validations count."""
+"""How a run begins and ends: validations that count, settings that contradict each other, doubtful schedules."""
 
 import logging
 from math import nan
