@@ -103,7 +103,7 @@ def test_documents_are_selected_from_independently() -> None:
 
 # Ids 0 to 4 are no text; 4 stands between sentences.
 IS_TEXT = torch.tensor([False] * 3 + [True, False] + [True] * 6)
-SOURCE = torch.tensor([[5, 6, 4, 7, 5, 4, 8, 8, 2], [9, 4, 5, 2, 1, 1, 1, 1, 1]])
+SOURCE = torch.tensor([[5, 6, 4, 7, 5, 4, 6, 6, 2], [9, 4, 5, 2, 1, 1, 1, 1, 1]])
 UNITS = SOURCE.eq(4).cumsum(1)
 TARGET = torch.tensor([[5, 6, 4, 5, 7, 2], [10, 2, 1, 1, 1, 1]])
 
@@ -122,13 +122,17 @@ def test_the_reward_is_rouge_1_plus_weighted_rouge_2() -> None:
     assert rewards(chosen)[0][0] == pytest.approx(1.0 + 2 * 1 / (2 + 2))
     assert rewards(chosen, rouge2_weight=0.5)[0][0] == pytest.approx(1.0 + 0.5 * 0.5)
     assert rewards(chosen, rouge2_weight=0.0)[0][0] == pytest.approx(1.0)
+    # No bigram is of two sentences.
+    apart = torch.tensor([[5, 4, 6, 2]])
+    reward = OverlapReward(apart.eq(4).cumsum(1), apart, torch.tensor([[5, 6, 2]]), IS_TEXT, 2, 1.0)
+    assert reward(torch.tensor([[[True, True]]])).item() == pytest.approx(1.0)
 
 
 def test_repetitions_beyond_the_summary_do_not_count_as_hits() -> None:
     first = [[True, False, False], NOTHING]
-    with_noise = [[True, False, True], NOTHING]
+    repeated = [[True, False, True], NOTHING]
     assert rewards(first, rouge2_weight=0.0)[0][0] == pytest.approx(2 * 2 / (2 + 4))
-    assert rewards(with_noise, rouge2_weight=0.0)[0][0] == pytest.approx(2 * 2 / (4 + 4))
+    assert rewards(repeated, rouge2_weight=0.0)[0][0] == pytest.approx(2 * 2 / (4 + 4))
 
 
 def test_nothing_selected_and_nothing_in_common_is_no_reward() -> None:
