@@ -131,3 +131,12 @@ def test_a_vocabulary_without_a_marker_is_refused() -> None:
     encoder.structure_of = StructureOf()
     with pytest.raises(ValueError, match="vocabulary"):
         SentenceRanker(encoder, nn.Linear(8, 1), PAD)
+
+
+def test_an_encoder_that_does_not_tell_which_units_its_vectors_stand_in_is_refused() -> None:
+    model = ranker()
+    model.encoder.register_forward_hook(
+        lambda module, given, encoded: encoded._replace(sequence=encoded.sequence._replace(unit=None))
+    )
+    with pytest.raises(ValueError, match="poolings"):
+        model(batch(*LENGTHS))

@@ -121,4 +121,4 @@ def test_the_linear_score_is_a_sigmoid_above_1e_5() -> None:
         scorer.linear.bias.fill_(0.5)
     x = torch.tensor([[[0.5, 0.5], [-1000.0, 0.0]]])
     scores = scorer(without_query(x), NO_CONTEXT)
-    torch.testing.assert_close(scores, torch.tensor([[0.5 + 1e-5, 1e-5]]))
+    torch.testing.assert_close(scores, torch.tensor([[0.5 + 1e-5, 1e-5]]), rtol=0, atol=1e-7)
