@@ -1,41 +1,122 @@
-"""What every way to pool segments promises; tests/nn/test_language_model.py holds steps to it."""
+"""What every way to pool segments and to bring them back promises; language models hold their steps to it."""
 
 import pytest
 import torch
 from small_parts import DIM, SETTING, vectors
+from torch import Tensor
 
-from pyramidions.nn.segments import SEGMENTS, SegmentPooler
+from pyramidions.nn.boundaries import Segmentation
+from pyramidions.nn.segments import SEGMENT_UPSAMPLING, SEGMENTS, SegmentPooler, SegmentUpsampler, SmoothedSegments
 
-kinds = pytest.mark.parametrize("kind", SEGMENTS.names)
+kinds = pytest.mark.parametrize("kind", SEGMENT_UPSAMPLING.names)
+pooled = pytest.mark.parametrize("kind", SEGMENTS.names)
 BOUNDARIES = torch.tensor([[0, 1, 0, 0, 1, 1, 0, 0], [0, 0, 0, 0, 0, 0, 0, 0], [1, 0, 1, 1, 1, 1, 0, 1]])
+MARKED = torch.tensor([[1, 0, 0, 1, 1, 0], [0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0]])
 
 
-def make(kind: str) -> SegmentPooler:
+def make(kind: str) -> SegmentUpsampler:
+    torch.manual_seed(0)
+    made = SEGMENT_UPSAMPLING.build(kind, {}, **SETTING)
+    with torch.no_grad():
+        for weight in made.parameters():
+            weight.add_(torch.randn_like(weight), alpha=0.3)
+    return made.double()
+
+
+def segmentation(marked: Tensor = MARKED) -> Segmentation:
+    """Probabilities agree with boundaries, and one of them is extreme."""
+    logits = torch.where(marked != 0, 1, -1) * (vectors(*marked.shape, seed=5).double().abs() + 0.01)
+    logits[0, 0] = 40
+    return Segmentation(marked.double(), logits)
+
+
+def joined(kind: str, read: Tensor, x: Tensor, marked: Segmentation) -> Tensor:
+    made = make(kind)
+    return made(made.along(read, marked), marked, x)
+
+
+@kinds
+def test_no_position_reads_a_later_segment(kind: str) -> None:
+    marked, x, read = segmentation(), vectors(3, 6, DIM).double(), vectors(3, 4, DIM, seed=1).double()
+    before, read[:, 2] = joined(kind, read, x, marked), 9.0
+    moved = (joined(kind, read, x, marked) != before).any(dim=2)
+    assert moved.int().tolist() == [[0, 0, 0, 1, int(kind == "smoothing"), int(kind == "smoothing")], [0] * 6, [0] * 6]
+
+
+@kinds
+def test_gradients_reach_what_was_read_and_the_positions_and_all_weights(kind: str) -> None:
+    made, marked = make(kind), segmentation()
+    logits = marked.logits.requires_grad_()
+    read, x = vectors(3, 4, DIM, seed=1).double().requires_grad_(), vectors(3, 6, DIM).double().requires_grad_()
+    made(made.along(read, marked), marked, x).square().sum().backward()
+    assert read.grad[0, 1:].all() and x.grad.all() and all(weight.grad.any() for weight in made.parameters())
+    assert (logits.grad is not None) == made.reads_probabilities
+
+
+def loop(made: SmoothedSegments, read: Tensor, marked: Segmentation, x: Tensor) -> Tensor:
+    """What Hwang et al. 2025 write, position by position; the confidence is a factor of its own."""
+    p, rows = marked.probabilities, []
+    for row in range(len(x)):
+        average, segment, found = torch.zeros(DIM).double(), 0, []
+        for t in range(x.size(1)):
+            if marked.boundaries[row, t]:
+                segment += 1
+                weight = p[row, t].clamp(1e-4, 1 - 1e-4)
+                average = weight * read[row, segment] + (1 - weight) * average
+            confidence = p[row, t] if marked.boundaries[row, t] else 1 - p[row, t]
+            one = confidence + (1 - confidence).detach()
+            found.append(one * average + made.residual @ x[row, t] + made.bias)
+        rows.append(torch.stack(found))
+    return torch.stack(rows)
+
+
+def test_smoothing_and_its_gradients_are_those_of_a_loop() -> None:
+    made, marked = make("smoothing"), segmentation()
+    assert isinstance(made, SmoothedSegments)
+    given = [vectors(3, 4, DIM, seed=1).double(), vectors(3, 6, DIM).double(), marked.logits]
+    read, x, logits = (one.requires_grad_() for one in given)
+    outputs = [made(made.along(read, marked), marked, x), loop(made, read, marked, x)]
+    torch.testing.assert_close(*outputs)
+    of = [read, x, logits, made.residual]
+    torch.testing.assert_close(*(torch.autograd.grad(out.square().sum(), of, retain_graph=True) for out in outputs))
+
+
+def test_a_segment_weighs_as_much_as_its_boundary_is_probable() -> None:
+    made = SEGMENT_UPSAMPLING.build("smoothing", {}, **SETTING)
+    read = torch.tensor([7.0, 1.0, 2.0])[None, :, None].expand(-1, -1, DIM)
+    for p in (0.6, 0.999):
+        marked = Segmentation(torch.ones(1, 2), torch.full((1, 2), p).logit())
+        # What the null group hands on is not read, and new projections add nothing.
+        out = made(made.along(read, marked), marked, vectors(1, 2, DIM))
+        torch.testing.assert_close(out[0, :, 0], torch.tensor([p, 2 * p + (1 - p) * p]))
+
+
+def pooler(kind: str) -> SegmentPooler:
     return SEGMENTS.build(kind, {}, **SETTING)
 
 
-@kinds
+@pooled
 def test_each_segment_becomes_one_vector_and_the_others_zeros(kind: str) -> None:
-    pooled = make(kind)(vectors(3, 8, DIM), BOUNDARIES)
-    assert pooled.shape == (3, 6, DIM)
-    assert pooled.ne(0).any(2).sum(1).tolist() == [3, 0, 6]
+    found = pooler(kind)(vectors(3, 8, DIM), BOUNDARIES)
+    assert found.shape == (3, 6, DIM)
+    assert found.ne(0).any(2).sum(1).tolist() == [3, 0, 6]
     # Equal vectors pool to themselves.
     x = vectors(1, 1, DIM).expand(3, 8, DIM)
-    torch.testing.assert_close(make(kind)(x, BOUNDARIES)[0, :3], x[0, :3])
+    torch.testing.assert_close(pooler(kind)(x, BOUNDARIES)[0, :3], x[0, :3])
 
 
-@kinds
+@pooled
 def test_no_segment_depends_on_others_or_on_what_follows(kind: str) -> None:
     x = vectors(3, 8, DIM)
-    before, changed = make(kind)(x, BOUNDARIES), x.clone()
+    before, changed = pooler(kind)(x, BOUNDARIES), x.clone()
     changed[:, 4:] += 1
-    assert make(kind)(changed, BOUNDARIES)[0, 0].equal(before[0, 0])
-    assert make(kind)(changed, BOUNDARIES)[2, :2].equal(before[2, :2])
+    assert pooler(kind)(changed, BOUNDARIES)[0, 0].equal(before[0, 0])
+    assert pooler(kind)(changed, BOUNDARIES)[2, :2].equal(before[2, :2])
 
 
-@kinds
+@pooled
 def test_boundaries_learn_where_the_kind_says_so(kind: str) -> None:
     boundaries = BOUNDARIES.float().requires_grad_()
-    pooled = make(kind)(vectors(3, 8, DIM).requires_grad_(), boundaries)
-    (grad,) = torch.autograd.grad(pooled.square().sum(), boundaries, allow_unused=True)
+    found = pooler(kind)(vectors(3, 8, DIM).requires_grad_(), boundaries)
+    (grad,) = torch.autograd.grad(found.square().sum(), boundaries, allow_unused=True)
     assert (grad is not None and bool(grad.any())) == SEGMENTS[kind].teaches_boundaries
