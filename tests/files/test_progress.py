@@ -15,7 +15,7 @@ def test_work_that_tells_nothing_is_seen_to_go_on(monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal)
     assert with_elapsed("training", lambda: time.sleep(1.1) or "done") == "done"
     assert {*re.findall(r"training: (\d+) s", terminal.getvalue())} >= {"0", "1"}
-    with pytest.raises(KeyError, match="x"):
+    with pytest.raises(KeyError):
         with_elapsed("training", lambda: {}["x"])
 
 

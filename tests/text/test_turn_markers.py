@@ -25,17 +25,13 @@ def test_a_marker_stands_before_each_line_and_another_behind_its_name(tokenizer:
     cut = cut[:4]
     assert [tokenizer.decode_pieces(turn.split()) for turn in cut] == TURNS
     assert tokenizer.decode(tokenizer.encode(MEETING)) == normalize(MEETING)
+    assert Tokenizer.from_bytes(tokenizer.model_bytes).encode(MEETING) == tokenizer.encode(MEETING)
 
 
 @pytest.mark.parametrize("most", [8, 20, 1000])
 def test_a_text_of_several_windows_has_the_same_ids(tokenizer: Tokenizer, most: int) -> None:
     found = tokenizer.surfaces(windows(MEETING, most))
     assert tokenizer.ids_of([token for tokens in found for token in tokens]) == tokenizer.encode(MEETING)
-
-
-def test_it_reads_the_same_from_its_file(tokenizer: Tokenizer) -> None:
-    again = Tokenizer.from_bytes(tokenizer.model_bytes)
-    assert again.encode(MEETING) == tokenizer.encode(MEETING)
 
 
 def test_sentences_and_turns_are_not_marked_at_once() -> None:
