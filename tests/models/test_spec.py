@@ -121,5 +121,5 @@ def test_an_encoder_hands_on_what_its_last_stage_does() -> None:
 
     assert handed_on() == 64
     assert handed_on(pooling_lengths="16,None,8") == 8
-    assert handed_on(pooling_lengths="None,None,100") == 64
+    assert handed_on(pooling_lengths="None,None,100") == handed_on(pooling_lengths="None,100,None") == 64
     assert handed_on(pooling="mean", pooling_lengths="16,8,None", upsampling="repeat") == 64
