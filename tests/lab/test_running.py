@@ -19,7 +19,7 @@ from lab import run as run_module
 from lab import runner as module
 from lab.catalogue import jobs_for, read_catalogue
 from lab.plan import Machines, Planner
-from lab.run import RowStep, _where, bits_of, locked, resident_peak, run_here, training_memory
+from lab.run import RowStep, _where, bits_of, joined, locked, resident_peak, run_here, training_memory
 from lab.runner import Runner, training
 from lab.scale import SCALES
 from lab.slurm import Cluster
@@ -66,6 +66,16 @@ def test_a_failure_leaves_the_step_undone(tmp_path: Path) -> None:
     with pytest.raises(StepError, match="failed: no such thing; all of its output is in .*work.log"):
         run(work)
     assert not work.is_done
+
+
+def test_parts_are_joined_in_order(tmp_path: Path) -> None:
+    parts = (tmp_path / "one", tmp_path / "two")
+    for part in parts:
+        part.write_text(f"{part.name}\n")
+    joined(parts, tmp_path / "made")
+    assert (tmp_path / "made").read_text() == "one\ntwo\n"
+    with pytest.raises(StepError, match="generate ended well, but did not write /nowhere/part"):
+        joined([Path("/nowhere/part")], tmp_path / "made")
 
 
 def test_a_folder_is_held_as_long_as_a_process_works_in_it(tmp_path: Path) -> None:
