@@ -7,6 +7,8 @@ import pytest
 
 #: Marks what only `--all` runs.
 NIGHTLY = "nightly"
+#: Of a configuration: how many tests a run has, with each row of their tables.
+ROWS = pytest.StashKey[int]()
 Choice = tuple[int, Hashable]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 import pytest
-from tables import ROWS as COUNTED
+from covering import ROWS as COUNTED
 
 from pyramidions.cli import main
 

@@ -294,8 +294,7 @@ def promises(contract: str, kind: str) -> Iterator[tuple[Callable[..., None], di
         # The attention kind of the page computes every score, as it says.
         if not name.startswith("test_") or "grows" in name:
             continue
-        inner, rows = getattr(test, "over", (test, [{}]))
-        tables = [rows]
+        tables: list[list[dict[str, object]]] = []
         for names, values in (mark.args[:2] for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"):
             names = re.findall(r"\w+", names) if isinstance(names, str) else names
             several = len(names) > 1
@@ -304,7 +303,7 @@ def promises(contract: str, kind: str) -> Iterator[tuple[Callable[..., None], di
         for parts in itertools.product(*tables):
             arguments = {name: value for part in parts for name, value in part.items()}
             if arguments.get("kind") == kind:
-                yield inner, arguments
+                yield test, arguments
 
 
 @pytest.mark.parametrize(("room", "kind"), [("attention", "windowed"), ("pooling", "gated_topk"), ("scorer", "norm")])
