@@ -135,10 +135,6 @@ class Commands(click.Group):
             error.message = _with_nearest(error.message)  # type: ignore[misc]
             error.show()
             sys.exit(error.exit_code)
-        except BrokenPipeError:
-            # The reader of our output has gone; Python must not fail when it flushes at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(1)
         except ModuleNotFoundError as error:
             if debug or (error.name or "pyramidions").startswith("pyramidions"):
                 raise

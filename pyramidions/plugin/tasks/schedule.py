@@ -106,10 +106,10 @@ def doubts(schedule: Schedule) -> list[str]:
     an_epoch, warmup, end = schedule.epoch_updates, schedule.warmup, schedule.max_update
     epochs = -(-warmup // an_epoch)
     rate = f"{counted(an_epoch, 'update')} an epoch and a warm-up of {warmup:,}"
-    if end is not None and end <= warmup:
+    if end is not None and end < warmup:
         found.append(
             f"{rate}: the run ends after {counted(end, 'update')}, before the learning rate reaches its peak; "
-            f"it gets to {100 * end / warmup:.2g}% of --lr."
+            f"it gets to {100 * end / warmup:.3g}% of --lr."
         )
     elif epochs > MOST_WARMUP_EPOCHS:
         found.append(f"{rate}: the learning rate reaches its peak only after {epochs:,} epochs.")

@@ -221,7 +221,10 @@ SMALL_CORPUS = Schedule(
         (SMALL_CORPUS._replace(epoch_updates=249), "the learning rate reaches its peak only after 21 epochs."),
         (SMALL_CORPUS._replace(epoch_updates=250), None),
         (SMALL_CORPUS._replace(max_update=100), "the run ends after 100 updates, before the learning rate"),
-        (SMALL_CORPUS._replace(max_update=5000), "the run ends after 5,000 updates, before"),
+        (
+            SMALL_CORPUS._replace(max_update=4999),
+            "after 4,999 updates, before the learning rate reaches its peak; it gets to 100% of --lr",
+        ),
         (SMALL_CORPUS._replace(epoch_updates=250, max_update=5001), None),
         (
             Schedule(793, 5000, None, 1, 3, 793),
