@@ -6,8 +6,8 @@
 #
 #   PYTHON, TORCH   as in scripts/setup.sh
 #
-# Without more arguments two jobs run side by side, one a core: lint, types and the tests that need no torch; and all
-# other tests.
+# Without more arguments two jobs run side by side: lint, types and the tests that need no torch, which take three
+# minutes; and all other tests, in two processes for two cores.
 set -euo pipefail
 
 case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit ;; esac
@@ -56,7 +56,8 @@ job() {
 set -m
 job "without torch" above &
 first=$!
-job "other tests" python -m pytest "${tier[@]}" --side rest &
+# Whole files go to one process, so that what a file prepares once is prepared once.
+job "other tests" python -m pytest --numprocesses 2 --dist loadfile "${tier[@]}" --side rest &
 second=$!
 trap 'kill -- "-$first" "-$second" 2>/dev/null || true' EXIT
 status=0

@@ -232,7 +232,7 @@ def bart_ls(**settings: Any) -> Callable[[dict[str, Any]], Any]:
         (setting(encoder_normalize_before=torch.ones(2)), "must be a number or a word, but is a Tensor."),
         (setting(max_target_positions=30), "must be equal, but are 40 and 30."),
         (setting(max_target_positions=torch.ones(2)), "must be a number or a word, but is a Tensor."),
-        (setting(dropout=print), "holds more than tensors and plain values; it is not loaded"),  # code
+        (setting(dropout=len), "holds more than tensors and plain values; it is not loaded"),  # code
         (lambda state: state.pop("args"), "must be a checkpoint of fairseq, but lacks its settings or weights"),
         (lambda state: state.update(args=torch.ones(2)), "must be a checkpoint of fairseq, but lacks its settings or"),
         (
