@@ -6,8 +6,8 @@
 #
 #   PYTHON, TORCH   as in scripts/setup.sh
 #
-# Without more arguments two jobs run side by side: lint, types and the tests that need no torch, which take three
-# minutes; and all other tests, in two processes for two cores.
+# Without more arguments two jobs run side by side: lint, types and the tests above the seam (tests/conftest.py), which
+# take some three minutes; and all other tests, in two processes. PYTEST_ADDOPTS has more options for both.
 set -euo pipefail
 
 case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit ;; esac
@@ -27,8 +27,7 @@ export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 lint() {
     echo "Lint"
-    ruff check .
-    ruff format --check .
+    ruff check . && ruff format --check . || return
     echo "Types"
     # Without its cache, which has been seen to complain of modules that were added since: a few seconds for certainty.
     mypy --no-incremental
@@ -41,26 +40,29 @@ if (($#)); then
 fi
 
 above() {
-    lint
-    python -m pytest "${tier[@]}" --side above-the-seam
+    local status=0
+    lint || status=1
+    python -m pytest "${tier[@]}" --side above-the-seam || status=1
+    return "$status"
 }
 
-# job NAME COMMAND...: run a command whose lines begin with a name.
+# job NAME COMMAND...: run a command without an input, whose lines begin with a name.
 job() {
     local name=$1
     shift
-    "$@" 2>&1 | sed -u "s/^/$name: /"
+    "$@" </dev/null 2>&1 | sed -u "s/^/$name: /"
 }
 
 # Each job is a process group, so that an interrupt ends all of it.
 set -m
-job "without torch" above &
+job "first job" above &
 first=$!
 # Whole files go to one process, so that what a file prepares once is prepared once.
-job "other tests" python -m pytest --numprocesses 2 --dist loadfile "${tier[@]}" --side rest &
+job "second job" python -m pytest --numprocesses 2 --dist loadfile "${tier[@]}" --side rest &
 second=$!
 trap 'kill -- "-$first" "-$second" 2>/dev/null || true' EXIT
-status=0
-wait "$first" || status=1
-wait "$second" || status=1
-exit "$status"
+failed=()
+wait "$first" || failed+=("first job (lint, types, tests above the seam)")
+wait "$second" || failed+=("second job (the other tests)")
+trap - EXIT
+((${#failed[@]} == 0)) || { printf 'FAILED: %s\n' "${failed[@]}" && exit 1; }
