@@ -18,9 +18,9 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 59_821, "lab": 6_660, "scripts": 340, "tests": 47_650}
+LINES = {"pyramidions": 59_821, "lab": 6_660, "scripts": 340, "tests": 47_720}
 #: Tests of each side of the package, with each row of their tables counted by itself.
-ROWS = {"above-the-seam": 1_349, "rest": 4_670}
+ROWS = {"above-the-seam": 1_350, "rest": 4_672}
 COMMANDS = 15
 #: Options of commands, without --help.
 OPTIONS = {"extract": 25, "prepare": 39, "score": 26, "summarize": 34, "train": 17}

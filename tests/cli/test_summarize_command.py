@@ -5,7 +5,7 @@ import lzma
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,10 +14,14 @@ from click.testing import Result
 from conftest import SAMPLE
 from documents import PAGE, docx, pdf
 from texts_in_languages import PAPERS
+from torch import Tensor
 
 from pyramidions.cli import main
+from pyramidions.documents.source import InputText, read_inputs
 from pyramidions.inference import Summarizer, Summary, export_model, load_model
 from pyramidions.models import build
+from pyramidions.nn import BeamSearch, Transformer
+from pyramidions.nn.sublayer import Memory
 from pyramidions.scoring import check_summary
 
 Run = Callable[..., Result]
@@ -204,3 +208,40 @@ def test_a_document_without_text_for_the_model_is_passed_over(run: Run, checkpoi
     assert done.exit_code == 1 and f"A document must hold text, but {files[1]} holds none." in done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(Path(each["name"]).stem, each["language"]) for each in found] == [("first", "en"), ("german", "de")]
+
+
+def test_documents_of_like_length_share_a_batch(
+    run: Run, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": "A word. " * n}) + "\n" for n in (1, 30, 2, 25)))
+    batches: list[list[int]] = []
+    read = BeamSearch.read
+
+    def watched(self: BeamSearch, transformer: Transformer, tokens: Tensor) -> tuple[Memory, ...]:
+        batches.append(tokens.ne(transformer.padding_idx).sum(dim=1).tolist())
+        return read(self, transformer, tokens)
+
+    monkeypatch.setattr(BeamSearch, "read", watched)
+    assert run("summarize", checkpoint, tmp_path / "a.jsonl", *SHORT, "--batch-size", 2).exit_code == 0
+    (a, b), (c, d) = batches
+    assert a > b > 4 * c > 4 * d
+
+
+def test_summaries_are_written_before_the_last_document_is_read(
+    run: Run, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "many.jsonl").write_text('{"text": "A word."}\n' * 7)
+    written: list[str] = []
+    read: list[int] = []
+
+    def watched(*arguments: object) -> Iterator[InputText]:
+        for document in read_inputs(*arguments):
+            read.append(len(written))
+            yield document
+
+    monkeypatch.setattr("pyramidions.cli.engines.read_inputs", watched)
+    monkeypatch.setattr("click.echo", lambda line, err=False: None if err else written.append(line))
+    monkeypatch.setattr("pyramidions.inference.stream.BATCHES", 1)
+    assert run("summarize", checkpoint, tmp_path / "many.jsonl", *SHORT, "--batch-size", 2).exit_code == 0
+    # Each batch is written before the next is read.
+    assert read == [0, 0, 2, 2, 4, 4, 6]

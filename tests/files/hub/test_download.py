@@ -2,6 +2,7 @@
 
 import socket
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -183,3 +184,16 @@ def test_a_model_that_the_hub_knows_by_another_name_is_found_without_network(
     assert fetch(BART, ["config.json"]).commit == sha
     hub.down = 503
     assert fetch(BART, ["config.json"]).commit == sha
+
+
+def test_a_download_runs_in_the_main_thread_so_that_ctrl_c_ends_it(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.add("owner/bart", FILES)
+    threads, download = [], huggingface_hub.hf_hub_download
+
+    def seen(*args: Any, **options: Any) -> str:
+        threads.append(threading.current_thread())
+        return download(*args, **options)
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", seen)
+    fetch(BART, ["*"])
+    assert threads == [threading.main_thread()] * len(FILES)
