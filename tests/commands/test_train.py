@@ -45,7 +45,7 @@ def stop(process: "subprocess.Popen[str]", number: signal.Signals, when: Callabl
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "hours"), [("summarizer", "0.001"), pytest.param("extractor", "0.02", marks=pytest.mark.nightly)]
+    ("kind", "hours"), [("summarizer", "0.005"), pytest.param("extractor", "0.02", marks=pytest.mark.nightly)]
 )
 def test_papers_become_a_model_though_the_run_is_stopped_twice(kind: str, hours: str, tmp_path: Path) -> None:
     with lzma.open(ROOT / "data/sample/train.jsonl.xz", "rt") as file, (tmp_path / "papers.jsonl").open("w") as out:
