@@ -3,9 +3,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refused
 from small_encoders import TEXTS, ids_and_vectors, save_bert, save_roberta, transformers
 
-from pyramidions.base.errors import UserError
 from pyramidions.scoring import METRICS, Example
 from pyramidions.scoring.metrics import BertScore
 
@@ -81,7 +81,7 @@ def test_a_well_known_model_has_its_best_layer_and_another_its_last(bert: Path, 
     assert made.remarks() == ["bertscore: no layer of this model is known to be best, so its last (3) is used."]
     made = metric(save_bert(tmp_path / "deberta-v3-small", num_hidden_layers=5), None)
     assert (made.embedder.layer, made.remarks()) == (4, [])
-    with pytest.raises(UserError, match="`embedding_layer` must be from 1 to 3, the layers of .*, but is 4."):
+    with refused("`embedding_layer` must be from 1 to 3"):
         metric(bert, 4)
 
 

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from refusals import refused
 from small_encoders import TEXTS, save_bert, save_roberta, transformers
 
-from pyramidions.base.errors import UserError
 from pyramidions.scoring import METRICS, Example
 from pyramidions.scoring.metrics import Entailment
 
@@ -86,7 +86,7 @@ def test_a_long_claim_leaves_half_of_the_model_to_the_premise(tmp_path: Path) ->
     ],
 )
 def test_other_labels_are_refused(labels: list[str], argument: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=argument):
+    with refused(argument):
         metric(saved(tmp_path, labels))
 
 
@@ -94,5 +94,5 @@ def test_a_tokenizer_without_padding_is_refused(tmp_path: Path) -> None:
     folder = saved(tmp_path, NLI)
     config = folder / "tokenizer_config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "pad_token": None}))
-    with pytest.raises(UserError, match="`entailment_model` must have a tokenizer with a padding token"):
+    with refused("padding token"):
         metric(folder)

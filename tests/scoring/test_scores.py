@@ -3,8 +3,8 @@ from importlib.metadata import version
 
 import numpy as np
 import pytest
+from refusals import refused
 
-from pyramidions.base.errors import UserError
 from pyramidions.scoring import FIGURES, METRICS
 from pyramidions.scoring.examples import Examples
 from pyramidions.scoring.folder_documents import lead
@@ -64,13 +64,13 @@ def test_many_processes_give_the_same_scores() -> None:
 
 def test_what_cannot_be_compared_is_refused() -> None:
     scores = Scores(ROUGE, np.zeros((2, 4)))
-    with pytest.raises(UserError, match="as many summaries as references, but there are 16 and 20"):
+    with refused("16 and 20"):
         rouge_of(["x"] * 16, ["x"] * 20)
-    with pytest.raises(UserError, match="at least one document"):
+    with refused("at least one document"):
         rouge_of([], [])
-    with pytest.raises(UserError, match="on the same documents, but they have 2 and 3"):
+    with refused("2 and 3"):
         scores.compare(Scores(ROUGE, np.zeros((3, 4))))
-    with pytest.raises(UserError, match="by the same figures, but they have rouge1, rouge2, rougeL, rougeLsum and rou"):
+    with refused("rougeLsum and rouge1"):
         scores.compare(Scores({"rouge1": FIGURES["rouge1"]}, np.zeros((2, 1))))
 
 
@@ -89,7 +89,7 @@ def test_systems_are_paired_by_document_and_one_may_have_more_seeds() -> None:
     documents = np.random.default_rng(3).normal(size=(1, 40)) * 100
     assert pooled_difference(documents + 0.5, documents) == pytest.approx((0.5, 0.5, 0.5))
     assert pooled_difference(np.full((3, 4), 2.0), np.full((2, 4), 1.0)) == (1, 1, 1)
-    with pytest.raises(ValueError, match="same documents"):
+    with refused("documents", ValueError):
         pooled_difference(np.ones((1, 3)), np.ones((1, 2)))
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refused
 
-from pyramidions.base.errors import UserError
 from pyramidions.scoring import check_summary
 from pyramidions.scoring.metric import Judged
 from pyramidions.scoring.summary_check import Verdict
@@ -33,30 +33,18 @@ def test_a_sentence_has_the_share_of_its_pairs_that_three_sentences_of_the_docum
 
 
 @pytest.mark.parametrize(
-    ("sentence", "language", "missing"),
-    [
-        ("We counted 1000 bees in Rome.", "en", ()),
-        ("We counted 2,000 bees on 3 May.", "en", ("2,000", "3", "May")),
-        ("Bees of Rome met Apis and Apis.", "en", ()),  # a name in a heading alone
-        ("Wasps of Paris met NASA in Paris.", "en", ("Paris", "NASA")),
-        ("In 1,0000 days it rose by 3.5%, 3.5% more.", "en", ("1,0000", "3.5")),
-        ("So I gave B12, IL-8 and 1e5 to 共7只.", "en", ("1e5", "7", "B12", "IL")),
-        ("We counted 1 000 bees.", "en", ()),
-        ("We counted 1\u2009000 bees, 2 000 wasps.", "en", ("2000",)),
-        ("Die Bienen tragen mRNA.", "de", ("mRNA",)),
-        ("NASA counted.", "en", ("NASA",)),
-    ],
-)
-def test_numbers_and_names_that_the_document_does_not_hold_are_told(
-    sentence: str, language: str, missing: tuple[str, ...]
-) -> None:
-    (checked,) = check_summary(sentence, DOCUMENT, language).sentences
-    assert checked.missing == missing
-
-
-@pytest.mark.parametrize(
     ("document", "sentence", "language", "missing"),
     [
+        (DOCUMENT, "We counted 1000 bees in Rome.", "en", ()),
+        (DOCUMENT, "We counted 2,000 bees on 3 May.", "en", ("2,000", "3", "May")),
+        (DOCUMENT, "Bees of Rome met Apis and Apis.", "en", ()),  # a name in a heading alone
+        (DOCUMENT, "Wasps of Paris met NASA in Paris.", "en", ("Paris", "NASA")),
+        (DOCUMENT, "In 1,0000 days it rose by 3.5%, 3.5% more.", "en", ("1,0000", "3.5")),
+        (DOCUMENT, "So I gave B12, IL-8 and 1e5 to 共7只.", "en", ("1e5", "7", "B12", "IL")),
+        (DOCUMENT, "We counted 1 000 bees.", "en", ()),
+        (DOCUMENT, "We counted 1\u2009000 bees, 2 000 wasps.", "en", ("2000",)),
+        (DOCUMENT, "Die Bienen tragen mRNA.", "de", ("mRNA",)),
+        (DOCUMENT, "NASA counted.", "en", ("NASA",)),
         # Whatever stands behind them.
         ("It weighs 5kg.", "It weighs 7kg.", "en", ("7kg",)),
         ("It weighs 5 kg.", "It weighs 5kg.", "en", ()),
@@ -73,7 +61,7 @@ def test_numbers_and_names_that_the_document_does_not_hold_are_told(
         ("It takes 1.200 s.", "It takes 1200 s.", "en", ("1200",)),
     ],
 )
-def test_numbers_are_compared_as_the_language_writes_them(
+def test_numbers_and_names_that_the_document_does_not_hold_are_told_as_the_language_writes_them(
     document: str, sentence: str, language: str, missing: tuple[str, ...]
 ) -> None:
     (checked,) = check_summary(sentence, document, language).sentences
@@ -122,23 +110,14 @@ class OfTwoLabels(SaysOfFirstWords):
     is_binary = True
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"language": "xx"}, r"^`language` must be one of .*, but is 'xx'\.$"),
-        (
-            {"entails": OfTwoLabels()},
-            "^`entailment` must be a classifier that tells contradiction apart, but has two",
-        ),
-    ],
-)
-def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        check_summary("A word.", "A word.", **options)
-
-
-def test_the_path_of_a_file_is_no_text(tmp_path: Path) -> None:
+def test_wrong_options_and_the_path_of_a_file_are_named(tmp_path: Path) -> None:
     (path := tmp_path / "a.txt").write_text("Bees fly.")
-    for given in ((str(path), "Bees fly."), ("Bees fly.", str(path))):
-        with pytest.raises(UserError, match=r"must be a text, but .*a\.txt names a file: `pyramidions"):
-            check_summary(*given)
+    wrong: list[tuple[str, str, dict[str, Any], str]] = [
+        ("A word.", "A word.", {"language": "xx"}, "`language`"),
+        ("A word.", "A word.", {"entails": OfTwoLabels()}, "`entailment`"),
+        (str(path), "Bees fly.", {}, "a.txt names a file"),
+        ("Bees fly.", str(path), {}, "a.txt names a file"),
+    ]
+    for summary, document, options, named in wrong:
+        with refused(named):
+            check_summary(summary, document, **options)
