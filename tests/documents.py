@@ -8,6 +8,7 @@ from typing import Any
 
 from pyramidions.base.errors import UserError
 from pyramidions.documents.source import Fields, InputText, read_files
+from pyramidions.text.headings import HeadedText
 
 PAGE = "<html><head><title>No</title><style>b{}</style></head><body><nav>menu</nav><p>One <b>two</b></p><p>three.</p>"
 
@@ -79,6 +80,17 @@ def docx(*paragraphs: str, body: str = "") -> bytes:
         for name, part in parts.items():
             archive.writestr(name, part)
     return content.getvalue()
+
+
+def shown(text: str) -> str:
+    """Return the lines of a text, headings marked as in Markdown, with bars between."""
+    marked = text.as_markdown if isinstance(text, HeadedText) else text
+    return " | ".join(" ".join(line.split()) for line in marked.splitlines() if line.strip())
+
+
+def written(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
 
 
 def read_documents(

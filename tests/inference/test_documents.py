@@ -20,6 +20,7 @@ import pytest
 from documents import docx, pdf, read_documents
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 from pyramidions import Extractor, as_one
 from pyramidions.base.errors import UserError
@@ -184,13 +185,13 @@ def test_packed_lines_are_documents_and_damage_is_told_with_the_lines_before(end
 
 
 def test_standard_input_is_limited_as_text_is_and_has_no_fields(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UserError, match="--query-field"):
+    with refused("--query-field"):
         next(read_documents(source.STANDARD_INPUT, query="q"))
     monkeypatch.setitem(LIMITS, ".txt", 1)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"x" * 2**20)))
     assert [len(each.text) for each in read_documents(source.STANDARD_INPUT)] == [2**20]
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"x" * (2**20 + 1))))
-    with pytest.raises(UserError, match="Standard input must hold at most 1 MiB, but holds more."):
+    with refused("Standard input"):
         list(read_documents(source.STANDARD_INPUT))
 
 
@@ -215,39 +216,26 @@ def test_what_is_no_regular_file_is_refused_without_being_opened(tmp_path: Path)
     (tmp_path / "zero.txt").symlink_to("/dev/zero")
     (tmp_path / "loop.txt").symlink_to("loop.txt")
     for name, kind in (("pipe", "a pipe"), ("zero", "a device"), ("loop", "Too many levels of symbolic links")):
-        with pytest.raises(UserError, match=rf"{name}\.txt.*{kind}\.$"):
+        with refused(kind):
             list(read_documents(tmp_path / f"{name}.txt", "text"))
 
 
-def test_the_id_of_a_record_is_kept(tmp_path: Path) -> None:
-    values = [
-        {"id": "a", "key": "k"},
-        {"id": 7},
-        {"article_id": "b", "id": "x", "article_text": []},
-        {"article_id": "c"},
-        {"id": None},
-    ]
-    path = lines_of(tmp_path, *({"text": "A word.", **record} for record in values))
-    assert [each.origin.id for each in read_documents(path, "text")] == ["a", "7", "b", None, None]
-    refused: list[str] = []
-    found = list(read_documents(path, "text", lambda error: refused.append(str(error)), id="key"))
-    assert [document.origin.id for document in found] == ["k"]
-    assert refused[0] == f"{path}:2: lacks the field 'key'; its fields are 'text', 'id'; --id-field names another."
-    assert len(refused) == 4
-
-
-def test_ids_are_those_that_prepare_gives(tmp_path: Path) -> None:
+def test_ids_are_those_that_prepare_gives_or_in_a_named_field(tmp_path: Path) -> None:
     ids = [
-        {"id": "plain", "article_id": "no"},
+        {"id": "plain", "article_id": "no", "key": 7},
         {"id": "no", "article_id": "release", "article_text": "x"},
         {"article_id": "no"},
         {"id": "both", "article_id": "no", "article_text": "x", "article": "x"},
+        {"id": None},
     ]
     path = lines_of(tmp_path, *({"text": "A word.", "abstract": "x", **record} for record in ids))
     prepared = [document.id for document in Corpus(str(path), fields=known_fields("text", None, None))]
-    assert prepared == ["plain", "release", "3", "both"]
+    assert prepared == ["plain", "release", "3", "both", "5"]
     found = read_documents(path, "text")
     assert [document.origin.id or str(document.origin.position) for document in found] == prepared
+    lacking: list[UserError] = []
+    assert [each.origin.id for each in read_documents(path, "text", lacking.append, id="key")] == ["7"]
+    assert len(lacking) == 4
 
 
 def test_the_text_of_a_record_is_in_the_first_field_that_is_known(tmp_path: Path) -> None:
@@ -265,9 +253,8 @@ def test_the_text_of_a_record_is_in_the_first_field_that_is_known(tmp_path: Path
 
 def test_a_number_that_is_none_is_named_in_summarize_as_in_prepare(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    reason = "must be a JSON object with numbers that fit, but it holds NaN, and numbers must be finite."
-    assert sentence(path, b'{"article": "A word.", "abstract": "x", "score": NaN}\n') == f"{path}:1: {reason}"
-    with pytest.raises(UserError, match=re.escape(f"{path}, line 1: {reason}")):
+    assert "NaN" in sentence(path, b'{"article": "A word.", "abstract": "x", "score": NaN}\n')
+    with refused("NaN"):
         list(Corpus(str(path)))
 
 
@@ -302,9 +289,9 @@ def test_a_record_of_the_release_has_its_sections(tmp_path: Path) -> None:
 )
 def test_sections_that_do_not_fit_are_refused(change: dict[str, object], tmp_path: Path) -> None:
     path = lines_of(tmp_path, RELEASE | change)
-    with pytest.raises(UserError, match="sections.*section_names"):
+    with refused("`section_names`"):
         list(Corpus(str(path), sections=True))
-    with pytest.raises(UserError, match="sections.*section_names"):
+    with refused("`section_names`"):
         list(read_documents(path, "article_text", sections=True))
     assert len(list(Corpus(str(path)))) == 1
 

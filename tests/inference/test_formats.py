@@ -2,40 +2,19 @@
 
 import io
 import re
-import tarfile
 import zipfile
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from bs4 import BeautifulSoup
-from documents import PAGE, docx, pdf
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from documents import docx, pdf, shown, written
 
 from pyramidions.base.errors import UserError
-from pyramidions.data.papers import open_papers, paper_files
-from pyramidions.documents import latex
 from pyramidions.documents.file_formats import file_text
-from pyramidions.documents.latex import read_latex
 from pyramidions.documents.markdown_page import markdown_pages
 from pyramidions.documents.page_text import page_text
 from pyramidions.documents.paper_xml import read_paper
-from pyramidions.documents.source import list_files
-from pyramidions.text.headings import HeadedText
-from pyramidions.text.outline import outline
-
-
-def shown(text: str) -> str:
-    """Return the lines of a text, headings marked as in Markdown, with bars between."""
-    marked = text.as_markdown if isinstance(text, HeadedText) else text
-    return " | ".join(" ".join(line.split()) for line in marked.splitlines() if line.strip())
-
-
-def written(path: Path, content: str | bytes) -> Path:
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
 
 
 def zipped(files: Mapping[str, str | bytes | None]) -> bytes:
@@ -46,16 +25,6 @@ def zipped(files: Mapping[str, str | bytes | None]) -> bytes:
             if page is not None:
                 archive.writestr(name, page)
     return content.getvalue()
-
-
-def packed(path: Path, files: Mapping[str, str | bytes]) -> Path:
-    with tarfile.open(path, "w:gz") as archive:
-        for name, text in files.items():
-            content = text.encode() if isinstance(text, str) else text
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-    return path
 
 
 MARKDOWN = """---
@@ -124,39 +93,6 @@ TEI = """<TEI xmlns="http://www.tei-c.org/ns/1.0">
 <div><head n="1.1">Rulers</head><p>Of wood <formula>y</formula><note place="foot">No.</note>only.</p></div>
 <div><p>Without a heading.</p></div><figure><head>Figure 1</head><figDesc>A bee.</figDesc></figure></body>
 <back><div><head>Thanks</head></div></back></text></TEI>"""
-LATEX = r"""
-\documentclass[11pt]{article}
-\usepackage{amsmath}
-\newcommand{\bee}{\emph{Apis}\xspace} \def\hive{bee\-hive}
-\newcommand{\hidden}[1]{}
-\title[short]{On \bee\thanks{Paid by bees.}}
-\author{A. Keeper}
-\begin{document}
-\maketitle
-\begin{abstract}
-We count~bees. % there are many
-
-There are 10\,\% more.
-\end{abstract}
-Bees fly \cite{bee,fly}.
-\section{M\'ethods}\label{sec:methods}
-They were counted \citep[p.~2]{bee}, as in a \hive{}, \textbf{twice} (see \cite{a}; \cite{b}).
-So $x_1 \in A$ holds.\footnote{Not always.} ``Quoted''---text.
-\begin{figure}\caption{A bee.}\end{figure}
-\begin{align}x &= 1\end{align}
-where \textcolor{red}{x} is \href{http://bee.org}{large}.
-
-\subsection*{Rulers}
-\begin{itemize}
-\item of wood
-\item[b)] of steel
-\end{itemize}
-\section{Results} \label{r}
-Section~\ref{sec:methods} and Section~\ref{r}, but not Figure~\ref{fig}.
-\begin{thebibliography}{9}\bibitem{bee} Bee 1999\end{thebibliography}
-\end{document}
-Never read.
-"""
 PACKAGE = """<package xmlns="http://www.idpf.org/2007/opf"><manifest>
 <item id="b" href="text/b%20c.xhtml" media-type="application/xhtml+xml"/>
 <item id="a" href="text/a.xhtml" media-type="application/xhtml+xml"/>
@@ -268,10 +204,6 @@ READ = [
      "counted twice, as Bee et al. (1999) did (see Figure 1); CO2 fell. Thus holds. | ### Rulers | of wood | of steel"),
     ("a.xml", TEI, "# On bees | ## Abstract | We count. | ## Methods | They fly. | ### Rulers | Of wood only. | "
      "Without a heading."),
-    ("a.tex", LATEX,
-     "# On Apis | ## Abstract | We count bees. There are 10 % more. | ## Introduction | Bees fly. | ## Méthods | They "
-     "were counted, as in a beehive, twice (see). So x_1 ∈A holds. “Quoted”—text. where x is large. | ### Rulers | of "
-     "wood | of steel | ## Results | Section 1 and Section 2, but not Figure."),
     ("a.tex", b"A caf\xe9.", "A café."),
     # The contents are left out, and a font may be encrypted.
     ("a.epub", epub(**{"META-INF/encryption.xml": ENCRYPTED.replace("text/a.xhtml", "font.otf")}),
@@ -301,7 +233,7 @@ READ = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "content", "lines"), READ)
+@pytest.mark.parametrize(("name", "content", "lines"), READ, ids=[f"{name} {lines[:24]}" for name, _, lines in READ])
 def test_the_text_of_a_file_is_read_with_its_headings(
     name: str, content: str | bytes, lines: str, tmp_path: Path
 ) -> None:
@@ -354,7 +286,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "said"), REFUSED)
+@pytest.mark.parametrize(("name", "content", "said"), REFUSED, ids=[f"{name} {said[:40]}" for name, _, said in REFUSED])
 def test_a_file_that_cannot_be_read_is_refused_in_one_sentence(
     name: str, content: str | bytes, said: str, tmp_path: Path
 ) -> None:
@@ -399,6 +331,7 @@ TYPE = f"The hive has 10{UP}6{DOWN} and 5x10{UP}-8{DOWN} of H2O on 3 m{UP}2{DOWN
         ("a.epub", epub(**{"OEBPS/text/a.xhtml": f"<html><body><p>{HTML}</p></body></html>"})),
         ("a.pdf", pdf(TYPE)),
     ],
+    ids=["html", "markdown", "JATS", "TEI", "docx", "pptx", "epub", "pdf"],
 )
 def test_the_power_of_a_number_is_told_from_its_digits(name: str, content: str | bytes, tmp_path: Path) -> None:
     assert POWERS in " ".join(file_text(written(tmp_path / name, content)).split()).replace("5x10", "5×10")
@@ -433,111 +366,6 @@ def test_superscripts_end_with_their_block_and_those_that_are_links_name_notes(t
     notes = '<p>In 1998<sup><a href="#1">3</a></sup>, 1999<a href="#2"><sup>4</sup></a>: '
     found = page_text(f'{notes}<a href="/">10<sup>6</sup></a> bees</p>')
     assert "^3" not in found and "^4" not in found and "10^6 bees" in found
-
-
-FLY = "<p>Bees fly.</p>"
-VISIBLE = [
-    ("<h1>Title</h1><p>One\ntwo.<p>Three.", "# Title | One two. | Three."),
-    ("<h2 id=a>A <b>b</b><br>c</h2>text<h6>d</h6>", "## A b c | text | ###### d"),
-    ("<table><tr><td>a<td>b<tr><td>c</td></table>d<p>e<br>f", "a b | c | d | e | f"),
-    ("<pre>a\nb</pre>c<br>d", "a | b | c | d"),
-    ("<p>H<sub>2</sub>O <h3>e</h3><div>f<div>g", "H2O | ### e | f | g"),
-    # Tables with headers, listings and figures hold no sentences.
-    ("a<table><tr><th>b<tr><td>c</table>d", "a | d"),
-    ("<table><tr><td>a<table><tr><th>b<tr><td>c</table>d</table>e", "a | d | e"),
-    ("<table><thead><tr><td>a</table><th>b", "a | b"),
-    ("a<pre><code>b\nc</code></pre>d <code>e</code> f", "a | d e f"),
-    ("a<figure><img alt=x><figcaption>b</figcaption></figure>c<table><tr><th>b", "a | c"),
-    ('<div class="highlight"><pre><span>fly()</span> <span># now</span></pre></div>' + FLY, "Bees fly."),
-    ('<pre class="programlisting">fly() # now</pre><pre><span>Bees</span> fly.</pre>', "Bees fly."),
-    # An end closes what was left open inside, and the end of a head may be left out.
-    (PAGE, "One two | three."),
-    ("<div><nav>menu<p>more</div>text", "text"),
-    ("<head><title>No</title><body>text", "text"),
-    ("1 < 2 &amp; 3 > 2", "1 < 2 & 3 > 2"),
-    ("<![if IE]>a<![endif]--><![what[b]]>c<!-- no -->", "ac"),
-    ("<script>if (a < b) {</script>text<style>", "text"),
-    ("<", "<"),
-    ("<b>B<gene>RCA</gene>1</b> <cit> <gene>p53</gene>, <time>now</time>.", "BRCA1 p53, now."),
-    # What stands around the text.
-    (f"<header><h1>Site</h1></header><aside>Buy honey.</aside>{FLY}<footer>By us.</footer>", "Bees fly."),
-    (f"<main><header><p>By us.</p></header>{FLY}</main>", "By us. | Bees fly."),
-    ('<div class="sphinxsidebar big">Next</div><div role="navigation">Next topic</div>' + FLY, "Bees fly."),
-    (f"<p hidden>No.</p><p style='display: none'>No.</p><b aria-hidden=true>x</b>{FLY}", "Bees fly."),
-    ("<p style='backface-visibility:hidden' id=cookies>Bees fly.</p>", "Bees fly."),
-    (f"<button>Go</button><select><option>One</option></select>{FLY}", "Bees fly."),
-    (f"<div class=toctree-wrapper><ul><li><a>Next</a></li></ul></div>{FLY}", "Bees fly."),
-    (f"<div class=toctree-wrapper><section>{FLY}</section></div>", "Bees fly."),
-    ('<div id="cookie-banner"><p>We use cookies.</p></div><div role="dialog">No.</div>' + FLY, "Bees fly."),
-    (f"<dialog>Enter terms.</dialog><div class='api_metadata'>Added in: v0.1.7</div>{FLY}", "Bees fly."),
-    ('<body class="nav"><section id="changelog">Bees fly.</section>', "Bees fly."),
-    ('<h1>A<a class="headerlink" href="#b">#</a></h1><h1>B<a href="#b">¶</a></h1>' + FLY, "# A | # B | Bees fly."),
-    ('<p><a href="b">Download the ebook</a></p><p><a href="b">Bees fly.</a></p>', "Bees fly."),
-    ('<ul><li><a href="b">Bees</a> fly fast</li><li><a href="w">Wasps</a></li></ul>', "Bees fly fast"),
-    ('<table><tr><td><a href="b">Next</a><table><tr><th>a</th></tr></table>Bees fly.</table>', "Bees fly."),
-]
-
-
-@pytest.mark.parametrize(("html", "lines"), VISIBLE)
-def test_the_text_of_a_page_is_what_is_seen_of_it(html: str, lines: str) -> None:
-    found = page_text(html)
-    assert shown(found) == lines
-    assert found.split() == [word for word in lines.split() if word.strip("#|")]
-
-
-def elements(inside: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    parts = st.lists(inside).map("".join)
-    return st.tuples(st.sampled_from(["nav", "div"]), parts).map(lambda of: f"<{of[0]}>{of[1]}</{of[0]}>")
-
-
-# Of tags that cross, and of a paragraph in a paragraph, each parser makes another tree.
-LEAVES = ["<b>x</b>", "<br>", "<svg/>", "x", " ", "&lt;", "<p>x</p>", "<p></p>", "<p><b>x</b> x</p>"]
-
-
-@settings(deadline=None, max_examples=40)
-@given(st.lists(st.recursive(st.sampled_from(LEAVES), elements)))
-def test_the_text_of_a_page_is_that_of_its_tree(parts: list[str]) -> None:
-    soup = BeautifulSoup("".join(parts), "html.parser")
-    for element in soup(["nav", "svg"]):
-        element.decompose()
-    # Which tags end a word, a tree does not tell.
-    assert "".join(page_text("".join(parts)).split()) == "".join(soup.get_text().split())
-
-
-def test_the_outline_of_a_page_has_its_sections_and_whole_sentences() -> None:
-    page = (
-        "<h1>A paper</h1><h2>Methods</h2><p>We measured\nit. It was long.</p><p>Why<h2>Results</h2><ul><li>One.<li>Two."
-    )
-    found = outline(page_text(page))
-    assert found.headings == ("", "Methods", "Results")
-    assert found.sections == [[], ["We measured it.", "It was long.", "Why"], ["One.", "Two."]]
-    # A line break and unknown tags end no sentence.
-    page = "<p>We found<br>that <gene>BRCA1</gene> is\nhigh <cit> .<br><br>So it is.</p>"
-    assert outline(page_text(page)).sections == [["We found that BRCA1 is high .", "So it is."]]
-    # Marks in the text make no heading.
-    page = "<h1>A</h1><p># one</p><h2>B</h2><p>two<br>===</p><h2>C</h2><p>```</p><p>three."
-    found = outline(page_text(page))
-    assert [unit.text for unit in found.units if unit.is_heading] == ["A", "B", "C"]
-    assert [unit.text for unit in found.sentences] == ["# one", "two ===", "```", "three."]
-
-
-@pytest.mark.parametrize(
-    ("page", "words"),
-    [
-        ("<a " * 100_000, 0),
-        ("<!--" * 200_000, 0),
-        ("<p " + " ".join(f"a{n}=b" for n in range(100_000)) + ">x", 1),
-        ("</" * 300_000, 0),
-        ("<![CDATA[" * 100_000, 0),
-        ("<script>" + "</" * 300_000, 0),
-        ("<i>" * 1000 + "</b>" * 100_000 + "x", 1),
-        ("<p>x</div>" * 20_000, 20_000),
-    ],
-)
-@pytest.mark.timeout(10)
-def test_a_page_made_to_take_long_does_not(page: str, words: int) -> None:
-    # The standard library's parser took minutes for most of these.
-    assert len(page_text(page).split()) == words
 
 
 @pytest.mark.timeout(20)
@@ -587,105 +415,3 @@ def test_the_abstract_of_the_paper_is_read(abstracts: list[str | None], read: st
     found = "".join(f"<abstract{kind}><p>{number}</p></abstract>" for number, kind in enumerate(kinds))
     content = f"<article><front><article-meta>{found}</article-meta></front></article>"
     assert read_paper(written(tmp_path / "a.xml", content)).abstract == read
-
-
-def document(body: str) -> str:
-    return rf"\begin{{document}}{body}\end{{document}}"
-
-
-@pytest.mark.parametrize(
-    ("source", "lines"),
-    [
-        ("One\ntwo.\n\nThree.", "One two. | Three."),
-        (r"\chapter{A}\section{B}\paragraph{C} d", "## A | ### B | ###### C | d"),
-        (r"\addchap{A}\addsec{B}\section[short]{Long \cite{x}}", "## A | ### B | ### Long"),
-        (r"\section{A}\begin{comment}no\end{comment}\begin{quote}Yes.\end{quote}", "## A | Yes."),
-        (r"{\bf Bold} \"Uber \ss{} 5\% \& \LaTeX{} \verb|a_b|", "Bold Über ß 5% & LaTeX a_b"),
-        (r"\renewcommand{\a}{x\a}\newcommand{\b}{y}\a\b\c{z}", "xyz"),
-        (r"\def\a#1{no}\def\b{yes}A.\b{}", "A.yes"),
-        (r"A \unknown{word} and \emph{another}", "A word and another"),
-        (r"{a \section{B} c", "a | ## B | c"),  # a brace that nothing closes
-        ("% \\end{document} and \\begin{document}\nA. \\% B.", "A. % B."),
-        ("{" * 50 + "A." + "}" * 50, "A."),
-        # What follows these macros is no argument of theirs.
-        (r"A.\printbibliography\section{B}\titlespacing*{\section}{0pt}{1ex}{1ex}\section{C}", "A. | ## B | ## C"),
-        (r"A.\vskip 0.2in plus 1fil B.\vskip 2\baselineskip C.", "A. B.C."),
-        (r"\ProvidesFile{a.tex}[2022 a]A.\list[\chapter*]{x} B.", "A.x B."),
-        (r"\input p\section{B}\input part", "Letter. | ## B | Part."),
-        (r"\import{.}{part}\subimport{./}{part.tex}\input part B.", "Part.Part.Part. B."),
-        # An abstract may be an argument, or several.
-        (r"\abstract{Bees fly.} They sleep.", "## Abstract | Bees fly. | ## Text | They sleep."),
-        ("\\abstract\n{Aims.}%\n{Bees fly.} They {really} sleep.",
-         "## Abstract | Aims. Bees fly. | ## Text | They really sleep."),
-        (r"\abstract \input{part}", "Part."),
-        ("\\abstract{Bees fly.}\n\n{They sleep.}", "## Abstract | Bees fly. | ## Text | They sleep."),
-    ],
-)  # fmt: skip
-def test_what_latex_prints_is_read(source: str, lines: str, tmp_path: Path) -> None:
-    for name, text in (("part", "Part."), ("p", "Letter.")):
-        (tmp_path / f"{name}.tex").write_text(text)
-    assert shown(file_text(written(tmp_path / "a.tex", document(source)))) == lines
-    # A chapter without a document of its own is read as well.
-    assert shown(file_text(written(tmp_path / "a.tex", source))) == lines
-
-
-def test_files_of_the_folder_are_included_and_no_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "secret.tex").write_text("A secret.")
-    folder = tmp_path / "a"
-    (folder / "parts").mkdir(parents=True)
-    for name, text in (("parts/b", r"\section{B} \input{c}"), ("c", "two"), ("a", r"\x{} one"), ("m", r"\def\x{The}")):
-        (folder / f"{name}.tex").write_text(text)
-    outside = rf"\input{{../secret}}\input{{/etc/passwd}}\import{{..}}{{secret}}\input{{{'x' * 5000}}}"
-    source = r"\input{m}" + document(r"\input{a.tex} \include{parts/b} \input{b/absent} \input{main.bbl}" + outside)
-    path = written(folder / "paper.tex", source)
-    assert shown(read_latex(path).text) == "The one | ## B | two"
-    said = f"{path} includes files that are not in its folder and were left out: b/absent, ../secret, /etc/passwd, "
-    assert capsys.readouterr().err.startswith(said)
-    # Of an archive, the longest document is read, and its files alone.
-    files: dict[str, str | bytes] = {
-        "supplement.tex": document(r"Short. \input{c}"),
-        "ms/main.tex": document(r"\section{A} Bees fly far. \input{sections/b} \input{c} \input{../d} \input{e}"),
-        "sections/b.tex": "They sleep.",
-        "ms/c.tex": "They eat.",
-        "d.tex": "They dance.",
-        "figure.pdf": "none",
-        "ms/._main.tex": document("A longer text than that of the paper, which macOS has put beside it."),
-        "bytes.tex": b"\0\xff",
-    }
-    archive = packed(tmp_path / "2101.00001.tar.gz", files)
-    assert shown(file_text(archive)) == "## A | Bees fly far. They sleep. They eat. They dance."
-    read_latex(archive)
-    assert capsys.readouterr().err.endswith("were left out: e.\n")
-    with pytest.raises(UserError, match="but holds none"):
-        read_latex(packed(tmp_path / "a.tar.gz", {"a.tex": "no document"}))
-
-
-def test_a_paper_that_includes_a_part_again_and_again_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(latex, "_MOST", 10_000)
-    (tmp_path / "a.tex").write_text("x" * 999)
-    with pytest.raises(UserError, match="at most 10,000"):
-        read_latex(written(tmp_path / "paper.tex", document(r"\input{a}" * 20)))
-
-
-def test_of_a_folder_papers_are_read_and_neither_parts_nor_other_xml(tmp_path: Path) -> None:
-    for name, text in (
-        ("a.tex", document("Text.")),
-        ("part.tex", "A part."),
-        ("paper.xml", PLAIN.format("Bees fly.")),
-        ("pom.xml", "<project/>"),
-        ("s2orc.json", '{"paper_id": "a", "body_text": [{"text": "Bees fly."}]}'),
-    ):
-        (tmp_path / name).write_text(text)
-    found = list_files([tmp_path])
-    assert [path.name for path in found.paths] == ["a.tex", "paper.xml"]
-    assert {path.name for path in found.skipped} >= {"pom.xml", "s2orc.json"}
-    assert [path.name for path in paper_files(tmp_path)] == ["a.tex", "paper.xml"]
-
-
-def test_papers_in_latex_make_a_corpus(tmp_path: Path) -> None:
-    for number in range(40):
-        packed(tmp_path / f"{number}.tar.gz", {"a.tex": LATEX})
-    records = [record.value for split in ("train", "valid", "test") for record in open_papers(tmp_path, split).read()]
-    assert sorted(record["id"] for record in records) == sorted(map(str, range(40)))
-    assert records[0]["abstract"] == "We count bees. There are 10 % more."
-    assert records[0]["section_names"] == ["", "Méthods", "Rulers", "Results"]

@@ -6,8 +6,9 @@ from pathlib import Path
 import pypdfium2
 import pytest
 from documents import pdf, pdf_lines
+from refusals import refused
 
-from pyramidions import Extractor, UserError
+from pyramidions import Extractor
 from pyramidions.documents import pdf as reader
 from pyramidions.documents.file_formats import file_text
 from pyramidions.documents.pdf import _is_picture, pdf_text
@@ -213,20 +214,15 @@ def test_a_note_at_the_foot_of_a_column_is_left_out_and_the_sentence_goes_on() -
 
 
 @pytest.mark.parametrize(
-    ("page", "fault", "without"),
+    ("page", "fault"),
     [
-        # A text from right to left.
-        ("", "runs from right to left", "numbers and the order of its words may be lost"),
-        (pdf_lines(*["\\001\\002 \\003"] * 5, "word"), "names too few of its letters", "so its text is garbled ("),
+        ("", "right to left"),
+        (pdf_lines(*["\\001\\002 \\003"] * 5, "word"), "letters"),
     ],
+    ids=["from right to left", "without names of letters"],
 )
 def test_a_text_that_we_read_badly_is_read_by_pdftotext_or_told(
-    page: str,
-    fault: str,
-    without: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    page: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (path := tmp_path / "a.pdf").write_bytes(pdf(page or "A word."))
     hebrew = "\u05d1\u05e9\u05e0\u05ea"
@@ -235,10 +231,11 @@ def test_a_text_that_we_read_badly_is_read_by_pdftotext_or_told(
     alone = "word" if page else f"{hebrew}\nand"
     monkeypatch.setattr(reader, "_by_poppler", lambda _: [[PdfLine("Two words.")]])
     assert pdf_text(path) == ("Two words." if page else "Two words.\nand")
-    assert capsys.readouterr().err == f"{path} {fault}: pdftotext read it.\n"
+    told = capsys.readouterr().err
+    assert fault in told and "pdftotext" in told
     monkeypatch.setattr(reader, "_by_poppler", lambda _: [])
     assert pdf_text(path) == alone
-    assert without in capsys.readouterr().err
+    assert str(path) in capsys.readouterr().err
 
 
 def test_a_sentence_goes_on_over_a_page_with_header_footer_and_number(tmp_path: Path) -> None:
@@ -341,12 +338,10 @@ def scan(folder: Path, *texts: str) -> Path:
 def test_scanned_pages_are_left_out_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = scan(tmp_path, "", "", "One two three.", "", "Four five six.", "", "")
     assert Extractor("lead").extract_file(path).text == "One two three. Four five six."
-    said = "pages 1-2,4,6-7 are pictures, and `ocrmypdf --force-ocr --pages 1-2,4,6-7 IN OUT` makes text of them.\n"
-    assert f"{path} was read without its scanned pages: {said}" in capsys.readouterr().err
-    with pytest.raises(UserError) as caught:
+    command = "`ocrmypdf --force-ocr --pages 1-2,4,6-7 IN OUT`"
+    assert command in capsys.readouterr().err
+    with refused("`ocrmypdf --force-ocr --pages 1 IN OUT`"):
         Extractor("lead").extract_file(scan(tmp_path, ""))
-    told = "page 1 is a picture, and `ocrmypdf --force-ocr --pages 1 IN OUT` makes text of it."
-    assert str(caught.value).replace("them", "it") == f"{path} holds no text: {told}"
 
 
 def test_a_scan_with_a_stamp_is_a_picture_but_one_with_a_text_is_none(
@@ -354,7 +349,7 @@ def test_a_scan_with_a_stamp_is_a_picture_but_one_with_a_text_is_none(
 ) -> None:
     path = scan(tmp_path, "")
     monkeypatch.setattr("pyramidions.documents.pdf.page_lines", lambda page: [PdfLine("Exhibit 12")])
-    with pytest.raises(UserError, match="page 1 is a picture"):
+    with refused("page 1 is a picture"):
         pdf_text(path)
     # A title in the middle of a slide is text; so are three lines at its edge.
     for found in ([PdfLine("Bees fly.", y=50)], [PdfLine(f"Bees fly {number}.") for number in range(3)]):

@@ -1,6 +1,7 @@
 """Documents with queries: what is read of both, what is written, and what is refused."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,8 +9,8 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 from explanations import page_data
+from refusals import refused
 
-from pyramidions.base.errors import UserError
 from pyramidions.base.reading import LONG
 from pyramidions.cli import main
 from pyramidions.conversion.model_card import model_card
@@ -89,7 +90,7 @@ def test_one_query_serves_all_documents_or_each_has_its_own(summarizer: Summariz
     same = summarizer.summarize([MEETING, MEETING], query=QUERIES[0], **SHORT)
     assert [one.query for one in same] == [QUERIES[0]] * 2
     for queries, said in ((QUERIES[:1], "fewer"), ([*QUERIES, "Why?"], "more")):
-        with pytest.raises(UserError, match=f"query.*{said}"):
+        with refused(said):
             summarizer.summarize([MEETING, MEETING], query=queries, **SHORT)
     # Summaries of summaries answer it, too.
     (merged,) = summarizer.summarize([MEETING], query=QUERIES[0], long="merge", **SHORT)
@@ -99,12 +100,12 @@ def test_one_query_serves_all_documents_or_each_has_its_own(summarizer: Summariz
 
 def test_a_model_with_queries_needs_one_and_one_without_takes_none(summarizer: Summarizer, without: Summarizer) -> None:
     for call in (summarizer.summarize, lambda texts, **options: summarizer.explain(*texts, **options)):
-        with pytest.raises(UserError, match="^The model answers queries: give `query`.$"):
+        with refused("give `query`"):
             call([MEETING], **SHORT)
-    with pytest.raises(UserError, match="^`query` must not be given: the model was trained without queries.$"):
+    with refused("`query` must not be given"):
         without.summarize([MEETING], query=QUERIES[0], **SHORT)
     for query in (" \u200b", [7]):
-        with pytest.raises(UserError, match="query"):
+        with refused("query"):
             summarizer.summarize([MEETING], query=query, **SHORT)  # type: ignore[arg-type]
 
 
@@ -113,7 +114,7 @@ def test_a_query_takes_at_most_half_of_what_the_model_reads(summarizer: Summariz
     while len(tokenizer.asked(f"{query}b")) <= (MOST - 1) // 2:
         query += "b"
     summarizer.summarize([MEETING], query=query, **SHORT)
-    with pytest.raises(UserError, match="`query`.* 23 .* 24"):
+    with refused("24"):
         summarizer.summarize([MEETING], query=f"{query}b", **SHORT)
 
 
@@ -155,15 +156,10 @@ def test_records_have_queries_of_their_own(exported: Path, tmp_path: Path) -> No
         ("a#2", QUERIES[1]),
     ]
     assert found.exit_code == 1
-    for line, said in (
-        (3, ": its query must hold text"),
-        (4, ": its query must have at most"),
-        (5, ": lacks the field 'ask'"),
-    ):
-        assert f"{path}:{line}{said}" in found.stderr
+    assert re.findall(r"a\.jsonl:(\d)", found.stderr) == ["3", "4", "5"]
     (tmp_path / "a.txt").write_text(MEETING)
-    refused = command(exported, tmp_path / "a.txt", "--query-field", "ask")
-    assert refused.exit_code == 1 and "a.txt has no fields: --query-field is for .jsonl files." in refused.stderr
+    without_fields = command(exported, tmp_path / "a.txt", "--query-field", "ask")
+    assert without_fields.exit_code == 1 and "--query-field" in without_fields.stderr
 
 
 def test_the_page_has_each_query_with_its_tokens_in_front(exported: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.vocabulary import Settings, train_tokenizer
@@ -81,27 +82,23 @@ def loads_or_tells(path: Path) -> None:
         assert "\n" not in str(error) and len(str(error)) < 500 and str(error).endswith((".", "…", "?"))
 
 
-@pytest.mark.parametrize("kind", ["gated", "sparse", "experts"])
-def test_a_checkpoint_with_any_feed_forward_part_computes_as_trained(kind: str, tmp_path: Path) -> None:
-    tokenizer = train_tokenizer(["a rose is a rose", "is a rose"], Settings(vocab_size=12))
-    part = {"sparse": "sparse(block_size=4)", "experts": "experts(experts=4)"}.get(kind, kind)
-    size = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1}
-    config = preset("vanilla", **size, feed_forward=part)
-    trained = build(config, tokenizer.vocab_size, PAD).eval()
-    torch.save(as_saved(config, trained, tokenizer), tmp_path / "model.pt")
-    source, target = torch.tensor([[4, 5, 6, 2]]), torch.tensor([[2, 4, 5]])
-    loaded = load_model(tmp_path / "model.pt").transformer
-    torch.testing.assert_close(loaded(source, target), trained(source, target))
+PARTS: dict[str, dict[str, str]] = {
+    part: {"feed_forward": part} for part in ("gated", "sparse(block_size=4)", "experts(experts=4)")
+}
+PARTS |= {
+    kind: {"pooling": kind, "pooling_lengths": "8,None"}
+    for kind in ("soft_topk", "gumbel_topk", "funnel", "segments", "markers", "delete_gate")
+}
+PARTS["segments"]["self_attention"] = "segments(segment_length=8)"
+PARTS["a pointer through poolings"] = {"output": "pointer", "pooling_lengths": "8,4"}
 
 
-@pytest.mark.parametrize("kind", ["soft_topk", "gumbel_topk", "funnel", "segments", "markers", "delete_gate"])
+@pytest.mark.parametrize("fields", PARTS.values(), ids=PARTS)
 @torch.no_grad()
-def test_a_model_with_any_pooling_computes_as_trained_after_export(kind: str, tmp_path: Path) -> None:
+def test_a_model_of_any_parts_computes_as_trained_after_export(fields: dict[str, str], tmp_path: Path) -> None:
     tokenizer = train_tokenizer(["a rose is a rose", "is a rose"], Settings(vocab_size=13, sentence_markers=True))
     size = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "encoder_layers": 2, "decoder_layers": 1}
-    attention = "segments(segment_length=8)" if kind == "segments" else "full"
-    pooled = {"self_attention": attention, "pooling": kind, "pooling_lengths": "8,None", "max_source_positions": 32}
-    config = preset("vanilla", **size, **pooled)
+    config = preset("vanilla", **size, **fields, max_source_positions=32)
     trained = build(config, tokenizer.vocab_size, PAD, tokenizer.marker_id).eval()
     for counter in trained.buffers():
         counter.copy_(12345 + torch.arange(counter.numel()).view_as(counter))
@@ -112,19 +109,6 @@ def test_a_model_with_any_pooling_computes_as_trained_after_export(kind: str, tm
     for loaded in (model, load_model(tmp_path / "export")):
         torch.testing.assert_close(loaded.transformer(source, target), trained(source, target))
         assert all(one.equal(other) for one, other in zip(loaded.transformer.buffers(), trained.buffers(), strict=True))
-
-
-@torch.no_grad()
-def test_a_model_that_points_through_its_poolings_computes_as_trained_after_export(tmp_path: Path) -> None:
-    tokenizer = train_tokenizer(["a rose is a rose", "is a rose"], Settings(vocab_size=12))
-    size = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "decoder_layers": 1, "max_source_positions": 32}
-    config = preset("pyramidion_pointer", **size, self_attention="blockwise(block_size=8)", pooling_lengths="8,4")
-    trained = build(config, tokenizer.vocab_size, PAD).eval()
-    torch.save(as_saved(config, trained, tokenizer), tmp_path / "model.pt")
-    export_model(load_model(tmp_path / "model.pt"), tmp_path / "export", "# A model\n")
-    exported = load_model(tmp_path / "export").transformer
-    source, target = torch.arange(64).view(2, 32) % 8 + 4, torch.tensor([[2, 4, 5], [2, 7, 4]])
-    assert exported(source, target).equal(trained(source, target))
 
 
 @ONE_FIELD
@@ -158,9 +142,8 @@ def test_an_export_without_hashes_or_a_kind_is_a_summarizer(copy: Path) -> None:
     assert json.loads((copy / "config.json").read_text())["kind"] == "summarizer"
     change(copy, lambda about: about.pop("kind"))
     assert load_model(copy).max_target_positions == 8
-    with pytest.raises(UserError) as error:
+    with refused(f"`pyramidions summarize {copy}`"):
         load_extractor(copy)
-    assert f"use `pyramidions summarize {copy}`, or Summarizer in Python." in str(error.value)
 
 
 def test_one_flipped_bit_in_the_weights_or_the_tokenizer_is_found(copy: Path) -> None:
@@ -169,9 +152,8 @@ def test_one_flipped_bit_in_the_weights_or_the_tokenizer_is_found(copy: Path) ->
         flipped = bytearray(whole)
         flipped[-5] ^= 1
         (copy / name).write_bytes(flipped)
-        with pytest.raises(UserError) as error:
+        with refused(f"{copy / name} is damaged"):
             load_model(copy)
-        assert str(error.value) == f"{copy / name} is damaged: its SHA-256 is not the one in config.json."
         (copy / name).write_bytes(whole)
     # A link to an export stays one.
     (link := copy.with_name("link")).symlink_to(copy)

@@ -14,8 +14,8 @@ import small_summarizer
 import torch
 from conftest import SAMPLE
 from fairseq_commands import TASK, run
+from refusals import refused
 
-from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.inference import Summarizer, export_model, load_model
 from pyramidions.inference.search import DecodingSettings
@@ -83,15 +83,6 @@ def test_a_summary_says_how_much_of_its_document_was_read(summarizer: Summarizer
 def test_an_exported_model_writes_the_same_and_holds_each_weight_once(
     summarizer: Summarizer, exported: Path, articles: list[str]
 ) -> None:
-    assert sorted(path.name for path in exported.iterdir()) == [
-        "README.md",
-        "config.json",
-        "generation_config.json",
-        "model.safetensors",
-        "modeling_pyramidions.py",
-        "sentencepiece.model",
-        "tokenizer_config.json",
-    ]
     ours, again = (each.summarize(articles[:3], **SHORT) for each in (summarizer, Summarizer.from_pretrained(exported)))
     assert ours == again
     parameters = sum(p.numel() for p in summarizer.model.transformer.parameters())
@@ -127,12 +118,8 @@ def test_a_folder_of_checkpoints_gives_its_best_and_what_is_no_model_is_refused(
     (tmp_path / "checkpoint_best.pt").symlink_to(checkpoint)
     assert load_model(tmp_path).max_target_positions == 48
     torch.save({"model": {}}, tmp_path / "other.pt")
-    for name, said in (
-        ("none.pt", "The model .* does not exist."),
-        ("checkpoint_last.pt", "is damaged or no checkpoint."),
-        ("other.pt", "must be a checkpoint of --task long_document_summarization, but is none."),
-    ):
-        with pytest.raises(UserError, match=said):
+    for name in ("none.pt", "checkpoint_last.pt", "other.pt"):
+        with refused(name):
             load_model(tmp_path / name)
 
 
@@ -143,10 +130,10 @@ def test_an_exported_model_that_lacks_a_file_or_has_a_damaged_one_is_refused(
     for path in exported.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:30])
-    with pytest.raises(UserError):
+    with refused(name):
         load_model(tmp_path)
     (tmp_path / name).unlink()
-    with pytest.raises(UserError):
+    with refused(name):
         load_model(tmp_path)
 
 
@@ -164,14 +151,18 @@ def test_a_document_shorter_than_a_usual_summary_gets_a_shorter_one(
     for summary, text in zip(summaries, texts, strict=True):
         assert summarizer.summarize([text])[0].text == summary.text
         assert summarizer.explain(text).summary.text == summary.text
-    # The bounds that a user gives hold for short documents, too.
-    for bounds, least, most, told in (
-        ({"min_len": 9}, 9, 9, 9),
-        ({"max_len": 30}, 2, 30, None),
-        ({"min_len": 20, "max_len": 30}, 20, 30, None),
-    ):
-        (bounded,) = summarizer.summarize(texts[:1], **bounds)
-        assert least <= bounded.tokens - 1 <= most and bounded.shortened_to == told
+
+
+@pytest.mark.parametrize(
+    ("bounds", "least", "most", "told"),
+    [({"min_len": 9}, 9, 9, 9), ({"max_len": 30}, 2, 30, None), ({"min_len": 20, "max_len": 30}, 20, 30, None)],
+    ids=["at least", "at most", "both"],
+)
+def test_bounds_that_a_user_gives_hold_for_short_documents(
+    bounds: dict[str, int], least: int, most: int, told: int | None, summarizer: Summarizer
+) -> None:
+    (bounded,) = summarizer.summarize(["A word."], **bounds)
+    assert least <= bounded.tokens - 1 <= most and bounded.shortened_to == told
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,170 @@
+"""Papers in LaTeX, alone, in parts and in archives."""
+
+import io
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from documents import shown, written
+from refusals import refused
+
+from pyramidions.data.papers import open_papers, paper_files
+from pyramidions.documents import latex
+from pyramidions.documents.file_formats import file_text
+from pyramidions.documents.latex import read_latex
+from pyramidions.documents.source import list_files
+
+LATEX = r"""
+\documentclass[11pt]{article}
+\usepackage{amsmath}
+\newcommand{\bee}{\emph{Apis}\xspace} \def\hive{bee\-hive}
+\newcommand{\hidden}[1]{}
+\title[short]{On \bee\thanks{Paid by bees.}}
+\author{A. Keeper}
+\begin{document}
+\maketitle
+\begin{abstract}
+We count~bees. % there are many
+
+There are 10\,\% more.
+\end{abstract}
+Bees fly \cite{bee,fly}.
+\section{M\'ethods}\label{sec:methods}
+They were counted \citep[p.~2]{bee}, as in a \hive{}, \textbf{twice} (see \cite{a}; \cite{b}).
+So $x_1 \in A$ holds.\footnote{Not always.} ``Quoted''---text.
+\begin{figure}\caption{A bee.}\end{figure}
+\begin{align}x &= 1\end{align}
+where \textcolor{red}{x} is \href{http://bee.org}{large}.
+
+\subsection*{Rulers}
+\begin{itemize}
+\item of wood
+\item[b)] of steel
+\end{itemize}
+\section{Results} \label{r}
+Section~\ref{sec:methods} and Section~\ref{r}, but not Figure~\ref{fig}.
+\begin{thebibliography}{9}\bibitem{bee} Bee 1999\end{thebibliography}
+\end{document}
+Never read.
+"""
+
+
+def packed(path: Path, files: Mapping[str, str | bytes]) -> Path:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, text in files.items():
+            content = text.encode() if isinstance(text, str) else text
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+def test_a_paper_is_read_with_its_headings_and_without_what_is_no_text(tmp_path: Path) -> None:
+    assert shown(file_text(written(tmp_path / "a.tex", LATEX))) == (
+        "# On Apis | ## Abstract | We count bees. There are 10 % more. | ## Introduction | Bees fly. | ## Méthods | "
+        "They were counted, as in a beehive, twice (see). So x_1 ∈A holds. “Quoted”—text. where x is large. | "
+        "### Rulers | of wood | of steel | ## Results | Section 1 and Section 2, but not Figure."
+    )
+
+
+def document(body: str) -> str:
+    return rf"\begin{{document}}{body}\end{{document}}"
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("One\ntwo.\n\nThree.", "One two. | Three."),
+        (r"\chapter{A}\section{B}\paragraph{C} d", "## A | ### B | ###### C | d"),
+        (r"\addchap{A}\addsec{B}\section[short]{Long \cite{x}}", "## A | ### B | ### Long"),
+        (r"\section{A}\begin{comment}no\end{comment}\begin{quote}Yes.\end{quote}", "## A | Yes."),
+        (r"{\bf Bold} \"Uber \ss{} 5\% \& \LaTeX{} \verb|a_b|", "Bold Über ß 5% & LaTeX a_b"),
+        (r"\renewcommand{\a}{x\a}\newcommand{\b}{y}\a\b\c{z}", "xyz"),
+        (r"\def\a#1{no}\def\b{yes}A.\b{}", "A.yes"),
+        (r"A \unknown{word} and \emph{another}", "A word and another"),
+        (r"{a \section{B} c", "a | ## B | c"),  # a brace that nothing closes
+        ("% \\end{document} and \\begin{document}\nA. \\% B.", "A. % B."),
+        ("{" * 50 + "A." + "}" * 50, "A."),
+        # What follows these macros is no argument of theirs.
+        (r"A.\printbibliography\section{B}\titlespacing*{\section}{0pt}{1ex}{1ex}\section{C}", "A. | ## B | ## C"),
+        (r"A.\vskip 0.2in plus 1fil B.\vskip 2\baselineskip C.", "A. B.C."),
+        (r"\ProvidesFile{a.tex}[2022 a]A.\list[\chapter*]{x} B.", "A.x B."),
+        (r"\input p\section{B}\input part", "Letter. | ## B | Part."),
+        (r"\import{.}{part}\subimport{./}{part.tex}\input part B.", "Part.Part.Part. B."),
+        # An abstract may be an argument, or several.
+        (r"\abstract{Bees fly.} They sleep.", "## Abstract | Bees fly. | ## Text | They sleep."),
+        ("\\abstract\n{Aims.}%\n{Bees fly.} They {really} sleep.",
+         "## Abstract | Aims. Bees fly. | ## Text | They really sleep."),
+        (r"\abstract \input{part}", "Part."),
+        ("\\abstract{Bees fly.}\n\n{They sleep.}", "## Abstract | Bees fly. | ## Text | They sleep."),
+    ],
+    ids=lambda part: part[:32],
+)  # fmt: skip
+def test_what_latex_prints_is_read(source: str, lines: str, tmp_path: Path) -> None:
+    for name, text in (("part", "Part."), ("p", "Letter.")):
+        (tmp_path / f"{name}.tex").write_text(text)
+    assert shown(file_text(written(tmp_path / "a.tex", document(source)))) == lines
+    # A chapter without a document of its own is read as well.
+    assert shown(file_text(written(tmp_path / "a.tex", source))) == lines
+
+
+def test_files_of_the_folder_are_included_and_no_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "secret.tex").write_text("A secret.")
+    folder = tmp_path / "a"
+    (folder / "parts").mkdir(parents=True)
+    for name, text in (("parts/b", r"\section{B} \input{c}"), ("c", "two"), ("a", r"\x{} one"), ("m", r"\def\x{The}")):
+        (folder / f"{name}.tex").write_text(text)
+    outside = rf"\input{{../secret}}\input{{/etc/passwd}}\import{{..}}{{secret}}\input{{{'x' * 5000}}}"
+    source = r"\input{m}" + document(r"\input{a.tex} \include{parts/b} \input{b/absent} \input{main.bbl}" + outside)
+    path = written(folder / "paper.tex", source)
+    assert shown(read_latex(path).text) == "The one | ## B | two"
+    said = f"{path} includes files that are not in its folder and were left out: b/absent, ../secret, /etc/passwd, "
+    assert capsys.readouterr().err.startswith(said)
+    # Of an archive, the longest document is read, and its files alone.
+    files: dict[str, str | bytes] = {
+        "supplement.tex": document(r"Short. \input{c}"),
+        "ms/main.tex": document(r"\section{A} Bees fly far. \input{sections/b} \input{c} \input{../d} \input{e}"),
+        "sections/b.tex": "They sleep.",
+        "ms/c.tex": "They eat.",
+        "d.tex": "They dance.",
+        "figure.pdf": "none",
+        "ms/._main.tex": document("A longer text than that of the paper, which macOS has put beside it."),
+        "bytes.tex": b"\0\xff",
+    }
+    archive = packed(tmp_path / "2101.00001.tar.gz", files)
+    assert shown(file_text(archive)) == "## A | Bees fly far. They sleep. They eat. They dance."
+    read_latex(archive)
+    assert capsys.readouterr().err.endswith("were left out: e.\n")
+    with refused("holds none"):
+        read_latex(packed(tmp_path / "a.tar.gz", {"a.tex": "no document"}))
+
+
+def test_a_paper_that_includes_a_part_again_and_again_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(latex, "_MOST", 10_000)
+    (tmp_path / "a.tex").write_text("x" * 999)
+    with refused("10,000"):
+        read_latex(written(tmp_path / "paper.tex", document(r"\input{a}" * 20)))
+
+
+def test_of_a_folder_papers_are_read_and_neither_parts_nor_other_xml(tmp_path: Path) -> None:
+    for name, text in (
+        ("a.tex", document("Text.")),
+        ("part.tex", "A part."),
+        ("paper.xml", "<article><body><p>Bees fly.</p></body></article>"),
+        ("pom.xml", "<project/>"),
+        ("s2orc.json", '{"paper_id": "a", "body_text": [{"text": "Bees fly."}]}'),
+    ):
+        (tmp_path / name).write_text(text)
+    found = list_files([tmp_path])
+    assert [path.name for path in found.paths] == ["a.tex", "paper.xml"]
+    assert {path.name for path in found.skipped} >= {"pom.xml", "s2orc.json"}
+    assert [path.name for path in paper_files(tmp_path)] == ["a.tex", "paper.xml"]
+
+
+def test_a_paper_in_an_archive_is_a_record_with_its_abstract_and_sections(tmp_path: Path) -> None:
+    packed(tmp_path / "a.tar.gz", {"a.tex": LATEX})
+    # Its id decides which split it is in.
+    (record,) = [each for split in ("train", "valid", "test") for each in open_papers(tmp_path, split).read()]
+    assert record.value["id"] == "a" and record.value["abstract"] == "We count bees. There are 10 % more."
+    assert record.value["section_names"] == ["", "Méthods", "Rulers", "Results"]

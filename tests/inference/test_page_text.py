@@ -1,0 +1,115 @@
+"""What is seen of a page in HTML: its text with its headings, and nothing of what stands around it."""
+
+import pytest
+from bs4 import BeautifulSoup
+from documents import PAGE, shown
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyramidions.documents.page_text import page_text
+from pyramidions.text.outline import outline
+
+FLY = "<p>Bees fly.</p>"
+VISIBLE = [
+    ("<h1>Title</h1><p>One\ntwo.<p>Three.", "# Title | One two. | Three."),
+    ("<h2 id=a>A <b>b</b><br>c</h2>text<h6>d</h6>", "## A b c | text | ###### d"),
+    ("<table><tr><td>a<td>b<tr><td>c</td></table>d<p>e<br>f", "a b | c | d | e | f"),
+    ("<pre>a\nb</pre>c<br>d", "a | b | c | d"),
+    ("<p>H<sub>2</sub>O <h3>e</h3><div>f<div>g", "H2O | ### e | f | g"),
+    # Tables with headers, listings and figures hold no sentences.
+    ("a<table><tr><th>b<tr><td>c</table>d", "a | d"),
+    ("<table><tr><td>a<table><tr><th>b<tr><td>c</table>d</table>e", "a | d | e"),
+    ("<table><thead><tr><td>a</table><th>b", "a | b"),
+    ("a<pre><code>b\nc</code></pre>d <code>e</code> f", "a | d e f"),
+    ("a<figure><img alt=x><figcaption>b</figcaption></figure>c<table><tr><th>b", "a | c"),
+    ('<div class="highlight"><pre><span>fly()</span> <span># now</span></pre></div>' + FLY, "Bees fly."),
+    ('<pre class="programlisting">fly() # now</pre><pre><span>Bees</span> fly.</pre>', "Bees fly."),
+    # An end closes what was left open inside, and the end of a head may be left out.
+    (PAGE, "One two | three."),
+    ("<div><nav>menu<p>more</div>text", "text"),
+    ("<head><title>No</title><body>text", "text"),
+    ("1 < 2 &amp; 3 > 2", "1 < 2 & 3 > 2"),
+    ("<![if IE]>a<![endif]--><![what[b]]>c<!-- no -->", "ac"),
+    ("<script>if (a < b) {</script>text<style>", "text"),
+    ("<", "<"),
+    ("<b>B<gene>RCA</gene>1</b> <cit> <gene>p53</gene>, <time>now</time>.", "BRCA1 p53, now."),
+    # What stands around the text.
+    (f"<header><h1>Site</h1></header><aside>Buy honey.</aside>{FLY}<footer>By us.</footer>", "Bees fly."),
+    (f"<main><header><p>By us.</p></header>{FLY}</main>", "By us. | Bees fly."),
+    ('<div class="sphinxsidebar big">Next</div><div role="navigation">Next topic</div>' + FLY, "Bees fly."),
+    (f"<p hidden>No.</p><p style='display: none'>No.</p><b aria-hidden=true>x</b>{FLY}", "Bees fly."),
+    ("<p style='backface-visibility:hidden' id=cookies>Bees fly.</p>", "Bees fly."),
+    (f"<button>Go</button><select><option>One</option></select>{FLY}", "Bees fly."),
+    (f"<div class=toctree-wrapper><ul><li><a>Next</a></li></ul></div>{FLY}", "Bees fly."),
+    (f"<div class=toctree-wrapper><section>{FLY}</section></div>", "Bees fly."),
+    ('<div id="cookie-banner"><p>We use cookies.</p></div><div role="dialog">No.</div>' + FLY, "Bees fly."),
+    (f"<dialog>Enter terms.</dialog><div class='api_metadata'>Added in: v0.1.7</div>{FLY}", "Bees fly."),
+    ('<body class="nav"><section id="changelog">Bees fly.</section>', "Bees fly."),
+    ('<h1>A<a class="headerlink" href="#b">#</a></h1><h1>B<a href="#b">¶</a></h1>' + FLY, "# A | # B | Bees fly."),
+    ('<p><a href="b">Download the ebook</a></p><p><a href="b">Bees fly.</a></p>', "Bees fly."),
+    ('<ul><li><a href="b">Bees</a> fly fast</li><li><a href="w">Wasps</a></li></ul>', "Bees fly fast"),
+    ('<table><tr><td><a href="b">Next</a><table><tr><th>a</th></tr></table>Bees fly.</table>', "Bees fly."),
+]
+
+
+@pytest.mark.parametrize(("html", "lines"), VISIBLE, ids=[html[:32] for html, _ in VISIBLE])
+def test_the_text_of_a_page_is_what_is_seen_of_it(html: str, lines: str) -> None:
+    found = page_text(html)
+    assert shown(found) == lines
+    assert found.split() == [word for word in lines.split() if word.strip("#|")]
+
+
+def elements(inside: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    parts = st.lists(inside).map("".join)
+    return st.tuples(st.sampled_from(["nav", "div"]), parts).map(lambda of: f"<{of[0]}>{of[1]}</{of[0]}>")
+
+
+# Of tags that cross, and of a paragraph in a paragraph, each parser makes another tree.
+LEAVES = ["<b>x</b>", "<br>", "<svg/>", "x", " ", "&lt;", "<p>x</p>", "<p></p>", "<p><b>x</b> x</p>"]
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.recursive(st.sampled_from(LEAVES), elements)))
+def test_the_text_of_a_page_is_that_of_its_tree(parts: list[str]) -> None:
+    soup = BeautifulSoup("".join(parts), "html.parser")
+    for element in soup(["nav", "svg"]):
+        element.decompose()
+    # Which tags end a word, a tree does not tell.
+    assert "".join(page_text("".join(parts)).split()) == "".join(soup.get_text().split())
+
+
+def test_the_outline_of_a_page_has_its_sections_and_whole_sentences() -> None:
+    page = (
+        "<h1>A paper</h1><h2>Methods</h2><p>We measured\nit. It was long.</p><p>Why<h2>Results</h2><ul><li>One.<li>Two."
+    )
+    found = outline(page_text(page))
+    assert found.headings == ("", "Methods", "Results")
+    assert found.sections == [[], ["We measured it.", "It was long.", "Why"], ["One.", "Two."]]
+    # A line break and unknown tags end no sentence.
+    page = "<p>We found<br>that <gene>BRCA1</gene> is\nhigh <cit> .<br><br>So it is.</p>"
+    assert outline(page_text(page)).sections == [["We found that BRCA1 is high .", "So it is."]]
+    # Marks in the text make no heading.
+    page = "<h1>A</h1><p># one</p><h2>B</h2><p>two<br>===</p><h2>C</h2><p>```</p><p>three."
+    found = outline(page_text(page))
+    assert [unit.text for unit in found.units if unit.is_heading] == ["A", "B", "C"]
+    assert [unit.text for unit in found.sentences] == ["# one", "two ===", "```", "three."]
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("<a " * 100_000, 0),
+        ("<!--" * 200_000, 0),
+        ("<p " + " ".join(f"a{n}=b" for n in range(100_000)) + ">x", 1),
+        ("</" * 300_000, 0),
+        ("<![CDATA[" * 100_000, 0),
+        ("<script>" + "</" * 300_000, 0),
+        ("<i>" * 1000 + "</b>" * 100_000 + "x", 1),
+        ("<p>x</div>" * 20_000, 20_000),
+    ],
+    ids=lambda part: part[:9] if isinstance(part, str) else "",
+)
+@pytest.mark.timeout(10)
+def test_a_page_made_to_take_long_does_not(page: str, words: int) -> None:
+    # The standard library's parser took minutes for most of these.
+    assert len(page_text(page).split()) == words
