@@ -7,9 +7,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from kinds_of_summarizers import KINDS, TEXTS, model_of
+from refusals import refused
 from torch import Tensor
 
-from pyramidions.base.errors import UserError
 from pyramidions.hf import PyramidionsForConditionalGeneration as Model
 from pyramidions.hf import PyramidionsTokenizer
 from pyramidions.hf.modeling import PyramidionsCache
@@ -114,7 +114,7 @@ def test_by_default_generate_decodes_as_the_model_was_made_for() -> None:
 
 def test_no_summary_is_longer_than_the_model_writes() -> None:
     saved = model_of("pooled")
-    with pytest.warns(UserWarning, match="max_length"):
+    with pytest.warns(UserWarning):
         found = Model.from_saved(saved).generate(**batch_of(saved), min_length=90, max_length=99)
     assert found.shape == (3, 25) and set(found[:, -1].tolist()) == {2}
 
@@ -156,40 +156,6 @@ def test_new_weights_are_those_that_our_parts_begin_with() -> None:
     assert F.embedding(torch.tensor([1]), model.get_input_embeddings().weight).eq(0).all()
 
 
-ERRORS = [
-    ({"decoder_input_ids": SUMMARY}, "The model must be given `input_ids` or `encoder_outputs`, but is given neither."),
-    ({"input_ids": SUMMARY}, "The model must be given `labels` or `decoder_input_ids`, but is given neither."),
-    (
-        {"input_ids": SUMMARY, "labels": SUMMARY, "inputs_embeds": SUMMARY},
-        "`inputs_embeds` must not be given to a model of pyramidions, but is Tensor.",
-    ),
-    (
-        {"input_ids": SUMMARY, "labels": SUMMARY, "output_attentions": True},
-        "`output_attentions` must not be given to a model of pyramidions, but is bool.",
-    ),
-    (
-        {"input_ids": torch.full((1, 65), 9), "labels": SUMMARY[:1]},
-        "`input_ids` must have at most 64 tokens, but has 65: use truncation.",
-    ),
-    (
-        {"input_ids": SUMMARY[:1], "labels": torch.full((1, 25), 9)},
-        "A summary must have at most 24 tokens, its end included, but has 25.",
-    ),
-    (
-        {"encoder_outputs": (SUMMARY,), "labels": SUMMARY},
-        "`encoder_outputs` must be what `read` of the model returns, but is something else.",
-    ),
-    (
-        {"input_ids": SUMMARY, "labels": SUMMARY, "decoder_attention_mask": torch.tensor([[0, 1, 1, 1, 1]] * 3)},
-        "`decoder_attention_mask` must be 0 on the right only, but is 0 elsewhere.",
-    ),
-    (
-        {"input_ids": SUMMARY, "labels": SUMMARY, "decoder_attention_mask": torch.tensor([[0, 1, 1, 1, 1]] * 3).bool()},
-        "`decoder_attention_mask` must be 0 on the right only, but is 0 elsewhere.",
-    ),
-]
-
-
 @torch.no_grad()
 def test_a_mask_of_the_summary_may_be_of_any_kind() -> None:
     made = Model.from_saved(model_of("vanilla"))
@@ -198,18 +164,35 @@ def test_a_mask_of_the_summary_may_be_of_any_kind() -> None:
     assert losses[0] == losses[1]
 
 
-@pytest.mark.parametrize(("arguments", "sentence"), ERRORS)
-def test_what_a_model_cannot_do_is_said_in_a_sentence(arguments: dict[str, object], sentence: str) -> None:
-    with pytest.raises(UserError) as error:
+READ = {"input_ids": SUMMARY, "labels": SUMMARY}
+MASK = torch.tensor([[0, 1, 1, 1, 1]] * 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"decoder_input_ids": SUMMARY}, "`input_ids`"),
+        ({"input_ids": SUMMARY}, "`labels`"),
+        ({**READ, "inputs_embeds": SUMMARY}, "`inputs_embeds`"),
+        ({**READ, "output_attentions": True}, "`output_attentions`"),
+        ({"input_ids": torch.full((1, 65), 9), "labels": SUMMARY[:1]}, "at most 64 tokens, but has 65"),
+        ({"input_ids": SUMMARY[:1], "labels": torch.full((1, 25), 9)}, "at most 24 tokens, its end included"),
+        ({"encoder_outputs": (SUMMARY,), "labels": SUMMARY}, "`encoder_outputs`"),
+        ({**READ, "decoder_attention_mask": MASK}, "`decoder_attention_mask`"),
+        ({**READ, "decoder_attention_mask": MASK.bool()}, "`decoder_attention_mask`"),
+    ],
+    ids=lambda part: " ".join(part) if isinstance(part, dict) else "",
+)
+def test_what_a_model_cannot_do_is_named(arguments: dict[str, object], named: str) -> None:
+    with refused(named):
         Model.from_saved(model_of("pooled"))(**arguments)
-    assert str(error.value) == sentence
 
 
 def test_a_cache_of_transformers_is_refused() -> None:
     saved = model_of("pooled")
     model = Model.from_saved(saved)
-    with pytest.raises(UserError, match="cache_implementation"):
+    with refused("cache_implementation"):
         model.generate(**batch_of(saved), cache_implementation="static", **LENGTHS)
-    with pytest.raises(UserError, match="new_num_tokens"):
+    with refused("new_num_tokens"):
         model.resize_token_embeddings(100)
     assert PyramidionsCache(model.decoder.new_cache()).get_seq_length() == 0

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import sentencepiece
 import torch
+from refusals import refused
 from safetensors.torch import load_file, save_file
 from small_pretrained import given_to, model_of, rows_of, save, token_ids
 
-from pyramidions.base.errors import UserError
 from pyramidions.conversion.checkpoint import write_checkpoint
 from pyramidions.conversion.importing import import_model
 from pyramidions.inference import Summarizer
@@ -19,7 +19,6 @@ from pyramidions.inference.search import decoding_settings
 from pyramidions.pretrained.families import FAMILIES as KNOWN
 from pyramidions.pretrained.known_families import KNOWN_FAMILIES
 from pyramidions.pretrained.names import SHARED, renamed
-from pyramidions.pretrained.source import read_source
 from pyramidions.text.tokenizer import EOS, PAD
 
 FAMILIES = ["bart", "led", "pegasus", "bigbird_pegasus", "pegasus_x", "mbart", "t5", "mt5", "longt5"]
@@ -243,107 +242,79 @@ Q = "model.encoder.layers.0.self_attn.q_proj.weight"
 OURS = "encoder.layers.0.sublayers.self_attention.function.projections.q_proj.weight"
 
 
+def without(name: str) -> Any:
+    return lambda folder: (folder / name).unlink()
+
+
+def with_text(name: str, text: str) -> Any:
+    return lambda folder: (folder / name).write_text(text)
+
+
 @pytest.mark.parametrize(
-    ("break_it", "sentence"),
+    ("break_it", "named"),
     [
-        (
-            with_config(model_type="marian"),
-            "one of the families bart, led, pegasus, bigbird_pegasus, pegasus_x, mbart, t5, mt5, longt5, but holds "
-            "'marian'.",
-        ),
-        (with_config(d_model=None), "must say `d_model`, but does not."),
-        (with_config(d_model="wide"), "`d_model` in the config of .* must be a whole number, but is 'wide'."),
-        (with_config(encoder_ffn_dim=9), "`encoder_ffn_dim` and `decoder_ffn_dim` .* must be equal, but are 9 and 32."),
-        (with_config(activation_function="mish"), "must be one of relu, gelu, .*, but is 'mish'."),
-        (with_config(tie_word_embeddings=False), "`tie_word_embeddings` .* must be True, but is False."),
-        (
-            lambda folder: (folder / "generation_config.json").write_text('{"decoder_start_token_id": 7}'),
-            "must start from </s> or <s>, but its config says .* 7.",
-        ),
-        (with_config(vocab_size=2000), "The tokenizer has 340 pieces, but the embeddings have 2000 rows."),
-        (
-            lambda folder: (folder / "generation_config.json").write_text('{"decoder_start_token_id": 99999}'),
-            "The ids in the model's config must be below 340, but one is 99999.",
-        ),
-        (lambda folder: as_pipe(folder / "config.json"), "config.json cannot be read: it must be a regular file."),
-        (lambda folder: (folder / "config.json").unlink(), "lacks config.json."),
-        (lambda folder: (folder / "config.json").write_text("{"), "config.json is damaged: it is not JSON"),
-        (lambda folder: (folder / "config.json").write_text("[]"), "must hold a JSON object, but holds a list."),
-        (lambda folder: (folder / "model.safetensors").unlink(), "lacks weights: one of model.safetensors, "),
+        (with_config(model_type="marian"), "'marian'"),
+        (with_config(d_model=None), "`d_model`"),
+        (with_config(d_model="wide"), "'wide'"),
+        (with_config(encoder_ffn_dim=9), "are 9 and 32"),
+        (with_config(activation_function="mish"), "'mish'"),
+        (with_config(tie_word_embeddings=False), "`tie_word_embeddings`"),
+        (with_config(vocab_size=2000), "340 pieces, but the embeddings have 2000 rows"),
+        (with_text("generation_config.json", '{"decoder_start_token_id": 7}'), "must start from </s> or <s>"),
+        (with_text("generation_config.json", '{"decoder_start_token_id": 99999}'), "99999"),
+        (lambda folder: as_pipe(folder / "config.json"), "config.json cannot be read: it must be a regular file"),
+        (without("config.json"), "lacks config.json"),
+        (with_text("config.json", "{"), "config.json is damaged"),
+        (with_text("config.json", "[]"), "a list"),
+        (without("model.safetensors"), "lacks weights"),
         (lambda folder: cut(folder, 999), "model.safetensors is damaged"),
-        (with_weights(lambda w: w.pop(Q)), f"do not fit its config: {OURS} is missing."),
-        (with_weights(lambda w: w.update(more=w[Q].clone())), "do not fit its config: more has no place in the model."),
-        (with_weights(lambda w: w.update({Q: torch.ones(3, 3)})), rf"{OURS} must be \(16, 16\), but is \(3, 3\)."),
-        (with_weights(lambda w: w[Q].fill_(torch.nan)), f"must be finite, but {Q} holds NaN or infinity."),
-        (
-            with_weights(lambda w: w.update({Q: w[Q].to(torch.float8_e4m3fn)})),
-            f"must be plain real numbers, but {Q} is of 8 bits.",
-        ),
-        (
-            pickled({Q: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])}),
-            f"must be plain real numbers, but {Q} is sparse, nested or quantized.",
-        ),
-        (index_of({"a": ["model.safetensors"]}), "must name files beside it, but names a list."),
-        (
-            with_weights(lambda w: w["final_logits_bias"].fill_(1)),
-            "must have no bias of its logits, but `final_logits_bias` is not zero.",
-        ),
-        (
-            with_weights(lambda w: w.update({"lm_head.weight": 2 * w["model.shared.weight"]})),
-            "must have one embedding for all, but lm_head.weight differs from shared.weight.",
-        ),
+        (with_weights(lambda w: w.pop(Q)), f"{OURS} is missing"),
+        (with_weights(lambda w: w.update(more=w[Q].clone())), "more has no place in the model"),
+        (with_weights(lambda w: w.update({Q: torch.ones(3, 3)})), f"{OURS} must be (16, 16)"),
+        (with_weights(lambda w: w[Q].fill_(torch.nan)), f"{Q} holds NaN"),
+        (with_weights(lambda w: w.update({Q: w[Q].to(torch.float8_e4m3fn)})), f"{Q} is of 8 bits"),
+        (with_weights(lambda w: w["final_logits_bias"].fill_(1)), "`final_logits_bias`"),
+        (with_weights(lambda w: w.update({"lm_head.weight": 2 * w["model.shared.weight"]})), "lm_head.weight"),
+        (pickled({Q: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])}), f"{Q} is sparse, nested"),
+        (pickled({"a": print}), "it is not loaded"),
+        (index_of({"a": ["model.safetensors"]}), "names a list"),
+        (index_of({"a": "../other.safetensors"}), "must name files beside it, but names '../other.safetensors'"),
     ],
+    ids=lambda part: part[:32] if isinstance(part, str) else "",
 )
-def test_what_cannot_be_imported_is_one_sentence(
-    saved: dict[str, tuple[Any, Path]], tmp_path: Path, break_it: Any, sentence: str
+def test_what_cannot_be_imported_is_named(
+    saved: dict[str, tuple[Any, Path]], tmp_path: Path, break_it: Any, named: str
 ) -> None:
     folder = save(saved["bart"][0], tmp_path)
     break_it(folder)
-    with pytest.raises(UserError, match=sentence):
+    with refused(named):
         import_model(folder)
 
 
-def test_no_path_leads_out_of_the_folder(saved: dict[str, tuple[Any, Path]], tmp_path: Path) -> None:
-    folder = save(saved["bart"][0], tmp_path)
-    (folder / "model.safetensors").unlink()
-    (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": "../other.safetensors"}}')
-    with pytest.raises(UserError, match=r"must name files beside it, but names '\.\./other\.safetensors'"):
-        read_source(folder)
-
-
 @pytest.mark.parametrize(
-    ("family", "changes", "sentence"),
+    ("family", "changes", "named"),
     [
-        ("bart", {"output": "pointer(tied=False)"}, "`output` must score the vocabulary as the pretrained bart does"),
-        ("bart", {**BLOCKS, "pooling": "funnel", "pooling_lengths": "8,None"}, "must not be funnel, which replaces a"),
-        ("t5", BLOCKS, "`self_attention` must be of kinds with biases of distances"),
+        ("bart", {"output": "pointer(tied=False)"}, "`output`"),
+        ("bart", {**BLOCKS, "pooling": "funnel", "pooling_lengths": "8,None"}, "funnel"),
+        ("t5", BLOCKS, "`self_attention`"),
     ],
 )
 def test_a_change_that_would_forget_what_was_learned_is_refused(
-    saved: dict[str, tuple[Any, Path]], family: str, changes: dict[str, Any], sentence: str
+    saved: dict[str, tuple[Any, Path]], family: str, changes: dict[str, Any], named: str
 ) -> None:
-    with pytest.raises(UserError) as refusal:
+    with refused(named):
         import_model(saved[family][1], changes=changes)
-    assert sentence in str(refusal.value)
     for length in ("max_source_positions", "max_target_positions"):
-        with pytest.raises(UserError, match=length):
+        with refused(length):
             import_model(saved[family][1], **{length: 0})
 
 
 def test_weights_that_are_no_model_are_refused(saved: dict[str, tuple[Any, Path]], tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=SHARED[0]):
+    with refused(SHARED[0]):
         renamed({Q: torch.ones(2)})
     folder = save(saved["pegasus"][0], tmp_path)
     with_weights(lambda w: w.update({"model.encoder.embed_positions.weight": torch.ones(40, 16)}))(folder)
-    with pytest.raises(UserError, match="sinusoids"):
-        import_model(folder)
-
-
-def test_pickled_code_is_not_loaded(saved: dict[str, tuple[Any, Path]], tmp_path: Path) -> None:
-    folder = save(saved["bart"][0], tmp_path)
-    (folder / "model.safetensors").unlink()
-    torch.save({"a": print}, folder / "pytorch_model.bin")
-    with pytest.raises(UserError, match="holds more than tensors and plain values; it is not loaded"):
+    with refused("sinusoids"):
         import_model(folder)
 
 
@@ -409,5 +380,5 @@ def test_settings_of_generation_that_are_not_applied_are_told(
     (folder / "generation_config.json").write_text(json.dumps(said))
     Summarizer.from_pretrained(folder, "cpu")
     assert import_model(folder).not_applied == {"repetition_penalty": 3.5, "encoder_no_repeat_ngram_size": 4}
-    told = "repetition_penalty 3.5 is not applied; encoder_no_repeat_ngram_size 4 is not applied."
-    assert told in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "repetition_penalty" in told and "encoder_no_repeat_ngram_size" in told and "num_beam_groups" not in told
