@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
-from pyramidions.base.errors import UserError
 from pyramidions.extract import HipoRank, hiporank
 from pyramidions.text.outline import Outline, Unit
 
@@ -44,7 +43,7 @@ def test_the_sections_add_their_mean_similarity():
 def test_no_sentence_has_no_score_and_a_single_one_has_one():
     assert HipoRank().rank(Outline((), ())).shape == (0,)
     assert HipoRank().rank(paper("a")).shape == (1,)
-    with pytest.raises(UserError, match="alpha"):
+    with refused("alpha"):
         HipoRank(alpha=0.0)
 
 

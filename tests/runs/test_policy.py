@@ -85,17 +85,14 @@ def first_choices(model: ConceptModel) -> list[str]:
     return found
 
 
-def test_a_policy_learns_what_coverage_does_not_know(tmp_path: Path, model: ConceptModel) -> None:
+def test_a_policy_learns_what_coverage_does_not_know_and_its_gain_is_that_of_its_extracts(
+    tmp_path: Path, model: ConceptModel
+) -> None:
     unknowing = blind(model)
     trees = trained(tmp_path, unknowing)
     summaries = [document.target for document in documents(6)]
     assert all(chosen != summary for chosen, summary in zip(first_choices(unknowing), summaries, strict=True))
     assert first_choices(unknowing._replace(policy=trees)) == summaries
-
-
-def test_the_gain_of_a_policy_is_that_of_its_extracts(tmp_path: Path, model: ConceptModel) -> None:
-    unknowing = blind(model)
-    trees = trained(tmp_path, unknowing)
     scorer = RougeScorer(["rouge1", "rouge2"], use_stemmer=True)
 
     def mean(model: ConceptModel) -> float:
@@ -103,7 +100,6 @@ def test_the_gain_of_a_policy_is_that_of_its_extracts(tmp_path: Path, model: Con
         return float(np.mean([score.fmeasure for d, text in pairs for score in scorer.score(d.target, text).values()]))
 
     expected = mean(unknowing._replace(policy=trees)) - mean(unknowing)
-    assert expected > 0.1
     assert policy.gain(list(documents(6)), unknowing, trees, workers=1) == pytest.approx(expected)
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 from small_tokenizers import bart, bart_bytes, save_vocabulary
 from transformers import BartTokenizer
 
-from pyramidions.base.errors import UserError
 from pyramidions.text.normalization import one_line
 from pyramidions.text.text_windows import windows
 from pyramidions.text.tokenizer import BOS, EOS, PAD, UNK, ByteLevelTokenizer, Tokenizer
@@ -123,7 +123,7 @@ def test_a_pattern_that_repeats_characters_is_taken(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", ["(a|aa|a+)+$", "(?:a*)*b", r"((a+)\s?){2,}", "(a|a){,60}b"])
 def test_a_pattern_that_repeats_a_group_is_refused(pattern: str) -> None:
-    with pytest.raises(UserError, match="repeat no group"):
+    with refused("repeat no group"):
         cut_by(pattern)
 
 
@@ -140,16 +140,16 @@ def without_library() -> None:
         (lambda: BART.decode([4, 340]), "An id must be below 340, the number of pieces, but is 340"),
         (lambda: cut_by("a*" * 20 + "(?!.)").encode("a" * 60 + "b"), "must cut any text, but its pattern fails on one"),
         (lambda: BART.encode_units(["the fox"]), "must have the piece <sentence>"),
-        (lambda: load(b"null"), r"must be a tokenizer\.json, but has no `model`"),
+        (lambda: load(b"null"), "must be a tokenizer.json, but has no `model`"),
         (lambda: Tokenizer.from_bytes(FILE[:2000]), "but it is not JSON"),
         (lambda: Tokenizer.from_bytes(b'{"text": "A paper."}'), "but has no `model`"),
         (lambda: Tokenizer.from_bytes(b'{"model": [1]}'), "but is none"),
-        (without_library, "needs the library tokenizers, .*: `pip .*'tokenizers<.*` brings it"),
+        (without_library, "'tokenizers<"),
     ],
 )
 def test_what_cannot_be_done_is_told_in_one_sentence(call: Callable[[], object], said: str) -> None:
     assert BART.room(3, "max_source_positions") == 1
-    with pytest.raises(UserError, match=said) as error:
+    with refused(said) as error:
         call()
     assert str(error.value).endswith(".") and "\n" not in str(error.value)
 
@@ -200,5 +200,5 @@ def moved(about: dict[str, Any]) -> None:
     ],
 )
 def test_another_kind_of_file_is_refused(change: Callable[[dict[str, Any]], None], said: str) -> None:
-    with pytest.raises(UserError, match=f"The tokenizer must .*{said}"):
+    with refused(said):
         changed(change)

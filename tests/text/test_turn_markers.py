@@ -1,8 +1,8 @@
 """A tokenizer that keeps the lines of a text apart, such as the turns of a meeting."""
 
 import pytest
+from refusals import refused
 
-from pyramidions.base.errors import UserError
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.text.normalization import normalize
 from pyramidions.text.text_windows import windows
@@ -35,5 +35,5 @@ def test_a_text_of_several_windows_has_the_same_ids(tokenizer: Tokenizer, most: 
 
 
 def test_sentences_and_turns_are_not_marked_at_once() -> None:
-    with pytest.raises(UserError, match="`sentence_markers` and `turn_markers`"):
+    with refused("`turn_markers`"):
         Settings(sentence_markers=True, turn_markers=True)

@@ -111,7 +111,6 @@ def padded(length: int, multiple: int) -> int:
 
 
 # By hand: multiplications of scores and mixes of one layer with 8 heads of 4 dimensions on 101 tokens.
-# By hand: multiplications of scores and mixes of one layer with 8 heads of 4 dimensions on 101 tokens.
 ATTENTION_BY_HAND = {
     "full": ("", 2 * 8 * 101 * 101 * 4),
     # Blocks of 32 tokens, the last of them filled up with padding.
