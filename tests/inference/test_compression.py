@@ -58,14 +58,27 @@ def test_what_is_kept_fits_and_the_next_sentence_does_not(budget: int) -> None:
     assert all(found.tokens + len(texts[place].split()) + 4 > budget for place in set(range(5)) - kept)
 
 
-def test_a_sentence_below_a_shorter_heading_takes_the_place_of_one_that_does_not_fit() -> None:
-    paper = "## A very long heading of nine words it has\n\nThe best one of all.\n\n## Short\n\nThe next one is kept."
-    assert compress(paper, Rated([2, 1]), 9, words).text == "## Short\n\n[...] The next one is kept."
+LONG = "## A very long heading of nine words it has\n\nThe best one of all.\n\n## Short\n\nThe next one is kept."
+PARTS = "## Rollback\n\nRoll back at once.\n\n### Data\n\nThe database has nightly copies.\n\n## End\n\nIt ends."
+TURNS = (
+    "Ann: We start the meeting now.",
+    "Bob: The control shall be yellow.",
+    "Ann: I like it very much.",
+    "Bob: It is late.",
+)
 
 
-def test_a_sentence_stands_below_the_heading_of_its_subsection() -> None:
-    paper = "## Rollback\n\nRoll back at once.\n\n### Data\n\nThe database has nightly copies.\n\n## End\n\nIt ends."
-    assert compress(paper, Rated([1, 2, 0]), 9, words).text == "## Data\n\n[...] The database has nightly copies. [...]"
+@pytest.mark.parametrize(
+    ("paper", "scores", "budget", "kept"),
+    [
+        (LONG, [2, 1], 9, "## Short\n\n[...] The next one is kept."),
+        (PARTS, [1, 2, 0], 9, "## Data\n\n[...] The database has nightly copies. [...]"),
+        ("\n".join(TURNS), [3, 1, 2, 0], 20, "\n\n".join(TURNS[:3]) + " [...]"),
+    ],
+    ids=["a shorter heading leaves room", "the heading of a subsection", "who said what in a meeting"],
+)
+def test_sentences_are_kept_with_what_they_stand_below(paper: str, scores: list[float], budget: int, kept: str) -> None:
+    assert compress(paper, Rated(scores), budget, words).text == kept
 
 
 def test_many_short_sections_fill_a_budget() -> None:
@@ -83,15 +96,6 @@ def test_the_method_decides_what_is_kept() -> None:
     text = "The first model reads all papers. A second model writes short abstracts."
     asked = compress(text, Extractor("biomedical"), 8, words, "Who writes?").text
     assert asked == "[...] A second model writes short abstracts."
-
-
-def test_a_meeting_says_who_said_what() -> None:
-    meeting = "Ann: We start the meeting now.\nBob: The control shall be yellow.\n"
-    meeting += "Ann: I like it very much.\nBob: It is late.\n"
-    kept = compress(meeting, Rated([3, 1, 2, 0]), 20, words).text
-    assert (
-        kept == "Ann: We start the meeting now.\n\nBob: The control shall be yellow.\n\nAnn: I like it very much. [...]"
-    )
 
 
 def test_sentences_that_share_a_trigram_are_passed_over_where_that_is_asked() -> None:

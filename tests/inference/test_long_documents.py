@@ -310,45 +310,41 @@ def rows(*arguments: object) -> Iterator[dict[str, object]]:
     return map(json.loads, done.stdout.splitlines())
 
 
-def test_the_command_says_which_sections_it_summarized(model: Path, files: Path, summarizer: Summarizer) -> None:
+#: What the command says of a document, beside its name.
+ABOUT = {
+    "sections": f"by section: {', '.join(WRITTEN)}; ",
+    "extract": "of 12 sentences, selected by hiporank, were read",
+    "merge": "the summary of the summaries of ",
+}
+
+
+@pytest.mark.parametrize("long", ABOUT)
+def test_the_command_tells_what_the_summary_does(long: Long, model: Path, files: Path, summarizer: Summarizer) -> None:
+    (row,) = rows(model, files / "a.md", "--long", long)
+    (expected,) = summarizer.summarize([PAPER], **SHORT, long=long)
+    names = ("summary", "selected_sentences", "sentences", "selected_by", "note")
+    assert [row.get(name) for name in names] == [expected.to_dict().get(name) for name in names]
+    assert (row["long"], row["pieces"]) == (long, max(1, len(expected.pieces)))
+    assert ABOUT[long] in called(model, files / "a.md", *OPTIONS, "--long", long).stdout.partition("\n")[0]
+
+
+def test_the_command_finds_sections_in_each_format_and_counts_what_is_left_out(
+    model: Path, files: Path, tokenizer: Tokenizer
+) -> None:
     *sectioned, flat = rows(model, files, "--long", "sections")
-    expected = summarizer.summarize([PAPER], **SHORT, long="sections")[0]
-    assert len(sectioned) == 3
-    for row in sectioned:
-        assert [each["heading"] for each in row["sections"]] == WRITTEN
-        assert (row["long"], row["pieces"], row["summary"]) == ("sections", 4, expected.text)
-    assert flat["note"] == "no section of a type in the table: the text was read from its beginning"
-    assert "sections" not in flat and flat["pieces"] == 1
-    text = called(model, files / "a.md", *OPTIONS, "--long", "sections").stdout
-    assert text.startswith(
-        f"{files}/a.md (by section: Introduction, Methods, Results, Conclusions; only the beginning of"
-    )
-    whole = sectioned[0]["document_tokens"]
-    encode = summarizer.model.tokenizer.encode
+    assert [[each["heading"] for each in row["sections"]] for row in sectioned] == [WRITTEN] * 3
+    assert "sections" not in flat and flat["pieces"] == 1 and flat["note"]
     read = re.sub("(?m)^#+ ", "", PAPER)
-    left_out = len(encode(read)) - sum(len(encode(SECTIONS[heading])) for heading in WRITTEN)
-    assert f"; {left_out} of {whole} tokens stand in none of these sections):\n" in text
-    text = called(model, files / "c.jsonl", *OPTIONS, "--long", "sections").stdout
-    assert f"{files}/c.jsonl:2 (no section of a type in the table: the text was read from its beginning; only" in text
+    left_out = len(tokenizer.encode(read)) - sum(len(tokenizer.encode(SECTIONS[heading])) for heading in WRITTEN)
+    said = called(model, files / "a.md", *OPTIONS, "--long", "sections").stdout
+    assert f"; {left_out} of {sectioned[0]['document_tokens']} tokens" in said
 
 
-def test_the_command_selects_and_merges(model: Path, files: Path, summarizer: Summarizer) -> None:
-    selected = next(rows(model, files / "a.md", "--long", "extract"))
-    expected = summarizer.summarize([PAPER], **SHORT, long="extract")[0]
-    assert (selected["selected_sentences"], selected["sentences"]) == expected.coverage.sentences
-    assert selected["summary"] == expected.text and selected["read_tokens"] < selected["document_tokens"]
-    text = called(model, files / "a.md", *OPTIONS, "--long", "extract").stdout
-    assert f"a.md ({expected.coverage.sentences[0]} of 12 sentences, selected by hiporank, were read)" in text
-    assert selected["selected_by"] == "hiporank"
-    options = ("--long", "extract", "--select", "lead", "--device", "cpu")
-    text = called(model, files / "a.md", *OPTIONS, *options).stdout
-    assert "of 12 sentences, selected by lead, were read)" in text
-    assert text == called(model, files / "a.md", *OPTIONS, *options, "--explain", files / "page.html").stdout
-    merged = next(rows(model, files / "a.md", "--long", "merge"))
-    expected = summarizer.summarize([PAPER], **SHORT, long="merge")[0]
-    assert merged["summary"] == expected.text and merged["pieces"] == len(expected.pieces) > 1
-    text = called(model, files / "a.md", *OPTIONS, "--long", "merge").stdout
-    assert f"a.md (the summary of the summaries of {len(expected.pieces)} pieces)" in text
+def test_the_command_selects_by_another_method_whether_it_explains_or_not(model: Path, files: Path) -> None:
+    options = (*OPTIONS, "--long", "extract", "--select", "lead", "--device", "cpu")
+    said = called(model, files / "a.md", *options).stdout
+    assert "selected by lead" in said
+    assert said == called(model, files / "a.md", *options, "--explain", files / "page.html").stdout
 
 
 @pytest.mark.parametrize("long", ["sections", "extract", "rewrite"])

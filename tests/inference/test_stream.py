@@ -1,11 +1,11 @@
 """A stream of documents is summarized a few batches at a time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-import refusals
+from refusals import refused
 from small_summarizer import exported
 
 from pyramidions.base.reading import Long
@@ -50,6 +50,18 @@ def documents(asked: list[int]) -> Iterator[InputText]:
         yield InputText(Origin(f"a:{number}", None, number), f"a b {number}", 16, number=number)
 
 
+def streamed(
+    given: Iterable[InputText], writer: Echo, long: Long, batch_size: int = 2, tells: bool = True
+) -> tuple[dict[str, list[str]], list[str], float]:
+    """Return the summaries of each document, why others have none, and the sum of the progress."""
+    told, done = list[str](), list[float]()
+    reader, progress = LongReader(writer.reader, long), {"batch_size": batch_size, "on_progress": done.append}
+    if tells:
+        progress["refuse"] = lambda error: told.append(str(error))
+    results = list(summarize_documents(given, writer, reader, None, **progress))
+    return {each.origin.name: [summary.text.strip() for summary in each.summaries] for each in results}, told, sum(done)
+
+
 def test_documents_are_asked_for_a_few_batches_at_a_time(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "BATCHES", 2)
     asked: list[int] = []
@@ -66,18 +78,15 @@ def test_documents_are_asked_for_a_few_batches_at_a_time(tokenizer: Tokenizer, m
 
 
 @pytest.mark.parametrize("long", ["truncate", "chunk"])
-def test_a_document_in_which_the_model_finds_no_text_is_passed_over(tokenizer: Tokenizer, long: str) -> None:
+def test_a_document_in_which_the_model_finds_no_text_is_passed_over(tokenizer: Tokenizer, long: Long) -> None:
     given = list(documents([]))
     # What a tokenizer takes for a space is text to nobody else.
     given[1], given[4] = given[1]._replace(text="▁"), given[4]._replace(text="▁")
-    echo, done, refused = Echo(tokenizer, 99), list[float](), list[str]()
-    reader = LongReader(echo.reader, long)
-    told = {"on_progress": done.append, "refuse": lambda error: refused.append(str(error))}
-    found = summarize_documents(given, echo, reader, None, batch_size=2, **told)
-    assert [result.origin.name for result in found] == ["a:1", "a:3", "a:4"] and sum(done) == pytest.approx(2 * 5 * 16)
-    assert all(f"a:{number} " in told for number, told in zip((2, 5), refused, strict=True))
-    with refusals.refused("a:2 "):
-        list(summarize_documents(given, echo, reader, None, batch_size=2, on_progress=done.append))
+    found, told, done = streamed(given, Echo(tokenizer, 99), long)
+    assert list(found) == ["a:1", "a:3", "a:4"] and done == pytest.approx(2 * 5 * 16)
+    assert all(f"a:{number} " in each for number, each in zip((2, 5), told, strict=True))
+    with refused("a:2 "):
+        streamed(given, Echo(tokenizer, 99), long, tells=False)
 
 
 class Stuck(Echo):
@@ -92,17 +101,13 @@ class Stuck(Echo):
 @pytest.mark.parametrize(("long", "batch_size"), [("truncate", 2), ("truncate", 8), ("chunk", 1), ("chunk", 3)])
 def test_a_document_that_cannot_be_summarized_is_passed_over(tokenizer: Tokenizer, long: Long, batch_size: int) -> None:
     stuck = Stuck(tokenizer, 99 if long == "truncate" else 1 + len(tokenizer.encode("a b")))
-    reader, done, refused = LongReader(stuck.reader, long), list[float](), list[str]()
-    told = {"on_progress": done.append, "refuse": lambda error: refused.append(str(error))}
-    found = list(summarize_documents(documents([]), stuck, reader, None, batch_size=batch_size, **told))
+    found, told, done = streamed(documents([]), stuck, long, batch_size)
     # The pieces of a document come together whatever shares a batch.
-    texts = {result.origin.name: [summary.text.strip() for summary in result.summaries] for result in found}
-    assert list(texts) == ["a:1", "a:2", "a:4", "a:5"]
-    assert texts["a:4"] == (["a b 4"] if long == "truncate" else ["a b", "4"])
-    assert refused == ["a:3: " + UNWRITABLE]
-    assert sum(done) == pytest.approx(2 * 5 * 16)
-    with refusals.refused("a:3: ", UnwritableError):
-        list(summarize_documents(documents([]), stuck, reader, None, batch_size=batch_size, on_progress=done.append))
+    assert list(found) == ["a:1", "a:2", "a:4", "a:5"]
+    assert found["a:4"] == (["a b 4"] if long == "truncate" else ["a b", "4"])
+    assert told == ["a:3: " + UNWRITABLE] and done == pytest.approx(2 * 5 * 16)
+    with refused("a:3: ", UnwritableError):
+        streamed(documents([]), stuck, long, batch_size, tells=False)
 
 
 def test_a_document_whose_summaries_cannot_be_summarized_is_passed_over(tokenizer: Tokenizer) -> None:
@@ -116,12 +121,9 @@ def test_a_document_whose_summaries_cannot_be_summarized_is_passed_over(tokenize
                 raise UnwritableError(UNWRITABLE)
             return super().write(documents, decoding, size, on_written or (lambda _: None), False)
 
-    echo, refused = StuckAtLast(tokenizer, 1 + len(tokenizer.encode("a b"))), list[str]()
-    reader, told = LongReader(echo.reader, "merge"), {"refuse": lambda error: refused.append(str(error))}
     given = (each._replace(text=f"{each.number} a b") for each in documents([]))
-    found = summarize_documents(given, echo, reader, None, batch_size=2, on_progress=lambda _: None, **told)
-    assert [result.origin.name for result in found] == ["a:1", "a:2", "a:4", "a:5"]
-    assert refused == ["a:3: " + UNWRITABLE]
+    found, told, _ = streamed(given, StuckAtLast(tokenizer, 1 + len(tokenizer.encode("a b"))), "merge")
+    assert list(found) == ["a:1", "a:2", "a:4", "a:5"] and told == ["a:3: " + UNWRITABLE]
 
 
 @pytest.mark.parametrize("long", ["truncate", "chunk"])
@@ -130,7 +132,7 @@ def test_a_document_that_cannot_be_explained_is_passed_over(
 ) -> None:
     summarizer = Summarizer.from_pretrained(exported(tmp_path / "model", 16 if long == "truncate" else 6), "cpu")
     decoding = decoding_settings(summarizer.model, beam=1, min_len=1, max_len=2)
-    explain, refused, page, done = summarizer.explain_tokenized, list[str](), ExplanationPage(), list[float]()
+    explain, told, page, done = summarizer.explain_tokenized, list[str](), ExplanationPage(), list[float]()
 
     def stuck(document: TokenizedText, *arguments: Any) -> Explanation:
         if "3" in "".join(document.tokens):
@@ -143,9 +145,9 @@ def test_a_document_that_cannot_be_explained_is_passed_over(
     left, page = page.room.left, ExplanationPage()
     done.clear()
     given = documents([]), summarizer, summarizer.long_reader(long), decoding, page
-    told = {"on_progress": done.append, "refuse": lambda error: refused.append(str(error))}
-    assert [result.origin.name for result in explain_documents(*given, **told)] == ["a:1", "a:2", "a:4", "a:5"]
-    assert refused == ["a:3: " + UNWRITABLE] and page.left_out == 0
+    found = explain_documents(*given, on_progress=done.append, refuse=lambda error: told.append(str(error)))
+    assert [result.origin.name for result in found] == ["a:1", "a:2", "a:4", "a:5"]
+    assert told == ["a:3: " + UNWRITABLE] and page.left_out == 0
     assert page.room.left == left and sum(done) == pytest.approx(2 * 5 * 16)
 
 
