@@ -11,7 +11,7 @@ from refusals import refused
 from pyramidions import Extractor
 from pyramidions.documents import pdf as reader
 from pyramidions.documents.file_formats import file_text
-from pyramidions.documents.pdf import _is_picture, pdf_text
+from pyramidions.documents.pdf import pdf_text
 from pyramidions.documents.pdf_layout import laid_out, without_running_lines
 from pyramidions.documents.pdf_page import PdfLine
 from pyramidions.documents.pdf_prose import joined_hyphens
@@ -357,9 +357,13 @@ def test_a_scan_with_a_stamp_is_a_picture_but_one_with_a_text_is_none(
         assert "Bees fly" in pdf_text(path)
 
 
-def test_a_page_in_strips_is_a_scan() -> None:
-    page = pypdfium2.PdfDocument.new().new_page(100, 100)
-    for number in range(6):
-        assert not _is_picture(page)
+@pytest.mark.parametrize("strips", [5, 6])
+def test_a_page_that_is_more_than_half_in_strips_is_a_scan(strips: int, tmp_path: Path) -> None:
+    whole = pypdfium2.PdfDocument.new()
+    page = whole.new_page(100, 100)
+    for number in range(strips):
         add_picture(page, 10 * number, 9)
-    assert _is_picture(page)
+    whole.save(tmp_path / "strips.pdf")
+    with refused("strips.pdf holds no text") as error:
+        pdf_text(tmp_path / "strips.pdf")
+    assert ("page 1" in str(error.value)) is (strips == 6)

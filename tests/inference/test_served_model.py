@@ -12,7 +12,7 @@ from writer_stand_in import message, writer
 from pyramidions import Extractor
 from pyramidions.base.reading import WRITER_KEY
 from pyramidions.inference.compression import as_markdown, compress, estimate_tokens
-from pyramidions.inference.served_model import ServedModel, ServedSummarizer, UnusableServerError, _pieces
+from pyramidions.inference.served_model import ServedModel, ServedSummarizer, UnusableServerError
 from pyramidions.inference.summary import Coverage, Summary
 
 PAPER = "\n\n".join(
@@ -42,6 +42,13 @@ def test_the_model_is_asked_once_for_a_document_that_it_reads_whole() -> None:
     assert "Authorization" not in headers
 
 
+def documents_of(server: Any) -> list[str]:
+    """Return the documents that a server was asked about since the last time."""
+    documents = [prompt.split("<document>\n")[1].split("\n</document>")[0] for prompt in server.prompts]
+    server.asked.clear()
+    return documents
+
+
 def test_each_way_reads_its_parts_of_a_long_document() -> None:
     with writer(told) as server:
 
@@ -52,9 +59,7 @@ def test_each_way_reads_its_parts_of_a_long_document() -> None:
             assert sum(each.document_tokens + each.coverage.left_out for each in found) == pytest.approx(whole, rel=0.1)
             assert all(each.read_tokens <= each.document_tokens for each in found)
             assert len(found) == {"sections": 2, "chunk": len(server.asked)}.get(long, 1)
-            documents = [prompt.split("<document>\n")[1].split("\n</document>")[0] for prompt in server.prompts]
-            server.asked.clear()
-            return documents
+            return documents_of(server)
 
         chosen = compress(PAPER, Extractor(), 40).text
         assert prompts("extract", 40) == [chosen]
@@ -88,14 +93,21 @@ def test_the_prompt_says_what_is_read() -> None:
 
 
 def test_pieces_end_between_sentences_and_hold_all_words() -> None:
-    # A heading stands with its text.
-    text = "# Bees\n\n## Methods\n\nWe counted them. They were many.\n\n## Results\n\nThey fly."
-    assert _pieces(text, 12, "en") == [
-        "# Bees\n\n## Methods\n\nWe counted them.",
-        "They were many.\n\n## Results\n\nThey fly.",
-    ]
-    text = " ".join(f"word{number}" for number in range(100)) + " " + "蜂" * 50
-    pieces = _pieces(text, 20, "en")
+    with writer(told) as server:
+
+        def pieces_of(text: str, reads: int) -> list[str]:
+            model = ServedModel(server.url, "a-model")
+            ServedSummarizer(model, "chunk", Extractor(language="en"), reads=reads).summarize(text)
+            return documents_of(server)
+
+        # A heading stands with its text.
+        text = "# Bees\n\n## Methods\n\nWe counted them. They were many.\n\n## Results\n\nThey fly."
+        assert pieces_of(text, 12) == [
+            "# Bees\n\n## Methods\n\nWe counted them.",
+            "They were many.\n\n## Results\n\nThey fly.",
+        ]
+        text = " ".join(f"word{number}" for number in range(100)) + " " + "蜂" * 50
+        pieces = pieces_of(text, 20)
     assert "".join(pieces).replace(" ", "") == text.replace(" ", "")
     assert max(estimate_tokens(pieces)) <= 20
 

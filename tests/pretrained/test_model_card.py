@@ -6,7 +6,6 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from small_tokenizers import bart_bytes
 
 from pyramidions.base.markdown import plain, shell_word
 from pyramidions.conversion.card_data import CardScores
-from pyramidions.conversion.model_card import _data, _selection, model_card, renamed
+from pyramidions.conversion.model_card import model_card, renamed
 from pyramidions.data.corpora import KNOWN, read_corpus
 from pyramidions.data.divide import Divide
 from pyramidions.data.folder import DataFolder
@@ -25,7 +24,6 @@ from pyramidions.data.pairing import Pairing
 from pyramidions.data.prepare import prepare
 from pyramidions.data.readers import Corpus
 from pyramidions.data.select_sentences import SelectByOracle, SelectSentences
-from pyramidions.data.vocabulary import Settings
 from pyramidions.extract import Lead
 from pyramidions.inference import SavedExtractor, SavedModel
 from pyramidions.inference.saved_model import load_language_model
@@ -42,6 +40,11 @@ def model(origin: Origin | None = None, name: str = "pyramidion", **changes: Any
     tokenizer = Tokenizer.from_bytes(bart_bytes())
     config = preset(name, **SIZE, **changes)
     return SavedModel(build(config, tokenizer.vocab_size, PAD), config, tokenizer, 32, 16, origin)
+
+
+def extractor(*rules: Any) -> SavedExtractor:
+    tokenizer, config = Tokenizer.from_bytes(bart_bytes()), extractor_preset("extractor", **SIZE)
+    return SavedExtractor(build_extractor(config, tokenizer.vocab_size, 5, PAD), config, tokenizer, 32, *rules)
 
 
 def fields(card: str) -> dict[str, Any]:
@@ -63,17 +66,14 @@ def scores(folder: Path) -> Path:
 def test_a_card_says_what_a_model_is_and_no_more() -> None:
     found = {"library_name": "pyramidions", "pipeline_tag": "summarization", "tags": ["long-documents", "pooling"]}
     assert fields(model_card(model(), "my-model")) == found
-    tokenizer, config = Tokenizer.from_bytes(bart_bytes()), extractor_preset("extractor", **SIZE)
-    ranker = build_extractor(config, tokenizer.vocab_size, 5, PAD)
-    found["tags"] = ["long-documents", "extractive-summarization", "pooling"]
-    assert fields(model_card(SavedExtractor(ranker, config, tokenizer, 32), "my-model"))["tags"] == found["tags"]
-    rules = [
+    for given, said in (
         ((None, "none", 0.7), "at most 220 words; repetitions allowed"),
         ((150, "trigrams", 0.7), "at most 150 words, as in training; no repeated trigrams"),
         ((150, "mmr", 0.4), "at most 150 words, as in training; maximal marginal relevance, weight 0.4"),
-    ]
-    for given, said in rules:
-        assert _selection(SavedExtractor(None, None, None, 64, *given)) == said  # type: ignore[arg-type]
+    ):
+        card = model_card(extractor(*given), "my-model")
+        assert f"| {said} |" in card
+        assert fields(card)["tags"] == ["long-documents", "extractive-summarization", "pooling"]
 
 
 def test_what_is_known_can_be_searched(tmp_path: Path) -> None:
@@ -173,10 +173,7 @@ def test_without_the_library_of_the_hub_a_card_has_no_front_matter_and_a_line_sa
 
 @pytest.mark.parametrize("name", ["my-model", "it's mine", 'a "b" c'])
 def test_the_examples_of_a_card_take_another_name(name: str, tmp_path: Path) -> None:
-    tokenizer, config = Tokenizer.from_bytes(bart_bytes()), extractor_preset("extractor", **SIZE)
-    ranker = build_extractor(config, tokenizer.vocab_size, 5, PAD)
-    extractor = SavedExtractor(ranker, config, tokenizer, 32)
-    for found in (model(), extractor, load_language_model(saved_language_model(tmp_path, "gumbel"))):
+    for found in (model(), extractor(), load_language_model(saved_language_model(tmp_path, "gumbel"))):
         card = model_card(found, name)
         assert renamed(card, "me/model").split("## ")[0].count("me/model") == (
             2 if isinstance(found, SavedModel) else 1
@@ -253,10 +250,11 @@ def test_what_a_model_was_trained_on_is_said(pairing: Pairing | None, sentence: 
     record = {"article": "# Methods\n\nBees fly fast.\n\n# Results\n\nThey sting.", "abstract": "Bees sting."}
     (tmp_path / "train.jsonl").write_text(json.dumps(record))
     corpora = {"train": Corpus(str(tmp_path / "train.jsonl"))}
-    prepare(tmp_path / "data", corpora, Settings(25), pairings={"train": pairing} if pairing else None)
-    folder = DataFolder(tmp_path / "data")
-    *_, row, last = _data(SimpleNamespace(tokenizer=folder.tokenizer()), folder).splitlines()
-    assert last.startswith("| train |") if sentence is None else row == "" and last.endswith(sentence)
+    pairings = {"train": pairing} if pairing else None
+    prepare(tmp_path / "data", corpora, tokenizer=model().tokenizer, pairings=pairings)
+    card = model_card(model(), "my-model", DataFolder(tmp_path / "data"))
+    assert "\n| train |" in card
+    assert f"{sentence}\n" in card if sentence else "use `--long" not in card
 
 
 @pytest.mark.parametrize("name", ["it's", 'it\'s\n"b"\t\\n'])
