@@ -1,7 +1,5 @@
 """The precision that a model computes in: what the machine has decides, and it is said."""
 
-import json
-import lzma
 import platform
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner, Result
-from conftest import SAMPLE
 from explanations import page_data
 from refusals import refused
 
@@ -30,12 +27,6 @@ SAID = {
 }
 SLOW, NONE = "which may be slower than float32", "this CPU has no instructions for"
 UNTOLD = "torch does not tell whether this CPU has instructions for"
-
-
-@pytest.fixture(scope="module")
-def article() -> str:
-    with lzma.open(SAMPLE / "test.jsonl.xz", "rt") as papers:
-        return json.loads(papers.readline())["article"]
 
 
 @pytest.fixture
@@ -104,9 +95,8 @@ def test_without_instructions_for_int8_weights_leave_room_for_sums_of_16_bits(ha
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_a_summary_and_its_explanation_are_written_in_each_precision(
-    precision: str, checkpoint: Path, article: str
-) -> None:
+def test_a_summary_and_its_explanation_are_written_in_each_precision(precision: str, checkpoint: Path) -> None:
+    article = "Cells divide in warm water. Nobody knows why they stop in the cold. " * 20
     summarizer = Summarizer.from_pretrained(checkpoint, "cpu", precision)
     (summary,) = summarizer.summarize([article], **SHORT)
     explanation = summarizer.explain(article, **SHORT)

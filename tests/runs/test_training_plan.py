@@ -113,29 +113,14 @@ def make(path: Path, kind: str = "auto", **options: Any) -> Any:
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (
-            lambda path: make(path, vocab_size=60),
-            "--vocab-size is an option of networks, but a model of ",
-        ),
-        (lambda path: make(path, "concepts", hours=1.0), "--hours is an option of networks, but --kind is concepts"),
-        (lambda path: make(path, "concepts", gpus=1), "--gpus is an option of networks, but --kind is concepts"),
-        (
-            lambda path: make(path, "extractor", query_field="id"),
-            "--kind extractor excludes --query-field: this ",
-        ),
-        (lambda path: find_machine(999), ", the number of GPUs that torch finds, but is 999"),
-        (
-            lambda path: find_sources(str(path.parent / "valid"), None),
-            "must have documents to train on, but has no ",
-        ),
-        (
-            lambda path: make(path.parent / "wrong", "summarizer"),
-            "test.jsonl, line 1: `sections` and `section_names` must have as many",
-        ),
-        (
-            lambda path: make(path.parent / "sections.jsonl", "summarizer", query_field="query"),
-            "the field 'article'",
-        ),
+        (lambda path: make(path, vocab_size=60), "--vocab-size is an option of networks"),
+        (lambda path: make(path, "concepts", hours=1.0), "--hours is an option of networks"),
+        (lambda path: make(path, "concepts", gpus=1), "--gpus is an option of networks"),
+        (lambda path: make(path, "extractor", query_field="id"), "--kind extractor excludes --query-field"),
+        (lambda path: find_machine(999), "999"),
+        (lambda path: find_sources(str(path.parent / "valid"), None), "must have documents to train on"),
+        (lambda path: make(path.parent / "wrong", "summarizer"), "test.jsonl, line 1: `sections` and `section_names`"),
+        (lambda path: make(path.parent / "sections.jsonl", "summarizer", query_field="query"), "the field 'article'"),
     ],
 )
 def test_what_cannot_be_planned_is_named_before_the_training(
@@ -262,9 +247,6 @@ def test_summaries_are_cut_where_keywords_begin_but_for_references(tmp_path: Pat
     assert targets == {"train": ["Bees fly."], "valid": ["Bees fly."], "test": ["Bees fly.\n\nKeywords\nbees wings"]}
 
 
-# The steps of `pyramidions train`.
-
-
 PLAN = {"given": {"train": "papers"}, "documents": 8, "skipped": 0, "kind": "summarizer", "why": "asked"}
 
 
@@ -279,13 +261,8 @@ def test_without_a_split_to_hold_out_nothing_is_divided() -> None:
     assert steps() == rest and steps(train=8, test=1, valid=1) == ["documents", *rest]
 
 
-# How long an extractor is trained.
-
-
 # Tokens of SumPubMed's documents.
 SOURCE, TARGET = {"mean": 5802.51, "p95": 10198.05}, {"mean": 380.0, "p5": 100, "max": 900}
-
-
 EXTRACTOR = KINDS["extractor"]
 
 
