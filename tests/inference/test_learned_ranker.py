@@ -13,7 +13,7 @@ from refusals import refused
 
 from pyramidions.cli import main
 from pyramidions.data.vocabulary import Settings, train_tokenizer
-from pyramidions.inference import LearnedRanker, SavedExtractor, Summarizer, export_model, load_extractor
+from pyramidions.inference import LearnedRanker, SavedExtractor, export_model, load_extractor
 from pyramidions.inference.learned_ranker import _plan
 from pyramidions.models import build_extractor, extractor_preset
 from pyramidions.models.file_format import FORMAT
@@ -187,19 +187,9 @@ def test_a_damaged_setting_of_selection_is_named(
             load_extractor(path)
 
 
-def test_an_extractor_is_no_summarizer(checkpoint: Path, model: SavedExtractor, tmp_path: Path) -> None:
-    export_model(model, tmp_path / "model", "# A model\n")
-    for path in (checkpoint, tmp_path / "model"):
-        with refused(f"`pyramidions extract --method {path}`"):
-            Summarizer.from_pretrained(path)
-
-
-def test_what_is_no_extractor_is_refused(state: dict[str, Any], model: SavedExtractor, tmp_path: Path) -> None:
-    export_model(model, tmp_path / "model", "# A model\n")
-    for kind in ("writer", 3, None):
-        changed(tmp_path / "model", "kind", kind)
-        with refused("`kind`"):
-            load_extractor(tmp_path / "model")
+def test_a_checkpoint_without_tokenizer_or_sentence_markers_is_no_extractor(
+    state: dict[str, Any], tmp_path: Path
+) -> None:
     plain = train_tokenizer(["a rose is a rose", "a thorn is a title"], Settings(vocab_size=17)).model_bytes
     without_markers = {**state["task_state"], "tokenizer": plain}
     for task_state, said in (({}, "but is none"), (without_markers, "sentence markers")):

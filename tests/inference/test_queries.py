@@ -140,10 +140,6 @@ def test_the_command_summarizes_each_document_once_for_each_query(exported: Path
     assert [line[7:] for line in text.splitlines() if line.startswith("Query: ")] == QUERIES
     # The summary alone, as of one document without a query.
     assert "Query:" not in command(exported, tmp_path / "meeting.md", "--query", QUERIES[0]).stdout
-    for options in ([], ["--query", ""], ["--query", "Why?", "--query-field", "ask"], ["--query-file", "none.txt"]):
-        found = command(exported, tmp_path / "meeting.md", *options)
-        said = f"{found.stderr}{found.exception}"
-        assert found.exit_code == 1 and (options or ["--query"])[-1 if "none.txt" in options else 0] in said
 
 
 def test_records_have_queries_of_their_own(exported: Path, tmp_path: Path) -> None:

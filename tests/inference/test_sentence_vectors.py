@@ -43,9 +43,3 @@ def test_hiporank_ranks_by_them(vectors: EncoderVectors, checkpoint: Path):
     model = ["--vectors", str(checkpoint), "--device", "cpu", "--precision", "float32"]
     done = CliRunner().invoke(main, ["extract", *model, "--sentences", "1"], input=text)
     assert (done.exit_code, done.stdout) == (0, f"{expected.text}\n")
-
-
-def test_document_frequencies_and_a_model_exclude_each_other(checkpoint: Path, tmp_path: Path):
-    (tmp_path / "a.txt").write_text("Text.")
-    done = CliRunner().invoke(main, ["extract", "--vectors", str(checkpoint), "--idf", str(tmp_path / "a.txt")])
-    assert (done.exit_code, done.stderr) == (1, "Error: --idf and --vectors exclude each other.\n")
