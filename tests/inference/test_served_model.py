@@ -175,9 +175,11 @@ def test_what_else_was_read_is_told() -> None:
         assert coverage("sections", PAPER) == Coverage("Methods", left_out=2, language="en")
 
 
-def test_a_redirect_is_not_followed() -> None:
-    with writer(told) as other, writer(lambda _: (307, f"{other.url}/chat/completions".encode())) as server:
-        with refused("307"):
+# Python itself would follow the first, with the key, as a GET.
+@pytest.mark.parametrize("status", [302, 307])
+def test_a_redirect_is_not_followed(status: int) -> None:
+    with writer(told) as other, writer(lambda _: (status, f"{other.url}/chat/completions".encode())) as server:
+        with refused(f"refused: {status}"):
             ServedModel(server.url, "a-model").answer("?", 5)
         assert not other.asked
 
