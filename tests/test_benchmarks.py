@@ -170,18 +170,12 @@ def test_multiplications_of_the_papers_hourglasses_are_58_44_and_40_percent() ->
         ("train_step.py", [*TINY, "--source", 64, "--target", 8, "--vocab-size", 100], {}),
         ("pointer.py", [*TINY, "--source", 64, "--tokens", 5, "--vocab-size", 100], {}),
         ("gpu.py", [*TINY, "--device", "cpu"], {}),
-        ("windows.py", [*TINY, "--only", "length", "--kind", "sinkhorn", "--lengths", 64, 128], {}),
         (
             "language_models.py",
             ["--length", 114, "--embed-dim", 32, "--num-heads", 2, "--layers", "1,2,1", "--repeats", 2],
             {},
         ),
         # What is compared is the same.
-        (
-            "windows.py",
-            [*TINY, "--source", 64, "--target", 8, "--lengths", 64, 128],
-            {"summaries with the same tokens": 100},
-        ),
         (
             "generate.py",
             [*TINY, "--batch", 2, "--source", 64, "--vocab-size", 100, "--steps", 3, "--slow-steps", 2]
@@ -196,7 +190,6 @@ def test_a_program_fills_its_table(
     rows, _ = table(program, tmp_path, *flags)
     found = values(rows, "figure")
     assert rows and {name: found[name] for name in figures} == figures
-    assert found.get("1e-5 over the largest difference of outputs", 1) >= 1
 
 
 @pytest.mark.nightly
