@@ -193,12 +193,6 @@ def test_a_program_fills_its_table(
 
 
 @pytest.mark.nightly
-def test_scoring_equals_the_plain_loop(tmp_path: Path) -> None:
-    _, printed = table("scoring.py", tmp_path, "--documents", 4, "--words", 60, "--repeats", 1)
-    assert "all figures are equal to the last digit" in printed
-
-
-@pytest.mark.nightly
 def test_kills_and_full_disks_lose_nothing(tmp_path: Path) -> None:
     rows, printed = table("faults.py", tmp_path, "--repeats", 1, "--work", tmp_path / "work", "--check")
     assert {each["value"] for each in rows.values()} == {"1"} and len(rows) == 2 * 2 * 5
