@@ -20,8 +20,6 @@ from pathlib import Path
 import torch
 from figures import Entry, Figure, add_output, save
 
-# Programs of this folder are started by their paths, from where the checkout is not found.
-sys.path.append(str(Path(__file__).parents[2]))
 from lab.timing import EOS, FIRST, PAD, Timed, clock, texts
 from lab.timing import take_turns as timed_in_turns
 

@@ -13,7 +13,6 @@ need poppler's pdftotext.
 """
 
 import argparse
-import csv
 import gzip
 import hashlib
 import json
@@ -26,11 +25,13 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from figures import Entry, add_output, save
+import pandas as pd
+from figures import Entry, add_output, markdown, save
 
 from pyramidions.base.errors import UserError
+from pyramidions.data.manifest import file_hash
 from pyramidions.documents.source import Fields, read_files
 from pyramidions.inference.extractor import Extractor, document_outline
 from pyramidions.text.outline import Outline
@@ -40,34 +41,17 @@ METHODS = ("hiporank", "textrank", "biomedical", "lead")
 WORDS = 220
 #: The kind of documents that were chosen after the rules of fitness were written.
 UNSEEN = "unseen"
-UNMARKED = {"wanted": 0, "found": 0, "false": 0, "missed": [], "false ones": []}
 LIGATURES = ("ff", "fi", "fl")
+HEADINGS = ("headings, wanted", "headings, found", "headings, false")
 _NUMBER = re.compile(
     r"^(?:(?:appendix|chapter|part|section)\s+)?(?:[A-Z]|\d+|[IVXLC]+)(?:\.\d+)*[.):]?\s+", re.IGNORECASE
 )
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
-class Document(NamedTuple):
-    """A row of `documents.csv`."""
-
-    name: str
-    file: str
-    package: str
-    version: str
-    path: str
-    sha256: str
-    kind: str
-    format: str
-    language: str
-    licence: str
-    producer: str
-
-
-def documents() -> list[Document]:
-    """Return the documents."""
-    with (GOLD / "documents.csv").open(newline="", encoding="utf-8") as rows:
-        return [Document(**row) for row in csv.DictReader(rows)]
+def documents() -> pd.DataFrame:
+    """Return the documents: name, file, package, version, path in it, sha256, kind, format, language, licence..."""
+    return pd.read_csv(GOLD / "documents.csv", dtype=str, keep_default_na=False)
 
 
 def lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -76,16 +60,26 @@ def lines(path: Path) -> Iterator[dict[str, Any]]:
         yield from map(json.loads, found)
 
 
+def write_lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Write objects as JSON lines."""
+    path.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows), encoding="utf-8")
+
+
 def key(text: str) -> str:
     """Return what two writings of a sentence or a heading have in common."""
     plain = unicodedata.normalize("NFKC", text).casefold()
     return " ".join(re.sub(r"[\W_]+", " ", plain).split())
 
 
-def keys(heading: str) -> set[str]:
+def keys(heading: str) -> frozenset[str]:
     """Return the keys of a heading with and without its number."""
     # Some readers put a space between a Japanese and a Latin word.
-    return {key(each).replace(" ", "") for each in (heading, _NUMBER.sub("", heading.strip()))} - {""}
+    return frozenset(key(each).replace(" ", "") for each in (heading, _NUMBER.sub("", heading.strip()))) - {""}
+
+
+def words_of(text: str) -> Counter[str]:
+    """Count the words of four letters and more."""
+    return Counter(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
 
 
 # --------------------------------------------------------------------------------------------------------- collecting
@@ -94,15 +88,12 @@ def keys(heading: str) -> set[str]:
 def collect(folder: Path) -> None:
     """Fetch the documents that are missing from the packages of Debian."""
     folder.mkdir(parents=True, exist_ok=True)
-    missing: dict[str, list[Document]] = {}
-    for each in documents():
-        if not (folder / each.file).exists():
-            missing.setdefault(each.package, []).append(each)
-    for package, wanted in missing.items():
+    there = documents().file.map(lambda name: (folder / name).exists())
+    for (package, version), wanted in documents()[~there].groupby(["package", "version"], sort=False):
         with tempfile.TemporaryDirectory() as work:
             print(f"{package} ...", flush=True)
-            unpacked = unpack(package, wanted[0].version, Path(work))
-            for each in wanted:
+            unpacked = unpack(package, version, Path(work))
+            for each in wanted.itertuples():
                 path = unpacked / each.path.lstrip("/")
                 # Debian packs most documentation with gzip.
                 held = path.read_bytes() if path.exists() else gzip.decompress(Path(f"{path}.gz").read_bytes())
@@ -125,20 +116,17 @@ def unpack(package: str, version: str, work: Path) -> Path:
     return unpacked
 
 
-def checked(folder: Path) -> list[Document]:
+def checked(folder: Path) -> pd.DataFrame:
     """Return the documents that are there as they were judged, and name the others."""
-    found = []
-    for each in documents():
-        path = folder / each.file
-        if not path.exists():
+    known = documents()
+    hashes = known.file.map(lambda name: file_hash(folder / name) if (folder / name).exists() else "")
+    for each, found in zip(known.itertuples(), hashes, strict=True):
+        if not found:
             print(f"{each.name} is missing: --collect fetches it.", file=sys.stderr)
-        elif hashlib.sha256(path.read_bytes()).hexdigest() != each.sha256:
-            print(
-                f"{each.name} differs from the version {each.version} that was judged; it is left out.", file=sys.stderr
-            )
-        else:
-            found.append(each)
-    return found
+        elif found != each.sha256:
+            told = f"differs from the version {each.version} that was judged; it is left out."
+            print(f"{each.name} {told}", file=sys.stderr)
+    return known[hashes == known.sha256]
 
 
 # ------------------------------------------------------------------------------------------------------------ judging
@@ -153,11 +141,9 @@ class Judged:
     """
 
     def __init__(self) -> None:
-        self.noise: dict[str, dict[str, str]] = {}
-        self.good: dict[str, set[str]] = {}
-        for each in lines(GOLD / "judged.jsonl"):
-            self.noise[each["document"]] = each["noise"]
-            self.good[each["document"]] = set(each["good"])
+        rows = list(lines(GOLD / "judged.jsonl"))
+        self.noise: dict[str, dict[str, str]] = {each["document"]: each["noise"] for each in rows}
+        self.good: dict[str, set[str]] = {each["document"]: set(each["good"]) for each in rows}
 
     def kind(self, document: str, sentence: str) -> str | None:
         """Return the kind of noise that a sentence is, "" if it is none, None if nobody judged it."""
@@ -175,12 +161,11 @@ class Judged:
                 noise[sentence] = kind
             elif kind is not None:
                 good.add(hashed(sentence))
-        rows = [
+        rows = (
             {"document": name, "noise": self.noise[name], "good": sorted(self.good[name])}
             for name in sorted(self.noise)
-        ]
-        text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
-        (GOLD / "judged.jsonl").write_text(text, encoding="utf-8")
+        )
+        write_lines(GOLD / "judged.jsonl", rows)
 
 
 def hashed(sentence: str) -> str:
@@ -201,134 +186,92 @@ def read(path: Path) -> Outline:
     return document_outline(document.text)
 
 
-def headings(outline: Outline, gold: Iterable[str]) -> dict[str, Any]:
-    """Count the headings that are found, those that are not, and those that are none."""
-    ours = Counter(frozenset(keys(unit.text)) for unit in outline.units if unit.is_heading)
+def headings(outline: Outline, gold: Iterable[str]) -> dict[str, int]:
+    """Count the headings that are found, those that are wanted, and those that are none."""
+    ours = Counter(keys(unit.text) for unit in outline.units if unit.is_heading)
     first = outline.units[0]
-    found, missed = 0, []
-    for heading in gold:
-        match = next((each for each in ours if ours[each] and each & keys(heading)), None)
-        if match is None:
-            missed.append(heading)
-        else:
+    wanted = [keys(heading) for heading in gold]
+    found = 0
+    for heading in wanted:
+        match = next((each for each in ours if ours[each] and each & heading), None)
+        if match is not None:
             ours[match] -= 1
             found += 1
     # The title of a document may not be among the headings.
-    if first.is_heading and ours[title := frozenset(keys(first.text))]:
+    if first.is_heading and ours[title := keys(first.text)]:
         ours[title] -= 1
-    false = [min(each) for each in ours.elements() if each]
-    return {"wanted": found + len(missed), "found": found, "false": len(false), "missed": missed, "false ones": false}
+    false = sum(bool(each) for each in ours.elements())
+    return dict(zip(HEADINGS, (len(wanted), found, false), strict=True))
 
 
-def words_lost(path: Path, outline: Outline) -> dict[str, Any] | None:
+def words_lost(path: Path, outline: Outline) -> dict[str, int]:
     """Compare the words of a PDF file with those of pdftotext: those that it has twice or more, and we never."""
     done = subprocess.run(["pdftotext", "-enc", "UTF-8", str(path), "-"], capture_output=True, check=False)
     if done.returncode:
-        return None
-    theirs = Counter(_WORD.findall(unicodedata.normalize("NFKC", done.stdout.decode("utf-8", "replace")).casefold()))
-    text = " ".join(unit.text for unit in outline.units)
-    ours = set(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
-    wanted = {word for word, count in theirs.items() if count > 1}
+        return {}
+    ours = words_of(" ".join(unit.text for unit in outline.units)).keys()
+    wanted = {word for word, count in words_of(done.stdout.decode("utf-8", "replace")).items() if count > 1}
     lost = wanted - ours
-    broken = {
-        word for word in lost for ligature in LIGATURES if ligature in word and ours & set(broken_at(word, ligature))
-    }
-    return {
-        "words": len(wanted),
-        "lost": len(lost),
-        "broken at a ligature": sorted(broken),
-        "lost words": sorted(lost)[:40],
-    }
+    broken = sum(any(ours & broken_at(word, ligature) for ligature in LIGATURES if ligature in word) for word in lost)
+    return {"words of pdftotext": len(wanted), "words lost": len(lost), "words broken at a ligature": broken}
 
 
-def broken_at(word: str, ligature: str) -> list[str]:
+def broken_at(word: str, ligature: str) -> set[str]:
     """Return what a word becomes without its ligature, as "signicant"."""
     before, _, behind = word.partition(ligature)
-    return [part for part in (before + behind, before + ligature[0] + behind) if len(part) > 3]
+    return {part for part in (before + behind, before + ligature[0] + behind) if len(part) > 3}
 
 
-def extracts(path: Path) -> dict[str, list[str]]:
-    """Return the sentences that each method extracts."""
-    return {
-        method: [each.text for each in Extractor(method).extract_file(path, words=WORDS).sentences]
-        for method in METHODS
-    }
-
-
-def measure(each: Document, folder: Path, gold: dict[str, Any], judged: Judged) -> dict[str, Any]:
-    """Return all figures of a document."""
-    path = folder / each.file
-    outline = read(path)
-    found = {
-        "name": each.name,
-        "kind": each.kind,
-        "format": each.format,
-        "language": each.language,
-        "headings": UNMARKED if each.kind == UNSEEN else headings(outline, gold[each.name]["headings"]),
-        "extracts": {},
-    }
-    if each.format == "pdf":
-        found["words"] = words_lost(path, outline)
-    for method, sentences in extracts(path).items():
+def measure(each: Any, path: Path, gold: dict[str, list[str]], judged: Judged) -> tuple[dict[str, int], list[str]]:
+    """Return the counts of a document, and the extracted sentences that nobody judged."""
+    outline, unjudged = read(path), []
+    counts = dict.fromkeys(HEADINGS, 0) if each.kind == UNSEEN else headings(outline, gold[each.name])
+    for method in METHODS:
+        sentences = [found.text for found in Extractor(method).extract_file(path, words=WORDS).sentences]
         known = [judged.kind(each.name, sentence) for sentence in sentences]
-        found["extracts"][method] = {
-            "sentences": len(sentences),
-            "noise": sum(bool(kind) for kind in known),
-            "noisy": [sentence for sentence, kind in zip(sentences, known, strict=True) if kind],
-            "unjudged": [sentence for sentence, kind in zip(sentences, known, strict=True) if kind is None],
-        }
-    return found
+        new = [sentence for sentence, kind in zip(sentences, known, strict=True) if kind is None]
+        counts |= {f"{method}, sentences": len(sentences), f"{method}, noise": sum(map(bool, known))}
+        counts[f"{method}, unjudged"] = len(new)
+        unjudged += new
+    return counts | (words_lost(path, outline) if each.format == "pdf" else {}), unjudged
 
 
 # ---------------------------------------------------------------------------------------------------------- reporting
 
 
-def share(part: int, whole: int) -> str:
+def share(part: float, whole: float) -> str:
     """Return a share in percent."""
-    return f"{100 * part / whole:.1f}% ({part} of {whole})" if whole else "none"
+    return f"{100 * part / whole:.1f}% ({part:.0f} of {whole:.0f})" if whole else "none"
 
 
-def table(rows: list[dict[str, Any]]) -> str:
-    """Return the figures of all documents, and of each kind, in markdown."""
-    seen = [row for row in rows if row["kind"] != UNSEEN]
-    groups = {"all": seen, UNSEEN: [row for row in rows if row["kind"] == UNSEEN]}
-    for part in ("kind", "format"):
-        for row in seen:
-            groups.setdefault(row[part], []).append(row)
-    groups["not English"] = [row for row in seen if row["language"] != "en"]
-    heads = ["documents", *(f"noise, {method}" for method in METHODS), "unjudged", "headings found", "false headings"]
-    made = [f"| | {' | '.join(heads)} |", f"|---|{'---|' * len(heads)}"]
+def table(rows: pd.DataFrame) -> str:
+    """Return the figures of all documents, and of each kind, in Markdown."""
+    seen = rows[rows.kind != UNSEEN]
+    groups = {"all": seen, UNSEEN: rows[rows.kind == UNSEEN]}
+    groups |= {name: some for part in ("kind", "format") for name, some in seen.groupby(part, sort=False)}
+    groups["not English"] = seen[seen.language != "en"]
+    made = []
     for name, some in groups.items():
-        cells = [str(len(some))]
+        sums = some.sum(numeric_only=True)
+        cells = {"": name, "documents": len(some)}
         for method in METHODS:
-            ours = [row["extracts"][method] for row in some]
-            known = sum(each["sentences"] - len(each["unjudged"]) for each in ours)
-            cells.append(share(sum(each["noise"] for each in ours), known))
-        cells.append(str(sum(len(each["unjudged"]) for row in some for each in row["extracts"].values())))
-        found, wanted, false = (sum(row["headings"][part] for row in some) for part in ("found", "wanted", "false"))
-        cells += [share(found, wanted), str(false)]
-        made.append(f"| {name} | {' | '.join(cells)} |")
-    words = [row["words"] for row in seen if row.get("words")]
-    if words:
-        lost, whole = (sum(each[part] for each in words) for part in ("lost", "words"))
-        broken = sum(len(each["broken at a ligature"]) for each in words)
-        made += ["", f"Words of PDF files lost: {share(lost, whole)}; broken at a ligature: {broken}."]
-    return "\n".join(made) + "\n"
+            known = sums[f"{method}, sentences"] - sums[f"{method}, unjudged"]
+            cells[f"noise, {method}"] = share(sums[f"{method}, noise"], known)
+        cells["unjudged"] = f"{sum(sums[f'{method}, unjudged'] for method in METHODS):.0f}"
+        cells["headings found"] = share(sums["headings, found"], sums["headings, wanted"])
+        made.append({**cells, "false headings": f"{sums['headings, false']:.0f}"})
+    told = markdown(pd.DataFrame(made))
+    if "words lost" in seen:
+        sums = seen.sum(numeric_only=True)
+        lost = share(sums["words lost"], sums["words of pdftotext"])
+        told += f"\n\nWords of PDF files lost: {lost}; broken at a ligature: {sums['words broken at a ligature']:.0f}."
+    return told
 
 
-def entries(rows: list[dict[str, Any]]) -> Iterator[Entry]:
+def entries(rows: pd.DataFrame) -> Iterator[Entry]:
     """Yield the counts of each document."""
-    for row in rows:
-        for part in ("wanted", "found", "false"):
-            yield Entry(row["name"], f"headings, {part}", row["headings"][part])
-        for method, found in row["extracts"].items():
-            yield Entry(row["name"], f"{method}, sentences", found["sentences"])
-            yield Entry(row["name"], f"{method}, noise", found["noise"])
-            yield Entry(row["name"], f"{method}, unjudged", len(found["unjudged"]))
-        if words := row.get("words"):
-            yield Entry(row["name"], "words of pdftotext", words["words"])
-            yield Entry(row["name"], "words lost", words["lost"])
-            yield Entry(row["name"], "words broken at a ligature", len(words["broken at a ligature"]))
+    for name, counts in rows.select_dtypes("number").iterrows():
+        yield from (Entry(str(name), measure, count) for measure, count in counts.dropna().items())
 
 
 def main() -> None:
@@ -344,33 +287,23 @@ def main() -> None:
     if given.collect:
         collect(given.folder)
         return
-    gold = {each["name"]: each for each in lines(GOLD / "headings.jsonl")}
+    gold = {each["name"]: each["headings"] for each in lines(GOLD / "headings.jsonl")}
     judged = Judged()
     if given.judged is not None:
         judged.add(given.judged)
-    rows = []
-    for each in checked(given.folder):
-        if given.only and each.name not in given.only:
-            continue
-        row = measure(each, given.folder, gold, judged)
-        rows.append(row)
-        noise = sum(found["noise"] for found in row["extracts"].values())
-        counts = row["headings"]
-        print(
-            f"{each.name:32} noise {noise:3}  headings {counts['found']:3} of {counts['wanted']:3}, "
-            f"{counts['false']:3} false  lost {row['words']['lost'] if row.get('words') else '-'}",
-            flush=True,
-        )
+    chosen = checked(given.folder).set_index("name", drop=False)
+    chosen = chosen[chosen.name.isin(given.only)] if given.only else chosen
+    counts, unjudged = {}, {}
+    for each in chosen.itertuples():
+        counts[each.name], unjudged[each.name] = measure(each, given.folder / each.file, gold, judged)
+        print(f"{each.name}:", ", ".join(f"{what} {count}" for what, count in counts[each.name].items()), flush=True)
+    if not counts:
+        raise SystemExit("None of the documents is there as it was judged.")
+    rows = chosen.join(pd.DataFrame.from_dict(counts, orient="index"))
     print(f"\n{table(rows)}")
     if given.unjudged is not None:
-        new = {
-            (row["name"], sentence): None
-            for row in rows
-            for found in row["extracts"].values()
-            for sentence in found["unjudged"]
-        }
-        made = [{"document": name, "sentence": sentence, "noise": None} for name, sentence in new]
-        given.unjudged.write_text("".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in made))
+        new = ((name, sentence) for name, sentences in unjudged.items() for sentence in dict.fromkeys(sentences))
+        write_lines(given.unjudged, ({"document": name, "sentence": text, "noise": None} for name, text in new))
     save(given, entries(rows))
 
 
