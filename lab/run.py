@@ -163,7 +163,7 @@ def watching(step: RowStep, say: Say) -> Iterator[Callable[[Sequence["subprocess
         nonlocal peak
         teller()
         if step.trains and not step.gpus:
-            peak = max(peak, *(resident_peak(process.pid) for process in processes))
+            peak = max(peak, *(memory_of(process.pid) for process in processes))
 
     try:
         yield tick
@@ -188,16 +188,16 @@ def _where(log: Path) -> str:
     return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
-def resident_peak(pid: int) -> int:
-    """Return the bytes that a process had in memory at most so far; 0 where the system does not say, or it has ended.
+def memory_of(pid: int | str, name: str = "VmHWM") -> int:
+    """Return bytes that a process has in memory; 0 where the system does not say, or it has ended.
 
-    The peak never falls, so that asking once near the end is enough.
+    VmRSS is what it has now, VmHWM the most so far, which never falls: asking once near the end is enough.
     """
     try:
         status = Path("/proc", str(pid), "status").read_text()
     except OSError:
         return 0
-    found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+    found = re.search(rf"^{name}:\s+(\d+) kB$", status, re.MULTILINE)
     return int(found[1]) * 1024 if found else 0
 
 

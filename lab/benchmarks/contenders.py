@@ -7,7 +7,6 @@ of two neighbouring turns beside it.
 
 import argparse
 import os
-import re
 import signal
 import statistics
 import subprocess
@@ -20,8 +19,10 @@ from pathlib import Path
 import torch
 from figures import Entry, Figure, add_output, save
 
+from lab.run import memory_of
 from lab.timing import EOS, FIRST, PAD, Timed, clock, texts
 from lab.timing import take_turns as timed_in_turns
+from pyramidions.models import PyramidionConfig, preset
 
 __all__ = ["EOS", "FIRST", "PAD", "Timed", "clock", "texts"]
 #: of what is timed, by their names in arguments
@@ -38,24 +39,27 @@ _ENVIRONMENT = {"MALLOC_MMAP_THRESHOLD_": "100000"}
 _OUT_OF_MEMORY = ("OutOfMemoryError", "MemoryError", "DefaultCPUAllocator")
 
 
+def processor_clock(work: Callable[[], object], device: str) -> tuple[float, None]:
+    """Time a call in seconds that the processor worked for this process; its arguments are those of `clock`."""
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin, None
+
+
 def take_turns(
-    contenders: Mapping[str, Callable[[], object]], repeats: int, warmup: int = 1, device: str = "cpu"
+    contenders: Mapping[str, Callable[[], object]],
+    repeats: int,
+    warmup: int = 1,
+    device: str = "cpu",
+    watch: Callable[[Callable[[], object], str], tuple[float, int | None]] = clock,
 ) -> dict[str, Timed]:
     """Time each contender ``repeats`` times, in turns; what the ``warmup`` turns before them took is not counted."""
 
     def tell(turn: int, name: str, seconds: float) -> None:
         print(f"turn {turn} of {warmup + repeats}: {name} {seconds:.2f} s", file=sys.stderr, flush=True)
 
-    works = {name: partial(clock, work, device) for name, work in contenders.items()}
+    works = {name: partial(watch, work, device) for name, work in contenders.items()}
     return timed_in_turns(works, repeats, warmup, tell)
-
-
-def seconds_of(work: Callable[[], object], times: int) -> float:
-    """Return the processor's seconds of doing something, over several times."""
-    begin = time.process_time()
-    for _ in range(times):
-        work()
-    return (time.process_time() - begin) / times
 
 
 def ratio(name: str, slow: Timed, fast: Timed, target: float | None = None) -> Figure:
@@ -122,6 +126,23 @@ def parser(text: str | None, name: str, repeats: int = 5, *, devices: bool = Tru
     return made
 
 
+def add_sizes(made: argparse.ArgumentParser, batch: int = 1) -> None:
+    """Add the sizes of synthetic documents."""
+    made.add_argument("--batch", type=int, default=batch, help="documents (default: %(default)s)")
+    made.add_argument("--source", type=int, default=8192, help="tokens of each (default: 8192)")
+    made.add_argument("--vocab-size", type=int, default=32768)
+    made.add_argument("--tiny", action="store_true", help="models 16 wide, to try the program")
+
+
+def deep_preset(name: str, source: int | None) -> PyramidionConfig:
+    """Return deep_pyramidion or deep_blockwise; a tiny one for documents of so many tokens, unless None."""
+    if source is None:
+        return preset(name)
+    pooling = {"pooling_lengths": f"None,{-(-source // 4)},{-(-source // 16)},None,None,None"}
+    pooled = pooling if name == "deep_pyramidion" else {}
+    return preset(name, **TINY, self_attention="blockwise(block_size=16)", **pooled)
+
+
 def finish(
     args: argparse.Namespace,
     figures: Sequence[Figure],
@@ -149,29 +170,16 @@ def finish(
         sys.exit(1)
 
 
-def _bytes(name: str) -> int:
-    """Return a figure of /proc/self/status, in bytes: VmRSS is in memory now, VmHWM the most there was.
+def peak(work: Callable[[], object]) -> float:
+    """Return what ``work`` takes at its peak beyond what this process holds before it, in 10^6 bytes, on Linux.
 
     getrusage's figure will not do: a process begins with its parent's.
     """
-    found = re.search(rf"^{name}:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)
-    if found is None:
-        raise RuntimeError(f"Linux must say {name} in /proc/self/status, but does not.")
-    return int(found[1]) * 1024
-
-
-def peak(work: Callable[[], object], device: str = "cpu") -> float:
-    """Return what ``work`` takes at its peak beyond what this process holds before it, in 10^6 bytes."""
-    if device == "cuda":
-        torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
-        work()
-        return (torch.cuda.max_memory_allocated() - before) / 1e6
     # The most there was is from here on counted anew (man 5 proc).
     Path("/proc/self/clear_refs").write_text("5")
-    before = _bytes("VmRSS")
+    before = memory_of("self", "VmRSS")
     work()
-    return (_bytes("VmHWM") - before) / 1e6
+    return (memory_of("self") - before) / 1e6
 
 
 def peak_of_process(arguments: Sequence[object]) -> float | None:

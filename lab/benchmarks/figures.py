@@ -88,17 +88,24 @@ def add_output(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--table", help=f"the name of their table there (default: {name}-cpu, or {name}-cuda)")
 
 
+def run_of(args: argparse.Namespace) -> dict[str, object]:
+    """Return what made a table, by the names in `RUN` behind the first."""
+    machine = hardware(getattr(args, "device", "cpu"))
+    return {
+        "command": shlex.join(["python", f"lab/benchmarks/{Path(sys.argv[0]).name}", *map(shown, sys.argv[1:])]),
+        "commit": commit(),
+        "machine": f"{machine['device']}, {machine['threads']} thread{'s' * (machine['threads'] > 1)}",
+        "versions": ", ".join(f"{name} {number}" for name, number in versions().items()),
+        "seed": getattr(args, "seed", ""),
+    }
+
+
 def save(args: argparse.Namespace, entries: Iterable[Entry]) -> None:
     """Put a table into the file that `--out` names, in place of an older one, and its run into `runs.csv`."""
     if args.out is None:
         return
-    device = getattr(args, "device", "cpu")
-    table, machine = args.table or f"{args.name}-{device}", hardware(device)
-    run = (
-        *(table, shlex.join(["python", f"lab/benchmarks/{Path(sys.argv[0]).name}", *map(shown, sys.argv[1:])])),
-        *(commit(), f"{machine['device']}, {machine['threads']} thread{'s' * (machine['threads'] > 1)}"),
-        *(", ".join(f"{name} {number}" for name, number in versions().items()), getattr(args, "seed", "")),
-    )
+    table = args.table or f"{args.name}-{getattr(args, 'device', 'cpu')}"
+    run = (table, *run_of(args).values())
     args.out.parent.mkdir(parents=True, exist_ok=True)
     with written_together():
         _replace(args.out, COLUMNS, table, [(table, *map(_cell, entry)) for entry in entries])

@@ -10,8 +10,7 @@ memory's keys and values, which are timed apart ("memory"). Copied memory and LE
 --slow-steps of them are enough. Two steps before each of these windows are not timed.
 
 What the encoder hands on is drawn at random for the steps; encoders are timed on texts of full length. Seconds of a
-whole summary are the encoder's, the memory's, and --tokens times those of a step; --full writes whole summaries with
-our models as well, once, and compares.
+whole summary are the encoder's, the memory's, and --tokens times those of a step.
 
 - decoder: our decoder and fairseq's under fairseq's own `SequenceGenerator`, with the same weights and memory.
 - blockwise: deep_pyramidion and deep_blockwise under our `BeamSearch`; and deep_blockwise where each hypothesis has its
@@ -32,15 +31,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
+import pandas as pd
 import torch
-from contenders import FIRST, TINY, Timed, finish, parser, ratio, take_turns, texts
-from figures import Figure, plain
+from contenders import FIRST, Timed, add_sizes, deep_preset, finish, parser, ratio, take_turns, texts
+from figures import Figure, markdown, plain
 from rival_writers import FairseqPast, FairseqWriter, LedWriter
 from rivals import fairseq_task, fairseq_transformer, led, ours_in_fairseq
 from torch import Tensor
-from writers import CopyingCache, Given, OwnWriter, Past, Writer, forced
+from writers import CopyingCache, Given, OwnWriter, Past, Writer
 
-from pyramidions.models import PyramidionConfig, build, preset
+from pyramidions.models import PyramidionConfig, build
 from pyramidions.models.fields import parse_pooling_lengths
 from pyramidions.nn import Transformer
 
@@ -68,12 +68,7 @@ class Bench:
 
     def config(self, name: str) -> PyramidionConfig:
         """Return a preset, shrunk where asked to."""
-        if not self.args.tiny:
-            return preset(name)
-        small = {**TINY, "self_attention": "blockwise(block_size=16)"}
-        if name == POOLED:
-            small["pooling_lengths"] = f"None,{-(-self.args.source // 4)},{-(-self.args.source // 16)},None,None,None"
-        return preset(name, **small)
+        return deep_preset(name, self.args.source if self.args.tiny else None)
 
     def given(self, name: str) -> Given:
         """Return random memory, as many vectors as a model hands on, and what is written."""
@@ -126,14 +121,14 @@ class Bench:
         """Return a table of medians, a row for each contender."""
         windows = [f"after {n}, ms a step" for n in self.args.after]
         heads = ["", "encoder, s", "memory, s", *windows, "steps timed", f"{self.args.tokens} tokens, s"]
-        lines = [heads, ["---"] * len(heads)]
+        lines = []
         for name, steps in self.steps.items():
             encoder = self.encoder(name)
             numbers = [self.timed[f"{name}: memory"].median]
             numbers += [1000 * self.timed[f"{name} after {n}"].median / steps for n in self.args.after]
             ends = [f"{encoder.median:.4g}", f"{self.whole(name).median:.4g}"] if encoder else ["", ""]
             lines.append([name, ends[0], *(f"{number:.4g}" for number in numbers), str(steps), ends[1]])
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        return markdown(pd.DataFrame(lines, columns=heads))
 
 
 def compare_decoders(bench: Bench) -> list[Figure]:
@@ -188,17 +183,17 @@ def compare_strides(bench: Bench) -> list[Figure]:
 def compare_models(bench: Bench) -> list[Figure]:
     """Time deep_blockwise and LED, where asked to, beside deep_pyramidion, from document to summary."""
     args, given = bench.args, bench.given(BLOCKWISE)
-    models: dict[str, Transformer] = {}
 
-    def ours(name: str, given: Given) -> Contender:
-        model = models[name] = bench.ready(build(bench.config(name), args.vocab_size))
+    def ours(name: str, given: Given) -> tuple[Contender, Transformer]:
+        model = bench.ready(build(bench.config(name), args.vocab_size))
         writer = OwnWriter(model, given, args.steps, Past(model.decoder, given, args.beam))
-        return Contender(name, writer, lambda tokens: model.encoder(tokens, torch.zeros_like(tokens, dtype=torch.bool)))
+        reader = lambda tokens: model.encoder(tokens, torch.zeros_like(tokens, dtype=torch.bool))  # noqa: E731
+        return Contender(name, writer, reader), model
 
     rivals: list[Contender] = []
     if "blockwise" in args.only:
-        rivals.append(ours(BLOCKWISE, given))
-        model = models[BLOCKWISE]
+        blockwise, model = ours(BLOCKWISE, given)
+        rivals.append(blockwise)
         # A hypothesis is a document of its own: one is the width of each.
         copies = Past(model.decoder, given, 1, CopyingCache)
         rivals.append(Contender(COPIED, OwnWriter(model, given, args.slow_steps, copies)))
@@ -213,40 +208,25 @@ def compare_models(bench: Bench) -> list[Figure]:
             print(f"left out: led. {error}", flush=True)
     if not rivals:
         return []
-    bench.race([ours(POOLED, bench.given(POOLED)), *rivals])
-    figures = [
+    pooled, _ = ours(POOLED, bench.given(POOLED))
+    bench.race([pooled, *rivals])
+    return [
         ratio(f"{args.tokens} tokens, {name} / {POOLED}", bench.whole(name), bench.whole(POOLED), TARGETS[name])
         for name, *_ in rivals
     ]
-    return figures + (in_full(bench, models) if args.full else [])
-
-
-def in_full(bench: Bench, models: dict[str, Transformer]) -> list[Figure]:
-    """Write whole summaries once, to check sums of parts."""
-    search = forced(bench.args.beam, bench.args.tokens)
-    works = {f"{name}, in full": partial(search, model, bench.source) for name, model in models.items()}
-    timed = take_turns(works, 1, 0, bench.args.device)
-    bench.timed |= timed
-    what = f"{bench.args.tokens} tokens in full / by their parts"
-    parts = {name: Timed([bench.whole(name).median], None) for name in models}
-    return [ratio(f"{name}: {what}", timed[f"{name}, in full"], parts[name]) for name in models]
 
 
 def arguments() -> argparse.Namespace:
     """Return what the user said."""
     made = parser(__doc__, "generate", repeats=3)
-    made.add_argument("--batch", type=int, default=8, help="documents (default: 8)")
-    made.add_argument("--source", type=int, default=8192, help="tokens of each (default: 8192)")
+    add_sizes(made, batch=8)
     made.add_argument("--beam", type=int, default=2, help="hypotheses of each (default: 2)")
     made.add_argument("--steps", type=int, default=64, help="timed steps (default: 64)")
     made.add_argument("--slow-steps", type=int, default=8, help="those of copied memory and of LED (default: 8)")
     made.add_argument("--after", type=int, nargs="+", default=[0, 256, 448], help="tokens before them")
     made.add_argument("--tokens", type=int, default=512, help="of a whole summary (default: 512)")
     made.add_argument("--stride", type=int, default=4, help="of HEPOS (default: 4)")
-    made.add_argument("--vocab-size", type=int, default=32768)
     made.add_argument("--only", nargs="+", choices=GROUPS, default=GROUPS, metavar="GROUP", help=", ".join(GROUPS))
-    made.add_argument("--full", action="store_true", help="also write whole summaries once, with our models")
-    made.add_argument("--tiny", action="store_true", help="models 16 wide, to try the program")
     return made.parse_args()
 
 

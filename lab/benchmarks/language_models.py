@@ -17,7 +17,7 @@ import argparse
 
 import torch
 import torch.nn.functional as F
-from contenders import Timed, finish, parser, peak, peak_of_process, ratio, seconds_of
+from contenders import finish, parser, peak, peak_of_process, processor_clock, ratio, take_turns
 from figures import plain
 from torch import Tensor
 
@@ -83,17 +83,6 @@ def expected(factor: float, args: argparse.Namespace) -> dict[str, float]:
     return {"time": time / ((outer + inner) * (weights + attention)), "memory": memory}
 
 
-def times(args: argparse.Namespace) -> tuple[dict[str, Timed], dict[str, float]]:
-    """Time the steps of all models in turns, the first as a warm-up; return shortening factors, too."""
-    steps = {name: Step(name, args) for name in MODELS}
-    turns = []
-    for turn in range(1 + args.repeats):
-        turns.append({name: seconds_of(step, 1) for name, step in steps.items()})
-        print(f"turn {turn}:", *(f"{name} {took:.2f} s" for name, took in turns[-1].items()), flush=True)
-    timed = {name: Timed([turn[name] for turn in turns[1:]], None) for name in MODELS}
-    return timed, {name: step.shortening() for name, step in steps.items()}
-
-
 def peaks(args: argparse.Namespace) -> dict[str, float]:
     """Return the peak of each model's step in 10^6 bytes."""
     names = ("length", "embed_dim", "num_heads", "layers", "seed")
@@ -122,7 +111,10 @@ def main() -> None:
         step.begin()
         print(peak(step))
         return
-    megabytes, (timed, shortening) = peaks(args), times(args)
+    megabytes = peaks(args)
+    steps = {name: Step(name, args) for name in MODELS}
+    timed = take_turns(steps, args.repeats, watch=processor_clock)
+    shortening = {name: step.shortening() for name, step in steps.items()}
     figures, counted = [], {}
     for name, (factor, most_time, most_memory) in HOURGLASSES.items():
         figures.append(

@@ -14,10 +14,10 @@ from dataclasses import replace
 from functools import partial
 
 import torch
-from contenders import PAD, TINY, finish, parser, ratio, take_turns, texts
+from contenders import PAD, add_sizes, deep_preset, finish, parser, ratio, take_turns, texts
 from writers import forced
 
-from pyramidions.models import build, preset
+from pyramidions.models import build
 from pyramidions.nn import Transformer
 from pyramidions.nn.sublayer import Memory
 
@@ -29,10 +29,7 @@ DECODE, POOLED = 0.926, 3.0
 
 def built(name: str, output: str, args: argparse.Namespace) -> Transformer:
     """Return a preset with an output layer, shrunk where asked to."""
-    small = {**TINY, "self_attention": "blockwise(block_size=16)"} if args.tiny else {}
-    if args.tiny and name == "deep_pyramidion":
-        small["pooling_lengths"] = f"None,{args.source // 4},{args.source // 16},None,None,None"
-    config = replace(preset(name, **small), output=output)
+    config = replace(deep_preset(name, args.source if args.tiny else None), output=output)
     torch.manual_seed(args.seed)
     return build(config, args.vocab_size, PAD, max_target_positions=args.tokens + 2).to(args.device).eval()
 
@@ -48,12 +45,9 @@ def memory_of(model: Transformer, args: argparse.Namespace) -> Memory:
 def main() -> None:
     """Run the benchmark."""
     made = parser(__doc__, "pointer-decode")
-    made.add_argument("--batch", type=int, default=1, help="documents (default: 1)")
-    made.add_argument("--source", type=int, default=8192, help="tokens of each (default: 8192)")
+    add_sizes(made)
     made.add_argument("--tokens", type=int, default=512, help="tokens that are written (default: 512)")
     made.add_argument("--beam", type=int, default=4, help="hypotheses of each document (default: 4)")
-    made.add_argument("--vocab-size", type=int, default=32768)
-    made.add_argument("--tiny", action="store_true", help="models 16 wide, to try the program")
     args = made.parse_args()
     search, works = forced(args.beam, args.tokens), {}
     for name in NAMES:

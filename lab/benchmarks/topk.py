@@ -10,7 +10,6 @@ normalised Chamfer cosine similarity (nCCS) to hard top-k, for E uniform in [-1,
 
 import json
 import logging
-import platform
 import statistics
 import sys
 from collections.abc import Callable, Iterator
@@ -20,10 +19,9 @@ from typing import NamedTuple
 
 import torch
 from contenders import Timed, clock, parser, ratio, timed_in_turns
-from figures import Entry, save
+from figures import Entry, run_of, save
 from torch import Tensor
 
-from pyramidions.base.environment import commit
 from pyramidions.nn.functional.topk import TopK, hard_topk, iterative_topk, successive_halving_topk
 
 DIM = 512
@@ -179,15 +177,11 @@ def main() -> None:
     save(args, entries(found, args.batch))
     if args.plot is None:
         return
-    device = torch.cuda.get_device_name() if args.device == "cuda" else platform.processor() or platform.machine()
-    versions = f"torch {torch.__version__}, Python {platform.python_version()}"
-    machine = f"{device}, {torch.get_num_threads()} threads, {versions}"
-    flags = f"--device {args.device} --batch {args.batch} --repeats {args.repeats}"
-    about = {"command": f"python lab/benchmarks/topk.py {flags}", "commit": commit(), "machine": machine}
-    about |= {"seed": args.seed, "summary": summary(found)}
+    about = run_of(args) | {"summary": summary(found)}
+    about["machine"] = f"{about['machine']}, {about['versions']}"
     args.plot.parent.mkdir(parents=True, exist_ok=True)
     args.plot.with_suffix(".json").write_text(json.dumps(about, indent=2) + "\n")
-    plot(found, args.plot.with_suffix(".png"), machine)
+    plot(found, args.plot.with_suffix(".png"), about["machine"])
 
 
 if __name__ == "__main__":

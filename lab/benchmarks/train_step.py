@@ -1,7 +1,7 @@
 """How long a training step takes: against blockwise attention, LED, fairseq's Transformer, and the machine itself.
 
     python lab/benchmarks/train_step.py --out lab/benchmarks/results/benchmarks.csv
-    python lab/benchmarks/train_step.py --dropout 0 --compile
+    python lab/benchmarks/train_step.py --dropout 0
     python lab/benchmarks/train_step.py --device cuda --dtype bf16 --batch 8
     python lab/benchmarks/train_step.py --only lecture
     python lab/benchmarks/train_step.py --tiny --source 64 --target 8 --vocab-size 100 --repeats 2
@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
+import pandas as pd
 import torch
 import torch.nn.functional as F
 from contenders import (
@@ -33,6 +34,7 @@ from contenders import (
     TINY,
     MatrixProducts,
     Timed,
+    add_sizes,
     finish,
     parser,
     ratio,
@@ -40,7 +42,7 @@ from contenders import (
     take_turns,
     texts,
 )
-from figures import Figure
+from figures import Figure, markdown
 from rivals import fairseq_task, fairseq_transformer, led
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
@@ -49,7 +51,7 @@ from pyramidions.models import PRESETS, PyramidionConfig, build, preset
 from pyramidions.runs.measure import Lengths, cost_of, shrink
 
 LED, LED_12 = "LED", "LED with 12 heads"
-FAIRSEQ, COMPILED, PRODUCTS = "fairseq's transformer", "deep_pyramidion, compiled", "matrix products"
+FAIRSEQ, PRODUCTS = "fairseq's transformer", "matrix products"
 POINTING = "deep_pyramidion, pointing"
 #: Those that take turns; one group is freed before the next is built.
 GROUPS = {
@@ -129,10 +131,10 @@ class Bench:
         return preset(name, **same, **(TINY if self.args.tiny else {}))
 
     def _ours(self, name: str) -> tuple[nn.Module, Predict]:
-        config = self.config("deep_pyramidion" if name in (COMPILED, POINTING) else name)
+        config = self.config("deep_pyramidion" if name == POINTING else name)
         config = replace(config, output="pointer") if name == POINTING else config
         model = build(config, self.args.vocab_size, PAD, MARKER)
-        return model, torch.compile(model) if name == COMPILED else model
+        return model, model
 
     def _led(self, num_heads: int | None = None) -> tuple[nn.Module, Predict]:
         probability, args = self.args.dropout, self.args
@@ -170,17 +172,13 @@ def profiled(step: Step, rows: int = 12) -> dict[str, float]:
 def arguments() -> argparse.Namespace:
     """Return what the user said."""
     made = parser(__doc__, "train-step")
-    made.add_argument("--batch", type=int, default=1, help="documents (default: 1)")
-    made.add_argument("--source", type=int, default=8192, help="tokens of each (default: 8192)")
+    add_sizes(made)
     made.add_argument("--target", type=int, default=256, help="tokens of each summary (default: 256)")
-    made.add_argument("--vocab-size", type=int, default=32768)
     made.add_argument("--dropout", type=float, default=0.1, help="everywhere (default: 0.1)")
     made.add_argument("--dtype", choices=DTYPES, default="fp32", help="bf16 is autocast (default: fp32)")
     made.add_argument(
         "--only", nargs="+", choices=GROUPS, default=["deep", "shallow"], metavar="GROUP", help=", ".join(GROUPS)
     )
-    made.add_argument("--compile", action="store_true", help="also deep_pyramidion under torch.compile")
-    made.add_argument("--tiny", action="store_true", help="models 16 wide, to try the program")
     return made.parse_args()
 
 
@@ -193,8 +191,7 @@ def main() -> None:
     figures: list[Figure] = []
     profiles: dict[str, dict[str, float]] = {}
     for group in args.only:
-        more = [COMPILED] if args.compile and group == "deep" else []
-        steps = bench.steps([*GROUPS[group], *more])
+        steps = bench.steps(GROUPS[group])
         took = take_turns({PRODUCTS: products, **steps}, args.repeats, device=args.device)
         figures += judged(bench, took, products, group)
         if name := PROFILED.get(group):
@@ -202,9 +199,10 @@ def main() -> None:
         timed |= {f"{PRODUCTS}, {group}" if name == PRODUCTS else name: found for name, found in took.items()}
         del steps
         gc.collect()
-    print("| | median, s | fastest, s | slowest, s |", "|---|---|---|---|", sep="\n")
-    for name, found in timed.items():
-        print(f"| {name} | {found.median:.2f} | {min(found.seconds):.2f} | {max(found.seconds):.2f} |")
+    heads = ("", "median, s", "fastest, s", "slowest, s")
+    numbers = {name: (found.median, min(found.seconds), max(found.seconds)) for name, found in timed.items()}
+    rows = [(name, *(f"{number:.2f}" for number in of)) for name, of in numbers.items()]
+    print(markdown(pd.DataFrame(rows, columns=heads)))
     for name, spent in profiles.items():
         print(f"{name} spends its time on:", ", ".join(f"{kind} {part:.1f}%" for kind, part in spent.items()))
     details = {f"share of the time of {name}, %": spent for name, spent in profiles.items()}
@@ -217,7 +215,6 @@ def judged(bench: Bench, timed: dict[str, Timed], products: MatrixProducts, grou
         ("deep_blockwise", "deep_pyramidion", 2.5),
         (LED, "deep_pyramidion", 6.0),
         (LED_12, "deep_pyramidion", 6.0),
-        ("deep_pyramidion", COMPILED, None),
         # A pointer may cost 5%.
         ("deep_pyramidion", POINTING, 0.952),
         (FAIRSEQ, "vanilla", 1.0),

@@ -19,7 +19,7 @@ from lab import run as run_module
 from lab import runner as module
 from lab.catalogue import jobs_for, read_catalogue
 from lab.plan import Machines, Planner
-from lab.run import RowStep, _where, bits_of, joined, locked, resident_peak, run_here, training_memory
+from lab.run import RowStep, _where, bits_of, joined, locked, memory_of, run_here, training_memory
 from lab.runner import Runner, training
 from lab.scale import SCALES
 from lab.slurm import Cluster
@@ -112,7 +112,7 @@ def test_logs_tell_of_the_training_and_of_its_bits(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux tells the peak of a process")
 def test_a_training_on_the_cpu_notes_its_peak_and_no_other_step_does(tmp_path: Path) -> None:
-    assert resident_peak(os.getpid()) > 2**20 and resident_peak(2**30) == 0
+    assert memory_of(os.getpid()) > 2**20 and memory_of(2**30) == 0
     for trains in (True, False):
         (folder := tmp_path / str(trains)).mkdir()
         work = step(folder, "import time; held = bytearray(200 * 2**20); del held; time.sleep(1)", trains=trains)
