@@ -22,7 +22,7 @@ from lab.catalogue import (
     read_catalogue,
 )
 from lab.plan import Machines, Planner
-from lab.report import write_report
+from lab.report import TITLES, write_report
 from lab.results import check_scale
 from lab.run import RowStep
 from lab.runner import Runner
@@ -34,13 +34,8 @@ from pyramidions.data.folder import DataFolder
 from pyramidions.documents.records import FILE_ENDINGS
 from pyramidions.scoring.scores import metrics_of
 
-TARGETS = (
-    *("table2", "table3", "table4", "table7", "table8", "table10", "figure4", "figure5", "figure6"),
-    *("lecture_govreport", "lecture_pubmed", "lecture_arxiv", "sparse_table5", "sparse_table8"),
-    *("sparse_figure3", "sparse_figure5", "sparse_figure7"),
-    *("neighbours", "pointing", "dynamic_pooling_figure3", "dynamic_pooling_figure4"),
-)
 _OPERATORS = ("figure5", "figure6")  # two views of one benchmark
+TARGETS = (*TITLES, *_OPERATORS)
 
 
 def _numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:

@@ -14,17 +14,16 @@ headings, and the best of them that fit the budget are taken; summa splits the t
 """
 
 import argparse
-import json
-import lzma
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
+import pandas as pd
 from figures import Entry, add_output, save, shown
 
 from pyramidions.extract import TfIdf
@@ -78,14 +77,6 @@ SYSTEMS = [
 ]
 
 
-class SumyWords:
-    """What sumy asks for words: its own reader needs data that it downloads."""
-
-    def to_words(self, sentence: str) -> tuple[str, ...]:
-        """Return the words of a sentence."""
-        return tuple(re.findall(r"[^\W_]+", sentence))
-
-
 def by_sumy(method: str, words: int, each: dict[str, str]) -> str:
     """Return the summary of a method of sumy, such as lex_rank."""
     from sumy.models.dom import ObjectDocumentModel, Paragraph, Sentence
@@ -95,9 +86,10 @@ def by_sumy(method: str, words: int, each: dict[str, str]) -> str:
     module = import_module(f"sumy.summarizers.{method}")
     summarizer = getattr(module, f"{method.title().replace('_', '')}Summarizer")(Stemmer("english"))
     summarizer.stop_words = get_stop_words("english")
-    document = ObjectDocumentModel(
-        [Paragraph([Sentence(text, SumyWords()) for text in outline(each["article"]).texts])]
-    )
+    # sumy's own reader of words needs data that it downloads.
+    reader = SimpleNamespace(to_words=lambda sentence: tuple(re.findall(r"[^\W_]+", sentence)))
+    sentences = [Sentence(text, reader) for text in outline(each["article"]).texts]
+    document = ObjectDocumentModel([Paragraph(sentences)])
 
     def fitting(ranked: list[Any]) -> list[Any]:
         left, kept = words, []
@@ -123,13 +115,10 @@ def by_rival(name: str, words: int) -> Summarise:
     return partial(by_summa, words) if name == "summa" else partial(by_sumy, name, words)
 
 
-def records(path: Path, limit: int | None) -> Iterator[dict[str, str]]:
-    """Yield the records of a file of JSON lines, which may be compressed by xz."""
-    with (lzma.open if path.suffix == ".xz" else open)(path, "rt") as lines:
-        for number, line in enumerate(lines):
-            if number == limit:
-                return
-            yield json.loads(line)
+def records(path: Path, limit: int | None) -> list[dict[str, str]]:
+    """Return the records of a file of JSON lines, which may be compressed."""
+    found: list[dict[str, str]] = pd.read_json(path, lines=True, nrows=limit, dtype=False).to_dict("records")
+    return found
 
 
 def without_headings(text: str) -> str:
@@ -200,7 +189,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="documents that are read (default: all)")
     add_output(parser, "extraction")
     given = parser.parse_args()
-    documents = list(records(given.documents, given.limit))
+    documents = records(given.documents, given.limit)
     corpus = None if given.idf is None else TfIdf(each["article"] for each in records(given.idf, given.limit))
     systems = [system for system in SYSTEMS if corpus is not None or not system.with_corpus]
     systems = [system for system in systems if not given.only or system.name in given.only]

@@ -15,19 +15,15 @@ whole summary are the encoder's, the memory's, and --tokens times those of a ste
 - decoder: our decoder and fairseq's under fairseq's own `SequenceGenerator`, with the same weights and memory.
 - blockwise: deep_pyramidion and deep_blockwise under our `BeamSearch`; and deep_blockwise where each hypothesis has its
   own copy of the memory's keys and values, which follows it at each step (they are projected once all the same).
-- hepos: deep_blockwise under our `BeamSearch` with full cross-attention and with HEPOS, with the same weights; and what
-  they keep of the memory.
 - led: deep_pyramidion under our `BeamSearch`, and LED under its `generate` without global attention.
 
-The decoders take turns first, and are freed; so do full cross-attention and HEPOS; then the models of the other two
-groups.
+The decoders take turns first, and are freed; then the models of the other two groups.
 """
 
 import argparse
 import gc
 import statistics
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -44,7 +40,7 @@ from pyramidions.models import PyramidionConfig, build
 from pyramidions.models.fields import parse_pooling_lengths
 from pyramidions.nn import Transformer
 
-GROUPS = ("decoder", "hepos", "blockwise", "led")
+GROUPS = ("decoder", "blockwise", "led")
 POOLED, BLOCKWISE, COPIED, LED = "deep_pyramidion", "deep_blockwise", "deep_blockwise, copied memory", "LED"
 TARGETS = {BLOCKWISE: 2.5, COPIED: 4.5, LED: 5.0}
 
@@ -162,24 +158,6 @@ def compare_decoders(bench: Bench) -> list[Figure]:
     return figures
 
 
-def compare_strides(bench: Bench) -> list[Figure]:
-    """Time HEPOS beside full cross-attention, over a memory of all tokens."""
-    args, given = bench.args, bench.given(BLOCKWISE)
-    full = bench.ready(build(bench.config(BLOCKWISE), args.vocab_size))
-    hepos = f"hepos(stride={args.stride})"
-    strided = bench.ready(build(replace(bench.config(BLOCKWISE), cross_attention=hepos), args.vocab_size))
-    strided.load_state_dict(full.state_dict())
-    names = "full cross-attention", f"HEPOS, stride {args.stride}"
-    writers = [OwnWriter(model, given, args.steps, Past(model.decoder, given, args.beam)) for model in (full, strided)]
-    bench.race([Contender(*pair) for pair in zip(names, writers, strict=True)])
-    whole, kept = (writer.memory_bytes() for writer in writers)
-    return [
-        ratio(f"a step, {names[0]} / {names[1]}", bench.step(names[0]), bench.step(names[1]), 2.0),
-        ratio("its memory projected", *(bench.timed[f"{name}: memory"] for name in names)),
-        plain("bytes kept of the memory", whole / kept, float(args.stride)),
-    ]
-
-
 def compare_models(bench: Bench) -> list[Figure]:
     """Time deep_blockwise and LED, where asked to, beside deep_pyramidion, from document to summary."""
     args, given = bench.args, bench.given(BLOCKWISE)
@@ -225,7 +203,6 @@ def arguments() -> argparse.Namespace:
     made.add_argument("--slow-steps", type=int, default=8, help="those of copied memory and of LED (default: 8)")
     made.add_argument("--after", type=int, nargs="+", default=[0, 256, 448], help="tokens before them")
     made.add_argument("--tokens", type=int, default=512, help="of a whole summary (default: 512)")
-    made.add_argument("--stride", type=int, default=4, help="of HEPOS (default: 4)")
     made.add_argument("--only", nargs="+", choices=GROUPS, default=GROUPS, metavar="GROUP", help=", ".join(GROUPS))
     return made.parse_args()
 
@@ -236,7 +213,7 @@ def main() -> None:
     args = arguments()
     bench = Bench(args)
     figures: list[Figure] = []
-    groups = {("decoder",): compare_decoders, ("hepos",): compare_strides, ("blockwise", "led"): compare_models}
+    groups = {("decoder",): compare_decoders, ("blockwise", "led"): compare_models}
     for needed_by, compare in groups.items():
         if not set(needed_by).isdisjoint(args.only):
             torch.manual_seed(args.seed)

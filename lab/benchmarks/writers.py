@@ -181,11 +181,6 @@ class OwnWriter(Writer):
         self._transformer = transformer
         self._past = past
 
-    def memory_bytes(self) -> int:
-        """Return how many bytes keys and values of the memory take."""
-        kept = [memory.keys_values for memory in _memories(self._read())]
-        return sum(each.nbytes for pair in kept if pair is not None for each in pair)
-
     def _read(self) -> State:
         decoder, given = self._transformer.decoder, self.given
         cache = decoder.new_cache()
