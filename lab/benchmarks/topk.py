@@ -10,16 +10,16 @@ normalised Chamfer cosine similarity (nCCS) to hard top-k, for E uniform in [-1,
 
 import json
 import logging
-import statistics
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
+import pandas as pd
 import torch
-from contenders import Timed, clock, parser, ratio, timed_in_turns
+from contenders import clock, parser, ratio, timed_in_turns
 from figures import Entry, run_of, save
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from pyramidions.nn.functional.topk import TopK, hard_topk, iterative_topk, successive_halving_topk
@@ -58,16 +58,6 @@ OPERATORS: dict[str, Operator] = {
 }
 
 
-class Measured(NamedTuple):
-    """What an operator took to select k of n vectors, and the quality of what it selected; None if it was not run."""
-
-    took: Timed | None
-    nccs: float
-
-
-Results = dict[tuple[str, int, int], Measured]
-
-
 def nccs(selected: Tensor, hard: Tensor) -> float:
     """Mean over the selected vectors of the cosine to the nearest hard one: (B, k, D) x 2."""
     a, b = (torch.nn.functional.normalize(y, dim=-1) for y in (selected, hard))
@@ -85,8 +75,8 @@ def step(operator: Operator, x: Tensor, scores: Tensor, k: int) -> None:
     torch.autograd.grad(out, (x, scores), torch.ones_like(out), allow_unused=True)
 
 
-def measure(batch: int, n: int, k: int, repeats: int, device: str, seed: int) -> Results:
-    """Return what each operator took, and nCCS."""
+def measure(batch: int, n: int, k: int, repeats: int, device: str, seed: int) -> pd.DataFrame:
+    """Return what each operator took to select k of n vectors, and nCCS; nothing of those that were not run."""
     generator = torch.Generator(device).manual_seed(seed)
     x = (torch.rand(batch, n, DIM, generator=generator, device=device) * 2 - 1).requires_grad_()
     scores = torch.rand(batch, n, generator=generator, device=device).requires_grad_()
@@ -99,19 +89,18 @@ def measure(batch: int, n: int, k: int, repeats: int, device: str, seed: int) ->
     with torch.no_grad():
         hard = hard_topk(x, scores, k).x
         quality = {name: nccs(OPERATORS[name](x, scores, k), hard) for name in works}
-    return {(name, n, k): Measured(took.get(name), quality.get(name, 0.0)) for name in OPERATORS}
+    seconds = {name: timed.median for name, timed in took.items()}
+    found = pd.DataFrame({"took": took, "seconds": seconds, "nCCS": quality}, list(OPERATORS))
+    return found.rename_axis("operator").reset_index().assign(n=n, k=k)
 
 
-def summary(found: Results) -> str:
+def summary(found: pd.DataFrame) -> str:
     """Return what sorting costs and cuts, over all sizes."""
-    run = {place: each for place, each in found.items() if each.took is not None}
-    sizes = [(n, k) for name, n, k in run if name == HALVING]
-    ours, unsorted = ([run[name, n, k] for n, k in sizes] for name in (HALVING, UNSORTED))
-    pairs = list(zip(ours, unsorted, strict=True))
-    slower = statistics.mean(a.took.median / b.took.median for a, b in pairs if a.took and b.took)
-    error = statistics.mean((1 - a.nccs) / (1 - b.nccs) for a, b in pairs)
-    others = [(n, k, run[name, n, k]) for name in (UNSORTED, ITERATIVE) for n, k in sizes if (name, n, k) in run]
-    best = all(run[HALVING, n, k].nccs > other.nccs for n, k, other in others)
+    seconds, quality = (found.pivot(index=["n", "k"], columns="operator", values=of) for of in ("seconds", "nCCS"))
+    slower = (seconds[HALVING] / seconds[UNSORTED]).mean()
+    error = ((1 - quality[HALVING]) / (1 - quality[UNSORTED])).mean()
+    # What was not run is no better.
+    best = (quality[[UNSORTED, ITERATIVE]].max(axis=1) < quality[HALVING]).all()
     return (
         f"sorting takes {100 * (slower - 1):+.1f}% time (paper: +7.3%) "
         f"and changes the error 1 - nCCS by {100 * (error - 1):+.1f}% (paper: -45.2%); "
@@ -119,42 +108,34 @@ def summary(found: Results) -> str:
     )
 
 
-def entries(found: Results, batch: int) -> Iterator[Entry]:
+def entries(found: pd.DataFrame, batch: int) -> Iterator[Entry]:
     """Yield seconds and nCCS of each operator at each size."""
-    for (operator, n, k), (took, quality) in found.items():
-        name = f"{operator}, batch {batch}, n {n}, k {k}"
-        if took is None:
+    for each in found.itertuples():
+        name = f"{each.operator}, batch {batch}, n {each.n}, k {each.k}"
+        if pd.isna(each.seconds):
             yield Entry(name, "note", "not run: memory")
         else:
-            yield Entry(name, "seconds", took.median, min(took.seconds), max(took.seconds))
-            yield Entry(name, "nCCS", quality)
+            yield Entry(name, "seconds", each.seconds, min(each.took.seconds), max(each.took.seconds))
+            yield Entry(name, "nCCS", each.nCCS)
 
 
-def plot(found: Results, path: Path, title: str) -> None:
+def plot(found: pd.DataFrame, path: Path, title: str) -> None:
     """Draw seconds and nCCS over n, a panel for each k."""
-    import matplotlib
-
     logging.getLogger("matplotlib").setLevel(logging.WARNING)
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    ks = sorted({k for _, _, k in found})
-    figure, axes = pyplot.subplots(2, len(ks), figsize=(3.4 * len(ks), 6.4), sharex=True, sharey="row", squeeze=False)
-    for column, k in enumerate(ks):
-        for name in OPERATORS:
-            chosen = {n: each for (operator, n, of), each in found.items() if (operator, of) == (name, k) and each.took}
-            # Its quality is that of "halving", which would be hidden.
-            style = {"linestyle": "--" if name == ROUNDS else "-", "marker": "o", "markersize": 3, "label": name}
-            axes[0][column].plot([*chosen], [each.took.median for each in chosen.values() if each.took], **style)
-            axes[1][column].plot([*chosen], [each.nccs for each in chosen.values()], **style)
-        axes[0][column].set(title=f"k = {k}", yscale="log")
-        axes[1][column].set_xscale("log", base=2)
-        axes[1][column].set_xlabel("n")
+    panels = list(found.groupby("k"))
+    figure = Figure((3.4 * len(panels), 6.4), layout="constrained")
+    axes = figure.subplots(2, len(panels), sharex=True, sharey="row", squeeze=False)
+    # The quality of "round by round" is that of "halving", which would be hidden.
+    look = {"style": ["--" if name == ROUNDS else "-" for name in OPERATORS], "marker": "o", "ms": 3, "legend": False}
+    for (k, panel), (above, below) in zip(panels, axes.T, strict=True):
+        for measure, place in (("seconds", above), ("nCCS", below)):
+            panel.pivot(index="n", columns="operator", values=measure)[list(OPERATORS)].plot(ax=place, **look)
+        above.set(title=f"k = {k}", yscale="log")
+        below.set_xscale("log", base=2)
     axes[0][0].set_ylabel("seconds, forward + backward")
     axes[1][0].set_ylabel("nCCS to hard top-k")
     axes[0][-1].legend(fontsize="small")
     figure.suptitle(title)
-    figure.tight_layout()
     figure.savefig(path, dpi=110)
 
 
@@ -166,13 +147,13 @@ def main() -> None:
     made.add_argument("--k", type=int, nargs="+", default=[32, 128, 512, 2048], help="vectors to select")
     made.add_argument("--plot", type=Path, help="draw PLOT.png, and say in PLOT.json where it comes from")
     args = made.parse_args()
-    found: Results = {}
+    parts = []
     for n, k in ((n, k) for n in args.n for k in args.k if k < n):
-        found |= measure(args.batch, n, k, args.repeats, args.device, args.seed)
-        ours = found[HALVING, n, k].took
-        for name in (ROUNDS, ITERATIVE):
-            if ours and (other := found[name, n, k].took):
-                print(ratio(f"n {n}, k {k}, {name} / {HALVING}", other, ours), file=sys.stderr, flush=True)
+        parts.append(measure(args.batch, n, k, args.repeats, args.device, args.seed))
+        took = parts[-1].set_index("operator").took.dropna()
+        for name in took.index.intersection([ROUNDS, ITERATIVE]):
+            print(ratio(f"n {n}, k {k}, {name} / {HALVING}", took[name], took[HALVING]), file=sys.stderr, flush=True)
+    found = pd.concat(parts, ignore_index=True)
     print(summary(found))
     save(args, entries(found, args.batch))
     if args.plot is None:
