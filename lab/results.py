@@ -192,6 +192,7 @@ class TopK(_Part):
     """Where figures 5 and 6 come from, and what they say."""
 
     machine: str
+    versions: str = ""
     commit: str
     summary: str
 

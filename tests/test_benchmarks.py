@@ -99,11 +99,11 @@ def test_check_ends_with_status_1_if_a_target_is_missed(
     value: float, status: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from contenders import finish, parser
-    from figures import Figure
+    from figures import figure
 
     args = parser("", "x").parse_args(["--check"])
     with pytest.raises(SystemExit) if status else contextlib.nullcontext():
-        finish(args, [Figure("speed", value, 1, 3, 2.0)], {})
+        finish(args, [figure("speed", value, (1, 3), 2.0)], {})
     printed = capsys.readouterr().out
     assert printed.startswith(f"speed: {value:.2f}x (turns 1.00 to 3.00), asked 2x")
     assert ("MISSED" in printed) == bool(status)

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from figures import Entry, Figure, add_output, save
+from figures import Entry, add_output, figure, save
 
 from lab.run import memory_of
 from lab.timing import EOS, FIRST, PAD, Timed, clock, texts
@@ -62,10 +62,10 @@ def take_turns(
     return timed_in_turns(works, repeats, warmup, tell)
 
 
-def ratio(name: str, slow: Timed, fast: Timed, target: float | None = None) -> Figure:
+def ratio(name: str, slow: Timed, fast: Timed, target: float | None = None) -> Entry:
     """Return how many times as long ``slow`` takes as ``fast``."""
     found = slow.ratio_to(fast)
-    return Figure(name, found["medians"], found["low"], found["high"], target)
+    return figure(name, found["medians"], (found["low"], found["high"]), target)
 
 
 def share(
@@ -75,12 +75,12 @@ def share(
     products: "MatrixProducts",
     took: Timed,
     target: float | None = None,
-) -> Figure:
+) -> Entry:
     """Return the share in percent that something reaches of the rate of matrix `products`; `target` is the least."""
     ideal = [seconds * multiplications / products.multiplications for seconds in took.seconds]
     turns = [100 * a / b for a, b in zip(ideal, timed.seconds, strict=True)]
     value = 100 * statistics.median(ideal) / timed.median
-    return Figure(name, value, min(turns), max(turns), target, "%")
+    return figure(name, value, turns, target, "%")
 
 
 class MatrixProducts:
@@ -145,7 +145,7 @@ def deep_preset(name: str, source: int | None) -> PyramidionConfig:
 
 def finish(
     args: argparse.Namespace,
-    figures: Sequence[Figure],
+    figures: Sequence[Entry],
     timed: Mapping[str, Timed],
     **details: Mapping[str, float | str],
 ) -> None:
@@ -157,16 +157,15 @@ def finish(
         timed: seconds of every turn of every contender.
         details: further measures of several rows each.
     """
-    for figure in figures:
-        print(figure)
-    entries = [figure.entry for figure in figures]
+    print(*figures, sep="\n")
+    entries = list(figures)
     for name, took in timed.items():
         entries.append(Entry(name, "seconds", took.median, min(took.seconds), max(took.seconds)))
         entries += [Entry(name, "peak_bytes", took.peak_bytes)] if took.peak_bytes else []
     for measure, values in details.items():
         entries += [Entry(str(name), measure, value) for name, value in values.items()]
     save(args, entries)
-    if args.check and not all(figure.met for figure in figures):
+    if args.check and not all(each.met for each in figures):
         sys.exit(1)
 
 

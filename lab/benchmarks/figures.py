@@ -10,7 +10,6 @@ import io
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,41 +43,22 @@ class Entry(NamedTuple):
     target: float | None = None
     unit: str = ""
 
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure beside its target, the least that it must be.
-
-    A ratio is that of medians, between the least and the most of its turns. Nothing is asked where `target` is None.
-    """
-
-    name: str
-    value: float
-    low: float
-    high: float
-    target: float | None = None
-    unit: str = "x"
-
     @property
     def met(self) -> bool:
         """Whether it is at least its target."""
-        return self.target is None or self.value >= self.target
-
-    @property
-    def entry(self) -> Entry:
-        """Its row."""
-        return Entry(self.name, "figure", self.value, self.low, self.high, self.target, self.unit.strip())
+        return self.target is None or float(self.value) >= self.target
 
     def __str__(self) -> str:
-        text = f"{self.name}: {self.value:.2f}{self.unit} (turns {self.low:.2f} to {self.high:.2f})"
+        text = f"{self.row}: {self.value:.2f}{self.unit} (turns {self.low:.2f} to {self.high:.2f})"
         if self.target is None:
             return text
         return f"{text}, asked {self.target:g}{self.unit}{'' if self.met else ': MISSED'}"
 
 
-def plain(name: str, value: float, target: float | None = None, unit: str = "x") -> Figure:
-    """Return a figure that is the same in every turn."""
-    return Figure(name, value, value, value, target, unit)
+def figure(name: str, value: float, turns: Sequence[float] = (), target: float | None = None, unit: str = "x") -> Entry:
+    """Return a figure with the least and the most of its turns; without any, it is the same in every turn."""
+    low, high = min(turns, default=value), max(turns, default=value)
+    return Entry(name, "figure", value, low, high, target, unit)
 
 
 def add_output(parser: argparse.ArgumentParser, name: str) -> None:

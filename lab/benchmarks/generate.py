@@ -25,12 +25,12 @@ import gc
 import statistics
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 import torch
 from contenders import FIRST, Timed, add_sizes, deep_preset, finish, parser, ratio, take_turns, texts
-from figures import Figure, markdown, plain
+from figures import Entry, figure, markdown
 from rival_writers import FairseqPast, FairseqWriter, LedWriter
 from rivals import fairseq_task, fairseq_transformer, led, ours_in_fairseq
 from torch import Tensor
@@ -75,10 +75,6 @@ class Bench:
         written = torch.randint(FIRST, args.vocab_size, (args.batch, max([1, *args.after])), generator=draw)
         memory = torch.randn(args.batch, vectors, config.embed_dim, generator=draw)
         return Given(memory.to(args.device), written.to(args.device), args.beam, tuple(args.after))
-
-    def ready(self, model: Any) -> Any:
-        """Return a model on the device, in evaluation mode."""
-        return model.to(self.args.device).eval()
 
     def race(self, contenders: list[Contender]) -> None:
         """Let contenders take turns, and keep what these took."""
@@ -127,7 +123,7 @@ class Bench:
         return markdown(pd.DataFrame(lines, columns=heads))
 
 
-def compare_decoders(bench: Bench) -> list[Figure]:
+def compare_decoders(bench: Bench) -> list[Entry]:
     """Time fairseq's decoder beside ours, with the memory of either model."""
     args, config = bench.args, bench.config(BLOCKWISE)
     try:
@@ -136,8 +132,8 @@ def compare_decoders(bench: Bench) -> list[Figure]:
         print(f"left out: decoder. {error}", flush=True)
         return []
     words = task.target_dictionary
-    theirs = bench.ready(fairseq_transformer(config, task))
-    ours = bench.ready(ours_in_fairseq(config, task, theirs.state_dict()))
+    theirs = fairseq_transformer(config, task).to(args.device).eval()
+    ours = ours_in_fairseq(config, task, theirs.state_dict()).to(args.device).eval()
     contenders: list[Contender] = []
     pairs: list[tuple[str, str, FairseqWriter, FairseqWriter]] = []
     for given in (bench.given(BLOCKWISE), bench.given(POOLED)):
@@ -154,16 +150,16 @@ def compare_decoders(bench: Bench) -> list[Figure]:
         percent = 100 * statistics.mean(same)
         # Rounding may decide between two hypotheses that score alike; another seed will tell.
         name = f"documents with the same hypotheses, {our_name}"
-        figures.append(plain(name, percent, 100.0, "%"))
+        figures.append(figure(name, percent, target=100.0, unit="%"))
     return figures
 
 
-def compare_models(bench: Bench) -> list[Figure]:
+def compare_models(bench: Bench) -> list[Entry]:
     """Time deep_blockwise and LED, where asked to, beside deep_pyramidion, from document to summary."""
     args, given = bench.args, bench.given(BLOCKWISE)
 
     def ours(name: str, given: Given) -> tuple[Contender, Transformer]:
-        model = bench.ready(build(bench.config(name), args.vocab_size))
+        model = build(bench.config(name), args.vocab_size).to(args.device).eval()
         writer = OwnWriter(model, given, args.steps, Past(model.decoder, given, args.beam))
         reader = lambda tokens: model.encoder(tokens, torch.zeros_like(tokens, dtype=torch.bool))  # noqa: E731
         return Contender(name, writer, reader), model
@@ -178,8 +174,8 @@ def compare_models(bench: Bench) -> list[Figure]:
     if "led" in args.only:
         lengths = args.source, max(args.after) + max(args.steps, args.slow_steps) + 1
         try:
-            model = led(args.vocab_size, 0.0, 0.0, *lengths, bench.config(BLOCKWISE), 16 if args.tiny else 512)
-            reader = bench.ready(model).get_encoder()
+            model = led(bench.config(BLOCKWISE), args.vocab_size, 0.0, *lengths, 16 if args.tiny else 512)
+            reader = model.to(args.device).eval().get_encoder()
             writer = LedWriter(model, given, args.slow_steps)
             rivals.append(Contender(LED, writer, lambda tokens: reader(tokens, torch.ones_like(tokens))))
         except ImportError as error:
@@ -212,7 +208,7 @@ def main() -> None:
     """Run the benchmark."""
     args = arguments()
     bench = Bench(args)
-    figures: list[Figure] = []
+    figures: list[Entry] = []
     groups = {("decoder",): compare_decoders, ("blockwise", "led"): compare_models}
     for needed_by, compare in groups.items():
         if not set(needed_by).isdisjoint(args.only):

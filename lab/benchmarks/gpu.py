@@ -13,7 +13,7 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 from contenders import TINY, Timed, finish, parser, ratio, take_turns, texts
-from figures import Figure, plain
+from figures import Entry, figure
 from torch import Tensor
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.profiler import ProfilerActivity, profile
@@ -74,7 +74,7 @@ def main() -> None:
         rival = partial(torch.compile(flex_attention, dynamic=False), block_mask=near)
     slow, fast = (partial(attend, kind, *inputs) for kind in (rival, SlidingWindowAttention(WINDOW)))
     pairs[f"{'FlexAttention' if on_card else 'all pairs'} / windows"] = slow, fast, FLEX if on_card else None
-    figures: list[Figure] = []
+    figures: list[Entry] = []
     timed: dict[str, Timed] = {}
     for what, (slow, fast, least) in pairs.items():
         took = take_turns({f"{what}: first": slow, f"{what}: second": fast}, args.repeats, 2, device)
@@ -82,7 +82,8 @@ def main() -> None:
         timed |= took
         if on_card:
             percent = 100 * busy_seconds(fast) / took[f"{what}: second"].median
-            figures.append(plain(f"{what}: busy in the second", percent, BUSY if "writing" in what else None, "%"))
+            least = BUSY if "writing" in what else None
+            figures.append(figure(f"{what}: busy in the second", percent, target=least, unit="%"))
     finish(args, figures, timed)
 
 

@@ -18,7 +18,7 @@ import argparse
 import torch
 import torch.nn.functional as F
 from contenders import finish, parser, peak, peak_of_process, processor_clock, ratio, take_turns
-from figures import plain
+from figures import figure
 from torch import Tensor
 
 from pyramidions.models import build_language_model, language_model_preset
@@ -117,9 +117,8 @@ def main() -> None:
     shortening = {name: step.shortening() for name, step in steps.items()}
     figures, counted = [], {}
     for name, (factor, most_time, most_memory) in HOURGLASSES.items():
-        figures.append(
-            plain(f"peak of a step, vanilla / {name}", megabytes[VANILLA] / megabytes[name], 1 / most_memory)
-        )
+        memory = megabytes[VANILLA] / megabytes[name]
+        figures.append(figure(f"peak of a step, vanilla / {name}", memory, target=1 / most_memory))
         figures.append(ratio(f"a step, vanilla / {name}", timed[VANILLA], timed[name], 1 / most_time))
         for kind, share in expected(factor, args).items():
             counted[f"{name}, {kind}"] = share

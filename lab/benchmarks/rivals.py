@@ -17,22 +17,15 @@ from pyramidions.models import PyramidionConfig
 
 
 def led(
-    vocab_size: int,
-    attention_dropout: float,
-    dropout: float,
-    source_length: int,
-    target_length: int,
-    config: PyramidionConfig | None = None,
-    window: int = 512,
+    size: PyramidionConfig, vocab_size: int, dropout: float, source_length: int, target_length: int, window: int
 ) -> Any:
     """Build LED (Beltagy et al. 2020) with random weights: an encoder of windowed attention and a full decoder.
 
-    Lengths are in tokens. Width, heads and layers are those of `config`; None takes 6+6 layers, 768 wide, with 8 heads.
+    Width, heads and layers are those of `size`. Lengths and the window are in tokens; `dropout` is everywhere.
 
     Raises:
         ImportError: transformers is not installed.
     """
-    size = config or PyramidionConfig(embed_dim=768, ffn_embed_dim=3072, encoder_layers=6, decoder_layers=6)
     try:
         # Nothing is heard here, and a torchaudio that was built for another torch would end the import.
         sys.modules.setdefault("torchaudio", None)  # type: ignore[arg-type]
@@ -52,7 +45,7 @@ def led(
             decoder_layers=size.decoder_layers,
             **sizes,
             attention_window=window,
-            attention_dropout=attention_dropout,
+            attention_dropout=dropout,
             dropout=dropout,
             activation_dropout=dropout,
             # It pads documents to a multiple of its window.

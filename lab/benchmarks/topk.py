@@ -159,7 +159,6 @@ def main() -> None:
     if args.plot is None:
         return
     about = run_of(args) | {"summary": summary(found)}
-    about["machine"] = f"{about['machine']}, {about['versions']}"
     args.plot.parent.mkdir(parents=True, exist_ok=True)
     args.plot.with_suffix(".json").write_text(json.dumps(about, indent=2) + "\n")
     plot(found, args.plot.with_suffix(".png"), about["machine"])

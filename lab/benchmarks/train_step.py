@@ -9,12 +9,11 @@
 One document of 8,192 tokens and 256 tokens of its summary, 32,768 pieces; forward, cross entropy, backward. The same
 probability of dropout everywhere: of sublayer outputs, of activations, and of attention weights. LED comes twice, with
 8 heads as ours have, and with 12 as the released one of this width has. Of a model's multiplications, forward and twice
-as many backward, the time gives a rate, which is compared with that of plain matrix products in the same run. Profiles
-of deep_pyramidion and led name the operations that their time goes to.
+as many backward, the time gives a rate, which is compared with that of plain matrix products in the same run.
 
-windows, with led alone, pointer, where the output also copies, and lecture run only where they are asked for. lecture
-has the presets of others' systems at BART's base size, beside ours that also reads the unpooled vectors (look_back). A
-sentence starts at every 32nd token.
+pointer, where the output also copies, and lecture run only where they are asked for. lecture has the presets of others'
+systems at BART's base size, beside ours that also reads the unpooled vectors (look_back). A sentence starts at every
+32nd token.
 """
 
 import argparse
@@ -42,10 +41,9 @@ from contenders import (
     take_turns,
     texts,
 )
-from figures import Figure, markdown
+from figures import Entry, figure, markdown
 from rivals import fairseq_task, fairseq_transformer, led
 from torch import Tensor, nn
-from torch.profiler import ProfilerActivity, profile
 
 from pyramidions.models import PRESETS, PyramidionConfig, build, preset
 from pyramidions.runs.measure import Lengths, cost_of, shrink
@@ -57,14 +55,12 @@ POINTING = "deep_pyramidion, pointing"
 GROUPS = {
     "deep": ("deep_pyramidion", "deep_blockwise", LED, LED_12),
     "shallow": ("vanilla", "blockwise", FAIRSEQ),
-    "windows": ("led",),
     "pointer": ("deep_pyramidion", POINTING),
     "lecture": (
         *("led", "led_pyramidion", "bigbird", "stride", "linformer", "sinkhorn", "lsh_window", "lsh_hepos"),
         *("sinkhorn_hepos", "reformer", "hat", "hmnet", "look_back"),
     ),
 }
-PROFILED = {"deep": "deep_pyramidion", "windows": "led"}
 MARKER, SENTENCE = FIRST, 32
 Predict = Callable[[Tensor, Tensor], Tensor]
 
@@ -139,8 +135,8 @@ class Bench:
     def _led(self, num_heads: int | None = None) -> tuple[nn.Module, Predict]:
         probability, args = self.args.dropout, self.args
         config = self.config("deep_blockwise")
-        shape = replace(config, num_heads=num_heads or config.num_heads), 16 if args.tiny else 512
-        model = led(args.vocab_size, probability, probability, args.source, args.target, *shape)
+        config = replace(config, num_heads=num_heads or config.num_heads)
+        model = led(config, args.vocab_size, probability, args.source, args.target, 16 if args.tiny else 512)
         return model, lambda source, prefix: model(input_ids=source, decoder_input_ids=prefix).logits
 
     def _fairseq(self) -> tuple[nn.Module, Predict]:
@@ -155,18 +151,6 @@ class Bench:
         args = self.args
         lengths = Lengths(args.source, args.target, args.batch, args.vocab_size)
         return 3 * cost_of(self.config(name), lengths).total()
-
-
-def profiled(step: Step, rows: int = 12) -> dict[str, float]:
-    """Return the operations that most of a step's time goes to, with their shares in percent."""
-    kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if step.source.is_cuda else [])]
-    with profile(activities=kinds) as watched:
-        step()
-    own = "self_device_time_total" if step.source.is_cuda else "self_cpu_time_total"
-    spent = {event.key: float(getattr(event, own)) for event in watched.key_averages()}
-    whole = sum(spent.values())
-    ranked = sorted(spent.items(), key=lambda item: -item[1])
-    return {name: 100 * time / whole for name, time in ranked[:rows]}
 
 
 def arguments() -> argparse.Namespace:
@@ -188,14 +172,11 @@ def main() -> None:
     bench = Bench(args)
     products = MatrixProducts(args.device, DTYPES[args.dtype], 1e9 if args.tiny else None)
     timed: dict[str, Timed] = {}
-    figures: list[Figure] = []
-    profiles: dict[str, dict[str, float]] = {}
+    figures: list[Entry] = []
     for group in args.only:
         steps = bench.steps(GROUPS[group])
         took = take_turns({PRODUCTS: products, **steps}, args.repeats, device=args.device)
         figures += judged(bench, took, products, group)
-        if name := PROFILED.get(group):
-            profiles[name] = profiled(steps[name])
         timed |= {f"{PRODUCTS}, {group}" if name == PRODUCTS else name: found for name, found in took.items()}
         del steps
         gc.collect()
@@ -203,13 +184,10 @@ def main() -> None:
     numbers = {name: (found.median, min(found.seconds), max(found.seconds)) for name, found in timed.items()}
     rows = [(name, *(f"{number:.2f}" for number in of)) for name, of in numbers.items()]
     print(markdown(pd.DataFrame(rows, columns=heads)))
-    for name, spent in profiles.items():
-        print(f"{name} spends its time on:", ", ".join(f"{kind} {part:.1f}%" for kind, part in spent.items()))
-    details = {f"share of the time of {name}, %": spent for name, spent in profiles.items()}
-    finish(args, figures, timed, **details)
+    finish(args, figures, timed)
 
 
-def judged(bench: Bench, timed: dict[str, Timed], products: MatrixProducts, group: str) -> Iterator[Figure]:
+def judged(bench: Bench, timed: dict[str, Timed], products: MatrixProducts, group: str) -> Iterator[Entry]:
     """Yield what came out of one group beside its target."""
     for slow, fast, least in (
         ("deep_blockwise", "deep_pyramidion", 2.5),
@@ -232,9 +210,7 @@ def judged(bench: Bench, timed: dict[str, Timed], products: MatrixProducts, grou
     took = timed[PRODUCTS]
     rates = [products.multiplications / seconds / 1e9 for seconds in took.seconds]
     middle = products.multiplications / took.median / 1e9
-    yield Figure(
-        f"matrix products beside {group}, 10^9 multiplications a second", middle, min(rates), max(rates), unit=""
-    )
+    yield figure(f"matrix products beside {group}, 10^9 multiplications a second", middle, rates, unit="")
 
 
 if __name__ == "__main__":
