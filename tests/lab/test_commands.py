@@ -17,7 +17,7 @@ PROGRAMS = sorted(path.name for path in BENCHMARKS.glob("*.py") if "def main()" 
 @pytest.mark.parametrize("command", sorted(main.commands))
 def test_a_command_explains_itself(command: str, run: Any) -> None:
     result = run(command, "--help")
-    assert result.exit_code == 0 and f"python -m lab {command}" in result.stdout
+    assert result.exit_code == 0 and result.stdout.split()[:5] == ["Usage:", "python", "-m", "lab", command]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

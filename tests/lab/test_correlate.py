@@ -94,42 +94,37 @@ def test_the_command_prints_a_table_and_says_how_many_documents(run: Any, scores
     assert rows[2][2].startswith(f"{stats.pearsonr(ROUGE, RATINGS).statistic:.2f} [") and rows[2][5] == "strongest"
     # What is the same for all documents has no correlation.
     assert rows[4][2:] == ["", "", "", ""]
-    assert "n = 8 documents, summaries of ours.jsonl." in result.stdout and "rouge 1 | bootstrap" in result.stdout
+    assert "ours.jsonl" in result.stdout and "bootstrap" in result.stdout
     # Of the other system, and of documents that were judged.
     shown = run("correlate", scores, judged(tmp_path, RATINGS[:5]), "--system", "lead").stdout
     other = f"| {stats.pearsonr(ROUGE[::-1][:5], RATINGS[:5]).statistic:.2f} [".replace("-", "−")
-    assert "n = 5 documents" in shown and other in shown
+    assert other in shown
 
 
 @pytest.mark.parametrize(
-    ("ratings", "ids", "sentence"),
+    ("ratings", "ids", "told"),
     [
-        (RATINGS, ["x", "y", *IDS[2:]], "must judge documents of {s}, but 2 of 8 have no scores there ('x' first)."),
-        (RATINGS[:3], IDS, "must judge at least 4 documents, but judges 3."),
-        ([], IDS, "must hold judgements, each with an id and numbers, but does not."),
-        ([1, None], IDS, ", judgement 2: each must have an id and numbers, the same ratings as the first."),
-        ([3] * 8, IDS, "A rating must differ between documents, but informativeness is 3 for all."),
+        (RATINGS, ["x", "y", *IDS[2:]], "2 of 8 have no scores"),
+        (RATINGS[:3], IDS, "at least 4 documents"),
+        ([], IDS, "an id and numbers"),
+        ([1, None], IDS, "judgement 2"),
+        ([3] * 8, IDS, "informativeness is 3 for all"),
     ],
 )
 def test_bad_judgements_are_one_sentence(
-    ratings: list[Any], ids: list[str], sentence: str, fail: Any, scores: Path, tmp_path: Path
+    ratings: list[Any], ids: list[str], told: str, fail: Any, scores: Path, tmp_path: Path
 ) -> None:
-    path = judged(tmp_path, ratings, ids)
-    assert sentence.format(s=scores) in fail("correlate", scores, path)
+    assert told in fail("correlate", scores, judged(tmp_path, ratings, ids))
 
 
 def test_other_files_and_systems_are_refused(fail: Any, scores: Path, tmp_path: Path) -> None:
-    path = judged(tmp_path)
-    for words, told in (
-        ([tmp_path / "none", path], "do not exist"),
-        ([path, path], "must be as written by `pyramidions score --json`"),
-        ([scores, scores], "must be a .jsonl or .csv file"),
-        ([scores, tmp_path / "none.csv"], "does not exist"),
-        ([scores, path, "--system", "theirs"], "--system must be one of ours.jsonl, lead"),
-    ):
-        assert told in fail("correlate", *words)
-    # Several judgements of a document are averaged.
+    path, none = judged(tmp_path), tmp_path / "none.csv"
+    for words in ([none, path], [path, path], [scores, scores], [scores, none], [scores, path, "--system", "theirs"]):
+        assert str(words[-1 if words[0] == scores else 0]) in fail("correlate", *words)
+    scores.write_text('{"signature": "x", "systems": {}, "documents": []}')
+    assert str(scores) in fail("correlate", scores, path)
+
+
+def test_several_judgements_of_a_document_are_averaged(tmp_path: Path) -> None:
     (table := tmp_path / "judgements.csv").write_text("\ufeffid,errors\na,1\nb,3\n\na,2\n", encoding="utf-8")
     assert read_judgements(table).errors.to_dict() == {"a": 1.5, "b": 3}
-    scores.write_text('{"signature": "x", "systems": {}, "documents": []}')
-    assert "must be as written by" in fail("correlate", scores, path)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from omegaconf import OmegaConf
+from refusals import refused
 from torch.distributed.run import get_args_parser
 
 from lab.catalogue import LECTURE_TABLES, OF_SUMMARIES, PaperRow, jobs_for, read_catalogue
@@ -12,7 +13,6 @@ from lab.plan import Machines, Planner
 from lab.run import RowStep
 from lab.runner import Runner
 from lab.scale import SCALES, scaled_configs
-from pyramidions.base.errors import UserError
 from pyramidions.models.experiment import read_experiment
 
 pytestmark = pytest.mark.nightly
@@ -75,7 +75,7 @@ def test_tables_share_models() -> None:
 
 @pytest.mark.parametrize(("table", "name"), [("table4", "99"), ("lecture_pubmed", "pegasus")])
 def test_a_row_that_cannot_be_run_is_named(table: str, name: str) -> None:
-    with pytest.raises(UserError, match=f"^--rows must be of .* but one is '{name}'.$"):
+    with refused(f"'{name}'"):
         jobs_for(CATALOGUE, [table], [name])
 
 
@@ -85,7 +85,7 @@ def test_an_update_has_256_documents_whatever_computes() -> None:
         assert (machines.update_freq(256, batch), machines.documents_an_update(256, batch)) == (freq, 256)
     # Or about as many.
     assert [Machines(gpus).documents_an_update(256, 4) for gpus in (3, 5, 6, 7)] == [252, 260, 264, 252]
-    with pytest.raises(UserError, match="--gpus"):
+    with refused("--gpus"):
         Machines(0, nodes=2)
 
 
@@ -152,7 +152,7 @@ def test_a_prepared_corpus_is_used_as_it_is_and_another_one_prepared(tmp_path: P
     (raw / "manifest.json").touch()
     assert here.prepare("arxiv") is None and here.data("arxiv") == raw
     # All rows of characters would have the same pieces.
-    with pytest.raises(UserError, match=r"^--data must hold a prepared folder text8-500, or train\.jsonl, but is "):
+    with refused("--data"):
         planner(prepared=raw, corpus="text8-500").prepare("text8-500")
 
 
@@ -216,9 +216,9 @@ def test_a_length_that_cannot_be_divided_is_named(tmp_path: Path) -> None:
     (tmp_path / "configs" / "own").mkdir(parents=True)
     OmegaConf.save(OmegaConf.load(CONFIGS / "base.yaml"), tmp_path / "configs" / "base.yaml")
     (tmp_path / "configs" / "own" / "row.yaml").write_text("# @package _global_\nmodel:\n  pooling_lengths: None,8\n")
-    with pytest.raises(UserError, match="`pooling_lengths` must be at least 16 at this scale, but is 8."):
+    with refused("`pooling_lengths`"):
         scaled_configs(tmp_path / "configs", tmp_path / "tiny", SCALES["tiny"])
-    with pytest.raises(UserError, match="--updates"):
+    with refused("--updates"):
         SCALES["tiny"].with_updates(10)
 
 

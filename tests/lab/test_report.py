@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from refusals import refused
 from result_files import CATALOGUE, DEEP, DELETED, POOLED, VANILLA, write, write_topk
 
 from lab import report as report_module
 from lab.report import write_report
-from pyramidions.base.errors import UserError
 
 pytestmark = pytest.mark.nightly
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -183,7 +183,7 @@ def test_the_page_may_lie_elsewhere_and_is_written_again_after_a_kill(
     assert {path.name: path.read_bytes() for path in docs.iterdir()} == written
     (docs / "ours.md").unlink()
     (docs / "ours.csv").write_text("of another report")
-    assert "beside which no other report's files lie" in fail(*command)
+    assert str(docs / "ours.csv") in fail(*command)
     assert sorted(path.name for path in docs.iterdir()) == ["ours-topk.png", "ours.csv"]
 
 
@@ -195,7 +195,7 @@ def test_a_damaged_result_or_a_failure_in_drawing_leaves_the_old_report(
     assert report.summary == "Rows: 5 not run." and page.count(b"\n## ") == 1
     damaged = write(out)
     damaged.write_text("{")
-    with pytest.raises(UserError, match="must hold one JSON object"):
+    with refused(str(damaged)):
         write_report(out, configs)
     damaged.unlink()
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from refusals import refused
 from submitit.slurm.slurm import SlurmInfoWatcher
 
 from lab import run as run_module
@@ -57,14 +58,15 @@ def test_what_is_done_is_not_done_again_unless_nothing_notes_it(tmp_path: Path) 
     work.state.forget("work")
     assert run(replace(work, made_from={"data": "these"})) is not None
     assert run(replace(work, made_from={"data": "these"})) is None
-    with pytest.raises(StepError, match="work was done with other data or another config"):
+    with refused("work", StepError):
         run(replace(work, made_from={"data": "those"}))
 
 
 def test_a_failure_leaves_the_step_undone(tmp_path: Path) -> None:
     work = step(tmp_path, "import sys; sys.exit('no such thing')")
-    with pytest.raises(StepError, match="failed: no such thing; all of its output is in .*work.log"):
+    with pytest.raises(StepError) as failed:
         run(work)
+    assert "no such thing" in str(failed.value) and str(work.log) in str(failed.value)
     assert not work.is_done
 
 
@@ -74,7 +76,7 @@ def test_parts_are_joined_in_order(tmp_path: Path) -> None:
         part.write_text(f"{part.name}\n")
     joined(parts, tmp_path / "made")
     assert (tmp_path / "made").read_text() == "one\ntwo\n"
-    with pytest.raises(StepError, match="generate ended well, but did not write /nowhere/part"):
+    with refused("/nowhere/part", StepError):
         joined([Path("/nowhere/part")], tmp_path / "made")
 
 
@@ -85,12 +87,12 @@ def test_a_folder_is_held_as_long_as_a_process_works_in_it(tmp_path: Path) -> No
     while not (tmp_path / "work.log").exists():
         pass
     time.sleep(0.3)
-    with pytest.raises(StepError, match="another process still works in"), locked(tmp_path):
+    with refused(str(tmp_path), StepError), locked(tmp_path):
         pass
     said: list[str] = []
     with locked(tmp_path, wait=said.append):
         assert not thread.is_alive() or work.is_done
-    assert said == [f"  waiting for another process that works in {tmp_path}"]
+    assert len(said) == 1 and str(tmp_path) in said[0]
     thread.join()
 
 
@@ -103,7 +105,7 @@ def test_logs_tell_of_the_training_and_of_its_bits(tmp_path: Path) -> None:
     assert _where(train) == "two"
     train.write_text('{"valid_shortening_factor": "3.1"}\n{"valid_shortening_factor": "4.6"}\n')
     test.write_text("nothing")
-    with pytest.raises(StepError, match="did not write bits per character"):
+    with refused(str(test), StepError):
         bits_of(test, train, made)
     test.write_text("Loss (base 2): 1.1361, Perplexity: 2.20\n")
     bits_of(test, train, made)
@@ -321,7 +323,7 @@ def test_a_step_runs_as_a_job_and_is_marked_or_tells_how_it_failed(tmp_path: Pat
     assert work.log.read_text().endswith("\nhello\n") and said[0].startswith("    job ")
     assert work.state.facts["done"]["work"]["made_from"] == {"config": "c"} and work.is_done
     work.state.forget("work")
-    with pytest.raises(StepError, match="failed: no such thing; all of its output is in .*work.log"):
+    with refused("no such thing", StepError):
         cluster.run(step(tmp_path, "raise SystemExit('no such thing')"), print)
 
 
@@ -345,7 +347,7 @@ def test_a_cluster_that_is_stopped_cancels_the_job_that_a_thread_waits_for(tmp_p
     assert told == ["work was stopped."]
     while Path("/proc", pid.read_text()).exists():
         time.sleep(0.05)
-    with pytest.raises(StepError, match="^work was stopped.$"):
+    with refused("work", StepError):
         cluster.run(work, print)
 
 
@@ -362,7 +364,7 @@ def test_a_job_asks_for_what_its_step_needs(slurm: Path, tmp_path: Path, monkeyp
     (slurm / "srun").write_text("#!/bin/sh\ntouch $CLUSTER/ended\n")
     monkeypatch.setattr("submitit.core.core.Job._results_timeout_s", 0)
     work = step(tmp_path, TELL, nodes=2, gpus=8)
-    with pytest.raises(StepError, match=r"work: job \d+ ended without a result \(TIMEOUT\); see .*work.log"):
+    with refused("TIMEOUT", StepError):
         Cluster(tmp_path / "jobs").run(work, print)
     script = (slurm / "script").read_text()
     for option in ("nodes=2", "ntasks-per-node=1", "gpus-per-node=8", "cpus-per-task=32", "time=4320"):
@@ -370,5 +372,5 @@ def test_a_job_asks_for_what_its_step_needs(slurm: Path, tmp_path: Path, monkeyp
     (launch,) = (line for line in script.splitlines() if line.startswith("srun "))
     assert "--cpus-per-task=32" in launch and "--kill-on-bad-exit=1" in launch
     (slurm / "sbatch").write_text("#!/bin/sh\necho 'invalid partition specified: gpu' >&2; exit 1\n")
-    with pytest.raises(StepError, match="^work was not submitted: invalid partition specified: gpu$"):
+    with refused("invalid partition specified: gpu", StepError):
         Cluster(tmp_path / "jobs").run(step(tmp_path, TELL), print)

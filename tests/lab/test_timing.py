@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from refusals import refused
 
 from lab import timing
 from lab.claims import CLAIMS, ORDERS
 from lab.timing import Plan, Timed, add_gradients, clock, report, time_models
-from pyramidions.base.errors import UserError
 from pyramidions.models import build, preset
 from pyramidions.models.experiment import Experiment
 from pyramidions.nn import Decoder, Encoder
@@ -132,7 +132,7 @@ def test_peak_memory_leaves_out_other_configs_and_what_runs_out_is_told(monkeypa
     # Memory that runs out is told with the option that helps.
     monkeypatch.undo()
     monkeypatch.setattr(timing, "add_gradients", lambda *_: torch.empty(2**50))
-    with pytest.raises(UserError, match="Memory ran out .* tiny .*--micro-batch"):
+    with refused("--micro-batch"):
         time_models([experiment()], plan(micro_batch=2, decode_tokens=()))
 
 
