@@ -44,7 +44,7 @@ def step(folder: Path, code: str = "pass", **about: Any) -> RowStep:
 
 
 def run(work: RowStep) -> float | None:
-    return run_here(work, lambda line: None)
+    return run_here(work, print)
 
 
 def test_what_is_done_is_not_done_again_unless_nothing_notes_it(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from refusals import refused
 
 from lab import timing
 from lab.claims import CLAIMS, ORDERS
-from lab.timing import Plan, Timed, add_gradients, clock, report, time_models
+from lab.timing import Plan, Timed, add_gradients, clock, time_models
 from pyramidions.models import build, preset
 from pyramidions.models.experiment import Experiment
 from pyramidions.nn import Decoder, Encoder
@@ -25,7 +25,6 @@ SMALL = [
 ]
 FEW = ["--vocab-size", 50, "--repeats", 2, "--warmup", 0]
 BATCHES = ["--train-batch", 3, "--micro-batch", 2, "--decode-batch", 2, "--decode-tokens", "3,4"]
-PHASES = ("train_step", "decode_4", "decode_6")
 
 
 def experiment(name: str = "tiny", **overrides: Any) -> Experiment:
@@ -136,21 +135,11 @@ def test_peak_memory_leaves_out_other_configs_and_what_runs_out_is_told(monkeypa
         time_models([experiment()], plan(micro_batch=2, decode_tokens=()))
 
 
-def test_a_report_holds_what_a_reader_needs_to_repeat_it() -> None:
-    timed = Timed([1.0, 2.0, 6.0], None)
-    assert (timed.mean, timed.median, timed.deviation) == (3.0, 2.0, 7.0**0.5)
-    assert timed.ratio_to(Timed([2.0, 1.0, 4.0], None)) == {"medians": 1.0, "low": 0.5, "high": 2.0}
-    experiments = [experiment("one"), experiment("two")]
-    results = time_models(experiments, plan())
-    told = report(experiments, plan(), results, ["model.dropout=0"])
-    assert set(told) == {"overrides", "commit", "versions", "hardware", *vars(plan()), "configs"}
-    assert told["versions"]["torch"] == torch.__version__ and told["hardware"]["threads"] == torch.get_num_threads()
-    for config, result in zip(told["configs"], results, strict=True):
-        assert (config["source_tokens"], config["target_tokens"], config["beam"]) == (24, 7, 3)
-        for phase in PHASES:
-            assert config[phase]["seconds"] == result[phase].seconds and len(result[phase].seconds) == 2
-            assert config[phase]["mean"] == pytest.approx(sum(result[phase].seconds) / 2)
-            assert config[phase]["ratio_to_first"] == result[phase].ratio_to(results[0][phase])
+def test_figures_are_means_medians_deviations_and_ratios_of_turns() -> None:
+    timed, other = Timed([1.0, 2.0, 6.0], None), Timed([2.0, 1.0, 4.0], None)
+    ratio = {"medians": 1.0, "low": 0.5, "high": 2.0}
+    figures = {"mean": 3.0, "standard_deviation": 7.0**0.5, "median": 2.0, "ratio_to_first": ratio}
+    assert timed.as_json(other) == {"seconds": timed.seconds, "peak_bytes": None, **figures}
 
 
 def test_a_table_has_a_row_for_each_config_and_ratios_to_the_first(run: Any, tmp_path: Path) -> None:
@@ -163,9 +152,14 @@ def test_a_table_has_a_row_for_each_config_and_ratios_to_the_first(run: Any, tmp
     assert [row[0] for row in rows[:2]] == ["table3/deep_pyramidion", "base"]
     assert sum(row[:1] == ["base"] for row in rows) == 2  # seconds, then ratios
     told = json.loads(out.read_text())
+    assert set(told) == {"overrides", "commit", "versions", "hardware", *vars(plan()), "configs"}
     assert told["overrides"] == SMALL and (told["precision"], told["micro_batch"]) == ("bf16", 2)
-    config, _ = told["configs"]
-    assert (config["source_tokens"], config["target_tokens"], config["beam"]) == (48, 6, 2)
+    assert told["versions"]["torch"] == torch.__version__ and told["hardware"]["threads"] == torch.get_num_threads()
+    first, second = told["configs"]
+    assert (first["source_tokens"], first["target_tokens"], first["beam"]) == (48, 6, 2)
+    for phase in ("train_step", "decode_3", "decode_4"):
+        timed, begun = (Timed(config[phase]["seconds"], None) for config in (second, first))
+        assert second[phase] == timed.as_json(begun) and len(timed.seconds) == 2
     # A preset, in the small batches of a CPU.
     result = run("time", "pyramidion", *SMALL[:4], "--source-tokens", 48, "--target-tokens", 9, *FEW)
     assert result.exit_code == 0, result.output
