@@ -47,7 +47,7 @@ def run(work: RowStep) -> float | None:
     return run_here(work, print)
 
 
-def test_what_is_done_is_not_done_again_unless_nothing_notes_it(tmp_path: Path) -> None:
+def test_what_is_done_is_not_done_again_and_what_fails_is_not_done(tmp_path: Path) -> None:
     work = step(tmp_path, "print('hello')")
     assert run(work) is not None
     assert run(work) is None
@@ -55,18 +55,12 @@ def test_what_is_done_is_not_done_again_unless_nothing_notes_it(tmp_path: Path) 
     facts = work.state.facts["done"]["work"]
     assert facts["seconds"] >= 0 and facts["commit"] and facts["versions"]["python"]
     assert (facts["hardware"]["threads"], facts["hardware"]["nodes"], facts["hardware"]["gpus"]) == (1, 1, 0)
-    work.state.forget("work")
-    assert run(replace(work, made_from={"data": "these"})) is not None
-    assert run(replace(work, made_from={"data": "these"})) is None
+    # What another config made is not taken.
     with refused("work", StepError):
-        run(replace(work, made_from={"data": "those"}))
-
-
-def test_a_failure_leaves_the_step_undone(tmp_path: Path) -> None:
-    work = step(tmp_path, "import sys; sys.exit('no such thing')")
-    with pytest.raises(StepError) as failed:
-        run(work)
-    assert "no such thing" in str(failed.value) and str(work.log) in str(failed.value)
+        run(replace(work, made_from={"config": "another"}))
+    work.state.forget("work")
+    with refused("no such thing", StepError):
+        run(step(tmp_path, "raise SystemExit('no such thing')"))
     assert not work.is_done
 
 
