@@ -18,7 +18,7 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 59_821, "lab": 6_660, "scripts": 340, "tests": 47_720}
+LINES = {"pyramidions": 59_821, "lab": 6_000, "scripts": 340, "tests": 47_320}
 #: Tests of each side of the package, with each row of their tables counted by itself.
 ROWS = {"above-the-seam": 1_350, "rest": 4_672}
 COMMANDS = 15
