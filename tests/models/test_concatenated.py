@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
-from fairseq_searches import EOS, dictionary, faced, generated, rescored
+from fairseq_searches import dictionary, faced, generated, rescored
 from torch import Tensor
 from whole_models import LONGEST, PAD, VOCABULARY, batch, tiny
 
@@ -67,24 +66,6 @@ def test_the_generator_of_fairseq_writes_the_same(fields: dict[str, Any], poolin
         expected = rescored(core, document[document != PAD], best["tokens"])
         torch.testing.assert_close(best["positional_scores"], expected, rtol=0, atol=1e-4)
         assert best["tokens"].tolist() == mine[0].tokens.tolist()
-
-
-@pytest.mark.parametrize("fields", [{}, STREAMS], ids=["plain", "streams"])
-def test_a_small_one_learns_with_a_loss_at_the_target_alone(fields: dict[str, Any]) -> None:
-    whole = model(**fields, dropout=0.1).train()
-    optimizer = torch.optim.Adam(whole.parameters(), lr=0.01)
-    source, target = batch(23, 9, 1), batch(5, 5, 5, seed=1)
-    prefix, losses = F.pad(target[:, :-1], (1, 0), value=EOS), []
-    for _ in range(20):
-        logits = whole(source, prefix)
-        assert logits.shape == (3, 5, VOCABULARY)
-        loss = F.cross_entropy(logits.flatten(0, 1), target.flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in whole.parameters())
-        optimizer.step()
-        losses.append(loss.item())
-    assert losses[-1] < 0.8 * losses[0]
 
 
 @torch.no_grad()

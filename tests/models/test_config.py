@@ -4,10 +4,8 @@ from typing import Any
 
 import pytest
 
-from pyramidions.base.errors import UserError
-from pyramidions.base.strict_json import parse_options
 from pyramidions.models import preset
-from pyramidions.models.config import PyramidionConfig, check_lengths, config_as
+from pyramidions.models.config import PyramidionConfig, config_as
 from pyramidions.models.fields import parse_pooling_lengths
 from pyramidions.models.same_parts import changed_part
 from pyramidions.models.scaling import scaled_field
@@ -18,29 +16,6 @@ def test_lengths_are_read_by_layer() -> None:
     assert parse_pooling_lengths("None,2048,512,None,None,None", 6) == {1: 2048, 2: 512}
     assert parse_pooling_lengths(" none, 8 ", 2) == {1: 8}
     assert parse_pooling_lengths(None, 3) == {}
-
-
-@pytest.mark.parametrize("text", ["512,None,1024", "-4,None,None", "9999999999,None,None", "a,None,None"])
-def test_pooled_lengths_are_whole_numbers_that_do_not_grow(text: str) -> None:
-    with pytest.raises(UserError, match="pooling_lengths"):
-        parse_pooling_lengths(text, 3)
-
-
-@pytest.mark.parametrize("length", [-4, 10**15, None, 8.5, "8", float("nan")])
-def test_lengths_of_texts_are_bounded(length: Any) -> None:
-    check_lengths(2, 2**24)
-    for name, lengths in (("max_source_positions", (length, 8)), ("max_target_positions", (8, length))):
-        with pytest.raises(UserError, match=name):
-            check_lengths(*lengths)
-
-
-@pytest.mark.parametrize(
-    "text", ['{"base": NaN}', '{"base": 1e999}', '{"k": ' + 5000 * "1" + "}", 100_000 * "[", "{", "[1]"]
-)
-def test_options_that_are_no_object_of_finite_json_are_refused_in_a_short_sentence(text: str) -> None:
-    with pytest.raises(UserError, match="pooling_args") as refusal:
-        parse_options(text, "pooling_args")
-    assert len(str(refusal.value)) < 250
 
 
 def test_a_whole_number_is_a_float_and_null_is_a_value_where_there_may_be_none() -> None:

@@ -45,15 +45,12 @@ def test_nothing_is_said_where_all_scorers_are_there(caplog: pytest.LogCaptureFi
     assert not caplog.messages
 
 
-@pytest.mark.parametrize("missing", ["layer.weight", "first.linear.bias"])
-def test_what_is_no_scorer_or_a_part_of_one_is_refused(missing: str) -> None:
+@pytest.mark.parametrize(
+    ("missing", "may_add_parts"),
+    [(["layer.weight"], True), (["first.linear.bias"], True), (["first.linear.bias", "first.linear.weight"], False)],
+    ids=["no scorer", "a part of one", "not allowed"],
+)
+def test_whatever_else_weights_lack_is_refused(missing: list[str], may_add_parts: bool) -> None:
     model = Pools()
-    given = without(model, missing)
-    with pytest.raises(ValueError, match=missing):
-        refuse_architecture(given, model, may_add_parts=True)
-
-
-def test_a_scorer_is_added_only_where_that_is_allowed() -> None:
-    model = Pools()
-    with pytest.raises(ValueError, match="first.linear.bias"):
-        refuse_architecture(without(model, *names_of(model, "first")), model)
+    with pytest.raises(ValueError, match=missing[0]):
+        refuse_architecture(without(model, *missing), model, may_add_parts=may_add_parts)

@@ -4,19 +4,16 @@ from typing import Any
 
 import pytest
 import torch
+from reading import MARKER, PAD, VOCABULARY, memory, reached, small
 from torch import Tensor
 
-from pyramidions.models import build, preset
 from pyramidions.nn import Transformer
 
-VOCABULARY, PAD, MARKER = 40, 1, 4
-TINY = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "max_source_positions": 64}
 WINDOW = {"self_attention": "sliding_window(window=4)"}
 
 
 def model(**overrides: Any) -> Transformer:
-    torch.manual_seed(0)
-    return build(preset("vanilla", **{**TINY, **WINDOW, **overrides}), VOCABULARY, PAD, MARKER).eval()
+    return small(**{**WINDOW, **overrides})
 
 
 def document(length: int = 40) -> Tensor:
@@ -25,43 +22,25 @@ def document(length: int = 40) -> Tensor:
     return tokens
 
 
-@torch.no_grad()
-def memory(of: Transformer, tokens: Tensor, marked: Tensor | None = None) -> Tensor:
-    return of.encoder(tokens, tokens.eq(PAD), marked=marked).sequence.x
-
-
-def reached(of: Transformer, changed: int, marked: Tensor | None = None) -> list[int]:
-    """Return the positions whose vectors depend on the token at ``changed``."""
-    before, after = document(), document()
-    after[0, changed] += 1 if after[0, changed] < VOCABULARY - 1 else -1
-    differs = (memory(of, before, marked) - memory(of, after, marked)).abs().amax(dim=-1)[0] > 1e-6
-    return differs.nonzero().squeeze(1).tolist()
-
-
 def test_without_global_tokens_two_layers_reach_two_windows() -> None:
-    assert reached(model(), 30) == list(range(26, 35))
+    assert reached(model(), document(), 30) == list(range(26, 35))
 
 
 @pytest.mark.parametrize(
     ("fields", "told"), [({"global_tokens": 1}, [0]), ({"global_markers": True}, [11, 23]), ({"global_vectors": 3}, [])]
 )
 def test_what_is_global_carries_news_from_anywhere_to_everywhere(fields: dict[str, Any], told: list[int]) -> None:
-    assert reached(model(**fields), 30) == list(range(40))
-    assert reached(model(**fields, encoder_layers=1), 30) == [*told, 28, 29, 30, 31, 32]
+    assert reached(model(**fields), document(), 30) == list(range(40))
+    assert reached(model(**fields, encoder_layers=1), document(), 30) == [*told, 28, 29, 30, 31, 32]
 
 
 def test_tokens_that_are_named_in_a_call_are_global_beside_those_of_the_config() -> None:
     marked = torch.zeros(1, 40, dtype=torch.bool)
     marked[0, 17] = True
-    assert reached(model(encoder_layers=1), 30, marked) == [17, 28, 29, 30, 31, 32]
-    assert reached(model(encoder_layers=1, global_tokens=2), 30, marked) == [0, 1, 17, 28, 29, 30, 31, 32]
+    assert reached(model(encoder_layers=1), document(), 30, marked) == [17, 28, 29, 30, 31, 32]
+    assert reached(model(encoder_layers=1, global_tokens=2), document(), 30, marked) == [0, 1, 17, 28, 29, 30, 31, 32]
     whole, prefix = model(), torch.tensor([[2, 5]])
     assert not whole(document(), prefix, marked).allclose(whole(document(), prefix), atol=1e-4)
-
-
-def test_tokens_named_in_a_call_need_a_layer_that_reads_marks() -> None:
-    with pytest.raises(ValueError, match="`marked`"):
-        memory(model(self_attention="full"), document(), torch.ones(1, 40, dtype=torch.bool))
 
 
 def test_second_projections_start_as_copies_and_are_read_by_global_tokens_alone() -> None:
@@ -77,7 +56,15 @@ def test_second_projections_start_as_copies_and_are_read_by_global_tokens_alone(
 
 
 def test_vectors_and_tokens_may_be_global_together() -> None:
-    assert reached(model(global_vectors=3, global_tokens=1, encoder_layers=1), 30) == [0, 28, 29, 30, 31, 32]
+    both = model(global_vectors=3, global_tokens=1, encoder_layers=1)
+    assert reached(both, document(), 30) == [
+        0,
+        28,
+        29,
+        30,
+        31,
+        32,
+    ]
 
 
 @pytest.mark.parametrize(

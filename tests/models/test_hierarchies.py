@@ -1,17 +1,13 @@
 """HAT and HMNet at tiny size: two levels of layers, and a decoder that reads both."""
 
-from typing import Any
-
 import pytest
 import torch
 import torch.nn.functional as F
+from reading import MARKER, PAD, small
 from torch import Tensor
 
-from pyramidions.models import build, preset
 from pyramidions.nn import Transformer
 
-VOCABULARY, PAD, END, MARKER = 40, 1, 2, 4
-TINY = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "decoder_layers": 2, "max_source_positions": 64}
 #: a pooling of tokens in front of that of units
 POOLED = {
     "hat": {"pooling": "soft_topk | markers", "pooling_lengths": "None,None,None,16,None,8,None"},
@@ -23,11 +19,8 @@ POOLED = {
 hierarchies = pytest.mark.parametrize("name", ["hat", "hmnet"])
 
 
-def model(name: str, pooled: bool = False, **overrides: Any) -> Transformer:
-    torch.manual_seed(0)
-    none = dict.fromkeys(("dropout", "attention_dropout", "activation_dropout"), 0.0)
-    config = preset(name, **{**TINY, **none, **(POOLED[name] if pooled else {}), **overrides})
-    return build(config, VOCABULARY, PAD, MARKER)
+def model(name: str, pooled: bool = False) -> Transformer:
+    return small(name, decoder_layers=2, **(POOLED[name] if pooled else {}))
 
 
 def documents() -> Tensor:
@@ -40,14 +33,14 @@ def documents() -> Tensor:
 @hierarchies
 def test_the_decoder_reads_tokens_first_then_units(name: str) -> None:
     tokens = documents()
-    words, units = model(name).eval().encoder(tokens, tokens.eq(PAD)).memories
+    words, units = model(name).encoder(tokens, tokens.eq(PAD)).memories
     assert words.x.shape == (2, 33, 16) and units.x.shape == (2, 5, 16)
     assert units.padding_mask is not None and units.padding_mask.sum(dim=1).tolist() == [0, 4]
 
 
 @pytest.mark.parametrize(("name", "pooled"), [("hat", True), ("hmnet", False), ("hmnet", True)])
 def test_it_learns_and_writes_the_same_with_a_cache_and_without(name: str, pooled: bool) -> None:
-    whole, tokens, written = model(name, pooled), documents(), torch.arange(5, 17).view(2, 6)
+    whole, tokens, written = model(name, pooled).train(), documents(), torch.arange(5, 17).view(2, 6)
     optimizer = torch.optim.Adam(whole.parameters(), lr=0.01)
     losses = []
     for _ in range(3):

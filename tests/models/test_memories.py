@@ -4,32 +4,23 @@ from typing import Any
 
 import pytest
 import torch
+from reading import PAD, small
 from small_parts import token_rows
 from torch import Tensor
 
-from pyramidions.base.errors import UserError
-from pyramidions.models import build, preset
+from pyramidions.models import preset
 from pyramidions.models.parse import spec_of
 from pyramidions.nn import BeamSearch, Transformer
 from pyramidions.nn.attention import CrossAttention, HeposAttention
-from pyramidions.nn.sublayer import Memories, Memory
+from pyramidions.nn.sublayer import Memory
 from pyramidions.runs.measure.cost import Lengths, cost_of
 from pyramidions.runs.measure.parts import CostPart
 
-VOCABULARY, PAD = 40, 1
-TINY = {
-    "embed_dim": 16,
-    "ffn_embed_dim": 32,
-    "num_heads": 2,
-    "encoder_layers": 3,
-    "max_source_positions": 64,
-    "pooling_lengths": "None,6,None",
-}
+TINY = {"encoder_layers": 3, "pooling_lengths": "None,6,None"}
 
 
 def model(memories: str, **overrides: Any) -> Transformer:
-    torch.manual_seed(0)
-    return build(preset("vanilla", **{**TINY, "memories": memories, **overrides}), VOCABULARY, PAD).eval()
+    return small(**{**TINY, "memories": memories, **overrides})
 
 
 def read(of: Transformer, tokens: Tensor) -> tuple[Memory, ...]:
@@ -78,28 +69,12 @@ def test_without_what_the_second_adds_the_output_is_that_of_a_model_with_the_fir
     torch.testing.assert_close(two(tokens, prefix), one(tokens, prefix))
 
 
-@torch.no_grad()
-def test_steps_equal_the_whole_prefix_while_documents_and_hypotheses_come_and_go() -> None:
-    whole, tokens, written = model("2,last"), token_rows(20, 9, 13), token_rows(4, 4, 4)
-    memories, cache = read(whole, tokens), whole.decoder.new_cache()
-    whole.decoder(written, memories, cache)
-    order = torch.tensor([0, 0, 2, 2])
-    cache.reorder(order, 2)
-    left = Memories(memories).reorder(order, 2).each
-    assert [len(memory.x) for memory in left] == [2, 2]
-    written = torch.cat([written[order], torch.tensor([[5], [6], [7], [8]])], dim=1)
-    after = whole.decoder(written[:, -1:], left, cache)
-    alone = tuple(memory.select(order) for memory in memories)
-    torch.testing.assert_close(after, whole.decoder(written, alone)[:, -1:], rtol=0, atol=1e-5)
-
-
 def look_back() -> Transformer:
-    small = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 4, "self_attention": "blockwise(block_size=16)"}
-    torch.manual_seed(0)
-    made = build(preset("look_back", **small, pooling_lengths="None,None,24,6,None,None", max_source_positions=64), 40)
+    fields = {"num_heads": 4, "self_attention": "blockwise(block_size=16)"}
+    made = small("look_back", **fields, pooling_lengths="None,None,24,6,None,None")
     # Untrained models find all tokens about as likely; this one has an opinion.
     made.decoder.embedder.tokens.weight.data *= 3
-    return made.eval()
+    return made
 
 
 def test_look_back_reads_the_pooled_vectors_whole_and_the_unpooled_ones_by_strides() -> None:
@@ -124,10 +99,10 @@ def test_a_search_writes_of_a_document_what_it_writes_of_it_alone() -> None:
 
 
 def test_looking_back_costs_a_quarter_of_reading_all() -> None:
-    small: dict[str, Any] = {"embed_dim": 64, "ffn_embed_dim": 64, "num_heads": 4}
+    sizes: dict[str, Any] = {"embed_dim": 64, "ffn_embed_dim": 64, "num_heads": 4}
 
     def memory(**fields: str) -> int:
-        products = cost_of(preset("look_back", **small, **fields), Lengths(8192, 512)).products
+        products = cost_of(preset("look_back", **sizes, **fields), Lengths(8192, 512)).products
         return products[CostPart.MEMORY_PROJECTIONS] + products[CostPart.CROSS_ATTENTION]
 
     plain = memory(memories="last", cross_attention="full")
@@ -147,9 +122,3 @@ def test_kinds_may_differ_from_memory_to_memory_and_layer_to_layer() -> None:
     fields = {"cross_attention": "hepos(stride=1); hepos(stride=2) | hepos(stride=4)"}
     layers = spec_of(preset("vanilla", **TINY, memories="1,last", **fields)).layers
     assert [[part.options["stride"] for part in layer.cross_attention] for layer in layers] == [[1, 2], [1, 4]]
-
-
-@pytest.mark.parametrize("memories", ["3,last", "last,1,1", "-1,last"])
-def test_memories_that_there_are_not_are_refused(memories: str) -> None:
-    with pytest.raises(UserError, match="memories"):
-        spec_of(preset("vanilla", **{**TINY, "encoder_layers": 2, "pooling_lengths": None, "memories": memories}))

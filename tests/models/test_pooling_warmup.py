@@ -3,10 +3,8 @@
 import copy
 from itertools import pairwise
 
-import pytest
 import torch
 
-from pyramidions.base.errors import UserError
 from pyramidions.models import build, preset
 from pyramidions.models.pooling_warmup import PoolingWarmup
 from pyramidions.nn import Transformer
@@ -87,9 +85,7 @@ def test_it_adds_nothing_to_the_weights_and_is_copied_with_the_model() -> None:
     assert handed_on(other) == [64, 64] and handed_on(trained.train()) == [16, 4]
 
 
-def test_what_cannot_be_warmed_up_is_refused_and_nothing_else() -> None:
-    with pytest.raises(UserError, match="--pooling-warmup"):
-        PoolingWarmup(model(pooling_lengths=None), 64, 9)
+def test_what_reads_no_more_than_there_will_be_can_be_warmed_up() -> None:
     # Weights for positions before the first pooling, and a decoder for as many vectors as there will be.
     PoolingWarmup(model(self_attention="linformer(compressed=4) | full"), 64, 9)
     PoolingWarmup(model(decoder="concatenated(longest_memory=32)"), 32, 100)

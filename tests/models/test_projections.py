@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from whole_models import PAD, batch, documents, encode, tiny
+from whole_models import batch, documents, encode, tiny
 
-from pyramidions.base.errors import UserError
 from pyramidions.nn.attention import ATTENTION, SelfAttention
 from pyramidions.nn.projections import PROJECTIONS, ConvProjections, MultiplicativeProjections
 from pyramidions.nn.sublayer import LayerContext
@@ -45,18 +44,13 @@ def test_a_document_is_encoded_as_if_it_were_alone(projections: str, attention: 
     ("projections", "stack", "cross"),
     [("conv", "reversible", "hepos"), ("multiplicative", "plain", "hepos"), ("multiplicative_conv", "plain", "full")],
 )
-def test_every_weight_learns_and_a_cache_writes_what_a_pass_does(projections: str, stack: str, cross: str) -> None:
+def test_every_weight_learns(projections: str, stack: str, cross: str) -> None:
     model = tiny("blockwise", stack=stack, cross_attention=cross, normalize_before=True, **everywhere(projections))
     source, target = batch(23, 9, 1), batch(6, 6, 6, seed=1)
     F.cross_entropy(model.train()(source, target).flatten(0, 1), target.flatten()).backward()
     for name, weight in model.named_parameters():
         assert weight.grad is not None and weight.grad.isfinite().all(), name
         assert weight.grad.any() or "k_proj.bias" in name, name
-    with torch.no_grad():
-        memories = model.eval().encoder(source, source.eq(PAD)).memories
-        cache = model.decoder.new_cache()
-        steps = [model.decoder(one, memories, cache) for one in target.split((1, 2, 1, 1, 1), dim=1)]
-        torch.testing.assert_close(torch.cat(steps, dim=1), model.decoder(target, memories), rtol=0, atol=1e-5)
 
 
 def test_each_field_projects_its_own_attention() -> None:
@@ -100,8 +94,6 @@ def test_reversible_layers_of_other_blocks_are_those_of_plain_ones(projections: 
 
 
 def test_units_of_the_text_may_be_read_one_position_at_a_time() -> None:
-    with pytest.raises(UserError, match="SegmentsAttention"):
-        tiny("segments", encoder_projections="multiplicative_conv")
     tiny("segments", encoder_projections="conv(length_kernel=1)")
     tiny("segments", encoder_projections="multiplicative")
 
@@ -111,8 +103,6 @@ def test_global_tokens_see_by_the_projections_of_all_others_or_by_copies() -> No
     window = {"attention": "sliding_window", "global_tokens": 2, "encoder_projections": "multiplicative"}
     same = tiny(**window).eval()
     apart = tiny(**window, global_projections="multiplicative").eval()
-    with pytest.raises(UserError, match="global_projections"):
-        tiny(**window, global_projections="multiplicative(modules=4)")
     same.load_state_dict({name: each for name, each in apart.state_dict().items() if "global_rows" not in name})
     torch.testing.assert_close(encode(apart, batch(23, 9)), encode(same, batch(23, 9)), rtol=0, atol=1e-5)
 

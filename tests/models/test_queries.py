@@ -3,20 +3,17 @@
 from typing import Any
 
 import torch
+from reading import END, MARKER, PAD, VOCABULARY, reached, small
 from torch import Tensor
 
-from pyramidions.models import build, preset
 from pyramidions.nn import Transformer
 
-VOCABULARY, PAD, END, MARKER = 60, 1, 2, 4
-TINY = {"embed_dim": 32, "ffn_embed_dim": 32, "num_heads": 2, "max_source_positions": 128}
 POOLED = {"encoder_layers": 2, "pooling_lengths": "32,16"}
 BLOCKS = {"self_attention": "blockwise(block_size=8)"}
 
 
 def model(**overrides: Any) -> Transformer:
-    torch.manual_seed(0)
-    return build(preset("vanilla", **{**TINY, **overrides}), VOCABULARY, PAD, MARKER).eval()
+    return small(**{"embed_dim": 32, "max_source_positions": 128, **overrides})
 
 
 def asked(*query: int) -> Tensor:
@@ -59,20 +56,11 @@ def test_the_query_is_among_what_the_decoder_reads() -> None:
     assert encoded.sequence.position[encoded.sequence.query.marked].tolist() == [0, 1, 2, 3]
 
 
-def reached(of: Transformer, changed: int, *query: int) -> list[int]:
-    """Return the positions whose vectors depend on the token at ``changed``."""
-    before, after = asked(*query), asked(*query)
-    after[0, changed] += 1 if after[0, changed] < VOCABULARY - 1 else -1
-    with torch.no_grad():
-        one, other = (of.encoder(tokens, tokens.eq(PAD)).sequence.x[0] for tokens in (before, after))
-    return ((one - other).abs().amax(dim=-1) > 1e-6).nonzero().squeeze(1).tolist()
-
-
 def test_a_global_query_sees_and_is_seen_everywhere() -> None:
     window = {"self_attention": "sliding_window(window=4)", "encoder_layers": 1}
-    assert reached(model(**window), 50, 7, 8) == [48, 49, 50, 51, 52]
-    assert reached(model(**window, global_query=True), 50, 7, 8) == [0, 1, 2, 48, 49, 50, 51, 52]
-    assert reached(model(**window, global_query=True), 1, 7, 8) == list(range(104))
+    assert reached(model(**window), asked(7, 8), 50) == [48, 49, 50, 51, 52]
+    assert reached(model(**window, global_query=True), asked(7, 8), 50) == [0, 1, 2, 48, 49, 50, 51, 52]
+    assert reached(model(**window, global_query=True), asked(7, 8), 1) == list(range(104))
 
 
 def test_a_query_is_a_unit_of_its_own() -> None:

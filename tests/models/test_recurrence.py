@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 import torch
-from whole_models import PAD, batch, documents, encode, tiny
+from whole_models import batch, documents, encode, tiny
 
 from pyramidions.nn import Transformer
 from pyramidions.nn.recurrence import Recurrence
 from pyramidions.nn.stack import STACK
-from pyramidions.nn.sublayer import Memories
 
 LAYERS = 5  # three of the encoder and two of the decoder
 
@@ -79,20 +78,3 @@ def test_it_begins_anew_where_the_blocks_of_its_layer_do(stack: str) -> None:
     # Blocks of eight: the second alone has changed, from its second vector on.
     moved = (before - after).abs().sum(dim=-1)[0] > 1e-6
     assert moved[8:16].all() and not moved[:8].any() and not moved[16:].any()
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("stack", ["plain", "reversible"])
-def test_steps_equal_the_whole_prefix_while_hypotheses_come_and_go(stack: str) -> None:
-    whole, tokens, written = model(stack=stack, normalize_before=True), batch(20, 9, 13), batch(4, 4, 4, seed=2)
-    memories, cache = whole.encoder(tokens, tokens.eq(PAD)).memories, whole.decoder.new_cache()
-    whole.decoder(written, memories, cache)
-    order, read = torch.tensor([0, 0, 2, 2]), Memories(memories)
-    for row in ([1, 0, 3, 3], [0, 0, 2, 3]):
-        cache.reorder(order, 2)
-        written = torch.cat([written[order], torch.tensor([[5], [6], [7], [8]])], dim=1)
-        read = read.reorder(order, 2)
-        after = whole.decoder(written[:, -1:], read.each, cache)
-        alone = tuple(memory.select(torch.tensor([0, 0, 1, 1])) for memory in read.each)
-        torch.testing.assert_close(after, whole.decoder(written, alone)[:, -1:], rtol=0, atol=1e-5)
-        order = torch.tensor(row)

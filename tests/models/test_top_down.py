@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 import torch
+from reading import PAD, memory, small
 from small_parts import ends_after, layer, token_rows, vectors
 
-from pyramidions.models import build, preset
+from pyramidions.models import preset
 from pyramidions.models.parse import spec_of
 from pyramidions.nn import Transformer
 from pyramidions.nn.pooling import MeanPooler
@@ -16,10 +17,7 @@ from pyramidions.nn.stage import Stage
 from pyramidions.nn.sublayer import LayerContext, Memory
 from pyramidions.nn.upsampling import TopDownUpsampler
 
-PAD = 1
-TINY: dict[str, Any] = {
-    "embed_dim": 16,
-    "ffn_embed_dim": 32,
+BLOCKS: dict[str, Any] = {
     "num_heads": 4,
     "encoder_layers": 4,
     "self_attention": "blockwise(block_size=8) | full | blockwise(block_size=8) | blockwise(block_size=4)",
@@ -27,15 +25,11 @@ TINY: dict[str, Any] = {
     "pooling_lengths": "8,None,None,None",
     "upsampling": "top_down(layers=2)",
     "max_source_positions": 32,
-    "dropout": 0.0,
-    "attention_dropout": 0.0,
-    "activation_dropout": 0.0,
 }
 
 
 def model(**fields: Any) -> Transformer:
-    torch.manual_seed(0)
-    return build(preset("vanilla", **{**TINY, **fields}), 40, PAD)
+    return small(**{**BLOCKS, **fields})
 
 
 @pytest.mark.parametrize(("norm", "kind"), [("layer", torch.nn.LayerNorm), ("rms", torch.nn.RMSNorm)])
@@ -78,25 +72,21 @@ def test_tokens_attend_locally_and_then_to_the_segments_of_their_document(stack:
     ],
 )
 def test_the_decoder_reads_tokens_that_know_of_the_whole_document(pooling: str, fields: dict[str, Any]) -> None:
-    torch.manual_seed(0)
-    whole = build(preset("vanilla", **{**TINY, **fields, "pooling": pooling}), 40, PAD, marker_idx=4)
-    tokens = token_rows(30, 17)
+    whole, tokens = model(**fields, pooling=pooling).train(), token_rows(30, 17)
     encoded = whole.encoder(tokens, tokens.eq(PAD))
     assert encoded.sequence.x.shape == (2, 30, 16) and encoded.sequence.padding_mask.equal(tokens.eq(PAD))
-    alone = whole.encoder(tokens[1:, :17], tokens[1:, :17].eq(PAD)).sequence.x[0]
-    torch.testing.assert_close(alone, encoded.sequence.x[1, :17], rtol=0, atol=1e-5)
+    torch.testing.assert_close(memory(whole, tokens[1:, :17])[0], encoded.sequence.x[1, :17], rtol=0, atol=1e-5)
     # Blocks do not reach from the first token to the last; segments do.
     other = tokens.clone()
     other[0, 1] = 5 + (other[0, 1] == 5)
-    moved = whole.encoder(other, other.eq(PAD)).sequence.x
-    assert not torch.allclose(moved[0, -1], encoded.sequence.x[0, -1], atol=1e-6)
+    assert not torch.allclose(memory(whole, other)[0, -1], encoded.sequence.x[0, -1], atol=1e-6)
     whole(tokens, tokens[:, :5]).square().sum().backward()
     assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in whole.parameters())
 
 
 def test_several_poolings_are_undone_at_once() -> None:
     fields = {"encoder_layers": 5, "self_attention": "full", "pooling_lengths": "16,8,None,None,None"}
-    spec = spec_of(preset("vanilla", **{**TINY, **fields})).encoder
+    spec = spec_of(preset("vanilla", **{**BLOCKS, **fields})).encoder
     assert [len(stage.layers) for stage in spec.all_stages()] == [1, 1, 1, 2]
     assert [stage.longest for stage in spec.all_stages()] == [32, 16, 8, 32] and spec.handed_on == 32
     whole, tokens = model(**fields), token_rows(30, 17)

@@ -5,33 +5,21 @@ from typing import Any
 import pytest
 import torch
 from fairseq.data import Dictionary
+from reading import END, MARKER, PAD, memory, small
 from torch import Tensor
 
-from pyramidions.models import build, preset
 from pyramidions.nn import Transformer
 from pyramidions.plugin.models.architectures import index_of
 from pyramidions.text.tokenizer import MARKERS
 
-VOCABULARY, PAD, END, MARKER = 40, 1, 2, 4
-TINY = {
-    "embed_dim": 16,
-    "ffn_embed_dim": 32,
-    "num_heads": 2,
-    "max_source_positions": 64,
-    "self_attention": "segments(segment_length=5) | segments(segment_length=5)",
-}
+SEGMENTS = {"self_attention": "segments(segment_length=5) | segments(segment_length=5)"}
 # The decoder reads what comes before the pooling, too.
-NUMBERED = {
-    "memories": "2,last",
-    "pooling": "markers(numbers=True)",
-    "pooling_lengths": "None,64",
-}
+NUMBERED = {"memories": "2,last", "pooling": "markers(numbers=True)", "pooling_lengths": "None,64"}
 TURNS = [[7, 8, 9], [10, 11, 12, 13, 14, 15, 16, 17, 18], [19], [20, 21, 22, 23]]
 
 
 def model(**overrides: Any) -> Transformer:
-    torch.manual_seed(0)
-    return build(preset("vanilla", **{**TINY, **overrides}), VOCABULARY, PAD, MARKER).eval()
+    return small(**{**SEGMENTS, **overrides})
 
 
 def text(*turns: list[int]) -> Tensor:
@@ -82,11 +70,7 @@ def test_the_order_of_turns_is_never_lost(fields: dict[str, Any]) -> None:
 def test_turns_beyond_what_a_pooling_kept_are_numbered_by_their_place_in_it() -> None:
     turns = [[7 + number % 20] for number in range(600)]
     fields = {"pooling": "soft_topk | markers(numbers=True)", "pooling_lengths": "40,30"}
-    assert whole_memory(model(**fields), text(*turns)).isfinite().all()
-
-
-def whole_memory(of: Transformer, tokens: Tensor) -> Tensor:
-    return of.encoder(tokens, tokens.eq(PAD)).sequence.x
+    assert memory(model(**fields), text(*turns)).isfinite().all()
 
 
 @torch.no_grad()
