@@ -126,3 +126,10 @@ def test_marks_survive_pooling_and_a_batch_equals_its_documents(pooling: str) ->
         assert marks[0].marked.nonzero().tolist() == [[0, 0], [1, 0]]
     alone = memory(pooled, batch[1:, :19])
     torch.testing.assert_close(together[1:, : alone.size(1)], alone, rtol=0, atol=1e-5)
+
+
+def test_blocks_see_global_vectors_too_and_begin_half_a_block_earlier_in_every_second_layer() -> None:
+    blocks = {"self_attention": "block_global(block_size=8)"}
+    assert reached(model(**blocks, global_vectors=3), document(), 30) == list(range(40))
+    assert reached(model(**blocks, encoder_layers=1), document(), 30) == list(range(24, 32))
+    assert reached(model(**blocks), document(), 30) == list(range(20, 36))

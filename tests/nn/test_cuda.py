@@ -20,7 +20,6 @@ from lab.timing import clock
 from pyramidions.models import PRESETS, build, preset
 from pyramidions.nn import BeamSearch, Transformer
 from pyramidions.nn.functional import attention, dropout
-from pyramidions.nn.positions import SinusoidalPositions
 from pyramidions.nn.sublayer import Memory
 from pyramidions.runs.measure import Lengths, shrink
 
@@ -205,15 +204,6 @@ def test_evaluation_repeats_itself_on_a_gpu(name: str, gpu: torch.device) -> Non
     # A GPU adds up segments and sections in any order, unless algorithms must be deterministic.
     any_order = name in OF_SEGMENTS or name == "discourse_pointer"
     torch.testing.assert_close(first, second, rtol=0, atol=1e-5 if any_order else 0)
-
-
-def test_a_table_of_positions_moves_from_device_to_device(device: torch.device) -> None:
-    positions, where = SinusoidalPositions(8), torch.arange(5)
-    expected = positions(where, 5)
-    for elsewhere in (torch.device("meta"), device, torch.device("cpu"), device):
-        found = positions(where.to(elsewhere), 5)
-        assert found.device.type == elsewhere.type
-        assert elsewhere.type == "meta" or found.cpu().equal(expected)
 
 
 @pytest.mark.parametrize("function", [dropout.drop, dropout.relu_drop])

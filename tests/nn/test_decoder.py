@@ -10,7 +10,7 @@ from torch import Tensor
 from whole_models import STACKS, VOCABULARY, batch, decode, encode, tiny
 
 from pyramidions.nn import Transformer
-from pyramidions.nn.attention import ATTENTION, Feature, supporting
+from pyramidions.nn.attention import Feature, supporting
 from pyramidions.nn.decoder import DECODER
 
 CROSSING = supporting(Feature.OTHERS)
@@ -114,9 +114,3 @@ def test_the_document_and_the_whole_prefix_count(cross: str, positions: str, sta
     # With positions, even of equal tokens the second is another than the first.
     same = decode(model, torch.full((2, 2), 5), memory, None)
     assert torch.allclose(same[:, 0], same[:, 1], atol=1e-6) == (positions == "none")
-
-
-def test_attention_that_reads_no_other_sequence_is_refused() -> None:
-    for cross in set(ATTENTION.names) - set(CROSSING):
-        with pytest.raises(ValueError, match="cross_attention"):
-            make(cross, "none", "post-norm")

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from pyramidions.models import build, preset
 from pyramidions.nn import Decoder, DecoderCache
-from pyramidions.nn.attention import ATTENTION, Feature, SelfAttention, supporting
-from pyramidions.nn.projections import PROJECTIONS, DenseProjections
+from pyramidions.nn.attention import Feature, supporting
+from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.nn.sublayer import Memory
 
 DIM, LAYERS, VOCABULARY = 16, 2, 20
@@ -94,11 +94,6 @@ def test_a_document_of_one_hypothesis_needs_no_mask() -> None:
     assert cache.lineage.belongs.all() and cache.lineage.belongs.shape == (2, 1, 3)
     cache.reorder(torch.tensor([0, 0, 1, 1]), 2)
     assert cache.advance(2, 2, 1, torch.device("cpu")) is not None
-
-
-def test_attention_that_cannot_go_on_from_what_was_written_is_refused() -> None:
-    with pytest.raises(ValueError, match="BlockwiseAttention"):
-        SelfAttention(DenseProjections(DIM, 2), ATTENTION.build("blockwise", {}, dropout=0.0), is_causal=True)
 
 
 def test_lineage_of_two_hypotheses_by_hand() -> None:

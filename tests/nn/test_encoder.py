@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from covering import NIGHTLY, covering
 from whole_models import PAD, STACKS, batch, combinations, documents, encode, tiny
 
-from pyramidions.base.errors import UserError
 from pyramidions.nn import BeamSearch
 from pyramidions.nn.attention import ATTENTION, Feature
 
@@ -91,19 +90,3 @@ def test_pre_norm_and_post_norm_differ_and_recomputing_does_not(pooling: str) ->
     memory = {name: encode(tiny("blockwise", pooling, **fields).eval(), tokens)[0] for name, fields in STACKS.items()}
     assert memory["recomputed"].equal(memory["post-norm"])
     assert not torch.allclose(memory["pre-norm"], memory["post-norm"], atol=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("attention", "pooling", "scorer", "argument"),
-    [
-        ("lsh", "funnel", "linear", "self_attention"),
-        ("lsh", "delete_gate", "linear", "self_attention"),
-        ("segments", "markers", "linear", "self_attention"),
-        ("linformer", "hard_topk", "attention", "scorer"),
-    ],
-)
-def test_attention_that_a_pooling_or_scorer_cannot_read_is_refused(
-    attention: str, pooling: str, scorer: str, argument: str
-) -> None:
-    with pytest.raises(UserError, match=argument):
-        tiny(attention, pooling, scorer)

@@ -173,16 +173,6 @@ def test_boundaries_learn_from_the_loss_of_the_language_model_unless_they_have_t
             assert weight.grad is not None and weight.grad.any() if learns else weight.grad is None
 
 
-@pytest.mark.parametrize("kind", ["gumbel", "routing"])
-def test_losses_of_boundaries_are_those_of_each_text_alone(kind: str) -> None:
-    model, tokens = small(kind), texts(13, 6)
-    together = model.boundary_loss(model.features(tokens).segmentations, None)
-    alone = [
-        model.boundary_loss(model.features(tokens[i : i + 1, :n]).segmentations, None) for i, n in ((0, 13), (1, 6))
-    ]
-    torch.testing.assert_close(together, torch.cat(alone))
-
-
 @fewer
 def test_half_precision_trains_and_writes(kind: str) -> None:
     # What is large is beyond float16, and what is small is lost in bfloat16.
@@ -212,28 +202,3 @@ def test_boundaries_are_marked_without_reading_segments(kind: str) -> None:
     if marked is not None:
         torch.testing.assert_close(marked.boundaries, whole[0].boundaries)
         torch.testing.assert_close(marked.logits, whole[0].logits)
-
-
-def test_entropy_rises_where_a_word_begins_and_the_predictor_learns_it() -> None:
-    torch.manual_seed(0)
-    # Words of a lexicon without spaces: only the first letter of each is a surprise.
-    words, length = torch.arange(4, 16).view(3, 4), 24
-    letters = words[torch.randint(3, (700,))].flatten().unfold(0, length + 1, length)
-    chosen = fields("entropy", embed_dim=16, ffn_embed_dim=32, boundaries="entropy(window=3)")[1]
-    model = build_language_model(language_model_preset("hourglass_entropy", **chosen), 16).train()
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
-    for _ in range(50):
-        rows = letters[torch.randint(8, len(letters), (16,))]
-        found = model.features(rows[:, :-1])
-        logits = model.logits(found.x)
-        added = model.boundary_loss(found.segmentations, model.boundary_targets(logits))
-        assert added is not None
-        optimizer.zero_grad()
-        (F.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten()) + added.mean() / length).backward()
-        optimizer.step()
-    # Windows that were not trained on; in front of the first letter there is nothing to go by.
-    found = model.eval().features(letters[:8, :-1])
-    last, spikes = (letters[:8, :-1] % 4 == 3)[:, 4:], model.boundary_targets(model.logits(found.x))
-    assert spikes is not None
-    for marked in (spikes[:, 4:], found.segmentations[0].boundaries[:, 4:] != 0):
-        assert (marked == last).float().mean() > 0.95

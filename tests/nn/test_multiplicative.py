@@ -5,7 +5,7 @@ import torch
 from small_parts import vectors
 from torch import Tensor
 
-from pyramidions.nn.multiplicative import Multiplicative, check_modules
+from pyramidions.nn.multiplicative import Multiplicative
 
 
 def layer(in_dim: int, modules: int, out_dim: int, bias: bool = True) -> Multiplicative:
@@ -69,10 +69,3 @@ def test_it_has_the_weights_of_few_modules_and_starts_as_published() -> None:
     assert made.across.std().item() == pytest.approx(0.5, rel=0.05)
     # Glorot: uniform within the root of 6 / (512 + 64)
     assert made.within.abs().max().item() == pytest.approx((6 / 576) ** 0.5, rel=0.01)
-
-
-def test_modules_that_do_not_share_a_width_are_refused() -> None:
-    assert check_modules("embed_dim", 12, 3) == 4
-    for modules in (3, 0):
-        with pytest.raises(ValueError, match="`modules`"):
-            check_modules("embed_dim", 8, modules)

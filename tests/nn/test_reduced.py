@@ -119,8 +119,3 @@ def test_scorers_keep_their_digits_and_the_model_itself_its_weights() -> None:
     halved = in_bfloat16(tiny("vanilla"))
     assert halved.encoder.embedder.tokens.weight is halved.decoder.embedder.tokens.weight
     assert halved.encoder.embedder.tokens.weight.dtype == torch.bfloat16
-
-
-def test_a_network_without_dense_layers_has_nothing_to_quantize() -> None:
-    with pytest.raises(ValueError, match="int8"):
-        in_int8(nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 1)))

@@ -6,14 +6,12 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 from whole_models import LONGEST, MARKER, PAD, VOCABULARY, batch
 
-from pyramidions.base.errors import UserError
 from pyramidions.models import build_extractor, extractor_preset
 from pyramidions.nn import SentenceRanker
 from pyramidions.nn.pooling import POOLING
-from pyramidions.nn.structure import StructureOf
 from pyramidions.nn.upsampling import UPSAMPLING
 
 TINY = {
@@ -106,37 +104,3 @@ def test_an_hourglass_rates_every_unit_although_its_pooling_has_no_provenance() 
     for kind, upsampling in itertools.product(("max", "funnel"), UPSAMPLING.names):
         model = ranker(kind, "12,None,None,None", upsampling=upsampling, encoder_layers=4).eval()
         assert rated(model(source)) == rated(model(source)) and model(source)[0].isfinite().all()
-
-
-@pytest.mark.parametrize(
-    ("pooling", "lengths", "upsampling", "sentence"),
-    [
-        ("max", "12,None,None", "none", "`pooling` of an extractor must tell which sentence a vector belongs to"),
-        ("funnel", "12,None,None", "none", "`pooling` of an extractor must tell which sentence a vector belongs to"),
-        ("max | markers", "12,6,None", "none", "`pooling` 'markers' must follow poolings that tell"),
-        ("markers", "6,None,None", "repeat", "`upsampling` 'repeat' needs pooling over windows"),
-    ],
-)
-def test_poolings_that_do_not_tell_which_sentence_a_vector_belongs_to_are_refused(
-    pooling: str, lengths: str, upsampling: str, sentence: str
-) -> None:
-    with pytest.raises(UserError, match=sentence):
-        ranker(pooling, lengths, upsampling=upsampling)
-
-
-def test_a_vocabulary_without_a_marker_is_refused() -> None:
-    with pytest.raises(UserError, match="vocabulary"):
-        build_extractor(extractor_preset("extractor"), VOCABULARY, None)
-    encoder = ranker().encoder
-    encoder.structure_of = StructureOf()
-    with pytest.raises(ValueError, match="vocabulary"):
-        SentenceRanker(encoder, nn.Linear(8, 1), PAD)
-
-
-def test_an_encoder_that_does_not_tell_which_units_its_vectors_stand_in_is_refused() -> None:
-    model = ranker()
-    model.encoder.register_forward_hook(
-        lambda module, given, encoded: encoded._replace(sequence=encoded.sequence._replace(unit=None))
-    )
-    with pytest.raises(ValueError, match="poolings"):
-        model(batch(*LENGTHS))

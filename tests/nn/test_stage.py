@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from pyramidions.nn.attention import SelfAttention
 from pyramidions.nn.functional.topk import hard_topk
 from pyramidions.nn.layer import Layer
-from pyramidions.nn.pooling import MeanPooler, Pooled, Pooler, TopKPooler
+from pyramidions.nn.pooling import MeanPooler, Pooler, TopKPooler
 from pyramidions.nn.scorer import AttentionScorer
 from pyramidions.nn.sequence import Sequence
 from pyramidions.nn.stack import STACK
@@ -145,25 +145,3 @@ def test_a_scorer_reads_what_the_attention_of_the_last_layer_received(
                 block = alone(one, block)
             parts.append(received(attention.function, attention.entering(block)))
         torch.testing.assert_close(scores[row, :length], torch.cat(parts), rtol=0, atol=1e-5)
-
-
-def test_every_stack_of_one_stream_shows_a_scorer_the_same() -> None:
-    found: list[tuple[list[Pooled], tuple[Tensor, ...]]] = []
-    for stack in PLAIN:
-        run, given = layers(3, dropout=0.2), documents(*LENGTHS)
-        x = given.x.requires_grad_()
-        torch.manual_seed(3)
-        out, poolings, _ = Stage(run, scored())(given, STACK.build(stack, {}))
-        weights = [weight for one in run for weight in one.parameters()]
-        found.append((poolings, torch.autograd.grad(out.x.square().sum(), [x, *weights])))
-    (plain, gradients), *others = found
-    for poolings, further in others:
-        assert poolings[0].sources.equal(plain[0].sources)
-        torch.testing.assert_close(poolings[0].x, plain[0].x)
-        torch.testing.assert_close(further, gradients, rtol=1e-5, atol=1e-5)
-
-
-def test_a_scorer_that_reads_attention_needs_some_before_it() -> None:
-    for run in ([], [layer("feed_forward")]):
-        with pytest.raises(ValueError, match="no self-attention comes before it"):
-            Stage(run, scored())(documents(5), STACK.build("plain", {}))

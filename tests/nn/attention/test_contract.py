@@ -22,6 +22,8 @@ from pyramidions.nn.sublayer import LayerContext, Memory, SublayerFunction
 GIVEN = {"embed_dim": 16, "num_heads": 2, "head_dim": 8, "max_length": 64}
 # Of the documents of a batch: blocks and a rest, two blocks, a block and one more, a block, less, and one token.
 LENGTHS = (13, 8, 5, 4, 3, 1)
+#: kinds that draw rotations or noise in training where they have more than one bucket, and further options of them
+IN_ONE_BUCKET: dict[str, dict[str, int]] = {"lsh": {"local_heads": 1, "local_window": 24}, "sinkhorn": {}}
 MODES = [
     (kind, is_causal)
     for kind in ATTENTION.names
@@ -172,9 +174,8 @@ def test_gradients_reach_every_input_and_parameter_also_after_inference_mode(kin
 def computing(kind: str, in_tiles: bool, monkeypatch: pytest.MonkeyPatch, dropout: float = 0.0) -> CoreAttention:
     """Return a kind that cuts a sequence, in tiles as on a CPU or in one product as on a GPU."""
     monkeypatch.setattr(functional, "computes_in_tiles", lambda x: in_tiles)
-    # Where these have more than one bucket, they draw rotations or noise in training.
-    further = {"local_heads": 1, "local_window": 24} if kind == "lsh" else {}
-    return make(kind, "wide" if kind in ("lsh", "sinkhorn") else "narrow", dropout=dropout, **further)
+    size = "wide" if kind in IN_ONE_BUCKET else "narrow"
+    return make(kind, size, dropout=dropout, **IN_ONE_BUCKET.get(kind, {}))
 
 
 @kinds

@@ -74,9 +74,3 @@ def test_steps_read_what_a_whole_pass_does_and_follow_their_documents(stride: in
     state.reorder(kept, kept)
     left = reading(memory[kept], None if padding is None else padding[kept])
     torch.testing.assert_close(attention.step(x[kept], left, state), attention(x[kept], left))
-
-
-@pytest.mark.parametrize(("heads", "stride"), [(6, 4), (1, 4), (8, 16)])
-def test_a_stride_that_does_not_divide_the_heads_is_refused(heads: int, stride: int) -> None:
-    with pytest.raises(ValueError, match="num_heads"):
-        HeposAttention(heads, stride)

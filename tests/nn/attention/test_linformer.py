@@ -48,9 +48,3 @@ def test_layers_after_a_pooling_have_weights_for_what_it_hands_on() -> None:
     shapes = [(tuple(p.shape), name) for name, p in model.encoder.named_parameters() if "compress_" in name]
     assert [shape for shape, _ in shapes] == [(4, 60), (4, 60), (4, 16), (4, 16)]
     assert not any("compress_" in name for name, _ in model.decoder.named_parameters())
-
-
-def test_a_document_beyond_the_columns_is_refused() -> None:
-    q = vectors(1, 2, 10, 4)
-    with pytest.raises(ValueError, match="at most 9 positions"):
-        made()(q, q, q)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_parts import ends_after
 from torch import Tensor
 
 from pyramidions.nn.attention import LSHAttention
@@ -54,40 +55,49 @@ def hashed(q: Tensor, attention: LSHAttention, length: int) -> list[list[int]]:
     return rounds
 
 
-def read(q: Tensor, v: Tensor, attention: LSHAttention, seen: list[list[int]]) -> Tensor:
-    """Attend from each position to those that it sees; a pair that met in several rounds is listed as often."""
-    scores = q @ (q / q.norm(dim=1, keepdim=True)).T / (q.size(1) ** 0.5 if attention.is_flat else 1.0)
-    # Who sees nothing else sees itself.
-    listed = [keys or [i] for i, keys in enumerate(seen)]
-    return torch.stack([scores[i, keys].softmax(0) @ v[keys] for i, keys in enumerate(listed)])
+def seen_locally(length: int, side: int, is_causal: bool) -> list[list[int]]:
+    return [
+        [j for j in range(max(0, i - side), i if is_causal else min(length, i + side + 1)) if j != i]
+        for i in range(length)
+    ]
 
 
-def naive(q: Tensor, v: Tensor, attention: LSHAttention) -> Tensor:
-    """One head of one document without padding, word by word after the paper: (L, E), (L, E) -> (L, E)."""
-    length, size = len(q), attention.bucket_size
+def seen_causally(rounds: list[list[int]], reach: int) -> list[list[int]]:
+    """Return the last positions of its bucket before each position, of all rounds."""
+    places = range(len(rounds[0]))
+    return [[j for of in rounds for j in [j for j in range(i) if of[j] == of[i]][-reach:]] for i in places]
+
+
+def seen_in_chunks(rounds: list[list[int]], attention: LSHAttention) -> list[list[int]]:
+    """Return whom each position sees in its chunk and the neighbours, sorted by buckets, of all rounds."""
+    length, size = len(rounds[0]), attention.bucket_size
     seen: list[list[int]] = [[] for _ in range(length)]
-    rounds = hashed(q, attention, length) if length > size else [[0] * length] * attention.num_hashes
     for buckets in rounds:
         order = sorted(range(length), key=lambda i: (buckets[i], i))
         for rank, i in enumerate(order):
             start = rank // size * size
             end = start + (1 + attention.chunks_after) * size
             seen[i] += [j for j in order[max(0, start - size) : end] if j != i]
-    return read(q, v, attention, seen)
+    return seen
 
 
-def naive_causal(q: Tensor, v: Tensor, attention: LSHAttention) -> Tensor:
-    """All heads of one document without padding: (H, L, E) -> (H, L, E)."""
-    out = []
-    for head in range(len(q)):
+def naive(q: Tensor, v: Tensor, attention: LSHAttention, is_causal: bool = False) -> Tensor:
+    """All heads of one document without padding, word by word after the paper: (H, L, E) -> (H, L, E)."""
+    out, length = [], q.size(1)
+    for head, (queries, values) in enumerate(zip(q, v, strict=True)):
         if head < attention.local.count:
-            rounds, reach = [[0] * q.size(1)], attention.local.side
+            seen = seen_locally(length, attention.local.side, is_causal)
+        elif is_causal:
+            seen = seen_causally(hashed(queries, attention, attention.max_length), attention.bucket_size)
+        elif length <= attention.bucket_size:
+            seen = seen_in_chunks([[0] * length] * attention.num_hashes, attention)
         else:
-            rounds, reach = hashed(q[head], attention, attention.max_length), attention.bucket_size
-        seen = [
-            [j for of in rounds for j in [j for j in range(i) if of[j] == of[i]][-reach:]] for i in range(q.size(1))
-        ]
-        out.append(read(q[head], v[head], attention, seen))
+            seen = seen_in_chunks(hashed(queries, attention, length), attention)
+        scale = queries.size(1) ** 0.5 if attention.is_flat else 1.0
+        scores = queries @ torch.nn.functional.normalize(queries, dim=1).T / scale
+        # Who sees nothing else sees itself; a pair that met in several rounds is listed as often.
+        listed = [keys or [i] for i, keys in enumerate(seen)]
+        out.append(torch.stack([scores[i, keys].softmax(0) @ values[keys] for i, keys in enumerate(listed)]))
     return torch.stack(out)
 
 
@@ -112,9 +122,17 @@ def test_it_equals_a_naive_reference_wherever_padding_stands(lengths: tuple[int,
     mask = torch.stack([torch.randperm(size, generator=generator) >= length for length in lengths])
     out = attention(q, q, v, LayerContext(mask))
     for row, real in enumerate(~mask):
-        for head in range(2 if real.any() else 0):
-            expected = naive(q[row, head, real], v[row, head, real], attention)
-            torch.testing.assert_close(out[row, head, real], expected)
+        if real.any():
+            expected = naive(q[row, :, real], v[row, :, real], attention)
+            torch.testing.assert_close(out[row, :, real], expected)
+
+
+def test_the_first_heads_see_their_neighbours_but_not_themselves() -> None:
+    attention, (q, v) = lsh(local_heads=1, local_window=4), inputs(40, batch=2, heads=3)
+    out = attention(q, q, v, LayerContext(ends_after(40, 1)))
+    torch.testing.assert_close(out[0], naive(q[0], v[0], attention))
+    # A position alone sees itself.
+    torch.testing.assert_close(out[1, :, 0], v[1, :, 0])
 
 
 @pytest.mark.parametrize("after", [0, 1])
@@ -154,19 +172,6 @@ def test_it_is_the_reformer_of_transformers_with_the_same_rotations(
     torch.testing.assert_close(ours(q, q, v)[inside], expected[inside], rtol=0, atol=1e-6)
 
 
-def test_the_first_heads_see_their_neighbours_but_not_themselves() -> None:
-    q, v = inputs(40, batch=2, heads=3)
-    mask = torch.arange(40) >= torch.tensor([[40], [1]])
-    out = lsh(local_heads=1, local_window=4)(q, q, v, LayerContext(mask))
-    distance = (torch.arange(40)[:, None] - torch.arange(40)).abs()
-    scores = q[:1, :1] @ torch.nn.functional.normalize(q[:1, :1], dim=-1).mT
-    expected = scores.masked_fill((distance == 0) | (distance > 2), -torch.inf).softmax(-1) @ v[:1, :1]
-    torch.testing.assert_close(out[:1, :1], expected)
-    assert torch.equal(out[:, 1:], lsh()(q[:, 1:], q[:, 1:], v[:, 1:], LayerContext(mask)))
-    # A position alone sees itself.
-    torch.testing.assert_close(out[1, :, 0], v[1, :, 0])
-
-
 def test_evaluation_leaves_the_generator_alone_and_training_draws_rotations_anew() -> None:
     attention, (q, v) = lsh(), inputs(40)
     torch.manual_seed(1)
@@ -186,15 +191,6 @@ def test_longer_documents_begin_with_the_same_rotations() -> None:
     most = attention.rotations(8, 200, device)
     for columns in (0, 64, 65):
         assert torch.equal(attention.rotations(8, columns, device), most[..., :columns])
-
-
-def test_it_works_under_autocast() -> None:
-    q, v = (x.requires_grad_() for x in inputs(40))
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        out = lsh()(q, q, v)
-    out.float().sum().backward()
-    torch.testing.assert_close(out.float(), lsh()(q, q, v), atol=3e-2, rtol=3e-2)
-    assert q.grad is not None and q.grad.isfinite().all()
 
 
 @settings(max_examples=40, deadline=None)
@@ -221,7 +217,7 @@ def test_causal_it_equals_loops_over_its_definition_wherever_padding_stands(
     assert out.isfinite().all()
     for row, real in enumerate(~mask):
         if real.any():
-            expected = naive_causal(q[row, :, real], v[row, :, real], attention)
+            expected = naive(q[row, :, real], v[row, :, real], attention, is_causal=True)
             torch.testing.assert_close(out[row, :, real], expected)
 
 
@@ -246,26 +242,8 @@ def stepped(attention: LSHAttention, q: Tensor, v: Tensor, steps: tuple[int, ...
     return torch.cat(found, dim=2)
 
 
-@pytest.mark.parametrize(
-    ("steps", "options"),
-    [
-        ((1,) * 23, {}),
-        ((23,), {"bucket_size": 1}),
-        ((1, 9, 1, 12), {"local_heads": 0, "hash_factors": 2}),
-        ((1, 9, 1, 12), {"local_heads": 9}),
-    ],
-)
-def test_steps_equal_a_whole_pass_and_so_do_their_gradients(steps: tuple[int, ...], options: dict[str, int]) -> None:
-    attention = causal(**options)
-    q, v = (x.requires_grad_() for x in inputs(23, batch=2, heads=3))
-    whole, found = attention(q, q, v, CAUSAL), stepped(attention, q, v, steps)
-    torch.testing.assert_close(found, whole)
-    ours, plain = (torch.autograd.grad(x.square().sum(), (q, v)) for x in (found, whole))
-    torch.testing.assert_close(ours, plain)
-
-
 def test_while_training_all_steps_of_a_text_hash_alike() -> None:
-    attention, (q, v) = causal().train(), inputs(23, heads=3)
+    attention, (q, v) = causal(hash_factors=2).train(), inputs(23, heads=3)
     torch.manual_seed(1)
     whole = attention(q, q, v, CAUSAL)
     torch.manual_seed(1)

@@ -116,18 +116,6 @@ def test_layers_that_share_their_biases_add_up_their_gradients() -> None:
         torch.testing.assert_close(weight.grad, sum(each))
 
 
-def test_the_memory_of_a_window_grows_with_the_length() -> None:
-    kind = RelativeWindowAttention(4, 1, window=16).train()
-
-    def peak(length: int) -> int:
-        given = [torch.randn(1, 1, length, 4, requires_grad=True) for _ in range(3)]
-        return most_bytes(lambda: kind(*given, LayerContext(is_causal=True)).sum().backward())
-
-    # Sinusoids of distances are made once.
-    peak(1600)
-    assert peak(3200) < 2.2 * peak(1600)
-
-
 def test_a_window_computes_no_more_than_it_sees() -> None:
     (q, k, v), padding = heads(400), torch.zeros(2, 400, dtype=torch.bool)
     operations = []
@@ -178,8 +166,3 @@ def test_steps_of_several_hypotheses_count_distances_along_each(window: str) -> 
         found[:1], kind(*(x[1:2, :, :4] for x in (q, k, v)), LayerContext(is_causal=True))[:, :, 3:]
     )
     torch.testing.assert_close(found[1:], kind(*mixed, LayerContext(is_causal=True))[:, :, 3:])
-
-
-def test_a_width_without_pairs_is_refused() -> None:
-    with pytest.raises(ValueError, match="embed_dim"):
-        RelativeAttention(9, 3)

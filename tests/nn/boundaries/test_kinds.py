@@ -30,14 +30,6 @@ def test_every_third_position_ends_a_segment_or_each_space_which_belongs_to_the_
     assert marked("whitespace", texts) == [[0, 0, 1, 0, 1, 1], [0, 0, 0, 0, 0, 0]]
 
 
-def test_whitespace_needs_a_space_and_tokens() -> None:
-    with pytest.raises(ValueError, match="^`boundaries` whitespace needs a vocabulary with a space"):
-        BOUNDARIES.build("whitespace", {}, **SETTING, space_idx=None)
-    made = BOUNDARIES.build("whitespace", {}, **SETTING, space_idx=3)
-    with pytest.raises(ValueError, match="tokens"):
-        made(HiddenStates(torch.zeros(1, 2, DIM)))
-
-
 def with_logit(logit: float, kind: str, **options: object) -> SupervisedBoundaries | GumbelBoundaries:
     made = BOUNDARIES.build(kind, options, **SETTING)
     assert isinstance(made, SupervisedBoundaries | GumbelBoundaries)
@@ -109,8 +101,6 @@ def test_the_loss_of_supervised_boundaries_is_cross_entropy_of_what_is_known() -
     for options, loss in (({}, each), ({"loss": "twice"}, twice)):
         found = with_logit(0.0, "unigram", **options).loss(given, targets, known)
         torch.testing.assert_close(found, torch.stack([loss[0, [0, 1, 3]].sum(), loss[1, :2].sum()]))
-    with pytest.raises(ValueError, match="targets"):
-        with_logit(0.0, "unigram").loss(given)
 
 
 def test_entropy_targets_are_where_a_prediction_is_less_certain_than_those_before() -> None:

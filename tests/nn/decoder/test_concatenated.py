@@ -140,11 +140,3 @@ def test_padding_moves_behind_the_target_or_in_front_of_the_memory() -> None:
     front = padded_in_front(memory)
     assert front.x[..., 0].tolist() == [[9, 1, 2], [3, 4, 5]]
     assert front.padding_mask is not None and front.padding_mask.tolist() == [[True, False, False], [False] * 3]
-
-
-def test_a_second_memory_and_one_that_is_too_long_are_refused() -> None:
-    decoder, memory = make(), Memory(vectors(1, 4, DIM))
-    decoder.longest_memory = 3
-    for memories, words in (((memory, memory), "reads one memory"), ((memory,), "`longest_memory`")):
-        with pytest.raises(ValueError, match=words):
-            decoder.features(prefixes(1, 2), memories)

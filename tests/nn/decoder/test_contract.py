@@ -108,12 +108,6 @@ def _crossing(decoder: Decoder) -> list[CrossAttention]:
 
 
 @kinds
-def test_prefixes_are_as_many_of_each_document(kind: str) -> None:
-    with pytest.raises(ValueError, match=r"`tokens` \(3 rows\)"):
-        make(kind).features(prefixes(3, 2), memories())
-
-
-@kinds
 def test_the_same_seed_drops_the_same_and_evaluation_drops_nothing(kind: str) -> None:
     decoder, found = make(kind, dropout=0.3), []
     for _ in range(2):

@@ -10,8 +10,6 @@ from small_parts import vectors
 from torch import Tensor
 
 from pyramidions.nn.feed_forward import DenseFeedForward
-from pyramidions.nn.layer import Layer, Sublayer
-from pyramidions.nn.stack import STACK
 from pyramidions.nn.sublayer import LayerContext
 
 EMBED_DIM, WIDTH = 8, 512
@@ -82,22 +80,6 @@ def test_the_peak_of_a_training_step_falls_with_the_number_of_chunks(dropout: fl
     assert one >= 2 * 1024 * WIDTH * 4
     for chunks in (2, 16):
         assert peak(1024 // chunks) <= one / chunks + fixed
-
-
-@pytest.mark.parametrize("kind", STACK.names)
-def test_chunks_stand_under_every_stack(kind: str) -> None:
-    found = []
-    for chunk_size in (0, 3):
-        torch.manual_seed(0)
-        layers = [
-            Layer({"feed_forward": Sublayer(make(chunk_size), EMBED_DIM, normalize_before=True)}).double()
-            for _ in range(3)
-        ]
-        weights = [weight for layer in layers for weight in layer.parameters()]
-        stack = STACK.build(kind, {})
-        x = vectors(2, 4, EMBED_DIM).double()
-        found.append(step(lambda x, run=layers, stack=stack: stack(run, x, LayerContext()), weights, x))
-    torch.testing.assert_close(*found, rtol=1e-12, atol=1e-10)
 
 
 def of_tanh(x: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.utils.flop_counter import FlopCounterMode
 
-from pyramidions.nn.feed_forward import DenseFeedForward, ExpertsFeedForward, SparseFeedForward
+from pyramidions.nn.feed_forward import ExpertsFeedForward, SparseFeedForward
 from pyramidions.nn.sublayer import LayerContext
 
 DIM, WIDTH = 6, 24
@@ -72,6 +72,7 @@ def assert_alike(found: Tensor, expected: Tensor, learning: list[Tensor]) -> Non
         (SparseFeedForward, 300, {"width": 300}),
         (ExpertsFeedForward, 2, {}),
         (ExpertsFeedForward, 24, {}),
+        (ExpertsFeedForward, 1, {}),
     ],
 )
 def test_evaluation_is_a_dense_product_behind_a_one_hot_mask(
@@ -81,17 +82,6 @@ def test_evaluation_is_a_dense_product_behind_a_one_hot_mask(
     # The controller gets no gradient.
     learning = [x, *(weight for name, weight in part.named_parameters() if "controller" not in name)]
     assert_alike(run(part, x), masked_dense(part, x, one_hot(logits_of(part, x))), learning)
-
-
-@kinds
-@pytest.mark.parametrize("training", [False, True])
-def test_a_single_choice_is_the_dense_part_with_the_same_weights(kind: type[Part], training: bool) -> None:
-    part, dense, x = make(kind, size=1).train(training), DenseFeedForward(DIM, WIDTH).double(), inputs()
-    with torch.no_grad():
-        dense.fc1.weight.copy_(part.chosen.into)
-        dense.fc2.weight.copy_(part.chosen.out_of.T)
-        dense.fc2.bias.copy_(part.chosen.bias)
-    torch.testing.assert_close(run(part, x), dense(x, LayerContext()), rtol=1e-12, atol=1e-12)
 
 
 @kinds
@@ -124,16 +114,6 @@ def test_about_three_in_ten_calls_choose() -> None:
             chose += not run(part, x).equal(soft)
     # three standard deviations
     assert 0.256 <= chose / 1000 <= 0.344
-
-
-def test_a_call_that_does_not_choose_draws_no_noise() -> None:
-    part, x = make(quantized=0.0).train(), inputs()
-    torch.manual_seed(5)
-    run(part, x)
-    after = torch.rand(())
-    torch.manual_seed(5)
-    torch.rand(())
-    assert torch.rand(()).equal(after)
 
 
 @kinds

@@ -1,6 +1,5 @@
 import math
 
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -156,13 +155,3 @@ def test_a_backward_pass_inside_autocast_rounds_no_weights_gradient() -> None:
     with torch.autocast("cpu", torch.bfloat16):
         inside = torch.autograd.grad(out, inputs)
     assert all(map(torch.equal, inside, outside))
-
-
-def test_what_does_not_fit_is_named() -> None:
-    x, scores = torch.zeros(1, 4, 2), torch.zeros(1, 4)
-    with pytest.raises(ValueError, match="base"):
-        successive_halving_topk(x, scores, 1, base=1.0)
-    with pytest.raises(ValueError, match="padding_mask"):
-        successive_halving_topk(x, scores, 1, padding_mask=torch.zeros(1, 3).bool())
-    with pytest.raises(ValueError, match="scores"):
-        successive_halving_topk(x, torch.zeros(1, 5), 2)

@@ -76,12 +76,6 @@ def test_scores_of_any_finite_size_give_finite_weights_and_gradients(name: str, 
     assert scores.grad is None or scores.grad.isfinite().all()
 
 
-def test_a_k_of_zero_is_refused() -> None:
-    for operator in (successive_halving_topk, hard_topk, iterative_topk, gumbel_topk):
-        with pytest.raises(ValueError, match="`k`"):
-            operator(*problem(4), 0)
-
-
 def test_hard_selection_keeps_the_best_in_the_order_of_the_document() -> None:
     x = torch.arange(5.0).view(1, 5, 1)
     top = hard_topk(x, torch.tensor([[0.3, 0.9, 0.1, 0.9, 0.5]]), 3)

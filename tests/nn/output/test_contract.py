@@ -74,9 +74,3 @@ def test_tokens_belong_to_multiplicative_modules_in_their_order(modules: int) ->
     within = within if len(within) == -(-20 // modules) else within.mT
     weight = (output.multiplicative.across[:, None] * within).flatten(0, 1)
     torch.testing.assert_close(output(features, features), features @ weight[:20].T)
-
-
-@pytest.mark.parametrize("modules", [0, 21])
-def test_there_are_at_least_one_module_and_at_most_as_many_as_tokens(modules: int) -> None:
-    with pytest.raises(ValueError, match="modules"):
-        OUTPUT.build("multiplicative", {"modules": modules}, **SETTING)

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pyramidions.base.errors import UserError
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.nn.origins import Origins
 from pyramidions.nn.output import PointerOutput
@@ -138,23 +137,6 @@ def test_gradients_reach_the_scorers_as_finite_differences_say() -> None:
 
 
 @torch.no_grad()
-def test_cached_steps_whose_documents_leave_equal_the_whole() -> None:
-    transformer, source = model(), documents(40, 7, 23)
-    target = torch.randint(4, VOCABULARY, (3, 6))
-    memories = transformer.encoder(source, source.eq(PAD)).memories
-    whole = transformer.decoder(target, memories)
-    cache = transformer.decoder.new_cache()
-    first = transformer.decoder(target[:, :3], memories, cache)
-    torch.testing.assert_close(first, whole[:, :3], rtol=0, atol=1e-5)
-    staying = torch.tensor([0, 2])
-    cache.reorder(staying, 1)
-    memories = tuple(memory.select(staying) for memory in memories)
-    for step in (3, 4, 5):
-        last = transformer.decoder(target[staying, step : step + 1], memories, cache)
-        torch.testing.assert_close(last, whole[staying, step : step + 1], rtol=0, atol=1e-5)
-
-
-@torch.no_grad()
 def test_of_several_memories_the_first_is_pointed_to() -> None:
     transformer, source = model(memories="1,last", cross_attention="full; hepos(stride=2)"), documents(40)
     first, last = transformer.encoder(source, source.eq(PAD)).memories
@@ -214,24 +196,6 @@ def test_in_8_bits_the_vocabulary_is_scored_in_8_bits_and_the_pointer_in_32() ->
     assert type(output.pointer.query) is torch.nn.Linear
 
 
-HOURGLASS: dict[str, Any] = {"pooling_lengths": "20,None,None", "cross_attention": "full; full"}
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"pooling": "max"},
-        {**HOURGLASS, "pooling": "max", "upsampling": "repeat", "memories": "2,last"},
-        {**HOURGLASS, "pooling": "funnel", "memories": "3,last"},
-    ],
-)
-def test_a_memory_whose_pooling_tells_no_tokens_is_refused(fields: dict[str, Any]) -> None:
-    with pytest.raises(UserError, match="pooling"):
-        model(**fields)
-
-
 def test_what_was_read_before_a_pooling_or_is_as_long_as_the_document_again_can_be_pointed_to() -> None:
     assert model(pooling="funnel", pooling_lengths="None,5,None").encoder.tells_origins
     assert model(pooling="max", memories="1,last").encoder.tells_origins
-    with pytest.raises(ValueError, match="memories"):
-        model().decoder.logits(torch.zeros(1, 1, 8))

@@ -130,17 +130,13 @@ def test_hard_inference_hands_on_the_best_as_they_are(kind: str) -> None:
     pooler, hard = make(kind, inference="hard"), make("hard_topk")
     assert torch.equal(pooler(given, NO_CONTEXT).x, hard(given, NO_CONTEXT).x)
     assert not torch.equal(pooler.train()(given, NO_CONTEXT).x, hard(given, NO_CONTEXT).x)
-    with pytest.raises(ValueError, match="`inference`"):
-        make(kind, inference="firm")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in SELECTING if "temperature" in POOLING.arguments(kind)])
-def test_a_low_temperature_selects_hard_and_none_is_refused(kind: str) -> None:
+def test_a_low_temperature_selects_hard(kind: str) -> None:
     given = batch(13, 6)
     cold, hard = make(kind, temperature=1e-6), make("hard_topk")
     torch.testing.assert_close(cold(given, NO_CONTEXT).x, hard(given, NO_CONTEXT).x)
-    with pytest.raises(ValueError, match="`temperature`"):
-        make(kind, temperature=0)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in POOLING.names if POOLING[kind].takes_scorer])

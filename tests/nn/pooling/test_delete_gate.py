@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 from whole_models import PAD, batch, tiny
 
-from pyramidions.base.errors import UserError
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.pooling.delete_gate import DeleteGatePooler
 from pyramidions.nn.regularised import regulariser_of
@@ -135,13 +134,3 @@ def test_the_gate_learns_from_the_loss_through_encoder_decoder_and_pointer(stack
     model(source, batch(6, 6, seed=1)).square().sum().backward()
     for pooler in model.encoder.poolers.values():
         assert pooler.gate.weight.grad.abs().sum() > 0
-
-
-def test_what_would_not_see_soft_deletions_is_refused() -> None:
-    for fields, name in (
-        ({"attention": "lsh"}, "self_attention"),
-        ({"cross_attention": "hepos"}, "cross_attention"),
-        ({"decoder": "concatenated"}, "decoder"),
-    ):
-        with pytest.raises(UserError, match=f"`{name}`"):
-            tiny(**fields, pooling="delete_gate")

@@ -27,24 +27,3 @@ def test_a_position_is_its_row_beside_its_column(shape: list[int], dims: list[in
 def test_without_options_a_square_covers_the_longest_text(longest: int, side: int) -> None:
     shapes = {name: tuple(weight.shape) for name, weight in make(None, None, max_length=longest).named_parameters()}
     assert shapes == {"row_weight": (side, 2), "column_weight": (side, 6)}
-
-
-@pytest.mark.parametrize(
-    ("shape", "dims", "named"),
-    [
-        ([3, 5], [2, 6], "shape"),
-        ([4, 4], [2, 5], "dims"),
-        ([4, 4, 4], None, "shape"),
-        ([-4, -4], None, "shape"),
-        ([4, 4], [8], "dims"),
-        ([4, 4], [0, 8], "dims"),
-    ],
-)
-def test_an_option_that_breaks_a_rule_is_named(shape: list[int], dims: list[int] | None, named: str) -> None:
-    with pytest.raises(ValueError, match=named):
-        make(shape, dims, max_length=16)
-
-
-def test_a_text_beyond_the_grid_is_refused() -> None:
-    with pytest.raises(ValueError, match="15"):
-        make([3, 5], [2, 6])(torch.arange(16), 16)

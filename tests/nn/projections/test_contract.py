@@ -118,13 +118,6 @@ def test_padding_in_front_of_a_step_is_not_read(kind: str) -> None:
 
 
 @kinds
-def test_without_joining_heads_there_is_no_output(kind: str) -> None:
-    projections = PROJECTIONS.build(kind, {}, **SETTING, joins_heads=False)
-    with pytest.raises(ValueError, match="output"):
-        projections.output(vectors(2, HEADS, 5, DIM // HEADS))
-
-
-@kinds
 @shared
 def test_gradients_reach_the_input_and_every_parameter(kind: str, shares_query_key: bool) -> None:
     projections, x = make(kind, shares_query_key), vectors(2, 5, DIM).requires_grad_()
@@ -133,12 +126,6 @@ def test_gradients_reach_the_input_and_every_parameter(kind: str, shares_query_k
     assert x.grad is not None and (x.grad.abs().sum(dim=-1) > 0).all()
     for name, weight in projections.named_parameters():
         assert weight.grad is not None and weight.grad.isfinite().all() and weight.grad.any(), name
-
-
-@kinds
-def test_a_width_that_heads_cannot_share_is_refused(kind: str) -> None:
-    with pytest.raises(ValueError, match="num_heads"):
-        PROJECTIONS.build(kind, {}, **{**SETTING, "num_heads": 3})
 
 
 @kinds

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from pyramidions.nn.projections import PROJECTIONS, ConvProjections
 from pyramidions.nn.projections.convolution import ModuleConvolution
-from pyramidions.nn.sublayer import LayerContext
 
 KINDS = ["conv", "multiplicative_conv"]
 kinds = pytest.mark.parametrize("kind", KINDS)
@@ -137,16 +136,3 @@ def test_of_a_dense_memory_keys_and_values_are_linear_and_queries_as_ever() -> N
     filtered = looped(crossing.q_proj, crossing.in_proj(x)[0], HEADS)
     torch.testing.assert_close(crossing.queries(x)[0].transpose(0, 1).flatten(1), filtered)
     assert crossing.output(mixed).equal(mixed.transpose(1, 2).flatten(2)) and crossing.memory_proj is None
-    with pytest.raises(ValueError, match="dense_memory"):
-        make("multiplicative_conv", dense_memory=True)
-
-
-@torch.no_grad()
-def test_a_state_is_two_rows_of_each_hypothesis_or_none() -> None:
-    for kind in KINDS:
-        projections = make(kind)
-        state = projections.new_state()
-        projections.step(vectors(2, 6, DIM), LayerContext(hypotheses=3), state)
-        assert state.value.shape == (6, 2, DIM)
-        assert make(kind, length_kernel=1).new_state() is None
-    assert PROJECTIONS.build("multiplicative", {}, **SETTING).new_state() is None

@@ -96,8 +96,6 @@ def test_the_embedding_score_is_one_coordinate() -> None:
     torch.testing.assert_close(
         make("embedding", coordinate=3)(without_query(x), NO_CONTEXT), x[..., 3].sigmoid() + 1e-5
     )
-    with pytest.raises(ValueError, match="`coordinate`"):
-        make("embedding", coordinate=8)
 
 
 def test_the_index_score_picks_every_third_and_the_attention_score_is_what_the_layer_before_says() -> None:

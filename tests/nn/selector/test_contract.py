@@ -7,7 +7,6 @@ from torch import nn
 
 from pyramidions.nn.reduced import in_bfloat16, in_int8
 from pyramidions.nn.selector import SELECTOR, Selector
-from pyramidions.nn.selector.pointer import draw
 
 kinds = pytest.mark.parametrize("kind", SELECTOR.names)
 KNOWN = torch.arange(6) < torch.tensor([[6], [3], [0]])
@@ -49,10 +48,3 @@ def test_reduced_precision_decides_in_float32(kind: str) -> None:
             # There must be a layer that int8 can replace.
             reduced = reduce(nn.ModuleList([*model, nn.Linear(DIM, 64)]))
             torch.testing.assert_close(reduced[0](x, KNOWN), model[0](x, KNOWN))
-
-
-@kinds
-def test_only_those_that_point_select_step_by_step(kind: str) -> None:
-    if not SELECTOR[kind].points:
-        with pytest.raises(ValueError, match="rates all units at once"):
-            make(kind).steps(vectors(3, 6, DIM), KNOWN, draw)

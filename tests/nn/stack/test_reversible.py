@@ -14,7 +14,7 @@ from torch import Tensor
 from pyramidions.nn import sequence
 from pyramidions.nn.feed_forward import DenseFeedForward, ExpertsFeedForward, SparseFeedForward
 from pyramidions.nn.functional import choices
-from pyramidions.nn.functional.replay import Decisions, replayed
+from pyramidions.nn.functional.replay import replayed
 from pyramidions.nn.functional.topk import hard_topk, successive_halving_topk
 from pyramidions.nn.layer import Layer, Sublayer
 from pyramidions.nn.pooling import MeanPooler, Pooler, TopKPooler
@@ -206,11 +206,6 @@ def test_a_stage_of_different_blocks_is_one_pass() -> None:
             torch.testing.assert_close(found.x[row : row + 1, :length], expected, rtol=0, atol=1e-5)
 
 
-def test_post_norm_is_refused() -> None:
-    with pytest.raises(ValueError, match="`normalize_before`"):
-        ReversibleStack(normalize_before=False)
-
-
 def gradients_of(run: Stack, layers: list[Layer], x: Tensor, context: LayerContext) -> list[Tensor]:
     x = x.detach().requires_grad_()
     return gradients(lambda: run(layers, x, context), [x, *weights_of(layers)])
@@ -293,13 +288,3 @@ def test_a_choice_that_rounding_would_change_is_repeated(monkeypatch: pytest.Mon
     assert differs(ReversibleStack()) < 1e-4
     monkeypatch.setattr(choices, "replayed", lambda make, below: make())
     assert differs(ReversibleStack()) > 0.5
-
-
-def test_a_choice_of_at_most_256_is_kept_in_a_byte_and_a_weighting_call_keeps_none() -> None:
-    x, sizes = vectors(3, 5, DIM), []
-    for quantized in (1.0, 0.0):
-        made, part = Decisions(), SparseFeedForward(DIM, WIDTH, 4, quantized=quantized).train()
-        with made.recording():
-            part(x, LayerContext())
-        sizes.append(made.nbytes)
-    assert sizes == [3 * 5 * WIDTH // 4, 0]
