@@ -29,10 +29,12 @@ def process_of_its_own() -> Iterator[None]:
     state, threads, logs = torch.get_rng_state(), torch.get_num_threads(), list(logging.root.handlers)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     torch.set_num_threads(1)
-    yield
-    torch.set_rng_state(state)
-    torch.set_num_threads(threads)
-    logging.root.handlers[:] = logs
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
-    forget_best()
+    try:
+        yield
+    finally:
+        torch.set_rng_state(state)
+        torch.set_num_threads(threads)
+        logging.root.handlers[:] = logs
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        forget_best()

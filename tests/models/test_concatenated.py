@@ -87,17 +87,6 @@ def test_both_streams_of_the_encoder_go_on_in_the_decoder_and_no_norm_comes_betw
     torch.testing.assert_close(whole(source, prefix), expected)
 
 
-@torch.no_grad()
-def test_positions_of_memory_and_target_count_from_0_each() -> None:
-    whole, source = model("none"), batch(9)
-    memories = whole.encoder(source, source.eq(PAD)).memories
-    calls: list[int] = []
-    forward = whole.decoder.embedder.positions.forward
-    whole.decoder.embedder.positions.forward = lambda p, end: calls.append(p.tolist()) or forward(p, end)
-    whole.decoder(batch(3), memories)
-    assert calls == [[0, 1, 2]]
-
-
 @pytest.mark.parametrize("stack", STACK.names)
 @pytest.mark.parametrize("reads", [True, False])
 def test_a_single_stream_is_normalised_and_two_that_go_on_are_not(stack: str, reads: bool) -> None:

@@ -7,34 +7,10 @@ import pytest
 
 from pyramidions.models import preset
 from pyramidions.models.parse import spec_of
-from pyramidions.models.spec import EncoderSpec, LayerSpec, ModelSpec, Part, PoolingSpec, StageSpec
+from pyramidions.models.spec import EncoderSpec, LayerSpec, Part, PoolingSpec, StageSpec
 
 DENSE = Part("dense")
 BLOCKS = LayerSpec(Part("blockwise", {"block_size": 512}), DENSE)
-DECODING = LayerSpec(Part("full"), DENSE, cross_attention=(Part("full"),))
-
-
-def shallow(*stages: StageSpec) -> ModelSpec:
-    """Return what table 5's models have in common, around the encoder's stages."""
-    return ModelSpec(EncoderSpec(stages), Part("cross_attending"), (DECODING, DECODING))
-
-
-def test_pyramidion_pools_after_each_of_its_layers() -> None:
-    linear = Part("linear")
-    assert spec_of(preset("pyramidion")) == shallow(
-        StageSpec((BLOCKS,), 8192, PoolingSpec(Part("soft_topk"), 2048, 4, linear)),
-        StageSpec((BLOCKS,), 2048, PoolingSpec(Part("soft_topk"), 512, 4, linear)),
-    )
-
-
-def test_funnel_is_an_hourglass_whose_pooler_owns_the_second_layer() -> None:
-    assert spec_of(preset("funnel")) == shallow(
-        StageSpec(
-            (BLOCKS,),
-            8192,
-            PoolingSpec(Part("funnel"), 512, 16, scorer=None, layer=BLOCKS, upsampler=Part("repeat")),
-        ),
-    )
 
 
 def test_what_is_upsampled_holds_all_that_follows() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from live_memory import saved_bytes
+from noise import add_noise
 from small_parts import ends_after
 from torch import Tensor
 
@@ -39,10 +40,7 @@ def make(kind: str, size: str, **options: float) -> CoreAttention:
     """Return a kind that sees all of a short sequence, "wide", or cuts it, "narrow"."""
     torch.manual_seed(0)
     made = ATTENTION.build(kind, getattr(ATTENTION[kind], size), **{"dropout": 0.0, **GIVEN, **options}).eval()
-    with torch.no_grad():
-        for weight in made.parameters():
-            # No bias of 0 hides a mistake.
-            weight.add_(torch.randn_like(weight), alpha=0.1)
+    add_noise(made, 0.1)
     return made
 
 

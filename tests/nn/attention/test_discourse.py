@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from noise import add_noise
 from small_parts import vectors
 from torch import Tensor
 from whole_models import PAD, batch, tiny
@@ -20,9 +21,7 @@ UNIT = torch.tensor([[0, 0, 0, 1, 1, 2, 2, 2], [0, 0, 0, 0, 0, -1, -1, -1]])
 def make(dropout: float = 0.0, sections: int = 64) -> CrossAttention:
     torch.manual_seed(0)
     made = CrossAttention(DenseProjections(DIM, HEADS), DiscourseAttention(sections, dropout))
-    with torch.no_grad():
-        for weight in made.parameters():
-            weight.add_(torch.randn_like(weight), alpha=0.3)
+    add_noise(made, 0.3)
     return made.eval()
 
 

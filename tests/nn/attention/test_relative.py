@@ -141,28 +141,3 @@ def test_dropout_of_sinusoids_acts_in_training_only() -> None:
     kind, given = make(position_dropout=0.5), heads(6)
     assert kind(*given).equal(make()(*given))
     assert not kind.train()(*given).equal(make()(*given))
-
-
-@pytest.mark.parametrize("window", ["all", "dilated"])
-def test_steps_of_several_hypotheses_count_distances_along_each(window: str) -> None:
-    kind, (q, k, v) = make(**WINDOWS[window]), heads(6, batch=3)
-    lineage, state = Lineage(), kind.new_state()
-
-    def step(position: int, rows: list[int]) -> Tensor:
-        blocked = lineage.extend(1, len(rows), 1, q.device)
-        # (W, H, 1, E) -> (1, H, W, E) and back
-        new = [x[rows, :, position : position + 1].transpose(0, 2) for x in (q, k, v)]
-        bias = None if blocked is None else as_bias(blocked, q)
-        return kind.step(*new, bias, state).transpose(0, 2)
-
-    # Two texts begin apart; the second then replaces the first, whose tokens stay in the cache.
-    step(0, [0, 1])
-    step(1, [0, 1])
-    lineage.reorder(torch.tensor([1, 1]), 1)
-    step(2, [1, 2])
-    found = step(3, [1, 2])
-    mixed = [torch.cat([x[1:2, :, :2], x[2:3, :, 2:4]], dim=2) for x in (q, k, v)]
-    torch.testing.assert_close(
-        found[:1], kind(*(x[1:2, :, :4] for x in (q, k, v)), LayerContext(is_causal=True))[:, :, 3:]
-    )
-    torch.testing.assert_close(found[1:], kind(*mixed, LayerContext(is_causal=True))[:, :, 3:])

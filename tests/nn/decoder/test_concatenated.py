@@ -8,7 +8,6 @@ from small_parts import DIM, VOCABULARY, ends_after, layer, vectors
 from torch import Tensor, nn
 
 from pyramidions.nn.decoder import ConcatenatedDecoder
-from pyramidions.nn.decoder.joined import Joined, padded_in_front
 from pyramidions.nn.embedding import Embedder
 from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.positions import SinusoidalPositions
@@ -127,16 +126,3 @@ def test_weights_are_the_mean_over_layers_and_heads_of_what_goes_to_the_memory()
         expected = torch.stack(weights).mean(dim=(0, 1, 2))[length:, :length]
         torch.testing.assert_close(found[row][:, real], expected, rtol=0, atol=1e-5)
         assert not found[row][:, ~real].any()
-
-
-def test_padding_moves_behind_the_target_or_in_front_of_the_memory() -> None:
-    x = torch.tensor([[1.0, 9.0, 2.0], [3.0, 4.0, 5.0]])[..., None]
-    memory = Memory(x, torch.tensor([[False, True, False], [False, False, False]]))
-    joined = Joined.of(memory, torch.tensor([[6.0, 7.0], [6.0, 7.0]])[..., None])
-    assert joined.x[..., 0].tolist() == [[1, 2, 6, 7, 9], [3, 4, 5, 6, 7]]
-    assert joined.target(joined.x)[..., 0].tolist() == [[6, 7], [6, 7]]
-    weights = torch.tensor([[[1.0, 2.0, 3.0, 4.0, 5.0]]] * 2)
-    assert joined.memory(weights).tolist() == [[[1, 5, 2]], [[1, 2, 3]]]
-    front = padded_in_front(memory)
-    assert front.x[..., 0].tolist() == [[9, 1, 2], [3, 4, 5]]
-    assert front.padding_mask is not None and front.padding_mask.tolist() == [[True, False, False], [False] * 3]

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from noise import add_noise
 from small_parts import vectors
 from torch import Tensor
 from torch.func import functional_call
@@ -22,9 +23,7 @@ def make(kind: type[Part] = SparseFeedForward, size: int = 4, width: int = WIDTH
     """Return a part with blocks of that size, or with so many experts."""
     torch.manual_seed(0)
     made = kind(DIM, width, size, **options).double()
-    with torch.no_grad():
-        for weight in made.parameters():
-            weight.add_(torch.randn_like(weight), alpha=0.3)
+    add_noise(made, 0.3)
     return made
 
 

@@ -135,18 +135,6 @@ def test_scores_whose_powers_overflow_select_the_larger_one() -> None:
     assert top.x.item() == 2.0
 
 
-def test_equal_scores_share_equally_and_the_earlier_position_leads() -> None:
-    top = successive_halving_topk(torch.tensor([[[0.0], [1.0], [2.0], [3.0]]]), torch.full((1, 4), 0.5), 2)
-    assert top.sources.tolist() == [[[0, 3], [1, 2]]]
-    assert top.weights.tolist() == [[[0.5, 0.5], [0.5, 0.5]]]
-
-
-def test_half_precision_vectors_keep_float32_scores() -> None:
-    x, scores, _ = batch(20)
-    top = successive_halving_topk(x.bfloat16(), scores.float(), 4)
-    assert top.x.dtype == torch.bfloat16 and top.scores.dtype == torch.float32
-
-
 def test_a_backward_pass_inside_autocast_rounds_no_weights_gradient() -> None:
     generator = torch.Generator().manual_seed(0)
     inputs = [torch.randn(shape, generator=generator).requires_grad_() for shape in ((2, 64, 8), (2, 64))]

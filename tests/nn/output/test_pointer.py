@@ -67,22 +67,6 @@ def mixed_by_hand(output: PointerOutput, features: Tensor, embedding: Tensor, me
     return probabilities
 
 
-@torch.no_grad()
-def test_four_tokens_in_two_vectors() -> None:
-    output = PointerOutput(embed_dim=2, vocab_size=6)
-    for parameter in output.parameters():
-        parameter.zero_()
-    # Each vector is read alike, and copying is as probable as generating, which is uniform.
-    tokens = Origins.of_tokens(torch.tensor([[2, 3, 3, 5]]), torch.zeros(1, 4, dtype=torch.bool), torch.float32)
-    origins = tokens.pooled(
-        torch.tensor([[[0, 1], [2, 3]]]), torch.tensor([[[0.75, 0.25], [0.5, 0.5]]]), torch.zeros(1, 4, 2)
-    )
-    memory = Memory(torch.zeros(1, 2, 2), None, origins)
-    found = output(torch.zeros(1, 1, 2), torch.zeros(6, 2), output.prepare((memory,))).exp()
-    copied = torch.tensor([0, 0, 0.75, 0.25 + 0.5, 0, 0.5]) / 2
-    torch.testing.assert_close(found[0, 0], 0.5 / 6 + 0.5 * copied)
-
-
 @pytest.mark.parametrize("pooling", [None, *POOLINGS])
 @torch.no_grad()
 def test_what_a_model_returns_is_the_definition(pooling: str | None) -> None:

@@ -72,13 +72,6 @@ def test_the_first_vector_of_each_unit_is_handed_on_as_it_is(units: str, real: i
     assert pooled.weights is not None and pooled.weights[0, :count].eq(1).all()
 
 
-def test_documents_of_fewer_units_are_padded_with_zeros() -> None:
-    pooled = marked(4, sequence("001223", "000111", "001223", real=(6, 5, 3)))
-    assert pooled.lengths == [4, 2, 2]
-    assert pooled.padding_mask.tolist() == [[False] * 4, [False, False, True, True], [False, False, True, True]]
-    assert not pooled.x[pooled.padding_mask].any()
-
-
 def test_after_another_pooling_a_vector_belongs_to_the_unit_of_its_strongest_member() -> None:
     given = sequence("000111222")
     mixed = Pooled(

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from noise import add_noise
 from small_parts import DIM, HEADS, SETTING, vectors
 
 from pyramidions.nn.projections import PROJECTIONS, Projections
@@ -16,9 +17,7 @@ shared = pytest.mark.parametrize("shares_query_key", [False, True])
 def make(kind: str, shares_query_key: bool = False) -> Projections:
     torch.manual_seed(0)
     made = PROJECTIONS.build(kind, {}, **SETTING, shares_query_key=shares_query_key)
-    for weight in made.parameters():
-        # No bias of 0 hides a mistake.
-        weight.data.add_(torch.randn_like(weight), alpha=0.1)
+    add_noise(made, 0.1)
     return made
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from noise import add_noise
 from small_parts import DIM, SETTING, ends_after, vectors
 from torch import Tensor
 
@@ -20,10 +21,7 @@ def make(kind: str, confined_to: int | None = None, **options: object) -> Recurr
     torch.manual_seed(0)
     kind, given = FORMS[kind]
     part = RECURRENCE.build(kind, {**given, **options}, **SETTING, confined_to=confined_to).eval()
-    with torch.no_grad():
-        for weight in part.parameters():
-            # Neither biases of 0 nor norms of scale 1 hide a mistake.
-            weight.add_(torch.randn_like(weight), alpha=0.1)
+    add_noise(part, 0.1)
     return part
 
 

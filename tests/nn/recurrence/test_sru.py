@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from noise import add_noise
 from small_parts import DIM, vectors
 from torch import Tensor
 
@@ -11,9 +12,7 @@ from pyramidions.nn.recurrence import SRURecurrence
 def make(dim: int = 3, layers: int = 1, scaled: bool = True) -> SRURecurrence:
     torch.manual_seed(0)
     part = SRURecurrence(DIM, dim, layers, scaled)
-    with torch.no_grad():
-        for weight in part.parameters():
-            weight.add_(torch.randn_like(weight), alpha=0.3)
+    add_noise(part, 0.3)
     return part
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from fairseq.data import Dictionary
-from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY, build_model
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, build_model
 from fairseq.models.transformer import TransformerModel, base_architecture
 from fairseq.sequence_generator import SequenceGenerator
 from gpu_work import work_of
@@ -18,15 +18,12 @@ from refusals import refused
 from tiny_presets import tiny_fields
 from torch import Tensor
 
-from pyramidions.models import PRESETS
+from pyramidions.models import EXTRACTOR_PRESETS, LANGUAGE_MODEL_PRESETS, PRESETS
 from pyramidions.models.file_format import ARCHITECTURES, MODELS
 from pyramidions.plugin.models.architectures import config_from
 from pyramidions.plugin.models.pyramidion import PyramidionModel, PyramidionModelConfig
 
 DOCUMENTS = [40, 23, 1]
-# Presets that decode, and that read documents, in ways of their own.
-DECODERS = "vanilla discourse_pointer lsh_hepos look_back reformer scaling_17b terraformer".split()
-ENCODERS = "vanilla deep_pyramidion efficient funnel transpooler_segments bigbird linformer sinkhorn hat".split()
 
 
 def dictionary() -> Dictionary:
@@ -140,18 +137,6 @@ def test_what_does_not_fit_a_model_is_named(call: Callable[[], object], sentence
         call()
 
 
-@pytest.mark.parametrize("name", DECODERS)
-def test_decoding_step_by_step_equals_the_whole_prefix(name: str) -> None:
-    ours = model(name)
-    memory = ours.encoder(batch(*DOCUMENTS))
-    prefix = batch(7, 7, 7)
-    whole = ours.decoder(prefix, memory)[0]
-    state: dict[str, Any] = {}
-    for step in range(7):
-        one = ours.decoder(prefix[:, : step + 1], memory, incremental_state=state)[0]
-        torch.testing.assert_close(one[:, 0], whole[:, step], rtol=0, atol=1e-5)
-
-
 def test_hypotheses_of_a_document_share_its_memory_which_is_copied_only_when_a_document_leaves() -> None:
     ours, prefix = model(), batch(7, 7, 7).repeat_interleave(2, dim=0)
     encoded = ours.encoder(batch(*DOCUMENTS))
@@ -216,20 +201,6 @@ def test_who_knows_the_lengths_need_not_wait_and_reads_a_full_memory_without_a_m
     assert read()[0].equal(read(lengths=lengths)[0])
 
 
-def test_no_plan_of_cudnn_is_made_where_the_model_does_not_train() -> None:
-    ours, seen = model(), []
-    for part in (ours.encoder.core.layers[0], ours.decoder.core.layers[0]):
-        part.register_forward_hook(lambda *_: seen.append(torch.backends.cuda.cudnn_sdp_enabled()))
-    before = torch.backends.cuda.cudnn_sdp_enabled()
-    torch.backends.cuda.enable_cudnn_sdp(True)
-    try:
-        for training in (False, True):
-            ours.train(training)(batch(*DOCUMENTS), None, batch(7, 7, 7))
-        assert seen == [False, False, True, True] and torch.backends.cuda.cudnn_sdp_enabled()
-    finally:
-        torch.backends.cuda.enable_cudnn_sdp(before)
-
-
 @pytest.mark.parametrize(("ensemble", "output"), [(1, "pointer"), (2, "tied")])
 def test_beam_search_reports_the_mean_probabilities_of_the_full_forward(ensemble: int, output: str) -> None:
     models = [model(seed=seed, output=output) for seed in range(ensemble)]
@@ -245,36 +216,11 @@ def test_beam_search_reports_the_mean_probabilities_of_the_full_forward(ensemble
             torch.testing.assert_close(hypothesis["positional_scores"], expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ENCODERS)
-def test_a_document_alone_in_a_batch_and_behind_more_padding_reads_the_same(name: str) -> None:
-    # Linformer's weights know positions up to the longest text's end.
-    ours = model(name, max_source_positions=128)
-    source = batch(*DOCUMENTS)
-    together = ours.encoder(source).memories.each[0]
-    for row, length in enumerate(DOCUMENTS):
-        real = together.x[row] if together.padding_mask is None else together.x[row, ~together.padding_mask[row]]
-        for padding in (0, 3, 50):
-            document = torch.nn.functional.pad(source[row : row + 1, :length], (0, padding), value=1)
-            alone = ours.encoder(document).memories.each[0]
-            kept = alone.x[0] if alone.padding_mask is None else alone.x[0, ~alone.padding_mask[0]]
-            torch.testing.assert_close(kept, real, rtol=0, atol=1e-5)
-
-
 def test_padding_on_the_left_gives_the_same_output() -> None:
     ours, source = model(), batch(*DOCUMENTS)
     left = torch.stack([row.roll(int(row.eq(1).sum())) for row in source])
     prefix = batch(5, 5, 5)
     assert torch.equal(ours(left, None, prefix)[0], ours(source, None, prefix)[0])
-
-
-def test_an_architecture_fills_in_what_the_command_line_left_open() -> None:
-    for name, given in PRESETS.items():
-        args = Namespace(embed_dim=99)
-        ARCH_CONFIG_REGISTRY[name](args)
-        assert vars(args) == {**given, "embed_dim": 99}, name
-    whole = OmegaConf.structured(PyramidionModelConfig(**{**PRESETS["vanilla"], "dropout": 0.7}))
-    ARCH_CONFIG_REGISTRY["vanilla"](whole)
-    assert whole.dropout == 0.7
 
 
 @pytest.mark.parametrize("name", [*MODELS, "deep_pyramidion", "extractor_pointer", "hourglass_gumbel"])
@@ -293,3 +239,34 @@ def test_a_field_that_a_checkpoint_lacks_has_its_default_and_not_that_of_a_prese
         patched.setattr(f"{ARCH_MODEL_REGISTRY[name].__module__}.config_from", reading)
         build_model(OmegaConf.create({"_name": name, "embed_dim": 8, "max_source_positions": 64}), given, True)
     assert read == [kind(embed_dim=8, **lengths)]
+
+
+def test_no_plan_of_cudnn_is_made_where_the_model_does_not_train() -> None:
+    ours, seen = model(), []
+    for part in (ours.encoder.core.layers[0], ours.decoder.core.layers[0]):
+        part.register_forward_hook(lambda *_: seen.append(torch.backends.cuda.cudnn_sdp_enabled()))
+    for training in (False, True):
+        ours.train(training)(batch(*DOCUMENTS), None, batch(7, 7, 7))
+    assert seen == [False, False, True, True] and torch.backends.cuda.cudnn_sdp_enabled()
+
+
+@pytest.mark.parametrize(
+    ("kind", "presets"),
+    [
+        ("pyramidion", PRESETS),
+        ("pyramidion_extractor", EXTRACTOR_PRESETS),
+        ("pyramidion_lm", LANGUAGE_MODEL_PRESETS),
+    ],
+)
+def test_an_architecture_fills_in_what_the_command_line_left_open(kind: str, presets: dict[str, Any]) -> None:
+    for name, given in presets.items():
+        args = Namespace(embed_dim=99)
+        ARCH_CONFIG_REGISTRY[name](args)
+        assert vars(args) == {**given, "embed_dim": 99}, name
+        assert ARCH_MODEL_NAME_REGISTRY[name] == kind
+
+
+def test_an_architecture_leaves_a_whole_config_as_it_is() -> None:
+    whole = OmegaConf.structured(PyramidionModelConfig(**{**PRESETS["vanilla"], "dropout": 0.7}))
+    ARCH_CONFIG_REGISTRY["vanilla"](whole)
+    assert whole.dropout == 0.7

@@ -1,13 +1,11 @@
 """The model that rates sentences, behind fairseq's interface."""
 
-from argparse import Namespace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from fairseq.data import Dictionary
-from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_NAME_REGISTRY
 from omegaconf import OmegaConf
 from refusals import refused
 from torch import Tensor
@@ -78,14 +76,6 @@ def test_weights_that_fairseq_saved_load_and_others_are_refused() -> None:
             another.load_state_dict(ours.state_dict())
     with refused("An extractor needs a vocabulary with sentence markers", ValueError):
         model(of=task())
-
-
-def test_an_architecture_fills_in_what_the_command_line_left_open() -> None:
-    for name, given in EXTRACTOR_PRESETS.items():
-        assert name not in PRESETS and ARCH_MODEL_NAME_REGISTRY[name] == "pyramidion_extractor"
-        args = Namespace(embed_dim=99)
-        ARCH_CONFIG_REGISTRY[name](args)
-        assert vars(args) == {**given, "embed_dim": 99}
 
 
 def test_a_summarizer_pools_at_the_markers_of_its_vocabulary() -> None:

@@ -11,6 +11,7 @@ import torch
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models.transformer_lm import TransformerLanguageModel, base_lm_architecture
 from fairseq_cli.eval_lm import eval_lm
+from noise import add_noise
 from omegaconf import OmegaConf
 from refusals import refused
 from small_language_models import OWN_LAYERS
@@ -188,9 +189,7 @@ def hourglass(made: CharacterLanguageModelingTask, name: str) -> PyramidionLangu
     config = PyramidionLanguageModelConfig(**{**LANGUAGE_MODEL_PRESETS[name], **tiny, **OWN_LAYERS.get(name, {})})
     torch.manual_seed(0)
     built = PyramidionLanguageModel.build_model(OmegaConf.structured(config), made)
-    with torch.no_grad():
-        for weight in built.parameters():
-            weight.add_(torch.randn_like(weight), alpha=0.3)
+    add_noise(built, 0.3)
     return built.eval()
 
 

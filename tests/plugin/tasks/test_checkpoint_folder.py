@@ -15,7 +15,7 @@ from pyramidions.files.atomic import atomic_file
 from pyramidions.files.run_facts import RunFacts
 from pyramidions.plugin.tasks.checkpoint_folder import CheckpointFolder
 
-Write = Callable[..., Path]
+Write, Damage = Callable[..., Path], Callable[[Path], None]
 
 
 def state(updates: int, val_loss: float | None = None, best: float | None = None) -> dict[str, Any]:
@@ -45,6 +45,11 @@ def write(tmp_path: Path) -> Write:
 
 def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:9000])
+
+
+def spoil(path: Path) -> None:
+    """Leave what a full disk leaves: a part in front of the whole."""
+    path.write_bytes(path.read_bytes()[:7000] + path.read_bytes())
 
 
 def flip(path: Path) -> None:
@@ -79,7 +84,7 @@ def test_whole_checkpoints_are_left_as_they_are(tmp_path: Path, write: Write, ca
 
 @pytest.mark.parametrize("damage", [cut, flip], ids=["truncated", "flipped bit"])
 def test_the_newest_whole_checkpoint_takes_the_place_of_a_damaged_last_one(
-    tmp_path: Path, write: Write, damage: Callable[[Path], None], caplog: pytest.LogCaptureFixture
+    tmp_path: Path, write: Write, damage: Damage, caplog: pytest.LogCaptureFixture
 ) -> None:
     write("checkpoint_best.pt", 10)
     write("checkpoint_1_20.pt", 20)
@@ -122,7 +127,7 @@ def test_without_a_whole_checkpoint_training_starts_anew_and_what_was_there_is_k
 def test_what_a_full_disk_left_before_a_whole_archive_is_cut_off(tmp_path: Path, write: Write) -> None:
     last = write("checkpoint_last.pt", 30)
     content = last.read_bytes()
-    last.write_bytes(content[:7000] + content)
+    spoil(last)
     write("checkpoint_1_20.pt", 20)
     CheckpointFolder(tmp_path).mend()
     assert last.read_bytes() == content
@@ -155,16 +160,13 @@ LAST_AND_NUMBERED = ["checkpoint_1_8.pt", "checkpoint_last.pt"]
 def test_a_save_leaves_what_fairseq_wrote_also_if_a_full_disk_ruined_it(
     tmp_path: Path, write: Write, names: list[str]
 ) -> None:
-    def damage(path: Path) -> None:
-        path.write_bytes(path.read_bytes()[:7000] + path.read_bytes())
-
     best = "checkpoint_best.pt" in names
     save(CheckpointFolder(tmp_path), 2, names, best)
     assert held(tmp_path) == dict.fromkeys(names, 2)
     before = {"checkpoint_best.pt": 4, "checkpoint_last.pt": 4}
     for name in before:
         write(name, 4)
-    for updates, ruined in ((6, None), (8, damage)):
+    for updates, ruined in ((6, None), (8, spoil)):
         save(CheckpointFolder(tmp_path), updates, names, best, ruined)
         assert held(tmp_path) == {**before, **dict.fromkeys(names, updates)}
 
@@ -178,42 +180,50 @@ def test_a_first_file_that_fairseq_deletes_at_once_is_not_missed(tmp_path: Path,
     assert held(tmp_path) == {"checkpoint_last.pt": 8}
 
 
-@pytest.mark.parametrize(
+both_orders = pytest.mark.parametrize(
     ("first", "copy"), [("checkpoint_last.pt", "checkpoint_1_8.pt"), ("checkpoint_1_8.pt", "checkpoint_last.pt")]
 )
-def test_one_whole_file_mends_its_copies_and_the_first_is_kept_where_all_are_ruined(
-    tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch, first: str, copy: str
+
+
+@both_orders
+@pytest.mark.parametrize(
+    ("of_first", "of_copy"), [(None, cut), (cut, None), (spoil, cut), (cut, spoil)], ids=["first", "copy"] * 2
+)
+def test_one_whole_file_mends_its_copies(
+    tmp_path: Path,
+    write: Write,
+    monkeypatch: pytest.MonkeyPatch,
+    first: str,
+    copy: str,
+    of_first: Damage | None,
+    of_copy: Damage | None,
 ) -> None:
+    # fairseq's path may be relative.
     monkeypatch.chdir(tmp_path)
+    folder = CheckpointFolder(tmp_path)
+    folder.before_saving(replaces_best=False)
+    for name, damage in ((first, of_first), (copy, of_copy)):
+        path = write(name, 8)
+        if damage:
+            damage(path)
+    folder.saved(Path(first))
+    assert held(tmp_path) == {"checkpoint_1_8.pt": 8, "checkpoint_last.pt": 8}
 
-    def spoil(path: Path) -> None:
-        path.write_bytes(path.read_bytes()[:7000] + path.read_bytes())
 
-    # Either file may be whole, or whole behind what a full disk left; fairseq's path may be relative.
-    for change, other in ((None, cut), (cut, None), (spoil, cut), (cut, spoil)):
-        folder = CheckpointFolder(tmp_path)
-        folder.before_saving(replaces_best=False)
-        for name, damage in ((first, change), (copy, other)):
-            path = write(name, 8)
-            if damage:
-                damage(path)
-        folder.saved(Path(first))
-        assert held(tmp_path) == {"checkpoint_1_8.pt": 8, "checkpoint_last.pt": 8}
+@both_orders
+def test_where_all_files_are_ruined_the_first_is_named(tmp_path: Path, write: Write, first: str, copy: str) -> None:
+    folder = CheckpointFolder(tmp_path)
     folder.before_saving(replaces_best=False)
     for name in (first, copy):
         cut(write(name, 9))
     with refused(f"{first} was damaged", OSError):
-        folder.saved(Path(first))
+        folder.saved(tmp_path / first)
 
 
 @pytest.mark.parametrize(
     ("before", "names", "told"),
     [
-        (
-            True,
-            ["checkpoint_best.pt", "checkpoint_last.pt"],
-            "The previous checkpoint_last.pt and checkpoint_best.pt",
-        ),
+        (True, ["checkpoint_best.pt", "checkpoint_last.pt"], "The previous checkpoint_last.pt and checkpoint_best"),
         (True, ["checkpoint_last.pt"], "The previous checkpoint_last.pt was restored."),
         (True, [], "Earlier checkpoints are unchanged."),
         (False, ["checkpoint_last.pt"], "There is no earlier checkpoint."),

@@ -1,7 +1,6 @@
 """What learns, and at which rate: scorers, frozen parts, and the own losses of a model's parts."""
 
 import logging
-import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -156,8 +155,6 @@ def test_only_what_is_asked_for_changes_a_model() -> None:
     assert all(parameter.requires_grad for parameter in given.parameters())
     rate = begin_fine_tuning(DocumentTaskConfig(pooling_warmup=3, scorer_lr_scale=0.5), given, 64)
     assert isinstance(rate, ScorerRate) and isinstance(given.pooling_warmup, PoolingWarmup)
-    with refused("--scorer-lr-scale"):
-        begin_fine_tuning(DocumentTaskConfig(scorer_lr_scale=math.inf), given, 64)
 
 
 def test_how_much_is_frozen_is_logged(caplog: pytest.LogCaptureFixture) -> None:

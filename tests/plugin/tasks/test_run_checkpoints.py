@@ -5,6 +5,7 @@ import fcntl
 import io
 import os
 import pickle
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -130,11 +131,10 @@ def test_checkpoints_that_a_killed_last_save_had_left_to_delete_are_deleted(
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_runs_go_on_or_begin_with_checkpoints_of_any_torch(data: DataFolder, tmp_path: Path) -> None:
+def test_runs_go_on_or_begin_with_checkpoints_of_older_torch(data: DataFolder, tmp_path: Path) -> None:
     flags = ("--disable-validation", "--max-update")
     train(data, tmp_path / "first", *flags, "1")
     first = tmp_path / "first" / "checkpoint_last.pt"
-    # In the format of older torch
     state = torch.load(first, weights_only=True)
     torch.save(state, first, _use_new_zipfile_serialization=False)
     # Finished as it is, it can be trained on.
@@ -147,39 +147,56 @@ def test_runs_go_on_or_begin_with_checkpoints_of_any_torch(data: DataFolder, tmp
     assert read_checkpoint(first)["model"].keys() == state["model"].keys()
     train(data, tmp_path / "first", *flags, "2")
     assert updates(first) == 2 and [file.name for file in (tmp_path / "first").iterdir()] == ["checkpoint_last.pt"]
-    # Checkpoints do not tell where the plugin lies.
-    recorded = torch.load(first, weights_only=True)["cfg"]
+
+
+def test_checkpoints_do_not_tell_where_the_plugin_lies(checkpoint: Path) -> None:
+    recorded = torch.load(checkpoint, weights_only=True)["cfg"]
     assert recorded["common"]["user_dir"] is None and str(Path(__file__).parents[3]) not in str(recorded)
 
 
-def test_a_run_resumes_with_the_frozen_parts_and_the_kinds_it_began_with(data: DataFolder, tmp_path: Path) -> None:
-    first, flags = tmp_path / "first", ("--disable-validation", "--max-update")
-    frozen = ("--freeze", "embeddings,encoder.0")
-    train(data, first, *flags, "1", *frozen)
-    before = contents(first)
-    for changed, told in (
-        (
-            ("--freeze", "encoder.1"),
-            "--freeze must stay what the resumed run began with (embeddings,encoder.0), but",
-        ),
-        ((), "but is nothing; --reset-optimizer allows another."),
-        ((*frozen, "--self-attention", "full"), "(blockwise(block_size=32)), but is full: give another --save-dir"),
-        (
-            (*frozen, "--pooling", "hard_topk"),
-            "`pooling` must stay what the resumed run began with (soft_topk), ",
-        ),
-        ((*frozen, "--pooling-lengths", "None,64,8"), "`pooling_lengths`"),
-        ((*frozen, "--stack", "reversible", "--normalize-before"), "`stack`"),
-    ):
-        with refused(told):
-            train(data, first, *flags, "2", *changed)
-    assert contents(first) == before
-    last = first / "checkpoint_last.pt"
-    others = (*flags, "1", "--freeze", "encoder.1")
-    train(data, tmp_path / "second", *others, "--finetune-from-model", str(last))
-    train(data, tmp_path / "third", *others, "--restore-file", str(last), "--reset-optimizer")
-    train(data, first, *flags, "2", "--freeze", "encoder.0-0, embeddings", "--stack", "recomputing")
-    assert updates(last) == 2
+ONE_UPDATE = ("--disable-validation", "--max-update", "1")
+FROZEN = ("--freeze", "embeddings,encoder.0")
+
+
+@pytest.fixture(scope="module")
+def frozen(data: DataFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a run of one update that froze some parts."""
+    folder = tmp_path_factory.mktemp("frozen")
+    train(data, folder, *ONE_UPDATE, *FROZEN)
+    forget_best()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        (("--freeze", "encoder.1"), "--freeze must stay what the resumed run began with (embeddings,encoder.0)"),
+        ((), "--freeze must stay what the resumed run began with (embeddings,encoder.0), but is nothing"),
+        ((*FROZEN, "--self-attention", "full"), "(blockwise(block_size=32)), but is full"),
+        ((*FROZEN, "--pooling", "hard_topk"), "`pooling` must stay what the resumed run began with (soft_topk)"),
+        ((*FROZEN, "--pooling-lengths", "None,64,8"), "`pooling_lengths`"),
+        ((*FROZEN, "--stack", "reversible", "--normalize-before"), "`stack`"),
+    ],
+)
+def test_a_run_resumes_with_the_frozen_parts_and_the_kinds_it_began_with(
+    data: DataFolder, frozen: Path, changed: tuple[str, ...], named: str
+) -> None:
+    before = contents(frozen)
+    with refused(named):
+        train(data, frozen, "--disable-validation", "--max-update", "2", *changed)
+    assert contents(frozen) == before
+
+
+def test_another_run_may_freeze_other_parts_and_the_same_may_be_written_otherwise(
+    data: DataFolder, frozen: Path, tmp_path: Path
+) -> None:
+    last, others = frozen / "checkpoint_last.pt", (*ONE_UPDATE, "--freeze", "encoder.1")
+    train(data, tmp_path / "tuned", *others, "--finetune-from-model", str(last))
+    train(data, tmp_path / "restored", *others, "--restore-file", str(last), "--reset-optimizer")
+    shutil.copytree(frozen, tmp_path / "same")
+    same = ("--max-update", "2", "--freeze", "encoder.0-0, embeddings", "--stack", "recomputing")
+    train(data, tmp_path / "same", "--disable-validation", *same)
+    assert updates(tmp_path / "same" / "checkpoint_last.pt") == 2
 
 
 def test_what_started_from_a_pretrained_model_says_so_after_training_and_resuming(
