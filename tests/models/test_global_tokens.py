@@ -132,4 +132,4 @@ def test_blocks_see_global_vectors_too_and_begin_half_a_block_earlier_in_every_s
     blocks = {"self_attention": "block_global(block_size=8)"}
     assert reached(model(**blocks, global_vectors=3), document(), 30) == list(range(40))
     assert reached(model(**blocks, encoder_layers=1), document(), 30) == list(range(24, 32))
-    assert reached(model(**blocks), document(), 30) == list(range(20, 36))
+    assert reached(model(**blocks, encoder_layers=3), document(), 30) == list(range(16, 40))

@@ -107,3 +107,11 @@ def test_a_model_weighs_the_units_that_markers_begin_also_behind_a_pooling() -> 
 
 def test_a_memory_from_before_a_pooling_that_loses_units_may_be_read_by_them() -> None:
     tiny("full", "max", cross_attention="discourse(); full", memories="1,last")
+
+
+@torch.no_grad()
+def test_dropout_acts_on_the_weights_of_words() -> None:
+    attention, x, memory = make(dropout=0.5).train(), vectors(1, 1, DIM), vectors(1, 8, DIM, seed=1)
+    drawn = attention(x.expand(4000, -1, -1), reading(memory.expand(4000, -1, -1), UNIT[:1].expand(4000, -1)))
+    assert drawn.std(dim=0).min() > 0.01
+    torch.testing.assert_close(drawn.mean(0), attention.eval()(x, reading(memory, UNIT[:1]))[0], rtol=0, atol=0.05)

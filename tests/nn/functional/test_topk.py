@@ -143,3 +143,9 @@ def test_a_backward_pass_inside_autocast_rounds_no_weights_gradient() -> None:
     with torch.autocast("cpu", torch.bfloat16):
         inside = torch.autograd.grad(out, inputs)
     assert all(map(torch.equal, inside, outside))
+
+
+def test_vectors_and_scores_in_half_precision_give_float32_scores() -> None:
+    x, scores, _ = batch(20)
+    top = successive_halving_topk(x.bfloat16(), scores.bfloat16(), 4)
+    assert top.x.dtype == torch.bfloat16 and top.scores.dtype == torch.float32
