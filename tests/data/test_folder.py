@@ -1,26 +1,27 @@
 import json
 
 import pytest
+from refusals import refused
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder, Reference
 
 
 @pytest.mark.parametrize(
-    ("ask", "said"),
+    ("ask", "lacking"),
     [
-        (lambda folder: folder.tokenizer(), "lacks sentencepiece.model"),
-        (lambda folder: folder.indexed("test", "source"), "lacks test.source.bin; its splits are train"),
-        (lambda folder: folder.references("test"), "lacks test.references.jsonl; its splits are train"),
-        (lambda folder: DataFolder(folder.path / "nowhere").tokenizer(), "nowhere does not exist"),
-        (lambda folder: DataFolder(folder.path / "other").manifest, "lacks manifest.json"),
+        (lambda folder: folder.tokenizer(), "sentencepiece.model"),
+        (lambda folder: folder.indexed("test", "source"), "test.source.bin; its splits are train"),
+        (lambda folder: folder.references("test"), "test.references.jsonl; its splits are train"),
+        (lambda folder: DataFolder(folder.path / "nowhere").tokenizer(), "nowhere"),
+        (lambda folder: DataFolder(folder.path / "other").manifest, "manifest.json"),
     ],
 )
-def test_what_a_folder_lacks_is_named(tmp_path, ask, said):
+def test_what_a_folder_lacks_is_named(tmp_path, ask, lacking):
     (tmp_path / "manifest.json").write_text("{}")
     (tmp_path / "train.references.jsonl").write_text("")
     (tmp_path / "other").mkdir()
-    with pytest.raises(UserError, match=said):
+    with refused(lacking):
         ask(DataFolder(tmp_path))
 
 
@@ -54,12 +55,9 @@ MANIFEST = {
         ({"splits": None}, "splits"),
         ({"settings": 5}, "settings"),
         ({"files": []}, "files"),
-        ({"inputs": {}}, r"inputs\.train\.skipped"),
-        (
-            {"splits": {"train": MANIFEST["splits"]["train"] | {"target_words": {}}}},
-            r"splits\.train\.target_words\.mean",
-        ),
-        ("[", "must be a JSON object"),
+        ({"inputs": {}}, "inputs.train.skipped"),
+        ({"splits": {"train": MANIFEST["splits"]["train"] | {"target_words": {}}}}, "splits.train.target_words.mean"),
+        ("[", "manifest.json"),
     ],
 )
 def test_a_manifest_without_what_is_read_is_named(tmp_path, change, lacking):
@@ -67,5 +65,5 @@ def test_a_manifest_without_what_is_read_is_named(tmp_path, change, lacking):
     path.write_text(json.dumps(MANIFEST))
     assert DataFolder(tmp_path).manifest == MANIFEST
     path.write_text(change if isinstance(change, str) else json.dumps(MANIFEST | change))
-    with pytest.raises(UserError, match=rf"manifest\.json .*{lacking}"):
+    with refused(lacking):
         _ = DataFolder(tmp_path).manifest

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 from folders import contents
+from refusals import refused
 
 from pyramidions.base.errors import UserError
 from pyramidions.data import encode as encode_module
@@ -128,7 +129,7 @@ def test_an_input_that_changes_while_it_is_encoded_is_refused(out, corpora, trai
 
     with monkeypatch.context() as patch:
         patch.setattr(prepare_module, "encode", change_then_encode)
-        with pytest.raises(UserError, match="changed while it was being read"):
+        with refused("train.jsonl"):
             prepare(out, corpora, SMALL)
     assert list(out.parent.iterdir()) == []
     Path(train_file).write_text(right)

@@ -4,6 +4,7 @@ import hashlib
 import json
 
 import pytest
+from refusals import refused
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.divide import Divide
@@ -125,5 +126,5 @@ def test_a_selection_leaves_room_for_the_query(meetings, tmp_path):
     assert len(alone.source) > len(kept.source)
     # The query may take half of it at most.
     SelectSentences(Lead, 2 * tokens + 1, {})(document, tokenizer)
-    with pytest.raises(UserError, match=f"at most {tokens - 1} tokens, .* that of 'x' has {tokens}"):
+    with refused(f"that of 'x' has {tokens}"):
         SelectSentences(Lead, 2 * tokens, {})(document, tokenizer)

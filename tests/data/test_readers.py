@@ -9,6 +9,7 @@ import datasets
 import pyarrow
 import pyarrow.parquet
 import pytest
+from refusals import refused
 
 from pyramidions.base.errors import UserError
 from pyramidions.data import readers
@@ -34,7 +35,7 @@ def write(path, data):
 
 
 @pytest.mark.parametrize(
-    ("ending", "compress"), [("jsonl", bytes), ("txt", bytes), ("jsonl.gz", gzip.compress), ("txt.xz", lzma.compress)]
+    ("ending", "compress"), [("jsonl", bytes), ("txt", bytes), ("Jsonl.GZ", gzip.compress), ("txt.xz", lzma.compress)]
 )
 def test_json_lines_are_read_whatever_the_compression(tmp_path, ending, compress):
     # A byte-order mark and blank lines are no text.
@@ -130,8 +131,9 @@ def test_empty_documents_are_left_out_on_demand_and_counted(tmp_path):
     ],
 )
 def test_a_bad_record_is_named_by_file_and_line(tmp_path, line, said):
-    with pytest.raises(UserError, match=rf"x\.jsonl, line 3: .*{said}"):
+    with refused("x.jsonl, line 3: ") as refusal:
         read(write(tmp_path / "x.jsonl", LINES + line + b"\n"))
+    assert said in str(refusal.value)
 
 
 @pytest.mark.parametrize("name", ["key", "id"])
@@ -143,23 +145,23 @@ def test_an_id_field_that_was_asked_for_must_be_there(tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "said"),
+    ("name", "data"),
     [
-        ("x.parquet", None, "does not exist"),
-        ("x.jsonl", b"", "no documents"),
-        ("x.csv", b"x", "must end in"),
-        ("x.parquet", b"x", "is not a Parquet file"),
-        ("x.jsonl.gz", gzip.compress(LINES, mtime=0)[:-9], "is damaged after line"),
-        ("x.jsonl.xz", lzma.compress(LINES)[:-9], "is damaged after line"),
-        ("x.jsonl.xz", lzma.compress(LINES + bytes(3 * 2**20)), "line 3 must hold at most 1 MiB"),
-        ("no/such/thing", None, "neither a file, nor a folder"),
+        ("x.parquet", None),
+        ("x.jsonl", b""),
+        ("x.csv", b"x"),
+        ("x.parquet", b"x"),
+        ("x.jsonl.gz", gzip.compress(LINES, mtime=0)[:-9]),
+        ("x.jsonl.xz", lzma.compress(LINES)[:-9]),
+        ("x.jsonl.xz", lzma.compress(LINES + bytes(3 * 2**20))),
+        ("no/such/thing", None),
     ],
 )
-def test_a_bad_file_is_named(tmp_path, monkeypatch, name, data, said):
+def test_a_bad_file_is_named(tmp_path, monkeypatch, name, data):
     monkeypatch.setattr(records, "LINE_LIMIT", 1)
     if data is not None:
         write(tmp_path / name, data)
-    with pytest.raises(UserError, match=f"{name}.* {said}"):
+    with refused(name):
         read(tmp_path / name)
 
 
@@ -206,7 +208,7 @@ def test_a_folder_that_the_library_datasets_would_read_says_so_without_it(tmp_pa
     write(tmp_path / "mine.jsonl", b"{}")
     assert find_splits(str(tmp_path)) == {"train": str(tmp_path)}
     monkeypatch.setattr(readers, "find_spec", lambda _: None)
-    with pytest.raises(UserError, match="holds no such file; and the library datasets, which reads other folders, is"):
+    with refused("the library datasets"):
         find_splits(str(tmp_path))
 
 
@@ -246,8 +248,8 @@ def test_a_pipe_or_a_device_is_no_input(tmp_path):
     (tmp_path / "zero.txt").symlink_to("/dev/zero")
     (tmp_path / "loop.txt").symlink_to("loop.txt")
     assert find_splits(str(tmp_path)) == {"train": str(tmp_path / "train.jsonl")}
-    for name, said in (("train.jsonl", "is a pipe"), ("zero.txt", "is a device"), ("loop.txt", "Too many levels")):
-        with pytest.raises(UserError, match=f"{name} .*{said}"):
+    for name in ("train.jsonl", "zero.txt", "loop.txt"):
+        with refused(name):
             read(tmp_path / name)
 
 
@@ -257,7 +259,3 @@ def test_repeated_ids_are_numbered_on_demand_and_unique_then(tmp_path):
     path = write(tmp_path / "x.jsonl", lines.encode())
     found = [document.id for document in read(path, number_repeated_ids=True)]
     assert found == ["a", "a#2", "a#2#2", "a#3", "b", "a#2#3"]
-
-
-def test_the_ending_of_a_name_may_be_in_capitals(tmp_path):
-    assert read(write(tmp_path / "val.Jsonl.GZ", gzip.compress(LINES))) == DOCUMENTS

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from refusals import refused
 
-from pyramidions.base.errors import UserError
 from pyramidions.data.section_types import SectionTypes, section_types
 from pyramidions.text.outline import outline
 
@@ -70,23 +70,24 @@ def test_sections_without_text_or_of_other_types_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "said"),
+    ("table", "entry"),
     [
-        ("[]", "must be a JSON object"),
-        ("{", "must be a JSON object"),
-        (TABLE | {"more": 1}, "must be a JSON object"),
-        (TABLE | {"types": {"a": "x"}}, "'a' must have a list of keywords"),
-        (TABLE | {"types": {"a": []}}, "'a' must have a list of keywords"),
-        (TABLE | {"types": {"a": ["1."]}}, r"'1\.' of 'a' holds none"),
-        (TABLE | {"types": {"a": ["x"], "b": ["X"]}}, "'X' has 'a' and 'b'"),
+        ("[]", ""),
+        ("{", ""),
+        (TABLE | {"more": 1}, ""),
+        (TABLE | {"types": {"a": "x"}}, "'a'"),
+        (TABLE | {"types": {"a": []}}, "'a'"),
+        (TABLE | {"types": {"a": ["1."]}}, "'1.'"),
+        (TABLE | {"types": {"a": ["x"], "b": ["X"]}}, "'X'"),
         (TABLE | {"write": []}, "'write'"),
-        (TABLE | {"train": ["c"]}, "'c' is none"),
-        (None, "No such file"),
+        (TABLE | {"train": ["c"]}, "'c'"),
+        (None, ""),
     ],
 )
-def test_an_invalid_table_is_named(table: object, said: str, tmp_path: Path) -> None:
+def test_an_invalid_table_is_named(table: object, entry: str, tmp_path: Path) -> None:
     path = tmp_path / "types.json"
     if table is not None:
         path.write_text(table if isinstance(table, str) else json.dumps(table))
-    with pytest.raises(UserError, match=rf"types\.json.* {said}"):
+    with refused("types.json") as refusal:
         section_types(path)
+    assert entry in str(refusal.value)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import refused
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
@@ -68,37 +69,34 @@ def put(offset: int, byte: int) -> Callable[[bytes], bytes]:
 
 
 @pytest.mark.parametrize(
-    ("name", "damage", "said"),
+    ("name", "damage"),
     [
-        ("test.source.bin", lambda content: content[:-2], "is damaged"),
-        ("test.source.bin", lambda content: content + b"\0\0", "is damaged"),
-        ("test.source.bin", lambda content: b"", "is damaged"),
-        ("test.target.idx", lambda content: content[:20], "(is damaged|must be an index)"),
-        ("test.target.idx", lambda content: content + b"\0", "is damaged"),
-        ("test.target.idx", put(0, 0), "must be an index in fairseq's mmap format"),
-        ("test.target.idx", put(9, 2), "must have the version 1 of its format, but has 2"),
-        ("test.target.idx", put(17, 7), "must have the type code 8 or 9 for its tokens, but has 7"),
-        ("test.target.idx", put(17, 9), "its texts do not follow each other"),
-        ("test.target.idx", put(18, 1), "it is not as long as its 1 items make it"),
-        ("test.target.idx", put(26, 4), "its texts do not follow each other"),
-        ("test.target.idx", put(42, 4), "its texts do not follow each other"),
-        ("test.target.bin", lambda content: content[:-4], "it does not hold the 5 tokens"),
+        ("test.source.bin", lambda content: content[:-2]),
+        ("test.source.bin", lambda content: content + b"\0\0"),
+        ("test.source.bin", lambda content: b""),
+        ("test.target.idx", lambda content: content[:20]),
+        ("test.target.idx", lambda content: content + b"\0"),
+        ("test.target.idx", put(0, 0)),  # another format
+        ("test.target.idx", put(9, 2)),  # another version
+        ("test.target.idx", put(17, 7)),  # another type of tokens
+        ("test.target.idx", put(17, 9)),
+        ("test.target.idx", put(18, 1)),  # fewer texts
+        ("test.target.idx", put(26, 4)),  # longer ones
+        ("test.target.idx", put(42, 4)),  # at other places
+        ("test.target.bin", lambda content: content[:-4]),
     ],
 )
-def test_damaged_token_files_are_named(
-    folder: DataFolder, name: str, damage: Callable[[bytes], bytes], said: str
-) -> None:
+def test_damaged_token_files_are_named(folder: DataFolder, name: str, damage: Callable[[bytes], bytes]) -> None:
     without_sizes(folder)
     path = folder.path / name
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(UserError, match=f"{name} .*{said}"):
+    with refused(name):
         verify_split(DataFolder(folder.path), "test")
 
 
-@pytest.mark.parametrize("side", ["source", "target"])
-@pytest.mark.parametrize("ending", ["bin", "idx"])
-def test_another_size_is_found_without_reading(folder: DataFolder, side: str, ending: str) -> None:
-    path = folder.path / f"test.{side}.{ending}"
+@pytest.mark.parametrize("name", ["source.bin", "target.idx"])
+def test_another_size_is_found_without_reading(folder: DataFolder, name: str) -> None:
+    path = folder.path / f"test.{name}"
     path.write_bytes(path.read_bytes() + b"\0\0")
     with pytest.raises(UserError):
         verify_split(folder, "test")
@@ -115,26 +113,26 @@ def test_a_flipped_bit_is_found_where_hashes_are_asked_for_and_in_the_tokenizer_
     path = folder.tokens_path("test", "source")
     path.write_bytes(put(0, 4)(path.read_bytes()))
     verify_split(folder, "test")
-    with pytest.raises(UserError, match="test.source.bin is damaged: its SHA-256"):
+    with refused("test.source.bin"):
         verify_split(folder, "test", hashes=True)
     folder.sentencepiece_path.write_bytes(b"mOdel")
-    with pytest.raises(UserError, match="sentencepiece.model is damaged: its SHA-256"):
+    with refused("sentencepiece.model"):
         verify_tokenizer(folder)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "entry"),
     [
-        ({"files": {}}, r"SHA-256 of test\.source\.idx"),
-        ({"files": {"test.source.bin": 7}}, r"lacks files\.test\.source\.bin"),
-        ({"sizes": {"test.source.bin": "10"}}, r"lacks sizes\.test\.source\.bin"),
-        ({"sizes": []}, "lacks sizes"),
-        ({"splits": {"test": 3}}, r"lacks splits\.test\.documents"),
+        ({"files": {}}, "test.source.idx"),
+        ({"files": {"test.source.bin": 7}}, "files.test.source.bin"),
+        ({"sizes": {"test.source.bin": "10"}}, "sizes.test.source.bin"),
+        ({"sizes": []}, "sizes"),
+        ({"splits": {"test": 3}}, "splits.test.documents"),
         ({"splits": {"test": {"documents": 3, **dict.fromkeys(COUNTED, LENGTHS)}}}, "manifest says 3"),
     ],
 )
-def test_a_damaged_manifest_is_named_with_the_entry(folder: DataFolder, change: dict[str, Any], said: str) -> None:
+def test_a_damaged_manifest_is_named_with_the_entry(folder: DataFolder, change: dict[str, Any], entry: str) -> None:
     manifest = json.loads(folder.manifest_path.read_text())
     folder.manifest_path.write_text(json.dumps(manifest | change))
-    with pytest.raises(UserError, match=said):
+    with refused(entry):
         verify_split(DataFolder(folder.path), "test", hashes=True)

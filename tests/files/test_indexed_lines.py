@@ -2,8 +2,8 @@ import os
 import threading
 
 import pytest
+from refusals import refused
 
-from pyramidions.base.errors import UserError
 from pyramidions.files.lines import IndexedLines, read_lines
 
 
@@ -21,14 +21,15 @@ def test_bytes_that_are_not_utf_8_are_named_when_their_line_is_read(tmp_path):
     (tmp_path / "x").write_bytes(b"a\n\xffabc\n")
     lines = IndexedLines(tmp_path / "x")
     assert lines[0] == "a"
-    with pytest.raises(UserError, match=r"x, line 2: must be UTF-8, but byte 1 is 0xff \(if it is WINDOWS-1252, "):
+    with refused("x, line 2: must be UTF-8, but byte 1 is 0xff (if it is WINDOWS-1252, "):
         lines[1]
     with pytest.raises(IndexError):
         lines[2]
     # No encoding is named where most bytes are beyond ASCII.
     (tmp_path / "x").write_bytes("供热占三分之一".encode("gbk") + b"\n")
-    with pytest.raises(UserError, match=r"x, line 1: must be UTF-8, but byte 1 is 0xb9\.$"):
+    with refused("x, line 1: ") as refusal:
         IndexedLines(tmp_path / "x")[0]
+    assert "WINDOWS" not in str(refusal.value)
 
 
 def test_a_pipe_is_read_once_and_then_any_line_of_it(tmp_path):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from refusals import refused
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.notes import listening, note
@@ -50,7 +51,7 @@ def _die_at_three(x):
 
 
 def test_a_killed_worker_is_named():
-    with pytest.raises(UserError, match="killed, perhaps for lack of memory; give fewer --workers"):
+    with refused("--workers"):
         list(ordered_map(_die_at_three, range(10), 2))
 
 
@@ -60,13 +61,13 @@ def test_a_killed_worker_is_named():
         (lambda: signal.raise_signal(signal.SIGUSR1), KilledError, "ended by SIGUSR1"),
         (lambda: signal.raise_signal(signal.SIGKILL), KilledError, "was killed, perhaps for lack of memory"),
         (lambda: sys.exit(3), KilledError, "ended with exit status 3"),
-        (lambda: lambda: 1, Exception, "[Pp]ickle"),
-        (lambda: _raise(ValueError(lambda: 1)), RuntimeError, r"ValueError\(<function"),
-        (lambda: _raise(MemoryError("x")), MemoryError, "^x$"),
+        (lambda: lambda: 1, Exception, "ickle"),
+        (lambda: _raise(ValueError(lambda: 1)), RuntimeError, "ValueError(<function"),
+        (lambda: _raise(MemoryError("x")), MemoryError, "x"),
     ],
 )
 def test_a_process_tells_how_it_ended(work, error, message):
-    with pytest.raises(error, match=message):
+    with refused(message, error):
         in_process(work)
 
 

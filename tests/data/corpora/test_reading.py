@@ -23,6 +23,7 @@ from corpus_shapes import (
     texts,
     write,
 )
+from refusals import refused
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.corpora import KNOWN, configuration, read_corpus
@@ -87,11 +88,11 @@ def test_an_archive_that_holds_a_file_twice_and_two_files_for_a_split_are_refuse
     with zipfile.ZipFile(tmp_path / "release.zip", "w") as archive, warnings.catch_warnings(action="ignore"):
         for _ in range(2):
             archive.writestr("train.txt", "{}")
-    with pytest.raises(UserError, match=r"release\.zip/train\.txt comes twice"):
+    with refused("release.zip/train.txt"):
         release_files(tmp_path / "release.zip")
     for place in ("a", "b"):
         write(tmp_path / "release" / place / "train.jsonl", lines([meeting("train")]))
-    with pytest.raises(UserError, match=r"must hold one train split, but holds \S+a/train\.jsonl and \S+b/train\.js"):
+    with refused("b/train.jsonl"):
         read("qmsum", tmp_path / "release")
 
 
@@ -221,12 +222,12 @@ def test_articles_on_an_event_are_documents_of_one_text(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(("file", "other"), [("src.cleaned", "tgt"), ("tgt", "src.cleaned")])
-def test_articles_without_a_summary_each_are_refused(file: str, other: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("file", ["src.cleaned", "tgt"])
+def test_articles_without_a_summary_each_are_refused(file: str, tmp_path: Path) -> None:
     release = shape("multi_news", tmp_path)
     with (release / "data" / f"test.{file}").open("a") as stream:
         stream.write("More.\n")
-    with pytest.raises(UserError, match=rf"test\.{file} must have as many lines as \S+test\.{other}"):
+    with refused(f"test.{file}"):
         read("multi_news", release)
 
 
@@ -255,23 +256,15 @@ def test_papers_of_the_shared_task_are_the_same(tmp_path: Path) -> None:
 BOMB = b'<?xml version="1.0"?>\n<!DOCTYPE p [<!ENTITY a "aa"><!ENTITY b "&a;&a;">]>\n<PAPER>&b;</PAPER>'
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"<PAPER>", r"A00-0001\.xml must be XML"),
-        (BOMB, r"A00-0001\.xml must declare no entities"),
-        (b'<?xml version="1.0" encoding="none"?><PAPER/>', r"A00-0001\.xml must be XML"),
-        (None, r"must hold a summary of \S+A00-0001\.xml"),
-    ],
-)
-def test_a_paper_without_summary_or_that_is_no_xml_is_named(content: bytes | None, said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [b"<PAPER>", BOMB, b'<?xml version="1.0" encoding="none"?><PAPER/>', None])
+def test_a_paper_without_summary_or_that_is_no_xml_is_named(content: bytes | None, tmp_path: Path) -> None:
     release = shape("scisummnet", tmp_path)
     paper = release / "top1000_complete" / "A00-0001"
     if content is None:
         (paper / "summary" / "A00-0001.gold.txt").unlink()
     else:
         write(paper / "Documents_xml" / "A00-0001.xml", content)
-    with pytest.raises(UserError, match=said):
+    with refused("A00-0001.xml"):
         read("scisummnet", release)
 
 
@@ -306,7 +299,7 @@ def test_a_record_of_another_shape_is_refused(
     row = {**json.loads(content.splitlines()[0]), **change}
     packed_path.unlink(missing_ok=True)
     write(path, lines([{key: value for key, value in row.items() if value is not ...}]))
-    with pytest.raises(UserError, match=f"line 1: .*'{field}'"):
+    with refused(f"'{field}'"):
         read(name, release)
 
 
@@ -322,10 +315,10 @@ def test_tables_in_an_archive_and_those_of_other_columns_are_refused(tmp_path: P
     packed(tmp_path / "booksum.zip", {"train.csv": table})
     write(tmp_path / "folder" / "train.csv.gz", gzip.compress(table))
     for release in (tmp_path / "booksum.zip", tmp_path / "folder"):
-        with pytest.raises(UserError, match=r"train\.csv\S* must be unpacked"):
+        with refused("train.csv"):
             read_corpus(KNOWN["booksum"], "", release)
     tables(tmp_path / "other", "text", "summary", ("train", "validation", "test"), "document")
-    with pytest.raises(UserError, match="row 1: govreport must have the column 'report'"):
+    with refused("'report'"):
         read("govreport", tmp_path / "other")
 
 

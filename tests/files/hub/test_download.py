@@ -9,6 +9,7 @@ from typing import Any
 import huggingface_hub.constants
 import pytest
 from hub_stand_in import Hub
+from refusals import refused
 
 from pyramidions.base.errors import UserError
 from pyramidions.cli.job import _held
@@ -44,7 +45,7 @@ def test_a_path_that_exists_is_no_name(tmp_path: Path, monkeypatch: pytest.Monke
     # With a revision it is no path.
     assert hub_name("owner/other") is None and hub_name("owner/other@main") == HubName("owner/other", "main")
     # A mistyped path in a folder here is not sought on the hub.
-    with pytest.raises(UserError, match="The model owner/other does not exist: the folder owner"):
+    with refused("owner/other does not exist: the folder owner"):
         find_file("owner/other", SUMMARIZER)
     assert not hub.asked
 
@@ -92,10 +93,10 @@ def test_without_network_and_cache_a_sentence_says_so(hub: Hub, monkeypatch: pyt
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", f"http://127.0.0.1:{closed.getsockname()[1]}")
-        with pytest.raises(UserError, match="is not on this machine, and the hub at .* cannot be reached: "):
+        with refused(f"the hub at {huggingface_hub.constants.ENDPOINT}"):
             fetch(BART, ["config.json"])
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(UserError, match="cannot be reached: HF_HUB_OFFLINE is set"):
+    with refused("HF_HUB_OFFLINE"):
         fetch(BART, ["config.json"])
 
 
@@ -109,9 +110,9 @@ def test_a_download_that_breaks_or_gives_another_commit_says_how_to_go_on(
     def broken(*_: object, **__: object) -> None:
         raise huggingface_hub.errors.LocalEntryNotFoundError("an error happened")
 
-    for download, said in ((broken, "the download was interrupted"), (lambda *_, **__: str(older), "another commit")):
+    for download in (broken, lambda *_, **__: str(older)):
         monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
-        with pytest.raises(UserError, match=f"^The download of owner/bart failed: .*{said}.*; run the same command"):
+        with refused("The download of owner/bart failed: "):
             fetch(BART, ["config.json"])
 
 
@@ -135,7 +136,7 @@ def test_what_the_hub_refuses_is_one_sentence(hub: Hub, name: str, down: int, se
 
 def test_a_base_install_says_what_brings_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(UserError, match="needs the library huggingface_hub, which is not installed: `pip install '"):
+    with refused("huggingface_hub"):
         fetch(BART, ["*"])
 
 
@@ -145,7 +146,7 @@ def test_without_network_what_the_cache_has_is_read_and_another_commit_is_not(hu
     hub.down = 503
     found = fetch(BART, ["*"])
     assert found.commit == sha and {path.name for path in found.path.iterdir()} == {"config.json"}
-    with pytest.raises(UserError, match=r"^owner/bart is not whole in the cache, and the hub at .* cannot be reached"):
+    with refused("owner/bart is not whole in the cache"):
         fetch(BART, ["*"], "0" * 40)
 
 
