@@ -53,26 +53,20 @@ def run_case(case: dict[str, Any]) -> Result:
     return CliRunner().invoke(group, words, prog_name="pyramidions")
 
 
-@pytest.mark.parametrize("command", {case["command"].split()[0]: None for case in CASES})
+@pytest.mark.parametrize("case", CASES, ids=[case["command"].split()[0] for case in CASES])
 def test_bad_input_ends_in_one_sentence_and_leaves_nothing(
-    command: str, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+    case: dict[str, Any], whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number, case in enumerate(CASES):
-        if case["command"].split()[0] != command:
-            continue
-        with subtests.test(**case):
-            folder = tmp_path / str(number)
-            folder.mkdir()
-            monkeypatch.chdir(folder)
-            prepare_case(case, folder, whole)
-            before = found_in(folder)
-            done = run_case(case)
-            assert done.exception is None or isinstance(done.exception, SystemExit), done.exc_info
-            assert "Traceback" not in done.output
-            expected = re.escape(case["sentence"]).replace("…", ".*")
-            assert re.fullmatch(f"Error: {expected}", done.stderr.rstrip("\n").splitlines()[-1]), done.stderr
-            assert done.exit_code == case.get("exit", 1)
-            assert found_in(folder) == before
+    monkeypatch.chdir(tmp_path)
+    prepare_case(case, tmp_path, whole)
+    before = found_in(tmp_path)
+    done = run_case(case)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exc_info
+    assert "Traceback" not in done.output
+    expected = re.escape(case["sentence"]).replace("…", ".*")
+    assert re.fullmatch(f"Error: {expected}", done.stderr.rstrip("\n").splitlines()[-1]), done.stderr
+    assert done.exit_code == case.get("exit", 1)
+    assert found_in(tmp_path) == before
 
 
 def test_the_whole_inputs_are_still_whole(whole: Path) -> None:
