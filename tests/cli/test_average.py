@@ -95,8 +95,9 @@ def test_a_full_disk_leaves_the_old_file(fail: Fail, pair: tuple[Path, Path], tm
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pt", "b.pt", "mean.pt"]
 
 
-def test_a_text_whose_first_letters_are_a_program_of_pickle_is_no_checkpoint(fail: Fail, tmp_path: Path) -> None:
-    text = tmp_path / "x.pt"
-    for line in ("0 1 2", "(1, 2)", "]", "l", "."):
-        text.write_text(f"{line}\n")
-        assert "x.pt" in fail("average", text, "-o", tmp_path / "mean.pt"), line
+@pytest.mark.parametrize("line", ["0 1 2", "(1, 2)", "]", "l", "."])
+def test_a_text_whose_first_letters_are_a_program_of_pickle_is_no_checkpoint(
+    line: str, fail: Fail, tmp_path: Path
+) -> None:
+    (tmp_path / "x.pt").write_text(f"{line}\n")
+    assert "x.pt" in fail("average", tmp_path / "x.pt", "-o", tmp_path / "mean.pt")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -31,9 +32,9 @@ def test_a_folder_of_files_becomes_a_data_folder_with_a_report(run: Run, papers:
     command = ("prepare", papers, "--out", tmp_path / "data", "--vocab-size", 60)
     result = run(*command)
     assert result.exit_code == 0
-    assert "60 pieces\n  train: 30 documents, on average" in result.stdout
+    assert re.findall(r"(\d+) (?:pieces|documents)", result.stdout) == ["60", "30", "5"]
     assert DataFolder(tmp_path / "data").splits == ["train", "test"]
-    assert "is up to date: same documents, same settings." in run(*command).stdout
+    assert re.findall(r"is up to date: same (\w+), same (\w+)", run(*command).stdout) == [("documents", "settings")]
 
 
 def test_single_files_and_a_tokenizer_can_be_given(run: Run, papers: Path, prepared: Path, tmp_path: Path) -> None:
@@ -64,24 +65,24 @@ def test_every_setting_of_a_vocabulary_is_an_option(run: Run, fail: Fail, papers
         assert said.startswith(f"{option} is an option of training a vocabulary")
 
 
-def test_field_names_and_empty_documents_are_options(run: Run, tmp_path: Path) -> None:
+def test_field_names_empty_documents_and_repeated_ids_are_options(run: Run, tmp_path: Path) -> None:
     rows: list[dict[str, object]] = [
-        {"key": i, "body": f"some words here {i}.", "gist": "few words."} for i in range(20)
+        {"key": i // 2, "body": f"some words here {i}.", "gist": "few words."} for i in range(20)
     ]
     write(tmp_path / "train.jsonl", [*rows, {"key": 99, "body": "", "gist": "nothing"}])
     options = "--source-field body --target-field gist --id-field key --vocab-size 25 --skip-empty".split()
+    options.append("--number-repeated-ids")
     result = run("prepare", tmp_path, "--out", tmp_path / "data", *options)
     assert result.exit_code == 0, result.output
-    assert "train: 20 documents" in result.stdout
-    assert "1 empty one left out" in result.stdout
-    assert DataFolder(tmp_path / "data").references("train")[3].id == "3"
+    assert re.findall(r"train: (\d+) documents.*; (\d+) empty one left out", result.stdout) == [("20", "1")]
+    assert [each.id for each in DataFolder(tmp_path / "data").references("train")][:4] == ["0", "0#2", "1", "1#2"]
 
 
 def test_a_full_disk_leaves_nothing(fail: Fail, papers: Path, tmp_path: Path) -> None:
     out = tmp_path / "data"
     with files_of_at_most(2000):
         said = fail("prepare", papers, "--out", out, "--vocab-size", "60", "--workers", "1")
-    assert said == f"Writing {out} failed (File too large)."
+    assert str(out) in said
     assert list(tmp_path.iterdir()) == []
 
 
@@ -140,21 +141,9 @@ def test_told_to_stop_with_its_workers_it_goes_on_when_called_again(
     assert [path.name for path in tmp_path.iterdir()] == [".data.partial"]
     result = run(*arguments, "--workers", 1)
     assert result.exit_code == 0, result.output
-    assert "takes the vocabulary that was trained before" in result.stderr.splitlines()
-    assert "takes the train split that was encoded before" in result.stderr.splitlines()
+    assert re.findall(r"^takes the (\w+)", result.stderr, re.MULTILINE) == ["vocabulary", "train"]
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
     assert contents(tmp_path / "data") == contents(prepared)
-
-
-def test_repeated_ids_are_numbered(run: Run, tmp_path: Path) -> None:
-    write(
-        tmp_path / "train.jsonl",
-        [{"id": f"query-{i // 2}", "article": f"some words here {i}.", "abstract": "few words."} for i in range(20)],
-    )
-    options = ("--vocab-size", 25, "--number-repeated-ids")
-    assert run("prepare", tmp_path, "--out", tmp_path / "data", *options).exit_code == 0
-    ids = [reference.id for reference in DataFolder(tmp_path / "data").references("train")]
-    assert ids[:4] == ["query-0", "query-0#2", "query-1", "query-1#2"] and len(set(ids)) == 20
 
 
 def test_labels_are_those_of_the_language(run: Run, tmp_path: Path) -> None:

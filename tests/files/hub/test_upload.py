@@ -61,6 +61,14 @@ def content(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+def pickled(bart: Path, folder: Path) -> dict[str, bytes]:
+    """Return the files of a model whose weights are pickled."""
+    torch.save(load_file(bart / "model.safetensors"), folder / "weights")
+    files = content(bart) | {"pytorch_model.bin": (folder / "weights").read_bytes()}
+    del files["model.safetensors"]
+    return files
+
+
 def published(folder: Path) -> dict[str, bytes]:
     """Return what `export --push` publishes of an export as me/bart: in the card, its name goes for the folder's."""
     files = content(folder)
@@ -94,10 +102,10 @@ def test_what_the_hub_refuses_is_refused_before_the_export(
     hub: Hub, exports: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("export", exports["hf"].parent / "bart.pt", tmp_path / "new", "--push", "me/other")
-    assert fail(*words) == "The hub must know who you are: run `hf auth login`, or set HF_TOKEN."
+    assert "HF_TOKEN" in fail(*words)
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     hub.add("me/other", {"pytorch_model.bin": b""})
-    assert fail(*words).endswith("holds a model that `pyramidions export` did not write: give another name.")
+    assert fail(*words).startswith("me/other ")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -180,11 +188,7 @@ def test_all_files_are_of_the_commit_that_came_first(
 
     for module in ("pretrained.source", "inference.model_files"):
         monkeypatch.setattr(f"pyramidions.{module}.fetch", moving)
-    pickled = content(bart)
-    torch.save(load_file(bart / "model.safetensors"), tmp_path / "weights")
-    del pickled["model.safetensors"]
-    pickled["pytorch_model.bin"] = (tmp_path / "weights").read_bytes()
-    for number, files in enumerate([content(bart), pickled]):
+    for number, files in enumerate([content(bart), pickled(bart, tmp_path)]):
         first = hub.add(f"owner/bart{number}", files)
         assert import_model(f"owner/bart{number}").origin.revision == first
     hub.add("me/bart", content(exports["pyramidions"]))
@@ -192,13 +196,11 @@ def test_all_files_are_of_the_commit_that_came_first(
 
 
 def test_pickled_weights_are_downloaded_where_there_are_no_others(hub: Hub, bart: Path, tmp_path: Path) -> None:
-    files = content(bart)
-    torch.save(load_file(bart / "model.safetensors"), tmp_path / "weights")
-    hub.add("owner/both", {**files, "pytorch_model.bin": (tmp_path / "weights").read_bytes()})
+    old = pickled(bart, tmp_path)
+    hub.add("owner/both", old | content(bart))
     assert run("import", "owner/both", "-o", tmp_path / "both.pt").exit_code == 0
     assert "pytorch_model.bin" not in hub.downloaded()
-    del files["model.safetensors"]
-    hub.add("owner/old", {**files, "pytorch_model.bin": (tmp_path / "weights").read_bytes()})
+    hub.add("owner/old", old)
     assert run("import", "owner/old", "-o", tmp_path / "old.pt").exit_code == 0
     assert (tmp_path / "old.pt").stat().st_size == pytest.approx((tmp_path / "both.pt").stat().st_size, abs=1000)
 
@@ -207,19 +209,16 @@ def test_what_cannot_be_published_is_one_sentence(
     hub: Hub, exports: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     export = exports["pyramidions"]
-    sentence = fail("export", export, "--push", "me/bart")
-    assert sentence == "The hub must know who you are: run `hf auth login`, or set HF_TOKEN."
+    assert "HF_TOKEN" in fail("export", export, "--push", "me/bart")
     monkeypatch.setenv("HF_TOKEN", "hf_of_somebody_else")
-    sentence = fail("export", export, "--push", "me/bart")
-    assert sentence == "The hub does not let you write to me/bart: You don't have the rights to do this (403)."
+    assert fail("export", export, "--push", "me/bart").endswith("(403).")
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     hub.add("me/public", {})
-    sentence = fail("export", export, "--push", "me/public", "--private")
-    assert sentence == "me/public exists on the hub and is public: --private is for new models."
+    assert "--private" in fail("export", export, "--push", "me/public", "--private")
     hub.down = 503
-    assert fail("export", export, "--push", "me/bart").startswith(f"The hub at {hub.address} cannot be reached: ")
+    assert hub.address in fail("export", export, "--push", "me/bart")
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    assert fail("export", export, "--push", "me/bart").endswith("HF_HUB_OFFLINE is set; nothing was uploaded.")
+    assert "HF_HUB_OFFLINE" in fail("export", export, "--push", "me/bart")
     assert not any(model.commits and "config.json" in model.refs for model in hub.models.values())
 
 
@@ -227,8 +226,7 @@ def test_an_interrupted_upload_does_not_say_that_nothing_was_done(
     hub: Hub, token: str, exports: dict[str, Path]
 ) -> None:
     hub.no_commits = 504
-    sentence = fail("export", exports["hf"], "--push", "me/bart")
-    assert sentence == "The upload to me/bart was interrupted: its status is 504; run the command again."
+    assert "504" in fail("export", exports["hf"], "--push", "me/bart")
     assert "me/bart" in hub.models
     hub.no_commits = 0
     assert run("export", exports["hf"], "--push", "me/bart").exit_code == 0
@@ -240,10 +238,7 @@ def test_a_model_that_is_no_export_is_not_replaced(hub: Hub, token: str, exports
     for files in (content(bart), {"pytorch_model.bin": b""}, tuned):
         hub.add("me/other", files)
         for to in ("hf", "pyramidions"):
-            assert fail("export", exports[to], "--push", "me/other") == (
-                "me/other exists on the hub and holds a model that `pyramidions export` did not write: give another "
-                "name."
-            )
+            assert fail("export", exports[to], "--push", "me/other").startswith("me/other ")
         assert len(hub.models["me/other"].commits) == 1
     # Beside it, on a branch of its own, it replaces nothing.
     assert run("export", exports["hf"], "--push", "me/other", "--revision", "v1").exit_code == 0
@@ -273,10 +268,7 @@ def test_an_extractor_and_a_tokenizer_come_from_the_hub(
 ) -> None:
     hub.add("me/bart", content(exports["pyramidions"]))
     monkeypatch.chdir(tmp_path)
-    sentence = fail("extract", __file__, "--method", "me/bart")
-    assert (
-        sentence == "The model me/bart writes summaries: use `pyramidions summarize me/bart`, or Summarizer in Python."
-    )
+    assert "Summarizer" in fail("extract", __file__, "--method", "me/bart")
     (tmp_path / "papers").mkdir()
     for split in ("train", "test"):
         Path("papers", f"{split}.jsonl").write_text(
