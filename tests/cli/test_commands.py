@@ -94,8 +94,7 @@ def test_an_error_is_one_sentence(run: Run, monkeypatch: pytest.MonkeyPatch, err
 def test_an_interrupt_exits_with_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands.Commands, "get_command", lambda *_: raising(KeyboardInterrupt()))
     result = run("user-dir")
-    assert result.exit_code == 130
-    assert result.stderr.strip().splitlines()[-1] == "Error: Interrupted."
+    assert result.exit_code == 130 and "Interrupted." in result.stderr
 
 
 def test_a_mistake_of_ours_keeps_its_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +155,7 @@ commands.main(["work"])
     assert done.returncode == code, done.stderr
 
 
-@pytest.mark.parametrize(("given", "policy"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "active"}, "ACTIVE")])
+@pytest.mark.parametrize(("given", "policy"), [({}, "'PASSIVE'"), ({"OMP_WAIT_POLICY": "active"}, "'ACTIVE'")])
 def test_threads_of_torch_that_wait_leave_the_processor(given: dict[str, str], policy: str, tmp_path: Path) -> None:
     usual = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
     done = subprocess.run(
@@ -165,4 +164,4 @@ def test_threads_of_torch_that_wait_leave_the_processor(given: dict[str, str], p
         capture_output=True,
         text=True,
     )
-    assert f"OMP_WAIT_POLICY = '{policy}'" in done.stderr, done.stderr
+    assert {*re.findall(r"OMP_WAIT_POLICY = (\S+)", done.stderr)} == {policy}, done.stderr

@@ -61,16 +61,18 @@ def test_a_page_that_is_full_says_so(
     page = tmp_path / "p.html"
     done = run("summarize", checkpoint, tmp_path / "a.txt", *SHORT, "--explain", page)
     assert done.exit_code == 1 and done.stdout.strip()
-    assert f"Error: 1 document is missing from {page}, or incomplete there: " in done.stderr
+    assert str(page) in done.stderr
     assert page_data(page.read_text(encoding="utf-8"))["left_out"] == 1
 
 
-def test_outputs_are_two_files(run: Run, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outputs_are_two_files(
+    fail: Callable[..., str], checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_text("One.")
     (tmp_path / "p.html").symlink_to("p")
-    done = run("summarize", checkpoint, "a.txt", *SHORT, "--out", "p", "--explain", "p.html")
-    assert done.stderr == "Error: --explain must not replace another output, but is p.html.\n"
+    said = fail("summarize", checkpoint, "a.txt", *SHORT, "--out", "p", "--explain", "p.html")
+    assert "--explain" in said and "p.html" in said
     assert {path.name for path in tmp_path.iterdir()} == {"a.txt", "p.html"}
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import tracemalloc
 import weakref
 from collections.abc import Iterable, Iterator
@@ -56,10 +57,11 @@ def test_each_query_has_an_extract_of_its_own(tmp_path: Path) -> None:
     text = "The first model reads all papers. A second model writes short abstracts.\n"
     asked = ("--method", "biomedical", "--sentences", 1)
     done = extract(*asked, "--query", "Who writes?", "--query", "What is read?", text=text)
-    assert done.stdout == (
-        "standard input:\nQuery: Who writes?\nA second model writes short abstracts.\n\n"
-        "standard input:\nQuery: What is read?\nThe first model reads all papers.\n\n"
-    )
+    assert done.stdout.split("\n\n") == [
+        "standard input:\nQuery: Who writes?\nA second model writes short abstracts.",
+        "standard input:\nQuery: What is read?\nThe first model reads all papers.",
+        "",
+    ]
     said = "The document held no word of the query: the summary is no answer to it.\n"
     assert said not in done.stderr and said in extract(*asked, "--query", "Zebras?", text=text).stderr
     (tmp_path / "a.jsonl").write_text(lines({"id": "a", "article": text, "query": "Who writes?"}))
@@ -115,10 +117,10 @@ def test_scores_take_the_output_as_it_is_and_a_document_without_a_reference_is_r
     oracle = ("--method", "oracle", "--reference-field", "summary")
     assert extract(references, *oracle, "-o", out).exit_code == 0
     done = CliRunner().invoke(main, ["score", str(out), "--references", str(references)])
-    assert "100.00 [100.00, 100.00]" in done.stdout, done.output
+    assert done.stdout.count("100.00 [100.00, 100.00]") == 4, done.output
     (tmp_path / "a.txt").write_text("Some text.")
     done = extract(tmp_path / "a.txt", references, *oracle)
-    assert done.exit_code == 1 and f"{tmp_path}/a.txt: " in done.stderr
+    assert done.exit_code == 1 and str(tmp_path / "a.txt") in done.stderr
     assert done.stdout.count("Two vectors are better.") == 3
 
 
@@ -126,14 +128,13 @@ def test_a_document_without_a_sentence_is_reported_and_the_others_go_on(tmp_path
     (tmp_path / "a.md").write_text("# Only\n\n# Headings\n")
     (tmp_path / "b.md").write_text(PAPER)
     done = extract(tmp_path, *LEAD)
-    assert done.exit_code == 1
-    assert f"Error: {tmp_path}/a.md: " in done.stderr
-    assert "One vector is enough." in done.stdout
+    assert done.exit_code == 1 and str(tmp_path / "a.md") in done.stderr
+    assert done.stdout.count("One vector is enough.") == 1
 
 
 def test_a_document_without_headings_is_said_to_be_one_section() -> None:
-    assert "The document had no headings and counted as one section." in extract(text="One two. Three four.").stderr
-    assert "no headings" not in extract(text=PAPER).stderr
+    assert "headings" in extract(text="One two. Three four.").stderr
+    assert "headings" not in extract(text=PAPER).stderr
 
 
 def test_document_frequencies_may_come_from_a_corpus(tmp_path: Path) -> None:
@@ -226,7 +227,7 @@ def test_an_output_that_cannot_be_written_is_refused_first(tmp_path: Path, monke
     monkeypatch.setattr("pyramidions.documents.source.list_inputs", None)
     for option, name in (("--out", "out.txt"), ("--explain", "page.html")):
         done = extract(option, tmp_path / name, text=APART)
-        assert done.stderr == f"Error: {option} must be a file that can be written, but {tmp_path} is read-only.\n"
+        assert option in done.stderr and str(tmp_path) in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -301,10 +302,8 @@ def test_the_language_of_other_than_english_documents_is_told(tmp_path: Path) ->
     given = [tmp_path / f"{name}.txt" for name in ("de", "en", "zh", "zh2")]
     done = extract(*given, "--sentences", 1, "--json")
     assert [json.loads(line)["language"] for line in done.stdout.splitlines()] == ["de", "en", "zh", "zh"]
-    assert "1 of 4 documents was read as de; --language sets another language." in done.stderr
-    assert "2 of 4 documents were read as zh; --language sets another language." in done.stderr
-    assert "was read as en" not in done.stderr
-    assert "was read as" not in extract(tmp_path / "de.txt", "--language", "de").stderr
+    assert re.findall(r"(\d) of 4 documents \w+ read as (\w+)", done.stderr) == [("1", "de"), ("2", "zh")]
+    assert "--language" not in extract(tmp_path / "de.txt", "--language", "de").stderr
 
 
 def test_several_files_are_extracted_as_one_document_with_their_names(tmp_path: Path) -> None:
@@ -323,5 +322,5 @@ def test_several_files_are_extracted_as_one_document_with_their_names(tmp_path: 
         ("The ants were few.", str(files[1])),
     ]
     done = extract(*files, tmp_path / "bad.txt", "--as-one", "--sentences", 1, "--explain", tmp_path / "page.html")
-    assert done.exit_code == 1 and f"{tmp_path}/bad.txt " in done.stderr
+    assert done.exit_code == 1 and str(tmp_path / "bad.txt") in done.stderr
     assert "Methods" in (tmp_path / "page.html").read_text()

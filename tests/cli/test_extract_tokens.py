@@ -1,6 +1,7 @@
 """`pyramidions extract --tokens`: documents for the prompt of a language model."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def test_a_tokenizer_counts(run: Run, paper: Path, tmp_path: Path) -> None:
     kept = len(tokenizer.encode(done.stdout.strip(), add_special_tokens=False).ids)
     whole = len(tokenizer.encode(PAPER.strip(), add_special_tokens=False).ids)
     assert kept <= 40
-    assert done.stderr == f"Kept {kept} of {whole} tokens: 1 of 3 sentences.\n"
+    assert re.findall(r"\d+", done.stderr) == [str(kept), str(whole), "1", "3"]
 
 
 def test_each_document_stands_below_its_name_and_one_that_has_no_room_is_reported(run: Run, tmp_path: Path) -> None:
@@ -50,13 +51,12 @@ def test_each_document_stands_below_its_name_and_one_that_has_no_room_is_reporte
     (tmp_path / "b.txt").write_text("None was lost.")
     (tmp_path / "c.txt").write_text("They were fed on each day of the year, from morning until late in the evening.")
     done = run("extract", tmp_path, "--tokens", 13)
-    assert done.stdout == (
-        f"{tmp_path / 'a.md'}:\n## Results\n\n[...] All bees in Rome fly fast.\n\n"
-        f"{tmp_path / 'b.txt'}:\nNone was lost.\n\n"
-    )
-    assert done.exit_code == 1
-    assert f"{tmp_path / 'c.txt'}: --tokens must " in done.stderr
-    assert "1 of 2 documents was kept whole, within --tokens.\n" in done.stderr
+    assert done.stdout.split("\n\n") == [
+        *(f"{tmp_path / 'a.md'}:\n## Results", "[...] All bees in Rome fly fast."),
+        *(f"{tmp_path / 'b.txt'}:\nNone was lost.", ""),
+    ]
+    assert done.exit_code == 1 and str(tmp_path / "c.txt") in done.stderr
+    assert re.findall(r"(\d) of (\d) documents was kept whole", done.stderr) == [("1", "2")]
 
 
 def test_json_says_how_many_tokens_there_are(run: Run, tmp_path: Path) -> None:
@@ -75,7 +75,8 @@ def test_each_query_has_a_text_of_its_own(run: Run, tmp_path: Path) -> None:
     asked = ("--query", "Who writes?", "--query", "What is read?")
     done = run("extract", tmp_path / "paper.txt", "--tokens", 13, "--method", "biomedical", *asked)
     name = f"{tmp_path / 'paper.txt'}:"
-    assert done.stdout == (
-        f"{name}\nQuery: Who writes?\n[...] A second model writes short abstracts.\n\n"
-        f"{name}\nQuery: What is read?\nThe first model reads all papers. [...]\n\n"
-    )
+    assert done.stdout.split("\n\n") == [
+        f"{name}\nQuery: Who writes?\n[...] A second model writes short abstracts.",
+        f"{name}\nQuery: What is read?\nThe first model reads all papers. [...]",
+        "",
+    ]

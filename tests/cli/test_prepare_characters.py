@@ -2,6 +2,7 @@
 
 import json
 import lzma
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -36,9 +37,9 @@ def test_a_file_becomes_three_splits_with_a_report(run: Run, text: Path, tmp_pat
     assert done.stdout.startswith(
         f"{out}: 32 symbols, four special ones among them\n  train: 900 characters, 24.0% of them spaces; 1."
     )
-    assert "to a piece\n  valid: 50 characters" in done.stdout and "  test: 50 characters" in done.stdout
+    assert re.findall(r"(valid|test): (\d+) characters", done.stdout) == [("valid", "50"), ("test", "50")]
     assert text_of(out, "train").startswith("the one st text is short the one st")
-    assert run(*command).stdout == f"{out} is up to date: same text, same settings.\n"
+    assert run(*command).stdout.startswith(f"{out} is up to date: ")
 
 
 def test_files_of_splits_and_a_field_of_records_are_options(run: Run, tmp_path: Path) -> None:
@@ -78,7 +79,7 @@ def test_a_text_of_mahoney_is_fetched_and_cut_as_usual(
     monkeypatch.chdir(tmp_path)
     done = run("prepare", name, "--characters", characters, "--out", name)
     assert done.exit_code == 0, done.output
-    assert f"{name} (Mahoney 2006): from http://mattmahoney.net/dc/{name}.zip\n  licence: " in done.stderr
+    assert done.stderr.startswith(f"{name} (Mahoney 2006): from http://mattmahoney.net/dc/{name}.zip\n  licence: ")
     manifest = CharacterFolder(tmp_path / name).manifest
     assert {split: numbers["characters"] for split, numbers in manifest["splits"].items()} == {
         "train": 10_000,
@@ -88,7 +89,7 @@ def test_a_text_of_mahoney_is_fetched_and_cut_as_usual(
     assert manifest["settings"]["corpus"]["name"] == name
     # The folder is no input.
     again = run("prepare", name, "--characters", characters, "--out", name)
-    assert again.stdout == f"{name} is up to date: same text, same settings.\n", again.output
+    assert again.stdout.startswith(f"{name} is up to date: "), again.output
 
 
 def test_cc100_is_streamed_in_its_language(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """`pyramidions prepare NAME`: what is told before anything is read, and what the data folder remembers."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def test_the_facts_come_before_the_documents_are_read(tmp_path: Path) -> None:
         "  documents: 1,257 train; 272 valid; 281 test",
         "  download: none",
     ]
-    assert "train.jsonl, line 1: must be a JSON object" in done.stderr
+    assert "train.jsonl," in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,7 @@ def test_the_data_folder_remembers_the_corpus(tmp_path: Path) -> None:
     splits = json.loads(Path("qmsum/manifest.json").read_text())["splits"]
     assert {split: each["documents"] for split, each in splits.items()} == {"train": 6, "valid": 6, "test": 1}
     # The folder of the same name, which was made here, is no input.
-    assert "up to date" in prepare(*words).output
+    assert re.match("qmsum is up to date", prepare(*words).stdout)
 
 
 def test_aspects_of_reports_are_queries(tmp_path: Path) -> None:

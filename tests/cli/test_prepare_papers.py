@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
+from refusals import refused
 
-from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.papers import open_papers, paper_files
 from pyramidions.data.readers import find_splits
@@ -82,10 +82,9 @@ def test_a_folder_of_papers_is_prepared_without_notices(run: Run, folder: Path, 
 def test_what_is_no_paper_is_named(folder: Path, tmp_path: Path) -> None:
     (folder / "a" / "build.xml").write_text("<project/>")  # passed over
     (folder / "a" / "articles.xml").write_text("<articles/>")
-    with pytest.raises(UserError, match=r"articles\.xml"):
+    with refused("articles.xml"):
         [each for split in ("train", "valid", "test") for each in open_papers(folder, split).read()]
 
 
 def test_options_that_name_fields_are_refused(fail: Callable[..., str], folder: Path) -> None:
-    said = fail("prepare", folder, "--out", "made", "--source-field", "text")
-    assert said == "Options that name fields are for records, but INPUT is a folder of papers."
+    assert "INPUT" in fail("prepare", folder, "--out", "made", "--source-field", "text")

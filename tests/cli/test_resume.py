@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 from click.testing import Result as Invoked
+from refusals import refused
 from small_language_models import saved
 
-from pyramidions.base.errors import UserError
 from pyramidions.cli import job
 from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.cli.worker import Result
@@ -180,7 +180,7 @@ def test_a_file_that_another_process_finishes_is_left_alone(tmp_path: Path, monk
         out.write_text("theirs")
 
     monkeypatch.setattr(resumable, "_lock", finish)
-    with pytest.raises(UserError, match=r"out\.jsonl"), resumable.resumable_file(out, {}, False):
+    with refused("out.jsonl"), resumable.resumable_file(out, {}, False):
         pass
     assert out.read_text() == "theirs" and [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
 

@@ -66,8 +66,8 @@ def test_a_text_without_letters_is_reported_and_the_others_are_shown(whitespace:
     (tmp_path / "c.txt").write_text("ab")
     done = segments(whitespace, tmp_path)
     assert done.exit_code == 1
-    assert f"Error: {tmp_path}/b.txt holds no letter of the alphabet 'en'.\n" in done.stderr
-    assert "one |two |three\n" in done.stdout and "ab\n  no boundary\n" in done.stdout
+    assert str(tmp_path / "b.txt") in done.stderr
+    assert {"one |two |three", "ab", "  no boundary"} <= {*done.stdout.splitlines()}
 
 
 def test_a_terminal_gets_lines_of_its_width_in_colours(whitespace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

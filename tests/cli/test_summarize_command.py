@@ -113,17 +113,17 @@ def test_work_that_takes_longer_shows_how_far_it_is_even_in_a_batch_in_which_nob
 
 
 def test_standard_input_is_one_document(run: Run, checkpoint: Path) -> None:
-    assert run("summarize", checkpoint, *SHORT, text="One two three.").stdout == f"{alone(checkpoint).text}\n"
+    assert run("summarize", checkpoint, *SHORT, text="One two three.").stdout.splitlines() == [alone(checkpoint).text]
 
 
 def test_a_long_document_is_cut_or_read_in_pieces(run: Run, checkpoint: Path, article: str, tmp_path: Path) -> None:
     path = tmp_path / "long.txt"
     path.write_text(article)
-    assert "long.txt (only the first 256 of " in run("summarize", checkpoint, path, *SHORT).stdout
+    assert re.search(r"long\.txt \(only the first 256 of ", run("summarize", checkpoint, path, *SHORT).stdout)
     whole = run("summarize", checkpoint, path, *SHORT, "--long", "chunk").stdout
     summarizer = Summarizer.from_pretrained(checkpoint)
     parts = ["".join(piece.tokens) for piece in summarizer.reader.pieces(article, "article")]
-    assert f"long.txt (in {len(parts)} pieces, summarized one by one" in whole
+    assert re.findall(r"in (\d+) pieces", whole) == [str(len(parts))]
     found = summarizer.summarize(parts, beam=1, min_len=3, max_len=3)
     assert " ".join(summary.text for summary in found) in whole
 
@@ -205,7 +205,7 @@ def test_a_document_without_text_for_the_model_is_passed_over(run: Run, checkpoi
     for path, text in zip(files, texts.values(), strict=True):
         path.write_text(text)
     done = run("summarize", checkpoint, *files, *SHORT, "--check", "--json")
-    assert done.exit_code == 1 and f"A document must hold text, but {files[1]} holds none." in done.stderr
+    assert done.exit_code == 1 and str(files[1]) in done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(Path(each["name"]).stem, each["language"]) for each in found] == [("first", "en"), ("german", "de")]
 
