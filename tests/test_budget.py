@@ -5,6 +5,7 @@ Raised since eec1c4ca (package 62,661 lines, lab 12,889, tests 60,448, 13,532 ro
 - Package, 174 lines: powers, fractions and roots are read alike from every format, and people read a document's own
   characters (`documents/formulas.py`, `text/normalization.py`). Tests, 224 lines and 55 rows: of these, and this file.
 - Scripts, 339 lines: `upgrade.py` has what the package needed for models of older releases.
+- Rest, 747 rows: each case of bad_input is a test of its own, and was a part of one before.
 - `extract`, 2 options: `--tokens` and `--tokenizer` stand for the command `compress`.
 """
 
@@ -18,9 +19,9 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 59_821, "lab": 6_000, "scripts": 340, "tests": 47_320}
+LINES = {"pyramidions": 59_821, "lab": 6_000, "scripts": 340, "tests": 46_600}
 #: Tests of each side of the package, with each row of their tables counted by itself.
-ROWS = {"above-the-seam": 1_350, "rest": 4_672}
+ROWS = {"above-the-seam": 1_324, "rest": 5_496}
 COMMANDS = 15
 #: Options of commands, without --help.
 OPTIONS = {"extract": 25, "prepare": 39, "score": 26, "summarize": 34, "train": 17}
