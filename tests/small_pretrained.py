@@ -9,8 +9,7 @@ from small_tokenizers import bart, mbart, pegasus, save_vocabulary
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from pyramidions.nn import Transformer
-from pyramidions.text.tokenizer import PAD
+from pyramidions.text.tokenizer import Tokenizer
 
 SHAPE = {
     "d_model": 16,
@@ -117,22 +116,21 @@ model:
 """
 
 
-def rows_of(theirs: Any, ours: Transformer) -> Tensor:
-    """Return the row of the source's embeddings that each of our ids has."""
-    own, other = ours.decoder.embedder.tokens.weight, theirs.get_input_embeddings().weight
-    return torch.stack([(other == row).all(dim=1).nonzero()[0, 0] for row in own])
-
-
-def token_ids(vocab_size: int, *lengths: int) -> Tensor:
-    """Return random texts of these lengths, by our ids, padded on the right: (B, L)."""
+def token_ids(tokenizer: Tokenizer, *lengths: int) -> Tensor:
+    """Return random texts of these lengths, padded on the right: (B, L)."""
     generator = torch.Generator().manual_seed(3)
-    texts = [torch.randint(4, vocab_size, (length,), generator=generator) for length in lengths]
-    return pad_sequence(texts, batch_first=True, padding_value=PAD)
+    texts = [torch.randint(4, tokenizer.vocab_size, (length,), generator=generator) for length in lengths]
+    return pad_sequence(texts, batch_first=True, padding_value=tokenizer.pad)
 
 
-def given_to(theirs: Any, source: Tensor, rows: Tensor, marked: bool = True) -> dict[str, Tensor]:
-    """Return what a model of transformers reads of our ids; the first token of LED is global where ``marked``."""
-    given = {"input_ids": rows[source], "attention_mask": source.ne(PAD).long()}
+def started(tokenizer: Tokenizer, target: Tensor, start: int | None = None) -> Tensor:
+    """Return summaries behind what a decoder starts from, the end of a text if None: (B, T) -> (B, 1 + T)."""
+    return torch.cat([torch.full_like(target[:, :1], tokenizer.eos if start is None else start), target], dim=1)
+
+
+def given_to(theirs: Any, source: Tensor, marked: bool = True) -> dict[str, Tensor]:
+    """Return what a model of transformers reads of ids; the first token of LED is global where ``marked``."""
+    given = {"input_ids": source, "attention_mask": source.ne(theirs.config.pad_token_id).long()}
     if theirs.config.model_type == "led" and marked:
         given["global_attention_mask"] = torch.zeros_like(source).index_fill(1, torch.tensor(0), 1)
     return given

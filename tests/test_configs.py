@@ -360,9 +360,9 @@ LONGT5 = {
 PUBLISHED: dict[str, tuple[str, str, dict[str, Any]]] = {
     "facebook/bart-base": ("</s>", "bart", {"d_model": 768, **coders(6, 12, 3072)}),
     "allenai/led-base-16384": ("</s>", "led", {"d_model": 768, **coders(6, 12, 3072), "attention_window": 1024}),
-    "google/pegasus-large": ("<s>", "pegasus", {**PEGASUS, "d_model": 1024, **coders(16, 16, 4096)}),
-    "google/pegasus-x-base": ("<s>", "pegasus_x", {**PEGASUS, "d_model": 768, **coders(12, 12, 3072)}),
-    "google/long-t5-tglobal-base": ("<s>", "longt5", LONGT5),
+    "google/pegasus-large": ("<pad>", "pegasus", {**PEGASUS, "d_model": 1024, **coders(16, 16, 4096)}),
+    "google/pegasus-x-base": ("<pad>", "pegasus_x", {**PEGASUS, "d_model": 768, **coders(12, 12, 3072)}),
+    "google/long-t5-tglobal-base": ("<pad>", "longt5", LONGT5),
 }
 
 

@@ -182,7 +182,6 @@ def _told(found: "Imported") -> list[str]:
             f"beam {config.decoding_beam}, length penalty {config.decoding_length_penalty:g}",
         ),
         ("not applied", ", ".join(f"{name} {shown(value)}" for name, value in found.not_applied.items())),
-        ("unused", f"{counted(found.unused, 'embedding')} without a piece" if found.unused else ""),
     ]
     return [
         *([f"{origin.source} on the hub, commit {origin.revision}"] if origin.on_hub else []),

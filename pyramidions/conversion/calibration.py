@@ -12,7 +12,6 @@ from pyramidions.nn import Encoder
 from pyramidions.nn.layer import Layer, Sublayer
 from pyramidions.nn.scorer import LinearScorer
 from pyramidions.nn.scorer.core import LogitScorer
-from pyramidions.text.tokenizer import PAD
 
 #: Variance of the logits of a fresh scorer, as from scratch, so that most pairs of a tournament are decided.
 VARIANCE = 2.0
@@ -92,7 +91,7 @@ def _logits_of(scorer: LogitScorer) -> Iterator[list[Tensor]]:
 
 def _encode(encoder: Encoder, model: SavedModel, text: str) -> None:
     tokens = torch.tensor([model.source_ids(text)])
-    encoder(tokens, tokens.eq(PAD))
+    encoder(tokens, tokens.eq(model.tokenizer.pad))
 
 
 def _scale(scorer: LogitScorer, mean: float, variance: float) -> None:

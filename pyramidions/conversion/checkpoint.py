@@ -43,7 +43,7 @@ def write_checkpoint(path: Path, model: SavedModel) -> None:
         "optimizer_history": [
             {"criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {"best": None}, "num_updates": 0}
         ],
-        "task_state": {**lengths, "source_prefix": model.source_prefix, "tokenizer": model.tokenizer.model_bytes},
+        "task_state": {**lengths, "source_prefix": model.source_prefix, **model.tokenizer.as_recorded()},
         "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}},
         "source": None if model.origin is None else model.origin.known(),
     }

@@ -16,7 +16,6 @@ from pyramidions.models.spec import Part
 from pyramidions.nn.stack import STACK
 from pyramidions.pretrained.families import FAMILIES, Family, shape_of
 from pyramidions.pretrained.source import Source
-from pyramidions.text.tokenizer import BOS, EOS, PAD
 
 _OURS = "--to pyramidions, the default, holds such a model"
 _NOT_COMPARED = (
@@ -36,13 +35,13 @@ def family_that_holds(model: SavedModel) -> Family:
     if model.queries:
         raise UserError(f"A model that answers queries must stay in our format, which says how they are read; {_OURS}.")
     family = family_of(model.config)
-    if model.source_prefix and family.tokenizer != "t5":
+    if model.source_prefix and not family.reads_prefix:
         raise UserError(
             f"A model that reads {shown(model.source_prefix)} before each document must stay in our format, which says "
             f"so; {_OURS}."
         )
-    # The import says what the class computes; whose ids these are makes no difference to it.
-    config = {**_architecture(model, family), "pad_token_id": PAD, **_special(model, family)}
+    # The import says what the class computes.
+    config = {**_architecture(model, family), **_special(model)}
     read = shape_of(Source(Path("the export"), "", None, config, config | _writing(model, family), {}, None)).config
     left_out = {*_NOT_COMPARED, *(_MARKS if family.takes_marks else ())}
     for name in (field for field in vars(read) if field not in left_out and not field.startswith("decoding_")):
@@ -55,21 +54,18 @@ def family_that_holds(model: SavedModel) -> Family:
     return family
 
 
-def described(model: SavedModel, family: Family, order: list[int]) -> tuple[dict[str, Any], dict[str, Any]]:
+def described(model: SavedModel, family: Family) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what config.json and generation_config.json say.
 
     Args:
         model: of ours.
         family: that holds it.
-        order: our id of each of theirs.
     """
-    ids = {name: order.index(i) for name, i in _special(model, family).items()}
-    # PEGASUS and T5 pad with their first, which they may start from.
-    ids.setdefault("pad_token_id", 0)
+    ids = _special(model)
     forced = {"forced_eos_token_id": ids["eos_token_id"]}
     if model.tokenizer.prefix:
-        forced["forced_bos_token_id"] = order.index(model.tokenizer.prefix[0])
-    config = {**_architecture(model, family), "vocab_size": len(order), **ids}
+        forced["forced_bos_token_id"] = model.tokenizer.prefix[0]
+    config = {**_architecture(model, family), "vocab_size": model.tokenizer.vocab_size, **ids}
     return config, {**ids, **_writing(model, family), **forced}
 
 
@@ -117,13 +113,12 @@ def _architecture(model: SavedModel, family: Family) -> dict[str, Any]:
     return found
 
 
-def _special(model: SavedModel, family: Family) -> dict[str, int]:
-    """Return our ids of the special tokens that ours and theirs have in common."""
-    start = BOS if model.config.decoder_start == "<s>" else EOS
-    ours = {"eos_token_id": EOS, "decoder_start_token_id": start}
-    if family.tokenizer == "byte_level":
-        return {"pad_token_id": PAD, **ours, "bos_token_id": BOS}
-    return {"pad_token_id": PAD, **ours} if family.tokenizer == "mbart" else ours
+def _special(model: SavedModel) -> dict[str, int]:
+    """Return the ids of the special tokens."""
+    tokenizer, start = model.tokenizer, model.transformer.decoder.start
+    ids = {"pad_token_id": tokenizer.pad, "eos_token_id": tokenizer.eos}
+    ids["decoder_start_token_id"] = tokenizer.eos if start is None else start
+    return ids if tokenizer.bos is None else {**ids, "bos_token_id": tokenizer.bos}
 
 
 def _writing(model: SavedModel, family: Family) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Writes a model and its tokenizer as transformers reads them: the import, backwards."""
 
 from hashlib import sha256
+from typing import Any
 
 import torch
 from safetensors.torch import save
@@ -9,13 +10,13 @@ from torch import Tensor
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import as_json_bytes
 from pyramidions.conversion.configs import described, family_that_holds, lengths_of
-from pyramidions.conversion.written_tokenizer import written_tokenizer
 from pyramidions.inference.export_folder import HASHES
 from pyramidions.inference.saved_model import SavedExtractor, SavedLanguageModel, SavedModel
 from pyramidions.pretrained.families import Family
-from pyramidions.pretrained.names import EMBEDDING, TIED, UNTIED
+from pyramidions.pretrained.names import TIED
 from pyramidions.pretrained.source import CONFIG, GENERATION, WEIGHTS
-from pyramidions.pretrained.tokenizers import SETTINGS
+from pyramidions.pretrained.tokenizers import JSON, SETTINGS
+from pyramidions.text.tokenizer import JsonTokenizer
 
 
 def hugging_face_files(model: SavedModel | SavedExtractor | SavedLanguageModel) -> dict[str, bytes]:
@@ -31,22 +32,35 @@ def hugging_face_files(model: SavedModel | SavedExtractor | SavedLanguageModel) 
         )
     # The config goes first: what it says of attention and pooling matters more than a tokenizer.
     family = family_that_holds(model)
-    tokenizer = written_tokenizer(model.tokenizer, family, model.config.decoder_start, model.max_source_positions)
-    config, generation = described(model, family, tokenizer.order)
-    weights = _weights(model, family, tokenizer.order)
+    if not isinstance(model.tokenizer, JsonTokenizer):
+        raise UserError(
+            f"The tokenizer must be a {JSON}, as an imported model has it, for --to hf, but is a "
+            f"{model.tokenizer.file_name}; --to pyramidions, the default, holds it."
+        )
+    config, generation = described(model, family)
     # Some versions of transformers refuse a file that does not say what wrote its tensors.
-    files = {WEIGHTS[0]: save(weights, metadata={"format": "pt"}), **tokenizer.files}
-    hashes = {name: sha256(content).hexdigest() for name, content in files.items() if name != SETTINGS}
-    about = {CONFIG: {**config, HASHES: hashes}, GENERATION: generation}
+    weights = save(_weights(model, family), metadata={"format": "pt"})
+    files = {WEIGHTS[0]: weights, JSON: model.tokenizer.model_bytes}
+    hashes = {name: sha256(content).hexdigest() for name, content in files.items()}
+    about = {CONFIG: {**config, HASHES: hashes}, GENERATION: generation, SETTINGS: _settings(model)}
     return {**files, **{name: as_json_bytes(values) for name, values in about.items()}}
 
 
+def _settings(model: SavedModel) -> dict[str, Any]:
+    """Return what tokenizer_config.json says."""
+    tokenizer = model.tokenizer
+    ids = {"bos": tokenizer.bos, "pad": tokenizer.pad, "eos": tokenizer.eos, "unk": tokenizer.unk}
+    return {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "clean_up_tokenization_spaces": False,
+        **{f"{name}_token": tokenizer.names([i])[0] for name, i in ids.items() if i is not None},
+        "model_max_length": model.max_source_positions,
+    }
+
+
 @torch.no_grad()
-def _weights(model: SavedModel, family: Family, order: list[int]) -> dict[str, Tensor]:
+def _weights(model: SavedModel, family: Family) -> dict[str, Tensor]:
     """Return weights by their names, in float32."""
     own = {name: value.float() for name, value in model.transformer.state_dict().items() if name != TIED}
-    for name in (EMBEDDING, UNTIED):
-        if name in own:
-            own[name] = own[name][torch.tensor(order)]
     found = family.state_dict(own, model.config, lengths_of(model))
     return {name: value.contiguous() for name, value in found.items()}

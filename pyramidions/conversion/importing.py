@@ -40,7 +40,6 @@ class Imported(NamedTuple):
         transfer: what became of the weights.
         spread: scorers that were scaled to begin with scores that spread.
         origin: of the weights.
-        unused: embeddings that no piece of the tokenizer had.
         not_applied: settings of its generation that ours does not have, with their values.
     """
 
@@ -49,7 +48,6 @@ class Imported(NamedTuple):
     transfer: Transfer
     spread: list[str]
     origin: Origin
-    unused: int
     not_applied: dict[str, Any]
 
 
@@ -76,7 +74,7 @@ def import_model(
             or what is asked for breaks a rule.
     """
     pretrained = read_pretrained(path)
-    shape, found, weights, origin = pretrained.shape, pretrained.tokenizer, pretrained.weights, pretrained.origin
+    shape, tokenizer, weights, origin = pretrained.shape, pretrained.tokenizer, pretrained.weights, pretrained.origin
     base = asdict(pretrained.config)
     lengths = (
         shape.max_source_positions if max_source_positions is None else max_source_positions,
@@ -85,9 +83,9 @@ def import_model(
     check_lengths(*lengths)
 
     def of(config: PyramidionConfig, source_length: int, target_length: int) -> tuple[SavedModel, Transfer]:
-        transformer, transfer = transferred(weights, config, target_length, seed, found.tokenizer.document_separator_id)
+        transformer, transfer = transferred(weights, config, target_length, tokenizer, seed)
         about = origin, False, shape.source_prefix
-        return SavedModel(transformer, config, found.tokenizer, source_length, target_length, *about), transfer
+        return SavedModel(transformer, config, tokenizer, source_length, target_length, *about), transfer
 
     own = config_as(PyramidionConfig, base)
     asked = config_as(PyramidionConfig, _longer({**base, **(changes or {})}, shape, lengths))
@@ -121,7 +119,7 @@ def import_model(
         )
     new = {name.removeprefix("encoder.") for name in transfer.new if name.startswith("encoder.")}
     spread = spread_scores(model.transformer.encoder, new)
-    return Imported(model, original, transfer, spread, origin, found.unused, pretrained.not_applied)
+    return Imported(model, original, transfer, spread, origin, pretrained.not_applied)
 
 
 def check_kept(asked: PyramidionConfig, made: PyramidionConfig, own: PyramidionConfig) -> None:

@@ -253,7 +253,7 @@ def _data(model: Any, data: DataFolder | CharacterFolder) -> str:
     """Return the section about the training data."""
     if isinstance(data, CharacterFolder):
         return _characters(model, data)
-    if data.tokenizer().model_bytes != model.tokenizer.model_bytes:
+    if data.tokenizer() != model.tokenizer:
         raise UserError(f"The data folder {data.path} was made with another tokenizer than the model's.")
     rows = []
     for split in data.splits:

@@ -21,7 +21,7 @@ from pyramidions.files.atomic import sync
 from pyramidions.files.parallel import chunks, ordered_map
 from pyramidions.files.progress import counted, progress_bar
 from pyramidions.text.normalization import normalize
-from pyramidions.text.tokenizer import EOS, Tokenizer
+from pyramidions.text.tokenizer import Tokenizer
 from pyramidions.text.word_tags import NUM_TAGS, word_tags
 from pyramidions.text.words import count_words
 
@@ -208,8 +208,8 @@ def _encoded(document: Document, model: Tokenizer, labels: bool, tags: str | Non
         source = LabelledSource(model.encode_documents(document.source, encode), np.empty(0, np.uint8))
     query = [] if document.query is None else model.asked(document.query)
     return EncodedPair(
-        np.array([*query, *source.ids, EOS], np.uint32),
-        np.array([*model.encode(document.target), EOS], np.uint32),
+        np.array([*query, *source.ids, model.eos], np.uint32),
+        np.array([*model.encode(document.target), model.eos], np.uint32),
         count_words(normalize(document.target)),
         source.labels,
         len(query),

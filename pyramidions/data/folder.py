@@ -9,12 +9,14 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
 from pyramidions.files.bounded import read_regular
 from pyramidions.files.lines import read_lines
-from pyramidions.text.tokenizer import ByteLevelTokenizer, SentencePieceTokenizer, Tokenizer
+from pyramidions.text.tokenizer import JsonTokenizer, Numbering, SentencePieceTokenizer, Tokenizer
 
 Side = Literal["source", "target", "labels"]
 SPLITS = ("train", "valid", "test")
 #: The setting that a folder of characters has, and one of documents has not.
 CHARACTERS = "characters"
+#: The setting with the ids of special tokens, where they are not those of the usual names.
+SPECIAL_TOKENS = "special_tokens"
 _LENGTHS = ("source_tokens", "target_tokens", "target_words")
 
 
@@ -114,8 +116,9 @@ class DataFolder(PreparedFolder):
 
     Its files:
 
-        sentencepiece.model         tokenizer; tokenizer.json where it is byte-level BPE
-        dict.txt                    fairseq's dictionary: the pieces from id 4 on
+        sentencepiece.model         tokenizer; tokenizer.json where it is one of the library tokenizers
+        dict.txt                    fairseq's dictionary: the pieces from id 4 on, where the first ids are
+                                    those of `prepare`; our tasks read the tokenizer itself
         manifest.json               counts, lengths, hashes, sizes, settings; written last
         SPLIT.source.{bin,idx}      documents: ids in fairseq's memory-mapped format, each ends in </s>; with
                                     --query-field each begins with its query, which ends in </s>, too; with --tags
@@ -133,7 +136,7 @@ class DataFolder(PreparedFolder):
     @property
     def tokenizer_path(self) -> Path:
         """Where the tokenizer lies, whatever its kind."""
-        other = self.path / ByteLevelTokenizer.file_name
+        other = self.path / JsonTokenizer.file_name
         return other if other.exists() else self.sentencepiece_path
 
     def references_path(self, split: str) -> Path:
@@ -177,7 +180,9 @@ class DataFolder(PreparedFolder):
 
     def tokenizer(self) -> Tokenizer:
         """The tokenizer that the ids were made with."""
-        return Tokenizer.from_file(self._require(self.tokenizer_path))
+        path = self._require(self.tokenizer_path)
+        said = self.manifest["settings"].get(SPECIAL_TOKENS) if self.manifest_path.exists() else None
+        return Tokenizer.from_file(path, Numbering.recorded(said))
 
     def references(self, split: str) -> list[Reference]:
         """The raw summaries of a split; the position in the list is the index in the token files."""

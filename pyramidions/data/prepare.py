@@ -15,7 +15,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
 from pyramidions.data.alignment import least_alignment
 from pyramidions.data.encode import CHUNK, encode, require_unchanged
-from pyramidions.data.folder import SPLITS, DataFolder, refuse_foreign, refuse_to_lose
+from pyramidions.data.folder import SPECIAL_TOKENS, SPLITS, DataFolder, refuse_foreign, refuse_to_lose
 from pyramidions.data.labels import require_marker
 from pyramidions.data.manifest import (
     InputHash,
@@ -196,7 +196,7 @@ def _fill(
     inputs: dict[str, Any],
 ) -> None:
     splits = {}
-    vocabulary = sha256(model.model_bytes).hexdigest()
+    vocabulary = sha256(model.model_bytes + repr(model.numbering).encode()).hexdigest()
     for split, corpus in corpora.items():
         if found := finished_part(folder.path, split, vocabulary):
             note(f"takes the {split} split that was encoded before")
@@ -205,14 +205,18 @@ def _fill(
             finish_part(folder.path, split, folder.path.glob(f"{split}.*"), found, vocabulary)
         splits[split] = found
     write_file(folder.path / model.file_name, model.model_bytes)
-    write_file(folder.dictionary_path, dictionary_lines(model).encode())
+    if not model.special_tokens:
+        write_file(folder.dictionary_path, dictionary_lines(model).encode())
     write_manifest(folder, recorded, inputs, splits, model.vocab_size, model.library)
 
 
 def _recorded(settings: Settings, tokenizer: Tokenizer | None, labels: bool) -> dict[str, Any]:
-    vocabulary = (
-        _settings(settings) if tokenizer is None else {"tokenizer_sha256": sha256(tokenizer.model_bytes).hexdigest()}
-    )
+    if tokenizer is None:
+        vocabulary = _settings(settings)
+    else:
+        vocabulary = {"tokenizer_sha256": sha256(tokenizer.model_bytes).hexdigest()}
+        if tokenizer.special_tokens:
+            vocabulary[SPECIAL_TOKENS] = tokenizer.special_tokens
     return vocabulary | {"labels": True} if labels else vocabulary
 
 

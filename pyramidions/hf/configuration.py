@@ -58,7 +58,7 @@ class PyramidionsConfig(PreTrainedConfig):
     queries: bool = False
     source_prefix: str = ""
     source: dict[str, Any] | None = None
-    bos_token_id: int = BOS
+    bos_token_id: int | None = BOS
     pad_token_id: int = PAD
     eos_token_id: int = EOS
     decoder_start_token_id: int = EOS

@@ -15,7 +15,7 @@ from pyramidions.base.arguments import CountOrZero, check, shown
 from pyramidions.base.errors import UserError
 from pyramidions.hf.configuration import PyramidionsConfig
 from pyramidions.inference import SavedModel
-from pyramidions.inference.for_transformers import generation_fields
+from pyramidions.inference.for_transformers import ENDS, generation_fields
 from pyramidions.inference.saved_model import described_config
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.models.config import check_lengths
@@ -26,7 +26,6 @@ from pyramidions.nn.functional.masking import flush_right_padding
 from pyramidions.nn.functional.precision import full_precision
 from pyramidions.nn.reduced import DECIDING
 from pyramidions.nn.sublayer import Memory
-from pyramidions.text.tokenizer import EOS, PAD
 
 # Of the fields that nothing else checks.
 _RULES: dict[str, Any] = {
@@ -133,8 +132,9 @@ class PyramidionsForConditionalGeneration(PreTrainedModel, GenerationMixin):
         #: types of the buffers that hold no weights
         self.counting = {name: each.dtype for name, each in self.named_buffers() if not each.is_floating_point()}
         self.post_init()
+        ends = {name: getattr(config, name) for name in ENDS}
         self.generation_config = GenerationConfig(
-            **generation_fields(fields, config.max_target_positions, config.prefix)
+            **generation_fields(fields, config.max_target_positions, config.prefix, ends)
         )
 
     @classmethod
@@ -177,15 +177,16 @@ class PyramidionsForConditionalGeneration(PreTrainedModel, GenerationMixin):
         Raises:
             UserError: a document has more tokens than the model reads.
         """
-        tokens = input_ids if attention_mask is None else input_ids.masked_fill(attention_mask == 0, PAD)
-        tokens = flush_right_padding(tokens, PAD)
+        pad = self.config.pad_token_id
+        tokens = input_ids if attention_mask is None else input_ids.masked_fill(attention_mask == 0, pad)
+        tokens = flush_right_padding(tokens, pad)
         most = self.config.max_source_positions
         if tokens.size(1) > most:
-            if (longest := int(tokens.ne(PAD).sum(dim=1).max())) > most:
+            if (longest := int(tokens.ne(pad).sum(dim=1).max())) > most:
                 raise UserError(f"`input_ids` must have at most {most:,} tokens, but has {longest:,}: use truncation.")
             tokens = tokens[:, :most]
         with in_evaluation_without_cudnn_attention(self):
-            encoded = self.encoder(tokens, tokens.eq(PAD))
+            encoded = self.encoder(tokens, tokens.eq(pad))
         return PyramidionsEncoderOutput(encoded.sequence.x, memories=encoded.memories)
 
     @can_return_tuple
@@ -255,8 +256,8 @@ class PyramidionsForConditionalGeneration(PreTrainedModel, GenerationMixin):
 
     def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
         """Return what predicts ``labels`` (B, T): `</s>`, and all but the last of them."""
-        shifted = labels.masked_fill(labels == _IGNORED, PAD).roll(1, dims=1)
-        shifted[:, 0] = EOS
+        shifted = labels.masked_fill(labels == _IGNORED, self.config.pad_token_id).roll(1, dims=1)
+        shifted[:, 0] = self.config.eos_token_id
         return shifted
 
     def get_encoder(self, modality: str | None = None) -> Any:
@@ -335,8 +336,11 @@ def _built(config: PyramidionsConfig, fields: PyramidionConfig) -> Transformer:
         "marker_idx": config.marker_id,
         "name_end_idx": config.name_end_id,
         "document_separator_idx": config.document_separator_id,
+        "separator_idx": config.eos_token_id,
     }
-    return build(fields, config.vocab_size, PAD, max_target_positions=config.max_target_positions, **markers)
+    return build(
+        fields, config.vocab_size, config.pad_token_id, max_target_positions=config.max_target_positions, **markers
+    )
 
 
 def _loss(logits: Tensor, labels: Tensor, items: Tensor | int | None) -> Tensor:

@@ -11,16 +11,12 @@ from pyramidions.base.errors import UserError
 from pyramidions.inference import SavedModel
 from pyramidions.inference.for_transformers import TOKENIZER_MAP, tokenizer_fields
 from pyramidions.text.tokenizer import (
-    BOS,
-    EOS,
-    PAD,
-    UNK,
-    ByteLevelTokenizer,
+    JsonTokenizer,
+    Numbering,
     SentencePieceTokenizer,
     Tokenizer,
 )
 
-_SPECIAL_TOKENS = {"bos_token": BOS, "pad_token": PAD, "eos_token": EOS, "unk_token": UNK}
 # Of what tokenizer_config.json says. transformers itself writes 10 ** 30 for a length without limit.
 _RULES: dict[str, Any] = {
     "tokenizer": Tokenizer | None,
@@ -44,11 +40,12 @@ class PyramidionsTokenizer(PreTrainedTokenizer):
 
     Args:
         sentencepiece_file: sentencepiece.model.
-        byte_level_file: tokenizer.json, in place of it.
+        json_file: tokenizer.json, in place of it.
         tokenizer: of ours, in place of both.
         source_prefix: stands before each document, as "summarize: " does in T5.
         queries: the model answers queries.
         max_target_positions: most tokens of a summary, for truncation; None for ``model_max_length``.
+        special_token_ids: of the model, where they are not those of `prepare`; see `Numbering`.
         others: as in transformers; ``model_max_length`` is the most tokens of a document, all that stands around it
             included.
 
@@ -59,7 +56,7 @@ class PyramidionsTokenizer(PreTrainedTokenizer):
 
     vocab_files_names: dict[str, str] = {  # noqa: RUF012  (the base class has it of instances)
         "sentencepiece_file": SentencePieceTokenizer.file_name,
-        "byte_level_file": ByteLevelTokenizer.file_name,
+        "json_file": JsonTokenizer.file_name,
     }
     model_input_names: list[str] = ["input_ids", "attention_mask"]  # noqa: RUF012
     _auto_map: ClassVar[dict[str, Any]] = TOKENIZER_MAP
@@ -67,39 +64,42 @@ class PyramidionsTokenizer(PreTrainedTokenizer):
     def __init__(
         self,
         sentencepiece_file: str | None = None,
-        byte_level_file: str | None = None,
+        json_file: str | None = None,
         tokenizer: Tokenizer | None = None,
         source_prefix: str = "",
         queries: bool = False,
         max_target_positions: int | None = None,
+        special_token_ids: dict[str, int] | None = None,
         **others: Any,
     ) -> None:
         said = {"source_prefix": source_prefix, "queries": queries, "max_target_positions": max_target_positions}
         check({"tokenizer": tokenizer, **said, **others}, _RULES)
-        file = sentencepiece_file or byte_level_file
+        file = sentencepiece_file or json_file
         if tokenizer is None and file is None:
             names = " or ".join(self.vocab_files_names.values())
             raise UserError(f"A tokenizer must have a file {names}, but has none.")
-        self._ours = tokenizer or Tokenizer.from_file(str(file))
+        self._ours = ours = tokenizer or Tokenizer.from_file(str(file), Numbering.recorded(special_token_ids))
         self._ids = {name: number for number, name in enumerate(self._ours.pieces())}
         if (most := others.get("model_max_length")) is not None:
             self._ours.room(most, "model_max_length")
         markers = self._ours.marker_id, self._ours.name_end_id, self._ours.document_separator_id
         self._markers = {i for i in markers if i is not None}
         # Not `<unk>`, which stands for text.
-        self._special = {BOS, PAD, EOS} | self._markers
+        named = {"bos_token": ours.bos, "pad_token": ours.pad, "eos_token": ours.eos, "unk_token": ours.unk}
+        self._special = {ours.pad, ours.eos, *(() if ours.bos is None else (ours.bos,))} | self._markers
         self._source_prefix = source_prefix
         self._queries = queries
         self.max_target_positions = max_target_positions
         self._reads = True
-        pieces = self._ours.names(_SPECIAL_TOKENS.values())
-        for name, piece in zip(_SPECIAL_TOKENS, pieces, strict=True):
-            if (given := str(others.setdefault(name, piece))) != piece:
-                raise UserError(f"`{name}` must be {piece}, but is {given!r}.")
+        for name, i in named.items():
+            piece = None if i is None else ours.names([i])[0]
+            if (given := others.setdefault(name, piece)) is not None and str(given) != piece:
+                raise UserError(f"`{name}` must be {piece}, but is {str(given)!r}.")
         others |= {"split_special_tokens": True, "token_type_ids_include_special_tokens": False}
         # Which it would look for in tokenizer.json.
         others.pop("tokenizer_file", None)
-        super().__init__(**said, **others)
+        # What is saved says so, too.
+        super().__init__(**said, special_token_ids=ours.special_tokens or None, **others)
 
     def __call__(self, *texts: Any, **others: Any) -> Any:
         """Tokenize texts, as in transformers; summaries are truncated to ``max_target_positions``."""
@@ -168,12 +168,12 @@ class PyramidionsTokenizer(PreTrainedTokenizer):
         before = self._ours.encode(self.source_prefix)
         if token_ids_1 is None:
             return self._ours.framed(token_ids_0, before)
-        return self._ours.framed(token_ids_1, [*before, *token_ids_0, EOS])
+        return self._ours.framed(token_ids_1, [*before, *token_ids_0, self._ours.eos])
 
     def prepare_for_model(self, ids: list[int], pair_ids: list[int] | None = None, *others: Any, **more: Any) -> Any:
         """Truncate, frame and pad ids; a query has no markers."""
         if pair_ids is not None:
-            ids = [i for i in ids if i not in self._markers] or [UNK]
+            ids = [i for i in ids if i not in self._markers] or [self._ours.unk]
         return super().prepare_for_model(ids, pair_ids, *others, **more)
 
     def num_special_tokens_to_add(self, pair: bool = False) -> int:
@@ -208,7 +208,7 @@ class PyramidionsTokenizer(PreTrainedTokenizer):
         return self._ours.encode_as_pieces(text)
 
     def _convert_token_to_id(self, token: str) -> int:
-        return self._ids.get(token, UNK)
+        return self._ids.get(token, self._ours.unk)
 
     def _convert_id_to_token(self, index: int) -> str:
         return self._ours.names([index])[0]

@@ -52,7 +52,7 @@ class FolderLosses:
         self, model: SavedModel, folder: DataFolder, split: str, documents: int, device: str | None = None
     ) -> None:
         tokenizer = model.tokenizer
-        if folder.tokenizer().model_bytes != tokenizer.model_bytes:
+        if folder.tokenizer() != tokenizer:
             raise UserError(f"The model was trained with another tokenizer than that of the data folder {folder.path}.")
         if folder.has_queries != model.queries:
             having, trained = ("have", "without") if folder.has_queries else ("have no", "with")
@@ -92,7 +92,7 @@ class FolderLosses:
     def _parts(self, index: int) -> tuple[list[int], list[int]]:
         """Return the ids of a document's query, its `</s>` included, and of its text."""
         ids = self._sources[index][:-1]
-        begin = ids.index(EOS) + 1 if self._queries else 0
+        begin = ids.index(self._tokenizer.eos) + 1 if self._queries else 0
         return ids[:begin], ids[begin:]
 
     def _read(
@@ -102,7 +102,7 @@ class FolderLosses:
         read = [*front, *self._tokenizer.head(text, self._most_source - len(front))]
         source = self._tokenizer.framed(read[: self._most_source])
         ids = torch.tensor([source], device=self._device), torch.tensor([target], device=self._device)
-        losses, copied = losses_and_copied(self._transformer, *ids, copies)
+        losses, copied = losses_and_copied(self._transformer, *ids, copies, self._tokenizer.eos)
         return float(losses.mean()), None if copied is None else float(copied.mean())
 
 
@@ -117,31 +117,33 @@ def token_losses(model: SavedModel, document: Document) -> Tensor:
         UserError: as `SavedModel.source_ids`.
     """
     source, target = model.source_ids(document.source), model.target_ids(document.target)
-    losses, _ = losses_and_copied(model.transformer, torch.tensor([source]), torch.tensor([target]), copies=False)
+    ids = torch.tensor([source]), torch.tensor([target])
+    losses, _ = losses_and_copied(model.transformer, *ids, copies=False, eos=model.tokenizer.eos)
     return losses
 
 
 @torch.inference_mode()
 def losses_and_copied(
-    transformer: Transformer, source: Tensor, target: Tensor, copies: bool = True
+    transformer: Transformer, source: Tensor, target: Tensor, copies: bool = True, eos: int = EOS
 ) -> tuple[Tensor, Tensor | None]:
     """Return how improbable a model finds each token of a summary, in nats, and how likely each is copied.
 
     Args:
         transformer: in evaluation mode.
         source: ids of the document, (1, L).
-        target: ids of the summary, `</s>` included, (1, T).
+        target: ids of the summary, its end included, (1, T).
         copies: whether to tell what is copied.
+        eos: the end of the summary.
 
     Returns:
         (T,) in float32, and (T,), given that the token is written; None if the model copies nothing.
     """
-    given = torch.cat([torch.full_like(target[:, :1], EOS), target[:, :-1]], dim=1)
+    given = torch.cat([torch.full_like(target[:, :1], eos), target[:, :-1]], dim=1)
     memories = transformer.encoder(source, source.eq(transformer.padding_idx)).memories
     # (1, T, V)
     log_probs = transformer.decoder(given, memories).float().log_softmax(-1)
     # (1, T, V) -> (1, T)
     log_probs = log_probs.gather(2, target[..., None])[..., 0]
     # (1, T, L)
-    copied = transformer.decoder.copied(target, memories, EOS, log_probs) if copies else None
+    copied = transformer.decoder.copied(target, memories, eos, log_probs) if copies else None
     return -log_probs[0], None if copied is None else copied[0].sum(-1)

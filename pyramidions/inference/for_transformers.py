@@ -1,13 +1,13 @@
 """What an export of a summarizer holds for transformers, which reads it with the classes of `pyramidions.hf`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyramidions.base.strict_json import as_json_bytes
 from pyramidions.inference.export_folder import CODE
 from pyramidions.models import PyramidionConfig
 from pyramidions.pretrained.known_families import MODEL_TYPE as MODEL_TYPE
-from pyramidions.text.tokenizer import BOS, EOS, PAD
+from pyramidions.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from pyramidions.inference.saved_model import SavedModel
@@ -44,6 +44,7 @@ def config_fields(model: "SavedModel") -> dict[str, Any]:
         "marker_id": tokenizer.marker_id,
         "name_end_id": tokenizer.name_end_id,
         "document_separator_id": tokenizer.document_separator_id,
+        **_ends(tokenizer),
     }
 
 
@@ -54,26 +55,42 @@ def tokenizer_fields(model: "SavedModel") -> dict[str, Any]:
         "max_target_positions": model.max_target_positions,
         "source_prefix": model.source_prefix,
         "queries": model.queries,
+        **({"special_token_ids": model.tokenizer.special_tokens} if model.tokenizer.special_tokens else {}),
     }
 
 
-def generation_fields(config: PyramidionConfig, target: int, prefix: Sequence[int]) -> dict[str, Any]:
+#: ids that texts begin with, end in, are padded with, and that `generate` begins with
+ENDS = ("bos_token_id", "pad_token_id", "eos_token_id", "decoder_start_token_id")
+
+
+def _ends(tokenizer: Tokenizer) -> dict[str, Any]:
+    """Return the ids that texts begin with, end in, and are padded with."""
+    return {
+        "bos_token_id": tokenizer.bos,
+        "pad_token_id": tokenizer.pad,
+        "eos_token_id": tokenizer.eos,
+        # The decoder itself puts another token in its place, where the model begins with one.
+        "decoder_start_token_id": tokenizer.eos,
+    }
+
+
+def generation_fields(
+    config: PyramidionConfig, target: int, prefix: Sequence[int], ends: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the decoding settings of a model as those of `generate`. Padding is never written.
 
     Args:
         config: of the model.
         target: most tokens of a summary, its end included.
         prefix: tokens that each summary begins with; only one can be forced.
+        ends: ids that texts begin with, end in, and are padded with, by transformers' names.
     """
     return {
-        "bos_token_id": BOS,
-        "pad_token_id": PAD,
-        "eos_token_id": EOS,
-        "decoder_start_token_id": EOS,
+        **ends,
         **searching(config, target + 1),
-        "forced_eos_token_id": EOS,
+        "forced_eos_token_id": ends["eos_token_id"],
         **({"forced_bos_token_id": prefix[0]} if len(prefix) == 1 else {}),
-        "suppress_tokens": [PAD],
+        "suppress_tokens": [ends["pad_token_id"]],
     }
 
 
@@ -99,6 +116,8 @@ def searching(config: PyramidionConfig, longest: int) -> dict[str, Any]:
 def files(model: "SavedModel") -> dict[str, bytes]:
     """Return the files for transformers beside config.json, weights and tokenizer, by their names."""
     reading = {"tokenizer_class": TOKENIZER, "auto_map": TOKENIZER_MAP, **tokenizer_fields(model)}
-    writing = generation_fields(model.config, model.max_target_positions, model.tokenizer.prefix)
+    writing = generation_fields(
+        model.config, model.max_target_positions, model.tokenizer.prefix, _ends(model.tokenizer)
+    )
     said = {GENERATION_CONFIG: writing, TOKENIZER_CONFIG: reading}
     return {CODE: CODE_TEXT.encode(), **{name: as_json_bytes(fields) for name, fields in said.items()}}

@@ -28,7 +28,7 @@ from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER,
 from pyramidions.models.config import PyramidionConfig
 from pyramidions.pretrained.checkpoint_file import check_weights, read_checkpoint
 from pyramidions.pretrained.known_families import KNOWN_FAMILIES
-from pyramidions.text.tokenizer import Tokenizer
+from pyramidions.text.tokenizer import Numbering, Tokenizer
 
 #: How a language model calls the characters that it reads at once.
 WINDOW = "tokens_per_sample"
@@ -61,15 +61,13 @@ class FoundFile(NamedTuple):
         Raises:
             UserError: it is damaged.
         """
-        model_bytes = self.settings.get("tokenizer")
-        if isinstance(model_bytes, Tokenizer):
-            return model_bytes
+        if isinstance(found := self.settings.get("tokenizer"), Tokenizer):
+            return found
         if self.path.is_dir():
-            return Tokenizer.from_file(self.path / _tokenizer_file(self.path, self.settings))
-        if not isinstance(model_bytes, bytes):
-            raise UserError(f"The tokenizer in {self.path} must be bytes, but is {shown(model_bytes)}.")
+            file = self.path / _tokenizer_file(self.path, self.settings)
+            return Tokenizer.from_file(file, Numbering.recorded(self.settings.get("special_tokens")))
         try:
-            return Tokenizer.from_bytes(model_bytes)
+            return Tokenizer.from_recorded(self.settings)
         except UserError as error:
             raise UserError(f"{self.path}: {error}") from None
 

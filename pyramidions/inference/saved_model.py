@@ -79,6 +79,8 @@ class SavedModel:
         }
         if self.origin is not None:
             said["source"] = self.origin.known()
+        if self.tokenizer.special_tokens:
+            said["special_tokens"] = self.tokenizer.special_tokens
         if self.source_prefix:
             said["source_prefix"] = self.source_prefix
         return {**said, "queries": True} if self.queries else said
@@ -226,8 +228,9 @@ def _summarizer(found: FoundFile) -> SavedModel:
             "marker_idx": tokenizer.marker_id,
             "name_end_idx": tokenizer.name_end_id,
             "document_separator_idx": tokenizer.document_separator_id,
+            "separator_idx": tokenizer.eos,
         }
-        transformer = build(config, tokenizer.vocab_size, PAD, max_target_positions=target, **markers)
+        transformer = build(config, tokenizer.vocab_size, tokenizer.pad, max_target_positions=target, **markers)
     if _OWNER in found.weights:
         found.weights.setdefault(_SHARED, found.weights[_OWNER])
     fill(transformer, found.weights, found.path)

@@ -29,7 +29,6 @@ from pyramidions.inference.settings import settings as about_model
 from pyramidions.inference.summary import Summary
 from pyramidions.nn import Hypothesis, NoSummaryError, Writer
 from pyramidions.nn.sublayer import Memory
-from pyramidions.text.tokenizer import EOS, PAD
 
 #: Progress callback: the place of a document whose summary is written.
 OnWritten = Callable[[int], object]
@@ -304,7 +303,7 @@ class Summarizer:
         writer = decoding.writer(bounds, [document])
         ids = self._ids(document)
         (best,), _ = self._best([ids], writer)
-        traced = trace(self._transformer, ids.to(self.device), best.tokens, EOS)
+        traced = trace(self._transformer, ids.to(self.device), best.tokens, self.model.tokenizer.eos)
         copied = None if traced.copied is None else float(traced.copied.sum(dim=1).mean())
         prefix, asked = [""] * len(self.model.tokenizer.prefix), self.model.tokenizer.spellings(document.query)
         return Explanation(
@@ -324,7 +323,7 @@ class Summarizer:
 
     def _best(self, documents: list[Tensor], writer: Writer) -> tuple[list[Hypothesis], tuple[Memory, ...]]:
         """Return the best summary of each document, and what the decoder read."""
-        batch = pad_sequence(documents, batch_first=True, padding_value=PAD).to(self.device)
+        batch = pad_sequence(documents, batch_first=True, padding_value=self.model.tokenizer.pad).to(self.device)
         memories = writer.read(self._transformer, batch)
         try:
             return [best for best, *_ in writer.write(self._transformer, memories)], memories
@@ -333,9 +332,9 @@ class Summarizer:
 
     def _copied(self, best: list[Hypothesis], memories: tuple[Memory, ...]) -> list[float | None]:
         """Return the share of each summary that was copied."""
-        written = pad_sequence([each.tokens for each in best], batch_first=True, padding_value=PAD)
+        written = pad_sequence([each.tokens for each in best], batch_first=True, padding_value=self.model.tokenizer.pad)
         log_probs = pad_sequence([each.token_scores for each in best], batch_first=True)
-        copied = self._transformer.decoder.copied(written, memories, EOS, log_probs)
+        copied = self._transformer.decoder.copied(written, memories, self.model.tokenizer.eos, log_probs)
         if copied is None:
             return [None] * len(best)
         return [float(rows[: len(each.tokens)].sum(dim=1).mean()) for each, rows in zip(best, copied, strict=True)]

@@ -9,7 +9,7 @@ from torch import nn
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.registry import Registry
-from pyramidions.models.config import STARTS, PyramidionConfig
+from pyramidions.models.config import PyramidionConfig
 from pyramidions.models.fields import FieldReader
 from pyramidions.models.notation import NONE, written
 from pyramidions.models.parse import stack_of
@@ -117,13 +117,14 @@ class Assembly:
             config.global_vectors,
         )
 
-    def decoder(self, spec: ModelSpec, embedding: nn.Embedding, longest: int) -> Decoder:
+    def decoder(self, spec: ModelSpec, embedding: nn.Embedding, longest: int, start: int | None) -> Decoder:
         """Make a decoder.
 
         Args:
             spec: of the model.
             embedding: of tokens.
             longest: tokens of the longest summary.
+            start: as in `Decoder`.
         """
         kind, memory_length = DECODER[spec.decoder.kind], spec.encoder.handed_on
         names = kind.sublayers_with(spec.decoder.options)
@@ -136,7 +137,7 @@ class Assembly:
             stack=self.made(STACK, stack_of(self.reader), opened=spec.reads_streams, merges=True),
             output=self.made(OUTPUT, self.reader.one("output")),
             norm=self.norm(),
-            start=self.reader.choice("decoder_start", STARTS),
+            start=start,
             memory_length=memory_length,
         )
 

@@ -10,7 +10,13 @@ from torch.overrides import TorchFunctionMode
 
 from pyramidions.base.errors import UserError
 from pyramidions.models.assembly import Assembly
-from pyramidions.models.config import MAX_TARGET_POSITIONS, ExtractorConfig, LanguageModelConfig, PyramidionConfig
+from pyramidions.models.config import (
+    MAX_TARGET_POSITIONS,
+    STARTS,
+    ExtractorConfig,
+    LanguageModelConfig,
+    PyramidionConfig,
+)
 from pyramidions.models.parse import extractor_spec_of, hourglass_spec_of, spec_of
 from pyramidions.models.rules import NEEDS_MARKERS, marker_of_units, reads_query
 from pyramidions.models.spec import EncoderSpec
@@ -46,7 +52,9 @@ def build(
         UserError: a field, or an option of a part, breaks a rule.
     """
     spec = spec_of(config)
-    embedding = _embedding(config.embed_dim, vocab_size, padding_idx)
+    start = _start(config.decoder_start, vocab_size, padding_idx)
+    # What a decoder starts from is trained like any other token.
+    embedding = _embedding(config.embed_dim, vocab_size, padding_idx, trained=start == padding_idx)
     builder = Assembly(config, vocab_size)
     with _rules_of_parts():
         tokens = StructureOf(marker_of_units(spec, marker_idx), separator_idx, name_end_idx)
@@ -54,7 +62,7 @@ def build(
             tokens, config, spec.encoder, document_separator_idx if marker_idx is None else marker_idx
         )
         encoder = builder.encoder(spec.encoder, embedding, structure_of, merges=not spec.reads_streams)
-        decoder = builder.decoder(spec, embedding, max_target_positions)
+        decoder = builder.decoder(spec, embedding, max_target_positions, start)
         encoder.tells_origins = decoder.output.points
         return Transformer(encoder, decoder, padding_idx)
 
@@ -132,10 +140,22 @@ class _NoDraws(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def _embedding(embed_dim: int, vocab_size: int, padding_idx: int) -> nn.Embedding:
+def _start(text: str, vocab_size: int, padding_idx: int) -> int | None:
+    """Return the id that a decoder starts from; None for the one that it is given, which is the end of a text."""
+    named = {"</s>": None, "<pad>": padding_idx, "<s>": 0}
+    if text in named:
+        return named[text]
+    if not text.isdecimal() or not text.isascii() or int(text) >= vocab_size:
+        raise UserError(
+            f"`decoder_start` must be {', '.join(STARTS)} or an id below {vocab_size}, the vocabulary, but is {text!r}."
+        )
+    return int(text)
+
+
+def _embedding(embed_dim: int, vocab_size: int, padding_idx: int, trained: bool = False) -> nn.Embedding:
     if vocab_size <= padding_idx:
         raise UserError(f"`vocab_size` must be above {padding_idx}, the padding, but is {vocab_size}.")
-    embedding = nn.Embedding(vocab_size, embed_dim, padding_idx)
+    embedding = nn.Embedding(vocab_size, embed_dim, None if trained else padding_idx)
     nn.init.normal_(embedding.weight, std=embed_dim**-0.5)
     nn.init.zeros_(embedding.weight[padding_idx])
     return embedding

@@ -34,8 +34,8 @@ MAX_TARGET_POSITIONS = 1024
 LONGEST_TEXT = 2**24
 #: Parts of the names of fields about training and decoding: models that differ in these alone have the same shape.
 NO_SHAPE = ("dropout", "checkpoint_activations", "decoding_", "max_source_positions")
-#: What a decoder may read first, and its id in fairseq's dictionary; None for what fairseq's commands begin with.
-STARTS: dict[str, int | None] = {"</s>": None, "<s>": 0}
+#: What a decoder may read first, beside a token by its id.
+STARTS = ("</s>", "<pad>", "<s>")
 
 
 _MARKED = supporting(Feature.MARKS)
@@ -197,7 +197,7 @@ class PyramidionConfig(EncoderConfig):
     decoder_positions: str = parts_field(NONE, POSITIONS, "positions of target tokens", optional=True)
     decoder: str = parts_field("cross_attending", DECODER, "how the decoder reads the encoder's output")
     decoder_start: str = described(
-        "</s>", f"what the decoder reads before the first token of a summary: {', '.join(STARTS)}"
+        "</s>", f"what the decoder reads before the first token of a summary: {', '.join(STARTS)}, or an id"
     )
     output: str = parts_field("tied", OUTPUT, "from the last layer to the vocabulary; tied shares the embedding")
 

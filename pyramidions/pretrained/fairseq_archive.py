@@ -19,8 +19,8 @@ from pyramidions.base.strict_json import parse_json
 from pyramidions.files.atomic import named_by
 from pyramidions.files.bounded import require_at_most
 from pyramidions.pretrained.checkpoint_file import check_weights, load_safely
-from pyramidions.pretrained.tokenizers import Vocabulary
 from pyramidions.text.tokenizer import BOS, EOS, PAD, SPECIALS
+from pyramidions.text.tokenizer.json_file import library
 
 MODEL, DICTIONARY = "model.pt", "dict.txt"
 _ENCODER, _MERGES = "encoder.json", "vocab.bpe"
@@ -67,12 +67,12 @@ class Archive(NamedTuple):
     Attributes:
         config: what a config.json would say.
         weights: by the names that transformers has for them.
-        vocabulary: of its texts.
+        vocabulary: a tokenizer.json of its texts.
     """
 
     config: dict[str, Any]
     weights: dict[str, Tensor]
-    vocabulary: Vocabulary
+    vocabulary: bytes
 
 
 def is_archive(path: Path) -> bool:
@@ -220,8 +220,8 @@ def _renamed(weights: dict[str, Tensor], name: Path) -> dict[str, Tensor]:
     return {_RENAMED.get(key, key): value for key, value in found.items()}
 
 
-def _vocabulary(folder: Path, name: Path, rows: int) -> Vocabulary:
-    """Return the pieces by their ids, and the merges of GPT-2's.
+def _vocabulary(folder: Path, name: Path, rows: int) -> bytes:
+    """Return a tokenizer.json of the pieces with their ids, and the merges of GPT-2's.
 
     Each line of dict.txt has an id of GPT-2's as its symbol, in the order of fairseq's own ids.
     """
@@ -248,4 +248,16 @@ def _vocabulary(folder: Path, name: Path, rows: int) -> Vocabulary:
         raise UserError(f"{DICTIONARY} of {name} must have each symbol once, but repeats one.")
     if not any(symbol in spellings for symbol in symbols):
         raise UserError(f"{DICTIONARY} of {name} must hold GPT-2's ids, but holds other symbols.")
-    return Vocabulary({piece: i for i, piece in enumerate(names)}, pairs)
+    made = library()
+    try:
+        model = made.models.BPE(vocab={piece: i for i, piece in enumerate(names)}, merges=pairs)
+    except Exception as error:  # the library raises nothing narrower
+        raise UserError(f"{_MERGES} of {name} must merge pieces of {_ENCODER}, but does not ({error}).") from None
+    tokenizer = made.Tokenizer(model)
+    tokenizer.pre_tokenizer = made.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = made.decoders.ByteLevel()
+    tokenizer.add_special_tokens([*SPECIALS, *(["<mask>"] if "<mask>" in names else [])])
+    # BART's own; these files do not say it.
+    ends = [(SPECIALS[BOS], BOS), (SPECIALS[EOS], EOS)]
+    tokenizer.post_processor = made.processors.TemplateProcessing("<s> $A </s>", special_tokens=ends)
+    return str(tokenizer.to_str()).encode()

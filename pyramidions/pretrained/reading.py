@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
 from pyramidions.base.errors import UserError
@@ -14,8 +13,8 @@ from pyramidions.pretrained.families import Shape, shape_of
 from pyramidions.pretrained.names import EMBEDDING, TIED, UNTIED
 from pyramidions.pretrained.origin import Origin
 from pyramidions.pretrained.source import Source, read_source
-from pyramidions.pretrained.tokenizers import ImportedTokenizer, SpecialIds, from_vocabulary, import_tokenizer
-from pyramidions.text.tokenizer import BOS, EOS, PAD
+from pyramidions.pretrained.tokenizers import read_tokenizer
+from pyramidions.text.tokenizer import Numbering, Tokenizer
 
 # Settings of transformers' generation, with the values that change nothing.
 _NOT_APPLIED: dict[str, Any] = {
@@ -25,7 +24,6 @@ _NOT_APPLIED: dict[str, Any] = {
     "num_beam_groups": 1,
     "do_sample": False,
 }
-_STARTS = {EOS: "</s>", BOS: "<s>"}
 
 
 class Pretrained(NamedTuple):
@@ -34,7 +32,7 @@ class Pretrained(NamedTuple):
     Attributes:
         shape: of the model.
         config: of ours, which says all of it.
-        tokenizer: with our ids.
+        tokenizer: with its own ids.
         weights: by our names, in float32.
         origin: of the weights.
         not_applied: settings of its generation that ours does not have, with their values.
@@ -42,7 +40,7 @@ class Pretrained(NamedTuple):
 
     shape: Shape
     config: PyramidionConfig
-    tokenizer: ImportedTokenizer
+    tokenizer: Tokenizer
     weights: dict[str, Tensor]
     origin: Origin
     not_applied: dict[str, Any]
@@ -54,7 +52,7 @@ class Pretrained(NamedTuple):
             "max_target_positions": self.shape.max_target_positions,
             "source_prefix": self.shape.source_prefix,
             "source": self.origin.known(),
-            "tokenizer": self.tokenizer.tokenizer,
+            "tokenizer": self.tokenizer,
         }
 
 
@@ -74,54 +72,53 @@ def read_pretrained(path: str | Path) -> Pretrained:
     vocab_size = source.config.get("vocab_size")
     if not isinstance(vocab_size, int):
         raise UserError(f"The config of {path} must say `vocab_size`, but does not.")
-    said = SpecialIds(**{name: shape.ids.get(name) for name in ("bos", "pad", "eos", "start", "forced")})
+    ids = shape.ids
+    numbering = Numbering(ids.get("bos"), ids["pad"], ids["eos"], unk=None, rows=vocab_size)
     if source.vocabulary is None:
-        found = import_tokenizer(path, vocab_size, said, shape.family.tokenizer)
+        tokenizer = read_tokenizer(path, numbering, shape.family.tokenizer_class)
     else:
-        found = from_vocabulary(source.vocabulary, vocab_size, said)
-    start = _start(source, found.id_of(shape.ids["start"]))
+        tokenizer = Tokenizer.from_bytes(source.vocabulary, numbering)
+    forced, prefix = ids.get("forced"), tokenizer.prefix
+    if prefix and forced not in (None, prefix[0]):
+        raise UserError(
+            f"`forced_bos_token_id` in the config of {path} must be {prefix[0]} ({tokenizer.names(prefix)[0]}), with "
+            f"which the tokenizer begins each text, but is {forced}."
+        )
+    start = {ids["eos"]: "</s>", ids["pad"]: "<pad>"}.get(ids["start"], str(ids["start"]))
     # PRIMERA is a LED that says nothing of this in its config (Xiao et al. 2022, section 2.1).
-    separates = shape.family.takes_marks and found.tokenizer.document_separator is not None
+    separates = shape.family.takes_marks and tokenizer.document_separator is not None
     config = replace(shape.config, decoder_start=start, global_markers=separates)
-    weights = pretrained_weights(source, shape, torch.tensor(found.rows))
+    weights = pretrained_weights(source, shape, tokenizer)
     origin = Origin(source.name, shape.family.name, source.commit, source.licence)
     given = {name: source.generation.get(name, usual) for name, usual in _NOT_APPLIED.items()}
     not_applied = {name: value for name, value in given.items() if value not in (None, _NOT_APPLIED[name])}
-    return Pretrained(shape, config, found, weights, origin, not_applied)
+    return Pretrained(shape, config, tokenizer, weights, origin, not_applied)
 
 
-def _start(source: Source, start: int) -> str:
-    if start not in _STARTS:
-        raise UserError(
-            f"The decoder of {source.path} must start from {' or '.join(_STARTS.values())}, but its config says "
-            f"`decoder_start_token_id` {source.generation.get('decoder_start_token_id')}."
-        )
-    return _STARTS[start]
-
-
-def pretrained_weights(source: Source, shape: Shape, order: Tensor) -> dict[str, Tensor]:
+def pretrained_weights(source: Source, shape: Shape, tokenizer: Tokenizer) -> dict[str, Tensor]:
     """Return the weights of a pretrained model by our names, in float32.
 
     Args:
         source: the model.
         shape: its architecture.
-        order: (V,), the row of its embedding that each of our ids has.
+        tokenizer: of it.
 
     Raises:
         UserError: a weight is missing, or has no place, or another shape; or sinusoids are not those of the family.
     """
-    found = shape.family.weights(source, shape)
-    embedding = found[EMBEDDING]
-    if embedding.dim() != 2 or not 0 <= int(order.min()) <= int(order.max()) < len(embedding):
+    found, rows = shape.family.weights(source, shape), tokenizer.vocab_size
+    if found[EMBEDDING].dim() != 2 or len(found[EMBEDDING]) < rows:
         raise UserError(
-            f"The tokenizer must fit the embedding of {source.path}, but has {len(order):,} pieces for "
-            f"{len(embedding):,} rows."
+            f"The embedding of {source.path} must have {rows:,} rows, the `vocab_size` of its config, but its shape is "
+            f"{tuple(found[EMBEDDING].shape)}."
         )
-    found[EMBEDDING] = found[TIED] = embedding[order]
-    if (output := found.get(UNTIED)) is not None and len(output) == len(embedding):
-        found[UNTIED] = output[order]
+    # Some files hold more rows than their config tells of.
+    for name in found.keys() & {EMBEDDING, UNTIED}:
+        found[name] = found[name][:rows]
+    found[TIED] = found[EMBEDDING]
     with shapes_alone():
-        expected = build(shape.config, len(order), PAD, max_target_positions=shape.max_target_positions).state_dict()
+        lengths = {"max_target_positions": shape.max_target_positions}
+        expected = build(shape.config, rows, tokenizer.pad, **lengths).state_dict()
     head = f"The weights of {source.path} do not fit its config:"
     for name in sorted(expected.keys() ^ found.keys()):
         raise UserError(f"{head} {name} {'is missing' if name in expected else 'has no place in the model'}.")

@@ -16,23 +16,14 @@ from pyramidions.files.bounded import read_regular
 from pyramidions.files.hub import absent, fetch, hub_name, when_damaged
 from pyramidions.pretrained.checkpoint_file import check_weights, load_safely
 from pyramidions.pretrained.fairseq_archive import archive_name, is_archive, read_archive
-from pyramidions.pretrained.tokenizers import (
-    ADDED,
-    JSON,
-    LANGUAGES,
-    MERGES,
-    SENTENCEPIECE,
-    SETTINGS,
-    VOCABULARY,
-    Vocabulary,
-)
+from pyramidions.pretrained.tokenizers import ADDED, JSON, SETTINGS, SLOW
 
 CONFIG, GENERATION, CARD = "config.json", "generation_config.json", "README.md"
 #: Files of weights, in the order in which they are looked for; an index names the files of a model that has several.
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 # What is read of a model on the hub.
 _ABOUT = (CONFIG, GENERATION, CARD)
-_TOKENIZERS = (SENTENCEPIECE, LANGUAGES, JSON, VOCABULARY, MERGES, SETTINGS, ADDED)
+_TOKENIZERS = (JSON, SETTINGS, ADDED, *SLOW)
 _SAFE_WEIGHTS = (*WEIGHTS[:2], "model-*-of-*.safetensors")
 _PICKLED_WEIGHTS = (*WEIGHTS[2:], "pytorch_model-*-of-*.bin")
 
@@ -48,7 +39,7 @@ class Source(NamedTuple):
         generation: how it writes; what generation_config.json does not say, config.json may.
         weights: by name, in the floating-point format of the files.
         licence: as the model card says, or None.
-        vocabulary: of an archive of fairseq; None where the tokenizer is a file of the folder.
+        vocabulary: a tokenizer.json of an archive of fairseq; None where the tokenizer is a file of the folder.
     """
 
     path: Path
@@ -58,7 +49,7 @@ class Source(NamedTuple):
     generation: dict[str, Any]
     weights: dict[str, Tensor]
     licence: str | None
-    vocabulary: Vocabulary | None = None
+    vocabulary: bytes | None = None
 
 
 def read_source(place: str | Path, check: Callable[[Source], object] | None = None) -> Source:

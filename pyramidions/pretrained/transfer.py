@@ -9,7 +9,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.nn import Transformer
 from pyramidions.pretrained.names import EMBEDDING, POSITIONS
-from pyramidions.text.tokenizer import PAD
+from pyramidions.text.tokenizer import Tokenizer
 
 
 @dataclass
@@ -33,8 +33,8 @@ def transferred(
     weights: dict[str, Tensor],
     config: PyramidionConfig,
     max_target_positions: int,
+    tokenizer: Tokenizer,
     seed: int = 1,
-    document_separator_idx: int | None = None,
 ) -> tuple[Transformer, Transfer]:
     """Build a model, and give it the weights that it has a place for.
 
@@ -45,8 +45,8 @@ def transferred(
         weights: of `pretrained_weights`.
         config: of the model; `max_source_positions` may be longer than the table.
         max_target_positions: tokens of the longest summary.
+        tokenizer: of the model.
         seed: of what is initialised.
-        document_separator_idx: the token behind each of several documents, or None.
 
     Raises:
         UserError: a weight has another shape than the model's, a table of positions would have to shrink, or the
@@ -57,9 +57,10 @@ def transferred(
         model = build(
             config,
             len(weights[EMBEDDING]),
-            PAD,
+            tokenizer.pad,
             max_target_positions=max_target_positions,
-            document_separator_idx=document_separator_idx,
+            separator_idx=tokenizer.eos,
+            document_separator_idx=tokenizer.document_separator_id,
         ).eval()
     done, given = Transfer(), dict(weights)
     for name, own in model.state_dict().items():

@@ -3,7 +3,6 @@
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
 from pyramidions.text.language import Language
-from pyramidions.text.tokenizer import EOS
 from pyramidions.text.words import count_words
 
 
@@ -31,7 +30,7 @@ class FolderDocuments:
     def __getitem__(self, index: int) -> str:
         """Return a document."""
         tokens = self._documents[index]
-        begin = tokens.index(EOS) + 1 if self._has_queries else 0
+        begin = tokens.index(self._tokenizer.eos) + 1 if self._has_queries else 0
         return self._tokenizer.decode(i % self._tokenizer.vocab_size for i in tokens[begin:])
 
 

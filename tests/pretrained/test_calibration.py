@@ -13,7 +13,6 @@ from pyramidions.conversion.calibration import calibrate
 from pyramidions.conversion.importing import import_model
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.nn.sequence import Sequence
-from pyramidions.text.tokenizer import PAD
 
 TEXTS = ["Bees fly fast over roses and back, twice a day.", "A rose is red.", "The fast bees of May."]
 
@@ -40,7 +39,7 @@ def logits_of(model: SavedModel, number: str) -> Tensor:
     for text in TEXTS:
         tokens = torch.tensor([model.tokenizer.framed(model.tokenizer.encode(text)[:38])])
         with torch.no_grad():
-            encoder(tokens, tokens.eq(PAD))
+            encoder(tokens, tokens.eq(model.tokenizer.pad))
     handle.remove()
     return torch.cat(found)
 

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from small_pretrained import given_to, model_of, rows_of, save, token_ids
+from small_pretrained import given_to, model_of, save, token_ids
 
 from pyramidions.conversion.importing import Imported, import_model
 from pyramidions.inference.search import decoding_settings
-from pyramidions.text.tokenizer import EOS, PAD
 
 # How probable the end of a text is made, so that the limit ends few of them.
 ENDING = {"bart": 16.0, "led": 1.5, "pegasus": 5.0, "mbart": 1.3}
@@ -34,19 +33,17 @@ def saved(family: str, folder: Path, **settings: Any) -> tuple[Any, Path]:
 
 
 def theirs_and_ours(theirs: Any, found: Imported, lengths: list[int]) -> tuple[list[list[int]], list[list[int]]]:
-    """Return what transformers and our beam search write of documents, by default, in our ids."""
+    """Return what transformers and our beam search write of documents, by default."""
     model = found.model
-    rows = rows_of(theirs, model.transformer)
-    source = token_ids(len(rows), *lengths)
+    source, eos = token_ids(model.tokenizer, *lengths), model.tokenizer.eos
     with torch.no_grad():
         # Padding is never written by ours.
-        written = theirs.generate(**given_to(theirs, source, rows), suppress_tokens=[int(rows[PAD])])
+        written = theirs.generate(**given_to(theirs, source), suppress_tokens=[model.tokenizer.pad])
     settings = decoding_settings(model)
     search = settings.writer(settings.for_length(2**20), [])
-    of_ours = {old: new for new, old in enumerate(rows.tolist())}
-    expected = [[of_ours[token] for token in text[1:]] for text in written.tolist()]
+    expected = [text[1:] for text in written.tolist()]
     return (
-        [text[: text.index(EOS) + 1] if EOS in text else text for text in expected],
+        [text[: text.index(eos) + 1] if eos in text else text for text in expected],
         [best.tokens.tolist() for (best,) in search(model.transformer, source)],
     )
 

@@ -10,7 +10,8 @@ import sentencepiece
 import torch
 from refusals import refused
 from safetensors.torch import load_file, save_file
-from small_pretrained import given_to, model_of, rows_of, save, token_ids
+from small_pretrained import PIECES, given_to, model_of, save, started, token_ids
+from small_tokenizers import byte_fallback
 
 from pyramidions.conversion.checkpoint import write_checkpoint
 from pyramidions.conversion.importing import import_model
@@ -19,7 +20,7 @@ from pyramidions.inference.search import decoding_settings
 from pyramidions.pretrained.families import FAMILIES as KNOWN
 from pyramidions.pretrained.known_families import KNOWN_FAMILIES
 from pyramidions.pretrained.names import SHARED, renamed
-from pyramidions.text.tokenizer import EOS, PAD
+from pyramidions.text.tokenizer import EOS, PAD, Tokenizer
 
 FAMILIES = ["bart", "led", "pegasus", "bigbird_pegasus", "pegasus_x", "mbart", "t5", "mt5", "longt5"]
 
@@ -34,14 +35,13 @@ def check_logits(theirs: Any, folder: Path, lengths: tuple[int, ...]) -> None:
     ours = import_model(folder)
     assert not (ours.transfer.new or ours.transfer.dropped or ours.transfer.extended or ours.spread)
     assert len(ours.transfer.taken) == len(ours.model.transformer.state_dict())
-    rows, vocab_size = rows_of(theirs, ours.original.transformer), ours.model.tokenizer.vocab_size
-    source, target = token_ids(vocab_size, *lengths), token_ids(vocab_size, *[9] * len(lengths))
-    prefix = torch.cat([torch.full_like(target[:, :1], EOS), target], dim=1)
-    started = torch.cat([torch.full_like(target[:, :1], theirs.config.decoder_start_token_id), rows[target]], dim=1)
+    tokenizer = ours.model.tokenizer
+    source, target = token_ids(tokenizer, *lengths), token_ids(tokenizer, *[9] * len(lengths))
+    begun = started(tokenizer, target, theirs.config.decoder_start_token_id)
     with torch.no_grad():
-        expected = theirs(**given_to(theirs, source, rows), decoder_input_ids=started).logits
-        found = ours.model.transformer(source, prefix)
-    torch.testing.assert_close(found, expected[:, :, rows], rtol=0, atol=1e-5)
+        expected = theirs(**given_to(theirs, source), decoder_input_ids=begun).logits
+        found = ours.model.transformer(source, started(tokenizer, target))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -73,12 +73,11 @@ def test_a_long_document_of_a_bigbird_is_read_in_blocks_or_whole(tmp_path: Path)
     folder = save(model_of("bigbird_pegasus"), tmp_path)
     for length, same in ((44, True), (45, False)):
         ours = import_model(folder)
-        source = token_ids(ours.model.tokenizer.vocab_size, length)
+        source = token_ids(ours.model.tokenizer, length)
         whole = import_model(folder, changes={"self_attention": "full"})
         with torch.no_grad():
-            given = given_to(theirs, source, rows_of(theirs, ours.original.transformer))
-            expected = theirs.get_encoder()(**given).last_hidden_state
-            in_blocks, at_once = (x.model.transformer.encoder(source, source.eq(PAD)).sequence.x for x in (ours, whole))
+            expected = theirs.get_encoder()(**given_to(theirs, source)).last_hidden_state
+            in_blocks, at_once = (x.model.transformer.encoder(source, source.eq(0)).sequence.x for x in (ours, whole))
         torch.testing.assert_close(at_once, expected, rtol=0, atol=1e-5)
         assert in_blocks.allclose(expected, rtol=0, atol=1e-5) == same
 
@@ -88,8 +87,7 @@ def test_a_long_document_of_a_bigbird_is_read_in_blocks_or_whole(tmp_path: Path)
 def test_an_output_that_copies_starts_as_the_pretrained_one(saved: dict[str, tuple[Any, Path]], family: str) -> None:
     folder = saved[family][1]
     plain, pointing = import_model(folder), import_model(folder, changes={"output": "pointer(start=12)"})
-    vocabulary = plain.model.tokenizer.vocab_size
-    source, written = token_ids(vocabulary, 33, 12, 7), token_ids(vocabulary, 9, 9, 9)
+    source, written = (token_ids(plain.model.tokenizer, *lengths) for lengths in ((33, 12, 7), (9, 9, 9)))
     expected = plain.model.transformer(source, written).softmax(-1)
     torch.testing.assert_close(pointing.model.transformer(source, written).exp(), expected, rtol=0, atol=1e-5)
     assert {name.rsplit(".", 1)[0] for name in pointing.transfer.new} == {
@@ -133,9 +131,9 @@ def test_scores_of_a_fresh_scorer_spread(
 def test_blocks_of_as_many_positions_are_the_model_on_each_chunk(saved: dict[str, tuple[Any, Path]]) -> None:
     changes = {"self_attention": "blockwise(block_size=40)"}
     found = import_model(saved["bart"][1], max_source_positions=160, changes=changes)
-    source = token_ids(found.model.tokenizer.vocab_size, 130)
+    source = token_ids(found.model.tokenizer, 130)
     with torch.no_grad():
-        memory = found.model.transformer.encoder(source, source.eq(PAD)).sequence.x
+        memory = found.model.transformer.encoder(source, source.eq(0)).sequence.x
         encoder = found.original.transformer.encoder
         chunks = [encoder(chunk, chunk.eq(PAD)).sequence.x for chunk in source.split(40, dim=1)]
     torch.testing.assert_close(memory, torch.cat(chunks, dim=1), rtol=0, atol=1e-5)
@@ -144,7 +142,7 @@ def test_blocks_of_as_many_positions_are_the_model_on_each_chunk(saved: dict[str
 def test_texts_that_are_not_pooled_are_read_as_before(saved: dict[str, tuple[Any, Path]]) -> None:
     for family in FAMILIES:
         found = import_model(saved[family][1], changes={"pooling_lengths": "16,8"})
-        source, prefix = token_ids(found.model.tokenizer.vocab_size, 8, 5), torch.tensor([[EOS, 9, 7]] * 2)
+        source, prefix = token_ids(found.model.tokenizer, 8, 5), torch.tensor([[EOS, 9, 7]] * 2)
         with torch.no_grad():
             before, after = (m.transformer(source, prefix) for m in (found.original, found.model))
         torch.testing.assert_close(after, before, rtol=0, atol=1e-6)
@@ -259,8 +257,7 @@ def with_text(name: str, text: str) -> Any:
         (with_config(encoder_ffn_dim=9), "are 9 and 32"),
         (with_config(activation_function="mish"), "'mish'"),
         (with_config(tie_word_embeddings=False), "`tie_word_embeddings`"),
-        (with_config(vocab_size=2000), "340 pieces, but the embeddings have 2000 rows"),
-        (with_text("generation_config.json", '{"decoder_start_token_id": 7}'), "must start from </s> or <s>"),
+        (with_config(vocab_size=2000), "340, but have 2,000"),
         (with_text("generation_config.json", '{"decoder_start_token_id": 99999}'), "99999"),
         (lambda folder: as_pipe(folder / "config.json"), "config.json cannot be read: it must be a regular file"),
         (with_text("config.json", "{"), "config.json is damaged"),
@@ -381,3 +378,34 @@ def test_settings_of_generation_that_are_not_applied_are_told(
     assert import_model(folder).not_applied == {"repetition_penalty": 3.5, "encoder_no_repeat_ngram_size": 4}
     told = capsys.readouterr().err
     assert "repetition_penalty" in told and "encoder_no_repeat_ngram_size" in told and "num_beam_groups" not in told
+
+
+@pytest.mark.parametrize("family", ["t5", "longt5", "pegasus_x", "pegasus"])
+def test_a_model_of_an_own_vocabulary_needs_no_beginning_and_no_spare_row(family: str, tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_bytes(byte_fallback())
+    tokenizer = Tokenizer.from_bytes(byte_fallback())
+    theirs = model_of(family, vocab_size=tokenizer.vocab_size)
+    theirs.save_pretrained(tmp_path)
+    check_logits(theirs, tmp_path, (1,))
+    check_logits(theirs, tmp_path, (40, 17, 2))
+    found = import_model(tmp_path).model
+    assert found.tokenizer == tokenizer and found.config.decoder_start == "<pad>"
+    # What it starts from learns.
+    tokens = torch.tensor([[9, 8, 1]])
+    found.transformer.train()(tokens, tokens).sum().backward()
+    assert found.transformer.decoder.embedder.tokens.weight.grad[0].any()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_tokens_that_a_user_added_are_read_and_written(family: str, tmp_path: Path) -> None:
+    theirs = model_of(family, vocab_size=PIECES[family] + 2)
+    names = {f"[{name}]": PIECES[family] + place for place, name in enumerate(("SEC", "FIG"))}
+    (save(theirs, tmp_path) / "added_tokens.json").write_text(json.dumps(names))
+    if family in ("t5", "mt5", "longt5"):
+        # Rows without a piece would come first.
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps({"extra_ids": 104}))
+    check_logits(theirs, tmp_path, (17, 2))
+    tokenizer = import_model(tmp_path).model.tokenizer
+    ids = tokenizer.encode("the [SEC] fox [FIG]")
+    assert [i for i in ids if i >= PIECES[family]] == list(names.values())
+    assert tokenizer.decode(ids).replace(" ", "") == "the[SEC]fox[FIG]"

@@ -11,7 +11,7 @@ import transformers
 from click.testing import CliRunner
 from explanations import only_document, texts_of
 from refusals import refused
-from small_pretrained import given_to, model_of, rows_of, save, token_ids
+from small_pretrained import given_to, model_of, save, token_ids
 from small_tokenizers import bart
 from texts_in_languages import PAPERS
 
@@ -61,18 +61,18 @@ def together(*texts: str) -> str:
 
 def test_separators_are_global_as_in_the_library_transformers(primera: tuple[Any, Path]) -> None:
     theirs, folder = primera
-    ours = import_model(folder).model.transformer
-    rows = rows_of(theirs, ours)
-    separator = int((rows == 340).nonzero())
-    source = token_ids(340, 40, 17)
+    found = import_model(folder).model
+    ours, separator = found.transformer, 340
+    source = token_ids(found.tokenizer, 40, 17)
+    source[source == separator] = 5
     source[0, [12, 30]] = source[1, 16] = separator
-    given = given_to(theirs, source, rows)
+    given = given_to(theirs, source)
     assert int(given["global_attention_mask"].sum()) == 2
     given["global_attention_mask"] |= source.eq(separator)
     with torch.no_grad():
         expected = theirs.get_encoder()(**given).last_hidden_state
-        found = ours.encoder(source, source.eq(PAD)).sequence.x
-    for mine, their, length in zip(found, expected, (40, 17), strict=True):
+        read = ours.encoder(source, source.eq(PAD)).sequence.x
+    for mine, their, length in zip(read, expected, (40, 17), strict=True):
         torch.testing.assert_close(mine[:length], their[:length], rtol=0, atol=1e-5)
 
 

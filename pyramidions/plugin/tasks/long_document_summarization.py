@@ -42,7 +42,7 @@ class LongDocumentSummarizationTask(WritingTask):
     ) -> tuple[Any, Any, dict[str, Any]]:
         """Compute the loss of a batch and its gradients; in the first updates, that of copying its documents."""
         if update_num < self.cfg.copying_updates and "net_input" in sample:
-            sample = copying_batch(sample, [seed_of(self.cfg), update_num], len(self.dictionary))
+            sample = copying_batch(sample, [seed_of(self.cfg), update_num], self.dictionary)
         return super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad)
 
     def validation_generator(self, model: Any) -> Any:

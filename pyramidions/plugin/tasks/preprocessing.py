@@ -10,7 +10,7 @@ from pyramidions.base.arguments import flag_of
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.verify import verify_tokenizer
-from pyramidions.text.tokenizer import SPECIALS, Tokenizer
+from pyramidions.text.tokenizer import Tokenizer
 
 #: The setting that documents have queries. No flag sets it: the data does, or the checkpoint.
 QUERIES = "queries"
@@ -54,6 +54,30 @@ class _Dictionary(Dictionary):
 
     #: says whether words have tags; None where a dictionary is loaded by itself
     preprocessing: "Optional[Preprocessing]" = None
+
+    def take(self, tokenizer: Tokenizer) -> None:
+        """Take the pieces of a tokenizer, with its ids.
+
+        Raises:
+            UserError: two pieces have one name, or one has a space.
+        """
+        names = tokenizer.pieces()
+        for known in (self.symbols, self.count, self.indices):
+            known.clear()
+        for number, piece in enumerate(names):
+            # fairseq joins the names by spaces, and merges equal ones.
+            if piece.split() != [piece] or self.add_symbol(piece) != number:
+                raise UserError(f"The tokenizer must name each piece once and without spaces, unlike {piece!r}.")
+        bos = tokenizer.eos if tokenizer.bos is None else tokenizer.bos
+        self.bos_index, self.pad_index, self.eos_index, self.unk_index = (
+            bos,
+            tokenizer.pad,
+            tokenizer.eos,
+            tokenizer.unk,
+        )
+        self.bos_word, self.pad_word, self.eos_word, self.unk_word = (
+            names[i] for i in (bos, tokenizer.pad, tokenizer.eos, tokenizer.unk)
+        )
 
     def __getitem__(self, index: int) -> str:
         has_tags = self.preprocessing is not None and self.preprocessing.has_tags
@@ -105,10 +129,7 @@ class Preprocessing:
 
     def _use(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
-        for number, piece in enumerate(tokenizer.pieces()[len(SPECIALS) :], len(SPECIALS)):
-            # fairseq joins the names by spaces, and merges equal ones.
-            if piece.split() != [piece] or self.dictionary.add_symbol(piece) != number:
-                raise UserError(f"The tokenizer must name each piece once and without spaces, unlike {piece!r}.")
+        self.dictionary.take(tokenizer)
 
     def learn_queries(self) -> None:
         """Take from the data of a training whether documents have queries or tags, whatever a checkpoint says."""
@@ -158,7 +179,7 @@ class Preprocessing:
     def state_dict(self) -> dict[str, Any]:
         """Return what travels in the checkpoint."""
         settings = {name: self.setting(name) for name in self._known}
-        return {**settings, "tokenizer": self.need_tokenizer().model_bytes}
+        return {**settings, **self.need_tokenizer().as_recorded()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take tokenizer and settings from a checkpoint, or compare them with those of the others of an ensemble.
@@ -170,8 +191,8 @@ class Preprocessing:
         if not self._needed <= state.keys():
             raise UserError(f"The checkpoint was not trained with --task {self.task}.")
         if self._tokenizer is None:
-            self._use(Tokenizer.from_bytes(state["tokenizer"]))
-        elif self._tokenizer.model_bytes != state["tokenizer"]:
+            self._use(Tokenizer.from_recorded(state))
+        elif not self._tokenizer.as_recorded().items() <= state.items():
             folder = f"the data folder {self.folder.path}"
             other = "the ensemble's other models" if self._is_from_checkpoint else folder
             raise UserError(f"The checkpoint was trained with another tokenizer than that of {other}.")

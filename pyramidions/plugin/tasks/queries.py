@@ -9,7 +9,6 @@ from pyramidions.base.errors import UserError
 from pyramidions.models.notation import kinds_of
 from pyramidions.nn.scorer import SCORER
 from pyramidions.plugin.tasks.preprocessing import Preprocessing
-from pyramidions.text.tokenizer import EOS
 
 
 def check_query_model(cfg: Any, preprocessing: Preprocessing) -> None:
@@ -76,10 +75,11 @@ def check_split(preprocessing: Preprocessing, split: str, documents: Any) -> Non
     """
     if not preprocessing.has_queries:
         return
+    eos = preprocessing.need_tokenizer().eos
     most, longest = _most(preprocessing), preprocessing.folder.manifest["splits"][split]["query_tokens"]["max"]
     if longest <= most:
         return
-    index, tokens = next((i, n) for i in range(len(documents)) if (n := query_tokens(documents[i])) > most)
+    index, tokens = next((i, n) for i in range(len(documents)) if (n := query_tokens(documents[i], eos)) > most)
     name = preprocessing.folder.references(split)[index].id
     raise _too_long(f"The query of the document {name!r} in the split {split!r}", tokens, preprocessing)
 
@@ -95,13 +95,13 @@ def check_texts(preprocessing: Preprocessing, texts: list[Tensor]) -> None:
         UserError: a query is longer than half of what the model reads.
     """
     for number, text in enumerate(texts if preprocessing.has_queries else [], 1):
-        if (tokens := query_tokens(text)) > _most(preprocessing):
+        if (tokens := query_tokens(text, preprocessing.need_tokenizer().eos)) > _most(preprocessing):
             raise _too_long(f"The query of document number {number} of those just read", tokens, preprocessing)
 
 
-def query_tokens(text: Tensor) -> int:
+def query_tokens(text: Tensor, eos: int) -> int:
     """Return the number of tokens of the query that a text begins with, the end of the query included."""
-    return int(text.eq(EOS).int().argmax()) + 1
+    return int(text.eq(eos).int().argmax()) + 1
 
 
 def _most(preprocessing: Preprocessing) -> int:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from itertools import count, takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,13 +16,10 @@ from pyramidions.plugin.tasks.datasets import DrawnPairs
 from pyramidions.plugin.tasks.document_task import WritingTask
 from pyramidions.plugin.tasks.preprocessing import Preprocessing
 from pyramidions.plugin.tasks.splits import indexed, is_shuffled
-from pyramidions.text.tokenizer import EOS, SPECIALS
+from pyramidions.text.tokenizer import EOS, UNK, Tokenizer
 
 logger = logging.getLogger(__name__)
 _NAME = "span_denoising"
-
-#: stands for a span; no text has it but where a character is unknown
-SENTINEL = 3
 
 
 class SpanNoise(NamedTuple):
@@ -31,18 +29,17 @@ class SpanNoise(NamedTuple):
         share: of its tokens.
         mean: tokens of a span.
         copies: whether a span stays in the text, between two sentinels, so that it can be copied. Not in the paper.
-        pieces: of a vocabulary whose last ones are sentinels, the last one that of the first span, as in T5; None where
-            all are `SENTINEL`.
+        sentinels: the tokens that stand for the first span, the second, and so on; the last one for all that follow.
     """
 
     share: float
     mean: float
     copies: bool = False
-    pieces: int | None = None
+    sentinels: Sequence[int] = (UNK,)
 
     def sentinel(self, number: int) -> int:
         """Return the sentinel of a span, counted from 0."""
-        return SENTINEL if self.pieces is None else self.pieces - 1 - number
+        return self.sentinels[min(number, len(self.sentinels) - 1)]
 
     def counts(self, length: int) -> tuple[int, int]:
         """Return how many of ``length`` tokens, at least 2, are corrupted, and in how many spans."""
@@ -107,19 +104,23 @@ class Corruption:
     Both follow from the seed, the epoch and the number of the text, so that a run that goes on trains on the same ones.
 
     Args:
-        texts: token tensors by index, which end in `</s>`.
+        texts: token tensors by index, with their ends.
         noise: what is corrupted.
         longest: tokens of a passage at most, without its end.
         seed: of all that is drawn.
         prefix: the tokens that begin each source and each target.
+        eos: the token that ends each.
     """
 
-    def __init__(self, texts: Any, noise: SpanNoise, longest: int, seed: int, prefix: Sequence[int] = ()) -> None:
+    def __init__(
+        self, texts: Any, noise: SpanNoise, longest: int, seed: int, prefix: Sequence[int] = (), eos: int = EOS
+    ) -> None:
         self.texts = texts
         self.noise = noise
         self.longest = longest
         self.seed = seed
         self.prefix = prefix
+        self.eos = eos
         self.epoch = 1
         passages = np.minimum(np.asarray(texts.sizes) - 1, longest)
         different, places = np.unique(passages, return_inverse=True)
@@ -139,7 +140,7 @@ class Corruption:
         start = int(random.integers(len(text) - length + 1))
         passage = text[start : start + length]
         both = self.noise.corrupt(passage, random) if length > 1 else (passage, passage[:0])
-        source, target = ([*self.prefix, *side.tolist(), EOS] for side in both)
+        source, target = ([*self.prefix, *side.tolist(), self.eos] for side in both)
         return source, target
 
 
@@ -149,9 +150,9 @@ class SpanDenoisingTask(WritingTask):
 
     Each epoch reads a random passage of each document. Random spans of it are replaced by one sentinel each, the
     token for unknown characters, and the decoder writes them, each behind a sentinel. Their order says which is which.
-    With `numbered_sentinels` each span of a passage has its own, as in T5: the last pieces of the vocabulary, from the
-    last one on. An imported T5 has pieces for that; of another vocabulary they are the rarest ones of texts, as in the
-    code of Jaszczur et al. 2021. With `copy_spans` the spans stay, marked, and the decoder copies them. Summaries are
+    With `numbered_sentinels` each span of a passage has its own, as in T5: <extra_id_0> and those that follow, or the
+    last pieces of a vocabulary without them, from the last one on: the rarest ones of texts, as in the code of Jaszczur
+    et al. 2021. With `copy_spans` the spans stay, marked, and the decoder copies them. Summaries are
     not read.
 
     Args:
@@ -178,7 +179,7 @@ class SpanDenoisingTask(WritingTask):
             UserError: a file is missing or damaged; no passage fits the lengths; or the documents have queries.
         """
         folder, tokenizer = preprocessing.folder, preprocessing.need_tokenizer()
-        prefix, noise = tokenizer.prefix, self.noise
+        prefix, noise = tokenizer.prefix, self.noise._replace(sentinels=[tokenizer.unk])
         verify_split(folder, split, hashes=check_hashes)
         if folder.has_tags:
             raise UserError(f"--task {_NAME} reads documents without tags, but those of {folder.path} have some.")
@@ -195,15 +196,23 @@ class SpanDenoisingTask(WritingTask):
                 f"missing span, but are {' and '.join(map(str, self.max_positions()))}."
             )
         if self.cfg.numbered_sentinels:
-            pieces, (_, spans) = len(tokenizer.pieces()), noise.counts(longest)
-            if spans > pieces - len(SPECIALS):
+            sentinels, (_, spans) = _numbered(tokenizer), noise.counts(longest)
+            if spans > len(sentinels):
                 raise UserError(
-                    f"`numbered_sentinels` needs a vocabulary of at least {spans + len(SPECIALS)} pieces, for {spans} "
-                    f"spans of a passage, but it has {pieces}."
+                    f"`numbered_sentinels` needs a vocabulary of at least {spans} sentinels, one for each span of a "
+                    f"passage, but it has {len(sentinels)}."
                 )
-            noise = noise._replace(pieces=pieces)
+            noise = noise._replace(sentinels=sentinels)
         texts = indexed(preprocessing, split, "source")
         sizes = " and ".join(map(str, noise.sizes(longest)))
         logger.info("%s: passages of up to %d tokens: %s in source and target", split, longest, sizes)
-        corruption = Corruption(texts, noise, longest, seed_of(self.cfg), prefix)
+        corruption = Corruption(texts, noise, longest, seed_of(self.cfg), prefix, tokenizer.eos)
         return DrawnPairs(corruption, preprocessing.dictionary, is_shuffled(split))
+
+
+def _numbered(tokenizer: Tokenizer) -> list[int]:
+    """Return the sentinels of a vocabulary, that of the first span first."""
+    names = {name: i for i, name in enumerate(tokenizer.pieces())}
+    own = list(takewhile(lambda i: i is not None, (names.get(f"<extra_id_{number}>") for number in count())))
+    special = {tokenizer.bos, tokenizer.pad, tokenizer.eos, tokenizer.unk}
+    return [i for i in own if i is not None] or [i for i in reversed(range(tokenizer.vocab_size)) if i not in special]

@@ -16,7 +16,6 @@ from pyramidions.plugin.tasks.preprocessing import Preprocessing
 from pyramidions.plugin.tasks.queries import check_folder, check_split, check_texts
 from pyramidions.scoring.examples import Examples
 from pyramidions.scoring.folder_documents import FolderDocuments
-from pyramidions.text.tokenizer import EOS
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +96,7 @@ def _cut(preprocessing: Preprocessing, side: Literal["source", "target"], texts:
         )
     tokenizer.room(longest, name)
     shares = side == "source" and tokenizer.document_separator_id is not None
-    return HeadDataset(texts, sizes, longest, EOS, front, tokenizer.head if shares else None)
+    return HeadDataset(texts, sizes, longest, tokenizer.eos, front, tokenizer.head if shares else None)
 
 
 def indexed(preprocessing: Preprocessing, split: str, side: Side) -> Any:

@@ -27,7 +27,6 @@ from pyramidions.pretrained.families.core import (
 )
 from pyramidions.pretrained.names import EMBEDDING, LOGITS_BIAS, POSITIONS, SHARED, names_of, renamed
 from pyramidions.pretrained.source import Source
-from pyramidions.pretrained.tokenizers import TokenizerKind
 from pyramidions.pretrained.transfer import extended
 
 _PUBLISHED_SINUSOIDS = {"first": 0, "frequencies": "published"}
@@ -40,7 +39,7 @@ class Bart(Family):
     Attributes:
         name: what their configs call it.
         class_name: what transformers calls their class.
-        tokenizer: as in `Family`.
+        tokenizer_class: as in `Family`.
         normalize_before: pre-norm, with a norm of the last layer's output.
         normalizes_embeddings: a norm follows the embeddings.
         learns_positions: positions are a table; else sinusoids, as Vaswani et al. (2017) publish them.
@@ -52,7 +51,7 @@ class Bart(Family):
 
     name: str
     class_name: str
-    tokenizer: TokenizerKind = "byte_level"
+    tokenizer_class: str = "BartTokenizer"
     normalize_before: bool = False
     normalizes_embeddings: bool = True
     learns_positions: bool = True
@@ -233,12 +232,16 @@ def _check_sinusoids(table: Tensor, length: int, name: str) -> None:
         raise UserError(f"{name} must be the sinusoids of Vaswani et al. (2017), but is not.")
 
 
-_OF_PEGASUS: dict[str, Any] = {"tokenizer": "pegasus", "normalize_before": True, "normalizes_embeddings": False}
+_OF_PEGASUS: dict[str, Any] = {
+    "tokenizer_class": "PegasusTokenizer",
+    "normalize_before": True,
+    "normalizes_embeddings": False,
+}
 FAMILIES.update(
     bart=Bart("bart", "Bart", unused_positions=2),
     led=Bart("led", "LED", windowed=True),
     # mBART-50 (Tang et al. 2020).
-    mbart=Bart("mbart", "MBart", "mbart", normalize_before=True, unused_positions=2),
+    mbart=Bart("mbart", "MBart", "MBart50Tokenizer", normalize_before=True, unused_positions=2),
     pegasus=Bart("pegasus", "Pegasus", learns_positions=False, **_OF_PEGASUS),
     # The norm of its last layer's output stands behind that layer, whatever its name says.
     bigbird_pegasus=Bart(

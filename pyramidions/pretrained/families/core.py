@@ -13,7 +13,6 @@ from pyramidions.models.declared import parts_with_defaults
 from pyramidions.models.spec import Part
 from pyramidions.pretrained.known_families import unknown_family
 from pyramidions.pretrained.source import Source
-from pyramidions.pretrained.tokenizers import TokenizerKind
 
 #: Transformers' names of activations, and ours.
 ACTIVATIONS = {
@@ -31,12 +30,14 @@ class Family(ABC):
     Attributes:
         name: what their configs call it.
         class_name: what transformers calls their class, before "ForConditionalGeneration".
-        tokenizer: "byte_level", or whose sentencepiece models they have: each leaves other pieces out of its file.
+        tokenizer_class: that of transformers which reads their tokenizers where there is no tokenizer.json.
+        reads_prefix: their configs may say what stands before each document.
     """
 
     name: str
     class_name: str
-    tokenizer: TokenizerKind
+    tokenizer_class: str
+    reads_prefix: bool = False
 
     @abstractmethod
     def shape(self, source: Source) -> "Shape":

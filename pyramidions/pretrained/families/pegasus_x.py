@@ -13,7 +13,6 @@ from pyramidions.pretrained.families.bart import Bart
 from pyramidions.pretrained.families.core import FAMILIES, Settings, Shape, parts_of
 from pyramidions.pretrained.names import LOGITS_BIAS
 from pyramidions.pretrained.source import Source
-from pyramidions.pretrained.tokenizers import TokenizerKind
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class PegasusX(Bart):
 
     name: str = "pegasus_x"
     class_name: str = "PegasusX"
-    tokenizer: TokenizerKind = "pegasus"
+    tokenizer_class: str = "PegasusTokenizer"
     normalize_before: bool = True
     normalizes_embeddings: bool = False
     learns_positions: bool = False

@@ -26,7 +26,7 @@ from pyramidions.pretrained.families.core import (
 )
 from pyramidions.pretrained.names import EMBEDDING, SHARED, UNTIED, pop_embedding
 from pyramidions.pretrained.source import Source
-from pyramidions.pretrained.tokenizers import TokenizerKind, tokenizer_length
+from pyramidions.pretrained.tokenizers import tokenizer_length
 
 _LENGTH = 512  # of T5's training; its biases of distances allow any
 _SUBLAYERS = {
@@ -59,7 +59,8 @@ class T5(Family):
     name: str
     class_name: str
     scales_output: bool = True
-    tokenizer: TokenizerKind = "t5"
+    tokenizer_class: str = "T5Tokenizer"
+    reads_prefix: bool = True
 
     def shape(self, source: Source) -> Shape:
         read = Settings(source)

@@ -1,6 +1,5 @@
 """Kinds of tokenizers: `core` has the role, each other file a kind."""
 
-from pyramidions.text.tokenizer.byte_level import ByteLevelTokenizer
 from pyramidions.text.tokenizer.core import (
     BOS,
     DOCUMENT_SEPARATOR,
@@ -15,8 +14,10 @@ from pyramidions.text.tokenizer.core import (
     SPECIALS,
     TURN_MARKER,
     UNK,
+    Numbering,
     Tokenizer,
 )
+from pyramidions.text.tokenizer.json_file import JsonTokenizer
 from pyramidions.text.tokenizer.sentencepiece import SentencePieceTokenizer
 
 __all__ = [
@@ -33,9 +34,10 @@ __all__ = [
     "SPACE",
     "SPECIALS",
     "UNK",
-    "ByteLevelTokenizer",
+    "JsonTokenizer",
+    "Numbering",
     "SentencePieceTokenizer",
     "Tokenizer",
 ]
 
-KINDS[:] = [ByteLevelTokenizer, SentencePieceTokenizer]
+KINDS[:] = [JsonTokenizer, SentencePieceTokenizer]

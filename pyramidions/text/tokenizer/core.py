@@ -1,17 +1,21 @@
 """The role of a tokenizer, which turns texts into ids and back."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import ClassVar, final
+from typing import Any, ClassVar, NamedTuple, final
 
+from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.text.several_documents import documents_of
 
+#: The special pieces of tokenizers that `prepare` trains, in the order of their ids, which fairseq's dictionary has.
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 BOS, PAD, EOS, UNK = range(4)
+#: A model may have so many rows of embeddings more than there are pieces; fairseq's BART has 936.
+MOST_UNUSED = 1024
 #: Before each sentence, before each line, and behind the speaker's name at the beginning of a line.
 SENTENCE_MARKER, TURN_MARKER, NAME_END = "<sentence>", "<turn>", "</name>"
 #: Behind each of several documents that are summarized together, in PRIMERA (Xiao et al. 2022).
@@ -24,26 +28,81 @@ SPACE = "▁"  # how a sentencepiece spells it
 UNKNOWN = " ⁇ "  # how `<unk>` reads
 
 
-class Tokenizer(ABC):
-    """Text to ids and back. The ids are those of fairseq's dictionary.
+class Numbering(NamedTuple):
+    """Ids of a model's special tokens, which its config says and the file of its tokenizer need not.
 
-    `<s>`, `<pad>`, `</s>`, `<unk>` are 0 to 3, where fairseq's dictionary puts them, and all other pieces follow: no
-    table translates between the two.
+    Attributes:
+        bos: the token that some models begin with; None without one.
+        pad: the padding.
+        eos: the end of a text.
+        unk: the unknown token; None without one.
+        rows: rows of the embeddings; None for as many as there are ids.
+    """
+
+    bos: int | None = BOS
+    pad: int = PAD
+    eos: int = EOS
+    unk: int | None = UNK
+    rows: int | None = None
+
+    @classmethod
+    def of_names(cls, ids: Mapping[str, int]) -> "Numbering":
+        """Return the ids of the usual names, `SPECIALS`.
+
+        Raises:
+            UserError: there is no padding, or no end.
+        """
+        bos, pad, eos, unk = map(ids.get, SPECIALS)
+        if pad is None or eos is None:
+            raise UserError(
+                f"The tokenizer must have the pieces {SPECIALS[PAD]} and {SPECIALS[EOS]}, or its model say others."
+            )
+        return cls(bos, pad, eos, unk)
+
+    @classmethod
+    def recorded(cls, values: Any) -> "Numbering | None":
+        """Return what `as_recorded` gave.
+
+        Raises:
+            UserError: it is something else.
+        """
+        if not values:
+            return None
+        known = isinstance(values, Mapping) and {"pad", "eos"} <= values.keys() <= {*cls._fields}
+        if not known or any(type(value) is not int for value in values.values()):
+            raise UserError(f"The ids of special tokens must be numbers by name, but are {shown(values)}.")
+        return cls(**{"bos": None, "unk": None, **values})
+
+    def as_recorded(self) -> dict[str, int]:
+        """Return the ids that there are by their names, for checkpoints and manifests."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
+
+class Tokenizer(ABC):
+    """Text to ids and back. The ids are the file's own, and those of fairseq's dictionary.
 
     No text is encoded as a special piece: a document that contains `</s>` gets ordinary pieces.
 
     Args:
-        model_bytes: the file of a tokenizer, which says all about it.
+        model_bytes: the file of a tokenizer.
+        numbering: ids of the special tokens.
+        ids: one more than the highest id of the file.
 
     Attributes:
-        model_bytes: the same.
+        model_bytes: the file.
+        numbering: as given, with as many rows as there are.
+        bos: the token that some models begin with; None without one.
+        pad: the padding.
+        eos: the end of a text.
+        unk: the unknown token; the padding without one.
+        vocab_size: number of ids: of pieces, the special ones included, and of rows without a piece.
         marker_id: of the piece before sentences or lines, which not every tokenizer has.
         marks_turns: the marker is of lines.
         marks_first: the first sentence or line has a marker, too.
         name_end_id: of the piece behind the name that a line begins with, which not every tokenizer has.
         document_separator: the token behind each of several documents, as `surfaces` gives tokens; None if it has none.
         prefix: what stands in front of each text that a model reads or writes, such as `<s>`. `encode` leaves it out,
-            as it does `</s>`; see `framed`.
+            as it does the end; see `framed`.
     """
 
     #: how the file is called in a folder
@@ -58,23 +117,56 @@ class Tokenizer(ABC):
     document_separator: str | None = None
     prefix: tuple[int, ...] = ()
 
-    def __init__(self, model_bytes: bytes) -> None:
+    def __init__(self, model_bytes: bytes, numbering: Numbering, ids: int) -> None:
         self.model_bytes = model_bytes
+        rows = ids if numbering.rows is None else numbering.rows
+        if not ids <= rows:
+            raise UserError(
+                f"The tokenizer must have ids below {rows:,}, the rows of the embeddings, but has {ids - 1:,}."
+            )
+        if rows > ids + MOST_UNUSED:
+            raise UserError(
+                f"The embeddings must have at most {MOST_UNUSED:,} rows more than the tokenizer has ids, {ids:,}, but "
+                f"have {rows:,}."
+            )
+        self.numbering = numbering._replace(rows=rows)
+        self.vocab_size = rows
+        self.bos, self.pad, self.eos, unk, _ = self.numbering
+        self.unk = self.pad if unk is None else unk
+        for name, i in self.numbering._asdict().items():
+            if i is not None and name != "rows" and not 0 <= i < rows:
+                raise UserError(f"The id of `{name}` must be below {rows:,}, the rows of the embeddings, but is {i}.")
+        if self.pad == self.eos:
+            raise UserError(f"The padding must be another token than the end of a text, but both are {self.pad}.")
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the same file is run with the same ids."""
+        return isinstance(other, Tokenizer) and other.__reduce__() == self.__reduce__()
+
+    def __hash__(self) -> int:
+        """Return a hash of the file."""
+        return hash(self.model_bytes)
 
     @final
     @staticmethod
-    def from_bytes(model_bytes: bytes) -> "Tokenizer":
+    def from_bytes(model_bytes: bytes, numbering: Numbering | None = None) -> "Tokenizer":
         """Make a tokenizer of the kind that wrote the bytes.
+
+        Args:
+            model_bytes: the file.
+            numbering: ids of the special tokens; None for those of the usual names.
 
         Raises:
             UserError: they are no tokenizer that we can use.
         """
-        return next(kind for kind in KINDS if kind.wrote(model_bytes))(model_bytes)
+        kind = next(kind for kind in KINDS if kind.wrote(model_bytes))
+        tokenizer: Tokenizer = kind(model_bytes, numbering)
+        return tokenizer
 
     @final
     @staticmethod
-    def from_file(path: str | Path) -> "Tokenizer":
-        """Read the file of a tokenizer of any kind.
+    def from_file(path: str | Path, numbering: Numbering | None = None) -> "Tokenizer":
+        """Read the file of a tokenizer of any kind; ``numbering`` as in `from_bytes`.
 
         Raises:
             UserError: there is none.
@@ -86,13 +178,30 @@ class Tokenizer(ABC):
         except IsADirectoryError:
             raise UserError(f"The tokenizer {path} must be a file, but is a folder.") from None
         try:
-            return Tokenizer.from_bytes(model_bytes)
+            return Tokenizer.from_bytes(model_bytes, numbering)
         except UserError as error:
             raise UserError(f"{path}: {error}") from None
 
-    def __reduce__(self) -> tuple[type["Tokenizer"], tuple[bytes]]:
-        """Pickle as the file's bytes, so that workers can receive it."""
-        return type(self), (self.model_bytes,)
+    def __reduce__(self) -> tuple[type["Tokenizer"], tuple[bytes, Numbering]]:
+        """Pickle as the file's bytes and the ids, so that workers can receive it."""
+        return type(self), (self.model_bytes, self.numbering)
+
+    @final
+    @staticmethod
+    def from_recorded(values: Mapping[str, Any]) -> "Tokenizer":
+        """Return the tokenizer of a checkpoint; see `as_recorded`.
+
+        Raises:
+            UserError: it is damaged.
+        """
+        if not isinstance(model_bytes := values.get("tokenizer"), bytes):
+            raise UserError(f"The tokenizer must be bytes, but is {shown(model_bytes)}.")
+        return Tokenizer.from_bytes(model_bytes, Numbering.recorded(values.get("special_tokens")))
+
+    def as_recorded(self) -> dict[str, Any]:
+        """Return what a checkpoint records of it, as plain values."""
+        special = {"special_tokens": self.special_tokens} if self.special_tokens else {}
+        return {"tokenizer": self.model_bytes, **special}
 
     # What a kind is
 
@@ -142,6 +251,12 @@ class Tokenizer(ABC):
     # What follows from that
 
     @property
+    def special_tokens(self) -> dict[str, int]:
+        """What is recorded beside the file: its ids, unless they are those that `prepare` gives; see `Numbering`."""
+        usual = self.numbering == Numbering(rows=self.vocab_size)
+        return {} if usual else self.numbering.as_recorded()
+
+    @property
     def document_separator_id(self) -> int | None:
         """The id of the token behind each of several documents, or None."""
         return None if self.document_separator is None else self.ids_of([self.document_separator])[0]
@@ -150,11 +265,6 @@ class Tokenizer(ABC):
     def folds_case(self) -> bool:
         """Capitals are read as small letters, and none are written."""
         return self.normalize("A") == "a"
-
-    @property
-    def vocab_size(self) -> int:
-        """Number of pieces, the special ones included."""
-        return len(self._names)
 
     @cached_property
     def _names(self) -> list[str]:
@@ -193,7 +303,7 @@ class Tokenizer(ABC):
         for place, i in enumerate(ids):
             if i == self.marker_id:
                 units += [[]] * (place > 0)
-            elif i not in (PAD, EOS):
+            elif i not in (self.pad, self.eos):
                 units[-1].append(i)
         return units
 
@@ -251,13 +361,13 @@ class Tokenizer(ABC):
         return [i for before, end in begun for i in (*ids[before + 1 : end][:share], ids[end])]
 
     def framed(self, ids: Iterable[int], query: Sequence[int] = ()) -> list[int]:
-        """Return ids of a text as a model reads them: behind the prefix and the query, and in front of `</s>`.
+        """Return ids of a text as a model reads them: behind the prefix and the query, and in front of the end.
 
         Args:
             ids: of the text.
             query: what `asked` returned.
         """
-        return [*self.prefix, *query, *ids, EOS]
+        return [*self.prefix, *query, *ids, self.eos]
 
     def asked(self, query: str) -> list[int]:
         """Return what stands before a document to ask for something in it: the ids of the query, and `</s>`.
@@ -270,7 +380,7 @@ class Tokenizer(ABC):
         """
         ids = [i for i in self.encode(query) if i not in (self.marker_id, self.name_end_id)]
         # A query of nothing but `▁` has no pieces.
-        return [*(ids or [UNK]), EOS]
+        return [*(ids or [self.unk]), self.eos]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Turn ids into text on one line; special pieces are dropped, and `<unk>` reads ` ⁇ `.
@@ -302,4 +412,4 @@ class Tokenizer(ABC):
 
 
 #: All kinds; importing the package fills the list. The last takes what no other wrote.
-KINDS: list[type[Tokenizer]] = []
+KINDS: list[type[Any]] = []

@@ -22,6 +22,7 @@ from pyramidions.text.tokenizer.core import (
     TURN_MARKER,
     UNK,
     UNKNOWN,
+    Numbering,
     Tokenizer,
 )
 
@@ -62,8 +63,7 @@ class SentencePieceTokenizer(Tokenizer):
     file_name = "sentencepiece.model"
     library = "sentencepiece"
 
-    def __init__(self, model_bytes: bytes) -> None:
-        super().__init__(model_bytes)
+    def __init__(self, model_bytes: bytes, numbering: Numbering | None = None) -> None:
         try:
             if not model_bytes:
                 raise RuntimeError
@@ -76,6 +76,7 @@ class SentencePieceTokenizer(Tokenizer):
                 "The sentencepiece model must have the ids <s>=0, <pad>=1, </s>=2, <unk>=3, "
                 f"but it has {', '.join(f'{name}={i}' for name, i in zip(SPECIALS, found, strict=True))}."
             )
+        super().__init__(model_bytes, numbering or Numbering(), int(self._model.vocab_size()))
         without = self._model.piece_to_id(WITHOUT_LANGUAGE)
         self.prefix = (BOS,) if without == len(SPECIALS) and self._model.is_control(without) else ()
         # Only a control piece is safe as a marker: sentencepiece never finds one inside a text.
@@ -91,11 +92,6 @@ class SentencePieceTokenizer(Tokenizer):
     def wrote(cls, model_bytes: bytes) -> bool:
         """Return True: sentencepiece itself refuses files that are not its models."""
         return True
-
-    @property
-    def vocab_size(self) -> int:
-        """Number of pieces, the special ones included."""
-        return int(self._model.vocab_size())
 
     def normalize(self, text: str) -> str:
         """Return the text as `normalize` and then the model itself normalise it."""

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from pyramidions.plugin.tasks.config import ToySequencesConfig
 from pyramidions.plugin.tasks.copying import copying_batch, spans_to_copy
 from pyramidions.plugin.tasks.datasets import DrawnPairs
-from pyramidions.plugin.tasks.span_denoising import SENTINEL, Corruption, SpanNoise
+from pyramidions.plugin.tasks.span_denoising import Corruption, SpanNoise
 from pyramidions.plugin.tasks.toy_sequences import PROBLEMS, SYMBOLS, ToySequencesTask, addition, copying
 
 T5 = SpanNoise(0.15, 3.0)
+SENTINEL = 3
 
 
 class Texts(list[torch.Tensor]):
@@ -66,7 +67,7 @@ def test_sentinels_may_have_numbers_and_spans_to_copy_stay_between_two() -> None
     spans = [3, 13, 3, 15, 16, 17]
     assert corrupted() == [[10, 11, 12, 3, 14, 3], spans]
     # The last pieces, from the last one on.
-    assert corrupted(pieces=100) == [[10, 11, 12, 99, 14, 98], [99, 13, 98, 15, 16, 17]]
+    assert corrupted(sentinels=(99, 98)) == [[10, 11, 12, 99, 14, 98], [99, 13, 98, 15, 16, 17]]
     assert corrupted(copies=True) == [[10, 11, 12, 3, 13, 3, 14, 3, 15, 16, 17, 3], spans]
 
 
@@ -236,6 +237,13 @@ def test_most_of_what_is_copied_comes_in_spans() -> None:
     assert 90 < len(places) <= 100 and (np.diff(places) == 1).mean() > 0.9
 
 
+def vocabulary(size: int) -> Dictionary:
+    found = Dictionary()
+    for number in range(len(found), size):
+        found.add_symbol(str(number))
+    return found
+
+
 def batch() -> dict[str, Any]:
     source = torch.tensor([[11, 12, 13, 14, 2], [21, 22, 2, 1, 1]])
     target = torch.tensor([[5, 6, 7, 8, 9, 2], [5, 6, 2, 1, 1, 1]])
@@ -245,7 +253,7 @@ def batch() -> dict[str, Any]:
 
 
 def test_a_document_stands_where_its_summary_did() -> None:
-    made = copying_batch(batch(), [1, 0], 50)
+    made = copying_batch(batch(), [1, 0], vocabulary(50))
     assert made["target"].tolist() == [[11, 12, 13, 14, 2], [21, 22, 2, 1, 1]]
     assert made["net_input"]["prev_output_tokens"].tolist() == [[2, 11, 12, 13, 14], [2, 21, 22, 1, 1]]
     assert made["ntokens"] == 8 and made["net_input"]["src_tokens"] is not None
@@ -256,7 +264,7 @@ def test_a_query_is_not_copied_and_tags_are_no_part_of_tokens() -> None:
     # "7 8" asks for "9 10" with the tags 1 and 3; the other document is empty.
     asked["net_input"]["src_tokens"] = torch.tensor([[7, 8, 2, 59, 160, 2], [7, 8, 9, 2, 2, 1]])
     asked["net_input"]["lengths"] = [6, 5]
-    made = copying_batch(asked, [1, 0], 50)
+    made = copying_batch(asked, [1, 0], vocabulary(50))
     assert made["target"].tolist() == [[9, 10, 2], [2, 1, 1]] and made["ntokens"] == 4
     assert made["net_input"]["prev_output_tokens"].tolist() == [[2, 9, 10], [2, 1, 1]]
 
@@ -269,5 +277,5 @@ def test_a_resumed_run_copies_the_same_spans_and_a_later_update_others() -> None
         "target": torch.full((1, 65), 5),
         "ntokens": 65,
     }
-    first, again, later = (copying_batch(long, [1, update], 304)["target"].tolist() for update in (4, 4, 5))
+    first, again, later = (copying_batch(long, [1, update], vocabulary(304))["target"].tolist() for update in (4, 4, 5))
     assert first == again != later

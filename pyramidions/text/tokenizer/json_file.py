@@ -1,0 +1,272 @@
+"""Any `tokenizer.json`, run by the library tokenizers as it is."""
+
+import math
+import re
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import groupby
+from typing import Any, TypeVar, cast
+
+from pyramidions.base.arguments import shown
+from pyramidions.base.errors import UserError
+from pyramidions.base.optional import optional_library
+from pyramidions.base.strict_json import parse_json
+from pyramidions.text.normalization import one_line
+from pyramidions.text.text_windows import windows
+from pyramidions.text.tokenizer.core import (
+    DOCUMENT_SEPARATOR,
+    MOST_UNUSED,
+    SPECIALS,
+    UNK,
+    UNKNOWN,
+    Numbering,
+    Tokenizer,
+)
+
+_Result = TypeVar("_Result")
+_WHITE = re.compile(r"\s")
+_MOST_GROWTH = 64  # characters that a file may make of one
+
+
+class _Surface(str):
+    """The text of a token, which does not say what its id is: a character may span several tokens."""
+
+    __slots__ = ("id",)
+    id: int
+
+    @classmethod
+    def of(cls, text: str, token: int) -> "_Surface":
+        surface = cls(text)
+        surface.id = token
+        return surface
+
+
+class JsonTokenizer(Tokenizer):
+    """A `tokenizer.json` of any kind, with its own ids: those of BART, T5, PEGASUS and mBART, WordPiece, and others.
+
+    Its texts are on one line, and else as they stand (`one_line`): it normalises them itself. Where a word has the
+    space before it in its first piece, the first word of a text has none.
+
+    The prefix is what the file's post-processor puts in front of a text. There are no sentence markers.
+
+    Args:
+        model_bytes: the file.
+        numbering: ids of the special tokens. The file need not have them.
+
+    Raises:
+        UserError: the library cannot run the file; or an id does not fit ``numbering``; or the library is not
+            installed.
+    """
+
+    file_name = "tokenizer.json"
+    library = "tokenizers"
+
+    def __init__(self, model_bytes: bytes, numbering: Numbering | None = None) -> None:
+        about = _checked_file(model_bytes)["model"]
+        self._model = model = _run(lambda: library().Tokenizer.from_buffer(model_bytes))
+        # A text that spells a special token does not mean it.
+        model.encode_special_tokens = True
+        model.no_truncation()
+        model.no_padding()
+        self._ids: dict[str, int] = model.get_vocab()
+        numbering = numbering or Numbering.of_names(self._ids)
+        if numbering.unk is None:
+            unknown = about.get("unk_id", self._ids.get(str(about.get("unk_token"))))
+            numbering = numbering._replace(unk=unknown if isinstance(unknown, int) else self._ids.get(SPECIALS[UNK]))
+        super().__init__(model_bytes, numbering, 1 + max(self._ids.values(), default=0))
+        self._special = {i for i, token in model.get_added_tokens_decoder().items() if token.special}
+        self._special |= {self.bos, self.pad, self.eos}
+        self.prefix = self._prefix()
+        if (separator := self._ids.get(DOCUMENT_SEPARATOR)) is not None:
+            self.document_separator = _Surface.of("", separator)
+            self._special.add(separator)
+        ordinary = (i for i in self._ids.values() if i not in self._special)
+        self._unknown = next(ordinary, self.pad) if self.unk == self.pad else self.unk
+        normalizer = model.normalizer
+        self._folds = normalizer is not None and _run(lambda: str(normalizer.normalize_str("A"))) == "a"
+        # Where pieces begin with the space before a word, that space stands between windows.
+        words = _run(lambda: [model.encode(text, add_special_tokens=False).ids for text in ("a", "b", "a b")])
+        self._between = "" if words[0] + words[1] == words[2] else " "
+
+    @classmethod
+    def wrote(cls, model_bytes: bytes) -> bool:
+        """Return whether it is a JSON object."""
+        return model_bytes.startswith(b"{")
+
+    def _prefix(self) -> tuple[int, ...]:
+        """Keep what the post-processor puts around an empty text, and remove the post-processor."""
+        around: list[int] = _run(lambda: self._model.encode("")).ids
+        # In training, too, the end follows a text without it.
+        self._model.post_processor = None
+        if around and around[-1] == self.eos:
+            around.pop()
+        if self.eos in around[1:]:
+            raise UserError("The tokenizer must put its end behind a text once at most, but puts it more often.")
+        return tuple(around)
+
+    @property
+    def folds_case(self) -> bool:
+        """Capitals are read as small letters, and none are written."""
+        return self._folds
+
+    def normalize(self, text: str) -> str:
+        """Return the text on one line."""
+        return one_line(text)
+
+    def pieces(self) -> list[str]:
+        """All pieces in the order of their ids, the special ones included; rows without one are `<unused_ID>`."""
+        found = [f"<unused_{i}>" for i in range(self.vocab_size)]
+        for piece, i in self._ids.items():
+            # fairseq joins names by spaces.
+            found[i] = _WHITE.sub(lambda space: f"<U+{ord(space[0]):04X}>", piece) or "<empty>"
+        return found
+
+    def encode(self, text: str) -> list[int]:
+        """Turn a text into ids, without prefix and end."""
+        return [i for _, ids, _ in self._windows(windows(text)) for i in ids]
+
+    def counts(self, texts: Iterable[str]) -> list[int]:
+        """Return the number of tokens of each text where it stands behind another."""
+        lines = [f"{self._between}{line}" if (line := one_line(text)) else "" for text in texts]
+        return [len(each.ids) for each in _run(lambda: self._model.encode_batch(lines, add_special_tokens=False))]
+
+    def ids_of(self, surfaces: Sequence[str]) -> list[int]:
+        """Return the ids of tokens that `surfaces` gave."""
+        return [cast(_Surface, surface).id for surface in surfaces]
+
+    def spellings(self, ids: Iterable[int]) -> list[str]:
+        """Return the text of each id; a character's text stands at the last of its pieces."""
+        found = list[str]()
+        for is_text, group in groupby(ids, self._is_text):
+            run = list(group)
+            found += self._spelt(run) if is_text else map(self._sign, run)
+        return found
+
+    def _spelt(self, run: list[int]) -> list[str]:
+        stream = library().decoders.DecodeStream(skip_special_tokens=True)
+        texts = [_run(lambda: stream.step(self._model, i)) or "" for i in run]  # noqa: B023
+        # A model may write half a character, which the stream holds back.
+        texts[-1] += self._text(run)[len("".join(texts)) :]
+        return texts
+
+    def _is_text(self, i: int) -> bool:
+        return i not in (self.unk, self.document_separator_id)
+
+    def _sign(self, i: int) -> str:
+        return UNKNOWN if i == self.unk else ""
+
+    def _surfaces(self, of_windows: Iterable[str]) -> Iterator[list[str]]:
+        for line, ids, ends in self._windows(of_windows):
+            found, begin = list[str](), 0
+            for i, end, following in zip(ids, ends, [*ends, -1][1:], strict=True):
+                # Of pieces that end at one character, the last has its text; what a normaliser drops is theirs, too.
+                end = begin if end == following else len(line) if following < 0 else max(begin, end)
+                found.append(_Surface.of(line[begin:end], i))
+                begin = end
+            yield found
+
+    def _windows(self, of_windows: Iterable[str]) -> Iterator[tuple[str, list[int], list[int]]]:
+        """Yield the lines that were encoded, one a window, with their ids, and where in the line each ends."""
+        begun = apart = False
+        for window in of_windows:
+            apart = apart or window[:1].isspace()
+            if line := one_line(window):
+                line = f"{self._between}{line}" if begun and apart else line
+                encoding = _run(lambda: self._model.encode(line, add_special_tokens=False))  # noqa: B023
+                yield line, [self._of_text(i) for i in encoding.ids], [end for _, end in encoding.offsets]
+                begun, apart = True, False
+            apart = apart or window[-1:].isspace()
+
+    def _of_text(self, i: int) -> int:
+        """Return an id of a text: its vocabulary may spell a special token by what a text holds."""
+        return self._unknown if i in self._special else i
+
+    def _decode(self, ids: list[int]) -> str:
+        runs = groupby(ids, self._is_text)
+        # A document begins without a space.
+        return "".join(
+            self._text(list(run)) if is_text else f" {' '.join(map(self._sign, run))} " for is_text, run in runs
+        )
+
+    def _text(self, run: list[int]) -> str:
+        return _run(lambda: str(self._model.decode([i for i in run if i not in self._special])))
+
+    def _id_of(self, piece: str) -> int:
+        return self._by_name.get(piece, self.unk)
+
+    @cached_property
+    def _by_name(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.pieces())}
+
+
+def library() -> Any:
+    """Return the library.
+
+    Raises:
+        UserError: it is not installed.
+    """
+    return optional_library("tokenizers", "The tokenizer")
+
+
+def _run(call: Callable[[], _Result]) -> _Result:
+    """Call the library.
+
+    Raises:
+        UserError: it fails, or panics: a pattern of the file may backtrack too often, or its parts may not fit.
+    """
+    try:
+        return call()
+    except UserError:
+        raise
+    except BaseException as error:
+        # The library raises nothing narrower, and what it panics with is no Exception.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(f"The tokenizer must be a tokenizer.json that reads any text, but fails: {reason}.") from None
+
+
+def _checked_file(model_bytes: bytes) -> dict[str, Any]:
+    """Look at a file before the library takes memory for it, and return what it says.
+
+    Raises:
+        UserError: it is no JSON object with a model; or an id is far above the number of pieces; or a step makes many
+            characters of one.
+    """
+    try:
+        about = parse_json(model_bytes)
+    except ValueError as error:
+        raise UserError(f"The tokenizer must be a tokenizer.json, but {error}.") from None
+    if not isinstance(about, dict) or not isinstance(about.get("model"), dict):
+        raise UserError("The tokenizer must be a tokenizer.json, but has no `model`.")
+    vocabulary, added = about["model"].get("vocab"), about.get("added_tokens")
+    pieces = [vocabulary or (), added or ()]
+    ids = list(vocabulary.values()) if isinstance(vocabulary, dict) else []
+    ids += [token.get("id") for token in pieces[1] if isinstance(token, dict)]
+    most = sum(map(len, pieces)) + MOST_UNUSED
+    for i in ids:
+        if type(i) is not int or not 0 <= i < most:
+            raise UserError(
+                f"The tokenizer must have ids below {most:,}, {MOST_UNUSED:,} more than pieces, but has {shown(i)}."
+            )
+    if (growth := max(_growth(about.get(step)) for step in ("normalizer", "decoder"))) > _MOST_GROWTH:
+        raise UserError(f"The tokenizer must make at most {_MOST_GROWTH} characters of one, but may make {growth:,}.")
+    return about
+
+
+def _growth(step: Any) -> int:
+    """Return how many characters a step makes of one at most, its inner steps one after another."""
+    if not isinstance(step, dict):
+        return 1
+    if isinstance(steps := step.get("normalizers", step.get("decoders")), list):
+        return math.prod(map(_growth, steps))
+    if isinstance(table := step.get("precompiled_charsmap"), str):
+        try:
+            data = b64decode(table)
+        except ValueError:
+            return 1  # the library refuses it
+        # A table, its size before it, and the texts that it points to, each with a zero behind it.
+        texts = data[4 + int.from_bytes(data[:4], "little") :].split(b"\0")
+        return max(1, *(len(text.decode(errors="replace")) for text in texts), 1)
+    return max(1, len(step["content"])) if isinstance(step.get("content"), str) else 1

@@ -1,0 +1,228 @@
+"""A tokenizer.json is run as it is: ids as transformers has them, and a text that comes back."""
+
+import json
+import pickle
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_tokenizers import bart, bart_bytes, byte_fallback, save_vocabulary, wordpiece
+from transformers import BartTokenizer
+
+from pyramidions.base.errors import UserError
+from pyramidions.text.normalization import one_line
+from pyramidions.text.text_windows import windows
+from pyramidions.text.tokenizer import BOS, EOS, UNK, JsonTokenizer, Numbering, Tokenizer
+
+FILE = bart_bytes()
+BART = Tokenizer.from_bytes(FILE)
+ANY = st.text(st.characters(exclude_categories=[]), max_size=60) | st.text("aé 漢😀\n\t<s>/_'", max_size=60)
+ANY |= st.sampled_from(["the <s> fox", "</s>", "<pad><unk>", "a <mask>.", "<n>"])
+#: of WordPiece, small letters alone, with [PAD], [UNK], [CLS], [SEP] at 0 to 3
+WORDS = Tokenizer.from_bytes(wordpiece(), Numbering(bos=2, pad=0, eos=3, unk=None))
+#: of Unigram, which spells what it does not know by bytes; without `<s>`, and with rows that no piece has
+BYTES = Tokenizer.from_bytes(byte_fallback(), Numbering(bos=None, pad=0, eos=1, unk=None, rows=400))
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Return transformers' tokenizer of the same pieces."""
+    folder = tmp_path_factory.mktemp("theirs")
+    save_vocabulary(bart(), folder)
+    return BartTokenizer.from_pretrained(folder)
+
+
+def surfaces(text: str, most: int = 100, tokenizer: Tokenizer = BART) -> list[str]:
+    return [surface for some in tokenizer.surfaces(windows(text, most)) for surface in some]
+
+
+def test_the_content_of_a_file_tells_its_kind_and_its_prefix() -> None:
+    assert isinstance(BART, JsonTokenizer)
+    assert (BART.file_name, BART.vocab_size, BART.marker_id, BART.prefix) == ("tokenizer.json", 340, None, (BOS,))
+    assert BART.pieces()[:4] == ["<s>", "<pad>", "</s>", "<unk>"] and BART.special_tokens == {}
+    assert changed(lambda about: about.update(post_processor=None)).prefix == ()
+
+
+def test_any_ids_may_be_those_of_special_tokens_and_rows_may_have_no_piece() -> None:
+    assert (WORDS.bos, WORDS.pad, WORDS.eos, WORDS.unk, WORDS.prefix) == (2, 0, 3, 1, (2,))
+    assert (BYTES.bos, BYTES.pad, BYTES.eos, BYTES.unk, BYTES.prefix) == (None, 0, 1, 2, ())
+    assert BYTES.vocab_size == 400 and BYTES.pieces()[-1] == "<unused_399>" and BYTES.decode([399]) == ""
+    assert BYTES.special_tokens == {"pad": 0, "eos": 1, "unk": 2, "rows": 400}
+
+
+@pytest.mark.parametrize("tokenizer", [BART, WORDS, BYTES], ids=["bart", "words", "bytes"])
+def test_a_recorded_or_a_pickled_tokenizer_is_the_same(tokenizer: Tokenizer) -> None:
+    for again in (pickle.loads(pickle.dumps(tokenizer)), Tokenizer.from_recorded(tokenizer.as_recorded())):  # noqa: S301
+        assert again == tokenizer and again.numbering == tokenizer.numbering
+        assert (again.prefix, again.encode("The fox")) == (tokenizer.prefix, tokenizer.encode("The fox"))
+
+
+@pytest.mark.parametrize(
+    "text", ["The fox isn't lazy.", "It's 1,024 résumés – “naïve” 😀!", "A 漢字 e\u0301 \u00ad ½ ﬁ.", "x"]
+)
+def test_a_line_of_text_has_the_ids_that_transformers_gives_it(theirs: Any, text: str) -> None:
+    assert BART.framed(BART.encode(text)) == theirs(text)["input_ids"]
+    assert BART.decode(theirs(text)["input_ids"]) == text
+
+
+@given(text=st.text("afé,.' 19\u00a0\n\u3000😀", max_size=60))
+def test_line_breaks_and_runs_of_spaces_are_one_space_to_us(theirs: Any, text: str) -> None:
+    assert BART.framed(BART.encode(text)) == theirs(" ".join(text.split()))["input_ids"]
+
+
+@given(ANY)
+def test_any_text_comes_back_on_one_line(text: str) -> None:
+    assert BART.decode(BART.encode(text)) == one_line(text) == BART.normalize(text)
+    assert BART.decode_pieces(" ".join(BART.encode_as_pieces(text)).split()) == one_line(text)
+
+
+@pytest.mark.parametrize("tokenizer", [BART, WORDS, BYTES], ids=["bart", "words", "bytes"])
+@given(text=ANY)
+def test_no_text_has_a_special_piece(tokenizer: Tokenizer, text: str) -> None:
+    names = tokenizer.pieces()
+    special = {
+        tokenizer.bos,
+        tokenizer.pad,
+        tokenizer.eos,
+        *(names.index(n) for n in ("<mask>", "[MASK]") if n in names),
+    }
+    assert not special & set(tokenizer.encode(text))
+
+
+@pytest.mark.parametrize("tokenizer", [BART, BYTES], ids=["bart", "bytes"])
+@given(text=ANY, most=st.integers(1, 20))
+def test_the_surfaces_of_windows_are_the_text(tokenizer: Tokenizer, text: str, most: int) -> None:
+    found = "".join(surfaces(text, most, tokenizer))
+    # Only pieces that begin with a space have one in front.
+    assert (found if tokenizer is BART else found.replace(" ", "")) == (
+        one_line(text) if tokenizer is BART else one_line(text).replace(" ", "")
+    )
+
+
+def test_what_a_normaliser_drops_belongs_to_the_token_before_it() -> None:
+    assert surfaces("The\u0000 FOX \u0301", tokenizer=WORDS) == ["The", "\u0000 F", "O", "X \u0301"]
+
+
+@pytest.mark.parametrize("tokenizer", [BART, WORDS, BYTES], ids=["bart", "words", "bytes"])
+@given(st.lists(st.sampled_from(["fox", "it's", "é", "😀", "\n", "  ", ".", "1,024"]), max_size=30).map(" ".join))
+def test_windows_encode_as_the_whole_text_does(tokenizer: Tokenizer, text: str) -> None:
+    # No word is as long as a window.
+    assert tokenizer.ids_of(surfaces(text, 12, tokenizer)) == tokenizer.encode(text)
+
+
+def test_only_the_first_word_of_a_text_has_no_space_in_front() -> None:
+    assert surfaces("the the", 4) == ["t", "he", " the"]
+    assert surfaces(" \nthe the") == ["t", "he", " the"]
+    assert BART.counts(["the", "", " the the\n"]) == [1, 0, 2]
+
+
+def test_a_character_of_several_tokens_is_the_text_of_the_last() -> None:
+    assert surfaces("é漢 x") == ["é", "", "", "漢", " ", "x"]
+    ids = BART.encode("é漢")
+    assert BART.spellings([BOS, *ids, EOS]) == ["", "é", "", "", "漢", ""]
+    assert "".join(BYTES.spellings(BYTES.encode("The 漢 fox"))) == "The 漢 fox"
+    assert WORDS.spellings(WORDS.encode("The Documents.")) == ["the", " documents", "."]
+
+
+def test_half_a_character_and_an_unknown_piece_can_be_read() -> None:
+    half = BART.encode("漢")[:-1]
+    assert BART.decode(half) == "�"
+    assert BART.decode([*half, UNK, *BART.encode("fox")]) == "� ⁇ fox"
+    assert BART.decode_pieces(["Ġthe", "no piece"]) == "the ⁇"
+    assert WORDS.decode(WORDS.encode("the 漢 fox")) == "the ⁇ fox"
+
+
+def test_a_model_of_small_letters_folds_case() -> None:
+    assert WORDS.folds_case and not BART.folds_case and not BYTES.folds_case
+
+
+def test_a_name_with_a_space_has_none_for_fairseq() -> None:
+    file = bart()
+    file.add_tokens(["my mask"])
+    tokenizer = Tokenizer.from_bytes(file.to_str().encode())
+    assert tokenizer.pieces()[-1] == "my<U+0020>mask"
+    ids = tokenizer.encode("see my mask")
+    assert ids[-1] == 340 and tokenizer.decode_pieces(tokenizer.names(ids)) == "see my mask"
+
+
+def changed(change: Callable[[dict[str, Any]], object]) -> Tokenizer:
+    about = json.loads(FILE)
+    change(about)
+    return Tokenizer.from_bytes(json.dumps(about).encode())
+
+
+def cut_by(pattern: str) -> Tokenizer:
+    split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+    return changed(
+        lambda about: about.update(pre_tokenizer={"type": "Sequence", "pretokenizers": [split, about["pre_tokenizer"]]})
+    )
+
+
+def test_a_special_token_that_its_merges_spell_is_unknown_in_a_text() -> None:
+    def merged(about: dict[str, Any]) -> None:
+        about["model"]["vocab"] |= {"<s": 340}
+        about["pre_tokenizer"]["use_regex"] = False
+        about["model"]["merges"][:0] = [["<", "s"], ["<s", ">"]]
+
+    assert changed(merged).encode("<s>") == [UNK]
+
+
+def without_library() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "tokenizers", None)
+        Tokenizer.from_bytes(FILE)
+
+
+GARBAGE = {"type": "Precompiled", "precompiled_charsmap": "AAAA"}
+
+
+def grown(text: str) -> Callable[[], object]:
+    step = {"type": "Replace", "pattern": {"Regex": "."}, "content": text}
+    return lambda: changed(lambda about: about.update(normalizer={"type": "Sequence", "normalizers": [step, step]}))
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: BART.room(2, "max_source_positions"), "`max_source_positions` must be at least 3, <s>, a token and "),
+        (lambda: BART.decode([4, 340]), "An id must be below 340, the number of pieces, but is 340"),
+        (lambda: cut_by("a*" * 20 + "(?!.)").encode("a" * 60 + "b"), "must be a tokenizer.json that reads any text"),
+        (lambda: cut_by("(a|a)*$").encode("a" * 60 + "b"), "must be a tokenizer.json that reads any text"),
+        (lambda: BART.encode_units(["the fox"]), "must have the piece <sentence>"),
+        (lambda: Tokenizer.from_bytes(b"{}"), r"must be a tokenizer\.json, but has no `model`"),
+        (lambda: Tokenizer.from_bytes(FILE[:2000]), "but it is not JSON"),
+        (lambda: Tokenizer.from_bytes(b'{"model": [1]}'), "but has no `model`"),
+        (lambda: Tokenizer.from_bytes(b'{"model": {"type": "BPE"}}'), "reads any text, but fails"),
+        (without_library, "needs the library tokenizers, .*: `pip .*'tokenizers<.*` brings it"),
+        (
+            lambda: changed(lambda about: about["model"]["vocab"].update(far=2**31)),
+            "ids below 1,370, .* has 2147483648",
+        ),
+        (lambda: changed(lambda about: about["added_tokens"][0].update(id=-1)), "ids below 1,369, .* has -1"),
+        (grown("x" * 9), "at most 64 characters of one, but may make 81"),
+        (
+            lambda: changed(
+                lambda about: about.update(normalizer={"type": "Precompiled", "precompiled_charsmap": "AAAA"})
+            ),
+            "reads any text, but fails",
+        ),
+        (lambda: Tokenizer.from_bytes(FILE, Numbering(pad=2)), "padding must be another token than the end .* are 2"),
+        (lambda: Tokenizer.from_bytes(FILE, Numbering(eos=340)), "id of `eos` must be below 340, .*, but is 340"),
+        (lambda: Tokenizer.from_bytes(FILE, Numbering(rows=339)), "ids below 339, .* has 339"),
+        (lambda: Tokenizer.from_bytes(FILE, Numbering(rows=1400)), "at most 1,024 rows more .* 340, but have 1,400"),
+        (lambda: Tokenizer.from_bytes(wordpiece()), "must have the pieces <pad> and </s>"),
+        (
+            lambda: Tokenizer.from_recorded({"tokenizer": FILE, "special_tokens": {"pad": "1"}}),
+            "must be numbers by name",
+        ),
+        (lambda: Tokenizer.from_recorded({"tokenizer": "bart"}), "must be bytes, but is 'bart'"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_one_sentence(call: Callable[[], object], said: str) -> None:
+    assert BART.room(3, "max_source_positions") == 1
+    with pytest.raises(UserError, match=said) as error:
+        call()
+    assert str(error.value).endswith(".") and "\n" not in str(error.value)
