@@ -66,6 +66,8 @@ def described(model: SavedModel, family: Family) -> tuple[dict[str, Any], dict[s
     if model.tokenizer.prefix:
         forced["forced_bos_token_id"] = model.tokenizer.prefix[0]
     config = {**_architecture(model, family), "vocab_size": model.tokenizer.vocab_size, **ids}
+    if len(ends := model.tokenizer.ends) > 1:
+        ids["eos_token_id"] = [*ends]
     return config, {**ids, **_writing(model, family), **forced}
 
 
@@ -113,7 +115,7 @@ def _architecture(model: SavedModel, family: Family) -> dict[str, Any]:
     return found
 
 
-def _special(model: SavedModel) -> dict[str, int]:
+def _special(model: SavedModel) -> dict[str, Any]:
     """Return the ids of the special tokens."""
     tokenizer, start = model.tokenizer, model.transformer.decoder.start
     ids = {"pad_token_id": tokenizer.pad, "eos_token_id": tokenizer.eos}

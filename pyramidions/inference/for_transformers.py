@@ -116,8 +116,9 @@ def searching(config: PyramidionConfig, longest: int) -> dict[str, Any]:
 def files(model: "SavedModel") -> dict[str, bytes]:
     """Return the files for transformers beside config.json, weights and tokenizer, by their names."""
     reading = {"tokenizer_class": TOKENIZER, "auto_map": TOKENIZER_MAP, **tokenizer_fields(model)}
-    writing = generation_fields(
-        model.config, model.max_target_positions, model.tokenizer.prefix, _ends(model.tokenizer)
-    )
+    tokenizer = model.tokenizer
+    writing = generation_fields(model.config, model.max_target_positions, tokenizer.prefix, _ends(tokenizer))
+    if len(tokenizer.ends) > 1:
+        writing["eos_token_id"] = [*tokenizer.ends]
     said = {GENERATION_CONFIG: writing, TOKENIZER_CONFIG: reading}
     return {CODE: CODE_TEXT.encode(), **{name: as_json_bytes(fields) for name, fields in said.items()}}

@@ -31,7 +31,7 @@ class Bounds(NamedTuple):
 class DecodingSettings(NamedTuple):
     """How a model decodes; a length that the user did not set is lowered for short documents.
 
-    Each summary begins with ``prefix``, and ends in ``eos``.
+    Each summary begins with ``prefix``, and ends in one of ``ends``.
     """
 
     beam: int
@@ -42,7 +42,7 @@ class DecodingSettings(NamedTuple):
     lowers_min: bool = True
     lowers_max: bool = True
     prefix: tuple[int, ...] = ()
-    eos: int = EOS
+    ends: tuple[int, ...] = (EOS,)
     sampling: SamplingOptions | None = None
 
     def for_length(self, tokens: int, share: int = 1, sentence: bool = False) -> Bounds:
@@ -65,7 +65,7 @@ class DecodingSettings(NamedTuple):
 
     def writer(self, bounds: Bounds, documents: Sequence[TokenizedText]) -> Writer:
         """Build what writes summaries of these lengths of a batch of documents."""
-        rules = (bounds.least, bounds.most, self.length_penalty, self.no_repeat_ngram, self.eos)
+        rules = (bounds.least, bounds.most, self.length_penalty, self.no_repeat_ngram, self.ends)
         if self.sampling is None:
             return BeamSearch(self.beam, *rules, best=1, prefix=self.prefix)
         return Sampling(
@@ -105,7 +105,7 @@ def decoding_settings(model: SavedModel, **asked: Unpack[DecodingOptions]) -> De
         config.decoding_length_penalty,
         config.decoding_no_repeat_ngram,
         prefix=model.tokenizer.prefix,
-        eos=model.tokenizer.eos,
+        ends=model.tokenizer.ends,
     )
     return _settings(own, asked)
 

@@ -58,7 +58,7 @@ class BeamSearch(Writer):
         max_len: int,
         length_penalty: float = 1.0,
         no_repeat_ngram: int = 0,
-        eos: int = 2,
+        eos: int | Sequence[int] = 2,
         best: int | None = None,
         prefix: Sequence[int] = (),
     ) -> None:
@@ -97,7 +97,7 @@ class BeamSearch(Writer):
             log_probs = self._rule_out(logits[:, -1].float().log_softmax(dim=-1), live.tokens[:, 1:], pad)
             rows, token, totals = self._candidates(log_probs, live.totals)
             scores = log_probs[rows, token]
-            ends = token.eq(self.eos)
+            ends = self._is_end(token)
             if step >= self.min_len:
                 over = self._over(totals, ends)
                 if over:
@@ -133,7 +133,7 @@ class BeamSearch(Writer):
         vocabulary = log_probs.size(1)
         # (BW, V) -> (B, WV)
         sums = (log_probs + totals.reshape(-1, 1)).reshape(documents, -1)
-        best, index = sums.topk(min(2 * self.beam, sums.size(1) - 1), dim=1)
+        best, index = sums.topk(min((1 + len(self.ends)) * self.beam, sums.size(1) - 1), dim=1)
         first = torch.arange(0, documents * width, width, device=totals.device)
         return first[:, None] + index // vocabulary, index % vocabulary, best
 

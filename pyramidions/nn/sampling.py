@@ -36,7 +36,7 @@ class Sampling(Writer):
         max_len: int,
         length_penalty: float = 1.0,
         no_repeat_ngram: int = 0,
-        eos: int = 2,
+        eos: int | Sequence[int] = 2,
         prefix: Sequence[int] = (),
         *,
         seeds: Sequence[int] | None = None,
@@ -87,7 +87,7 @@ class Sampling(Writer):
             if step < self.min_len:
                 continue
             # The host waits for a GPU here, once.
-            ends = token[:, 0].eq(self.eos).tolist() if step < self.max_len else [True] * len(documents)
+            ends = self._is_end(token[:, 0]).tolist() if step < self.max_len else [True] * len(documents)
             for row, document in enumerate(documents):
                 if ends[row]:
                     finished[document] = self._hypothesis(written[row, 1:], scores[row])

@@ -41,7 +41,7 @@ class Writer(ABC):
         length_penalty: power of the length, the end included, that divides a summary's sum of log-probabilities; above
             1 favours long summaries.
         no_repeat_ngram: n of the n-grams that a summary holds once at most, its end not counted; 0 allows all.
-        eos: the token that ends a summary, and starts it for the decoder.
+        eos: the token that ends a summary, and starts it for the decoder; of several, any ends it and the first starts.
         prefix: tokens that every summary begins with. They count towards the length but not the score, like forced
             tokens in transformers; fairseq adds their log-probabilities.
 
@@ -55,7 +55,7 @@ class Writer(ABC):
         max_len: int,
         length_penalty: float = 1.0,
         no_repeat_ngram: int = 0,
-        eos: int = 2,
+        eos: int | Sequence[int] = 2,
         prefix: Sequence[int] = (),
     ) -> None:
         if not 0 <= min_len <= max_len:
@@ -75,7 +75,8 @@ class Writer(ABC):
         self.max_len = max_len
         self.length_penalty = length_penalty
         self.no_repeat_ngram = no_repeat_ngram
-        self.eos = eos
+        self.ends = (eos,) if isinstance(eos, int) else tuple(eos)
+        self.eos = self.ends[0]
         self.prefix = tuple(prefix)
 
     @property
@@ -124,7 +125,7 @@ class Writer(ABC):
         vocabulary, pad = transformer.decoder.embedder.tokens.num_embeddings, transformer.padding_idx
         if transformer.training:
             raise ValueError("The model must be in evaluation mode to search, but is in training mode.")
-        for name, token in (("eos", self.eos), *(("prefix", token) for token in self.prefix)):
+        for name, token in [*(("eos", end) for end in self.ends), *(("prefix", token) for token in self.prefix)]:
             if not 0 <= token < vocabulary or token == pad:
                 raise ValueError(
                     f"`{name}` must be below {vocabulary}, the vocabulary, and not {pad}, the padding, but is {token}."
@@ -135,11 +136,18 @@ class Writer(ABC):
         log_probs[:, pad] = -math.inf
         length = written.size(1)
         if length == self.max_len:
-            end = log_probs[:, self.eos].clone()
-            log_probs.fill_(-math.inf)[:, self.eos] = end
+            end = log_probs[:, self.ends].clone()
+            log_probs.fill_(-math.inf)[:, self.ends] = end
         elif length < self.min_len:
-            log_probs[:, self.eos] = -math.inf
+            log_probs[:, self.ends] = -math.inf
         return block_repeated_ngrams(log_probs, written, self.no_repeat_ngram) if self.no_repeat_ngram else log_probs
+
+    def _is_end(self, tokens: Tensor) -> Tensor:
+        """Return which tokens end a summary, in the shape of ``tokens``."""
+        found = tokens.eq(self.eos)
+        for other in self.ends[1:]:
+            found |= tokens.eq(other)
+        return found
 
     def _nan(self) -> NoSummaryError:
         return NoSummaryError("The model's scores must be numbers, but are NaN.")

@@ -9,7 +9,7 @@ from torch import Tensor
 from pyramidions.base.errors import UserError
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.models.builder import shapes_alone
-from pyramidions.pretrained.families import Shape, shape_of
+from pyramidions.pretrained.families import Settings, Shape, ends_of, shape_of
 from pyramidions.pretrained.names import EMBEDDING, TIED, UNTIED
 from pyramidions.pretrained.origin import Origin
 from pyramidions.pretrained.source import Source, read_source
@@ -73,7 +73,8 @@ def read_pretrained(path: str | Path) -> Pretrained:
     if not isinstance(vocab_size, int):
         raise UserError(f"The config of {path} must say `vocab_size`, but does not.")
     ids = shape.ids
-    numbering = Numbering(ids.get("bos"), ids["pad"], ids["eos"], unk=None, rows=vocab_size)
+    _, *others = ends_of(Settings(source, source.generation))
+    numbering = Numbering(ids.get("bos"), ids["pad"], ids["eos"], unk=None, rows=vocab_size, ends=tuple(others))
     if source.vocabulary is None:
         tokenizer = read_tokenizer(path, numbering, shape.family.tokenizer_class)
     else:

@@ -35,7 +35,7 @@ def saved(family: str, folder: Path, **settings: Any) -> tuple[Any, Path]:
 def theirs_and_ours(theirs: Any, found: Imported, lengths: list[int]) -> tuple[list[list[int]], list[list[int]]]:
     """Return what transformers and our beam search write of documents, by default."""
     model = found.model
-    source, eos = token_ids(model.tokenizer, *lengths), model.tokenizer.eos
+    source, ends = token_ids(model.tokenizer, *lengths), model.tokenizer.ends
     with torch.no_grad():
         # Padding is never written by ours.
         written = theirs.generate(**given_to(theirs, source), suppress_tokens=[model.tokenizer.pad])
@@ -43,7 +43,7 @@ def theirs_and_ours(theirs: Any, found: Imported, lengths: list[int]) -> tuple[l
     search = settings.writer(settings.for_length(2**20), [])
     expected = [text[1:] for text in written.tolist()]
     return (
-        [text[: text.index(eos) + 1] if eos in text else text for text in expected],
+        [text[: 1 + next((place for place, i in enumerate(text) if i in ends), len(text))] for text in expected],
         [best.tokens.tolist() for (best,) in search(model.transformer, source)],
     )
 
@@ -62,3 +62,19 @@ def test_beam_search_with_a_models_own_settings_writes_what_transformers_does(
     ended = {place: text for place, text in enumerate(expected) if len(text) < 36}
     assert len(ended) >= 5 and len({len(text) for text in ended.values()}) >= 3
     assert {place: ours[place] for place in ended} == ended
+
+
+def test_any_of_several_tokens_ends_a_summary(tmp_path: Path) -> None:
+    theirs, folder = saved("bart", tmp_path, num_beams=3, min_length=4, max_length=30, eos_token_id=[2, 7, 9])
+    weight = theirs.get_input_embeddings().weight.data
+    weight[7] = weight[2] + 0.1 * weight[7]
+    theirs.save_pretrained(folder)
+    found = import_model(folder)
+    assert found.model.tokenizer.ends == (2, 7, 9)
+    expected, ours = theirs_and_ours(theirs, found, [33, 12, 7, 20, 9, 5, 14, 28, 31, 3])
+    ended = [place for place, text in enumerate(ours) if len(text) < 28]
+    assert (
+        {ours[place][-1] for place in ended} >= {7}
+        and len(ended) >= 5
+        and [ours[i] for i in ended] == [expected[i] for i in ended]
+    )

@@ -215,8 +215,8 @@ def grown(text: str) -> Callable[[], object]:
         (lambda: Tokenizer.from_bytes(FILE, Numbering(rows=1400)), "at most 1,024 rows more .* 340, but have 1,400"),
         (lambda: Tokenizer.from_bytes(wordpiece()), "must have the pieces <pad> and </s>"),
         (
-            lambda: Tokenizer.from_recorded({"tokenizer": FILE, "special_tokens": {"pad": "1"}}),
-            "must be numbers by name",
+            lambda: Tokenizer.from_recorded({"tokenizer": FILE, "special_tokens": {"pad": "1", "eos": 2}}),
+            "`pad` of the special tokens must be a whole number",
         ),
         (lambda: Tokenizer.from_recorded({"tokenizer": "bart"}), "must be bytes, but is 'bart'"),
     ],

@@ -217,7 +217,14 @@ def _length(read: Settings, which: str, usual: int) -> int:
     return 1 + read.one(f"{which}_new_tokens", int)
 
 
+def ends_of(read: Settings) -> list[int]:
+    """Return the tokens that end a summary; generation_config.json may have several, in which any does."""
+    ends: int | list[int] = read.one("eos_token_id", int | list[int], -1)
+    return [end for end in ([ends] if isinstance(ends, int) else ends) if end >= 0]
+
+
 def special_ids(read: Settings) -> dict[str, int]:
+    """Return the `ids` of a `Shape`; "eos" is the first of several."""
     names = {
         "pad": "pad_token_id",
         "eos": "eos_token_id",
@@ -225,7 +232,8 @@ def special_ids(read: Settings) -> dict[str, int]:
         "bos": "bos_token_id",
         "forced": "forced_bos_token_id",
     }
-    found = {ours: read.one(theirs, int, -1) for ours, theirs in names.items()}
+    found = {ours: read.one(theirs, int, -1) for ours, theirs in names.items() if ours != "eos"}
+    found["eos"] = next(iter(ends_of(read)), -1)
     for ours in ("pad", "eos", "start"):
         if found[ours] < 0:
             raise UserError(f"The config of {read.path} must say `{names[ours]}`, but does not.")

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, final
 
-from pyramidions.base.arguments import shown
+from pyramidions.base.arguments import fits, rule_of, shown
 from pyramidions.base.errors import UserError
 from pyramidions.text.several_documents import documents_of
 
@@ -37,6 +37,7 @@ class Numbering(NamedTuple):
         eos: the end of a text.
         unk: the unknown token; None without one.
         rows: rows of the embeddings; None for as many as there are ids.
+        ends: further tokens that end a text where a model writes one.
     """
 
     bos: int | None = BOS
@@ -44,6 +45,7 @@ class Numbering(NamedTuple):
     eos: int = EOS
     unk: int | None = UNK
     rows: int | None = None
+    ends: tuple[int, ...] = ()
 
     @classmethod
     def of_names(cls, ids: Mapping[str, int]) -> "Numbering":
@@ -68,14 +70,18 @@ class Numbering(NamedTuple):
         """
         if not values:
             return None
-        known = isinstance(values, Mapping) and {"pad", "eos"} <= values.keys() <= {*cls._fields}
-        if not known or any(type(value) is not int for value in values.values()):
+        if not isinstance(values, Mapping) or not {"pad", "eos"} <= values.keys() <= {*cls._fields}:
             raise UserError(f"The ids of special tokens must be numbers by name, but are {shown(values)}.")
-        return cls(**{"bos": None, "unk": None, **values})
+        for name, value in values.items():
+            kind = list[int] if name == "ends" else int
+            if not fits(value, kind):
+                raise UserError(f"`{name}` of the special tokens must be {rule_of(kind)}, but is {shown(value)}.")
+        return cls(**{"bos": None, "unk": None, **values, "ends": tuple(values.get("ends", ()))})
 
-    def as_recorded(self) -> dict[str, int]:
+    def as_recorded(self) -> dict[str, Any]:
         """Return the ids that there are by their names, for checkpoints and manifests."""
-        return {name: value for name, value in self._asdict().items() if value is not None}
+        found = {name: value for name, value in self._asdict().items() if value not in (None, ())}
+        return {**found, "ends": [*self.ends]} if self.ends else found
 
 
 class Tokenizer(ABC):
@@ -94,6 +100,7 @@ class Tokenizer(ABC):
         bos: the token that some models begin with; None without one.
         pad: the padding.
         eos: the end of a text.
+        ends: that, and further tokens that end what a model writes.
         unk: the unknown token; the padding without one.
         vocab_size: number of ids: of pieces, the special ones included, and of rows without a piece.
         marker_id: of the piece before sentences or lines, which not every tokenizer has.
@@ -131,12 +138,14 @@ class Tokenizer(ABC):
             )
         self.numbering = numbering._replace(rows=rows)
         self.vocab_size = rows
-        self.bos, self.pad, self.eos, unk, _ = self.numbering
+        self.bos, self.pad, self.eos, unk, _, others = self.numbering
+        self.ends = (self.eos, *others)
         self.unk = self.pad if unk is None else unk
-        for name, i in self.numbering._asdict().items():
-            if i is not None and name != "rows" and not 0 <= i < rows:
+        named = [("bos", self.bos), ("pad", self.pad), ("unk", self.unk), *(("eos", end) for end in self.ends)]
+        for name, i in named:
+            if i is not None and not 0 <= i < rows:
                 raise UserError(f"The id of `{name}` must be below {rows:,}, the rows of the embeddings, but is {i}.")
-        if self.pad == self.eos:
+        if self.pad in self.ends:
             raise UserError(f"The padding must be another token than the end of a text, but both are {self.pad}.")
 
     def __eq__(self, other: object) -> bool:
@@ -251,7 +260,7 @@ class Tokenizer(ABC):
     # What follows from that
 
     @property
-    def special_tokens(self) -> dict[str, int]:
+    def special_tokens(self) -> dict[str, Any]:
         """What is recorded beside the file: its ids, unless they are those that `prepare` gives; see `Numbering`."""
         usual = self.numbering == Numbering(rows=self.vocab_size)
         return {} if usual else self.numbering.as_recorded()

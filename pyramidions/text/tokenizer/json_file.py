@@ -76,7 +76,7 @@ class JsonTokenizer(Tokenizer):
             numbering = numbering._replace(unk=unknown if isinstance(unknown, int) else self._ids.get(SPECIALS[UNK]))
         super().__init__(model_bytes, numbering, 1 + max(self._ids.values(), default=0))
         self._special = {i for i, token in model.get_added_tokens_decoder().items() if token.special}
-        self._special |= {self.bos, self.pad, self.eos}
+        self._special |= {self.bos, self.pad, *self.ends}
         self.prefix = self._prefix()
         if (separator := self._ids.get(DOCUMENT_SEPARATOR)) is not None:
             self.document_separator = _Surface.of("", separator)
