@@ -161,6 +161,13 @@ def cut_by(pattern: str) -> Tokenizer:
     )
 
 
+@pytest.mark.parametrize(
+    "pattern", [r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+|\p{N}{1,3}|\s+(?!\S)|\s+", r"\)+|[^\r\n]?\p{L}+(?:'s)?"]
+)
+def test_a_pattern_that_repeats_characters_is_taken(pattern: str) -> None:
+    assert cut_by(pattern).encode("the fox")
+
+
 def test_a_special_token_that_its_merges_spell_is_unknown_in_a_text() -> None:
     def merged(about: dict[str, Any]) -> None:
         about["model"]["vocab"] |= {"<s": 340}
@@ -190,7 +197,10 @@ def grown(text: str) -> Callable[[], object]:
         (lambda: BART.room(2, "max_source_positions"), "`max_source_positions` must be at least 3, <s>, a token and "),
         (lambda: BART.decode([4, 340]), "An id must be below 340, the number of pieces, but is 340"),
         (lambda: cut_by("a*" * 20 + "(?!.)").encode("a" * 60 + "b"), "must be a tokenizer.json that reads any text"),
-        (lambda: cut_by("(a|a)*$").encode("a" * 60 + "b"), "must be a tokenizer.json that reads any text"),
+        *(
+            (lambda pattern=pattern: cut_by(pattern), "repeat no group in its pattern")
+            for pattern in ["(a|aa|a+)+$", "(?:a*)*b", r"((a+)\s?){2,}", "(a|a){,60}b"]
+        ),
         (lambda: BART.encode_units(["the fox"]), "must have the piece <sentence>"),
         (lambda: Tokenizer.from_bytes(b"{}"), r"must be a tokenizer\.json, but has no `model`"),
         (lambda: Tokenizer.from_bytes(FILE[:2000]), "but it is not JSON"),

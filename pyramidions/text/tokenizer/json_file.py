@@ -224,7 +224,7 @@ def _run(call: Callable[[], _Result]) -> _Result:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         reason = " ".join(str(error).split())[:200]
-        raise UserError(f"The tokenizer must be a tokenizer.json that reads any text, but fails: {reason}.") from None
+        raise UserError(f"The tokenizer must be a tokenizer.json that reads any text, but fails ({reason}).") from None
 
 
 def _checked_file(model_bytes: bytes) -> dict[str, Any]:
@@ -250,9 +250,23 @@ def _checked_file(model_bytes: bytes) -> dict[str, Any]:
             raise UserError(
                 f"The tokenizer must have ids below {most:,}, {MOST_UNUSED:,} more than pieces, but has {shown(i)}."
             )
+    for pattern in _patterns(about):
+        # Only such a pattern can try exponentially many ways to match.
+        if re.search(r"(?<!\\)\)(\*|\+|\{\d*,)", pattern):
+            raise UserError(f"The tokenizer must repeat no group in its pattern, but has {shown(pattern)}.")
     if (growth := max(_growth(about.get(step)) for step in ("normalizer", "decoder"))) > _MOST_GROWTH:
         raise UserError(f"The tokenizer must make at most {_MOST_GROWTH} characters of one, but may make {growth:,}.")
     return about
+
+
+def _patterns(step: Any) -> Iterator[str]:
+    """Yield the regular expressions of a step and its inner steps; those of a model are text."""
+    if isinstance(step, dict):
+        if isinstance(found := step.get("Regex"), str):
+            yield found
+        step = [inner for name, inner in step.items() if name != "model"]
+    for inner in step if isinstance(step, list) else ():
+        yield from _patterns(inner)
 
 
 def _growth(step: Any) -> int:

@@ -148,7 +148,6 @@ TABLE: list[tuple[Callable[[Given], object], str, str]] = [
     (lambda g: batches(g.writes(max_source_positions=64), "test", max_tokens=63), "--max-tokens", "but is 63."),
     (lambda g: g.cut(2), "`max_source_positions`", "at least 3, <s>, a token"),
     (lambda g: g.cut(4, "sum: "), "the 3 tokens of --source-prefix", "but is 4."),
-    (lambda g: g.cut(9, pieces=b"<my mask>"), "without spaces", "unlike '<my mask>'."),
     # Queries
     (lambda g: g.answers(g.asked, queries=False).load_dataset("train"), "have queries", "without --query-field."),
     (lambda g: g.answers(g.data, queries=True).load_dataset("valid"), "have no queries", "with --query-field."),
