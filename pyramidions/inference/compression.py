@@ -8,16 +8,17 @@ from typing import Any, NamedTuple
 
 from pyramidions.base.arguments import Count, checked
 from pyramidions.base.errors import UserError
-from pyramidions.base.optional import optional_library
 from pyramidions.extract import Budget, select
 from pyramidions.extract.extraction import Extraction, extraction_of
 from pyramidions.extract.fitness import as_extracted, fit_for_summary
 from pyramidions.extract.selection import Redundancy
+from pyramidions.files.bounded import read_regular
 from pyramidions.files.hub import fetch, hub_name
 from pyramidions.inference.extractor import Extractor, Ranked, document_outline
 from pyramidions.text.headings import SHORT_LINE, Line, headed_lines
 from pyramidions.text.normalization import readable
 from pyramidions.text.outline import Outline
+from pyramidions.text.tokenizer.json_file import load, run
 from pyramidions.text.turns import dialogue_outline, spoken, with_speakers
 from pyramidions.text.words import UNSPACED
 
@@ -68,23 +69,18 @@ def tokens_of(tokenizer: str | Path) -> CountTokens:
     Raises:
         UserError: there is none, it cannot be read, or the library tokenizers is missing.
     """
-    library = optional_library("tokenizers", "`tokenizer`")
     name = hub_name(tokenizer)
     place = Path(tokenizer) if name is None else fetch(name, [_FILE]).path
     file = place if place.is_file() else place / _FILE
     if not file.is_file():
         raise UserError(f"`tokenizer` must be a {_FILE}, or a model that has one, but {tokenizer} is none.")
     try:
-        model = library.Tokenizer.from_file(str(file))
-    except Exception as error:  # the library raises nothing narrower
-        raise UserError(
-            f"`tokenizer` must be a {_FILE} of the library tokenizers, but {file} is none: {error}."
-        ) from None
-    model.no_truncation()
-    model.no_padding()
+        model, _ = load(read_regular(file))
+    except UserError as error:
+        raise UserError(f"`tokenizer` must be a {_FILE} that can be read, but is {file}: {error}") from None
 
     def count(texts: Sequence[str]) -> list[int]:
-        encoded: list[Any] = model.encode_batch(list(texts), add_special_tokens=False)
+        encoded: list[Any] = run(lambda: model.encode_batch(list(texts), add_special_tokens=False))
         return [len(each.ids) for each in encoded]
 
     return count

@@ -63,12 +63,10 @@ class JsonTokenizer(Tokenizer):
     library = "tokenizers"
 
     def __init__(self, model_bytes: bytes, numbering: Numbering | None = None) -> None:
-        about = _checked_file(model_bytes)["model"]
-        self._model = model = _run(lambda: library().Tokenizer.from_buffer(model_bytes))
+        model, about = load(model_bytes)
+        self._model = model
         # A text that spells a special token does not mean it.
         model.encode_special_tokens = True
-        model.no_truncation()
-        model.no_padding()
         self._ids: dict[str, int] = model.get_vocab()
         numbering = numbering or Numbering.of_names(self._ids)
         if numbering.unk is None:
@@ -84,9 +82,9 @@ class JsonTokenizer(Tokenizer):
         ordinary = (i for i in self._ids.values() if i not in self._special)
         self._unknown = next(ordinary, self.pad) if self.unk == self.pad else self.unk
         normalizer = model.normalizer
-        self._folds = normalizer is not None and _run(lambda: str(normalizer.normalize_str("A"))) == "a"
+        self._folds = normalizer is not None and run(lambda: str(normalizer.normalize_str("A"))) == "a"
         # Where pieces begin with the space before a word, that space stands between windows.
-        words = _run(lambda: [model.encode(text, add_special_tokens=False).ids for text in ("a", "b", "a b")])
+        words = run(lambda: [model.encode(text, add_special_tokens=False).ids for text in ("a", "b", "a b")])
         self._between = "" if words[0] + words[1] == words[2] else " "
 
     @classmethod
@@ -96,7 +94,7 @@ class JsonTokenizer(Tokenizer):
 
     def _prefix(self) -> tuple[int, ...]:
         """Keep what the post-processor puts around an empty text, and remove the post-processor."""
-        around: list[int] = _run(lambda: self._model.encode("")).ids
+        around: list[int] = run(lambda: self._model.encode("")).ids
         # In training, too, the end follows a text without it.
         self._model.post_processor = None
         if around and around[-1] == self.eos:
@@ -129,7 +127,7 @@ class JsonTokenizer(Tokenizer):
     def counts(self, texts: Iterable[str]) -> list[int]:
         """Return the number of tokens of each text where it stands behind another."""
         lines = [f"{self._between}{line}" if (line := one_line(text)) else "" for text in texts]
-        return [len(each.ids) for each in _run(lambda: self._model.encode_batch(lines, add_special_tokens=False))]
+        return [len(each.ids) for each in run(lambda: self._model.encode_batch(lines, add_special_tokens=False))]
 
     def ids_of(self, surfaces: Sequence[str]) -> list[int]:
         """Return the ids of tokens that `surfaces` gave."""
@@ -139,15 +137,15 @@ class JsonTokenizer(Tokenizer):
         """Return the text of each id; a character's text stands at the last of its pieces."""
         found = list[str]()
         for is_text, group in groupby(ids, self._is_text):
-            run = list(group)
-            found += self._spelt(run) if is_text else map(self._sign, run)
+            part = list(group)
+            found += self._spelt(part) if is_text else map(self._sign, part)
         return found
 
-    def _spelt(self, run: list[int]) -> list[str]:
+    def _spelt(self, ids: list[int]) -> list[str]:
         stream = library().decoders.DecodeStream(skip_special_tokens=True)
-        texts = [_run(lambda: stream.step(self._model, i)) or "" for i in run]  # noqa: B023
+        texts = [run(lambda: stream.step(self._model, i)) or "" for i in ids]  # noqa: B023
         # A model may write half a character, which the stream holds back.
-        texts[-1] += self._text(run)[len("".join(texts)) :]
+        texts[-1] += self._text(ids)[len("".join(texts)) :]
         return texts
 
     def _is_text(self, i: int) -> bool:
@@ -173,7 +171,7 @@ class JsonTokenizer(Tokenizer):
             apart = apart or window[:1].isspace()
             if line := one_line(window):
                 line = f"{self._between}{line}" if begun and apart else line
-                encoding = _run(lambda: self._model.encode(line, add_special_tokens=False))  # noqa: B023
+                encoding = run(lambda: self._model.encode(line, add_special_tokens=False))  # noqa: B023
                 yield line, [self._of_text(i) for i in encoding.ids], [end for _, end in encoding.offsets]
                 begun, apart = True, False
             apart = apart or window[-1:].isspace()
@@ -183,14 +181,14 @@ class JsonTokenizer(Tokenizer):
         return self._unknown if i in self._special else i
 
     def _decode(self, ids: list[int]) -> str:
-        runs = groupby(ids, self._is_text)
+        parts = groupby(ids, self._is_text)
         # A document begins without a space.
         return "".join(
-            self._text(list(run)) if is_text else f" {' '.join(map(self._sign, run))} " for is_text, run in runs
+            self._text(list(part)) if is_text else f" {' '.join(map(self._sign, part))} " for is_text, part in parts
         )
 
-    def _text(self, run: list[int]) -> str:
-        return _run(lambda: str(self._model.decode([i for i in run if i not in self._special])))
+    def _text(self, ids: list[int]) -> str:
+        return run(lambda: str(self._model.decode([i for i in ids if i not in self._special])))
 
     def _id_of(self, piece: str) -> int:
         return self._by_name.get(piece, self.unk)
@@ -209,7 +207,23 @@ def library() -> Any:
     return optional_library("tokenizers", "The tokenizer")
 
 
-def _run(call: Callable[[], _Result]) -> _Result:
+def load(model_bytes: bytes) -> tuple[Any, dict[str, Any]]:
+    """Read a file.
+
+    Returns:
+        The library's tokenizer, which neither truncates nor pads; `run` calls it. And what the file says of its model.
+
+    Raises:
+        UserError: the library cannot run it, or would take much memory for it.
+    """
+    about = _checked_file(model_bytes)["model"]
+    model = run(lambda: library().Tokenizer.from_buffer(model_bytes))
+    model.no_truncation()
+    model.no_padding()
+    return model, about
+
+
+def run(call: Callable[[], _Result]) -> _Result:
     """Call the library.
 
     Raises:
