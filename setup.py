@@ -39,7 +39,6 @@ TORCH = ["torch>=2.6,<3"]
 PRETRAINED = [
     *TORCH,
     "tokenizers>=0.21,<0.24",
-    "protobuf>=5,<8",  # what models of sentencepiece are written in
     "huggingface-hub>=1.0,<3",  # names of models on the hub; 1.0 and 2.0 differ in the library of HTTP only
 ]
 
@@ -48,6 +47,7 @@ HF = [
     *PRETRAINED,
     "transformers>=5.24,<6",
     "accelerate>=1.10,<2",  # its trainers need it
+    "protobuf>=5,<8",  # it reads models of sentencepiece with it
 ]
 
 # What metrics with weights run on: BERTScore, MoverScore, BARTScore, BLEURT, APES, entailment, entities.
