@@ -19,7 +19,7 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 59_821, "lab": 6_000, "scripts": 340, "tests": 46_600}
+LINES = {"pyramidions": 59_640, "lab": 6_000, "scripts": 340, "tests": 46_600}
 #: Tests of each side of the package, with each row of their tables counted by itself.
 ROWS = {"above-the-seam": 1_324, "rest": 5_496}
 COMMANDS = 15
