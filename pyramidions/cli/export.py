@@ -38,14 +38,6 @@ _DATASET = re.compile(r"([\w.-]+/)?[\w.-]+", re.ASCII)
     help="Dataset on the Hugging Face hub that the model was trained on, for the model card; several may be given. "
     "With one, --scores count as scores on it.  [default: the known corpus of --data]",
 )
-@click.option(
-    "--to",
-    type=click.Choice(["pyramidions", "hf"]),
-    default="pyramidions",
-    show_default=True,
-    help="pyramidions: our format, for every model; hf: that of transformers, for models with the architecture of "
-    "BART, mBART-50, LED, PEGASUS, PEGASUS-X, T5 or LongT5.",
-)
 @click.option("--push", "name", metavar="OWNER/NAME", help="Publish the export on the Hugging Face hub.")
 @click.option("--private", is_flag=True, help="Only you see what --push publishes, which must be new.")
 @click.option("--revision", metavar="BRANCH", help="Branch for --push, made if there is none.  [default: main]")
@@ -57,12 +49,11 @@ def export(
     The model is a summarizer, an extractor or a language model of characters. CHECKPOINT is a checkpoint of
     fairseq-train, or a folder of them (the best is taken). FOLDER gets the weights (model.safetensors),
     config.json, the tokenizer (sentencepiece.model or tokenizer.json), if the model has one, and a model card
-    (README.md). It appears whole or not at all, and replaces only an older export. After `import pyramidions.hf`,
-    transformers reads an exported summarizer; three small files in FOLDER are for that.
+    (README.md). It appears whole or not at all, and replaces only an older export.
 
-    With --to hf, transformers reads FOLDER with its own classes:
-    `AutoModelForSeq2SeqLM.from_pretrained("FOLDER")`. Models with pooling, a pointer or other attention than BART, LED,
-    PEGASUS, PEGASUS-X, T5 and LongT5 have no class there.
+    transformers reads FOLDER: `AutoModelForSeq2SeqLM.from_pretrained("FOLDER")`. A summarizer that started from BART,
+    mBART-50, LED, PEGASUS, PEGASUS-X, T5 or LongT5 and has their architecture is one of these there. One with pooling,
+    a pointer or other attention needs `import pyramidions.hf`; what is in the way is said.
 
     With --push, all files go up in one commit, which replaces an older export and nothing else. Without FOLDER,
     CHECKPOINT is an export, which goes up as it is. `hf auth login` or HF_TOKEN tells the hub who you are.
@@ -70,7 +61,6 @@ def export(
     \b
     Examples:
       pyramidions export checkpoints my-summarizer --data prepared --scores scores.json --license MIT --language en
-      pyramidions export checkpoints my-led --to hf
       pyramidions export checkpoints my-summarizer --push me/my-summarizer --private
       pyramidions export my-summarizer --push me/my-summarizer
     """
@@ -127,9 +117,8 @@ def _check_whole(folder: Path, about: dict[str, Any]) -> None:
 
     if not (folder / CONFIG).is_file():
         raise UserError(f"FOLDER must be given unless CHECKPOINT is an export, but {folder} is none.")
-    values = {**about, "to": about["to"] != "pyramidions"}
     options = {"licence": "license", "languages": "language", "datasets": "dataset"}
-    if given := next((options.get(option, option) for option, value in values.items() if value), None):
+    if given := next((options.get(option, option) for option, value in about.items() if value), None):
         raise UserError(f"--{given} is for a new export, which needs FOLDER.")
     check_export(folder)
 
@@ -142,17 +131,21 @@ def _write(
     licence: str | None,
     languages: tuple[str, ...],
     datasets: tuple[str, ...],
-    to: str,
 ) -> None:
     from pyramidions.conversion.exporting import hugging_face_files
     from pyramidions.conversion.model_card import model_card
     from pyramidions.data.character_folder import CharacterFolder
     from pyramidions.data.folder import DataFolder
     from pyramidions.inference.export_folder import CARD
-    from pyramidions.inference.saved_model import SavedLanguageModel, export_model, load_any, write_export
+    from pyramidions.inference.saved_model import SavedLanguageModel, SavedModel, export_model, load_any, write_export
 
     model = load_any(checkpoint)
-    is_language_model, for_transformers = isinstance(model, SavedLanguageModel), to == "hf"
+    is_language_model, files = isinstance(model, SavedLanguageModel), None
+    if isinstance(model, SavedModel):
+        try:
+            files = hugging_face_files(model)
+        except UserError as error:
+            click.echo(f"transformers reads it after `import pyramidions.hf`, as one of ours: {error}")
     if is_language_model and scores is not None:
         raise UserError(f"--scores must be of summaries, but {checkpoint} is a language model.")
     card = model_card(
@@ -161,14 +154,14 @@ def _write(
         None if data is None else CharacterFolder(data) if is_language_model else DataFolder(data),
         scores,
         licence,
-        for_transformers=for_transformers,
+        for_transformers=files is not None,
         languages=languages,
         datasets=datasets,
     )
-    if for_transformers:
-        write_export(folder, {**hugging_face_files(model), CARD: card.encode()})
-    else:
+    if files is None:
         export_model(model, folder, card)
+    else:
+        write_export(folder, {**files, CARD: card.encode()})
     click.echo(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
 
 

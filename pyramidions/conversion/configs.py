@@ -6,7 +6,6 @@ from typing import Any
 from pyramidions.base import __version__
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
-from pyramidions.inference.export_folder import WRITTEN_BY
 from pyramidions.inference.for_transformers import searching
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PyramidionConfig
@@ -15,9 +14,9 @@ from pyramidions.models.notation import NONE, parse_part, parse_parts
 from pyramidions.models.spec import Part
 from pyramidions.nn.stack import STACK
 from pyramidions.pretrained.families import FAMILIES, Family, shape_of
+from pyramidions.pretrained.known_families import LONG, SOURCE, WRITTEN_BY
 from pyramidions.pretrained.source import Source
 
-_OURS = "--to pyramidions, the default, holds such a model"
 _NOT_COMPARED = (
     # What only training and decoding read, and lengths, which the config repeats.
     *("checkpoint_activations", "max_source_positions", "decoder_start"),
@@ -33,12 +32,12 @@ def family_that_holds(model: SavedModel) -> Family:
         UserError: there is none; it says which setting is in the way.
     """
     if model.queries:
-        raise UserError(f"A model that answers queries must stay in our format, which says how they are read; {_OURS}.")
+        raise UserError("A model that answers queries must stay in our format, which says how they are read.")
     family = family_of(model.config)
     if model.source_prefix and not family.reads_prefix:
         raise UserError(
             f"A model that reads {shown(model.source_prefix)} before each document must stay in our format, which says "
-            f"so; {_OURS}."
+            f"so."
         )
     # The import says what the class computes.
     config = {**_architecture(model, family), **_special(model)}
@@ -48,8 +47,7 @@ def family_that_holds(model: SavedModel) -> Family:
         mine, theirs = getattr(model.config, name), getattr(read, name)
         if _compared(name, read, model.config) and _plain(name, mine) != _plain(name, theirs):
             raise UserError(
-                f"`{name}` must be {shown(theirs)} in a {family.class_name} of transformers, but is {shown(mine)}; "
-                f"{_OURS}."
+                f"`{name}` must be {shown(theirs)} in a {family.class_name} of transformers, but is {shown(mine)}."
             )
     return family
 
@@ -100,7 +98,7 @@ def _architecture(model: SavedModel, family: Family) -> dict[str, Any]:
     try:
         said = family.config_json(model.config, lengths_of(model))
     except UserError as error:
-        raise UserError(f"{error}; {_OURS}.") from None
+        raise UserError(f"{error}.") from None
     found = {
         "architectures": [f"{family.class_name}ForConditionalGeneration"],
         "model_type": family.name,
@@ -109,7 +107,10 @@ def _architecture(model: SavedModel, family: Family) -> dict[str, Any]:
         **said,
         "dtype": "float32",
         WRITTEN_BY: __version__,
+        LONG: model.config.decoding_long,
     }
+    if model.origin is not None:
+        found[SOURCE] = model.origin.known()
     if model.source_prefix:
         found["task_specific_params"] = {"summarization": {"prefix": model.source_prefix}}
     return found

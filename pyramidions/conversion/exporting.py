@@ -10,32 +10,27 @@ from torch import Tensor
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import as_json_bytes
 from pyramidions.conversion.configs import described, family_that_holds, lengths_of
-from pyramidions.inference.export_folder import HASHES
-from pyramidions.inference.saved_model import SavedExtractor, SavedLanguageModel, SavedModel
+from pyramidions.inference.saved_model import SavedModel
 from pyramidions.pretrained.families import Family
+from pyramidions.pretrained.known_families import HASHES
 from pyramidions.pretrained.names import TIED
 from pyramidions.pretrained.source import CONFIG, GENERATION, WEIGHTS
 from pyramidions.pretrained.tokenizers import JSON, SETTINGS
 from pyramidions.text.tokenizer import JsonTokenizer
 
 
-def hugging_face_files(model: SavedModel | SavedExtractor | SavedLanguageModel) -> dict[str, bytes]:
+def hugging_face_files(model: SavedModel) -> dict[str, bytes]:
     """Return the files of a model of transformers that computes what ours computes, but for its card.
 
     Raises:
         UserError: no class of transformers holds the model; it says which setting is in the way.
     """
-    if not isinstance(model, SavedModel):
-        raise UserError(
-            f"The model must write summaries for --to hf, but {model.kind.purpose.partition(':')[0]}; "
-            "--to pyramidions, the default, holds it."
-        )
     # The config goes first: what it says of attention and pooling matters more than a tokenizer.
     family = family_that_holds(model)
     if not isinstance(model.tokenizer, JsonTokenizer):
         raise UserError(
-            f"The tokenizer must be a {JSON}, as an imported model has it, for --to hf, but is a "
-            f"{model.tokenizer.file_name}; --to pyramidions, the default, holds it."
+            f"The tokenizer must be a {JSON} in a {family.class_name} of transformers, but is a "
+            f"{model.tokenizer.file_name}."
         )
     config, generation = described(model, family)
     # Some versions of transformers refuse a file that does not say what wrote its tensors.

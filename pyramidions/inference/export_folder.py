@@ -12,7 +12,7 @@ from pyramidions.extract.concepts.files import ARRAYS as CONCEPTS_ARRAYS
 from pyramidions.extract.concepts.files import CARD as CONCEPTS_CARD
 from pyramidions.files.bounded import read_regular
 from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER, ModelKind
-from pyramidions.pretrained.known_families import MODEL_TYPE, unknown_family
+from pyramidions.pretrained.known_families import HASHES, MODEL_TYPE, WRITTEN_BY, unknown_family
 from pyramidions.text.tokenizer import JsonTokenizer, SentencePieceTokenizer
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
@@ -20,8 +20,6 @@ WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 OF_TRANSFORMERS = ("generation_config.json", "tokenizer_config.json")
 #: In an export of ours, where transformers finds our classes.
 CODE = "modeling_pyramidions.py"
-#: Fields of its config.json. transformers keeps them when it saves another model: only the hashes tell whose it is.
-WRITTEN_BY, HASHES = "pyramidions_version", "pyramidions_sha256"
 #: Of an export, the file of its tokenizer has one of these names.
 TOKENIZERS = (SentencePieceTokenizer.file_name, JsonTokenizer.file_name)
 #: Instead of an export, a folder may hold checkpoints of fairseq-train; in this order one is chosen.

@@ -1,7 +1,7 @@
 """Finds trained models on disk: checkpoints of fairseq-train, and exported folders that need neither it nor pickle."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +12,9 @@ from torch import Tensor
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
+from pyramidions.base.strict_json import parse_json
 from pyramidions.extract.concepts.files import CARD as CONCEPTS_CARD
+from pyramidions.files.bounded import read_regular
 from pyramidions.files.hub import HubName, absent, fetch, hub_name, when_damaged
 from pyramidions.inference.export_folder import (
     CHECKPOINTS,
@@ -27,7 +29,7 @@ from pyramidions.inference.export_folder import (
 from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER, ModelKind
 from pyramidions.models.config import PyramidionConfig
 from pyramidions.pretrained.checkpoint_file import check_weights, read_checkpoint
-from pyramidions.pretrained.known_families import KNOWN_FAMILIES
+from pyramidions.pretrained.known_families import KNOWN_FAMILIES, LONG
 from pyramidions.text.tokenizer import Numbering, Tokenizer
 
 #: How a language model calls the characters that it reads at once.
@@ -124,9 +126,14 @@ def reads_long(path: str | Path) -> str:
     place = _with_its_config(Path(path)) if on_hub is None else fetch(on_hub, [CONFIG]).path
     about = place / CONFIG
     if family_of(about) in KNOWN_FAMILIES:
-        return _PRETRAINED_LONG
+        return _long_of(about)
     config = read_config(about)["model"] if about.is_file() else find_file(path, SUMMARIZER).config
     return str(config.get("decoding_long", PyramidionConfig.decoding_long))
+
+
+def _long_of(config: Path) -> str:
+    """Return how a model of transformers reads long documents, as its config.json says, which is of a known family."""
+    return str(parse_json(read_regular(config)).get(LONG, _PRETRAINED_LONG))
 
 
 def _from_checkpoint(path: Path, wanted: tuple[ModelKind, ...]) -> FoundFile:
@@ -198,7 +205,7 @@ def _pretrained(place: Path | HubName, config: Path, wanted: tuple[ModelKind, ..
     commit = "" if about.revision is None else f" of the hub, commit {about.revision[:12]}"
     without = "".join(f"; {name} {shown(value)} is not applied" for name, value in found.not_applied.items())
     note(f"{place}{commit}: a model of the family {about.family}, licence {about.licence or 'not said'}{without}.")
-    shape = asdict(replace(found.config, decoding_long=_PRETRAINED_LONG))
+    shape = {**asdict(found.config), "decoding_long": _long_of(config)}
     return FoundFile(Path(str(place)), SUMMARIZER, shape, found.settings(), found.weights)
 
 

@@ -8,6 +8,11 @@ from pyramidions.base.errors import UserError
 
 KNOWN_FAMILIES = ("bart", "led", "pegasus", "bigbird_pegasus", "pegasus_x", "mbart", "t5", "mt5", "longt5")
 
+#: Fields of the config.json of an export to a family: what wrote it, the hashes of its files, how long documents are
+#: read, and what is known of the weights that it started from. transformers keeps them when it saves another model.
+WRITTEN_BY, HASHES, LONG, SOURCE = (
+    *("pyramidions_version", "pyramidions_sha256", "pyramidions_long", "pyramidions_source"),
+)
 #: how transformers calls our models in an export of ours
 MODEL_TYPE = "pyramidions"
 

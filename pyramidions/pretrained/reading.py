@@ -1,6 +1,6 @@
 """Reads a pretrained model: what it is made of in our terms, and its weights under our names."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,9 +9,11 @@ from torch import Tensor
 from pyramidions.base.errors import UserError
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.models.builder import shapes_alone
+from pyramidions.models.config import config_as
 from pyramidions.pretrained.families import Settings, Shape, ends_of, shape_of
+from pyramidions.pretrained.known_families import LONG, SOURCE
 from pyramidions.pretrained.names import EMBEDDING, TIED, UNTIED
-from pyramidions.pretrained.origin import Origin
+from pyramidions.pretrained.origin import Origin, origin_of
 from pyramidions.pretrained.source import Source, read_source
 from pyramidions.pretrained.tokenizers import read_tokenizer
 from pyramidions.text.tokenizer import Numbering, Tokenizer
@@ -89,8 +91,11 @@ def read_pretrained(path: str | Path) -> Pretrained:
     # PRIMERA is a LED that says nothing of this in its config (Xiao et al. 2022, section 2.1).
     separates = shape.family.takes_marks and tokenizer.document_separator is not None
     config = replace(shape.config, decoder_start=start, global_markers=separates)
+    if LONG in source.config:
+        config = config_as(PyramidionConfig, asdict(config) | {"decoding_long": source.config[LONG]})
     weights = pretrained_weights(source, shape, tokenizer)
-    origin = Origin(source.name, shape.family.name, source.commit, source.licence)
+    origin = origin_of(source.config.get(SOURCE))
+    origin = origin or Origin(source.name, shape.family.name, source.commit, source.licence)
     given = {name: source.generation.get(name, usual) for name, usual in _NOT_APPLIED.items()}
     not_applied = {name: value for name, value in given.items() if value not in (None, _NOT_APPLIED[name])}
     return Pretrained(shape, config, tokenizer, weights, origin, not_applied)

@@ -1,7 +1,7 @@
 """Reads a pretrained model from a folder as the Hugging Face hub keeps it: configs, weights and licence."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,10 +12,12 @@ from torch import Tensor
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
+from pyramidions.data.manifest import file_hash
 from pyramidions.files.bounded import read_regular
 from pyramidions.files.hub import absent, fetch, hub_name, when_damaged
 from pyramidions.pretrained.checkpoint_file import check_weights, load_safely
 from pyramidions.pretrained.fairseq_archive import archive_name, is_archive, read_archive
+from pyramidions.pretrained.known_families import HASHES
 from pyramidions.pretrained.tokenizers import ADDED, JSON, SETTINGS, SLOW
 
 CONFIG, GENERATION, CARD = "config.json", "generation_config.json", "README.md"
@@ -84,7 +86,19 @@ def read_source(place: str | Path, check: Callable[[Source], object] | None = No
         fetch(name, [*_TOKENIZERS, *_SAFE_WEIGHTS], commit)
         if not any((path / safe).is_file() for safe in WEIGHTS[:2]):
             fetch(name, _PICKLED_WEIGHTS, commit)
+    check_hashes(path, config)
     return source._replace(weights=_weights(path))
+
+
+def check_hashes(folder: Path, config: Mapping[str, Any]) -> None:
+    """Refuse damaged files of an export: its config.json has their hashes.
+
+    transformers keeps these fields when it saves another model beside them, and adds one of its own.
+    """
+    hashes = config.get(HASHES) if "transformers_version" not in config else None
+    for name, expected in hashes.items() if isinstance(hashes, dict) else ():
+        if not (folder / str(name)).is_file() or file_hash(folder / name) != expected:
+            raise UserError(f"{folder / str(name)} is missing or damaged: its SHA-256 is not the one in {CONFIG}.")
 
 
 def _read_json(path: Path) -> dict[str, Any]:
