@@ -86,9 +86,9 @@ def import_command(
 
     SOURCE is a model on the Hugging Face hub, OWNER/NAME or OWNER/NAME@REVISION (a branch, a tag or a commit), or a
     local copy of one, which takes precedence: config.json, the weights (.safetensors, or .bin that holds tensors
-    only), and the tokenizer. It may also be fairseq's own BART: a folder, or a .tar.gz, with model.pt, dict.txt, and
-    GPT-2's encoder.json and vocab.bpe. CHECKPOINT has weights, tokenizer and decoding settings; fairseq-train
-    --finetune-from-model, fairseq-generate and summarize read it. Without options, outputs stay the same.
+    only), and the tokenizer. It may also be an export of ours, or fairseq's own BART: a folder, or a .tar.gz, with
+    model.pt, dict.txt, and GPT-2's encoder.json and vocab.bpe. CHECKPOINT has weights, tokenizer and decoding settings;
+    fairseq-train --finetune-from-model, fairseq-generate and summarize read it. Without options, outputs stay the same.
 
     \b
     Examples:

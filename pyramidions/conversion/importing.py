@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pyramidions.base.errors import UserError
 from pyramidions.conversion.calibration import spread_scores
-from pyramidions.inference.saved_model import SavedModel
+from pyramidions.inference.saved_model import SavedModel, load_model
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import check_lengths, config_as
 from pyramidions.models.declared import part_fields, parts_with_defaults
@@ -17,6 +17,7 @@ from pyramidions.models.notation import parse_part, parse_parts, written
 from pyramidions.models.spec import Part
 from pyramidions.nn.pooling import POOLING
 from pyramidions.pretrained.families import Shape
+from pyramidions.pretrained.known_families import OwnExportError
 from pyramidions.pretrained.origin import Origin
 from pyramidions.pretrained.reading import read_pretrained
 from pyramidions.pretrained.transfer import Transfer, transferred
@@ -73,7 +74,10 @@ def import_model(
         UserError: a file is missing or damaged; the model is of another family, or what it is made of ours cannot be;
             or what is asked for breaks a rule.
     """
-    pretrained = read_pretrained(path)
+    try:
+        pretrained = read_pretrained(path)
+    except OwnExportError:
+        return _of_export(path, changes or {}, max_source_positions, max_target_positions)
     shape, tokenizer, weights, origin = pretrained.shape, pretrained.tokenizer, pretrained.weights, pretrained.origin
     base = asdict(pretrained.config)
     lengths = (
@@ -120,6 +124,15 @@ def import_model(
     new = {name.removeprefix("encoder.") for name in transfer.new if name.startswith("encoder.")}
     spread = spread_scores(model.transformer.encoder, new)
     return Imported(model, original, transfer, spread, origin, pretrained.not_applied)
+
+
+def _of_export(path: str | Path, changes: Mapping[str, Any], *lengths: int | None) -> Imported:
+    """Read an export of ours, which keeps its architecture."""
+    if changes or lengths != (None, None):
+        raise UserError(f"{path} is an export of ours, which keeps its architecture and lengths: ask for no others.")
+    model = load_model(path)
+    origin = model.origin or Origin(Path(path).resolve().name, "pyramidions")
+    return Imported(model, model, Transfer(taken=list(model.transformer.state_dict())), [], origin, {})
 
 
 def check_kept(asked: PyramidionConfig, made: PyramidionConfig, own: PyramidionConfig) -> None:

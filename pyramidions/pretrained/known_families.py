@@ -17,6 +17,10 @@ WRITTEN_BY, HASHES, LONG, SOURCE = (
 MODEL_TYPE = "pyramidions"
 
 
+class OwnExportError(UserError):
+    """A folder is an export of ours, of no family of transformers."""
+
+
 def unknown_family(place: str | Path, family: Any) -> UserError:
     """Return the error for a model of a family that is not read.
 
@@ -25,7 +29,7 @@ def unknown_family(place: str | Path, family: Any) -> UserError:
         family: as its config says.
     """
     if family == MODEL_TYPE:
-        return UserError(f"{place} must be a model of transformers, but is an export of ours, which needs no import.")
+        return OwnExportError(f"{place} must be a model of transformers, but is an export of ours.")
     return UserError(
         f"{place} must hold a model of one of the families {', '.join(KNOWN_FAMILIES)}, but holds {shown(family)}: "
         "import a model of these, or run this one in transformers."

@@ -116,13 +116,22 @@ def test_calibration_is_told_and_compared(run: Run, bart: Path, tmp_path: Path) 
 
 def test_the_checkpoint_is_exported_for_transformers(run: Run, bart: Path, tmp_path: Path) -> None:
     assert run("import", bart, "-o", tmp_path / "bart.pt").exit_code == 0
-    done = run("export", tmp_path / "bart.pt", tmp_path / "out", "--to", "hf", "--license", "apache-2.0")
+    done = run("export", tmp_path / "bart.pt", tmp_path / "out", "--license", "apache-2.0")
     assert done.exit_code == 0, done.output
     names = ["README.md", "config.json", "generation_config.json", "model.safetensors", "tokenizer.json"]
     assert done.stdout.endswith(f"out: {', '.join([*names, 'tokenizer_config.json'])}\n")
     assert json.loads((tmp_path / "out" / "config.json").read_text())["model_type"] == "bart"
-    # The same place may get our own format afterwards.
-    assert run("export", tmp_path / "bart.pt", tmp_path / "out").exit_code == 0
+    # With a part of ours, it is read by `pyramidions.hf`, and may take the same place.
+    assert run("import", bart, "-o", tmp_path / "pooled.pt", "--pooling-lengths", "None,8").exit_code == 0
+    done = run("export", tmp_path / "pooled.pt", tmp_path / "out")
+    assert "`pooling_lengths` must be None in a Bart of transformers, but is 'None,8'." in done.stdout
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["model_type"] == "pyramidions"
+    # It becomes a checkpoint again, with the same weights.
+    assert run("import", tmp_path / "out", "-o", tmp_path / "again.pt").exit_code == 0
+    before, after = (torch.load(tmp_path / name)["model"] for name in ("pooled.pt", "again.pt"))
+    assert before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
+    other = run("import", tmp_path / "out", "-o", tmp_path / "other.pt", "--max-source-positions", 99)
+    assert other.exit_code == 1 and "keeps its architecture and lengths" in other.stderr
     assert Summarizer.from_pretrained(tmp_path / "out", "cpu").model.config.layernorm_embedding
     (found,) = Summarizer.from_pretrained(tmp_path / "bart.pt", "cpu").summarize(["Bees fly."], max_len=8, min_len=8)
     # The end, and what stands in front of every text.

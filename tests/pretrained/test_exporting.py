@@ -14,7 +14,7 @@ from small_tokenizers import SENTENCES, bart_bytes, pegasus
 
 from pyramidions.conversion.exporting import hugging_face_files
 from pyramidions.conversion.importing import import_model
-from pyramidions.inference.saved_model import SavedModel, write_export
+from pyramidions.inference.saved_model import SavedModel, load_model, write_export
 from pyramidions.models import build, preset
 from pyramidions.nn import BeamSearch
 from pyramidions.text.tokenizer import PAD, Tokenizer
@@ -244,3 +244,23 @@ def test_an_older_export_for_transformers_is_replaced_and_nothing_else(
     config.write_text(json.dumps(about))
     with refused("config.json"):
         write_export(tmp_path / "out", files)
+
+
+def test_damage_of_an_export_is_found_and_other_weights_of_transformers_are_not_damage(
+    sources: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "out"
+    ours = import_model(sources["bart"]).model
+    write_export(folder, hugging_face_files(replace(ours, config=ours.config.replace(decoding_long="rewrite"))))
+    read = load_model(folder)
+    assert (read.config.decoding_long, read.origin) == ("rewrite", ours.origin)
+    theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)
+    theirs.get_input_embeddings().weight.data[5] += 1
+    theirs.save_pretrained(tmp_path / "trained")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / "trained" / name).write_bytes((folder / name).read_bytes())
+    assert load_model(tmp_path / "trained").config == read.config
+    weights = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(weights[:-1] + bytes([weights[-1] ^ 1]))
+    with refused("model.safetensors is missing or damaged"):
+        load_model(folder)

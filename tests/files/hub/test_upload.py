@@ -46,9 +46,10 @@ def bart(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def exports(bart: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("exports")
     write_checkpoint(folder / "bart.pt", import_model(bart).model)
-    for to in ("pyramidions", "hf"):
-        assert run("export", folder / "bart.pt", folder / to, "--to", to).exit_code == 0
-    return {to: folder / to for to in ("pyramidions", "hf")}
+    write_checkpoint(folder / "pooled.pt", import_model(bart, changes={"pooling_lengths": "None,8"}).model)
+    for kind, checkpoint in (("pyramidions", "pooled.pt"), ("hf", "bart.pt")):
+        assert run("export", folder / checkpoint, folder / kind).exit_code == 0
+    return {kind: folder / kind for kind in ("pyramidions", "hf")}
 
 
 @pytest.fixture
@@ -90,7 +91,7 @@ def test_a_checkpoint_is_exported_and_published_at_once(
     hub: Hub, token: str, exports: dict[str, Path], tmp_path: Path
 ) -> None:
     checkpoint = exports["hf"].parent / "bart.pt"
-    done = run("export", checkpoint, tmp_path / "hf", "--to", "hf", "--push", "me/bart", "--revision", "v1")
+    done = run("export", checkpoint, tmp_path / "hf", "--push", "me/bart", "--revision", "v1")
     assert done.exit_code == 0, done.output
     assert content(tmp_path / "hf") == content(exports["hf"])
     assert done.stdout.splitlines()[-1] == f"{hub.address}/me/bart/tree/v1"
