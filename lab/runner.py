@@ -15,9 +15,9 @@ from lab.plan import Planner, composed
 from lab.run import RowStep, run_here
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
-from pyramidions.data.manifest import file_hash
 from pyramidions.files.archive import is_whole_checkpoint
 from pyramidions.files.atomic import write_file
+from pyramidions.files.bounded import file_hash
 from pyramidions.files.run_facts import RunFacts
 from pyramidions.models.file_format import FORMAT
 from pyramidions.runs.steps import Say, StepError

@@ -31,8 +31,8 @@ import pandas as pd
 from figures import Entry, add_output, markdown, save
 
 from pyramidions.base.errors import UserError
-from pyramidions.data.manifest import file_hash
 from pyramidions.documents.source import Fields, read_files
+from pyramidions.files.bounded import file_hash
 from pyramidions.inference.extractor import Extractor, document_outline
 from pyramidions.text.outline import Outline
 

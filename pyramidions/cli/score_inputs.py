@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
-from pyramidions.data.manifest import file_hash
+from pyramidions.files.bounded import file_hash
 from pyramidions.scoring.examples import Read, Texts
 from pyramidions.scoring.folder_documents import FolderDocuments, lead
 from pyramidions.scoring.metric import Metric

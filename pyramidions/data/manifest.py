@@ -18,6 +18,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
 from pyramidions.data.folder import PreparedFolder
 from pyramidions.files.atomic import sync, write_file
+from pyramidions.files.bounded import file_hash
 from pyramidions.text.headings import HeadedText
 from pyramidions.text.normalization import SPLITTER
 
@@ -61,12 +62,6 @@ def distribution(counts: np.ndarray) -> dict[str, float]:
         "p95": round(float(np.percentile(counts, 95)), 2),
         "max": int(counts.max()),
     }
-
-
-def file_hash(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_manifest(

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder, PreparedFolder, Side
 from pyramidions.data.indexed import IndexedReader
-from pyramidions.data.manifest import file_hash
+from pyramidions.files.bounded import file_hash
 
 
 def verify_tokenizer(folder: DataFolder) -> None:

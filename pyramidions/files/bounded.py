@@ -1,6 +1,7 @@
 """Bounded reads: regular files only, and no more bytes than a limit."""
 
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import Callable
@@ -81,3 +82,9 @@ def at_most(read: Callable[[int], bytes], limit: int, name: str) -> bytes:
 def printable(path: Path) -> str:
     """Return a path as text; bytes that are not UTF-8 are replaced."""
     return os.fsencode(path).decode("utf-8", "replace")
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

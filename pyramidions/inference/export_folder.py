@@ -7,10 +7,9 @@ from typing import Any
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
-from pyramidions.data.manifest import file_hash
 from pyramidions.extract.concepts.files import ARRAYS as CONCEPTS_ARRAYS
 from pyramidions.extract.concepts.files import CARD as CONCEPTS_CARD
-from pyramidions.files.bounded import read_regular
+from pyramidions.files.bounded import file_hash, read_regular
 from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER, ModelKind
 from pyramidions.pretrained.known_families import HASHES, MODEL_TYPE, WRITTEN_BY, unknown_family
 from pyramidions.text.tokenizer import JsonTokenizer, SentencePieceTokenizer

@@ -12,8 +12,7 @@ from torch import Tensor
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
-from pyramidions.data.manifest import file_hash
-from pyramidions.files.bounded import read_regular
+from pyramidions.files.bounded import file_hash, read_regular
 from pyramidions.files.hub import absent, fetch, hub_name, when_damaged
 from pyramidions.pretrained.checkpoint_file import check_weights, load_safely
 from pyramidions.pretrained.fairseq_archive import archive_name, is_archive, read_archive
@@ -119,6 +118,8 @@ def _weights(folder: Path) -> dict[str, Tensor]:
     name = next((name for name in WEIGHTS if (folder / name).is_file()), None)
     if name is None:
         raise UserError(f"{folder} lacks weights: one of {', '.join(WEIGHTS)}.")
+    if name == WEIGHTS[0] and (folder / WEIGHTS[2]).is_file():
+        _refuse_others(_safetensors(folder / name), folder)
     weights: dict[str, Tensor] = {}
     for path in _shards(folder / name) if name.endswith(".json") else [folder / name]:
         part = _safetensors(path) if path.suffix == ".safetensors" else _pickled(path)
@@ -127,6 +128,18 @@ def _weights(folder: Path) -> dict[str, Tensor]:
         check_weights(part, path)
         weights |= part
     return weights
+
+
+def _refuse_others(weights: Mapping[str, Tensor], folder: Path) -> None:
+    """Refuse a folder that holds other weights in a second file; one of both may have a narrower type."""
+    for name, other in _pickled(folder / WEIGHTS[2]).items():
+        value = weights.get(name, other)
+        narrow = min(value.dtype, other.dtype, key=lambda dtype: dtype.itemsize)
+        if value.shape != other.shape or not value.to(narrow).equal(other.to(narrow)):
+            raise UserError(
+                f"{WEIGHTS[0]} and {WEIGHTS[2]} of {folder} must hold the same weights, but {name} differs: remove one "
+                "of these files."
+            )
 
 
 def _shards(index: Path) -> list[Path]:

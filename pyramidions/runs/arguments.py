@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from pyramidions.base.arguments import flag_of
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import SPLITS
-from pyramidions.data.manifest import file_hash
 from pyramidions.data.readers import Corpus, check_config, find_splits, known_fields
 from pyramidions.documents.records import FILE_ENDINGS
+from pyramidions.files.bounded import file_hash
 
 Stamps = dict[str, dict[str, Any]]
 

@@ -380,6 +380,18 @@ def test_settings_of_generation_that_are_not_applied_are_told(
     assert "repetition_penalty" in told and "encoder_no_repeat_ngram_size" in told and "num_beam_groups" not in told
 
 
+def test_two_files_of_weights_must_agree_and_one_may_be_narrower(
+    saved: dict[str, tuple[Any, Path]], tmp_path: Path
+) -> None:
+    folder = save(saved["bart"][0], tmp_path)
+    weights = load_file(folder / "model.safetensors")
+    torch.save({name: value.half() for name, value in weights.items()}, folder / "pytorch_model.bin")
+    import_model(folder)
+    torch.save({**weights, Q: weights[Q] + 1}, folder / "pytorch_model.bin")
+    with refused(f"{Q} differs: remove one"):
+        import_model(folder)
+
+
 @pytest.mark.parametrize("family", ["t5", "longt5", "pegasus_x", "pegasus"])
 def test_a_model_of_an_own_vocabulary_needs_no_beginning_and_no_spare_row(family: str, tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_bytes(byte_fallback())
