@@ -80,7 +80,7 @@ ALLOWED = {
     "pyramidions.inference": "base data documents extract files models nn pages text pretrained inference",
     # The face that transformers sees; nothing of ours imports it.
     "pyramidions.hf": "base inference models nn text hf",
-    "pyramidions.pretrained": "base files models nn text pretrained",
+    "pyramidions.pretrained": "base extract files models nn text pretrained",
     "pyramidions.conversion": "base data extract files inference models nn pretrained scoring text conversion",
     "pyramidions.runs.measure": "base models nn runs.measure",
     "pyramidions.runs": "base data documents extract files inference models text runs",

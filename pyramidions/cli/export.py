@@ -113,7 +113,8 @@ def _check_new(folder: Path, languages: tuple[str, ...], datasets: tuple[str, ..
 
 def _check_whole(folder: Path, about: dict[str, Any]) -> None:
     """Refuse what is no whole export, and options that would make another one of it."""
-    from pyramidions.inference.export_folder import CONFIG, check_export
+    from pyramidions.inference.export_folder import check_export
+    from pyramidions.pretrained.places import CONFIG
 
     if not (folder / CONFIG).is_file():
         raise UserError(f"FOLDER must be given unless CHECKPOINT is an export, but {folder} is none.")

@@ -283,7 +283,7 @@ def _held(place: str | Path | None) -> str | None:
     from pyramidions.documents.source import list_files
     from pyramidions.files.hub import fetch, hub_name
     from pyramidions.inference.batch_map import stamps
-    from pyramidions.inference.export_folder import CONFIG
+    from pyramidions.pretrained.places import CONFIG
 
     if place is None:
         return None

@@ -210,11 +210,11 @@ def prepare(
 def _tokenizer(path: Path) -> "Tokenizer | Path":
     """Return the tokenizer of a model, or the file of a tokenizer as it is."""
     from pyramidions.files.hub import hub_name
-    from pyramidions.inference.export_folder import CHECKPOINTS, CONFIG
     from pyramidions.inference.model_files import find_file
     from pyramidions.inference.model_kinds import EXTRACTOR, SUMMARIZER
+    from pyramidions.pretrained.places import place_of
 
-    is_model = path.suffix == ".pt" or hub_name(path) or any((path / name).is_file() for name in (CONFIG, *CHECKPOINTS))
+    is_model = path.suffix == ".pt" or hub_name(path) or (path.is_dir() and place_of(path).kind != "other")
     return find_file(path, SUMMARIZER, EXTRACTOR).tokenizer() if is_model else path
 
 

@@ -14,7 +14,8 @@ from pyramidions.inference.saved_model import SavedModel
 from pyramidions.pretrained.families import Family
 from pyramidions.pretrained.known_families import HASHES
 from pyramidions.pretrained.names import TIED
-from pyramidions.pretrained.source import CONFIG, GENERATION, WEIGHTS
+from pyramidions.pretrained.places import CONFIG
+from pyramidions.pretrained.source import GENERATION, WEIGHTS
 from pyramidions.pretrained.tokenizers import JSON, SETTINGS
 from pyramidions.text.tokenizer import JsonTokenizer
 

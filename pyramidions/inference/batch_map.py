@@ -12,7 +12,7 @@ import numpy as np
 from pyramidions.base.arguments import broken, checked
 from pyramidions.base.device import found_device
 from pyramidions.base.errors import UserError
-from pyramidions.files.hub import absent, hub_name
+from pyramidions.files.hub import hub_name
 
 # The process that imported this; a fork of it has another number.
 _IMPORTED_BY = os.getpid()
@@ -138,23 +138,11 @@ def stamps(model: str | Path) -> dict[str, tuple[int, int]]:
     Raises:
         UserError: there is nothing at the path, and it names nothing on the hub.
     """
-    path = Path(model)
-    if hub_name(path):
-        return {}
-    if not path.exists():
-        raise UserError(f"The model {path} {absent(path)}.")
-    if not path.is_dir():
-        return stamp(path)
-    from pyramidions.extract.concepts.files import ARRAYS, CARD, is_concept_model
-    from pyramidions.inference.export_folder import CHECKPOINTS, CONFIG
+    from pyramidions.pretrained.places import place_of
 
-    if is_concept_model(path):
-        files = [path / CARD, path / ARRAYS]
-    elif (path / CONFIG).exists():
-        files = [file for file in sorted(path.iterdir()) if file.is_file()]
-    else:
-        files = [path / name for name in CHECKPOINTS if (path / name).exists()][:1]
-    return {name: found for file in files for name, found in stamp(file).items()}
+    if hub_name(model):
+        return {}
+    return {name: found for file in place_of(model).files() for name, found in stamp(file).items()}
 
 
 def stamp(file: Path) -> dict[str, tuple[int, int]]:

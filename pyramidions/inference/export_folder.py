@@ -12,17 +12,16 @@ from pyramidions.extract.concepts.files import CARD as CONCEPTS_CARD
 from pyramidions.files.bounded import file_hash, read_regular
 from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER, ModelKind
 from pyramidions.pretrained.known_families import HASHES, MODEL_TYPE, WRITTEN_BY, unknown_family
+from pyramidions.pretrained.places import CONFIG, Place, read_json
 from pyramidions.text.tokenizer import JsonTokenizer, SentencePieceTokenizer
 
-WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
+WEIGHTS, CARD = "model.safetensors", "README.md"
 #: What an export for transformers may hold beside them. Ours of a summarizer hold the first two.
 OF_TRANSFORMERS = ("generation_config.json", "tokenizer_config.json")
 #: In an export of ours, where transformers finds our classes.
 CODE = "modeling_pyramidions.py"
 #: Of an export, the file of its tokenizer has one of these names.
 TOKENIZERS = (SentencePieceTokenizer.file_name, JsonTokenizer.file_name)
-#: Instead of an export, a folder may hold checkpoints of fairseq-train; in this order one is chosen.
-CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
 #: All that an export may hold.
 EXPORTED = (WEIGHTS, CONFIG, CARD, *TOKENIZERS, *OF_TRANSFORMERS, CODE)
 
@@ -44,24 +43,19 @@ def foreign(place: str | Path, family: Any, wanted: Collection[ModelKind] = (SUM
     return unknown_family(place, family)
 
 
-def family_of(config: Path) -> str | None:
-    """Return the family of a model of transformers by its config.json; None of anything else."""
-    try:
-        about = parse_json(read_regular(config))
-    except (OSError, ValueError):
-        return None
-    family = about.get("model_type") if isinstance(about, dict) and "format" not in about else None
-    return family if isinstance(family, str) and family != MODEL_TYPE else None
+def read_config(path: Path) -> dict[str, Any]:
+    """Read config.json of an export; errors are those of `check_config`."""
+    config = read_json(path)
+    return check_config(
+        Place(str(path.parent), "export" if "format" in config else "transformers", path.parent, config)
+    )
 
 
-def read_config(
-    path: Path, place: str | Path | None = None, wanted: Collection[ModelKind] = (SUMMARIZER,)
-) -> dict[str, Any]:
-    """Read config.json of an export; it has `model`, and maybe `kind` and `sha256`.
+def check_config(place: Place, wanted: Collection[ModelKind] = (SUMMARIZER,)) -> dict[str, Any]:
+    """Return what config.json of an export says; it has `model`, and maybe `kind` and `sha256`.
 
     Args:
-        path: of the file.
-        place: what an error calls the model; the folder if None.
+        place: the export.
         wanted: kinds of models that would do, for the error about a model of transformers.
 
     Raises:
@@ -69,15 +63,12 @@ def read_config(
     """
     from pyramidions.models.file_format import refuse_older
 
-    try:
-        about = parse_json(read_regular(path))
-    except ValueError as error:
-        raise UserError(f"{path} is damaged: {error}.") from None
-    if isinstance(about, dict) and "format" not in about and about.get("model_type", MODEL_TYPE) != MODEL_TYPE:
-        raise foreign(place or path.parent, about["model_type"], wanted)
-    if not isinstance(about, dict) or "format" not in about:
+    about, path, name = place.config, place.path / CONFIG, place.hub or place.path
+    if "format" not in about and about.get("model_type", MODEL_TYPE) != MODEL_TYPE:
+        raise foreign(str(name), about["model_type"], wanted)
+    if "format" not in about:
         raise UserError(f"{path} must be as written by `pyramidions export`.")
-    refuse_older(place or path.parent, about["format"])
+    refuse_older(str(name), about["format"])
     config, hashes, kind = about.get("model"), about.get("sha256", {}), about.get("kind", SUMMARIZER.name)
     if not isinstance(kind, str) or kind not in KINDS:
         raise UserError(f"{path} is damaged: `kind` must be one of {', '.join(KINDS)}, but is {shown(kind)}.")

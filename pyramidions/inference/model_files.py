@@ -12,24 +12,13 @@ from torch import Tensor
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
-from pyramidions.base.strict_json import parse_json
-from pyramidions.extract.concepts.files import CARD as CONCEPTS_CARD
-from pyramidions.files.bounded import read_regular
-from pyramidions.files.hub import HubName, absent, fetch, hub_name, when_damaged
-from pyramidions.inference.export_folder import (
-    CHECKPOINTS,
-    CONFIG,
-    TOKENIZERS,
-    WEIGHTS,
-    check_hashes,
-    family_of,
-    read_config,
-    require,
-)
+from pyramidions.files.hub import fetch, when_damaged
+from pyramidions.inference.export_folder import TOKENIZERS, WEIGHTS, check_config, check_hashes, require
 from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER, ModelKind
 from pyramidions.models.config import PyramidionConfig
 from pyramidions.pretrained.checkpoint_file import check_weights, read_checkpoint
 from pyramidions.pretrained.known_families import KNOWN_FAMILIES, LONG
+from pyramidions.pretrained.places import CHECKPOINTS, CONFIG, Place, place_of
 from pyramidions.text.tokenizer import Numbering, Tokenizer
 
 #: How a language model calls the characters that it reads at once.
@@ -85,35 +74,24 @@ def find_file(path: str | Path, *wanted: ModelKind) -> FoundFile:
     Raises:
         UserError: nothing of the kind is there, or it is damaged, or of another kind or architecture.
     """
-    path = Path(path)
-    if on_hub := hub_name(path):
-        return _from_hub(on_hub, wanted)
-    if not path.exists():
-        raise UserError(f"The model {path} {absent(path)}.")
-    path = _with_its_config(path)
-    if path.is_file():
+    place = place_of(path)
+    path = place.path
+    if place.kind == "checkpoint":
         return _from_checkpoint(path, wanted)
-    if (path / CONFIG).exists():
-        return _pretrained(path, path / CONFIG, wanted) or _from_export(path, wanted)
-    for name in CHECKPOINTS:
-        if (path / name).exists():
-            return _from_checkpoint(path / name, wanted)
-    if (path / "model.pt").exists():
+    if place.kind == "transformers" and place.family in KNOWN_FAMILIES and SUMMARIZER in wanted:
+        return _pretrained(place)
+    if place.kind in ("export", "transformers"):
+        return _from_export(place, wanted)
+    if place.kind == "fairseq":
         raise UserError(
             f"{path} holds model.pt, as fairseq's own BART does: `pyramidions import {path} -o model.pt` makes a "
             "checkpoint of such a model."
         )
-    if (path / CONCEPTS_CARD).is_file():
+    if place.kind == "concepts":
         raise UserError(f"{path} holds a model of concepts, which extracts: use `pyramidions extract --method {path}`.")
     raise UserError(
         f"{path} must hold an exported model ({CONFIG}), {' or '.join(CHECKPOINTS)}, but holds none of them."
     )
-
-
-def _with_its_config(path: Path) -> Path:
-    """Return the folder of a file of weights: what is known of them stands beside them."""
-    is_weights = path.suffix in (".safetensors", ".bin") and path.is_file() and (path.parent / CONFIG).exists()
-    return path.parent if is_weights else path
 
 
 def reads_long(path: str | Path) -> str:
@@ -122,18 +100,16 @@ def reads_long(path: str | Path) -> str:
     Raises:
         UserError: as `find_file`.
     """
-    on_hub = hub_name(path)
-    place = _with_its_config(Path(path)) if on_hub is None else fetch(on_hub, [CONFIG]).path
-    about = place / CONFIG
-    if family_of(about) in KNOWN_FAMILIES:
-        return _long_of(about)
-    config = read_config(about)["model"] if about.is_file() else find_file(path, SUMMARIZER).config
+    place = place_of(path)
+    if place.family in KNOWN_FAMILIES:
+        return _long_of(place)
+    config = check_config(place)["model"] if place.kind == "export" else find_file(path, SUMMARIZER).config
     return str(config.get("decoding_long", PyramidionConfig.decoding_long))
 
 
-def _long_of(config: Path) -> str:
+def _long_of(place: Place) -> str:
     """Return how a model of transformers reads long documents, as its config.json says, which is of a known family."""
-    return str(parse_json(read_regular(config)).get(LONG, _PRETRAINED_LONG))
+    return str(place.config.get(LONG, _PRETRAINED_LONG))
 
 
 def _from_checkpoint(path: Path, wanted: tuple[ModelKind, ...]) -> FoundFile:
@@ -177,44 +153,31 @@ def _own_name(name: str, kind: ModelKind) -> str:
     return name.replace(".core.", ".", 1).removeprefix("core.")
 
 
-def _from_hub(name: HubName, wanted: tuple[ModelKind, ...]) -> FoundFile:
-    # The weights of another kind of model are not worth their download.
-    folder, commit = fetch(name, [CONFIG])
-    config = folder / CONFIG
-    if not config.is_file():
-        raise UserError(f"{name} on the hub must be a model of transformers or an export, but has no {CONFIG}.")
-    if (pretrained := _pretrained(name, config, wanted)) is not None:
-        return pretrained
-    about = read_config(config, str(name), wanted)
-    _refuse_other(Path(str(name)), _kind(about), wanted)
-    return _from_export(fetch(name, [WEIGHTS, *TOKENIZERS], commit).path, wanted)
-
-
-def _pretrained(place: Path | HubName, config: Path, wanted: tuple[ModelKind, ...]) -> FoundFile | None:
-    """Read a pretrained model of transformers, if its config is of a family that can be imported.
+def _pretrained(place: Place) -> FoundFile:
+    """Read a pretrained model of transformers of a family that can be imported.
 
     A document that is longer than it reads is read by its most important sentences.
     """
-    if SUMMARIZER not in wanted or family_of(config) not in KNOWN_FAMILIES:
-        return None
     # Other models need none of it.
     from pyramidions.pretrained.reading import read_pretrained
 
-    found = read_pretrained(str(place))
+    found = read_pretrained(place.given)
     about = found.origin
     commit = "" if about.revision is None else f" of the hub, commit {about.revision[:12]}"
     without = "".join(f"; {name} {shown(value)} is not applied" for name, value in found.not_applied.items())
-    note(f"{place}{commit}: a model of the family {about.family}, licence {about.licence or 'not said'}{without}.")
-    shape = {**asdict(found.config), "decoding_long": _long_of(config)}
-    return FoundFile(Path(str(place)), SUMMARIZER, shape, found.settings(), found.weights)
+    name = place.hub or place.path
+    note(f"{name}{commit}: a model of the family {about.family}, licence {about.licence or 'not said'}{without}.")
+    shape = {**asdict(found.config), "decoding_long": _long_of(place)}
+    return FoundFile(Path(str(name)), SUMMARIZER, shape, found.settings(), found.weights)
 
 
-def _from_export(folder: Path, wanted: tuple[ModelKind, ...]) -> FoundFile:
-    require(folder, CONFIG)
-    about = read_config(folder / CONFIG, wanted=wanted)
+def _from_export(place: Place, wanted: tuple[ModelKind, ...]) -> FoundFile:
+    about = check_config(place, wanted)
     kind = _kind(about)
+    # The weights of another kind of model are not worth their download.
+    _refuse_other(Path(str(place.hub or place.path)), kind, wanted)
+    folder = place.path if place.hub is None else fetch(place.hub, [WEIGHTS, *TOKENIZERS], place.commit).path
     require(folder, WEIGHTS, *([] if kind is LANGUAGE_MODEL else [_tokenizer_file(folder, about)]))
-    _refuse_other(folder, kind, wanted)
     check_hashes(folder, about.get("sha256", {}))
     try:
         weights = load_file(folder / WEIGHTS)

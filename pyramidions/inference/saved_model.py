@@ -15,7 +15,7 @@ from pyramidions.base.results import brief_model
 from pyramidions.base.strict_json import as_json_bytes
 from pyramidions.extract.selection import MMR_WEIGHT, Redundancy
 from pyramidions.files.atomic import atomic_folder, sync
-from pyramidions.inference.export_folder import CARD, CONFIG, WEIGHTS, refuse_foreign
+from pyramidions.inference.export_folder import CARD, WEIGHTS, refuse_foreign
 from pyramidions.inference.filling import building, fill
 from pyramidions.inference.for_transformers import config_fields
 from pyramidions.inference.for_transformers import files as files_for_transformers
@@ -33,6 +33,7 @@ from pyramidions.models.config import LONGEST_TEXT, EncoderConfig, check_lengths
 from pyramidions.models.file_format import FORMAT
 from pyramidions.nn import LanguageModel, SentenceRanker, Transformer
 from pyramidions.pretrained.origin import Origin, origin_of
+from pyramidions.pretrained.places import CONFIG
 from pyramidions.text.alphabets import Alphabet, recorded_alphabet
 from pyramidions.text.tokenizer import PAD, Tokenizer
 

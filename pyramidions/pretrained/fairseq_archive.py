@@ -19,13 +19,12 @@ from pyramidions.base.strict_json import parse_json
 from pyramidions.files.atomic import named_by
 from pyramidions.files.bounded import require_at_most
 from pyramidions.pretrained.checkpoint_file import check_weights, load_safely
+from pyramidions.pretrained.places import ARCHIVES, DICTIONARY, MODEL
 from pyramidions.text.tokenizer import BOS, EOS, PAD, SPECIALS
 from pyramidions.text.tokenizer.json_file import library
 
-MODEL, DICTIONARY = "model.pt", "dict.txt"
 _ENCODER, _MERGES = "encoder.json", "vocab.bpe"
 _LIMITS = {MODEL: 1 << 15, DICTIONARY: 64, _ENCODER: 64, _MERGES: 64}  # of a packed file, in MiB
-_SUFFIXES = (".tar.gz", ".tgz", ".tar")
 # Settings that have the same name in transformers, and those that have another one.
 _SAME = (
     *("encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_attention_heads"),
@@ -75,17 +74,10 @@ class Archive(NamedTuple):
     vocabulary: bytes
 
 
-def is_archive(path: Path) -> bool:
-    """Return whether a path looks like an archive, packed or not, by its names alone."""
-    if path.is_dir():
-        return all((path / name).is_file() for name in (MODEL, DICTIONARY))
-    return path.is_file() and path.name.endswith(_SUFFIXES)
-
-
 def archive_name(path: Path) -> str:
     """Return the name of an archive, bart.base for bart.base.tar.gz."""
     name = path.resolve().name
-    return next((name.removesuffix(suffix) for suffix in _SUFFIXES if path.is_file() and name.endswith(suffix)), name)
+    return next((name.removesuffix(suffix) for suffix in ARCHIVES if path.is_file() and name.endswith(suffix)), name)
 
 
 def read_archive(path: Path) -> Archive:

@@ -11,19 +11,19 @@ from torch import Tensor
 
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
-from pyramidions.base.strict_json import parse_json
 from pyramidions.files.bounded import file_hash, read_regular
-from pyramidions.files.hub import absent, fetch, hub_name, when_damaged
+from pyramidions.files.hub import fetch, when_damaged
 from pyramidions.pretrained.checkpoint_file import check_weights, load_safely
-from pyramidions.pretrained.fairseq_archive import archive_name, is_archive, read_archive
+from pyramidions.pretrained.fairseq_archive import archive_name, read_archive
 from pyramidions.pretrained.known_families import HASHES
+from pyramidions.pretrained.places import CONFIG, place_of, read_json
 from pyramidions.pretrained.tokenizers import ADDED, JSON, SETTINGS, SLOW
 
-CONFIG, GENERATION, CARD = "config.json", "generation_config.json", "README.md"
+GENERATION, CARD = "generation_config.json", "README.md"
 #: Files of weights, in the order in which they are looked for; an index names the files of a model that has several.
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 # What is read of a model on the hub.
-_ABOUT = (CONFIG, GENERATION, CARD)
+_ABOUT = (GENERATION, CARD)
 _TOKENIZERS = (JSON, SETTINGS, ADDED, *SLOW)
 _SAFE_WEIGHTS = (*WEIGHTS[:2], "model-*-of-*.safetensors")
 _PICKLED_WEIGHTS = (*WEIGHTS[2:], "pytorch_model-*-of-*.bin")
@@ -65,18 +65,18 @@ def read_source(place: str | Path, check: Callable[[Source], object] | None = No
         UserError: a file is missing or damaged, or the weights are not plain finite numbers; or the hub has no such
             model, refuses, or cannot be reached.
     """
-    path, commit = Path(place), None
-    if name := hub_name(place):
-        path, commit = fetch(name, _ABOUT)
-    if is_archive(path) and not (path / CONFIG).exists():
+    found = place_of(place)
+    path, commit, name, config = found.path, found.commit, found.hub, found.config
+    if found.kind == "fairseq":
         archive = read_archive(path)
         own, config = archive_name(path), archive.config
         return Source(path, own, None, config, config, archive.weights, None, archive.vocabulary)
-    if not path.is_dir():
-        kind = "is a file" if path.exists() else absent(path)
+    if found.kind not in ("export", "transformers"):
+        kind = "is a file" if path.is_file() else f"lacks {CONFIG}"
         raise UserError(f"A pretrained model must be a folder, but {path} {kind}.")
-    config = _read_json(path / CONFIG)
-    generation = _read_json(path / GENERATION) if (path / GENERATION).exists() else {}
+    if name:
+        fetch(name, _ABOUT, commit)
+    generation = read_json(path / GENERATION) if (path / GENERATION).exists() else {}
     own = name.name if name else path.resolve().name
     source = Source(path, own, commit, config, config | generation, {}, _licence(path / CARD))
     if check is not None:
@@ -98,20 +98,6 @@ def check_hashes(folder: Path, config: Mapping[str, Any]) -> None:
     for name, expected in hashes.items() if isinstance(hashes, dict) else ():
         if not (folder / str(name)).is_file() or file_hash(folder / name) != expected:
             raise UserError(f"{folder / str(name)} is missing or damaged: its SHA-256 is not the one in {CONFIG}.")
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        found = parse_json(read_regular(path))
-    except FileNotFoundError:
-        raise UserError(f"{path.parent} lacks {path.name}.") from None
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
-    except ValueError as error:
-        raise UserError(f"{path} is damaged: {error}{when_damaged(path)}.") from None
-    if not isinstance(found, dict):
-        raise UserError(f"{path} must hold a JSON object, but holds {shown(found)}.")
-    return found
 
 
 def _weights(folder: Path) -> dict[str, Tensor]:
@@ -143,7 +129,7 @@ def _refuse_others(weights: Mapping[str, Tensor], folder: Path) -> None:
 
 
 def _shards(index: Path) -> list[Path]:
-    names = _read_json(index).get("weight_map")
+    names = read_json(index).get("weight_map")
     files = list(names.values()) if isinstance(names, dict) else []
     for name in files:
         # The names come from outside: no path leads out of the folder.

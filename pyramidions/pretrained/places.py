@@ -1,0 +1,111 @@
+"""What lies at a path, or under a name on the hub: every command asks here."""
+
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pyramidions.base.arguments import shown
+from pyramidions.base.errors import UserError
+from pyramidions.base.strict_json import parse_json
+from pyramidions.extract.concepts.files import ARRAYS, CARD, is_concept_model
+from pyramidions.files.bounded import read_regular
+from pyramidions.files.hub import HubName, absent, fetch, hub_name, when_damaged
+
+#: "checkpoint": a file of fairseq-train; "export": a folder of ours; "transformers": one of another library;
+#: "fairseq": fairseq's own BART, packed or not; "concepts": a model of concepts; "other": something else.
+Kind = Literal["checkpoint", "export", "transformers", "fairseq", "concepts", "other"]
+
+CONFIG = "config.json"
+#: Of a folder with checkpoints, the first of these is taken.
+CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
+#: Of fairseq's own BART; an archive ends in one of these.
+MODEL, DICTIONARY, ARCHIVES = "model.pt", "dict.txt", (".tar.gz", ".tgz", ".tar")
+
+
+class Place(NamedTuple):
+    """A model on this machine or on the hub, of which only the config has been read.
+
+    Attributes:
+        given: what the user says.
+        kind: of what lies there.
+        path: of the file or folder; of a model on the hub, of the folder in the cache, which may have its config alone.
+        config: what config.json says, for an export or a model of transformers; else empty.
+        hub: its name on the hub; None for a path.
+        commit: on the hub.
+    """
+
+    given: str
+    kind: Kind
+    path: Path
+    config: dict[str, Any] = {}  # noqa: RUF012  (never changed)
+    hub: HubName | None = None
+    commit: str | None = None
+
+    @property
+    def family(self) -> str | None:
+        """How transformers calls its family, as its config says; None for anything but a model of transformers."""
+        found = self.config.get("model_type")
+        return found if self.kind == "transformers" and isinstance(found, str) else None
+
+    def files(self) -> list[Path]:
+        """Return the files that it consists of; of a model on the hub, which its commit tells apart, none."""
+        if self.hub is not None:
+            return []
+        if self.kind == "concepts":
+            return [self.path / CARD, self.path / ARRAYS]
+        if self.kind in ("export", "transformers"):
+            return [file for file in sorted(self.path.iterdir()) if file.is_file()]
+        return [self.path] if self.path.is_file() else []
+
+
+def place_of(given: str | Path) -> Place:
+    """Tell what lies at a path, or under a name on the hub where there is no such path.
+
+    Raises:
+        UserError: nothing does; or config.json is damaged; or the hub has no such model, refuses, or cannot be reached.
+    """
+    path = Path(given)
+    if name := hub_name(given):
+        folder, commit = fetch(name, [CONFIG])
+        if not (folder / CONFIG).is_file():
+            raise UserError(f"{name} on the hub must be a model of transformers or an export, but has no {CONFIG}.")
+        return _with_config(folder, str(given))._replace(hub=name, commit=commit)
+    if not path.exists():
+        raise UserError(f"The model {path} {absent(path)}.")
+    if path.suffix in (".safetensors", ".bin") and path.is_file() and (path.parent / CONFIG).exists():
+        # What is known of a file of weights stands beside it.
+        path = path.parent
+    if path.is_file():
+        return Place(str(given), "fairseq" if path.name.endswith(ARCHIVES) else "checkpoint", path)
+    if is_concept_model(path):
+        return Place(str(given), "concepts", path)
+    if (path / CONFIG).exists():
+        return _with_config(path, str(given))
+    for file in CHECKPOINTS:
+        if (path / file).exists():
+            return Place(str(given), "checkpoint", path / file)
+    return Place(str(given), "fairseq" if (path / MODEL).exists() else "other", path)
+
+
+def _with_config(folder: Path, given: str) -> Place:
+    config = read_json(folder / CONFIG)
+    kind: Kind = "export" if "format" in config else "transformers"
+    return Place(given, kind, folder, config)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a file of JSON of a model.
+
+    Raises:
+        UserError: it is missing or damaged, or no JSON object.
+    """
+    try:
+        found = parse_json(read_regular(path))
+    except FileNotFoundError:
+        raise UserError(f"{path.parent} lacks {path.name}.") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise UserError(f"{path} is damaged: {error}{when_damaged(path)}.") from None
+    if not isinstance(found, dict):
+        raise UserError(f"{path} must hold a JSON object, but holds {shown(found)}.")
+    return found
