@@ -71,9 +71,10 @@ def read_source(place: str | Path, check: Callable[[Source], object] | None = No
         archive = read_archive(path)
         own, config = archive_name(path), archive.config
         return Source(path, own, None, config, config, archive.weights, None, archive.vocabulary)
+    if path.is_file():
+        raise UserError(f"A pretrained model must be a folder, but {path} is a file.")
     if found.kind not in ("export", "transformers"):
-        kind = "is a file" if path.is_file() else f"lacks {CONFIG}"
-        raise UserError(f"A pretrained model must be a folder, but {path} {kind}.")
+        raise UserError(f"{path} lacks {CONFIG}.")
     if name:
         fetch(name, _ABOUT, commit)
     generation = read_json(path / GENERATION) if (path / GENERATION).exists() else {}
