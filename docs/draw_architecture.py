@@ -6,9 +6,9 @@ python docs/draw_architecture.py
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from pyramidions.base.notation import parse_part
 from pyramidions.models import PyramidionConfig, preset
 from pyramidions.models.fields import parse_pooling_lengths
-from pyramidions.models.notation import parse_part
 
 SOURCE = 8192
 PANEL, GAP, LEFT, TOP = 400, 70, 40, 72

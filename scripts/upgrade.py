@@ -20,7 +20,8 @@ from torch import Tensor, nn
 
 from pyramidions.base.arguments import flag_of, shown
 from pyramidions.base.errors import UserError
-from pyramidions.base.strict_json import as_json_bytes, parse_argument, parse_json
+from pyramidions.base.notation import NONE, Part, Parts, changed, parse_parts, written_parts
+from pyramidions.base.strict_json import as_json_bytes, parse_json
 from pyramidions.files.atomic import atomic_file
 from pyramidions.inference import export_model
 from pyramidions.inference.export_folder import CARD, CONFIG, TOKENIZERS, WEIGHTS, check_hashes, require
@@ -38,8 +39,6 @@ from pyramidions.models.builder import shapes_alone
 from pyramidions.models.config import config_as
 from pyramidions.models.declared import part_fields
 from pyramidions.models.file_format import ARCHITECTURES, FORMAT
-from pyramidions.models.notation import NONE, Parts, changed, parse_parts, written_parts
-from pyramidions.models.spec import Part
 from pyramidions.pretrained.checkpoint_file import check_weights, load_safely
 from pyramidions.text.tokenizer import PAD
 
@@ -79,7 +78,10 @@ def _part_text(name: str, text: str, options: str, several: bool) -> str:
         kinds: Parts = [[Part(kind.strip()) for kind in memory.split(",")] for memory in text.split(";")]
     else:
         kinds = parse_parts(name, text)
-    given = parse_argument(options, f"{name}{ENDING}")
+    try:
+        given = parse_json(options)
+    except ValueError as error:
+        raise UserError(f"`{name}{ENDING}` must be a JSON object, but {error}: {shown(options)}.") from None
     # Of several memories, options are those of all, or a list of those of each.
     listed = given if several and name == "cross_attention" and isinstance(given, list) else [given]
     count = max(len(kinds), len(listed))

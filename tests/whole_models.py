@@ -7,10 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyramidions.base.notation import Part, written
 from pyramidions.base.registry import Registry
 from pyramidions.models import build, preset
-from pyramidions.models.notation import written
-from pyramidions.models.spec import Part
 from pyramidions.nn import Transformer
 from pyramidions.nn.attention import ATTENTION, Feature, supporting
 from pyramidions.nn.feed_forward import FEED_FORWARD

@@ -6,12 +6,11 @@ from typing import Any
 from pyramidions.base import __version__
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
+from pyramidions.base.notation import NONE, Part, parse_part, parse_parts
 from pyramidions.inference.for_transformers import searching
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.declared import part_fields, parts_with_defaults
-from pyramidions.models.notation import NONE, parse_part, parse_parts
-from pyramidions.models.spec import Part
 from pyramidions.nn.stack import STACK
 from pyramidions.pretrained.families import FAMILIES, Family, shape_of
 from pyramidions.pretrained.known_families import LONG, SOURCE, WRITTEN_BY

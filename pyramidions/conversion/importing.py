@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notation import Part, parse_part, parse_parts, written
 from pyramidions.conversion.calibration import spread_scores
 from pyramidions.inference.saved_model import SavedModel, load_model
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import check_lengths, config_as
 from pyramidions.models.declared import part_fields, parts_with_defaults
-from pyramidions.models.notation import parse_part, parse_parts, written
-from pyramidions.models.spec import Part
 from pyramidions.nn.pooling import POOLING
 from pyramidions.pretrained.families import Shape
 from pyramidions.pretrained.known_families import OwnExportError

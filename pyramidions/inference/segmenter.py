@@ -14,10 +14,10 @@ import torch
 from pyramidions.base.arguments import CountOrZero, checked
 from pyramidions.base.device import Device, found_device
 from pyramidions.base.errors import UserError
+from pyramidions.base.notation import NONE
 from pyramidions.base.results import as_html, brief
 from pyramidions.files.progress import counted
 from pyramidions.inference.saved_model import SavedLanguageModel, load_language_model
-from pyramidions.models.notation import NONE
 from pyramidions.text.tokenizer import EOS
 
 _SEED = 1

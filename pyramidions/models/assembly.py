@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 from torch import nn
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notation import NONE, Part, written
 from pyramidions.base.registry import Registry
 from pyramidions.models.config import PyramidionConfig
 from pyramidions.models.fields import FieldReader
-from pyramidions.models.notation import NONE, written
 from pyramidions.models.parse import stack_of
-from pyramidions.models.spec import EncoderSpec, HourglassSpec, LayerSpec, ModelSpec, Part, PoolingSpec, StageSpec
+from pyramidions.models.spec import EncoderSpec, HourglassSpec, LayerSpec, ModelSpec, PoolingSpec, StageSpec
 from pyramidions.nn import Decoder, Encoder, LanguageModel
 from pyramidions.nn.attention import (
     ATTENTION,

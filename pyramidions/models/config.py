@@ -7,11 +7,10 @@ from typing import Any, Optional, Self, TypeVar, get_type_hints
 
 from pyramidions.base.arguments import fits, rule_of, shown
 from pyramidions.base.errors import UserError
+from pyramidions.base.notation import NONE, Part, lengths_in, parse_parts, written, written_parts
 from pyramidions.base.reading import LONG
 from pyramidions.models.declared import described, part_fields, parts_field, per
-from pyramidions.models.notation import NONE, lengths_in, parse_parts, written, written_parts
 from pyramidions.models.scaling import scaled_field
-from pyramidions.models.spec import Part
 from pyramidions.nn.attention import ATTENTION, Feature, supporting
 from pyramidions.nn.boundaries import BOUNDARIES
 from pyramidions.nn.decoder import DECODER

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import field, fields
 from typing import Any
 
+from pyramidions.base.notation import NONE, Part, Parts, parse_parts
 from pyramidions.base.registry import Registry
-from pyramidions.models.notation import NONE, Parts, parse_parts
-from pyramidions.models.spec import Part
 
 
 def described(default: Any, text: str) -> Any:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, get_type_hints
 
 from pyramidions.base.arguments import fits
 from pyramidions.base.errors import UserError
+from pyramidions.base.notation import parse_part
 from pyramidions.base.strict_json import parse_json
 from pyramidions.models.builder import build, shapes_alone
 from pyramidions.models.config import (
@@ -16,7 +17,6 @@ from pyramidions.models.config import (
     check_lengths,
     config_as,
 )
-from pyramidions.models.notation import parse_part
 from pyramidions.models.presets import PRESETS
 
 

@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
+from pyramidions.base.notation import NONE, Part, lengths_in, parse_part, parse_parts, written
 from pyramidions.base.reading import LONG
 from pyramidions.models.config import (
     LONGEST_TEXT,
@@ -16,8 +17,6 @@ from pyramidions.models.config import (
     check_lengths,
 )
 from pyramidions.models.declared import about
-from pyramidions.models.notation import NONE, lengths_in, parse_part, parse_parts, written
-from pyramidions.models.spec import Part
 
 Value = TypeVar("Value")
 

@@ -5,6 +5,7 @@ from itertools import chain, islice
 
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
+from pyramidions.base.notation import Part
 from pyramidions.models.config import (
     EncoderConfig,
     ExtractorConfig,
@@ -13,7 +14,7 @@ from pyramidions.models.config import (
 )
 from pyramidions.models.fields import FieldReader, check_kinds, check_numbers, parse_layers, parse_memories
 from pyramidions.models.rules import check_pointer, check_read, check_stages, reads_query
-from pyramidions.models.spec import EncoderSpec, ExtractorSpec, HourglassSpec, LayerSpec, ModelSpec, Part, ShortenedSpec
+from pyramidions.models.spec import EncoderSpec, ExtractorSpec, HourglassSpec, LayerSpec, ModelSpec, ShortenedSpec
 from pyramidions.models.stages import stages_of
 from pyramidions.nn.attention import Feature, supporting
 from pyramidions.nn.boundaries import BOUNDARIES

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notation import Part, written_parts
 from pyramidions.models.config import Config, ExtractorConfig, LanguageModelConfig, PyramidionConfig, config_as
-from pyramidions.models.notation import written_parts
-from pyramidions.models.spec import Part
 
 _BLOCKS: dict[str, Any] = {"self_attention": "blockwise(block_size=512)"}
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notation import Part
 from pyramidions.models.fields import check_kinds
-from pyramidions.models.spec import EncoderSpec, LayerSpec, ModelSpec, Part, PoolingSpec, StageSpec
+from pyramidions.models.spec import EncoderSpec, LayerSpec, ModelSpec, PoolingSpec, StageSpec
 from pyramidions.nn.attention import ATTENTION, Feature, supporting
 from pyramidions.nn.decoder import DECODER
 from pyramidions.nn.pooling import POOLING

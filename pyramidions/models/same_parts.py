@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notation import Part, lengths_in, parse_parts
 from pyramidions.models.config import PyramidionConfig
 from pyramidions.models.declared import part_fields
-from pyramidions.models.notation import lengths_in, parse_parts
-from pyramidions.models.spec import Part
 from pyramidions.nn.stack import STACK
 
 _NAMES = (*part_fields(PyramidionConfig), "pooling_lengths", "memories")

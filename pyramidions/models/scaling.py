@@ -3,9 +3,8 @@
 from typing import Any
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notation import Part, changed, lengths_in
 from pyramidions.models.declared import about, part_fields
-from pyramidions.models.notation import changed, lengths_in
-from pyramidions.models.spec import Part
 from pyramidions.nn.options import Role, is_window, options_of
 
 _WIDTHS = ("embed_dim", "ffn_embed_dim")

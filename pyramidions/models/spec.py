@@ -1,20 +1,9 @@
 """What a model is made of, typed and frozen: `parse` reads it from a flat config, `assembly` makes modules of it."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-
-@dataclass(frozen=True)
-class Part:
-    """A kind of one axis, by its name in the axis's registry, with its options."""
-
-    kind: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
+from pyramidions.base.notation import Part
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 from pyramidions.base.arguments import check
 from pyramidions.base.errors import UserError
+from pyramidions.base.notation import NONE, Part
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, EncoderConfig
 from pyramidions.models.fields import FieldReader, parse_pooling_lengths
-from pyramidions.models.notation import NONE
-from pyramidions.models.spec import LayerSpec, Part, PoolingSpec, StageSpec
+from pyramidions.models.spec import LayerSpec, PoolingSpec, StageSpec
 from pyramidions.nn.attention import ATTENTION, Feature, supporting
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.stack import STACK

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from pyramidions.base.notation import Part
 from pyramidions.models import preset
 from pyramidions.models.parse import spec_of
-from pyramidions.models.spec import EncoderSpec, LayerSpec, Part, PoolingSpec, StageSpec
+from pyramidions.models.spec import EncoderSpec, LayerSpec, PoolingSpec, StageSpec
 
 DENSE = Part("dense")
 BLOCKS = LayerSpec(Part("blockwise", {"block_size": 512}), DENSE)

@@ -8,11 +8,11 @@ from fairseq.tasks import register_task
 from torch import Tensor
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notation import parse_part
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.labels import HEADING
 from pyramidions.extract.selection import MMR_WEIGHT, Budget, SelectionRules, select
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, ExtractorConfig
-from pyramidions.models.notation import parse_part
 from pyramidions.nn.selector import SELECTOR
 from pyramidions.plugin.tasks import decoding
 from pyramidions.plugin.tasks.config import ExtractiveSummarizationConfig

@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from pyramidions.base.errors import UserError
-from pyramidions.models.notation import kinds_of
+from pyramidions.base.notation import kinds_of
 from pyramidions.nn.scorer import SCORER
 from pyramidions.plugin.tasks.preprocessing import Preprocessing
 

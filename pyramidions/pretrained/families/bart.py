@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notation import Part, written, written_parts
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import config_as
-from pyramidions.models.notation import written, written_parts
-from pyramidions.models.spec import Part
 from pyramidions.nn.positions import SinusoidalPositions
 from pyramidions.pretrained.families.core import (
     FAMILIES,

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from pyramidions.base.arguments import fits, rule_of, shown
 from pyramidions.base.errors import UserError
+from pyramidions.base.notation import Part
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.declared import parts_with_defaults
-from pyramidions.models.spec import Part
 from pyramidions.pretrained.known_families import unknown_family
 from pyramidions.pretrained.source import Source
 

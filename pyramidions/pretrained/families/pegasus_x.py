@@ -6,9 +6,8 @@ from typing import Any
 from torch import Tensor
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notation import Part, written
 from pyramidions.models import PyramidionConfig
-from pyramidions.models.notation import written
-from pyramidions.models.spec import Part
 from pyramidions.pretrained.families.bart import Bart
 from pyramidions.pretrained.families.core import FAMILIES, Settings, Shape, parts_of
 from pyramidions.pretrained.names import LOGITS_BIAS

@@ -9,10 +9,9 @@ from typing import Any
 from torch import Tensor
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notation import Part, written
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import config_as
-from pyramidions.models.notation import written
-from pyramidions.models.spec import Part
 from pyramidions.pretrained.families.core import (
     FAMILIES,
     Family,

@@ -5,12 +5,11 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
+from pyramidions.base.notation import Part, parse_parts, written_parts
 from pyramidions.base.registry import Registry
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import MAX_SOURCE_POSITIONS
-from pyramidions.models.notation import parse_parts, written_parts
 from pyramidions.models.parse import spec_of
-from pyramidions.models.spec import Part
 from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.options import Role, is_window, options_of

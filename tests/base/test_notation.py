@@ -2,8 +2,7 @@
 
 import pytest
 
-from pyramidions.models.notation import changed, parse_parts, written_parts
-from pyramidions.models.spec import Part
+from pyramidions.base.notation import Part, changed, parse_list, parse_options, parse_parts, written_parts
 
 
 @pytest.mark.parametrize(
@@ -31,3 +30,9 @@ def test_each_part_can_be_changed() -> None:
     doubled = changed("field", "a(x=1) | b; a", lambda part: Part(part.kind, {"y": 2}) if part.kind == "a" else part)
     assert doubled == "a(y=2) | b; a(y=2)"
     assert changed("field", "a (x = 1)", lambda part: part) == "a (x = 1)"
+
+
+def test_lists_and_options_are_written_alike() -> None:
+    assert parse_list("field", "a, b(x='1,2') ") == [Part("a"), Part("b", {"x": "1,2"})]
+    assert parse_options("field", "x=1, y='a)'") == {"x": 1, "y": "a)"}
+    assert parse_options("field", "") == {}

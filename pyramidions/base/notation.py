@@ -2,12 +2,25 @@
 
 import ast
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
-from pyramidions.models.spec import Part
+
+
+@dataclass(frozen=True)
+class Part:
+    """A kind of one axis, by its name in the axis's registry, with its options."""
+
+    kind: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
+
 
 #: The parts of one axis: a list for each memory, with a part for each unit. One entry stands for all.
 Parts = list[list[Part]]
@@ -45,6 +58,20 @@ def parse_part(name: str, text: str) -> Part:
     if len(parts) > 1 or len(parts[0]) > 1:
         raise UserError(f"`{name}` must be one part, but is {shown(text)}.")
     return parts[0][0]
+
+
+def parse_list(name: str, text: str) -> list[Part]:
+    """Parse the field ``name``, which describes parts with commas in between; errors are those of `parse_parts`."""
+    return [_part(name, entry.strip()) for entry in _split(name, text, ",")]
+
+
+def parse_options(name: str, text: str) -> dict[str, Any]:
+    """Parse the field ``name``, which holds options of one thing: ``beam=4, min_len=2``.
+
+    Raises:
+        UserError: as `parse_parts`.
+    """
+    return _options(name, text, text, "option=value")
 
 
 def kinds_of(name: str, text: str) -> list[list[str]]:
@@ -102,19 +129,22 @@ def _split(name: str, text: str, separator: str) -> Iterator[str]:
 
 def _part(name: str, text: str) -> Part:
     kind, bracket, inside = text.partition("(")
-    if not bracket:
-        return Part(kind)
-    if not inside.endswith(")"):
-        raise UserError(f"`{name}` must be like kind(option=value), but is {shown(text)}.")
+    kind = kind.strip()
+    return Part(kind, _options(name, text, inside.removesuffix(")"), f"{kind}(option=value)") if bracket else {})
+
+
+def _options(name: str, text: str, inside: str, form: str) -> dict[str, Any]:
+    """Parse the inside of a bracket."""
     try:
-        call: Any = ast.parse(f"f({inside}", mode="eval").body
+        # No comment hides the bracket on the next line.
+        call: Any = ast.parse(f"f({inside}\n)", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         call = None
     # `a(b=1)(c=2)` is a call of a call.
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        raise UserError(f"`{name}` must be like kind(option=value), but is {shown(text)}.")
+        raise UserError(f"`{name}` must be like {form}, but is {shown(text)}.")
     if call.args or any(keyword.arg is None for keyword in call.keywords):
-        raise UserError(f"`{name}` must name each option, as in {kind.strip()}(option=value), but is {shown(text)}.")
+        raise UserError(f"`{name}` must name each option, as in {form}, but is {shown(text)}.")
     options: dict[str, Any] = {}
     for keyword in call.keywords:
         if keyword.arg in options:
@@ -124,9 +154,9 @@ def _part(name: str, text: str) -> Part:
         except (ValueError, TypeError, RecursionError, MemoryError):
             raise UserError(
                 f"The option {keyword.arg!r} in `{name}` must be a number, a text in quotes, True, False, None, or a "
-                f"list of these, but the part is {shown(text)}."
+                f"list of these, but the text is {shown(text)}."
             ) from None
-    return Part(kind.strip(), options)
+    return options
 
 
 def _checked(value: Any) -> Any:
