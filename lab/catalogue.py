@@ -41,7 +41,7 @@ FIGURES = (
 _FILES = ("paper.csv", "lecture.csv", "sparse.csv", "dynamic_pooling.csv", "neighbours.csv")
 #: Keys of base.yaml that pretraining has not: it has no summaries.
 OF_SUMMARIES = (
-    *(f"~task.eval_{name}" for name in ("rouge", "rouge_args", "metrics", "metric_args")),
+    *(f"~task.eval_{name}" for name in ("rouge", "rouge_args", "metrics")),
     "~task.copying_updates",
     "~task.source_prefix",
 )

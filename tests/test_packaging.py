@@ -114,7 +114,7 @@ def test_without_torch_documents_are_extracted_from_trained_on_and_scored_and_mo
         (tmp_path / f"{split}.jsonl").write_text("\n".join(map(json.dumps, records)))
     works = [
         "extract paper.txt --explain page.html",
-        'extract test.jsonl -o extracts.jsonl --method-args {"mu":0.5}',
+        "extract test.jsonl -o extracts.jsonl --method hiporank(mu=0.5)",
         "extract test.jsonl -o resumed.jsonl --resume",
         "prepare . --out prepared --vocab-size 38",
         "score extracts.jsonl --data prepared --lead --metrics rouge,meteor,coverage",

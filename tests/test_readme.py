@@ -89,7 +89,7 @@ def test_own_documents_from_preparation_to_scores(folder: Path) -> None:
     plan = run_in(folder, command("tutorial", "pyramidions", "train"), "--cpu")
     assert "\nfairseq-train my-summarizer.work/data --user-dir" in plan
     short = ["--cpu", "--min-len", "2", "--max-len-b", "8"]
-    eval_args = ["--eval-rouge-args", '{"beam": 1, "min_len": 2, "max_len_b": 4}']
+    eval_args = ["--eval-rouge-args", "beam=1, min_len=2, max_len_b=4"]
     log = run_in(
         folder, command("tutorial", "fairseq-train", "prepared", "--user-dir"),
         "--cpu", *TINY, *eval_args, "--log-format", "json",

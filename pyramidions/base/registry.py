@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar, cast, get_type_hints
 
 from pyramidions.base.arguments import checked
+from pyramidions.base.errors import UserError
 
 Part = TypeVar("Part")
 Maker = TypeVar("Maker", bound=Callable[..., Any])
@@ -43,7 +44,7 @@ class Registry(Generic[Part]):
 
     def _maker(self, name: str) -> Callable[..., Part]:
         if name not in self._makers:
-            raise ValueError(f"{self.axis} must be one of {', '.join(self.names)}, but is {name!r}.")
+            raise UserError(f"{self.axis} must be one of {', '.join(self.names)}, but is {name!r}.")
         return self._makers[name]
 
     def __getitem__(self, name: str) -> type[Part]:
@@ -68,17 +69,17 @@ class Registry(Generic[Part]):
             given: what the model knows (``embed_dim``, ``dropout``, ...); a part takes the arguments that it names.
 
         Raises:
-            ValueError: an unknown name or option, a missing one, or one that is not as its annotation says.
+            UserError: an unknown name or option, a missing one, or one that is not as its annotation says.
         """
         part, arguments = self._maker(name), self.arguments(name)
         known = [key for key in arguments if key not in given]
         for key in options:
             if key not in known:
-                raise ValueError(
+                raise UserError(
                     f"{part.__name__} ({self.axis} {name!r}) has no option {key!r}; "
                     f"it knows {', '.join(known) if known else 'none'}."
                 )
         for key in known:
             if key not in options and arguments[key].default is inspect.Parameter.empty:
-                raise ValueError(f"{part.__name__} ({self.axis} {name!r}) needs the option {key!r}.")
+                raise UserError(f"{part.__name__} ({self.axis} {name!r}) needs the option {key!r}.")
         return part(**options, **{key: value for key, value in given.items() if key in arguments})

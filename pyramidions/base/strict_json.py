@@ -4,9 +4,6 @@ import json
 import math
 from typing import Any
 
-from pyramidions.base.arguments import shown
-from pyramidions.base.errors import UserError
-
 _DIGITS = 18  # of a whole number: it fits into 64 bits
 
 
@@ -37,30 +34,6 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError(f"it is not UTF-8 (byte {error.start + 1})") from None
     except RecursionError:
         raise ValueError("its brackets are nested too deeply") from None
-
-
-def parse_options(text: str, name: str) -> dict[str, Any]:
-    """Parse the JSON object of the field ``name``.
-
-    Raises:
-        UserError: not a JSON object, or a number that is not finite.
-    """
-    options = parse_argument(text, name)
-    if not isinstance(options, dict):
-        raise UserError(f"`{name}` must be a JSON object, but is {shown(text)}.")
-    return options
-
-
-def parse_argument(text: str, name: str) -> Any:
-    """Parse the JSON of the field ``name``.
-
-    Raises:
-        UserError: no JSON, or a number that is not finite.
-    """
-    try:
-        return parse_json(text)
-    except ValueError as error:
-        raise UserError(f"`{name}` must be a JSON object, but {error}: {shown(text)}.") from None
 
 
 def _refused(constant: str) -> float:

@@ -49,11 +49,10 @@ _REMARKS = {
 @click.option(
     "--method",
     default="hiporank",
-    help="hiporank, textrank or lead; oracle, which selects by a reference summary (--reference-field); biomedical or "
-    "meetings, which come with the package; or a trained extractor: a checkpoint, a folder of them, an exported model, "
-    "or a model of concepts.",
+    help="hiporank, textrank or lead, with options as in 'hiporank(mu=0.5)'; oracle, which selects by a reference "
+    "summary (--reference-field); biomedical or meetings, which come with the package; or a trained extractor: a "
+    "checkpoint, a folder of them, an exported model, or a model of concepts.",
 )
-@click.option("--method-args", default="{}", help="Options of the method, as a JSON object, e.g. '{\"mu\": 0.5}'.")
 @click.option(
     "--words", type=click.IntRange(1), help="Most words of a summary.  [default: 220, or a trained extractor's]"
 )
@@ -103,7 +102,6 @@ _REMARKS = {
 def extract(
     asked: Asked,
     method: str,
-    method_args: str,
     tokens: int | None,
     tokenizer: str | None,
     corpus: Path | None,
@@ -137,7 +135,7 @@ def extract(
     """
     from pyramidions.documents.source import Fields
     from pyramidions.extract.core import BLOCK
-    from pyramidions.extract.methods import ORACLE, find_method
+    from pyramidions.extract.methods import ORACLE, find_method, parse_method
 
     for_all = about.for_all()
     # What is kept of a document may be all of it.
@@ -149,18 +147,19 @@ def extract(
         naming_options("method", "device", "precision", "query", "query_field", "tokenizer", *selection),
         Job(asked, "extracting", fields, together=BLOCK, several=len(for_all) > 1, reads=reads) as job,
     ):
-        if (method == ORACLE) != (reference_field is not None):
+        part = parse_method(method, "method", ORACLE)
+        if (part.kind == ORACLE) != (reference_field is not None):
             raise UserError(f"--method {ORACLE} and --reference-field must be given together.")
         if corpus is not None and encoder is not None:
             raise UserError("--idf and --vectors exclude each other.")
-        _check_tokens(tokens, tokenizer, asked, method, selection)
+        _check_tokens(tokens, tokenizer, asked, part.kind, selection)
         fitted = None if corpus is None else _fitted(corpus, asked.field, job.report)
-        is_model = encoder is not None or find_method(method, "method", ORACLE).network is not None
+        is_model = encoder is not None or find_method(part.kind, "method", ORACLE).network is not None
         arguments = (
             job.layout,
             selection,
-            method,
-            _options(method_args),
+            part.kind,
+            dict(part.options),
             fitted,
             encoder,
             language,
@@ -301,13 +300,6 @@ def _check_tokens(
     }
     if given := next((name for name, value in excluded.items() if value), None):
         raise UserError(f"--tokens and {given} exclude each other.")
-
-
-def _options(text: str) -> dict[str, Any]:
-    from pyramidions.base.strict_json import parse_options
-
-    with naming_options("method_args"):
-        return parse_options(text, "method_args")
 
 
 def _fitted(corpus: Path, field: str | None, report: Report) -> "TfIdf":

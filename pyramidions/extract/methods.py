@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notation import Part, parse_part
 from pyramidions.extract.concepts import is_concept_model
 from pyramidions.extract.core import RANKERS
 from pyramidions.files.hub import hub_name
@@ -21,6 +22,21 @@ def known_methods(*others: str) -> tuple[str, ...]:
         others: methods beside those of `RANKERS`.
     """
     return (*RANKERS.names, *others, *sorted(folder.name for folder in _SHIPPED.iterdir()))
+
+
+def parse_method(text: str, name: str, *others: str) -> Part:
+    """Parse an option of a command: a method with its options, or the path of a trained extractor.
+
+    Args:
+        text: such as ``hiporank(mu=0.5)``.
+        name: of the option, for the error.
+        others: as in `known_methods`.
+
+    Raises:
+        UserError: options of a method that are not in the notation of parts.
+    """
+    # Paths may hold brackets.
+    return parse_part(name, text) if text.partition("(")[0].strip() in known_methods(*others) else Part(text)
 
 
 class Method(NamedTuple):

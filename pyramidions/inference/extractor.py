@@ -12,7 +12,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.optional import optional_library
 from pyramidions.documents.file_formats import holds_records
 from pyramidions.documents.source import read_file
-from pyramidions.extract import RANKERS, Budget, Oracle, Ranker, SelectionRules
+from pyramidions.extract import RANKERS, Budget, Oracle, SelectionRules
 from pyramidions.extract.concepts import ConceptRanker, covered, load_concepts
 from pyramidions.extract.concepts.words import words_in
 from pyramidions.extract.extraction import Extraction, extract
@@ -97,7 +97,7 @@ class Extractor:
                 raise UserError(f"`{name}` is for trained extractors, but the method is {self.method!r}.")
         self._concepts = None if found.concepts is None else load_concepts(found.concepts)
         self._learned = None if found.network is None else _learned(found.network, device, precision)
-        self._ranker = self._learned if named is None else _ranker(named, options or {}, vectors)
+        self._ranker = self._learned if named is None else RANKERS.build(named, options or {}, vectors=vectors)
         computes = vectors if vectors is not None else self._learned
         self.precision = getattr(computes, "precision", None)
 
@@ -287,10 +287,3 @@ def _learned(path: Path, device: Device | None, precision: str | None) -> "Learn
     from pyramidions.inference.precision import FLOAT32
 
     return LearnedRanker.from_pretrained(path, device, precision or FLOAT32)
-
-
-def _ranker(method: str, options: Mapping[str, Any], vectors: SentenceVectors | None) -> Ranker:
-    try:
-        return RANKERS.build(method, options, vectors=vectors)
-    except ValueError as error:
-        raise UserError(str(error)) from None

@@ -79,7 +79,7 @@ class Tier(NamedTuple):
     flags: tuple[str, ...]
 
 
-_ROUGE = ("--eval-rouge", "--eval-rouge-args", '{"beam": 2}')
+_ROUGE = ("--eval-rouge", "--eval-rouge-args", "beam=2")
 _BEST_ROUGE = ("--best-checkpoint-metric", "rouge2", "--maximize-best-checkpoint-metric")
 _BETAS = ("--adam-betas", "(0.9, 0.98)")
 TIERS = (

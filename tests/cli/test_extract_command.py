@@ -77,6 +77,15 @@ def test_only_a_sentence_that_is_alone_is_longer_than_asked() -> None:
     assert said in extract("--method", "lead", "--words", 1, text=text).stderr
 
 
+def test_options_of_a_method_stand_behind_it() -> None:
+    text = "# A\n\nA bee flies. A cat sleeps. A bee flies far.\n\n# B\n\nA dog barks. The bee flies home."
+    done = extract("--method", "hiporank(mu=0, lambda_1=-0.5)", "--json", text=text)
+    said = [sentence["score"] for sentence in json.loads(done.stdout)["sentences"]]
+    expected = Extractor("hiporank", {"mu": 0, "lambda_1": -0.5}).extract(text).sentences
+    assert said == [sentence.score for sentence in expected]
+    assert said != [sentence.score for sentence in Extractor("hiporank").extract(text).sentences]
+
+
 def test_an_object_has_the_summary_and_each_sentence_with_its_place(tmp_path: Path) -> None:
     (tmp_path / "papers.jsonl").write_text(lines({"id": "a7", "article": PAPER}))
     out = tmp_path / "out.jsonl"

@@ -130,7 +130,7 @@ def test_lines_that_are_damaged_or_gone_are_missed(fail: Fail, corpus: Path, int
 
 def test_a_run_that_fails_before_its_first_group_leaves_nothing(fail: Fail, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("A bee.")
-    fail("extract", tmp_path / "a.txt", "--method", "lead", "--method-args", '{"x": 1}', "-o", tmp_path / "out.jsonl")
+    fail("extract", tmp_path / "a.txt", "--method", "lead(x=1)", "-o", tmp_path / "out.jsonl")
     (tmp_path / "out.jsonl").write_text('{"id": "a", "name": "a", "summary": "as it was"}\n')
     (tmp_path / "b.txt").write_text("")
     assert "b.txt" in fail("extract", tmp_path / "b.txt", "-o", tmp_path / "out.jsonl")

@@ -56,7 +56,7 @@ def test_a_signal_to_the_whole_group_loses_no_update(data: DataFolder, tmp_path:
 
 @pytest.mark.parametrize("flag", ["--bf16", pytest.param("--memory-efficient-bf16", marks=pytest.mark.nightly)])
 def test_bf16_trains_in_bfloat16_validates_and_resumes(flag: str, data: DataFolder, tmp_path: Path) -> None:
-    flags = [flag, "--eval-rouge", "--eval-rouge-args", '{"beam": 1, "min_len": 2, "max_len_b": 4}']
+    flags = [flag, "--eval-rouge", "--eval-rouge-args", "beam=1, min_len=2, max_len_b=4"]
     log = train(data, tmp_path / "bf16", *flags, "--max-update", "4", "--validate-interval-updates", "4")
     assert len(rouge(log)) == 1
     saved = torch.load(tmp_path / "bf16" / "checkpoint_last.pt", weights_only=True)
@@ -112,7 +112,7 @@ def test_two_processes_train_and_validate_like_one(data: DataFolder, tmp_path: P
     flags = [
         *("--user-dir", plugin, *NO_DROPOUT, "--max-update", "12", "--batch-size", "2", "--no-epoch-checkpoints"),
         *("--validate-interval", "100", "--best-checkpoint-metric", "rouge2", "--maximize-best-checkpoint-metric"),
-        *("--eval-rouge", "--eval-rouge-args", '{"beam": 2, "min_len": 4, "max_len_b": 12}'),
+        *("--eval-rouge", "--eval-rouge-args", "beam=2, min_len=4, max_len_b=12"),
         *("--stopping-patience", "5"),
     ]
     one = train(data, tmp_path / "one", *flags, "--update-freq", "2", LOSSES=str(tmp_path / "one.losses"))
@@ -145,7 +145,7 @@ def test_two_processes_validate_to_the_same_rouge(data: DataFolder, checkpoint: 
     flags = [
         *("--restore-file", checkpoint, "--reset-optimizer", "--reset-dataloader", "--reset-lr-scheduler"),
         *("--lr", "0", "--max-update", "1", "--batch-size", "2", "--no-save", "--eval-rouge"),
-        *("--eval-rouge-args", '{"beam": 3, "min_len": 16, "max_len_b": 32}'),
+        *("--eval-rouge-args", "beam=3, min_len=16, max_len_b=32"),
     ]
     one = train(data, tmp_path / "one", *flags)
     two = in_two_processes(*train_command(data, tmp_path / "two", *flags), losses=tmp_path / "unused")
@@ -181,7 +181,7 @@ def test_the_log_has_loss_rouge_and_sharpness_of_each_validation(data: DataFolde
         "json",
         "--eval-rouge",
     ]
-    flags += ["--eval-rouge-args", '{"beam": 1, "min_len": 2, "max_len_b": 6}']
+    flags += ["--eval-rouge-args", "beam=1, min_len=2, max_len_b=6"]
     log = train(data, tmp_path, *flags)
     records = [record for line in log.splitlines() if (record := read_record(line))]
     measures, scores = {"loss", "sharpness_2", "sharpness_3"}, {"rouge1", "rouge2", "rougeL", "rougeLsum"}

@@ -67,12 +67,8 @@ class ScoredTaskConfig(DocumentTaskConfig):
     eval_metrics: Optional[str] = _option(
         None,
         "validate with summaries and log these metrics of `pyramidions score`, with commas in between; "
-        "each figure can be --best-checkpoint-metric",
-    )
-    eval_metric_args: str = _option(
-        "{}",
-        'options of --eval-metrics as a JSON object, e.g. \'{"language": "de"}\'; they are those of '
-        "`pyramidions score`, with _ for -",
+        "each figure can be --best-checkpoint-metric. Options are those of `pyramidions score`, with _ for -: "
+        "\"rouge(language='de'),meteor\"",
     )
 
 
@@ -94,8 +90,8 @@ class LongDocumentSummarizationConfig(ScoredTaskConfig):
         None, "text before each document, as 'summarize: ' for T5; none, or at generation what the checkpoint says"
     )
     eval_rouge_args: str = _option(
-        "{}",
-        "generation arguments for --eval-rouge and --eval-metrics as a JSON object, e.g. '{\"beam\": 4}'; "
+        "",
+        "generation arguments for --eval-rouge and --eval-metrics, e.g. 'beam=4, min_len=2'; "
         "the rest is the model's own decoding settings",
     )
 

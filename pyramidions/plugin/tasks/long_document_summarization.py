@@ -5,7 +5,7 @@ from typing import Any
 from fairseq.tasks import register_task
 
 from pyramidions.base.errors import UserError
-from pyramidions.base.strict_json import parse_options
+from pyramidions.base.notation import parse_options
 from pyramidions.plugin.hooks import seed_of
 from pyramidions.plugin.tasks import decoding
 from pyramidions.plugin.tasks.config import LongDocumentSummarizationConfig
@@ -47,5 +47,5 @@ class LongDocumentSummarizationTask(WritingTask):
 
     def validation_generator(self, model: Any) -> Any:
         """Return beam search with the settings of --eval-rouge-args, else the model's own."""
-        args = decoding.from_options(parse_options(self.cfg.eval_rouge_args, "eval_rouge_args"))
+        args = decoding.from_options(parse_options("eval_rouge_args", self.cfg.eval_rouge_args))
         return self.build_generator([model], args)

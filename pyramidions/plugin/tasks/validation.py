@@ -2,22 +2,21 @@
 
 from collections.abc import Iterable, Mapping
 from copy import copy
-from dataclasses import fields
+from dataclasses import asdict
 from functools import partial
-from typing import Any, get_type_hints
+from typing import Any
 
 from fairseq.data import BaseWrapperDataset
 from fairseq.logging import metrics
 from omegaconf import DictConfig
 
-from pyramidions.base.arguments import fits, rule_of
 from pyramidions.base.errors import UserError
-from pyramidions.base.strict_json import parse_options
+from pyramidions.base.notation import parse_list
 from pyramidions.plugin.hooks import run_of
 from pyramidions.plugin.tasks.config import ScoredTaskConfig
-from pyramidions.scoring import FIGURES, Example, Metric, MetricOptions, metric_of
+from pyramidions.scoring import FIGURES, METRICS, Example, Metric, MetricOptions, metric_of
 from pyramidions.scoring.examples import Examples
-from pyramidions.scoring.scores import check_names, metrics_of
+from pyramidions.scoring.scores import check_names
 from pyramidions.text.tokenizer import Tokenizer
 
 _COUNT = "_scored_documents"
@@ -25,39 +24,31 @@ _COUNT = "_scored_documents"
 _COUNTED = {"wps", "wpb", "bsz", "num_updates"}
 
 
-def metric_names(cfg: Any) -> list[str]:
-    """Return the names of the metrics that the user asked for, in the order of their columns; none of other tasks.
+def asked_metrics(cfg: Any) -> dict[str, Mapping[str, Any]]:
+    """Return the options of each metric that the user asked for, in the order of their columns; none of other tasks.
 
     Raises:
-        UserError: an unknown name, or one that comes twice.
+        UserError: an unknown name, one that comes twice, or options that are not in the notation of parts.
     """
     if not hasattr(cfg, "eval_metrics"):
-        return []
-    named = cfg.eval_metrics.split(",") if cfg.eval_metrics else []
-    if named:
-        check_names(named)
-    return ["rouge", *(name for name in named if name != "rouge")] if cfg.eval_rouge else named
+        return {}
+    parts = parse_list("eval_metrics", cfg.eval_metrics) if cfg.eval_metrics else []
+    if parts:
+        check_names([part.kind for part in parts])
+    return ({"rouge": {}} if cfg.eval_rouge else {}) | {part.kind: part.options for part in parts}
 
 
 def validation_metrics(cfg: ScoredTaskConfig) -> dict[str, Metric]:
     """Make these metrics.
 
     Raises:
-        UserError: options without metrics; an unknown option, or one of the wrong type; or a metric lacks an option.
+        UserError: an unknown option, or one of the wrong type; or a metric lacks an option.
     """
-    if not (names := metric_names(cfg)) and not hasattr(cfg, "eval_metric_args"):
-        return {}
-    given = parse_options(cfg.eval_metric_args, "eval_metric_args")
-    if given and not names:
-        raise UserError("--eval-metric-args are options of --eval-metrics, which is not given.")
-    hints = get_type_hints(MetricOptions)
-    for name, value in given.items():
-        if name not in hints:
-            known = ", ".join(each.name for each in fields(MetricOptions))
-            raise UserError(f"`eval_metric_args` knows no option {name!r}, only {known}.")
-        if not fits(value, hints[name]):
-            raise UserError(f"{name!r} in `eval_metric_args` must be {rule_of(hints[name])}, but is {value!r}.")
-    return metrics_of(names, MetricOptions(**given)) if names else {}
+    usual = asdict(MetricOptions())
+    return {
+        name: METRICS.build(name, {key: usual[key] for key in usual.keys() & METRICS.arguments(name)} | dict(options))
+        for name, options in asked_metrics(cfg).items()
+    }
 
 
 class WithExamples(BaseWrapperDataset):
@@ -167,7 +158,7 @@ def check_best(cfg: Any) -> None:
         return
     metric = run.checkpoint.best_checkpoint_metric
     if metric in FIGURES:
-        _check_best(metric, metric_names(cfg), run.checkpoint.maximize_best_checkpoint_metric)
+        _check_best(metric, list(asked_metrics(cfg)), run.checkpoint.maximize_best_checkpoint_metric)
 
 
 def check_best_of_update(run: DictConfig, logged: Iterable[str], criterion: Any) -> None:

@@ -6,7 +6,7 @@ from fairseq.logging import metrics as logged
 from fairseq.utils import apply_to_sample
 
 from pyramidions.plugin.tasks.config import LongDocumentSummarizationConfig
-from pyramidions.plugin.tasks.validation import ValidationScores, metric_names, validation_metrics
+from pyramidions.plugin.tasks.validation import ValidationScores, asked_metrics, validation_metrics
 from pyramidions.scoring import METRICS, Example
 from pyramidions.scoring.examples import Examples
 from pyramidions.scoring.metrics import Meteor
@@ -17,14 +17,14 @@ def config(**given: Any) -> LongDocumentSummarizationConfig:
 
 
 def test_eval_rouge_is_the_metric_rouge_and_comes_first() -> None:
-    assert metric_names(config()) == []
-    assert metric_names(config(eval_rouge=True)) == ["rouge"]
-    assert metric_names(config(eval_metrics="meteor,rouge", eval_rouge=True)) == ["rouge", "meteor"]
+    assert list(asked_metrics(config())) == []
+    assert list(asked_metrics(config(eval_rouge=True))) == ["rouge"]
+    assert list(asked_metrics(config(eval_metrics="meteor,rouge", eval_rouge=True))) == ["rouge", "meteor"]
     assert list(validation_metrics(config(eval_metrics="meteor,coverage"))) == ["meteor", "coverage"]
 
 
 def test_options_reach_the_metrics() -> None:
-    (rouge,) = validation_metrics(config(eval_metrics="rouge", eval_metric_args='{"language": "de"}')).values()
+    (rouge,) = validation_metrics(config(eval_metrics="rouge(language='de')")).values()
     assert "language de" in rouge.signature()
 
 

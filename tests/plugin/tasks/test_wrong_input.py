@@ -12,6 +12,7 @@ import torch
 from small_tokenizers import bart_bytes
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notation import parse_options
 from pyramidions.data.character_folder import CharacterFolder
 from pyramidions.data.folder import DataFolder
 from pyramidions.models import build, preset
@@ -185,10 +186,11 @@ TABLE: list[tuple[Callable[[Given], object], str, str]] = [
     (lambda g: tuned(scorer_lr_scale=10.0), "--scorer-lr-scale", "is 10.0, but no scorer has weights to train."),
     # Validation
     (lambda g: validated(eval_metrics="rogue"), "'rogue'", "did you mean rouge?"),
-    (lambda g: validated(eval_metric_args='{"language": "de"}'), "--eval-metric-args", "options of --eval-metrics"),
-    (lambda g: validated(eval_metrics="rouge", eval_metric_args='{"lang": "de"}'), "`eval_metric_args`", "'lang'"),
-    (lambda g: validated(eval_metrics="rouge", eval_metric_args='{"language": 3}'), "'language'", "but is 3."),
-    (lambda g: validated(eval_metrics="rouge", eval_metric_args='{"language": "xx"}'), "language", "xx"),
+    (lambda g: validated(eval_metrics="rouge(lang='de')"), "metric 'rouge'", "no option 'lang'; it knows language"),
+    (lambda g: validated(eval_metrics="rouge(language=3)"), "`language`", "but is 3."),
+    (lambda g: validated(eval_metrics="rouge(language='xx')"), "language", "xx"),
+    (lambda g: validated(eval_metrics="rouge(language=de)"), "`eval_metrics`", "'rouge(language=de)'"),
+    (lambda g: decoding.from_options(parse_options("eval_rouge_args", "beam 4")), "`eval_rouge_args`", "'beam 4'."),
     # Toy sequences
     (lambda g: plays(problem="sorting"), "`problem`", "but is 'sorting'."),
     (lambda g: plays(problem="addition", shortest=2), "`shortest`", "but is 2."),
