@@ -1,5 +1,6 @@
 # The public names, for type checkers and for Python, which imports each where it is asked for.
 from pyramidions.base.errors import UserError as UserError
+from pyramidions.base.parts import load_parts as load_parts
 from pyramidions.documents.as_one import as_one as as_one
 from pyramidions.extract.extraction import Extraction as Extraction
 from pyramidions.inference.batch_maps import ExtractorMap as ExtractorMap

@@ -1,11 +1,13 @@
 """A named table of interchangeable parts: one per axis of the architecture."""
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar, cast, get_type_hints
 
 from pyramidions.base.arguments import checked
 from pyramidions.base.errors import UserError
+from pyramidions.base.parts import MissingPartError, import_installed
 
 Part = TypeVar("Part")
 Maker = TypeVar("Maker", bound=Callable[..., Any])
@@ -25,14 +27,17 @@ class Registry(Generic[Part]):
     def register(self, name: str) -> Callable[[Maker], Maker]:
         """Return a decorator that files a class, or a function that says which class it makes, under ``name``.
 
-        From then on its arguments are `checked`.
+        From then on its arguments are `checked`. A part of another package than this has the name of that package
+        before its own, so that the files of a model say what must be imported: ``my_parts.gated_topk``.
         """
 
         def add(maker: Maker) -> Maker:
-            if name in self._makers:
-                raise ValueError(f"{self.axis} {name!r} is registered twice.")
+            package = maker.__module__.partition(".")[0]
+            full = name if package == __name__.partition(".")[0] else f"{package}.{name}"
+            if full in self._makers:
+                raise ValueError(f"{self.axis} {full!r} is registered twice.")
             made: Any = checked(maker) if not inspect.isclass(maker) or inspect.isfunction(maker.__init__) else maker
-            self._makers[name] = made
+            self._makers[full] = made
             return cast(Maker, made)
 
         return add
@@ -42,9 +47,36 @@ class Registry(Generic[Part]):
         """All registered names, sorted."""
         return tuple(sorted(self._makers))
 
-    def _maker(self, name: str) -> Callable[..., Part]:
+    def __contains__(self, name: object) -> bool:
+        """Return whether a part has this name; modules that are installed are imported if none has."""
         if name not in self._makers:
-            raise UserError(f"{self.axis} must be one of {', '.join(self.names)}, but is {name!r}.")
+            import_installed()
+        return name in self._makers
+
+    def require(self, name: str, subject: str, *others: str) -> None:
+        """Refuse a name that no part has.
+
+        Args:
+            name: of a part.
+            subject: what the error calls it.
+            others: names that will do as well.
+
+        Raises:
+            MissingPartError: the name is that of a part of a module that was not imported.
+            UserError: it is another unknown name.
+        """
+        if name in others or name in self:
+            return
+        module, dot, _ = name.rpartition(".")
+        if dot and module not in sys.modules:
+            raise MissingPartError(
+                f"{subject} is {name!r}, a part of the module {module}, which was not imported: give its folder by "
+                "--user-dir (in Python: `load_parts`), or install it."
+            )
+        raise UserError(f"{subject} must be one of {', '.join((*others, *self.names))}, but is {name!r}.")
+
+    def _maker(self, name: str) -> Callable[..., Part]:
+        self.require(name, self.axis)
         return self._makers[name]
 
     def __getitem__(self, name: str) -> type[Part]:

@@ -36,7 +36,8 @@ def parse_method(text: str, name: str, *others: str) -> Part:
         UserError: options of a method that are not in the notation of parts.
     """
     # Paths may hold brackets.
-    return parse_part(name, text) if text.partition("(")[0].strip() in known_methods(*others) else Part(text)
+    kind = text.partition("(")[0].strip()
+    return parse_part(name, text) if kind in RANKERS or kind in known_methods(*others) else Part(text)
 
 
 class Method(NamedTuple):
@@ -70,9 +71,9 @@ def find_method(given: str | Path, name: str, *others: str) -> Method:
     Raises:
         UserError: there is no such method, and nothing at such a path.
     """
-    known = known_methods(*others)
     path = Path(given)
-    if str(given) in known:
+    # A name that is asked for may be one of what is installed.
+    if str(given) in RANKERS or str(given) in (known := known_methods(*others)):
         path = _SHIPPED / given
         if not path.is_dir():
             return Method(str(given))

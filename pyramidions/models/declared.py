@@ -48,7 +48,7 @@ def about(kind: type[Any], name: str) -> Mapping[str, Any]:
 def _with_defaults(kind: type[Any], name: str, part: Part) -> Part:
     """Return a part of a field with all of its options, those that were left out at their defaults."""
     registry: Registry[Any] = about(kind, name)["registry"]
-    if part.kind not in registry.names:
+    if part.kind not in registry:
         return part
     given = {key: each.default for key, each in registry.arguments(part.kind).items() if each.default is not each.empty}
     return Part(part.kind, given | dict(part.options))

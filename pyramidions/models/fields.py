@@ -93,9 +93,7 @@ class FieldReader(Generic[Config]):
 
     def _known(self, name: str, part: Part) -> Part:
         said = about(type(self.config), name)
-        names = (NONE, *said["registry"].names) if said["optional"] else said["registry"].names
-        if part.kind not in names:
-            raise UserError(f"`{name}` must be one of {', '.join(names)}, but is {part.kind!r}.")
+        said["registry"].require(part.kind, f"`{name}`", *([NONE] if said["optional"] else []))
         if part.kind == NONE and part.options:
             raise UserError(f"`{name}` must be {NONE} without options, but is {written(part)}.")
         return part

@@ -16,8 +16,8 @@ NEEDS_MARKERS = (
     "needs a vocabulary with markers: prepare the data with --sentence-markers, or --turn-markers for turns."
 )
 
-# What attention after a pooling that biases keys must be, and what such kinds do.
-_BIASED = supporting(Feature.KEY_BIAS), "that adds to the scores of a key"
+# What attention after a pooling that biases keys must do.
+_BIASED = "that adds to the scores of a key"
 
 
 def reads_query(spec: EncoderSpec) -> bool:
@@ -72,7 +72,12 @@ def check_stages(stages: Sequence[StageSpec], has_marks: bool) -> None:
         for layer in stage.layers:
             _check_recurrence(layer)
             if biased is not None:
-                check_kinds(f"`self_attention` after `pooling` {biased}", [layer.attention], *_BIASED)
+                check_kinds(
+                    f"`self_attention` after `pooling` {biased}",
+                    [layer.attention],
+                    supporting(Feature.KEY_BIAS),
+                    _BIASED,
+                )
             if no_units is not None and _has(layer, Feature.UNITS):
                 raise UserError(f"`self_attention` {layer.attention.kind!r} must not follow {no_units}.")
             if lost is not None and has_marks and _has(layer, Feature.MARKS):
@@ -172,7 +177,7 @@ def check_read(
             raise UserError(f"`pooling` {kind!r} needs a `decoder` with cross-attention, but it is {decoder!r}.")
         for memory, kinds in zip(memories, cross, strict=True):
             if memory is None or memory > place:
-                check_kinds(f"`cross_attention` after `pooling` {kind}", kinds, *_BIASED)
+                check_kinds(f"`cross_attention` after `pooling` {kind}", kinds, supporting(Feature.KEY_BIAS), _BIASED)
     for memory, kinds in zip(memories, cross, strict=True):
         reading = next((part.kind for part in kinds if Feature.UNITS in ATTENTION[part.kind].supports), None)
         if reading is not None and (lost := _loses_provenance(encoder, memory)):

@@ -39,7 +39,7 @@ def _is_one_kind(name: str, before: Any, now: Any) -> bool:
     except UserError:
         return False  # one that cannot be read says so where it is read
     if name == "stack":
-        streams = [STACK[each[0][0][0]].streams for each in (first, second) if each[0][0][0] in STACK.names]
+        streams = [STACK[each[0][0][0]].streams for each in (first, second) if each[0][0][0] in STACK]
         return len(streams) == 2 and streams[0] == streams[1]
     return first == second
 

@@ -43,7 +43,7 @@ def scaled_field(kind: type[Any], name: str, value: Any, lengths: int, widths: i
         return value
 
     def own(part: Part) -> Part:
-        named = options_of(Role.LENGTH, registry, part.kind) if part.kind in registry.names else ()
+        named = options_of(Role.LENGTH, registry, part.kind) if part.kind in registry else ()
         options = dict(part.options)
         for key in (key for key in named if type(options.get(key)) is int):
             options[key] = divided(options[key], lengths)

@@ -3,6 +3,7 @@ from typing import Literal
 
 import pytest
 
+from pyramidions.base.parts import MissingPartError
 from pyramidions.base.registry import Registry
 
 
@@ -24,6 +25,11 @@ class Wide(Bare):
 
 def twice(width: int, times: int = 2) -> Wide:
     return Wide([width] * times)
+
+
+# Parts of this package have no other name before their own.
+for maker in (Part, Bare, Wide, twice):
+    maker.__module__ = "pyramidions.some_parts"
 
 
 def registry() -> Registry[object]:
@@ -92,3 +98,15 @@ def test_a_wrong_name_or_option_is_named(call: Callable[[Registry[object]], obje
     with pytest.raises(ValueError) as error:
         call(registry())
     assert str(error.value) == sentence
+
+
+def test_a_part_of_another_package_has_its_name_before_its_own() -> None:
+    class Other(Part):
+        pass
+
+    Other.__module__ = "my_parts.some"
+    parts = registry()
+    parts.register("part")(Other)
+    assert parts["my_parts.part"] is Other and parts["part"] is Part
+    with pytest.raises(MissingPartError, match=r"^`axis` is 'yours.part', a part of the module yours, .* --user-dir"):
+        parts.require("yours.part", "`axis`")

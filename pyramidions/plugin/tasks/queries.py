@@ -29,7 +29,7 @@ def check_query_model(cfg: Any, preprocessing: Preprocessing) -> None:
     if preprocessing.has_queries:
         return
     names = chain(*kinds_of("scorer", getattr(cfg, "scorer", "linear")))
-    reading = [f"--scorer {name}" for name in names if name in SCORER.names and SCORER[name].reads_query]
+    reading = [f"--scorer {name}" for name in names if name in SCORER and SCORER[name].reads_query]
     if getattr(cfg, "global_query", False):
         reading.append("--global-query")
     if reading:
