@@ -22,6 +22,7 @@ from torch.utils.benchmark.utils.timer import timer
 from pyramidions.base.environment import commit, hardware, versions, why_no_gpu
 from pyramidions.base.errors import UserError
 from pyramidions.cli.outputs import PATH, check_output, write_json
+from pyramidions.cli.user_dir import user_dir_option
 from pyramidions.files.progress import progress_bar
 from pyramidions.models.builder import build
 from pyramidions.models.experiment import Experiment, read_experiment, with_lengths
@@ -334,6 +335,7 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) 
 @click.option("--warmup", default=2, type=click.IntRange(0), help="Turns before them, not counted.")
 @click.option("--vocab-size", default=32768, type=click.IntRange(5), help="Tokens the models know.")
 @click.option("--seed", default=1, type=click.IntRange(0, 2**63 - 1), help="Of weights, documents and dropout.")
+@user_dir_option
 @click.option("--json", "out", type=PATH, help="Write all numbers to this file.")
 def time_command(configs: tuple[str, ...], source_tokens: int | None, out: Path | None, **settings: Any) -> None:
     """Time a training step and the decoding of an exact number of tokens, on synthetic documents of full length.

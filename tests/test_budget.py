@@ -23,8 +23,8 @@ LINES = {"pyramidions": 59_640, "lab": 6_000, "scripts": 340, "tests": 46_600}
 #: Tests of each side of the package, with each row of their tables counted by itself.
 ROWS = {"above-the-seam": 1_324, "rest": 5_496}
 COMMANDS = 15
-#: Options of commands, without --help.
-OPTIONS = {"extract": 25, "prepare": 39, "score": 26, "summarize": 34, "train": 17}
+#: Options of commands, without --help. --user-dir is one of each command that builds or loads a model.
+OPTIONS = {"extract": 25, "prepare": 40, "score": 26, "summarize": 35, "train": 17}
 #: How far a limit may stand above its count.
 SLACK = 0.01
 

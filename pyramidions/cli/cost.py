@@ -7,6 +7,7 @@ import click
 
 from pyramidions.base.errors import UserError
 from pyramidions.cli.outputs import PATH, check_output, write_json
+from pyramidions.cli.user_dir import user_dir_option
 
 if TYPE_CHECKING:
     from pyramidions.models import PyramidionConfig
@@ -24,6 +25,7 @@ _TARGET, _PIECES = 512, 32768
 @click.option("--batch", type=click.IntRange(1), help="Documents at once.  [default: 1]")
 @click.option("--vocab-size", type=click.IntRange(5), help=f"Pieces, specials included.  [default: {_PIECES}]")
 @click.option("--check", is_flag=True, help="Compare with a real run of a small instance of each config.")
+@user_dir_option
 @click.option("--json", "out", type=PATH, help="Write all numbers to this file.")
 def cost(configs: tuple[str, ...], check: bool, out: Path | None, **sizes: int | None) -> None:
     """Count multiplications, activation memory and parameters of configs, by part.

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from pyramidions.base.errors import UserError
 from pyramidions.base.notes import listening
 from pyramidions.base.optional import optional_library
+from pyramidions.base.parts import load_parts, loaded
 from pyramidions.cli.worker import Report, Result, Worker
 from pyramidions.documents.as_one import read_as_one
 from pyramidions.documents.source import STANDARD_INPUT, Fields, Input, list_inputs, read_inputs
@@ -189,7 +190,7 @@ class OnRay:
         self.said: str | None = None
         self.inputs = done
         self._source = source
-        self._make = make
+        self._make = partial(_made, tuple(loaded), make)
         self._on_gpu = on_gpu
         self._report = report
 
@@ -249,6 +250,13 @@ class OnRay:
         self._report.add(2 * outcome.size)
         self.said, self.inputs = outcome.said, outcome.inputs
         return outcome.results
+
+
+def _made(parts: tuple[str, ...], make: Callable[[], Worker]) -> Worker:
+    """Make a worker in another process, which must know the parts of this one."""
+    for folder in parts:
+        load_parts(folder)
+    return make()
 
 
 def _read(source: Source, folder: str, row: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,7 @@ import click
 
 from pyramidions.base.errors import UserError
 from pyramidions.cli.outputs import PATH
+from pyramidions.cli.user_dir import user_dir_option
 
 if TYPE_CHECKING:
     from pyramidions.files.hub import HubName
@@ -38,6 +39,7 @@ _DATASET = re.compile(r"([\w.-]+/)?[\w.-]+", re.ASCII)
     help="Dataset on the Hugging Face hub that the model was trained on, for the model card; several may be given. "
     "With one, --scores count as scores on it.  [default: the known corpus of --data]",
 )
+@user_dir_option
 @click.option("--push", "name", metavar="OWNER/NAME", help="Publish the export on the Hugging Face hub.")
 @click.option("--private", is_flag=True, help="Only you see what --push publishes, which must be new.")
 @click.option("--revision", metavar="BRANCH", help="Branch for --push, made if there is none.  [default: main]")

@@ -22,6 +22,7 @@ from pyramidions.cli.language_option import READ_AS, language_option
 from pyramidions.cli.naming import naming_options
 from pyramidions.cli.outputs import PATH
 from pyramidions.cli.precision_option import precision_option
+from pyramidions.cli.user_dir import user_dir_option
 from pyramidions.cli.worker import Layout, Report, Result, Worker, listed
 from pyramidions.inference.precision import AUTO
 from pyramidions.text.words import count_words
@@ -92,6 +93,7 @@ _REMARKS = {
 @language_option
 @click.option("--device", help="Device of a model, such as cpu or cuda:1.  [default: a GPU if there is one]")
 @precision_option(None)
+@user_dir_option
 @reading_options
 @query_options
 @click.option("--reference-field", help="Field with the reference summary, for --method oracle.")

@@ -12,6 +12,7 @@ from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.cli.naming import naming_options, option
 from pyramidions.cli.outputs import PATH, check_output
+from pyramidions.cli.user_dir import user_dir_option
 from pyramidions.files.progress import counted, progress_bar
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ _LIMIT = 20  # documents of --compare and --calibrate
     help="Take architecture and lengths from a file such as configs/pretrained/bart_base_16k_pyramidion.yaml, instead "
     "of from the options above. Needs the extra train.",
 )
+@user_dir_option
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, help="Seed of new weights.")
 @click.option(
     "--compare",
@@ -251,6 +253,7 @@ _TRAINING = (
 
 def _command(found: "Imported", out: Path) -> str:
     """Return the command of fairseq-train that starts from the checkpoint."""
+    from pyramidions.base.parts import loaded
     from pyramidions.files.processes import USER_DIR, as_typed
     from pyramidions.models import PyramidionConfig
     from pyramidions.runs.recipe import model_flags
@@ -260,5 +263,5 @@ def _command(found: "Imported", out: Path) -> str:
     fields |= {name: getattr(found.model, name) for name in ("max_source_positions", "max_target_positions")}
     prefix = found.model.source_prefix
     start = ["--finetune-from-model", str(out), *(["--source-prefix", prefix] if prefix else []), "--arch", "vanilla"]
-    words = ["fairseq-train", "prepared", "--user-dir", USER_DIR, *_TRAINING.split(), *start]
+    words = ["fairseq-train", "prepared", "--user-dir", *(loaded[-1:] or [USER_DIR]), *_TRAINING.split(), *start]
     return as_typed([*words, *model_flags(fields)])

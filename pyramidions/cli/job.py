@@ -15,6 +15,7 @@ import click
 from pyramidions.base import __version__
 from pyramidions.base.errors import UserError
 from pyramidions.base.notes import listening
+from pyramidions.base.parts import loaded
 from pyramidions.cli.job_options import Asked
 from pyramidions.cli.outputs import check_output, check_page
 from pyramidions.cli.reading_report import ReadingReport
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from pyramidions.files.resumable import ResumableFile
 
 #: Parameters that do not change a result.
-_FREE = ("files", "layout", "as_json", "out", "page", "engine", "resume")
+_FREE = ("files", "layout", "as_json", "out", "page", "engine", "resume", "user_dir")
 
 
 class Job:
@@ -198,7 +199,12 @@ class Job:
         }
         values = {name: context.params[str(param.name)] for name, param in options.items()}
         known = {name: None if value in (None, ()) else str(value) for name, value in values.items()}
-        holds = {"FILES": _state(self._source.paths), **{name: _held(path) for name, path in self._reads.items()}}
+        parts = [file for folder in loaded for file in sorted(Path(folder).rglob("*.py"))]
+        holds = {
+            "FILES": _state(self._source.paths),
+            "--user-dir": _state(parts) if parts else None,
+            **{name: _held(path) for name, path in self._reads.items()},
+        }
         said = {f"what {name} holds": held for name, held in holds.items() if held is not None}
         return {"the version of pyramidions": __version__, "the command": context.info_name, **known, **said}
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyramidions.cli.outputs import PATH
+from pyramidions.cli.user_dir import user_dir_option
 
 if TYPE_CHECKING:
     from pyramidions.inference.document_losses import Losses
@@ -20,6 +21,7 @@ _ROWS = {"own": "own document", "another": "another document", "cost": "another 
 @click.option("--split", type=click.Choice(["train", "valid", "test"]), default="valid", help="Split of --data.")
 @click.option("--documents", type=click.IntRange(2), default=100, help="Number of documents to read.")
 @click.option("--device", help="Device of the model, such as cpu or cuda:1.  [default: a GPU if there is one]")
+@user_dir_option
 @click.option("--json", "out", type=PATH, help="Write all numbers to this file, those of each document too.")
 def loss(model: Path, data: Path, split: str, documents: int, device: str | None, out: Path | None) -> None:
     """Measure how well a summarizer predicts the summaries of documents, from their own text and from another's.

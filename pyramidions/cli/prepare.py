@@ -15,6 +15,7 @@ from pyramidions.cli.inputs import find_inputs
 from pyramidions.cli.naming import naming_options, option
 from pyramidions.cli.outputs import PATH, PLACE
 from pyramidions.cli.pairing_options import PairingOptions, pairing_options
+from pyramidions.cli.user_dir import user_dir_option
 from pyramidions.data.vocabulary import MODEL_TYPES, Settings
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ def _file(name: str) -> Any:
 @pairing_options
 @corpus_options
 @character_options
+@user_dir_option
 @click.option("--workers", type=click.IntRange(1, 1024), help="Processes that encode.  [default: all cores]")
 @click.option("--overwrite", is_flag=True, help="Replace a data folder that holds something else.")
 @click.pass_context

@@ -11,6 +11,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.cli.job import Job
 from pyramidions.cli.job_options import Asked, check_model, job_command, reading_options, writing_options
 from pyramidions.cli.outputs import PATH
+from pyramidions.cli.user_dir import user_dir_option
 from pyramidions.cli.worker import Layout, Report, Result, Worker
 from pyramidions.files.progress import counted
 
@@ -38,6 +39,7 @@ _VISIBLE = {**_CONTROLS, **str.maketrans(" \n", "␣␤")}
 @reading_options
 @writing_options()
 @click.option("--device", help="Device, such as cpu or cuda:1.  [default: a GPU if there is one]")
+@user_dir_option
 @job_command
 def segments(asked: Asked, model: Path, device: str | None) -> int:
     """Show where a language model of characters ends segments.

@@ -10,6 +10,7 @@ from pyramidions.cli.language_option import language_option
 from pyramidions.cli.naming import naming_options
 from pyramidions.cli.outputs import PATH
 from pyramidions.cli.precision_option import precision_option
+from pyramidions.cli.user_dir import user_dir_option
 from pyramidions.inference.precision import AUTO
 
 # Connections beyond this number are refused.
@@ -23,6 +24,7 @@ _CONNECTIONS = 100
 )
 @click.option("--device", help="Device of the model, such as cpu or cuda:1.  [default: a GPU if there is one]")
 @precision_option(None)
+@user_dir_option
 @language_option
 def serve(port: int, model: Path | None, device: str | None, precision: str | None, language: str | None) -> None:
     """Show a page on this machine that summarizes the document that is dropped on it.

@@ -26,6 +26,7 @@ from pyramidions.cli.outputs import PATH
 from pyramidions.cli.precision_option import precision_option
 from pyramidions.cli.served import Served, served_options
 from pyramidions.cli.summarizing import Reading, Summarizing, Writing
+from pyramidions.cli.user_dir import user_dir_option
 from pyramidions.inference.precision import AUTO
 
 _GROUPS = {
@@ -113,6 +114,7 @@ _GROUPS = {
 )
 @click.option("--device", help="Device, such as cpu or cuda:1.  [default: a GPU if there is one]")
 @precision_option(AUTO)
+@user_dir_option
 @job_command
 def summarize(
     asked: Asked,

@@ -12,6 +12,7 @@ import numpy as np
 from pyramidions.base.arguments import broken, checked
 from pyramidions.base.device import found_device
 from pyramidions.base.errors import UserError
+from pyramidions.base.parts import load_parts, loaded
 from pyramidions.files.hub import hub_name
 
 # The process that imported this; a fork of it has another number.
@@ -54,6 +55,7 @@ class BatchMap(ABC, Generic[Model]):
         self._into = into
         self._skip_empty = skip_empty
         self._device = device
+        self._parts = tuple(loaded)
         self._model: Model | None = None
 
     @checked
@@ -97,6 +99,12 @@ class BatchMap(ABC, Generic[Model]):
     def __getstate__(self) -> dict[str, Any]:
         """Return the options; the model stays here."""
         return {**vars(self), "_model": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the options, in a worker which may not know the parts of the model."""
+        vars(self).update(state)
+        for folder in self._parts:
+            load_parts(folder)
 
     @abstractmethod
     def _load(self) -> Model:

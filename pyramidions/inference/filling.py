@@ -7,6 +7,7 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.parts import MissingPartError
 from pyramidions.models.builder import shapes_alone
 
 
@@ -18,11 +19,13 @@ def building(path: Path) -> Iterator[None]:
         path: of the model, for the error.
 
     Raises:
-        UserError: the settings break a rule.
+        UserError: the settings break a rule, or a part of the model was not imported.
     """
     try:
         with shapes_alone():
             yield
+    except MissingPartError as error:
+        raise MissingPartError(f"{path}: {error}") from None
     except UserError as error:
         raise UserError(f"The settings of {path} are damaged: {error}") from None
 
