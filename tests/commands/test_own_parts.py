@@ -9,8 +9,8 @@ from fairseq_commands import TINY, run, start
 
 from pyramidions.data.folder import DataFolder
 
-PAGE = (Path(__file__).parents[2] / "docs" / "adding-a-part.md").read_text(encoding="utf-8")
-SECTION = PAGE.partition("\n## In a folder of your own\n")[2].partition("\n## ")[0]
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "adding-a-part.md").read_text(encoding="utf-8")
 #: what the page leaves to its reader, and what makes it short; later flags win
 FLAGS = [*TINY, "--cpu", "--max-update", "2", "--disable-validation", "--num-workers", "0", "--log-format", "simple"]
 
@@ -21,30 +21,57 @@ def block(language: str, start: str = "") -> str:
     return next(each for each in found if each.startswith(start)).removeprefix(start)
 
 
-@pytest.fixture
-def project(data: DataFolder, tmp_path: Path) -> Path:
-    """Return a folder with the part of the page, data and a paper."""
-    (tmp_path / "my_parts").mkdir()
-    (tmp_path / "my_parts" / "__init__.py").write_text(block("python", "# my_parts/__init__.py\n"))
+#: of the page: training, and what reads the model
+COMMANDS = [shlex.split(line) for line in block("sh").replace("\\\n", " ").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def project(data: DataFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the part of the page, a paper, and a model that the page's first command trained."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "my_parts").mkdir()
+    (folder / "my_parts" / "__init__.py").write_text(block("python", "# my_parts/__init__.py\n"))
     pooler = block("python", "# pyramidions/nn/pooling/gated_topk.py\n")
-    (tmp_path / "my_parts" / "gated_topk.py").write_text(pooler)
-    (tmp_path / "prepared").symlink_to(data.path)
-    (tmp_path / "paper.txt").write_text("We study pooling of long documents. It takes less time than reading all.\n")
-    return tmp_path
+    (folder / "my_parts" / "gated_topk.py").write_text(pooler)
+    (folder / "prepared").symlink_to(data.path)
+    (folder / "paper.txt").write_text("We study pooling of long documents. It takes less time than reading all.\n")
+    # In a process that has imported nothing before.
+    training = start(*COMMANDS[0], *FLAGS, folder=folder)
+    log, _ = training.communicate()
+    assert training.returncode == 0, log
+    return folder
 
 
 def test_a_folder_of_parts_does_for_all_commands_and_without_it_they_name_it(project: Path) -> None:
-    train, *ours = [shlex.split(line) for line in block("sh").replace("\\\n", " ").splitlines()]
-    # In a process that has imported nothing before.
-    training = start(*train, *FLAGS, folder=project)
-    log, _ = training.communicate()
-    assert training.returncode == 0, log
-    for words in ours:
+    for words in COMMANDS[1:]:
         done = run(*words, folder=project)
         assert done.returncode == 0, done.stdout
     sentence = " ".join(block("text", "Error:").split())
-    for words in ours:
+    for words in COMMANDS[1:]:
         done = run(*words[:-2], folder=project)
         assert done.returncode == 1 and done.stdout.count("\n") == 1
         place = "my-summarizer" if words[1] == "summarize" else "checkpoints/checkpoint_last.pt"
         assert done.stdout.strip() == f"Error: {sentence.replace('my-summarizer', place)}"
+
+
+MAKES = """\
+import pickle, pyramidions
+pyramidions.load_parts("my_parts")
+pickle.dump(pyramidions.SummarizerMap("checkpoints", max_len=4), open("map", "wb"))
+"""
+MAPS = 'import pickle; print(pickle.load(open("map", "rb"))({"text": ["A paper."]}).keys())'
+
+
+@pytest.mark.slow
+def test_other_processes_import_the_folder_as_well(project: Path) -> None:
+    words = ["pyramidions", *"summarize checkpoints paper.txt --user-dir my_parts --max-len 4 -o".split()]
+    here = run(*words, "here.txt", folder=project)
+    on_ray = start(*words, "ray.txt", "--engine", "ray", folder=project)
+    printed, _ = on_ray.communicate()
+    assert (here.returncode, on_ray.returncode) == (0, 0), printed
+    assert (project / "here.txt").read_bytes() == (project / "ray.txt").read_bytes()
+    # The second process knows the folder by what the first has pickled.
+    for code in (MAKES, MAPS):
+        done = run("python", "-c", code, folder=project, PYTHONPATH=str(ROOT))
+        assert done.returncode == 0, done.stdout
+    assert "summary" in done.stdout
