@@ -1,4 +1,1 @@
-"""Reproduce the papers' tables and figures: rows, what each needs, how it is run, and the report of what came out.
-
-Not part of the wheel: `python -m lab` in a checkout, or `scripts/reproduce/*.sh` from anywhere.
-"""
+"""Reproduces the papers' tables and figures; not part of the wheel: `python -m lab`, or `scripts/reproduce/*.sh`."""
