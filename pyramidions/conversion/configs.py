@@ -32,6 +32,8 @@ def family_that_holds(model: SavedModel) -> Family:
     """
     if model.queries:
         raise UserError("A model that answers queries must stay in our format, which says how they are read.")
+    if len(model.tokenizer.prefix) > 1:
+        raise UserError("A model that begins each text with several tokens must stay in our format: others force one.")
     family = family_of(model.config)
     if model.source_prefix and not family.reads_prefix:
         raise UserError(

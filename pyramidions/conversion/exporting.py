@@ -45,11 +45,12 @@ def hugging_face_files(model: SavedModel) -> dict[str, bytes]:
 def _settings(model: SavedModel) -> dict[str, Any]:
     """Return what tokenizer_config.json says."""
     tokenizer = model.tokenizer
+    assert isinstance(tokenizer, JsonTokenizer)  # the caller has looked
     ids = {"bos": tokenizer.bos, "pad": tokenizer.pad, "eos": tokenizer.eos, "unk": tokenizer.unk}
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "clean_up_tokenization_spaces": False,
-        **{f"{name}_token": tokenizer.names([i])[0] for name, i in ids.items() if i is not None},
+        **{f"{name}_token": token for name, i in ids.items() if i is not None and (token := tokenizer.token(i))},
         "model_max_length": model.max_source_positions,
     }
 

@@ -98,6 +98,8 @@ def read_pretrained(path: str | Path) -> Pretrained:
     origin = origin or Origin(source.name, shape.family.name, source.commit, source.licence)
     given = {name: source.generation.get(name, usual) for name, usual in _NOT_APPLIED.items()}
     not_applied = {name: value for name, value in given.items() if value not in (None, _NOT_APPLIED[name])}
+    if forced is not None and not prefix:
+        not_applied["forced_bos_token_id"] = forced
     return Pretrained(shape, config, tokenizer, weights, origin, not_applied)
 
 

@@ -16,13 +16,13 @@ ADDED = "added_tokens.json"
 #: What transformers makes a tokenizer.json of, and what it reads beside.
 SLOW = ("spiece.model", "sentencepiece.bpe.model", "vocab.json", "merges.txt", "vocab.txt", "special_tokens_map.json")
 _LONGEST = 2**20  # tokens of a text
-_LONG_NUMBER = re.compile(rb"(?<=\"model_max_length\": )\d{19,}")
+_LONG_NUMBER = re.compile(rb"(\"model_max_length\"\s*:\s*)\d{19,}")
 
 
 def read_tokenizer(folder: Path, numbering: Numbering, class_name: str) -> Tokenizer:
     """Read the tokenizer of a model's folder, with its own ids.
 
-    It is tokenizer.json. Of a folder without one, or with more tokens than it has, transformers makes one.
+    It is tokenizer.json. Where that is missing or lacks added tokens, transformers builds one.
 
     Args:
         folder: as the Hugging Face hub has it.
@@ -55,7 +55,7 @@ def _made_by_transformers(folder: Path, class_name: str) -> bytes:
     names_class = isinstance(settings, dict) and "tokenizer_class" in settings
     try:
         found = getattr(transformers, "AutoTokenizer" if names_class else class_name).from_pretrained(
-            folder, local_files_only=True
+            folder, local_files_only=True, trust_remote_code=False
         )
         return str(found.backend_tokenizer.to_str()).encode()
     except Exception as error:  # transformers raises errors of any kind
@@ -98,6 +98,6 @@ def _json(file: Path) -> Any:
     """Return what a file holds; an empty object if there is none."""
     try:
         # transformers writes 1e30 in digits for a length that nobody said.
-        return parse_json(_LONG_NUMBER.sub(b"0", read_regular(file))) if file.exists() else {}
+        return parse_json(_LONG_NUMBER.sub(rb"\g<1>0", read_regular(file))) if file.exists() else {}
     except ValueError as error:
         raise UserError(f"{file.name} is damaged: {error}.") from None

@@ -15,7 +15,7 @@ from transformers import BartTokenizer
 from pyramidions.base.errors import UserError
 from pyramidions.text.normalization import one_line
 from pyramidions.text.text_windows import windows
-from pyramidions.text.tokenizer import BOS, EOS, UNK, JsonTokenizer, Numbering, Tokenizer
+from pyramidions.text.tokenizer import BOS, EOS, PAD, UNK, JsonTokenizer, Numbering, Tokenizer
 
 FILE = bart_bytes()
 BART = Tokenizer.from_bytes(FILE)
@@ -51,6 +51,20 @@ def test_any_ids_may_be_those_of_special_tokens_and_rows_may_have_no_piece() -> 
     assert (BYTES.bos, BYTES.pad, BYTES.eos, BYTES.unk, BYTES.prefix) == (None, 0, 1, 2, ())
     assert BYTES.vocab_size == 400 and BYTES.pieces()[-1] == "<unused_399>" and BYTES.decode([399]) == ""
     assert BYTES.special_tokens == {"pad": 0, "eos": 1, "unk": 2, "rows": 400}
+    # The usual ids, and rows that no piece has.
+    assert Tokenizer.from_recorded(Tokenizer.from_bytes(FILE, Numbering(rows=384)).as_recorded()).vocab_size == 384
+
+
+def test_padding_is_no_text_where_nothing_is_unknown_and_a_further_end_has_none() -> None:
+    def without_unknown(about: dict[str, Any]) -> None:
+        about["model"]["vocab"]["Unk"] = about["model"]["vocab"].pop("<unk>")
+        about["added_tokens"] = [token for token in about["added_tokens"] if token["content"] != "<unk>"]
+
+    tokenizer = changed(without_unknown)
+    assert tokenizer.decode([*tokenizer.encode("The fox"), PAD, PAD]) == "The fox"
+    fox = BART.encode("fox")
+    ends = Tokenizer.from_bytes(FILE, Numbering(ends=(fox[-1],)))
+    assert ends.spellings(fox)[-1] == "" and ends.decode(fox) == "fo"
 
 
 @pytest.mark.parametrize("tokenizer", [BART, WORDS, BYTES], ids=["bart", "words", "bytes"])
@@ -177,6 +191,19 @@ def test_a_special_token_that_its_merges_spell_is_unknown_in_a_text() -> None:
     assert changed(merged).encode("<s>") == [UNK]
 
 
+def behind(*names: str) -> Tokenizer:
+    def template(about: dict[str, Any]) -> None:
+        pieces = [{"SpecialToken": {"id": name, "type_id": 0}} for name in ("</s>", *names)]
+        special = {
+            name: {"id": name, "ids": [BART.pieces().index(name)], "tokens": [name]} for name in ("</s>", *names)
+        }
+        text = [{"Sequence": {"id": side, "type_id": 0}} for side in "AB"]
+        both = {"single": [text[0], *pieces], "pair": [*text, *pieces]}
+        about["post_processor"] = {"type": "TemplateProcessing", **both, "special_tokens": special}
+
+    return changed(template)
+
+
 def without_library() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "tokenizers", None)
@@ -195,6 +222,7 @@ def grown(text: str) -> Callable[[], object]:
     ("call", "said"),
     [
         (lambda: BART.room(2, "max_source_positions"), "`max_source_positions` must be at least 3, <s>, a token and "),
+        (lambda: behind("<s>"), "must put nothing but its end behind a text, but puts </s>, <s>"),
         (lambda: BART.decode([4, 340]), "An id must be below 340, the number of pieces, but is 340"),
         (lambda: cut_by("a*" * 20 + "(?!.)").encode("a" * 60 + "b"), "must be a tokenizer.json that reads any text"),
         *(

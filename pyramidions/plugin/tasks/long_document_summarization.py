@@ -47,5 +47,7 @@ class LongDocumentSummarizationTask(WritingTask):
 
     def validation_generator(self, model: Any) -> Any:
         """Return beam search with the settings of --eval-rouge-args, else the model's own."""
-        args = decoding.from_options(parse_options("eval_rouge_args", self.cfg.eval_rouge_args))
+        # Older checkpoints have JSON there, by default of no options.
+        said = "" if self.cfg.eval_rouge_args == "{}" else self.cfg.eval_rouge_args
+        args = decoding.from_options(parse_options("eval_rouge_args", said))
         return self.build_generator([model], args)

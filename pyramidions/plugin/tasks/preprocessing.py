@@ -10,7 +10,7 @@ from pyramidions.base.arguments import flag_of
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.verify import verify_tokenizer
-from pyramidions.text.tokenizer import Tokenizer
+from pyramidions.text.tokenizer import RECORDED, Tokenizer
 
 #: The setting that documents have queries. No flag sets it: the data does, or the checkpoint.
 QUERIES = "queries"
@@ -192,7 +192,7 @@ class Preprocessing:
             raise UserError(f"The checkpoint was not trained with --task {self.task}.")
         if self._tokenizer is None:
             self._use(Tokenizer.from_recorded(state))
-        elif not self._tokenizer.as_recorded().items() <= state.items():
+        elif self._tokenizer.as_recorded() != {name: state[name] for name in RECORDED if name in state}:
             folder = f"the data folder {self.folder.path}"
             other = "the ensemble's other models" if self._is_from_checkpoint else folder
             raise UserError(f"The checkpoint was trained with another tokenizer than that of {other}.")

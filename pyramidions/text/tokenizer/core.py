@@ -25,6 +25,8 @@ MARKERS_BETWEEN = ("<n>", "<t>")
 #: All that mark sentences or lines; a vocabulary has one of them at most.
 MARKERS = (SENTENCE_MARKER, TURN_MARKER, *MARKERS_BETWEEN)
 SPACE = "▁"  # how a sentencepiece spells it
+#: What a checkpoint records of a tokenizer.
+RECORDED = ("tokenizer", "special_tokens")
 UNKNOWN = " ⁇ "  # how `<unk>` reads
 
 
@@ -137,6 +139,7 @@ class Tokenizer(ABC):
                 f"have {rows:,}."
             )
         self.numbering = numbering._replace(rows=rows)
+        self._usual = Numbering(rows=ids)
         self.vocab_size = rows
         self.bos, self.pad, self.eos, unk, _, others = self.numbering
         self.ends = (self.eos, *others)
@@ -262,8 +265,7 @@ class Tokenizer(ABC):
     @property
     def special_tokens(self) -> dict[str, Any]:
         """What is recorded beside the file: its ids, unless they are those that `prepare` gives; see `Numbering`."""
-        usual = self.numbering == Numbering(rows=self.vocab_size)
-        return {} if usual else self.numbering.as_recorded()
+        return {} if self.numbering == self._usual else self.numbering.as_recorded()
 
     @property
     def document_separator_id(self) -> int | None:

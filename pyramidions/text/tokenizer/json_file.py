@@ -90,18 +90,19 @@ class JsonTokenizer(Tokenizer):
     @classmethod
     def wrote(cls, model_bytes: bytes) -> bool:
         """Return whether it is a JSON object."""
-        return model_bytes.startswith(b"{")
+        return model_bytes.lstrip().startswith(b"{")
 
     def _prefix(self) -> tuple[int, ...]:
         """Keep what the post-processor puts around an empty text, and remove the post-processor."""
-        around: list[int] = run(lambda: self._model.encode("")).ids
+        framed, bare = (run(lambda: self._model.encode("a", add_special_tokens=each)).ids for each in (True, False))  # noqa: B023
         # In training, too, the end follows a text without it.
         self._model.post_processor = None
-        if around and around[-1] == self.eos:
-            around.pop()
-        if self.eos in around[1:]:
-            raise UserError("The tokenizer must put its end behind a text once at most, but puts it more often.")
-        return tuple(around)
+        begin = next(place for place in range(len(framed) + 1) if framed[place : place + len(bare)] == bare)
+        behind = framed[begin + len(bare) :] if bare else framed[-1:]
+        if behind not in ([], [self.eos]):
+            names = ", ".join(str(self.token(i)) for i in behind)
+            raise UserError(f"The tokenizer must put nothing but its end behind a text, but puts {names}.")
+        return tuple(framed[:begin] if bare else framed[:-1])
 
     @property
     def folds_case(self) -> bool:
@@ -119,6 +120,10 @@ class JsonTokenizer(Tokenizer):
             # fairseq joins names by spaces.
             found[i] = _WHITE.sub(lambda space: f"<U+{ord(space[0]):04X}>", piece) or "<empty>"
         return found
+
+    def token(self, i: int) -> str | None:
+        """Return what the file calls an id; None for a row without a piece."""
+        return next((piece for piece, each in self._ids.items() if each == i), None)
 
     def encode(self, text: str) -> list[int]:
         """Turn a text into ids, without prefix and end."""
@@ -143,13 +148,13 @@ class JsonTokenizer(Tokenizer):
 
     def _spelt(self, ids: list[int]) -> list[str]:
         stream = library().decoders.DecodeStream(skip_special_tokens=True)
-        texts = [run(lambda: stream.step(self._model, i)) or "" for i in ids]  # noqa: B023
+        texts = ["" if i in self._special else run(lambda: stream.step(self._model, i)) or "" for i in ids]  # noqa: B023
         # A model may write half a character, which the stream holds back.
         texts[-1] += self._text(ids)[len("".join(texts)) :]
         return texts
 
     def _is_text(self, i: int) -> bool:
-        return i not in (self.unk, self.document_separator_id)
+        return (i != self.unk or i == self.pad) and i != self.document_separator_id
 
     def _sign(self, i: int) -> str:
         return UNKNOWN if i == self.unk else ""

@@ -76,7 +76,10 @@ class SentencePieceTokenizer(Tokenizer):
                 "The sentencepiece model must have the ids <s>=0, <pad>=1, </s>=2, <unk>=3, "
                 f"but it has {', '.join(f'{name}={i}' for name, i in zip(SPECIALS, found, strict=True))}."
             )
-        super().__init__(model_bytes, numbering or Numbering(), int(self._model.vocab_size()))
+        size = int(self._model.vocab_size())
+        if numbering not in (None, Numbering(), usual := Numbering(rows=size)):
+            raise UserError(f"A sentencepiece model must have the ids {usual.as_recorded()}, but a model says others.")
+        super().__init__(model_bytes, usual, size)
         without = self._model.piece_to_id(WITHOUT_LANGUAGE)
         self.prefix = (BOS,) if without == len(SPECIALS) and self._model.is_control(without) else ()
         # Only a control piece is safe as a marker: sentencepiece never finds one inside a text.
