@@ -40,6 +40,16 @@ _BEGINS, _ENDS = (re.compile(rf"^(?:[^%\n\\]|\\.)*?\\{each}{{document}}", re.MUL
 # Of no text; DOS ends a file in 0x1a.
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x19\x1b-\x1f]")
 _SPACE_BEFORE = re.compile(r" (?=[.,;:!?)\]])")
+# The parser would take what follows a definition that begins an environment, and does not end it, for a part of it.
+_GROUP = r"\{(?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})*+\}){0,4000}+\}"
+_ENVIRONMENT = re.compile(
+    rf"\\(?:re)?newenvironment\*?\s*\{{[^{{}}]{{0,99}}\}}(?:\s*\[[^\[\]]{{0,99}}\]){{0,2}}\s*{_GROUP}\s*{_GROUP}"
+)
+_SHORTHAND = re.compile(
+    r"\\(?:(?:re)?newcommand|providecommand|def)\*?\s*\{?\\([A-Za-z]+)\}?\s*\{\s*(\\(?:begin|end)\s*\{[^{}\\]*\})\s*\}"
+)
+_COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
+_DRAFT = re.compile(r"^[ \t]*\\iffalse\b.*?^[ \t]*\\fi\b", re.DOTALL | re.MULTILINE)
 # What follows \vskip, without braces.
 _LENGTH = re.compile(
     r"[-+]?[\d.,]{1,20} ?(?:true ?)?[a-z]{2}(?: (?:plus|minus) [-+]?[\d.,]{1,20} ?(?:true ?)?[a-z]{2,5}){0,2}"
@@ -176,6 +186,7 @@ class _Reader:
         self._read, self._depth, self._nested, self._replaced = 0, 0, 0, 0
         self.missing: list[str] = []
         self._macros: dict[str, Sequence[Any]] = {}
+        self._shorthands: dict[str, str] = {}
         self._title, self._abstract = "", list[str]()
         self._lines: list[tuple[int | None, str]] = []
         self._begun: list[str] = []
@@ -203,6 +214,10 @@ class _Reader:
         self._read += len(source)
         if self._read > _MOST:
             raise UserError(f"{self._name} must have at most {_MOST:,} characters with all that it includes.")
+        source = _DRAFT.sub("%", _ENVIRONMENT.sub("", source))
+        self._shorthands |= _SHORTHAND.findall(source)
+        if self._shorthands:
+            source = _COMMAND.sub(lambda found: self._shorthands.get(found[1], found[0]), _SHORTHAND.sub("", source))
         try:
             nodes, _, _ = self._walker.LatexWalker(source, self._specs, tolerant_parsing=True).get_latex_nodes()
         # What is no LaTeX can make the library raise any error.
