@@ -42,11 +42,13 @@ _BINARY = re.compile(rb"[\x00-\x08\x0e-\x19\x1b-\x1f]")
 _SPACE_BEFORE = re.compile(r" (?=[.,;:!?)\]])")
 # The parser would take what follows a definition that begins an environment, and does not end it, for a part of it.
 _GROUP = r"\{(?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})*+\}){0,4000}+\}"
+_GAP = r"(?:\s|%[^\n]*+)*+"
 _ENVIRONMENT = re.compile(
-    rf"\\(?:re)?newenvironment\*?\s*\{{[^{{}}]{{0,99}}\}}(?:\s*\[[^\[\]]{{0,99}}\]){{0,2}}\s*{_GROUP}\s*{_GROUP}"
+    rf"\\(?:re)?newenvironment\*?\s*\{{[^{{}}]{{0,99}}\}}(?:\s*\[[^\[\]]{{0,99}}\]){{0,2}}{_GAP}{_GROUP}{_GAP}{_GROUP}"
 )
 _SHORTHAND = re.compile(
-    r"\\(?:(?:re)?newcommand|providecommand|def)\*?\s*\{?\\([A-Za-z]+)\}?\s*\{\s*(\\(?:begin|end)\s*\{[^{}\\]*\})\s*\}"
+    r"\\(?:(?:re)?newcommand|providecommand|def)\*?\s*\{?\\([A-Za-z]+)\}?\s*"
+    r"\{([^{}#]{0,99}\\(?:begin|end)\s*\{[^{}#]{0,99}\}[^{}#]{0,99})\}"
 )
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
 _DRAFT = re.compile(r"^[ \t]*\\iffalse\b.*?^[ \t]*\\fi\b", re.DOTALL | re.MULTILINE)
@@ -215,7 +217,7 @@ class _Reader:
         if self._read > _MOST:
             raise UserError(f"{self._name} must have at most {_MOST:,} characters with all that it includes.")
         source = _DRAFT.sub("%", _ENVIRONMENT.sub("", source))
-        self._shorthands |= _SHORTHAND.findall(source)
+        self._shorthands |= {name: f"{body} " for name, body in _SHORTHAND.findall(source)}
         if self._shorthands:
             source = _COMMAND.sub(lambda found: self._shorthands.get(found[1], found[0]), _SHORTHAND.sub("", source))
         try:

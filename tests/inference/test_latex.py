@@ -93,8 +93,9 @@ def document(body: str) -> str:
         (r"\input p\section{B}\input part", "Letter. | ## B | Part."),
         (r"\import{.}{part}\subimport{./}{part.tex}\input part B.", "Part.Part.Part. B."),
         # A definition begins no environment, however many there are.
-        (r"\newcommand{\be}{\begin{equation}}\def\ee{\end{equation}}A. \be x \ee\section{B} C.", "A. | ## B | C."),
-        (r"\newenvironment{x}[1]{\begin{y}{\bf #1}}{\end{y}}" * 40 + r"\section{A}\begin{x}B.\end{x}", "## A | B."),
+        (r"\newcommand{\be}{\begin{equation}}\def\ee{\par\end{equation}}A. \be x \ee\section{B} C.", "A. | ## B | C."),
+        ("\\newenvironment{x}[1]{\\begin{y}{\\bf #1}}%\n{\\end{y}}" * 40 + r"\section{A}\begin{x}B.\end{x}",
+         "## A | B."),
         ("A.\n\\iffalse\nA draft.\n\\fi\nB.", "A. B."),
         # An abstract may be an argument, or several.
         (r"\abstract{Bees fly.} They sleep.", "## Abstract | Bees fly. | ## Text | They sleep."),
