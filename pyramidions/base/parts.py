@@ -48,6 +48,13 @@ def load_parts(user_dir: str | Path) -> None:
 
 @cache
 def import_installed() -> None:
-    """Import the modules that installed distributions name under `ENTRY_POINTS`, once."""
+    """Import the modules that installed distributions name under `ENTRY_POINTS`, once.
+
+    Raises:
+        UserError: one of them fails.
+    """
     for each in entry_points(group=ENTRY_POINTS):
-        each.load()
+        try:
+            each.load()
+        except Exception as error:
+            raise UserError(f"The installed parts {each.value} cannot be imported: {error}.") from error

@@ -51,6 +51,8 @@ _SHORTHAND = re.compile(
     r"\{([^{}#]{0,99}\\(?:begin|end)\s*\{[^{}#]{0,99}\}[^{}#]{0,99})\}"
 )
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
+# An accent of text that a paper redefines: the parser would take the end of a formula or group for its letter.
+_BARE_ACCENT = re.compile(r"(\\[Hbcdkrtuv])(?=\s{0,9}[$}])")
 _DRAFT = re.compile(r"^[ \t]*\\iffalse\b.*?^[ \t]*\\fi\b", re.DOTALL | re.MULTILINE)
 # What follows \vskip, without braces.
 _LENGTH = re.compile(
@@ -216,7 +218,7 @@ class _Reader:
         self._read += len(source)
         if self._read > _MOST:
             raise UserError(f"{self._name} must have at most {_MOST:,} characters with all that it includes.")
-        source = _DRAFT.sub("%", _ENVIRONMENT.sub("", source))
+        source = _BARE_ACCENT.sub(r"\1{}", _DRAFT.sub("%", _ENVIRONMENT.sub("", source)))
         self._shorthands |= {name: f"{body} " for name, body in _SHORTHAND.findall(source)}
         if self._shorthands:
             source = _COMMAND.sub(lambda found: self._shorthands.get(found[1], found[0]), _SHORTHAND.sub("", source))
