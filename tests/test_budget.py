@@ -22,9 +22,9 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 59_894, "lab": 5_999, "scripts": 341, "tests": 46_849}
+LINES = {"pyramidions": 59_893, "lab": 5_999, "scripts": 341, "tests": 46_857}
 #: Tests of each side of the package, with each row of their tables counted by itself.
-ROWS = {"above-the-seam": 1_356, "rest": 5_504}
+ROWS = {"above-the-seam": 1_357, "rest": 5_504}
 COMMANDS = 15
 #: Options of commands, without --help. --user-dir is one of each command that builds or loads a model.
 OPTIONS = {"extract": 25, "prepare": 40, "score": 26, "summarize": 35, "train": 17}

@@ -35,7 +35,7 @@ def read_tokenizer(folder: Path, numbering: Numbering, class_name: str) -> Token
     file = folder / JSON
     try:
         added, data = _added(folder), read_regular(file) if file.is_file() else None
-        if data is None or added.keys() - _tokens(data):
+        if data is None or (added and added.keys() - _tokens(data)):
             data = _made_by_transformers(folder, class_name)
         tokenizer = Tokenizer.from_bytes(data, numbering)
         ids = {name: i for i, name in enumerate(tokenizer.pieces())}

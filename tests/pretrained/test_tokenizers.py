@@ -18,7 +18,7 @@ from pyramidions.text.tokenizer import Numbering, Tokenizer
 BART, MBART = Numbering(0, 1, 2, None, 340), Numbering(0, 1, 2, None, 134)
 #: of T5 and PEGASUS, without `<s>`; a T5 has four rows that no piece has
 PEGASUS, T5 = Numbering(None, 0, 1, None, 183), Numbering(None, 0, 1, None, 184)
-SETTINGS = "tokenizer_config.json"
+ADDED, SETTINGS = "added_tokens.json", "tokenizer_config.json"
 
 
 def folder_of(kind: str, folder: Path) -> Path:
@@ -92,7 +92,7 @@ def test_tokens_that_a_user_added_have_their_ids_and_are_written(kind: str, save
         folder = tmp_path / "saved"
     else:
         added = {name: theirs.convert_tokens_to_ids(name) for name in ("[SEC]", "[FIG]")}
-        (folder / "added_tokens.json").write_text(json.dumps(added))
+        (folder / ADDED).write_text(json.dumps(added))
     numbering = KINDS[kind]._replace(rows=len(theirs))
     tokenizer = read_tokenizer(folder, numbering, CLASSES[kind])
     ids = tokenizer.encode("The [SEC] the fox [FIG]")
@@ -144,7 +144,7 @@ SPIECE = {"config.json": b'{"model_type": "pegasus"}', "spiece.model": pegasus()
         ({"tokenizer.json": bart_bytes()}, BART._replace(rows=339), "ids below 339, the rows of the embeddings"),
         ({"tokenizer.json": bart_bytes()}, BART._replace(rows=50265), "at most 1,024 rows more than the tokenizer"),
         ({"tokenizer.json": bart_bytes()}, BART._replace(eos=340), "`eos` must be below 340"),
-        ({"tokenizer.json": b'{"model": {"vocab": [[]]}}'}, BART, "tokenizer.json is damaged"),
+        ({"tokenizer.json": b'{"model": {"vocab": [[]]}}', ADDED: b'{"a": 4}'}, BART, "tokenizer.json is damaged"),
         ({}, BART, "must hold a tokenizer (tokenizer.json, or spiece.model, "),
         ({"vocab.json": b"{", "merges.txt": b"no\n"}, BART, "it says: "),
         ({**SPIECE, "spiece.model": b""}, PEGASUS, "must be one that transformers reads, but it says: "),

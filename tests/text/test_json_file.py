@@ -210,6 +210,13 @@ def without_library() -> None:
         Tokenizer.from_bytes(FILE)
 
 
+#: puts `</s>` in place of a text
+NO_TEXT: dict[str, Any] = {
+    "type": "TemplateProcessing",
+    "single": [{"SpecialToken": {"id": "</s>", "type_id": 0}}],
+    "pair": [{"Sequence": {"id": side, "type_id": 0}} for side in "AB"],
+    "special_tokens": {"</s>": {"id": "</s>", "ids": [EOS], "tokens": ["</s>"]}},
+}
 GARBAGE = {"type": "Precompiled", "precompiled_charsmap": "AAAA"}
 
 
@@ -222,6 +229,7 @@ def grown(text: str) -> Callable[[], object]:
     ("call", "said"),
     [
         (lambda: BART.room(2, "max_source_positions"), "`max_source_positions` must be at least 3, <s>, a token and "),
+        (lambda: changed(lambda about: about.update(post_processor=NO_TEXT)), "but changes those of the text"),
         (lambda: behind("<s>"), "must put nothing but its end behind a text, but puts </s>, <s>"),
         (lambda: BART.decode([4, 340]), "An id must be below 340, the number of pieces, but is 340"),
         (lambda: cut_by("a*" * 20 + "(?!.)").encode("a" * 60 + "b"), "must be a tokenizer.json that reads any text"),

@@ -129,7 +129,7 @@ class Tokenizer(ABC):
     def __init__(self, model_bytes: bytes, numbering: Numbering, ids: int) -> None:
         self.model_bytes = model_bytes
         rows = ids if numbering.rows is None else numbering.rows
-        if not ids <= rows:
+        if ids > rows:
             raise UserError(
                 f"The tokenizer must have ids below {rows:,}, the rows of the embeddings, but has {ids - 1:,}."
             )

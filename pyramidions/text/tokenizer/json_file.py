@@ -82,7 +82,7 @@ class JsonTokenizer(Tokenizer):
         ordinary = (i for i in self._ids.values() if i not in self._special)
         self._unknown = next(ordinary, self.pad) if self.unk == self.pad else self.unk
         normalizer = model.normalizer
-        self._folds = normalizer is not None and run(lambda: str(normalizer.normalize_str("A"))) == "a"
+        self.folds_case = normalizer is not None and run(lambda: str(normalizer.normalize_str("A"))) == "a"
         # Where pieces begin with the space before a word, that space stands between windows.
         words = run(lambda: [model.encode(text, add_special_tokens=False).ids for text in ("a", "b", "a b")])
         self._between = "" if words[0] + words[1] == words[2] else " "
@@ -93,21 +93,20 @@ class JsonTokenizer(Tokenizer):
         return model_bytes.lstrip().startswith(b"{")
 
     def _prefix(self) -> tuple[int, ...]:
-        """Keep what the post-processor puts around an empty text, and remove the post-processor."""
-        framed, bare = (run(lambda: self._model.encode("a", add_special_tokens=each)).ids for each in (True, False))  # noqa: B023
+        """Return what the post-processor puts before a text, and remove the post-processor."""
+        framed: list[int] = run(lambda: self._model.encode("a")).ids
         # In training, too, the end follows a text without it.
         self._model.post_processor = None
-        begin = next(place for place in range(len(framed) + 1) if framed[place : place + len(bare)] == bare)
+        bare: list[int] = run(lambda: self._model.encode("a")).ids
+        places = range(len(framed) - len(bare) + 1)
+        begin = next((place for place in places if framed[place : place + len(bare)] == bare), None)
+        if begin is None:
+            raise UserError("The tokenizer must put tokens around a text alone, but changes those of the text.")
         behind = framed[begin + len(bare) :] if bare else framed[-1:]
         if behind not in ([], [self.eos]):
             names = ", ".join(str(self.token(i)) for i in behind)
             raise UserError(f"The tokenizer must put nothing but its end behind a text, but puts {names}.")
         return tuple(framed[:begin] if bare else framed[:-1])
-
-    @property
-    def folds_case(self) -> bool:
-        """Capitals are read as small letters, and none are written."""
-        return self._folds
 
     def normalize(self, text: str) -> str:
         """Return the text on one line."""
