@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from pyramidions.base.arguments import flag_of, shown
@@ -24,9 +23,6 @@ from pyramidions.base.notation import NONE, Part, Parts, changed, parse_parts, w
 from pyramidions.base.strict_json import as_json_bytes, parse_json
 from pyramidions.files.atomic import atomic_file
 from pyramidions.inference import export_model
-from pyramidions.inference.export_folder import CARD, CONFIG, TOKENIZERS, WEIGHTS, check_hashes, require
-from pyramidions.inference.model_kinds import KINDS, SUMMARIZER
-from pyramidions.inference.saved_model import load_any
 from pyramidions.models import (
     ExtractorConfig,
     LanguageModelConfig,
@@ -40,6 +36,11 @@ from pyramidions.models.config import config_as
 from pyramidions.models.declared import part_fields
 from pyramidions.models.file_format import ARCHITECTURES, FORMAT
 from pyramidions.pretrained.checkpoint_file import check_weights, load_safely
+from pyramidions.pretrained.export_folder import CARD, TOKENIZERS, WEIGHTS
+from pyramidions.pretrained.model_kinds import KINDS, SUMMARIZER
+from pyramidions.pretrained.places import CONFIG, check_hashes, read_json
+from pyramidions.pretrained.saved_model import load_any
+from pyramidions.pretrained.source import read_weights
 from pyramidions.text.tokenizer import PAD
 
 EXAMPLE = """example:
@@ -273,21 +274,14 @@ def flags_of(config: Any) -> list[str]:
 
 def upgrade_export(old: Path, new: Path) -> None:
     """Rewrite an export."""
-    require(old, CONFIG, WEIGHTS)
-    try:
-        about = parse_json((old / CONFIG).read_bytes())
-    except ValueError as error:
-        raise UserError(f"{old / CONFIG} is damaged: {error}.") from None
-    kind = KINDS.get(about.get("kind", SUMMARIZER.name)) if isinstance(about, dict) else None
+    about = read_json(old / CONFIG)
+    kind = KINDS.get(about.get("kind", SUMMARIZER.name))
     if kind is None or not isinstance(about.get("model"), dict):
         raise UserError(f"{old} must be as written by `pyramidions export`, but is not.")
     _refuse_current(old, about.get("format"))
     check_hashes(old, about.get("sha256", {}))
     config = upgraded_config(kind.config, about["model"], about["format"])
-    try:
-        weights = load_file(old / WEIGHTS)
-    except SafetensorError as error:
-        raise UserError(f"{old / WEIGHTS} is damaged ({error}).") from None
+    weights = read_weights(old)
     with tempfile.TemporaryDirectory() as place:
         work = Path(place)
         kept = {name: value for name, value in about.items() if name != "sha256"}

@@ -79,18 +79,18 @@ ALLOWED = {
     "pyramidions.scoring": "base data documents extract.oracle files pages text scoring",
     "pyramidions.inference": "base data documents extract files models nn pages text pretrained inference",
     # The face that transformers sees; nothing of ours imports it.
-    "pyramidions.hf": "base inference models nn text hf",
-    "pyramidions.pretrained": "base extract files models nn text pretrained",
+    "pyramidions.hf": "base models nn pretrained text hf",
+    "pyramidions.pretrained": "base data extract files models nn text pretrained",
     "pyramidions.conversion": "base data extract files inference models nn pretrained scoring text conversion",
     "pyramidions.runs.measure": "base models nn runs.measure",
-    "pyramidions.runs": "base data documents extract files inference models text runs",
+    "pyramidions.runs": "base data documents extract files inference models pretrained text runs",
     # fairseq's face; nothing of ours imports it.
     "pyramidions.plugin.criterions": (
-        "base data.labels inference.saved_model inference.summarizer nn.boundaries nn.pooling nn.selector text "
+        "base data.labels pretrained.saved_model inference.summarizer nn.boundaries nn.pooling nn.selector text "
         "plugin.criterions"
     ),
     "pyramidions.plugin": "base data extract files models nn scoring text plugin",
-    "pyramidions.serve": "base documents extract files inference pages serve",
+    "pyramidions.serve": "base documents extract files inference pages pretrained serve",
     "pyramidions.cli": (
         "base conversion data documents extract files inference models pages pretrained runs scoring serve text cli"
     ),

@@ -22,7 +22,7 @@ from small_pretrained import model_of, save
 
 import pyramidions.plugin  # noqa: F401  (registers with fairseq, which may be imported later than pyramidions)
 from pyramidions.cli import main
-from pyramidions.inference.saved_model import load_model
+from pyramidions.pretrained.saved_model import load_model
 
 ROOT = Path(__file__).parent.parent
 USER_DIR, TASK = str(ROOT / "pyramidions"), "long_document_summarization"

@@ -67,7 +67,7 @@ def export(
       pyramidions export my-summarizer --push me/my-summarizer
     """
     from pyramidions.files.hub import check_upload
-    from pyramidions.inference.export_folder import is_export
+    from pyramidions.pretrained.export_folder import is_export
 
     place = _place(name, private, revision)
     if folder is not None:
@@ -101,7 +101,7 @@ def _place(name: str | None, private: bool, revision: str | None) -> "HubName | 
 
 def _check_new(folder: Path, languages: tuple[str, ...], datasets: tuple[str, ...]) -> None:
     """Refuse a folder that an export may not replace, and what no card can say."""
-    from pyramidions.inference.export_folder import refuse_foreign
+    from pyramidions.pretrained.export_folder import refuse_foreign
 
     refuse_foreign(folder)
     for name, given, rule, form in (
@@ -115,7 +115,7 @@ def _check_new(folder: Path, languages: tuple[str, ...], datasets: tuple[str, ..
 
 def _check_whole(folder: Path, about: dict[str, Any]) -> None:
     """Refuse what is no whole export, and options that would make another one of it."""
-    from pyramidions.inference.export_folder import check_export
+    from pyramidions.pretrained.export_folder import check_export
     from pyramidions.pretrained.places import CONFIG
 
     if not (folder / CONFIG).is_file():
@@ -135,36 +135,30 @@ def _write(
     languages: tuple[str, ...],
     datasets: tuple[str, ...],
 ) -> None:
-    from pyramidions.conversion.exporting import hugging_face_files
+    from pyramidions.conversion.exporting import export_of
     from pyramidions.conversion.model_card import model_card
     from pyramidions.data.character_folder import CharacterFolder
     from pyramidions.data.folder import DataFolder
-    from pyramidions.inference.export_folder import CARD
-    from pyramidions.inference.saved_model import SavedLanguageModel, SavedModel, export_model, load_any, write_export
+    from pyramidions.pretrained.saved_model import SavedLanguageModel, load_any
 
     model = load_any(checkpoint)
-    is_language_model, files = isinstance(model, SavedLanguageModel), None
-    if isinstance(model, SavedModel):
-        try:
-            files = hugging_face_files(model)
-        except UserError as error:
-            click.echo(f"transformers reads it after `import pyramidions.hf`, as one of ours: {error}")
+    is_language_model = isinstance(model, SavedLanguageModel)
     if is_language_model and scores is not None:
         raise UserError(f"--scores must be of summaries, but {checkpoint} is a language model.")
+    export = export_of(model)
+    if export.reason:
+        click.echo(f"transformers reads it after `import pyramidions.hf`, as one of ours: {export.reason}")
     card = model_card(
         model,
         folder.resolve().name,
         None if data is None else CharacterFolder(data) if is_language_model else DataFolder(data),
         scores,
         licence,
-        for_transformers=files is not None,
+        for_transformers=export.family is not None,
         languages=languages,
         datasets=datasets,
     )
-    if files is None:
-        export_model(model, folder, card)
-    else:
-        write_export(folder, {**files, CARD: card.encode()})
+    export.write(folder, card)
     click.echo(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
 
 
@@ -172,7 +166,7 @@ def _publish(folder: Path, place: "HubName", private: bool) -> str:
     """Upload an export; return its address."""
     from pyramidions.conversion.model_card import renamed
     from pyramidions.files.hub import upload
-    from pyramidions.inference.export_folder import CARD, EXPORTED, is_export
+    from pyramidions.pretrained.export_folder import CARD, EXPORTED, is_export
 
     with TemporaryDirectory(prefix="pyramidions-") as published:
         for path in folder.resolve().iterdir():

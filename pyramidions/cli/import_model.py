@@ -18,7 +18,7 @@ from pyramidions.files.progress import counted, progress_bar
 if TYPE_CHECKING:
     from pyramidions.conversion.importing import Imported
     from pyramidions.data.readers import Document
-    from pyramidions.inference.saved_model import SavedModel
+    from pyramidions.pretrained.saved_model import SavedModel
 
 _LIMIT = 20  # documents of --compare and --calibrate
 

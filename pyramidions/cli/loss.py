@@ -41,7 +41,7 @@ def loss(model: Path, data: Path, split: str, documents: int, device: str | None
     from pyramidions.data.folder import DataFolder
     from pyramidions.files.progress import counted, progress_bar
     from pyramidions.inference.document_losses import FolderLosses
-    from pyramidions.inference.saved_model import load_model
+    from pyramidions.pretrained.saved_model import load_model
 
     check_output("--json", out, "an older file of losses", [model])
     with naming_options("device"):

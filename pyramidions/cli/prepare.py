@@ -212,12 +212,16 @@ def prepare(
 def _tokenizer(path: Path) -> "Tokenizer | Path":
     """Return the tokenizer of a model, or the file of a tokenizer as it is."""
     from pyramidions.files.hub import hub_name
-    from pyramidions.inference.model_files import find_file
-    from pyramidions.inference.model_kinds import EXTRACTOR, SUMMARIZER
+    from pyramidions.pretrained.bundle import read_bundle
+    from pyramidions.pretrained.model_kinds import EXTRACTOR, SUMMARIZER
     from pyramidions.pretrained.places import place_of
 
     is_model = path.suffix == ".pt" or hub_name(path) or (path.is_dir() and place_of(path).kind != "other")
-    return find_file(path, SUMMARIZER, EXTRACTOR).tokenizer() if is_model else path
+    if not is_model:
+        return path
+    tokenizer = read_bundle(path, SUMMARIZER, EXTRACTOR).tokenizer
+    assert tokenizer is not None  # models of documents have one
+    return tokenizer
 
 
 def _refuse_vocabulary_options(ctx: click.Context, vocabulary: Iterable[str]) -> None:

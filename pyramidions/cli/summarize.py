@@ -171,8 +171,8 @@ def summarize(
     else:
         # Before what needs torch.
         check_model(model, "summarize")
-        from pyramidions.inference.model_files import reads_long
         from pyramidions.inference.stream import inputs_together
+        from pyramidions.pretrained.bundle import reads_long
 
         long = long or reads_long(model)
         together = inputs_together(batch_size)

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from pyramidions.inference.saved_model import SavedModel
 from pyramidions.nn import Encoder
 from pyramidions.nn.layer import Layer, Sublayer
 from pyramidions.nn.scorer import LinearScorer
 from pyramidions.nn.scorer.core import LogitScorer
+from pyramidions.pretrained.saved_model import SavedModel
 
 #: Variance of the logits of a fresh scorer, as from scratch, so that most pairs of a tournament are decided.
 VARIANCE = 2.0

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from pyramidions.files.atomic import atomic_file
-from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models.file_format import FORMAT
 from pyramidions.models.fitting import VOCABULARY, fingerprint_of
+from pyramidions.pretrained.saved_model import SavedModel
 
 _MODEL, _TASK = "pyramidion", "long_document_summarization"
 

@@ -7,14 +7,15 @@ from pyramidions.base import __version__
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.notation import NONE, Part, parse_part, parse_parts
-from pyramidions.inference.for_transformers import searching
-from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.declared import part_fields, parts_with_defaults
 from pyramidions.nn.stack import STACK
 from pyramidions.pretrained.families import FAMILIES, Family, shape_of
-from pyramidions.pretrained.known_families import LONG, SOURCE, WRITTEN_BY
+from pyramidions.pretrained.for_transformers import searching
+from pyramidions.pretrained.places import LONG, SOURCE, WRITTEN_BY
+from pyramidions.pretrained.saved_model import SavedModel
 from pyramidions.pretrained.source import Source
+from pyramidions.text.tokenizer import JsonTokenizer
 
 _NOT_COMPARED = (
     # What only training and decoding read, and lengths, which the config repeats.
@@ -39,6 +40,11 @@ def family_that_holds(model: SavedModel) -> Family:
         raise UserError(
             f"A model that reads {shown(model.source_prefix)} before each document must stay in our format, which says "
             f"so."
+        )
+    if not isinstance(model.tokenizer, JsonTokenizer):
+        raise UserError(
+            f"The tokenizer must be a {JsonTokenizer.file_name} in a {family.class_name} of transformers, but is a "
+            f"{model.tokenizer.file_name}."
         )
     # The import says what the class computes.
     config = {**_architecture(model, family), **_special(model)}

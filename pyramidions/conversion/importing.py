@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 from pyramidions.base.errors import UserError
 from pyramidions.base.notation import Part, parse_part, parse_parts, written
 from pyramidions.conversion.calibration import spread_scores
-from pyramidions.inference.saved_model import SavedModel, load_model
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import check_lengths, config_as
 from pyramidions.models.declared import part_fields, parts_with_defaults
 from pyramidions.nn.pooling import POOLING
 from pyramidions.pretrained.families import Shape
-from pyramidions.pretrained.known_families import OwnExportError
 from pyramidions.pretrained.origin import Origin
+from pyramidions.pretrained.places import place_of
 from pyramidions.pretrained.reading import read_pretrained
+from pyramidions.pretrained.saved_model import SavedModel, load_model
 from pyramidions.pretrained.transfer import Transfer, transferred
 
 #: Beginnings of the fields in which a model may differ from the pretrained one: it reads its weights all the same.
@@ -73,10 +73,10 @@ def import_model(
         UserError: a file is missing or damaged; the model is of another family, or what it is made of ours cannot be;
             or what is asked for breaks a rule.
     """
-    try:
-        pretrained = read_pretrained(path)
-    except OwnExportError:
+    place = place_of(path)
+    if place.kind == "export":
         return _of_export(path, changes or {}, max_source_positions, max_target_positions)
+    pretrained = read_pretrained(place)
     shape, tokenizer, weights, origin = pretrained.shape, pretrained.tokenizer, pretrained.weights, pretrained.origin
     base = asdict(pretrained.config)
     lengths = (

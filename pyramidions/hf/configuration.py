@@ -9,13 +9,12 @@ from transformers import PreTrainedConfig
 
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
-from pyramidions.inference import SavedModel
-from pyramidions.inference.export_folder import CODE
-from pyramidions.inference.for_transformers import AUTO_MAP, CODE_TEXT, MODEL_TYPE
-from pyramidions.inference.model_kinds import SUMMARIZER
-from pyramidions.inference.saved_model import description
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
 from pyramidions.models.file_format import FORMAT
+from pyramidions.pretrained.export_folder import CODE
+from pyramidions.pretrained.for_transformers import AUTO_MAP, CODE_TEXT, MODEL_TYPE
+from pyramidions.pretrained.model_kinds import SUMMARIZER
+from pyramidions.pretrained.saved_model import SavedModel, description
 from pyramidions.text.tokenizer import BOS, EOS, PAD
 
 

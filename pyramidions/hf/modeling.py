@@ -14,9 +14,6 @@ from transformers.utils.generic import can_return_tuple
 from pyramidions.base.arguments import CountOrZero, check, shown
 from pyramidions.base.errors import UserError
 from pyramidions.hf.configuration import PyramidionsConfig
-from pyramidions.inference import SavedModel
-from pyramidions.inference.for_transformers import ENDS, generation_fields
-from pyramidions.inference.saved_model import described_config
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.models.config import check_lengths
 from pyramidions.models.file_format import refuse_older
@@ -26,6 +23,8 @@ from pyramidions.nn.functional.masking import flush_right_padding
 from pyramidions.nn.functional.precision import full_precision
 from pyramidions.nn.reduced import DECIDING
 from pyramidions.nn.sublayer import Memory
+from pyramidions.pretrained.for_transformers import ENDS, generation_fields
+from pyramidions.pretrained.saved_model import SavedModel, described_config
 
 # Of the fields that nothing else checks.
 _RULES: dict[str, Any] = {

@@ -11,8 +11,8 @@ from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
 from pyramidions.data.readers import Document
-from pyramidions.inference.saved_model import SavedModel
 from pyramidions.nn import Transformer
+from pyramidions.pretrained.saved_model import SavedModel
 from pyramidions.text.tokenizer import EOS
 
 

@@ -15,10 +15,10 @@ from pyramidions.extract.core import BLOCK
 from pyramidions.extract.selection import WORDS
 from pyramidions.files.parallel import chunks
 from pyramidions.inference.precision import FLOAT32, PrecisionName, found_precision, in_precision
-from pyramidions.inference.saved_model import SavedExtractor, load_extractor
 from pyramidions.models.parse import extractor_spec_of
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.sentence_ranker import Units
+from pyramidions.pretrained.saved_model import SavedExtractor, load_extractor
 from pyramidions.text.outline import Outline
 from pyramidions.text.tokenizer import PAD
 

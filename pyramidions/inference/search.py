@@ -7,8 +7,8 @@ from pyramidions.base.arguments import checked
 from pyramidions.base.errors import UserError
 from pyramidions.inference.decoding_options import DecodingOptions, SamplingOptions
 from pyramidions.inference.reader import TokenizedText
-from pyramidions.inference.saved_model import SavedModel
 from pyramidions.nn import BeamSearch, Sampling, Writer
+from pyramidions.pretrained.saved_model import SavedModel
 from pyramidions.text.tokenizer import EOS
 
 _GRID = 64  # of document lengths, in tokens

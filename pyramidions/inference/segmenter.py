@@ -17,7 +17,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.notation import NONE
 from pyramidions.base.results import as_html, brief
 from pyramidions.files.progress import counted
-from pyramidions.inference.saved_model import SavedLanguageModel, load_language_model
+from pyramidions.pretrained.saved_model import SavedLanguageModel, load_language_model
 from pyramidions.text.tokenizer import EOS
 
 _SEED = 1

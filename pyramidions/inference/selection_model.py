@@ -13,7 +13,7 @@ from pyramidions.extract.methods import find_method
 from pyramidions.files.parallel import ordered_map
 from pyramidions.inference.learned_ranker import LearnedRanker
 from pyramidions.inference.precision import FLOAT32
-from pyramidions.inference.saved_model import load_extractor, weights_hash
+from pyramidions.pretrained.saved_model import load_extractor, weights_hash
 
 
 class Selection(NamedTuple):

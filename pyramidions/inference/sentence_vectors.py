@@ -12,7 +12,7 @@ from pyramidions.base.arguments import Count, checked
 from pyramidions.base.device import Device, found_device
 from pyramidions.files.parallel import chunks
 from pyramidions.inference.precision import FLOAT32, PrecisionName, found_precision, in_precision
-from pyramidions.inference.saved_model import SavedModel, load_model
+from pyramidions.pretrained.saved_model import SavedModel, load_model
 from pyramidions.text.tokenizer import PAD
 
 

@@ -2,12 +2,12 @@
 
 from dataclasses import asdict
 
-from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PRESETS, PyramidionConfig, preset
 from pyramidions.models.config import NO_SHAPE
 from pyramidions.models.parse import spec_of
 from pyramidions.nn import Writer
 from pyramidions.nn.attention import CrossAttention
+from pyramidions.pretrained.saved_model import SavedModel
 
 
 def settings(model: SavedModel, writer: Writer, precision: str) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """What lies at a path, or under a name on the hub: every command asks here."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -7,14 +8,23 @@ from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
 from pyramidions.extract.concepts.files import ARRAYS, CARD, is_concept_model
-from pyramidions.files.bounded import read_regular
+from pyramidions.files.bounded import file_hash, read_regular
 from pyramidions.files.hub import HubName, absent, fetch, hub_name, when_damaged
 
 #: "checkpoint": a file of fairseq-train; "export": a folder of ours; "transformers": one of another library;
 #: "fairseq": fairseq's own BART, packed or not; "concepts": a model of concepts; "other": something else.
-Kind = Literal["checkpoint", "export", "transformers", "fairseq", "concepts", "other"]
+PlaceKind = Literal["checkpoint", "export", "transformers", "fairseq", "concepts", "other"]
 
 CONFIG = "config.json"
+#: The families of transformers' models that are read.
+KNOWN_FAMILIES = ("bart", "led", "pegasus", "bigbird_pegasus", "pegasus_x", "mbart", "t5", "mt5", "longt5")
+#: How transformers calls our models in an export of ours, whose config.json has the hashes of its files under "sha256".
+MODEL_TYPE = "pyramidions"
+#: Fields of the config.json of an export to a family: what wrote it, the hashes of its files, how long documents are
+#: read, and what is known of the weights that it started from. transformers keeps them when it saves another model.
+WRITTEN_BY, HASHES, LONG, SOURCE = (
+    *("pyramidions_version", "pyramidions_sha256", "pyramidions_long", "pyramidions_source"),
+)
 #: Of a folder with checkpoints, the first of these is taken.
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
 #: Of fairseq's own BART; an archive ends in one of these.
@@ -34,11 +44,30 @@ class Place(NamedTuple):
     """
 
     given: str
-    kind: Kind
+    kind: PlaceKind
     path: Path
     config: dict[str, Any] = {}  # noqa: RUF012  (never changed)
     hub: HubName | None = None
     commit: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What errors call it: its name on the hub, or the path."""
+        return str(self.hub or self.path)
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """SHA-256 of files, by their names, as config.json of an export has them; empty for anything else.
+
+        Raises:
+            UserError: the field is damaged.
+        """
+        # transformers keeps the field when it saves another model, and adds one of its own.
+        saved_by_others = "transformers_version" in self.config
+        found = {} if saved_by_others else self.config.get("sha256" if self.kind == "export" else HASHES, {})
+        if not isinstance(found, dict) or not all(Path(name).name == name for name in found):
+            raise UserError(f"{self.path / CONFIG} is damaged: the hashes of files must be by name.")
+        return found
 
     @property
     def family(self) -> str | None:
@@ -68,7 +97,7 @@ def place_of(given: str | Path) -> Place:
         folder, commit = fetch(name, [CONFIG])
         if not (folder / CONFIG).is_file():
             raise UserError(f"{name} on the hub must be a model of transformers or an export, but has no {CONFIG}.")
-        return _with_config(folder, str(given))._replace(hub=name, commit=commit)
+        return place_with_config(folder, str(given))._replace(hub=name, commit=commit)
     if not path.exists():
         raise UserError(f"The model {path} {absent(path)}.")
     if path.suffix in (".safetensors", ".bin") and path.is_file() and (path.parent / CONFIG).exists():
@@ -79,16 +108,21 @@ def place_of(given: str | Path) -> Place:
     if is_concept_model(path):
         return Place(str(given), "concepts", path)
     if (path / CONFIG).exists():
-        return _with_config(path, str(given))
+        return place_with_config(path, str(given))
     for file in CHECKPOINTS:
         if (path / file).exists():
             return Place(str(given), "checkpoint", path / file)
     return Place(str(given), "fairseq" if (path / MODEL).exists() else "other", path)
 
 
-def _with_config(folder: Path, given: str) -> Place:
+def place_with_config(folder: Path, given: str) -> Place:
+    """Return the place of a folder with a config.json.
+
+    Raises:
+        UserError: it is damaged.
+    """
     config = read_json(folder / CONFIG)
-    kind: Kind = "export" if "format" in config else "transformers"
+    kind: PlaceKind = "export" if "format" in config else "transformers"
     return Place(given, kind, folder, config)
 
 
@@ -109,3 +143,18 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise UserError(f"{path} must hold a JSON object, but holds {shown(found)}.")
     return found
+
+
+def check_hashes(folder: Path, hashes: Mapping[str, str]) -> None:
+    """Refuse damaged files of an export, by the hashes that its config.json has of them."""
+    for name, expected in hashes.items():
+        if not (folder / name).is_file() or file_hash(folder / name) != expected:
+            raise UserError(f"{folder / name} is missing or damaged: its SHA-256 is not the one in {CONFIG}.")
+
+
+def unknown_family(name: str | Path, family: Any) -> UserError:
+    """Return the error for a model of a family that is not read, as its config calls it."""
+    return UserError(
+        f"{name} must hold a model of one of the families {', '.join(KNOWN_FAMILIES)}, but holds {shown(family)}: "
+        "import a model of these, or run this one in transformers."
+    )

@@ -1,7 +1,6 @@
 """Reads a pretrained model: what it is made of in our terms, and its weights under our names."""
 
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -11,9 +10,9 @@ from pyramidions.models import PyramidionConfig, build
 from pyramidions.models.builder import shapes_alone
 from pyramidions.models.config import config_as
 from pyramidions.pretrained.families import Settings, Shape, ends_of, shape_of
-from pyramidions.pretrained.known_families import LONG, SOURCE
 from pyramidions.pretrained.names import EMBEDDING, TIED, UNTIED
 from pyramidions.pretrained.origin import Origin, origin_of
+from pyramidions.pretrained.places import LONG, SOURCE, Place
 from pyramidions.pretrained.source import Source, read_source
 from pyramidions.pretrained.tokenizers import read_tokenizer
 from pyramidions.text.tokenizer import Numbering, Tokenizer
@@ -47,28 +46,14 @@ class Pretrained(NamedTuple):
     origin: Origin
     not_applied: dict[str, Any]
 
-    def settings(self) -> dict[str, Any]:
-        """Return what a checkpoint of such a model says beside its config and its weights, the tokenizer as it is."""
-        return {
-            "max_source_positions": self.shape.max_source_positions,
-            "max_target_positions": self.shape.max_target_positions,
-            "source_prefix": self.shape.source_prefix,
-            "source": self.origin.known(),
-            "tokenizer": self.tokenizer,
-        }
 
-
-def read_pretrained(path: str | Path) -> Pretrained:
+def read_pretrained(place: Place) -> Pretrained:
     """Read a pretrained model.
-
-    Args:
-        path: a folder as the Hugging Face hub has it: config, weights, tokenizer; or what is no path here,
-            OWNER/NAME or OWNER/NAME@REVISION on the hub.
 
     Raises:
         UserError: a file is missing or damaged; the model is of another family, or what it is made of ours cannot be.
     """
-    source = read_source(path, shape_of)
+    source = read_source(place, shape_of)
     path = source.path
     shape = shape_of(source)
     vocab_size = source.config.get("vocab_size")

@@ -11,12 +11,11 @@ from torch import Tensor
 
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
-from pyramidions.files.bounded import file_hash, read_regular
+from pyramidions.files.bounded import read_regular
 from pyramidions.files.hub import fetch, when_damaged
 from pyramidions.pretrained.checkpoint_file import check_weights, load_safely
 from pyramidions.pretrained.fairseq_archive import archive_name, read_archive
-from pyramidions.pretrained.known_families import HASHES
-from pyramidions.pretrained.places import CONFIG, place_of, read_json
+from pyramidions.pretrained.places import CONFIG, Place, check_hashes, read_json
 from pyramidions.pretrained.tokenizers import ADDED, JSON, SETTINGS, SLOW
 
 GENERATION, CARD = "generation_config.json", "README.md"
@@ -53,11 +52,11 @@ class Source(NamedTuple):
     vocabulary: bytes | None = None
 
 
-def read_source(place: str | Path, check: Callable[[Source], object] | None = None) -> Source:
+def read_source(place: Place, check: Callable[[Source], object]) -> Source:
     """Read a folder, a model on the hub, or an archive of fairseq.
 
     Args:
-        place: of the folder or the archive; or what is no path here, OWNER/NAME or OWNER/NAME@REVISION on the hub.
+        place: where it lies.
         check: refuses a model by its settings; the source that it gets lacks the weights, which are downloaded
             afterwards.
 
@@ -65,43 +64,35 @@ def read_source(place: str | Path, check: Callable[[Source], object] | None = No
         UserError: a file is missing or damaged, or the weights are not plain finite numbers; or the hub has no such
             model, refuses, or cannot be reached.
     """
-    found = place_of(place)
-    path, commit, name, config = found.path, found.commit, found.hub, found.config
-    if found.kind == "fairseq":
+    path, commit, hub, config = place.path, place.commit, place.hub, place.config
+    if place.kind == "fairseq":
         archive = read_archive(path)
         own, config = archive_name(path), archive.config
         return Source(path, own, None, config, config, archive.weights, None, archive.vocabulary)
     if path.is_file():
         raise UserError(f"A pretrained model must be a folder, but {path} is a file.")
-    if found.kind not in ("export", "transformers"):
+    if place.kind != "transformers":
         raise UserError(f"{path} lacks {CONFIG}.")
-    if name:
-        fetch(name, _ABOUT, commit)
+    if hub:
+        fetch(hub, _ABOUT, commit)
     generation = read_json(path / GENERATION) if (path / GENERATION).exists() else {}
-    own = name.name if name else path.resolve().name
+    own = hub.name if hub else path.resolve().name
     source = Source(path, own, commit, config, config | generation, {}, _licence(path / CARD))
-    if check is not None:
-        check(source)
-    if name:
-        fetch(name, [*_TOKENIZERS, *_SAFE_WEIGHTS], commit)
+    check(source)
+    if hub:
+        fetch(hub, [*_TOKENIZERS, *_SAFE_WEIGHTS], commit)
         if not any((path / safe).is_file() for safe in WEIGHTS[:2]):
-            fetch(name, _PICKLED_WEIGHTS, commit)
-    check_hashes(path, config)
-    return source._replace(weights=_weights(path))
+            fetch(hub, _PICKLED_WEIGHTS, commit)
+    check_hashes(path, place.hashes)
+    return source._replace(weights=read_weights(path))
 
 
-def check_hashes(folder: Path, config: Mapping[str, Any]) -> None:
-    """Refuse damaged files of an export: its config.json has their hashes.
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """Read the weights in a folder, of one file or several, by name.
 
-    transformers keeps these fields when it saves another model beside them, and adds one of its own.
+    Raises:
+        UserError: there are none, or they are damaged or not plain finite numbers; or two files differ.
     """
-    hashes = config.get(HASHES) if "transformers_version" not in config else None
-    for name, expected in hashes.items() if isinstance(hashes, dict) else ():
-        if not (folder / str(name)).is_file() or file_hash(folder / name) != expected:
-            raise UserError(f"{folder / str(name)} is missing or damaged: its SHA-256 is not the one in {CONFIG}.")
-
-
-def _weights(folder: Path) -> dict[str, Tensor]:
     name = next((name for name in WEIGHTS if (folder / name).is_file()), None)
     if name is None:
         raise UserError(f"{folder} lacks weights: one of {', '.join(WEIGHTS)}.")

@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 
 from pyramidions.base.errors import UserError
-from pyramidions.models import PyramidionConfig, build
+from pyramidions.models import PyramidionConfig
 from pyramidions.nn import Transformer
-from pyramidions.pretrained.names import EMBEDDING, POSITIONS
+from pyramidions.pretrained.names import POSITIONS
+from pyramidions.pretrained.saved_model import summarizer_of
 from pyramidions.text.tokenizer import Tokenizer
 
 
@@ -54,14 +55,7 @@ def transferred(
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = build(
-            config,
-            len(weights[EMBEDDING]),
-            tokenizer.pad,
-            max_target_positions=max_target_positions,
-            separator_idx=tokenizer.eos,
-            document_separator_idx=tokenizer.document_separator_id,
-        ).eval()
+        model = summarizer_of(config, tokenizer, max_target_positions).eval()
     done, given = Transfer(), dict(weights)
     for name, own in model.state_dict().items():
         # An output that points has the vocabulary's inside.

@@ -11,7 +11,7 @@ from pyramidions.base.notes import note
 from pyramidions.data.vocabulary import VocabSizeError
 from pyramidions.files.atomic import hold_folder
 from pyramidions.files.processes import as_typed
-from pyramidions.inference.export_folder import refuse_foreign
+from pyramidions.pretrained.export_folder import refuse_foreign
 from pyramidions.runs.arguments import Arguments, changed, near, stamps
 from pyramidions.runs.concept_run import ConceptRun
 from pyramidions.runs.kinds import CONCEPTS, KINDS

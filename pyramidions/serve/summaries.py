@@ -57,11 +57,11 @@ def _extracting(method: str, language: str | None) -> Summarize:
 
 def _writing(model: Path, name: str, device: str | None, precision: str, language: str | None) -> Summarize:
     from pyramidions.inference.explanation_page import ExplanationPage
-    from pyramidions.inference.model_files import reads_long
     from pyramidions.inference.reader import check_queries
     from pyramidions.inference.search import decoding_settings
     from pyramidions.inference.stream import explain_documents
     from pyramidions.inference.summarizer import Summarizer
+    from pyramidions.pretrained.bundle import reads_long
 
     summarizer = Summarizer.from_pretrained(model, device, precision)
     check_queries(summarizer.model.queries, False)

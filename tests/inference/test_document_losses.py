@@ -8,8 +8,8 @@ from refusals import refused
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.readers import Document
 from pyramidions.inference.document_losses import FolderLosses, losses_and_copied, token_losses
-from pyramidions.inference.saved_model import load_model
 from pyramidions.models import build, preset
+from pyramidions.pretrained.saved_model import load_model
 from pyramidions.scoring.folder_documents import FolderDocuments
 from pyramidions.text.tokenizer import PAD
 

@@ -18,8 +18,8 @@ from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.inference import SavedModel, Summarizer, export_model
 from pyramidions.inference.long_documents import LongReader
 from pyramidions.inference.reader import Reader
-from pyramidions.inference.saved_model import load_model
 from pyramidions.models import PyramidionConfig, build
+from pyramidions.pretrained.saved_model import load_model
 from pyramidions.text.tokenizer import EOS, Tokenizer
 
 _METHODS = " ".join(f"Bees dance at night {n}. Rain fell." for n in range(9))

@@ -163,7 +163,7 @@ def test_a_full_disk_is_told_of_the_folder_that_was_asked_for(
     def full(file: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("pyramidions.inference.saved_model.sync", full)
+    monkeypatch.setattr("pyramidions.pretrained.export_folder.sync", full)
     with pytest.raises(OSError) as error:
         export_model(load_model(exported), tmp_path / "model", "# A model\n")
     assert error.value.filename == str(tmp_path / "model") and list(tmp_path.iterdir()) == []

@@ -12,7 +12,7 @@ from refusals import refused
 from small_language_models import saved
 
 from pyramidions.inference import SegmentedText, Segmenter, export_model, load_language_model, load_model
-from pyramidions.inference.export_folder import check_export
+from pyramidions.pretrained.export_folder import check_export
 
 TEXT = "the cat sat on the mat and saw a rat that sat on a hat"
 

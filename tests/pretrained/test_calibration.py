@@ -11,8 +11,8 @@ from torch import Tensor
 
 from pyramidions.conversion.calibration import calibrate
 from pyramidions.conversion.importing import import_model
-from pyramidions.inference.saved_model import SavedModel
 from pyramidions.nn.sequence import Sequence
+from pyramidions.pretrained.saved_model import SavedModel
 
 TEXTS = ["Bees fly fast over roses and back, twice a day.", "A rose is red.", "The fast bees of May."]
 

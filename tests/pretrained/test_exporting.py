@@ -12,13 +12,14 @@ from safetensors.torch import load_file
 from small_pretrained import given_to, model_of, save, started, token_ids, transformers
 from small_tokenizers import SENTENCES, bart_bytes, pegasus
 
-from pyramidions.conversion.exporting import hugging_face_files
+from pyramidions.conversion.exporting import export_model, export_of
 from pyramidions.conversion.importing import import_model
-from pyramidions.inference.saved_model import SavedModel, load_model, write_export
 from pyramidions.models import build, preset
 from pyramidions.nn import BeamSearch
+from pyramidions.pretrained.saved_model import SavedModel, load_model
 from pyramidions.text.tokenizer import PAD, Tokenizer
 
+CARD = "# A model\n"
 FAMILIES = ["bart", "led", "pegasus", "pegasus_x", "mbart", "t5", "mt5", "longt5"]
 # Of rows that no position has, and of sinusoids, which each side computes by itself.
 POSITIONS = {f"model.{coder}.embed_positions.weight" for coder in ("encoder", "decoder")}
@@ -40,7 +41,7 @@ def trained(model: SavedModel) -> SavedModel:
 
 def exported(model: SavedModel, folder: Path) -> tuple[Any, Any]:
     """Return what transformers reads of an export: model and tokenizer."""
-    write_export(folder, hugging_face_files(model))
+    export_model(model, folder, CARD)
     found, about = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, output_loading_info=True)
     assert not any(about.values())
     return found.eval(), transformers.AutoTokenizer.from_pretrained(folder)
@@ -60,7 +61,7 @@ def test_an_import_exported_has_the_same_bits_and_is_imported_again(
     sources: dict[str, Path], tmp_path: Path, family: str
 ) -> None:
     first = import_model(sources[family]).model
-    write_export(tmp_path / "out", hugging_face_files(first))
+    export_model(first, tmp_path / "out", CARD)
     before, after = (load_file(folder / "model.safetensors") for folder in (sources[family], tmp_path / "out"))
     assert before.keys() == after.keys()
     different = {name for name, value in before.items() if not torch.equal(value, after[name])}
@@ -149,8 +150,7 @@ def test_a_setting_in_the_way_is_named(
     sources: dict[str, Path], family: str, changes: dict[str, Any], named: str
 ) -> None:
     model = import_model(sources[family], changes=changes).model
-    with refused(named):
-        hugging_face_files(model)
+    assert named in export_of(model).reason
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_options_may_be_left_out_or_spelt(
 
 def test_the_prefix_of_a_t5_travels(sources: dict[str, Path], tmp_path: Path) -> None:
     t5 = replace(import_model(sources["t5"]).model, source_prefix="sum: ")
-    write_export(tmp_path / "out", hugging_face_files(t5))
+    export_model(t5, tmp_path / "out", CARD)
     assert import_model(tmp_path / "out").model.source_prefix == "sum: "
 
 
@@ -196,8 +196,7 @@ def test_what_no_model_of_transformers_does_stays_in_our_format(sources: dict[st
         (made, "encoder_positions"),
     ]
     for model, word in others:
-        with refused(word):
-            hugging_face_files(model)
+        assert word in export_of(model).reason
 
 
 SHAPE = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "encoder_layers": 2, "decoder_layers": 2}
@@ -225,25 +224,26 @@ def test_what_transformers_saved_goes_there_and_back(sources: dict[str, Path], t
 def test_an_older_export_for_transformers_is_replaced_and_nothing_else(
     sources: dict[str, Path], tmp_path: Path
 ) -> None:
-    files = hugging_face_files(import_model(sources["bart"]).model)
+    bart = export_of(import_model(sources["bart"]).model)
     for _ in range(2):
-        write_export(tmp_path / "out", files)
-    assert {path.name for path in (tmp_path / "out").iterdir()} == files.keys()
+        bart.write(tmp_path / "out", CARD)
+    held = {path.name for path in (tmp_path / "out").iterdir()}
+    assert held == {*bart.files, "model.safetensors", "config.json", "README.md"}
     # transformers keeps all fields of the config beside the weights of another model.
     theirs, _ = exported(import_model(sources["bart"]).model, tmp_path / "out")
     torch.nn.init.ones_(theirs.get_input_embeddings().weight)
     theirs.save_pretrained(tmp_path / "theirs")
     assert "pyramidions_version" in (tmp_path / "theirs" / "config.json").read_text()
     before = (tmp_path / "theirs" / "model.safetensors").read_bytes()
-    with refused("model.safetensors"):
-        write_export(tmp_path / "theirs", files)
+    with refused("config.json"):
+        bart.write(tmp_path / "theirs", CARD)
     assert (tmp_path / "theirs" / "model.safetensors").read_bytes() == before
     config = tmp_path / "out" / "config.json"
     about = json.loads(config.read_text())
     del about["pyramidions_version"]
     config.write_text(json.dumps(about))
     with refused("config.json"):
-        write_export(tmp_path / "out", files)
+        bart.write(tmp_path / "out", CARD)
 
 
 def test_damage_of_an_export_is_found_and_other_weights_of_transformers_are_not_damage(
@@ -251,7 +251,7 @@ def test_damage_of_an_export_is_found_and_other_weights_of_transformers_are_not_
 ) -> None:
     folder = tmp_path / "out"
     ours = import_model(sources["bart"]).model
-    write_export(folder, hugging_face_files(replace(ours, config=ours.config.replace(decoding_long="rewrite"))))
+    export_model(replace(ours, config=ours.config.replace(decoding_long="rewrite")), folder, CARD)
     read = load_model(folder)
     assert (read.config.decoding_long, read.origin) == ("rewrite", ours.origin)
     theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)

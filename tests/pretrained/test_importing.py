@@ -18,8 +18,8 @@ from pyramidions.conversion.importing import import_model
 from pyramidions.inference import Summarizer
 from pyramidions.inference.search import decoding_settings
 from pyramidions.pretrained.families import FAMILIES as KNOWN
-from pyramidions.pretrained.known_families import KNOWN_FAMILIES
 from pyramidions.pretrained.names import SHARED, renamed
+from pyramidions.pretrained.places import KNOWN_FAMILIES
 from pyramidions.text.tokenizer import EOS, PAD, Tokenizer
 
 FAMILIES = ["bart", "led", "pegasus", "bigbird_pegasus", "pegasus_x", "mbart", "t5", "mt5", "longt5"]

@@ -26,9 +26,9 @@ from pyramidions.data.readers import Corpus
 from pyramidions.data.select_sentences import SelectByOracle, SelectSentences
 from pyramidions.extract import Lead
 from pyramidions.inference import SavedExtractor, SavedModel
-from pyramidions.inference.saved_model import load_language_model
 from pyramidions.models import build, build_extractor, extractor_preset, preset
 from pyramidions.pretrained.origin import Origin
+from pyramidions.pretrained.saved_model import load_language_model
 from pyramidions.text.tokenizer import PAD, Tokenizer
 
 ROUGE = ("rouge1", "rouge2", "rougeL", "rougeLsum")

@@ -16,7 +16,7 @@ from small_tokenizers import bart
 from texts_in_languages import PAPERS
 
 from pyramidions.cli import main
-from pyramidions.conversion.exporting import hugging_face_files
+from pyramidions.conversion.exporting import export_model
 from pyramidions.conversion.importing import import_model
 from pyramidions.conversion.model_card import model_card
 from pyramidions.data.folder import DataFolder
@@ -27,7 +27,6 @@ from pyramidions.documents.as_one import as_one
 from pyramidions.extract import HipoRank
 from pyramidions.inference import Summarizer
 from pyramidions.inference.document_losses import FolderLosses, token_losses
-from pyramidions.inference.saved_model import export_model, write_export
 from pyramidions.plugin.tasks.datasets import HeadDataset
 from pyramidions.plugin.tasks.preprocessing import Length, PieceCodec, Preprocessing
 from pyramidions.plugin.tasks.splits import load_split
@@ -257,7 +256,7 @@ def test_an_export_for_transformers_keeps_the_separator_and_its_card_says_that_i
     primera: tuple[Any, Path], tmp_path: Path
 ) -> None:
     model = import_model(primera[1]).model
-    write_export(tmp_path / "export", hugging_face_files(model))
+    export_model(model, tmp_path / "export", "a card")
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "export")
     ids = tokenizer(f"One.{SEPARATOR} Two.{SEPARATOR}")["input_ids"]
     assert ids.count(tokenizer.convert_tokens_to_ids(SEPARATOR)) == 2

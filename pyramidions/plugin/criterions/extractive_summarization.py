@@ -266,7 +266,7 @@ def _selected(steps: Steps, units: list[list[list[int]]], decode: Callable[[list
 
 
 def _rewriter(path: str) -> Any:
-    from pyramidions.inference.saved_model import load_model
+    from pyramidions.pretrained.saved_model import load_model
 
     model = load_model(path)
     if model.queries:

@@ -11,7 +11,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.notation import Part
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.declared import parts_with_defaults
-from pyramidions.pretrained.known_families import unknown_family
+from pyramidions.pretrained.places import unknown_family
 from pyramidions.pretrained.source import Source
 
 #: Transformers' names of activations, and ours.

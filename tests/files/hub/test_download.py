@@ -14,8 +14,8 @@ from refusals import refused
 from pyramidions.base.errors import UserError
 from pyramidions.cli.job import _held
 from pyramidions.files.hub import HubName, absent, fetch, hub_name, when_damaged
-from pyramidions.inference.model_files import find_file
-from pyramidions.inference.model_kinds import SUMMARIZER
+from pyramidions.pretrained.bundle import read_bundle
+from pyramidions.pretrained.model_kinds import SUMMARIZER
 
 FILES = {"config.json": b"{}", "README.md": b"# A model", "weights.h5": b"x" * 99}
 BART = HubName("owner/bart")
@@ -46,7 +46,7 @@ def test_a_path_that_exists_is_no_name(tmp_path: Path, monkeypatch: pytest.Monke
     assert hub_name("owner/other") is None and hub_name("owner/other@main") == HubName("owner/other", "main")
     # A mistyped path in a folder here is not sought on the hub.
     with refused("owner/other does not exist: the folder owner"):
-        find_file("owner/other", SUMMARIZER)
+        read_bundle("owner/other", SUMMARIZER)
     assert not hub.asked
 
 

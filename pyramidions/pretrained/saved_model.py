@@ -1,26 +1,19 @@
-"""Trained models from disk, ready to compute, and their export."""
+"""Trained models from disk, ready to compute."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, get_type_hints
+from typing import Annotated, Any, ClassVar, TypeVar, get_type_hints
 
-from safetensors.torch import save
 from torch import nn
 
-from pyramidions.base.arguments import Count, Share, check, checked, fits, shown
+from pyramidions.base.arguments import Count, Range, Share, check, checked, shown
 from pyramidions.base.errors import UserError
+from pyramidions.base.parts import MissingPartError
 from pyramidions.base.results import brief_model
-from pyramidions.base.strict_json import as_json_bytes
 from pyramidions.extract.selection import MMR_WEIGHT, Redundancy
-from pyramidions.files.atomic import atomic_folder, sync
-from pyramidions.inference.export_folder import CARD, WEIGHTS, refuse_foreign
-from pyramidions.inference.filling import building, fill
-from pyramidions.inference.for_transformers import config_fields
-from pyramidions.inference.for_transformers import files as files_for_transformers
-from pyramidions.inference.model_files import WINDOW, FoundFile, find_file
-from pyramidions.inference.model_kinds import EXTRACTOR, LANGUAGE_MODEL, SUMMARIZER, ModelKind
 from pyramidions.models import (
     ExtractorConfig,
     LanguageModelConfig,
@@ -29,11 +22,14 @@ from pyramidions.models import (
     build_extractor,
     build_language_model,
 )
+from pyramidions.models.builder import shapes_alone
 from pyramidions.models.config import LONGEST_TEXT, EncoderConfig, check_lengths, config_as
 from pyramidions.models.file_format import FORMAT
 from pyramidions.nn import LanguageModel, SentenceRanker, Transformer
+from pyramidions.pretrained.bundle import WINDOW, Bundle, read_bundle
+from pyramidions.pretrained.for_transformers import config_fields
+from pyramidions.pretrained.model_kinds import EXTRACTOR, LANGUAGE_MODEL, SUMMARIZER, ModelKind
 from pyramidions.pretrained.origin import Origin, origin_of
-from pyramidions.pretrained.places import CONFIG
 from pyramidions.text.alphabets import Alphabet, recorded_alphabet
 from pyramidions.text.tokenizer import PAD, Tokenizer
 
@@ -41,8 +37,8 @@ Encoding = TypeVar("Encoding", bound=EncoderConfig)
 #: How an extractor selects sentences; checkpoints and exports may lack it.
 SELECTION = ("extract_words", "redundancy", "mmr_weight")
 
-# Encoder and decoder share their embeddings; a file of weights holds each tensor once.
-_SHARED, _OWNER = "encoder.embedder.tokens.weight", "decoder.embedder.tokens.weight"
+#: Encoder and decoder share their embeddings; a file of weights holds each tensor once.
+SHARED_EMBEDDING, OWN_EMBEDDING = "encoder.embedder.tokens.weight", "decoder.embedder.tokens.weight"
 
 
 @dataclass(frozen=True)
@@ -183,13 +179,13 @@ def load_model(path: str | Path) -> SavedModel:
     Raises:
         UserError: nothing of the kind is there, or it is damaged, or of another task or architecture.
     """
-    return _summarizer(find_file(path, SUMMARIZER))
+    return _summarizer(read_bundle(path, SUMMARIZER))
 
 
 @checked
 def load_extractor(path: str | Path) -> SavedExtractor:
     """Read a model that extracts sentences; arguments and errors are those of `load_model`."""
-    return _extractor(find_file(path, EXTRACTOR))
+    return _extractor(read_bundle(path, EXTRACTOR))
 
 
 @checked
@@ -201,55 +197,77 @@ def load_language_model(path: str | Path) -> SavedLanguageModel:
     Raises:
         UserError: nothing of the kind is there, or it is damaged, or of another task or architecture.
     """
-    return _language_model(find_file(path, LANGUAGE_MODEL))
+    return _language_model(read_bundle(path, LANGUAGE_MODEL))
 
 
 @checked
 def load_any(path: str | Path) -> SavedModel | SavedExtractor | SavedLanguageModel:
     """Read a model of any kind; arguments and errors are those of `load_model`."""
-    found = find_file(path, SUMMARIZER, EXTRACTOR, LANGUAGE_MODEL)
-    if found.kind is LANGUAGE_MODEL:
-        return _language_model(found)
-    return _summarizer(found) if found.kind is SUMMARIZER else _extractor(found)
+    bundle = read_bundle(path, SUMMARIZER, EXTRACTOR, LANGUAGE_MODEL)
+    if bundle.kind is LANGUAGE_MODEL:
+        return _language_model(bundle)
+    return _summarizer(bundle) if bundle.kind is SUMMARIZER else _extractor(bundle)
 
 
-def _summarizer(found: FoundFile) -> SavedModel:
-    tokenizer, settings = found.tokenizer(), found.settings
+def _summarizer(bundle: Bundle) -> SavedModel:
+    tokenizer, settings = bundle.tokenizer, bundle.settings
+    assert tokenizer is not None  # who reads the bundle of a model of documents reads one
     source: Any = settings.get("max_source_positions")
     target: Any = settings.get("max_target_positions")
     queries, prefix = settings.get("queries", False), settings.get("source_prefix", "")
-    with building(found.path):
+    with _building(bundle.name):
         check_lengths(source, target)
-        if not isinstance(queries, bool):
-            raise UserError(f"`queries` must be true or false, but is {shown(queries)}.")
-        if not isinstance(prefix, str):
-            raise UserError(f"`source_prefix` must be a text, but is {shown(prefix)}.")
-        config = described_config(PyramidionConfig, found.config, source)
-        markers = {
-            "marker_idx": tokenizer.marker_id,
-            "name_end_idx": tokenizer.name_end_id,
-            "document_separator_idx": tokenizer.document_separator_id,
-            "separator_idx": tokenizer.eos,
-        }
-        transformer = build(config, tokenizer.vocab_size, tokenizer.pad, max_target_positions=target, **markers)
-    if _OWNER in found.weights:
-        found.weights.setdefault(_SHARED, found.weights[_OWNER])
-    fill(transformer, found.weights, found.path)
+        check({"queries": queries, "source_prefix": prefix}, {"queries": bool, "source_prefix": str})
+        config = described_config(PyramidionConfig, bundle.config, source)
+        transformer = summarizer_of(config, tokenizer, target)
+    if OWN_EMBEDDING in bundle.weights:
+        bundle.weights.setdefault(SHARED_EMBEDDING, bundle.weights[OWN_EMBEDDING])
+    _fill(transformer, bundle)
     origin = origin_of(settings.get("source"))
     return SavedModel(transformer, config, tokenizer, source, target, origin, queries, prefix)
 
 
-def _extractor(found: FoundFile) -> SavedExtractor:
-    tokenizer = found.tokenizer()
-    source: Any = found.settings.get("max_source_positions")
-    selection = {name: found.settings[name] for name in SELECTION if name in found.settings}
-    with building(found.path):
+def summarizer_of(config: PyramidionConfig, tokenizer: Tokenizer, max_target_positions: int) -> Transformer:
+    """Build a model for the texts of a tokenizer, with freshly initialised weights; errors as in `build`."""
+    return build(
+        config,
+        tokenizer.vocab_size,
+        tokenizer.pad,
+        marker_idx=tokenizer.marker_id,
+        max_target_positions=max_target_positions,
+        separator_idx=tokenizer.eos,
+        name_end_idx=tokenizer.name_end_id,
+        document_separator_idx=tokenizer.document_separator_id,
+    )
+
+
+def _extractor(bundle: Bundle) -> SavedExtractor:
+    tokenizer = bundle.tokenizer
+    assert tokenizer is not None  # likewise
+    source: Any = bundle.settings.get("max_source_positions")
+    selection = {name: bundle.settings[name] for name in SELECTION if name in bundle.settings}
+    with _building(bundle.name):
         check_lengths(source, LONGEST_TEXT)
         check(selection, get_type_hints(SavedExtractor, include_extras=True))
-        config = described_config(ExtractorConfig, found.config, source)
+        config = described_config(ExtractorConfig, bundle.config, source)
         ranker = build_extractor(config, tokenizer.vocab_size, tokenizer.marker_id, PAD)
-    fill(ranker, found.weights, found.path)
+    _fill(ranker, bundle)
     return SavedExtractor(ranker, config, tokenizer, source, **selection)
+
+
+def _language_model(bundle: Bundle) -> SavedLanguageModel:
+    if bundle.arch is not None and "boundaries" not in bundle.config:
+        raise UserError(f"{bundle.name} must be of --arch hourglass_..., but is of --arch {shown(bundle.arch)}.")
+    language, window = (bundle.settings.get(name) for name in (LANGUAGE_MODEL.vocabulary, WINDOW))
+    with _building(bundle.name):
+        if not isinstance(language, str):
+            raise UserError(f"`{LANGUAGE_MODEL.vocabulary}` must be a language, but is {shown(language)}.")
+        check({WINDOW: window}, {WINDOW: Annotated[int, Range(1, LONGEST_TEXT)]})
+        alphabet = recorded_alphabet(language)
+        config = config_as(LanguageModelConfig, bundle.config)
+        network = build_language_model(config, alphabet.vocab_size, PAD, alphabet.encode(" ").item())
+    _fill(network, bundle)
+    return SavedLanguageModel(network, config, alphabet, int(window or 0))
 
 
 def described_config(kind: type[Encoding], fields: Mapping[str, Any], source: int) -> Encoding:
@@ -269,92 +287,50 @@ def described_config(kind: type[Encoding], fields: Mapping[str, Any], source: in
     return replace(config, max_source_positions=source)
 
 
-def _language_model(found: FoundFile) -> SavedLanguageModel:
-    if found.arch is not None and "boundaries" not in found.config:
-        raise UserError(f"{found.path} must be of --arch hourglass_..., but is of --arch {shown(found.arch)}.")
-    with building(found.path):
-        alphabet, window = _alphabet(found), _window(found)
-        config = config_as(LanguageModelConfig, found.config)
-        network = build_language_model(config, alphabet.vocab_size, PAD, alphabet.encode(" ").item())
-    fill(network, found.weights, found.path)
-    return SavedLanguageModel(network, config, alphabet, window)
+@contextmanager
+def _building(name: str) -> Iterator[None]:
+    """Build a model without memory, since damaged settings may ask for any amount of it."""
+    try:
+        with shapes_alone():
+            yield
+    except MissingPartError as error:
+        raise MissingPartError(f"{name}: {error}") from None
+    except UserError as error:
+        raise UserError(f"The settings of {name} are damaged: {error}") from None
 
 
-def _alphabet(found: FoundFile) -> Alphabet:
-    language = found.settings.get(LANGUAGE_MODEL.vocabulary)
-    if not isinstance(language, str):
-        raise UserError(f"`{LANGUAGE_MODEL.vocabulary}` must be a language, but is {shown(language)}.")
-    return recorded_alphabet(language)
+def _fill(network: nn.Module, bundle: Bundle) -> None:
+    """Give a model its weights, in evaluation mode and in float32.
 
-
-def _window(found: FoundFile) -> int:
-    window: Any = found.settings.get(WINDOW)
-    if not fits(window, int) or not 1 <= window <= LONGEST_TEXT:
-        raise UserError(f"`{WINDOW}` must be from 1 to {LONGEST_TEXT:,}, but is {shown(window)}.")
-    return int(window)
+    Raises:
+        UserError: they do not fit.
+    """
+    weights, expected = bundle.weights, network.state_dict(keep_vars=True)
+    # What parts of a model share may have one name in a file.
+    known = {id(value): weights[name] for name, value in expected.items() if name in weights}
+    weights = {name: known[id(value)] for name, value in expected.items() if id(value) in known} | weights
+    head = f"The weights of {bundle.name} do not fit its settings:"
+    for name in [*expected, *weights]:
+        if name not in weights:
+            raise UserError(f"{head} {name} is missing.")
+        if name not in expected:
+            raise UserError(f"{head} {name} has no place in the model.")
+        if (given := tuple(weights[name].shape)) != (shape := tuple(expected[name].shape)):
+            raise UserError(f"{head} {name} must be {shape}, but is {given}.")
+        # Buffers may hold whole numbers, such as counters.
+        if weights[name].is_floating_point() != expected[name].is_floating_point():
+            kind = "floating-point" if expected[name].is_floating_point() else "whole"
+            raise UserError(f"{head} {name} must be {kind} numbers, but is {weights[name].dtype}.")
+    network.load_state_dict(weights, assign=True)
+    # A part that keeps values which are no weights would compute with none: a mistake of the part, not of the file.
+    for name, values in network.named_buffers():
+        if values.is_meta:
+            raise RuntimeError(f"{name} must be saved with the weights or computed when it is needed, but is neither.")
+    network.float().eval()
 
 
 def description(model: SavedModel | SavedExtractor | SavedLanguageModel) -> dict[str, Any]:
-    """Return what config.json of an export says of a model, but for the hashes of files."""
+    """Return what config.json of an export of ours says of a model, but for the hashes of files."""
     theirs = config_fields(model) if isinstance(model, SavedModel) else {}
     about = {"format": FORMAT, "kind": model.kind.name, "model": asdict(model.config), **model.settings()}
     return {**theirs, **about}
-
-
-@checked
-def export_model(model: SavedModel | SavedExtractor | SavedLanguageModel, folder: str | Path, card: str) -> None:
-    """Write a model as a folder of files that need no pickle; it appears whole or not at all.
-
-    Args:
-        model: the model.
-        folder: to be made, or replaced where it is an older export.
-        card: what its README.md says.
-
-    Raises:
-        UserError: the folder holds something else.
-        OSError: it cannot be written; `filename` is the folder.
-    """
-    # Of a model that extracts, no decoder owns the embeddings.
-    weights = {name: value.contiguous() for name, value in model.network.state_dict().items()}
-    if _OWNER in weights:
-        del weights[_SHARED]
-    # Of the names of one weight, as all layers share one of relative attention, the last stays.
-    names = {weight.data_ptr() or name: name for name, weight in weights.items()}
-    # The library's own writing would leave a file that only its owner may read.
-    files = {WEIGHTS: save({name: weights[name] for name in names.values()})}
-    if not isinstance(model, SavedLanguageModel):
-        files[model.tokenizer.file_name] = model.tokenizer.model_bytes
-    about = {
-        **description(model),
-        "sha256": {name: sha256(content).hexdigest() for name, content in files.items()},
-    }
-    if isinstance(model, SavedModel):
-        files |= files_for_transformers(model)
-    files |= {CONFIG: as_json_bytes(about), CARD: card.encode()}
-    write_export(folder, files)
-
-
-def write_export(folder: str | Path, files: Mapping[str, bytes]) -> None:
-    """Write the files of an export; the folder appears whole or not at all.
-
-    Args:
-        folder: to be made, or replaced where it is an older export.
-        files: by name.
-
-    Raises:
-        UserError: the folder holds something else.
-        OSError: it cannot be written; `filename` is the folder.
-    """
-    # A link stays one: the folder that it names is replaced.
-    folder = Path(folder).resolve()
-    refuse_foreign(folder)
-    try:
-        with atomic_folder(folder) as partial:
-            for name, content in files.items():
-                with (partial / name).open("wb") as file:
-                    file.write(content)
-                    sync(file)
-    except OSError as error:
-        # Nobody asked for the hidden folder beside it.
-        error.filename, error.filename2 = str(folder), None
-        raise

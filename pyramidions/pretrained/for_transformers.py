@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyramidions.base.strict_json import as_json_bytes
-from pyramidions.inference.export_folder import CODE
 from pyramidions.models import PyramidionConfig
-from pyramidions.pretrained.known_families import MODEL_TYPE as MODEL_TYPE
+from pyramidions.pretrained.export_folder import CODE
+from pyramidions.pretrained.places import MODEL_TYPE as MODEL_TYPE
 from pyramidions.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from pyramidions.inference.saved_model import SavedModel
+    from pyramidions.pretrained.saved_model import SavedModel
 
 MODEL, CONFIG, TOKENIZER = "PyramidionsForConditionalGeneration", "PyramidionsConfig", "PyramidionsTokenizer"
 #: How transformers decodes, and how it reads a text.

@@ -1,0 +1,226 @@
+"""Reads what lies at a place: a checkpoint, an export, or a model of transformers, all alike to who builds a model."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+from pyramidions.base.arguments import shown
+from pyramidions.base.errors import UserError
+from pyramidions.base.notes import note
+from pyramidions.files.hub import fetch
+from pyramidions.models.config import PyramidionConfig
+from pyramidions.models.file_format import refuse_older
+from pyramidions.pretrained.checkpoint_file import read_checkpoint
+from pyramidions.pretrained.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER, ModelKind
+from pyramidions.pretrained.places import (
+    CHECKPOINTS,
+    CONFIG,
+    KNOWN_FAMILIES,
+    LONG,
+    MODEL_TYPE,
+    Place,
+    PlaceKind,
+    check_hashes,
+    place_of,
+    unknown_family,
+)
+from pyramidions.text.tokenizer import JsonTokenizer, Numbering, SentencePieceTokenizer, Tokenizer
+
+#: The file of a tokenizer has one of these names in an export.
+TOKENIZERS = (SentencePieceTokenizer.file_name, JsonTokenizer.file_name)
+#: How a language model calls the characters that it reads at once.
+WINDOW = "tokens_per_sample"
+# How a pretrained model reads documents that are longer than it reads.
+_PRETRAINED_LONG = "extract"
+
+
+class Bundle(NamedTuple):
+    """What a place says about a model of any kind: only its weights and its tokenizer have been checked.
+
+    Attributes:
+        name: of the place, for errors.
+        kind: of the model.
+        config: its fields by name.
+        settings: by name: what the task says of itself, or all of an export's config.json.
+        weights: by name.
+        tokenizer: of a model of documents; None for a language model.
+        arch: as fairseq calls the architecture; None of an export.
+    """
+
+    name: str
+    kind: ModelKind
+    config: dict[str, Any]
+    settings: Mapping[str, Any]
+    weights: dict[str, Tensor]
+    tokenizer: Tokenizer | None
+    arch: Any = None
+
+
+def read_bundle(path: str | Path, *wanted: ModelKind) -> Bundle:
+    """Read a checkpoint of fairseq-train, the best in a folder of them, an export, or a model of transformers.
+
+    Args:
+        path: of the checkpoint or the folder; or what is no path here, OWNER/NAME or OWNER/NAME@REVISION of an export
+            or a model of transformers on the Hugging Face hub.
+        wanted: kinds of models that will do.
+
+    Raises:
+        UserError: nothing of the kind is there, or it is damaged, or of another kind or architecture.
+    """
+    place = place_of(path)
+    return _READERS[place.kind](place, wanted)
+
+
+def reads_long(path: str | Path) -> str:
+    """Return how a model that writes was trained to read documents that are longer than it reads.
+
+    Raises:
+        UserError: as `read_bundle`.
+    """
+    place = place_of(path)
+    if place.family in KNOWN_FAMILIES:
+        return str(place.config.get(LONG, _PRETRAINED_LONG))
+    config = _export(place)[1] if place.kind == "export" else read_bundle(path, SUMMARIZER).config
+    return str(config.get("decoding_long", PyramidionConfig.decoding_long))
+
+
+def _read_checkpoint(place: Place, wanted: Collection[ModelKind]) -> Bundle:
+    path = place.path
+    state = read_checkpoint(path)
+    said, settings = state.get("task_state"), state.get("cfg") or {}
+    config, task = settings.get("model"), settings.get("task")
+    name = task.get("_name", SUMMARIZER.task) if isinstance(task, Mapping) else SUMMARIZER.task
+    kind = next((kind for kind in KINDS.values() if kind.task == name), None)
+    vocabulary = (kind or SUMMARIZER).vocabulary
+    said = said if isinstance(said, dict) else {}
+    rule = f"{path} must be a checkpoint of --task {' or '.join(kind.task for kind in wanted)}, but"
+    if kind is None and config:
+        use = "train it on with --finetune-from-model" if vocabulary in said else "use fairseq's own commands"
+        raise UserError(f"{rule} was trained with --task {name}: {use}.")
+    if kind is None or vocabulary not in said or not config:
+        raise UserError(f"{rule} is none.")
+    _refuse_other(place, kind, wanted)
+    tokenizer = None
+    if kind is LANGUAGE_MODEL:
+        said = {WINDOW: task.get(WINDOW) if isinstance(task, Mapping) else None, **said}
+    else:
+        said = {**said, "source": state.get("source")}
+        try:
+            tokenizer = Tokenizer.from_recorded(said)
+        except UserError as error:
+            raise UserError(f"{path}: {error}") from None
+    # fairseq's own fields stand among the model's.
+    known = {each.name for each in fields(kind.config)}
+    shape = {name: value for name, value in config.items() if name in known}
+    # fairseq's encoder.core.x is encoder.x; of an extractor, x is core.x, and of a language model decoder.core.x.
+    core = "decoder.core." if kind is LANGUAGE_MODEL else "core."
+    weights = {
+        name.removeprefix(core) if name.startswith(core) else name.replace(".core.", ".", 1): value
+        for name, value in state["model"].items()
+        if name != "vocabulary"
+    }
+    return Bundle(str(path), kind, shape, said, weights, tokenizer, config.get("_name"))
+
+
+def _read_export(place: Place, wanted: Collection[ModelKind]) -> Bundle:
+    # Other models need none of it.
+    from pyramidions.pretrained.source import WEIGHTS, read_weights
+
+    kind, config = _export(place)
+    # The weights of another kind of model are not worth their download.
+    _refuse_other(place, kind, wanted)
+    folder, hashes = place.path, place.hashes
+    if place.hub is not None:
+        folder = fetch(place.hub, [*WEIGHTS[:2], "model-*-of-*.safetensors", *TOKENIZERS], place.commit).path
+    check_hashes(folder, hashes)
+    tokenizer = None
+    if kind is not LANGUAGE_MODEL:
+        # transformers writes no hashes.
+        held = hashes or [name for name in TOKENIZERS if (folder / name).is_file()]
+        file = next((name for name in TOKENIZERS if name in held), TOKENIZERS[0])
+        tokenizer = Tokenizer.from_file(folder / file, Numbering.recorded(place.config.get("special_tokens")))
+    return Bundle(str(folder), kind, config, place.config, read_weights(folder), tokenizer)
+
+
+def _export(place: Place) -> tuple[ModelKind, dict[str, Any]]:
+    """Return what config.json of an export says of the kind of model, and of its fields."""
+    about, path = place.config, place.path / CONFIG
+    refuse_older(place.name, about["format"])
+    kind, config = about.get("kind", SUMMARIZER.name), about.get("model")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise UserError(f"{path} is damaged: `kind` must be one of {', '.join(KINDS)}, but is {shown(kind)}.")
+    if not isinstance(config, dict):
+        raise UserError(f"{path} is damaged: `model` must hold the model's settings.")
+    return KINDS[kind], config
+
+
+def _read_pretrained(place: Place, wanted: Collection[ModelKind]) -> Bundle:
+    """Read a pretrained model of transformers of a family that can be imported.
+
+    A document that is longer than it reads is read by its most important sentences.
+    """
+    family = place.config.get("model_type", MODEL_TYPE)
+    if family == MODEL_TYPE:
+        raise UserError(f"{place.path / CONFIG} must be as written by `pyramidions export`.")
+    if SUMMARIZER not in wanted:
+        tasks = " or ".join(kind.task for kind in wanted)
+        raise UserError(
+            f"{place.name} must hold a model of --task {tasks}, but holds one of transformers, of the family "
+            f"{shown(family)}."
+        )
+    if family not in KNOWN_FAMILIES:
+        raise unknown_family(place.name, family)
+    # Other models need none of it.
+    from pyramidions.pretrained.reading import read_pretrained
+
+    found = read_pretrained(place)
+    about, shape = found.origin, found.shape
+    commit = "" if about.revision is None else f" of the hub, commit {about.revision[:12]}"
+    without = "".join(f"; {name} {shown(value)} is not applied" for name, value in found.not_applied.items())
+    note(f"{place.name}{commit}: a model of the family {about.family}, licence {about.licence or 'not said'}{without}.")
+    settings = {
+        "max_source_positions": shape.max_source_positions,
+        "max_target_positions": shape.max_target_positions,
+        "source_prefix": shape.source_prefix,
+        "source": about.known(),
+    }
+    config = {**asdict(found.config), "decoding_long": str(place.config.get(LONG, _PRETRAINED_LONG))}
+    return Bundle(place.name, SUMMARIZER, config, settings, found.weights, found.tokenizer)
+
+
+def _refuse_fairseq(place: Place, wanted: Collection[ModelKind]) -> Bundle:
+    raise UserError(
+        f"{place.path} holds model.pt, as fairseq's own BART does: `pyramidions import {place.path} -o model.pt` makes "
+        "a checkpoint of such a model."
+    )
+
+
+def _refuse_concepts(place: Place, wanted: Collection[ModelKind]) -> Bundle:
+    raise UserError(
+        f"{place.path} holds a model of concepts, which extracts: use `pyramidions extract --method {place.path}`."
+    )
+
+
+def _refuse_unknown(place: Place, wanted: Collection[ModelKind]) -> Bundle:
+    raise UserError(
+        f"{place.path} must hold an exported model ({CONFIG}), {' or '.join(CHECKPOINTS)}, but holds none of them."
+    )
+
+
+_READERS: dict[PlaceKind, Callable[[Place, Collection[ModelKind]], Bundle]] = {
+    "checkpoint": _read_checkpoint,
+    "export": _read_export,
+    "transformers": _read_pretrained,
+    "fairseq": _refuse_fairseq,
+    "concepts": _refuse_concepts,
+    "other": _refuse_unknown,
+}
+
+
+def _refuse_other(place: Place, kind: ModelKind, wanted: Collection[ModelKind]) -> None:
+    if kind not in wanted:
+        lacks = "draws no segments of characters, but " if tuple(wanted) == (LANGUAGE_MODEL,) else ""
+        raise UserError(f"The model {place.name} {lacks}{kind.purpose.format(path=place.name)}.")
