@@ -109,8 +109,8 @@ def check_export(folder: Path) -> None:
         raise UserError(f"{rule} lacks {CONFIG}.")
     if others := held - set(EXPORTED):
         raise UserError(f"{rule} holds {min(others)}.")
-    place = exported(folder / CONFIG)
-    if place is None:
+    place = place_with_config(folder, str(folder))
+    if not is_of_export(place):
         raise UserError(f"{rule} holds a {CONFIG} of something else.")
     needed = {WEIGHTS, *place.hashes, *(OF_TRANSFORMERS if place.kind == "transformers" else ())}
     # transformers writes no hashes.
@@ -125,10 +125,22 @@ def exported(config: Path) -> Place | None:
     """Return the place of an export, by its config.json; None for anything else."""
     try:
         place = place_with_config(config.parent, str(config.parent))
-        is_ours = place.kind == "export" and isinstance(place.config.get("model"), dict)
-        return place if is_ours or (WRITTEN_BY in place.config and WEIGHTS in place.hashes) else None
+        return place if is_of_export(place) else None
     except UserError:
         return None
+
+
+def is_of_export(place: Place) -> bool:
+    """Return whether a config.json is that of an export.
+
+    Raises:
+        UserError: its hashes are damaged.
+    """
+    from pyramidions.models.file_format import FORMAT
+
+    if place.kind == "export":
+        return place.config["format"] in range(1, FORMAT + 1) and isinstance(place.config.get("model"), dict)
+    return WRITTEN_BY in place.config and WEIGHTS in place.hashes
 
 
 def is_export(config: Path, hashes: Mapping[str, str]) -> bool:

@@ -147,9 +147,12 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def check_hashes(folder: Path, hashes: Mapping[str, str]) -> None:
     """Refuse damaged files of an export, by the hashes that its config.json has of them."""
+    for name in hashes:
+        if not (folder / name).is_file():
+            raise UserError(f"The exported model {folder} lacks {name}.")
     for name, expected in hashes.items():
-        if not (folder / name).is_file() or file_hash(folder / name) != expected:
-            raise UserError(f"{folder / name} is missing or damaged: its SHA-256 is not the one in {CONFIG}.")
+        if file_hash(folder / name) != expected:
+            raise UserError(f"{folder / name} is damaged: its SHA-256 is not the one in {CONFIG}.")
 
 
 def unknown_family(name: str | Path, family: Any) -> UserError:

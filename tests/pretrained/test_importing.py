@@ -272,7 +272,7 @@ def with_text(name: str, text: str) -> Any:
         (with_weights(lambda w: w["final_logits_bias"].fill_(1)), "`final_logits_bias`"),
         (with_weights(lambda w: w.update({"lm_head.weight": 2 * w["model.shared.weight"]})), "lm_head.weight"),
         (pickled({Q: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])}), f"{Q} is sparse, nested"),
-        (pickled({"a": print}), "it is not loaded"),
+        (pickled({"a": Path}), "it is not loaded"),
         (index_of({"a": ["model.safetensors"]}), "names a list"),
         (index_of({"a": "../other.safetensors"}), "must name files beside it, but names '../other.safetensors'"),
     ],

@@ -255,7 +255,7 @@ def test_what_is_no_whole_export_is_not_published(
     for name in ("model.safetensors", "tokenizer.json"):
         content = (folder / name).read_bytes()
         (folder / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-        assert fail("export", folder, "--push", "me/bart").startswith(f"{folder / name} is missing or damaged: ")
+        assert fail("export", folder, "--push", "me/bart").startswith(f"{folder / name} is damaged: its SHA-256 ")
         (folder / name).write_bytes(content)
     (folder / "model.safetensors").rename(tmp_path / "weights")
     assert fail("export", folder, "--push", "me/bart") == f"The exported model {folder} lacks model.safetensors."
