@@ -63,18 +63,25 @@ def pdf_lines(*lines: str) -> str:
     return ") Tj 0 -14 Td (".join(lines)
 
 
-def docx(*paragraphs: str, body: str = "") -> bytes:
-    """Return a file with paragraphs of text, then any other XML."""
-    package = "http://schemas.openxmlformats.org/package/2006"
-    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
-    word = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+def docx(*paragraphs: str, body: str = "", styles: str = "") -> bytes:
+    """Return a file with paragraphs of text, then any other XML, and with styles."""
+    package, kinds = (f"http://schemas.openxmlformats.org/{place}/2006" for place in ("package", "officeDocument"))
+    word = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    names = f'{word} xmlns:m="{kinds}/math" xmlns:c="http://schemas.openxmlformats.org/markup-compatibility/2006"'
     body = "".join(f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>" for text in paragraphs) + body
+
+    def relation(kind: str, target: str) -> str:
+        refers = f'<Relationship Id="r1" Type="{kinds}/relationships/{kind}" Target="{target}"/>'
+        return f'<Relationships xmlns="{package}/relationships">{refers}</Relationships>'
+
     parts = {
         "[Content_Types].xml": f'<Types xmlns="{package}/content-types"/>',
-        "_rels/.rels": f'<Relationships xmlns="{package}/relationships">'
-        f'<Relationship Id="r1" Type="{office}" Target="word/document.xml"/></Relationships>',
-        "word/document.xml": f'<w:document xmlns:w="{word}"><w:body>{body}</w:body></w:document>',
+        "_rels/.rels": relation("officeDocument", "word/document.xml"),
+        "word/document.xml": f"<w:document {names}><w:body>{body}</w:body></w:document>",
     }
+    if styles:
+        parts["word/_rels/document.xml.rels"] = relation("styles", "styles.xml")
+        parts["word/styles.xml"] = f"<w:styles {word}>{styles}</w:styles>"
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, part in parts.items():

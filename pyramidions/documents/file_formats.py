@@ -5,9 +5,9 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO
-from zipfile import ZipFile
 
 from pyramidions.base.errors import UserError
+from pyramidions.documents.docx import docx_text
 from pyramidions.documents.epub import epub_text
 from pyramidions.documents.markdown_page import markdown_pages
 from pyramidions.documents.page_text import decoded_page, page_text
@@ -17,7 +17,7 @@ from pyramidions.documents.pdf import pdf_text
 from pyramidions.documents.pptx import pptx_text
 from pyramidions.documents.records import known_ending
 from pyramidions.documents.subtitles import subtitle_lines
-from pyramidions.files.bounded import LINE_LIMIT, MEBIBYTE, printable, require_at_most, require_unpacked
+from pyramidions.files.bounded import LINE_LIMIT, MEBIBYTE, printable, require_at_most
 from pyramidions.files.lines import decoded, decoded_file, is_utf16
 from pyramidions.files.parallel import in_limits
 from pyramidions.text.headings import HeadedText
@@ -47,9 +47,6 @@ LIMITS = {
 #: and memory in MiB beside `MEMORY_RATIO` times its size. A small file may unpack to much, and the libraries take time
 #: quadratic in some of what they read.
 SECONDS, MEMORY, MEMORY_RATIO = 60, 1024, 8
-# mammoth makes headings of Word's own styles, but not of this one. It knows a style by its name, which Word translates,
-# or by its id.
-_TITLE = "p[style-name='Title'] => h1:fresh\np.Title => h1:fresh"
 # They take long to import, so that is not done for each file anew.
 _LIBRARIES = {
     ".pdf": ["pypdfium2"],
@@ -139,30 +136,6 @@ def _markdown(path: Path) -> HeadedText:
     return page_text("".join(markdown_pages(_text(path))), printable(path))
 
 
-def _docx(path: Path) -> HeadedText:
-    import mammoth
-
-    name = printable(path)
-    try:
-        with path.open("rb") as file:
-            # The library's time is quadratic in the longest text, so a bomb would take all of its time before it ends.
-            require_unpacked(ZipFile(file), path.stat().st_size, name)
-            # Pictures would be text of many megabytes.
-            no_pictures = mammoth.images.img_element(lambda _: {})
-            no_notes = mammoth.transforms.element_of_type(
-                mammoth.documents.NoteReference, lambda _: mammoth.documents.text("")
-            )
-            page = mammoth.convert_to_html(
-                file, convert_image=no_pictures, transform_document=no_notes, style_map=_TITLE
-            ).value
-        return page_text(page, name)
-    except (UserError, MemoryError):
-        raise
-    except Exception as error:
-        # A damaged file can make the library raise any error.
-        raise UserError(f"{name} cannot be read as .docx ({type(error).__name__}).") from None
-
-
 def _paper(path: Path) -> HeadedText:
     return paper_of(path).text
 
@@ -172,7 +145,7 @@ _READERS: dict[str, Callable[[Path], HeadedText]] = {
     ".html": _page,
     ".htm": _page,
     ".pdf": pdf_text,
-    ".docx": _docx,
+    ".docx": docx_text,
     ".pptx": pptx_text,
     ".epub": epub_text,
     **dict.fromkeys(PAPERS, _paper),

@@ -11,18 +11,24 @@ from typing import Any
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
+from pyramidions.documents.formulas import raised
 from pyramidions.documents.latex_macros import (
     DEFINE,
     DEFINITION,
+    ENVIRONMENTS,
     HEADINGS,
     IMPORTS,
     INCLUDES,
     LAST,
+    PREFIXES,
+    QUANTITIES,
     RANKS,
     REFERENCES,
     SKIPPED_ENVIRONMENTS,
     SKIPPED_MACROS,
+    UNITS,
     UNNUMBERED,
+    WORDS,
 )
 from pyramidions.documents.paper_xml import Paper
 from pyramidions.files.bounded import MEBIBYTE, printable
@@ -58,6 +64,7 @@ _DRAFT = re.compile(r"^[ \t]*\\iffalse\b.*?^[ \t]*\\fi\b", re.DOTALL | re.MULTIL
 _LENGTH = re.compile(
     r"[-+]?[\d.,]{1,20} ?(?:true ?)?[a-z]{2}(?: (?:plus|minus) [-+]?[\d.,]{1,20} ?(?:true ?)?[a-z]{2,5}){0,2}"
 )
+_EXPONENT, _UNIT = re.compile(r"[eE]\+?(-?\d+)$"), re.compile(r"\\([A-Za-z]+)|([^\\{}~\s]+)")
 # Stands around the name of what is referred to until all is read.
 _MARK = "\ue001"
 _REFERENCE = re.compile(f"{_MARK}([^{_MARK}]*){_MARK}")
@@ -182,10 +189,24 @@ class _Reader:
 
         self._name, self._find, self._walker = name, find, latexwalker
         self._specs = latexwalker.get_default_latex_context_db()
-        given = {**SKIPPED_MACROS, **LAST, **dict.fromkeys(HEADINGS, "*[{"), "title": "[{", "abstract": ""}
-        given |= {"label": "{", **dict.fromkeys(REFERENCES, "*{"), **dict.fromkeys(DEFINE, DEFINITION)}
+        given = {
+            **SKIPPED_MACROS,
+            **LAST,
+            **QUANTITIES,
+            **dict.fromkeys(HEADINGS, "*[{"),
+            "title": "[{",
+            "abstract": "",
+        }
+        given |= {
+            "label": "{",
+            "textsuperscript": "{",
+            **dict.fromkeys(REFERENCES, "*{"),
+            **dict.fromkeys(DEFINE, DEFINITION),
+        }
         macros = [macrospec.MacroSpec(macro, arguments) for macro, arguments in given.items()]
-        self._specs.add_context_category("ours", prepend=True, macros=macros)
+        environments = [macrospec.EnvironmentSpec(name, arguments) for name, arguments in ENVIRONMENTS.items()]
+        self._specs.add_context_category("ours", prepend=True, macros=macros, environments=environments)
+        self._specs.set_unknown_environment_spec(macrospec.EnvironmentSpec("", "["))
         self._texts = latex2text.LatexNodes2Text(math_mode="text", strict_latex_spaces=True)
         self._read, self._depth, self._nested, self._replaced = 0, 0, 0, 0
         self.missing: list[str] = []
@@ -344,12 +365,15 @@ class _Reader:
             self._title = " ".join(line for _, line in self._apart(given[-1:]))
         elif name in ("item", "par", "newpage", "clearpage", "bigskip", "medskip", "smallskip"):
             self._end()
-        elif name in ("\\", "newline", "linebreak", " ", "quad", "qquad", "xspace"):
-            self._begun.append(" ")
-        elif name in ("TeX", "LaTeX", "BibTeX"):
-            self._begun.append(name)
+        elif name in WORDS:
+            self._begun.append(WORDS[name])
         elif name in SKIPPED_MACROS:
             pass
+        elif name in QUANTITIES:
+            self._begun.append(_quantity(name, [_inside(each) for each in given if each.latex_verbatim()[:1] != "["]))
+        elif name == "textsuperscript":
+            said = " ".join(line for _, line in self._apart(given[-1:]))
+            self._begun.append(raised("".join(self._begun)[-1:], said))
         elif name in LAST:
             self._walk(given[-1:])
         elif name in self._macros:
@@ -413,6 +437,26 @@ def _divided(source: str) -> tuple[str, str]:
     preamble, body = (source[: begun.end()], source[begun.end() :]) if begun else ("", source)
     ended = _ENDS.search(body) if begun else None
     return preamble.removesuffix(_BEGIN), body[: ended.end()].removesuffix("\\end{document}") if ended else body
+
+
+def _quantity(name: str, arguments: list[str]) -> str:
+    """Return numbers and their unit as siunitx prints them."""
+    unit = ""
+    if not name.startswith(("num", "ang")):
+        *arguments, unit = arguments or [""]
+    numbers = [_EXPONENT.sub(r"×10^\1", number) for argument in arguments for number in argument.split(";")]
+    said = ("°, " if name == "ang" else " to " if name.endswith("range") else ", ").join(numbers)
+    return f"{said}{'°' * (name == 'ang')} {_unit(unit)}".strip()
+
+
+def _unit(source: str) -> str:
+    """Return a unit as it is printed: m/s^2 of ``\\metre\\per\\second\\squared``."""
+    text, is_apart = "", False
+    for macro, written in _UNIT.findall(source):
+        sign = PREFIXES.get(macro) or UNITS.get(macro, macro) or written.replace(".", " ")
+        text += f" {sign}" if is_apart and sign[0] not in "/^" else sign
+        is_apart = macro not in PREFIXES and sign[-1] != "^"
+    return text
 
 
 def _inside(group: Any) -> str:

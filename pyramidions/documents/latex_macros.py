@@ -31,7 +31,8 @@ SKIPPED_MACROS = {
         vspace hspace pagestyle thispagestyle pagenumbering usetikzlibrary graphicspath hypersetup lstset
         captionof caption addbibresource keywords input include subfile ccsdesc acmConference
         acmJournal acmYear acmDOI acmISBN received accepted shorttitle shortauthors titlerunning authorrunning orcid
-        markboth index glsadd todo
+        markboth index glsadd todo marginpar marginnote color pagecolor selectlanguage phantom hphantom vphantom
+        enlargethispage linespread setstretch stepcounter refstepcounter captionsetup sisetup
         """.split(),  # noqa: SIM905
         "*[{",
     ),
@@ -43,7 +44,8 @@ SKIPPED_MACROS = {
         "*[[{",
     ),
     **dict.fromkeys(
-        ["setlength", "addtolength", "setcounter", "addtocounter", "newtheorem", "DeclareMathOperator"], "*{[{"
+        "setlength addtolength setcounter addtocounter newtheorem DeclareMathOperator fontsize colorlet".split(),  # noqa: SIM905
+        "*{[{",
     ),
     **dict.fromkeys(["usepackage", "documentclass", "RequirePackage"], "[{"),
     **dict.fromkeys(["ProvidesFile", "ProvidesPackage", "ProvidesClass"], "{["),
@@ -51,16 +53,61 @@ SKIPPED_MACROS = {
     "printbibliography": "*[",
     "titleformat": "*{[{{{{[",
     "titlespacing": "*{{{{",
+    **dict.fromkeys(["footnotemark", "linebreak", "nolinebreak", "pagebreak", "nopagebreak"], "["),
+    **dict.fromkeys(["addcontentsline", "definecolor"], "{{{"),
     "rule": "[{{",
     "maketitle": "",
     "-": "",
 }
 #: Of these the last argument is prose.
 LAST = {
-    "href": "{{",
-    "textcolor": "[{{",
-    "colorbox": "{{",
-    "texorpdfstring": "{{",
-    "resizebox": "{{{",
-    "raisebox": "{{",
+    **dict.fromkeys(["href", "texorpdfstring", "adjustbox", "hyperlink", "hypertarget"], "{{"),
+    **dict.fromkeys(["textcolor", "colorbox", "foreignlanguage", "glslink", "glsdisp"], "[{{"),
+    **dict.fromkeys(["makebox", "framebox"], "[[{"),
+    **dict.fromkeys(["resizebox", "multicolumn"], "*{{{"),
+    "hyperref": "[{",
+    "parbox": "[[[{{",
+    "fcolorbox": "[{[{{",
+    "scalebox": "{[{",
+    "rotatebox": "[{{",
+    "raisebox": "{[[{",
 }
+#: Arguments of environments, which are no prose; that of any other may be one in brackets.
+ENVIRONMENTS = {
+    **dict.fromkeys(["multicols", "spacing", "otherlanguage", "otherlanguage*"], "{"),
+    **dict.fromkeys(["adjustwidth", "list"], "{{"),
+    "adjustwidth*": "{{",
+}
+#: What they print.
+WORDS = {
+    **{name: name for name in ("TeX", "LaTeX", "BibTeX")},
+    **dict.fromkeys(["\\", "newline", "linebreak", " ", "quad", "qquad", "xspace"], " "),
+    "slash": "/", "pounds": "£", "textsterling": "£", "euro": "€", "EUR": "€", "S": "§", "P": "¶", "copyright": "©",
+    "degree": "°", "ddag": "‡", "textless": "<", "textgreater": ">", "textbar": "|",
+}  # fmt: skip
+#: Numbers and units of siunitx, by their arguments.
+QUANTITIES = {
+    **dict.fromkeys(["num", "numlist", "ang", "si", "unit"], "[{"),
+    **dict.fromkeys(["SI", "SIlist"], "[{[{"),
+    **dict.fromkeys(["qty", "qtylist", "numrange"], "[{{"),
+    "SIrange": "[{{[{",
+    "qtyrange": "[{{{",
+}
+PREFIXES = dict(
+    pair.split("=")
+    for pair in """
+    quecto=q ronto=r yocto=y zepto=z atto=a femto=f pico=p nano=n micro=µ milli=m centi=c deci=d deca=da hecto=h kilo=k
+    mega=M giga=G tera=T peta=P exa=E zetta=Z yotta=Y per=/
+    """.split()  # noqa: SIM905
+)
+#: The signs of units whose macros are not named by them.
+UNITS = dict(
+    pair.split("=")
+    for pair in """
+    metre=m meter=m gram=g kilogram=kg second=s ampere=A kelvin=K mole=mol candela=cd hertz=Hz newton=N pascal=Pa
+    joule=J watt=W coulomb=C volt=V farad=F ohm=Ω siemens=S weber=Wb tesla=T henry=H lumen=lm lux=lx becquerel=Bq
+    gray=Gy sievert=Sv minute=min hour=h day=d litre=L liter=L tonne=t hectare=ha electronvolt=eV dalton=Da byte=B
+    decibel=dB celsius=°C degreeCelsius=°C degree=° arcminute=′ arcsecond=″ percent=% angstrom=Å micron=µm um=µm ug=µg
+    us=µs ul=µL uL=µL squared=^2 cubed=^3 tothe=^
+    """.split()  # noqa: SIM905
+)

@@ -1,6 +1,5 @@
 """Reads presentations in PowerPoint's format (Office Open XML, ECMA-376, part 1, PresentationML)."""
 
-import posixpath
 from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZipFile
@@ -9,7 +8,7 @@ from lxml import etree
 
 from pyramidions.base.errors import UserError
 from pyramidions.documents.formulas import raised
-from pyramidions.documents.xml_archive import member_tree, xml_archive
+from pyramidions.documents.xml_archive import attribute, member_tree, targets, xml_archive
 from pyramidions.files.bounded import printable
 from pyramidions.text.headings import HeadedText
 
@@ -32,18 +31,14 @@ def pptx_text(path: Path) -> HeadedText:
     """
     name = printable(path)
     with xml_archive(path) as archive:
-        targets = _targets(archive, _PRESENTATION, name)
+        parts = targets(archive, _PRESENTATION, name)
         # Each once, however often it is named.
-        slides = dict.fromkeys(map(_relation, member_tree(archive, _PRESENTATION, name).iter("sldId")))
+        listed = member_tree(archive, _PRESENTATION, name).iter("sldId")
+        slides = dict.fromkeys(attribute(each, "id") for each in listed)
         if not slides:
             raise UserError(f"{name} must hold slides, but holds none.")
-        members = [targets[slide][1] for slide in slides]
+        members = [parts[slide][1] for slide in slides]
         return HeadedText.of(part for n, each in enumerate(members, 1) for part in _slide(archive, each, name, n))
-
-
-def _relation(element: etree._Element) -> str:
-    """Return the id of the relation that an element names; its namespace is one of two."""
-    return next((str(value) for key, value in element.items() if str(key).endswith("}id")), "")
 
 
 def _slide(archive: ZipFile, member: str, name: str, number: int) -> Iterator[str | int]:
@@ -55,7 +50,7 @@ def _slide(archive: ZipFile, member: str, name: str, number: int) -> Iterator[st
     yield from (1, f"{title or f'Slide {number}'}\n\n")
     # Paragraphs of a slide are entries of a list, which end in no full stop.
     yield from (f"{line}\n\n" for kind, lines in shapes if kind not in _TITLES for line in lines)
-    for kind, notes in _targets(archive, member, name).values():
+    for kind, notes in targets(archive, member, name).values():
         if kind == "notesSlide":
             yield from (f"{line}\n\n" for _, lines in _shapes(member_tree(archive, notes, name)) for line in lines)
 
@@ -81,18 +76,3 @@ def _runs(paragraph: etree._Element) -> str:
         is_raised = style is not None and style.get("baseline", "").strip("0").isdecimal()
         text += raised(text, said) if is_raised else said
     return text
-
-
-def _targets(archive: ZipFile, member: str, name: str) -> dict[str, tuple[str, str]]:
-    """Return what a file of the archive refers to: by id, the kind and the name of the other file."""
-    folder, file = posixpath.split(member)
-    relations = f"{folder}/_rels/{file}.rels"
-    if relations not in archive.NameToInfo:
-        return {}
-    return {
-        each.get("Id", ""): (
-            each.get("Type", "").rpartition("/")[2],
-            posixpath.normpath(posixpath.join("/", folder, each.get("Target", ""))).lstrip("/"),
-        )
-        for each in member_tree(archive, relations, name).iter("Relationship")
-    }

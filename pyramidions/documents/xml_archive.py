@@ -1,5 +1,6 @@
 """Opens documents that are ZIP archives of XML."""
 
+import posixpath
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,17 +32,38 @@ def xml_archive(path: Path) -> Iterator[ZipFile]:
         raise UserError(f"{name} cannot be read as {path.suffix.lower()} ({error}).") from None
 
 
-def member_tree(archive: ZipFile, member: str, name: str) -> etree._Element:
+def member_tree(archive: ZipFile, member: str, name: str, *, keeps_namespaces: bool = False) -> etree._Element:
     """Return the root of an XML file in an archive.
 
     Args:
         archive: holds it.
         member: its name in the archive.
         name: of the archive, for an error.
+        keeps_namespaces: as `xml_tree` has it.
 
     Raises:
         UserError: it is no XML, or declares entities.
         KeyError: there is none.
     """
     with archive.open(member) as file:
-        return xml_tree(file, f"{name}/{member}")
+        return xml_tree(file, f"{name}/{member}", keeps_namespaces=keeps_namespaces)
+
+
+def attribute(element: etree._Element, name: str) -> str:
+    """Return an attribute by its name in a namespace, of which Office has two each; "" if there is none."""
+    return next((str(value) for key, value in element.items() if str(key).endswith("}" + name)), "")
+
+
+def targets(archive: ZipFile, member: str, name: str) -> dict[str, tuple[str, str]]:
+    """Return what a file of an archive of Office refers to: by id, the kind and the name of the other file."""
+    folder, file = posixpath.split(member)
+    relations = posixpath.join(folder, "_rels", f"{file}.rels")
+    if relations not in archive.NameToInfo:
+        return {}
+    return {
+        each.get("Id", ""): (
+            each.get("Type", "").rpartition("/")[2],
+            posixpath.normpath(posixpath.join("/", folder, each.get("Target", ""))).lstrip("/"),
+        )
+        for each in member_tree(archive, relations, name).iter("Relationship")
+    }

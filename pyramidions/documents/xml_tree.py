@@ -7,14 +7,15 @@ from lxml import etree
 from pyramidions.base.errors import UserError
 
 
-def xml_tree(file: IO[bytes], name: str) -> etree._Element:
-    """Return the root of a file, with names without namespaces, and without comments and processing instructions.
+def xml_tree(file: IO[bytes], name: str, *, keeps_namespaces: bool = False) -> etree._Element:
+    """Return the root of a file, without comments and processing instructions.
 
     Elements stand at most 256 deep inside one another. A DTD outside of the file is not read.
 
     Args:
         file: XML in any encoding that it declares.
         name: what an error calls it.
+        keeps_namespaces: whether names keep their namespaces.
 
     Raises:
         UserError: it is no XML, or declares entities, which may be of any size.
@@ -29,6 +30,6 @@ def xml_tree(file: IO[bytes], name: str) -> etree._Element:
     declared = tree.docinfo.internalDTD
     if declared is not None and any(declared.iterentities()):
         raise UserError(f"{name} must declare no entities, which may be of any size.")
-    for element in tree.iter(etree.Element):
+    for element in [] if keeps_namespaces else tree.iter(etree.Element):
         element.tag = etree.QName(element).localname
     return tree.getroot()

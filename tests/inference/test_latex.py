@@ -90,6 +90,17 @@ def document(body: str) -> str:
         (r"A.\printbibliography\section{B}\titlespacing*{\section}{0pt}{1ex}{1ex}\section{C}", "A. | ## B | ## C"),
         (r"A.\vskip 0.2in plus 1fil B.\vskip 2\baselineskip C.", "A. B.C."),
         (r"\ProvidesFile{a.tex}[2022 a]A.\list[\chapter*]{x} B.", "A.x B."),
+        (r"A\footnotemark[1] B.\linebreak[4] C.\marginpar{no}\color{red} D.", "A B. C. D."),
+        # Of these arguments, one is text.
+        (r"\parbox[t]{5cm}{A} \foreignlanguage{german}{B} \hyperref[sec:c]{C} \fcolorbox{a}{b}{D} \rotatebox{9}{E}",
+         "A B C D E"),
+        (r"\begin{multicols}{2}A.\end{multicols}\begin{lemma}[Bee] B.\end{lemma}{\begin{list}{-}{x}\item C.\end{list}",
+         "A. | B. | C."),
+        (r"\SI{20}{\kilo\gram}, \qty[x=y]{5e-3}{\metre\per\second\squared}, \SI{3}{m.s^{-1}}, \num{1e6}, \ang{30}",
+         "20 kg, 5×10^-3 m/s^2, 3 m s^-1, 1×10^6, 30°"),
+        (r"\SIrange{1}{5}{\metre}, \numrange{1}{5}, \qtylist{1;2}{\furlong}, \si{\micro\ohm}",
+         "1 to 5 m, 1 to 5, 1, 2 furlong, µΩ"),
+        (r"10\textsuperscript{6} for \pounds5\slash\euro{}6", "10^6 for £5/€6"),
         (r"\input p\section{B}\input part", "Letter. | ## B | Part."),
         (r"\import{.}{part}\subimport{./}{part.tex}\input part B.", "Part.Part.Part. B."),
         # A definition begins no environment, however many there are.

@@ -1,0 +1,178 @@
+"""Reads documents of Word by mammoth, after a pass over their XML (Office Open XML, ECMA-376, part 1)."""
+
+import re
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+from zipfile import ZipFile
+
+from lxml import etree
+
+from pyramidions.documents.formulas import composed
+from pyramidions.documents.page_text import page_text
+from pyramidions.documents.xml_archive import attribute, member_tree, targets, xml_archive
+from pyramidions.files.bounded import printable
+from pyramidions.text.headings import HeadedText
+
+# mammoth makes headings of Word's own styles, but not of this one. It knows a style by its name, which Word translates,
+# or by its id.
+_TITLE = "p[style-name='Title'] => h1:fresh\np.Title => h1:fresh"
+_HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
+# Levels of the outline begin at 0; the last is that of text. mammoth knows headings down to the sixth.
+_BODY, _DEEPEST = 9, 6
+_OFF = ("0", "false", "off")
+# What mammoth leaves out with all that is inside: the base of a reading, text in a direction, and a text box in the
+# form that newer programs read. `Fallback` holds the same box for older ones.
+_AROUND_TEXT = ("ruby", "rubyBase", "bdo", "dir", "AlternateContent", "Choice")
+_WITHOUT_TEXT = ("rt", "Fallback", "oMathPara")
+# Formulas (section 22.1) that do not stand on the line, by what MathML calls them and its parts.
+_FORMULAS = {
+    "sSup": ("msup", ("e", "sup")),
+    "sSubSup": ("msubsup", ("e", "sub", "sup")),
+    "f": ("mfrac", ("num", "den")),
+    "rad": ("mroot", ("e", "deg")),
+}
+
+
+def docx_text(path: Path) -> HeadedText:
+    """Return the text of a document with its headings, known by their style or by their level in the outline.
+
+    Tables of several columns, pictures, notes, hidden text and formulas in lines of their own are left out.
+
+    Raises:
+        UserError: it is damaged or encrypted, or unpacks to too much for its size.
+    """
+    import mammoth
+
+    with xml_archive(path) as archive:
+        # Pictures would be text of many megabytes.
+        no_pictures = mammoth.images.img_element(lambda _: {})
+        no_notes = mammoth.transforms.element_of_type(
+            mammoth.documents.NoteReference, lambda _: mammoth.documents.text("")
+        )
+        page = mammoth.convert_to_html(
+            _mended(archive, printable(path)),
+            convert_image=no_pictures,
+            transform_document=no_notes,
+            style_map=_TITLE,
+        ).value
+        return page_text(page, printable(path))
+
+
+def _mended(archive: ZipFile, name: str) -> BytesIO:
+    """Return the XML files of an archive, with all of the document's text where mammoth finds it."""
+    document = _target(archive, "", "officeDocument", name)
+    styles = _target(archive, document, "styles", name)
+    levels = _style_levels(member_tree(archive, styles, name)) if styles in archive.NameToInfo else {}
+    content = BytesIO()
+    with ZipFile(content, "w") as copy:
+        for member in archive.namelist():
+            if member == document:
+                root = member_tree(archive, member, name, keeps_namespaces=True)
+                _mend(root, levels)
+                copy.writestr(member, etree.tostring(root))
+            elif member.endswith((".xml", ".rels")):
+                copy.writestr(member, archive.read(member))
+    return content
+
+
+def _target(archive: ZipFile, member: str, kind: str, name: str) -> str:
+    return dict(targets(archive, member, name).values()).get(kind, "")
+
+
+def _style_levels(styles: etree._Element) -> dict[str, int]:
+    """Return the levels of the styles of headings, from 0 on, by their ids."""
+    by_id = {attribute(each, "styleId"): each for each in styles.iter("style")}
+
+    def level_of(name: str, depth: int = 0) -> int | None:
+        style = by_id.get(name)
+        # Styles that are based on one another in a circle end, too.
+        if style is None or depth > len(by_id):
+            return None
+        if (outline := style.find("pPr/outlineLvl")) is not None:
+            return int(attribute(outline, "val"))
+        if heading := _HEADING.fullmatch(_value(style, "name")):
+            return int(heading[1]) - 1
+        return level_of(_value(style, "basedOn"), depth + 1)
+
+    levels = {name: level_of(name) for name in by_id}
+    return {name: level for name, level in levels.items() if level is not None}
+
+
+def _mend(root: etree._Element, levels: Mapping[str, int]) -> None:
+    word = root.tag.removesuffix("document")
+    etree.strip_elements(root, *(f"{{*}}{tag}" for tag in _WITHOUT_TEXT), with_tail=False)
+    etree.strip_tags(root, *(f"{{*}}{tag}" for tag in _AROUND_TEXT))
+    _remove_tables(root, word)
+    hidden = [run for run in root.iter(f"{word}r") if _is_on(run.find(f"{word}rPr/{word}vanish"))]
+    for run in hidden:
+        run.getparent().remove(run)
+    for formula in list(root.iter("{*}oMath")):
+        run = etree.Element(f"{word}r")
+        etree.SubElement(run, f"{word}t").text = _on_the_line(formula)
+        formula.getparent().replace(formula, run)
+    for box in list(root.iter(f"{word}txbxContent")):
+        paragraph = next(box.iterancestors(f"{word}p"))
+        for inside in reversed(box):
+            paragraph.addnext(inside)
+    for paragraph in list(root.iter(f"{word}p")):
+        _mend_paragraph(paragraph, word, levels)
+
+
+def _remove_tables(root: etree._Element, word: str) -> None:
+    """Remove tables of several columns, unless most of the text stands in them: such tables lay it out."""
+
+    def letters(element: etree._Element) -> int:
+        return sum(len(text.text or "") for text in element.iter(f"{word}t"))
+
+    tables = [table for table in root.iter(f"{word}tbl") if table.find(f"{word}tr/{word}tc[2]") is not None]
+    outer = [table for table in tables if not set(table.iterancestors()) & set(tables)]
+    if 2 * sum(map(letters, outer)) <= letters(root):
+        for table in outer:
+            table.getparent().remove(table)
+
+
+def _mend_paragraph(paragraph: etree._Element, word: str, levels: Mapping[str, int]) -> None:
+    properties = paragraph.find(f"{word}pPr")
+    if properties is None:
+        return
+    frame, behind = properties.find(f"{word}framePr"), paragraph.getnext()
+    if frame is not None and attribute(frame, "dropCap") in ("drop", "margin") and behind is not None:
+        # A drop cap is a paragraph of its own before the one that it begins.
+        start = int(behind.find(f"{word}pPr") is not None)
+        behind[start:start] = paragraph.findall(f"{word}r")
+        paragraph.getparent().remove(paragraph)
+        return
+    style, outline = (properties.find(f"{word}{tag}") for tag in ("pStyle", "outlineLvl"))
+    level = levels.get(attribute(style, "val")) if style is not None else None
+    if outline is not None:
+        level = int(attribute(outline, "val"))
+    if level is not None and level < _BODY:
+        style = etree.SubElement(properties, f"{word}pStyle") if style is None else style
+        style.set(f"{word}val", f"Heading{min(level + 1, _DEEPEST)}")
+
+
+def _is_on(element: etree._Element | None) -> bool:
+    return element is not None and attribute(element, "val") not in _OFF
+
+
+def _value(element: etree._Element, tag: str) -> str:
+    child = element.find(tag)
+    return "" if child is None else attribute(child, "val")
+
+
+def _on_the_line(formula: etree._Element, before: str = "") -> str:
+    """Return what a part of a formula says on a line of text."""
+    tag = etree.QName(formula).localname
+    if tag == "t":
+        return formula.text or ""
+    if tag in _FORMULAS:
+        mathml, names = _FORMULAS[tag]
+        found = [_on_the_line(part) for name in names if (part := formula.find(f"{{*}}{name}")) is not None]
+        parts = [part for part in found if part]
+        # A square root says no degree.
+        return composed("msqrt" if tag == "rad" and len(parts) == 1 else mathml, parts, before)
+    said = ""
+    for part in formula:
+        said += _on_the_line(part, said or before)
+    return f"({said})" if tag == "d" else said
