@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from pyramidions.data.ids import id_hash
-from pyramidions.documents.file_formats import LIMITS, file_ending
+from pyramidions.documents.file_formats import LIMITS, PAPERS, file_ending, may_be_paper, paper_of
 from pyramidions.documents.paper_xml import Paper
-from pyramidions.documents.papers import ENDINGS, may_be_paper, paper_of
 from pyramidions.documents.record_fields import PLAIN, SECTION_FIELDS
 from pyramidions.documents.records import Record, Records, known_ending
 from pyramidions.files.bounded import printable, require_at_most
@@ -22,9 +21,7 @@ _PARTS = 20
 
 def paper_files(folder: Path) -> list[Path]:
     """Return the files of a folder that may be papers, in order; hidden ones are left out."""
-    found = (
-        path for path in folder.rglob("*") if known_ending(path, ENDINGS) and path.is_file() and may_be_paper(path)
-    )
+    found = (path for path in folder.rglob("*") if known_ending(path, PAPERS) and path.is_file() and may_be_paper(path))
     return sorted(path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts))
 
 
@@ -41,7 +38,7 @@ def open_papers(folder: Path, split: str) -> Records:
 
 def _name(folder: Path, path: Path) -> str:
     name = path.relative_to(folder)
-    return printable(name.with_name(name.name[: -len(known_ending(path, ENDINGS))]))
+    return printable(name.with_name(name.name[: -len(known_ending(path, PAPERS))]))
 
 
 def _split_of(name: str) -> str:

@@ -10,7 +10,7 @@ from lxml import etree
 
 from pyramidions.documents.formulas import composed
 from pyramidions.documents.page_text import page_text
-from pyramidions.documents.xml_archive import attribute, member_tree, targets, xml_archive
+from pyramidions.documents.xml_tree import attribute, member_tree, targets, xml_archive
 from pyramidions.files.bounded import printable
 from pyramidions.text.headings import HeadedText
 

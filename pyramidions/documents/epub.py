@@ -10,7 +10,7 @@ from lxml import etree
 
 from pyramidions.base.errors import UserError
 from pyramidions.documents.page_text import decoded_page, page_text
-from pyramidions.documents.xml_archive import member_tree, xml_archive
+from pyramidions.documents.xml_tree import member_tree, xml_archive
 from pyramidions.files.bounded import printable
 from pyramidions.text.headings import HeadedText
 

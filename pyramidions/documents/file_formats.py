@@ -9,10 +9,10 @@ from typing import BinaryIO
 from pyramidions.base.errors import UserError
 from pyramidions.documents.docx import docx_text
 from pyramidions.documents.epub import epub_text
+from pyramidions.documents.latex import may_be_document, read_latex
 from pyramidions.documents.markdown_page import markdown_pages
 from pyramidions.documents.page_text import decoded_page, page_text
-from pyramidions.documents.papers import ENDINGS as PAPERS
-from pyramidions.documents.papers import paper_of
+from pyramidions.documents.paper_xml import Paper, may_be_xml_paper, read_paper
 from pyramidions.documents.pdf import pdf_text
 from pyramidions.documents.pptx import pptx_text
 from pyramidions.documents.records import known_ending
@@ -22,6 +22,13 @@ from pyramidions.files.lines import decoded, decoded_file, is_utf16
 from pyramidions.files.parallel import in_limits
 from pyramidions.text.headings import HeadedText
 
+#: Read papers, whose format says what is title, abstract and section.
+PAPERS: dict[str, Callable[[Path], Paper]] = {
+    ".xml": read_paper,
+    ".nxml": read_paper,
+    ".tex": read_latex,
+    ".tar.gz": read_latex,
+}
 #: The largest file that is read, of .jsonl files the longest line, in MiB; it is held in memory, in some formats as a
 #: multiple of its size.
 LIMITS = {
@@ -60,6 +67,11 @@ _LIBRARIES = {
 def file_ending(path: Path) -> str:
     """Return which of `LIMITS` a name ends in, in upper or lower case; "" for any other name."""
     return known_ending(path, LIMITS)
+
+
+def may_be_paper(path: Path) -> bool:
+    """Return whether a file may be a paper; others in XML and LaTeX are many. True for any other format."""
+    return may_be_xml_paper(path) and may_be_document(path)
 
 
 def holds_records(path: Path) -> bool:
@@ -136,8 +148,9 @@ def _markdown(path: Path) -> HeadedText:
     return page_text("".join(markdown_pages(_text(path))), printable(path))
 
 
-def _paper(path: Path) -> HeadedText:
-    return paper_of(path).text
+def paper_of(path: Path) -> Paper:
+    """Read a paper of a format in `PAPERS`; errors are those of its reader."""
+    return PAPERS[file_ending(path)](path)
 
 
 _READERS: dict[str, Callable[[Path], HeadedText]] = {
@@ -148,5 +161,5 @@ _READERS: dict[str, Callable[[Path], HeadedText]] = {
     ".docx": docx_text,
     ".pptx": pptx_text,
     ".epub": epub_text,
-    **dict.fromkeys(PAPERS, _paper),
+    **dict.fromkeys(PAPERS, lambda path: paper_of(path).text),
 }

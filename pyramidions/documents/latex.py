@@ -11,25 +11,8 @@ from typing import Any
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
+from pyramidions.documents import latex_macros as macros
 from pyramidions.documents.formulas import raised
-from pyramidions.documents.latex_macros import (
-    DEFINE,
-    DEFINITION,
-    ENVIRONMENTS,
-    HEADINGS,
-    IMPORTS,
-    INCLUDES,
-    LAST,
-    PREFIXES,
-    QUANTITIES,
-    RANKS,
-    REFERENCES,
-    SKIPPED_ENVIRONMENTS,
-    SKIPPED_MACROS,
-    UNITS,
-    UNNUMBERED,
-    WORDS,
-)
 from pyramidions.documents.paper_xml import Paper
 from pyramidions.files.bounded import MEBIBYTE, printable
 
@@ -189,23 +172,9 @@ class _Reader:
 
         self._name, self._find, self._walker = name, find, latexwalker
         self._specs = latexwalker.get_default_latex_context_db()
-        given = {
-            **SKIPPED_MACROS,
-            **LAST,
-            **QUANTITIES,
-            **dict.fromkeys(HEADINGS, "*[{"),
-            "title": "[{",
-            "abstract": "",
-        }
-        given |= {
-            "label": "{",
-            "textsuperscript": "{",
-            **dict.fromkeys(REFERENCES, "*{"),
-            **dict.fromkeys(DEFINE, DEFINITION),
-        }
-        macros = [macrospec.MacroSpec(macro, arguments) for macro, arguments in given.items()]
-        environments = [macrospec.EnvironmentSpec(name, arguments) for name, arguments in ENVIRONMENTS.items()]
-        self._specs.add_context_category("ours", prepend=True, macros=macros, environments=environments)
+        specs = [macrospec.MacroSpec(macro, arguments) for macro, arguments in macros.ARGUMENTS.items()]
+        environments = [macrospec.EnvironmentSpec(name, arguments) for name, arguments in macros.ENVIRONMENTS.items()]
+        self._specs.add_context_category("ours", prepend=True, macros=specs, environments=environments)
         self._specs.set_unknown_environment_spec(macrospec.EnvironmentSpec("", "["))
         self._texts = latex2text.LatexNodes2Text(math_mode="text", strict_latex_spaces=True)
         self._read, self._depth, self._nested, self._replaced = 0, 0, 0, 0
@@ -215,7 +184,7 @@ class _Reader:
         self._title, self._abstract = "", list[str]()
         self._lines: list[tuple[int | None, str]] = []
         self._begun: list[str] = []
-        self._counts = [0] * len(RANKS)
+        self._counts = [0] * len(macros.RANKS)
         self._numbers: dict[str, str] = {}
 
     def read(self, source: str) -> Paper:
@@ -298,7 +267,7 @@ class _Reader:
             self._begun.append(paragraph)
 
     def _environment(self, node: Any) -> None:
-        if node.environmentname in SKIPPED_ENVIRONMENTS:
+        if node.environmentname in macros.SKIPPED_ENVIRONMENTS:
             return
         if node.environmentname == "abstract":
             self._abstract += [text for _, text in self._apart(node.nodelist)]
@@ -310,7 +279,7 @@ class _Reader:
     def _macro(self, node: Any, left: Iterator[Any]) -> None:
         arguments = node.nodeargd.argnlist if node.nodeargd is not None else None
         name, given = node.macroname, [each for each in arguments or [] if each is not None]
-        if name in INCLUDES:
+        if name in macros.INCLUDES:
             wanted = _inside(given[-1]) if given else ""
             is_name = bool(given) and not given[-1].isNodeType(self._walker.LatexGroupNode)
             following = next(left, None) if is_name else None
@@ -320,7 +289,7 @@ class _Reader:
             self._include(wanted + more)
             self._walk([] if behind else [following])
             self._characters(behind[len(more) :])
-        elif name in IMPORTS:
+        elif name in macros.IMPORTS:
             self._include(str(PurePosixPath(*map(_inside, given[-2:]))))
         elif name in ("vskip", "hskip"):
             behind = getattr(next(left, None), "chars", "").lstrip(" ")
@@ -329,7 +298,7 @@ class _Reader:
                 self._characters(f" {behind[length.end() :] if length else behind}")
             elif behind:
                 next(left, None)  # a length as its unit
-        elif name in DEFINE:
+        elif name in macros.DEFINE:
             self._define(arguments or [])
         elif name == "def":
             # \def\name{...}: three nodes, or two if the parser knows the name with an argument; \def\name#1{...}: four,
@@ -345,36 +314,36 @@ class _Reader:
                 and (body := getattr(behind, "nodelist", None)) is not None
             ):
                 self._macros[macro.macroname] = body
-        elif name in HEADINGS and not (given and given[-1].isNodeType(self._walker.LatexGroupNode)):
+        elif name in macros.HEADINGS and not (given and given[-1].isNodeType(self._walker.LatexGroupNode)):
             # Its name as an argument of another macro.
             self._walk(given[-1:])
-        elif name in HEADINGS:
+        elif name in macros.HEADINGS:
             text = " ".join(line for _, line in self._apart(given[-1:]))
             self._end()
             if text:
-                unnumbered = name in UNNUMBERED or node.latex_verbatim().startswith(f"\\{name}*")
-                self._count(HEADINGS[name], unnumbered)
-                self._lines.append((HEADINGS[name], text))
+                unnumbered = name in macros.UNNUMBERED or node.latex_verbatim().startswith(f"\\{name}*")
+                self._count(macros.HEADINGS[name], unnumbered)
+                self._lines.append((macros.HEADINGS[name], text))
         elif name == "label":
             # Of what else it may be is not known here: a theorem, an entry of a list.
             if given and self._lines and self._lines[-1][0] is not None and not "".join(self._begun).strip():
                 self._numbers[_inside(given[-1])] = ".".join(str(count) for count in self._counts if count)
-        elif name in REFERENCES:
+        elif name in macros.REFERENCES:
             self._begun.append(f"{_MARK}{_inside(given[-1])}{_MARK}" if given else "")
         elif name == "title":
             self._title = " ".join(line for _, line in self._apart(given[-1:]))
         elif name in ("item", "par", "newpage", "clearpage", "bigskip", "medskip", "smallskip"):
             self._end()
-        elif name in WORDS:
-            self._begun.append(WORDS[name])
-        elif name in SKIPPED_MACROS:
+        elif name in macros.WORDS:
+            self._begun.append(macros.WORDS[name])
+        elif name in macros.SKIPPED_MACROS:
             pass
-        elif name in QUANTITIES:
+        elif name in macros.QUANTITIES:
             self._begun.append(_quantity(name, [_inside(each) for each in given if each.latex_verbatim()[:1] != "["]))
         elif name == "textsuperscript":
             said = " ".join(line for _, line in self._apart(given[-1:]))
             self._begun.append(raised("".join(self._begun)[-1:], said))
-        elif name in LAST:
+        elif name in macros.LAST:
             self._walk(given[-1:])
         elif name in self._macros:
             # One that is redefined by itself is not replaced inside.
@@ -395,7 +364,7 @@ class _Reader:
     def _count(self, rank: int, unnumbered: bool) -> None:
         if not unnumbered:
             self._counts[rank] += 1
-            self._counts[rank + 1 :] = [0] * (len(RANKS) - rank - 1)
+            self._counts[rank + 1 :] = [0] * (len(macros.RANKS) - rank - 1)
 
     def _include(self, wanted: str) -> None:
         # \input{name} adds the ending where it is missing.
@@ -408,7 +377,7 @@ class _Reader:
 
     def _define(self, arguments: Sequence[Any]) -> None:
         """Keep what a macro without arguments stands for."""
-        if len(arguments) != len(DEFINITION):
+        if len(arguments) != len(macros.DEFINITION):
             return
         _, name, number, _, body = arguments
         macro = next((each.macroname for each in _nodes(name) if hasattr(each, "macroname")), None)
@@ -453,9 +422,9 @@ def _unit(source: str) -> str:
     """Return a unit as it is printed: m/s^2 of ``\\metre\\per\\second\\squared``."""
     text, is_apart = "", False
     for macro, written in _UNIT.findall(source):
-        sign = PREFIXES.get(macro) or UNITS.get(macro, macro) or written.replace(".", " ")
+        sign = macros.PREFIXES.get(macro) or macros.UNITS.get(macro, macro) or written.replace(".", " ")
         text += f" {sign}" if is_apart and sign[0] not in "/^" else sign
-        is_apart = macro not in PREFIXES and sign[-1] != "^"
+        is_apart = macro not in macros.PREFIXES and sign[-1] != "^"
     return text
 
 

@@ -93,6 +93,19 @@ QUANTITIES = {
     "SIrange": "[{{[{",
     "qtyrange": "[{{{",
 }
+#: All macros whose arguments are known.
+ARGUMENTS = {
+    **SKIPPED_MACROS,
+    **LAST,
+    **QUANTITIES,
+    **dict.fromkeys(HEADINGS, "*[{"),
+    **dict.fromkeys(REFERENCES, "*{"),
+    **dict.fromkeys(DEFINE, DEFINITION),
+    "title": "[{",
+    "abstract": "",
+    "label": "{",
+    "textsuperscript": "{",
+}
 PREFIXES = dict(
     pair.split("=")
     for pair in """

@@ -21,50 +21,30 @@ DEPTH_LIMIT = 2000
 
 # Elements whose contents are not part of the text.
 _NO_TEXT = frozenset(
-    [
-        *("script", "style", "noscript", "template", "nav", "svg", "title", "figure", "aside", "footer", "menu"),
-        *("dialog", "button", "select", "textarea", "annotation", "annotation-xml"),
-    ]
+    """
+    script style noscript template nav svg title figure aside footer menu dialog button select textarea annotation
+    annotation-xml
+    """.split()  # noqa: SIM905, a list has a line for each word
 )
 # Inside of these, a header belongs to the text.
 _TEXT = frozenset(["main", "article", "section"])
 # Words of a class, a role or an id that tell what stands around the text, in elements that have no meaning themselves.
 _AROUND = frozenset(
-    [
-        *(
-            "nav",
-            "navigation",
-            "navbar",
-            "navheader",
-            "navfooter",
-            "sidebar",
-            "sphinxsidebar",
-            "breadcrumb",
-            "breadcrumbs",
-        ),
-        *("toc", "toc-placeholder", "table-of-contents", "doc-toc", "banner", "contentinfo"),
-        *("complementary", "search", "footer", "headerlink", "copiable-link", "copiable-anchor", "api_metadata"),
-        *("changelog", "docnav", "dialog", "modal"),
-        *("cookiebanner", "cookie-banner", "cookie-bar", "cookieconsent", "cookie-consent", "cookie-notice"),
-    ]
+    """
+    nav navigation navbar navheader navfooter sidebar sphinxsidebar breadcrumb breadcrumbs toc toc-placeholder
+    table-of-contents doc-toc banner contentinfo complementary search footer headerlink copiable-link copiable-anchor
+    api_metadata changelog docnav dialog modal cookiebanner cookie-banner cookie-bar cookieconsent cookie-consent
+    cookie-notice
+    """.split()  # noqa: SIM905, a list has a line for each word
 )
 _HIDDEN = re.compile(r"(?<![\w-])(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
 _MEANINGLESS = frozenset(["div", "ul", "ol", "dl", "table", "details", "p", "a", "span"])
 # The same of a listing, in <pre> or the element around it.
 _LISTING = frozenset(
-    [
-        *(
-            "highlight",
-            "highlighted",
-            "listingblock",
-            "literalblock",
-            "programlisting",
-            "screen",
-            "synopsis",
-            "example",
-        ),
-        *("verbatim", "sourcecode", "code", "sh", "lisp"),
-    ]
+    """
+    highlight highlighted listingblock literalblock programlisting screen synopsis example verbatim sourcecode code sh
+    lisp
+    """.split()  # noqa: SIM905, a list has a line for each word
 )
 #: Letters in links for each other letter of a block, above which it is no text.
 _LINKED = 4
@@ -76,14 +56,12 @@ _SENTENCE_END = tuple(STOPS)
 _NO_TEXT_WITH = {"table": "th", "pre": "code"}
 # Tags that end a word. Any other may stand inside one, as in H<sub>2</sub>O, those that HTML does not know as well.
 _BLOCK = frozenset(
-    [
-        *("address", "article", "aside", "audio", "blockquote", "body", "br", "canvas", "caption", "center", "col"),
-        *("colgroup", "dd", "details", "dialog", "dir", "div", "dl", "dt", "embed", "fieldset", "figcaption", "figure"),
-        *("footer", "form", "frame", "frameset", "head", "header", "hgroup", "hr", "html", "iframe", "legend", "li"),
-        *("listing", "main", "menu", "nav", "object", "ol", "optgroup", "p", "plaintext", "pre", "search", "section"),
-        *("summary", "table", "tbody", "tfoot", "thead", "title", "tr", "ul", "video", "xmp"),
-        *(f"h{level}" for level in range(1, 7)),
-    ]
+    """
+    address article aside audio blockquote body br canvas caption center col colgroup dd details dialog dir div dl dt
+    embed fieldset figcaption figure footer form frame frameset head header hgroup hr html iframe legend li listing main
+    menu nav object ol optgroup p plaintext pre search section summary table tbody tfoot thead title tr ul video xmp h1
+    h2 h3 h4 h5 h6
+    """.split()  # noqa: SIM905
 )
 # Those that end a word and stand in a line of text all the same.
 _IN_LINE = frozenset(["button", "img", "input", "label", "option", "select", "svg", "td", "textarea", "th"])

@@ -59,27 +59,11 @@ _FORMATS = {
         "title",
         frozenset(["p", "list-item", "def", "verse-line", "attrib"]),
         frozenset(
-            [
-                *(
-                    "fig",
-                    "fig-group",
-                    "table-wrap",
-                    "table-wrap-group",
-                    "disp-formula",
-                    "disp-formula-group",
-                    "graphic",
-                ),
-                *("media", "supplementary-material", "tex-math", "annotation", "fn", "fn-group", "label", "ref-list"),
-                *(
-                    "caption",
-                    "object-id",
-                    "preformat",
-                    "code",
-                    "sec-meta",
-                    "inline-graphic",
-                    "inline-supplementary-material",
-                ),
-            ]
+            """
+            fig fig-group table-wrap table-wrap-group disp-formula disp-formula-group graphic media
+            supplementary-material tex-math annotation fn fn-group label ref-list caption object-id preformat code
+            sec-meta inline-graphic inline-supplementary-material
+            """.split()  # noqa: SIM905, a list has a line for each word
         ),
         ("xref", "ref-type"),
         "break",

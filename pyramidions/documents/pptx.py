@@ -8,7 +8,7 @@ from lxml import etree
 
 from pyramidions.base.errors import UserError
 from pyramidions.documents.formulas import raised
-from pyramidions.documents.xml_archive import attribute, member_tree, targets, xml_archive
+from pyramidions.documents.xml_tree import attribute, member_tree, targets, xml_archive
 from pyramidions.files.bounded import printable
 from pyramidions.text.headings import HeadedText
 

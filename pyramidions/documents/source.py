@@ -11,8 +11,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyramidions.base.errors import UserError
-from pyramidions.documents.file_formats import LIMITS, file_ending, file_text, holds_records, text_lines
-from pyramidions.documents.papers import may_be_paper
+from pyramidions.documents.file_formats import (
+    LIMITS,
+    file_ending,
+    file_text,
+    holds_records,
+    may_be_paper,
+    text_lines,
+)
 from pyramidions.documents.record_fields import PLAIN, RELEASE, id_of, sectioned_text, text_of
 from pyramidions.documents.records import OPENERS, JsonLine, LinesFile, Record, json_lines
 from pyramidions.files.bounded import at_most, printable, regular_size, require_at_most
@@ -258,8 +264,7 @@ def _document(found: Input, fields: Fields) -> InputText:
     if found.line is not None:
         return _json_document(found, found.line, fields)
     if path == STANDARD_INPUT:
-        if fields.query is not None:
-            raise UserError("Standard input has no fields: --query-field is for .jsonl files.")
+        _refuse_query(fields, "Standard input")
         return _standard_input(fields)._replace(number=found.number)
     if _is_folder(path):
         raise UserError(f"{name} holds no file that ends in {', '.join(ENDINGS)}.")
@@ -268,13 +273,17 @@ def _document(found: Input, fields: Fields) -> InputText:
     if not file_ending(path):
         raise UserError(f"{name} must end in {', '.join(ENDINGS)}.")
     size = regular_size(path)
-    if fields.query is not None:
-        raise UserError(f"{name} has no fields: --query-field is for .jsonl files.")
+    _refuse_query(fields, name)
     origin = Origin(name, None, 1)
     if fields.by_line and file_ending(path) == ".txt":
         require_at_most(LIMITS[".txt"], size, name)
         return InputText(origin, "", size, number=found.number, lines=lambda: text_lines(path.open("rb"), name))
     return InputText(origin, file_text(path), size, number=found.number)
+
+
+def _refuse_query(fields: Fields, name: str) -> None:
+    if fields.query is not None:
+        raise UserError(f"{name} has no fields: --query-field is for .jsonl files.")
 
 
 def _standard_input(fields: Fields) -> InputText:

@@ -58,8 +58,9 @@ _CAPTION = re.compile(
     re.IGNORECASE,
 )
 _REFERS = frozenset(
-    ["in", "from", "see", "by", "of", "and", "to", "on", "with", "than", "the", "dans", "de", "voir", "et", "la", "le"]
-    + ["à", "en", "y", "ver", "siehe", "der", "auf", "nach", "und", "aus", "см.", "на", "в", "и"]
+    """
+    in from see by of and to on with than the dans de voir et la le à en y ver siehe der auf nach und aus см. на в и
+    """.split()  # noqa: SIM905, a list has a line for each word
 )
 # What a sentence ends in.
 _ENDS = re.compile(rf"[{STOPS}](?:[^\w\s,]|\s)*$")
@@ -104,7 +105,9 @@ _PLACEHOLDER = re.compile(r"<(?:cit|dig)>")
 _CODE_SHARE = 12
 _PROMPT = re.compile(r">>> |R?> [\w.]{1,40} ?(\(|<-)|\$ |# \w+ -|[\w.-]{1,40}@[\w.-]{1,40}:|\w{0,20}[=-]?#>? ")
 _JOINS_NAMES = frozenset(
-    ["and", "et", "und", "y", "e", "van", "von", "der", "den", "de", "da", "del", "di", "la", "le"]
+    """
+    and et und y e van von der den de da del di la le
+    """.split()  # noqa: SIM905, a list has a line for each word
 )
 _SCRIPT = re.compile(f"[{UNSPACED}]")
 _MARKS = "".join(map(chr, range(33, 48))) + ":;?[]“”‘’…"

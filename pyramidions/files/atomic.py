@@ -193,22 +193,28 @@ def hold_folder(folder: Path) -> None:
         BlockingIOError: another process holds it.
     """
     try:
-        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError:
         return
-    stat = os.fstat(lock)
+    stat = os.fstat(descriptor)
     key = stat.st_dev, stat.st_ino
     try:
         if key not in _held:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _held[key] = lock
+            lock(descriptor)
+            _held[key] = descriptor
+    finally:
+        if _held.get(key) != descriptor:
+            os.close(descriptor)
+
+
+def lock(file: int | BinaryIO) -> None:
+    """Lock an open file or folder; some network disks have no locks. BlockingIOError where another process holds it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise
     except OSError:
-        return
-    finally:
-        if _held.get(key) != lock:
-            os.close(lock)
+        pass
 
 
 def _is_left_folder(entry: "os.DirEntry[str]") -> bool:
@@ -221,12 +227,12 @@ def _is_left_folder(entry: "os.DirEntry[str]") -> bool:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold the lock of a file or folder; BlockingIOError where another process does."""
-    lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:
-        os.close(lock)
+        os.close(descriptor)
 
 
 def _new_file(path: Path) -> BinaryIO:
@@ -259,29 +265,27 @@ def _locked_partial(path: Path) -> Iterator[Path]:
     partial = path.with_name(f".{path.name}.partial")
     with named_by(path, partial):
         partial.mkdir(exist_ok=True)
-    lock = os.open(partial, os.O_RDONLY)
-    _locks.add(lock)
+    descriptor = os.open(partial, os.O_RDONLY)
+    _locks.add(descriptor)
     try:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not os.fstat(lock).st_nlink:
+            lock(descriptor)
+            if not os.fstat(descriptor).st_nlink:
                 raise BlockingIOError  # another process removed it before it was locked
         except BlockingIOError:
             raise UserError(f"Another process is writing {path} at this moment.") from None
-        except OSError:
-            pass  # a network disk without locks
         with named_by(path, partial):
             yield partial
     finally:
-        if lock in _locks:
-            _locks.remove(lock)
-            os.close(lock)
+        if descriptor in _locks:
+            _locks.remove(descriptor)
+            os.close(descriptor)
 
 
 def _let_go() -> None:
     """Close the parent's locks: a worker that outlives it for a moment must not block the next run."""
-    for lock in (*_locks, *_held.values()):
-        os.close(lock)
+    for descriptor in (*_locks, *_held.values()):
+        os.close(descriptor)
     _locks.clear()
     _held.clear()
 

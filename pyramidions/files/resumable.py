@@ -1,6 +1,5 @@
 """A file of lines that a later run can resume."""
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pyramidions.base.errors import UserError
-from pyramidions.files.atomic import named_by, sync, sync_folder, write_file
+from pyramidions.files.atomic import lock, named_by, sync, sync_folder, write_file
 
 
 class ResumableFile:
@@ -90,7 +89,10 @@ def resumable_file(path: Path, settings: Mapping[str, Any], resume: bool) -> Ite
     with named_by(path, partial):
         partial.touch()
         with partial.open("r+b") as file:
-            _lock(file, path)
+            try:
+                lock(file)
+            except BlockingIOError:
+                raise UserError(f"Another process is writing {path} at this moment.") from None
             # Whoever held it before may have renamed or removed it.
             if not (partial.exists() and os.path.samestat(os.fstat(file.fileno()), partial.stat())):
                 raise UserError(f"Another process wrote {path} at this moment: run the command again.")
@@ -115,15 +117,6 @@ def resumable_file(path: Path, settings: Mapping[str, Any], resume: bool) -> Ite
     sync_folder(target.parent)
 
 
-def _lock(file: BinaryIO, path: Path) -> None:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise UserError(f"Another process is writing {path} at this moment.") from None
-    except OSError:
-        pass  # a network disk without locks
-
-
 def _known(progress: Path, settings: Mapping[str, Any], file: BinaryIO) -> dict[str, Any]:
     """Return what an interrupted run noted, if it had the same settings."""
     try:
@@ -132,7 +125,7 @@ def _known(progress: Path, settings: Mapping[str, Any], file: BinaryIO) -> dict[
         if not all(isinstance(size, int) for size in sizes) or not isinstance(found["facts"], dict):
             raise TypeError
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise _damaged(progress) from None
+        raise UserError(f"{progress} is damaged: remove it, and begin again without --resume.") from None
     # As JSON, so that lists and tuples are alike.
     ours = json.loads(json.dumps(settings))
     for name in {**theirs, **ours}:
@@ -142,10 +135,6 @@ def _known(progress: Path, settings: Mapping[str, Any], file: BinaryIO) -> dict[
     if not 0 <= found["bytes"] <= os.fstat(file.fileno()).st_size:
         raise UserError(f"{progress} does not fit the lines beside it: remove it, and begin again without --resume.")
     return dict(found)
-
-
-def _damaged(path: Path) -> UserError:
-    return UserError(f"{path} is damaged: remove it, and begin again without --resume.")
 
 
 def _said(value: object) -> str:

@@ -13,7 +13,7 @@ from pyramidions.extract.concepts.model import ConceptModel, WantedConcepts
 from pyramidions.extract.concepts.policy import FEATURE_NAMES, History, PolicyChoice
 from pyramidions.extract.concepts.ranker import choose
 from pyramidions.extract.concepts.trees import Trees
-from pyramidions.extract.overlap import Overlap
+from pyramidions.extract.oracle import Overlap
 from pyramidions.extract.selection import Budget
 from pyramidions.files.parallel import ordered_map
 from pyramidions.files.progress import progress_bar

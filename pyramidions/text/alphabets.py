@@ -142,7 +142,6 @@ class Bytes(Alphabet):
         return clean.encode("latin-1").decode("utf-8", "replace")
 
     def outside(self, text: str) -> Counter[str]:
-        """Return nothing: there are bytes for any character."""
         return Counter()
 
 
@@ -166,22 +165,18 @@ class Letters(Alphabet):
 
     @property
     def name(self) -> str:
-        """The language, and whether lines end."""
         return self.language + _WITH_LINES * self.lines
 
     @property
     def characters(self) -> str:
-        """The space, the letters and the line end."""
         return f" {self.letters}{self._line_end}"
 
     @property
     def symbols(self) -> list[str]:
-        """Each letter for itself."""
         return [SPACE, *self.letters, *[LINE_END] * self.lines]
 
     @property
     def about(self) -> str:
-        """How many letters there are."""
         return f"{self.language}, {len(self.letters)} letters, the space" + ", the line end" * self.lines
 
     @property
@@ -217,7 +212,6 @@ class Letters(Alphabet):
         return Counter(each for each in self._foreign.findall(text) if each not in "0123456789")
 
     def written(self, clean: str) -> str:
-        """Return the same text."""
         return clean
 
     def _in_latin(self, text: str) -> str:

@@ -152,13 +152,12 @@ def _part(name: str, said: Any, arrays: dict[str, np.ndarray], features: int) ->
     if not 0 < said["share"] < 1:
         raise UserError(f"`{name}.share` must be above 0 and below 1, but is {said['share']}.")
     keys, seen, hits = _of(name, arrays, _KNOWN)
-    if not (keys.ndim == 1 and keys.shape == seen.shape == hits.shape):
-        raise UserError(f"The frequencies of {name} must be three lists of one length.")
-    if keys.dtype != np.uint32 or seen.dtype != hits.dtype or hits.dtype not in (np.uint16, np.int32):
-        raise UserError(f"The frequencies of {name} must be of uint32, and twice of uint16 or int32.")
+    are_lists = keys.ndim == 1 and keys.shape == seen.shape == hits.shape and keys.dtype == np.uint32
+    if not are_lists or seen.dtype != hits.dtype or hits.dtype not in (np.uint16, np.int32):
+        raise UserError(f"The frequencies of {name} must be lists of one length: of uint32, twice of uint16 or int32.")
     seen, hits = seen.astype(np.int32), hits.astype(np.int32)
     if (keys[1:] <= keys[:-1]).any():
-        raise UserError(f"The keys of {name} must rise.")
+        raise UserError(f"The keys of the frequencies of {name} must rise.")
     if len(keys) and not (hits.min() >= 0 and (hits <= seen).all() and seen.max() <= said["documents"]):
         raise UserError(f"The frequencies of {name} must be from 0 to the number of documents.")
     known = Frequencies(said["documents"], said["least"], said["share"], keys, seen, hits)

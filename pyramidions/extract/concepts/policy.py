@@ -8,17 +8,13 @@ from pyramidions.extract.concepts.paper import Paper
 from pyramidions.extract.concepts.trees import Trees
 
 #: Features of a sentence; a model's trees know them by their order.
-FEATURE_NAMES = (
-    # Of the sentence as it stands.
-    *("all_words", "all_pairs", "mean_word", "mean_pair", "best_pair", "length", "in_headings", "centrality"),
-    *("coverage", "coverage_place", "beside", "further", "place", "from_end", "share_before", "place_in_section"),
-    *("share_of_section", "section", "share_of_sections", "kind"),
-    # Of the document.
-    *("sentences", "words", "sections", "expected_words", "expected_pairs"),
-    # Given what was chosen.
-    *("left_words", "left_pairs", "share_of_words", "share_of_pairs", "left_coverage", "best_coverage"),
-    *("share_of_best", "chosen", "chosen_before", "chosen_behind", "chosen_in_section"),
-)
+FEATURE_NAMES = """
+    all_words all_pairs mean_word mean_pair best_pair length in_headings centrality coverage coverage_place beside
+    further place from_end share_before place_in_section share_of_section section share_of_sections kind
+    sentences words sections expected_words expected_pairs
+    left_words left_pairs share_of_words share_of_pairs left_coverage best_coverage share_of_best
+    chosen chosen_before chosen_behind chosen_in_section
+""".split()  # noqa: SIM905
 
 
 class History:

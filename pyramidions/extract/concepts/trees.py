@@ -160,18 +160,15 @@ def _walk(feature: list[int]) -> list[tuple[int, int, int]]:
 
 
 def _check(base: float, roots: np.ndarray, feature: np.ndarray, threshold: np.ndarray, features: int) -> None:
-    if not (roots.ndim == feature.ndim == threshold.ndim == 1 and len(feature) == len(threshold)):
-        raise UserError("The arrays of trees must be lists, with a threshold for each node.")
-    if [str(array.dtype) for array in (feature, threshold, roots)] != ["int16", "float64", "int32"]:
-        raise UserError("The arrays of trees must be of int16, float64 and int32.")
-    if not (np.isfinite(base) and np.isfinite(threshold).all()):
-        raise UserError("The numbers of trees must be finite.")
+    are_lists = roots.ndim == feature.ndim == threshold.ndim == 1 and len(feature) == len(threshold)
+    kinds = [str(array.dtype) for array in (feature, threshold, roots)]
+    if not are_lists or kinds != ["int16", "float64", "int32"] or not np.isfinite([base, *threshold]).all():
+        raise UserError("Trees must be lists of int16, finite float64 and int32, with a threshold for each node.")
     if len(feature) and not -1 <= feature.min() <= feature.max() < features:
         raise UserError(f"The features of trees must be from -1 to {features - 1}.")
-    if len(roots) and (roots[0] != 0 or (np.diff(roots) < 1).any() or roots[-1] >= len(feature)):
+    # Each node belongs to a tree.
+    if [*roots[:1]] != [0] * (len(feature) > 0) or (np.diff(roots) < 1).any() or (roots >= len(feature)).any():
         raise UserError("The roots of trees must rise from 0, within the nodes.")
-    if not len(roots) and len(feature):
-        raise UserError("Nodes must belong to a tree.")
     for first, stop in _spans(roots, len(feature)):
         try:
             _walk(feature[first:stop].tolist())

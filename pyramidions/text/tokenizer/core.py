@@ -250,7 +250,18 @@ class Tokenizer(ABC):
         """
 
     @abstractmethod
-    def _surfaces(self, of_windows: Iterable[str]) -> Iterator[list[str]]: ...
+    def surfaces(self, of_windows: Iterable[str]) -> Iterator[list[str]]:
+        """Cut the windows of a text into tokens, some at a time, each as its text with the space before it.
+
+        A marker is an empty token, and so is one that does not end a character. The texts joined are the normalised
+        text, but for a space in front, and, of sentencepiece, for one in place of each `▁`. Their ids (`ids_of`)
+        joined are what `encode` makes of the text.
+
+        No piece of a model that `prepare` trains crosses white space, where `windows` cuts. In a text of several
+        windows the ids can differ: where it has no white space in a whole window, in a marker inside a quotation or
+        brackets that a window's end cuts, and, far behind a text's beginning, where two ways to cut a word are equally
+        likely.
+        """
 
     @abstractmethod
     def _decode(self, ids: list[int]) -> str:
@@ -280,20 +291,6 @@ class Tokenizer(ABC):
     @cached_property
     def _names(self) -> list[str]:
         return self.pieces()
-
-    def surfaces(self, of_windows: Iterable[str]) -> Iterator[list[str]]:
-        """Cut the windows of a text into tokens, some at a time, each as its text with the space before it.
-
-        A marker is an empty token, and so is one that does not end a character. The texts joined are the normalised
-        text, but for a space in front, and, of sentencepiece, for one in place of each `▁`. Their ids (`ids_of`)
-        joined are what `encode` makes of the text.
-
-        No piece of a model that `prepare` trains crosses white space, where `windows` cuts. In a text of several
-        windows the ids can differ: where it has no white space in a whole window, in a marker inside a quotation or
-        brackets that a window's end cuts, and, far behind a text's beginning, where two ways to cut a word are equally
-        likely.
-        """
-        yield from self._surfaces(of_windows)
 
     def encode_units(self, units: Sequence[str]) -> list[int]:
         """Turn the headings and sentences of a document into ids with markers, without `<s>` and `</s>`.

@@ -89,7 +89,6 @@ class JsonTokenizer(Tokenizer):
 
     @classmethod
     def wrote(cls, model_bytes: bytes) -> bool:
-        """Return whether it is a JSON object."""
         return model_bytes.lstrip().startswith(b"{")
 
     def _prefix(self) -> tuple[int, ...]:
@@ -109,7 +108,6 @@ class JsonTokenizer(Tokenizer):
         return tuple(framed[:begin] if bare else framed[:-1])
 
     def normalize(self, text: str) -> str:
-        """Return the text on one line."""
         return one_line(text)
 
     def pieces(self) -> list[str]:
@@ -125,20 +123,17 @@ class JsonTokenizer(Tokenizer):
         return next((piece for piece, each in self._ids.items() if each == i), None)
 
     def encode(self, text: str) -> list[int]:
-        """Turn a text into ids, without prefix and end."""
         return [i for _, ids, _ in self._windows(windows(text)) for i in ids]
 
     def counts(self, texts: Iterable[str]) -> list[int]:
-        """Return the number of tokens of each text where it stands behind another."""
         lines = [f"{self._between}{line}" if (line := one_line(text)) else "" for text in texts]
         return [len(each.ids) for each in run(lambda: self._model.encode_batch(lines, add_special_tokens=False))]
 
     def ids_of(self, surfaces: Sequence[str]) -> list[int]:
-        """Return the ids of tokens that `surfaces` gave."""
         return [cast(_Surface, surface).id for surface in surfaces]
 
     def spellings(self, ids: Iterable[int]) -> list[str]:
-        """Return the text of each id; a character's text stands at the last of its pieces."""
+        # A character's text stands at the last of its pieces.
         found = list[str]()
         for is_text, group in groupby(ids, self._is_text):
             part = list(group)
@@ -158,7 +153,7 @@ class JsonTokenizer(Tokenizer):
     def _sign(self, i: int) -> str:
         return UNKNOWN if i == self.unk else ""
 
-    def _surfaces(self, of_windows: Iterable[str]) -> Iterator[list[str]]:
+    def surfaces(self, of_windows: Iterable[str]) -> Iterator[list[str]]:
         for line, ids, ends in self._windows(of_windows):
             found, begin = list[str](), 0
             for i, end, following in zip(ids, ends, [*ends, -1][1:], strict=True):

@@ -93,25 +93,20 @@ class SentencePieceTokenizer(Tokenizer):
 
     @classmethod
     def wrote(cls, model_bytes: bytes) -> bool:
-        """Return True: sentencepiece itself refuses files that are not its models."""
-        return True
+        return True  # sentencepiece itself refuses files that are not its models
 
     def normalize(self, text: str) -> str:
-        """Return the text as `normalize` and then the model itself normalise it."""
         return " ".join(str(self._model.normalize(normalize(text))).replace(SPACE, " ").split())
 
     def pieces(self) -> list[str]:
-        """All pieces in the order of their ids, the special ones included."""
         return [self._model.id_to_piece(i) for i in range(self.vocab_size)]
 
     def encode(self, text: str) -> list[int]:
-        """Normalise a text and turn it into ids, without `</s>`."""
         if self.marker_id is None:
             return list(self._model.encode(normalize(text)))
         return self._marked(self._split(text), int, self.marker_id, self.name_end_id)
 
     def encode_units(self, units: Sequence[str]) -> list[int]:
-        """Turn the headings and sentences of a document into ids; see `Tokenizer`."""
         if self.marker_id is None:
             return super().encode_units(units)
         found: list[int] = []
@@ -121,11 +116,9 @@ class SentencePieceTokenizer(Tokenizer):
         return found
 
     def counts(self, texts: Iterable[str]) -> list[int]:
-        """Return the number of tokens of each text, without markers."""
         return [len(ids) for ids in self._model.encode([normalize(text) for text in texts])]
 
     def ids_of(self, surfaces: Sequence[str]) -> list[int]:
-        """Return the ids of tokens that `surfaces` gave."""
         found = self._model.piece_to_id([surface.replace(" ", SPACE) for surface in surfaces])
         # An unknown stretch of text may spell a special piece.
         found = [UNK if special else i for i, special in zip(found, self._model.is_control(found), strict=True)]
@@ -134,7 +127,7 @@ class SentencePieceTokenizer(Tokenizer):
         markers = {"": self.marker_id} | ({} if self.name_end_id is None else {NAME_END_SURFACE: self.name_end_id})
         return [markers.get(surface, i) for i, surface in zip(found, surfaces, strict=True)]
 
-    def _surfaces(self, of_windows: Iterable[str]) -> Iterator[list[str]]:
+    def surfaces(self, of_windows: Iterable[str]) -> Iterator[list[str]]:
         for pieces in self._windows(of_windows):
             # sentencepiece's own list shows an unknown stretch of text as it stands.
             yield [piece.replace(SPACE, " ") for piece in pieces]
@@ -169,7 +162,6 @@ class SentencePieceTokenizer(Tokenizer):
         return int(self._model.piece_to_id(piece))
 
     def spellings(self, ids: Iterable[int]) -> list[str]:
-        """Return the text of each id, with the space before it; empty for special pieces, ` ⁇ ` for `<unk>`."""
         spelt = {UNK: UNKNOWN}
         return [
             "" if self._model.is_control(i) else spelt.get(i, self._model.id_to_piece(i).replace(SPACE, " "))
