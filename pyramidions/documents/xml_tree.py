@@ -32,6 +32,8 @@ def xml_tree(file: IO[bytes], name: str, *, keeps_namespaces: bool = False) -> e
     try:
         tree = etree.parse(file, parser)
     except etree.XMLSyntaxError as error:
+        if error.code == etree.ErrorTypes.ERR_NO_MEMORY:
+            raise MemoryError from None
         raise UserError(f"{name} must be XML, but is not ({error.msg}).") from None
     declared = tree.docinfo.internalDTD
     if declared is not None and any(declared.iterentities()):
