@@ -41,11 +41,7 @@ def as_one(documents: Mapping[str, str]) -> str:
 
 
 def read_as_one(documents: Iterable[InputText]) -> Iterator[InputText]:
-    """Yield one document made of those that were read, by their ids or names.
-
-    Args:
-        documents: in order; without any, nothing is yielded.
-    """
+    """Yield one document made of those that were read, by their ids or names."""
     read = list(documents)
     if not read:
         return

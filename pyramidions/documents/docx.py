@@ -38,9 +38,6 @@ def docx_text(path: Path) -> HeadedText:
     """Return the text of a document with its headings, known by their style or by their level in the outline.
 
     Tables of several columns, pictures, notes, hidden text and formulas in lines of their own are left out.
-
-    Raises:
-        UserError: it is damaged or encrypted, or unpacks to too much for its size.
     """
     import mammoth
 

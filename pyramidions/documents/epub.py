@@ -19,14 +19,7 @@ _PAGES = ("application/xhtml+xml", "text/html")
 
 
 def epub_text(path: Path) -> HeadedText:
-    """Return the text of a book: its pages in their order, with their headings, but not the table of contents.
-
-    Args:
-        path: a file of EPUB 2 or 3.
-
-    Raises:
-        UserError: it is damaged or encrypted, has no pages, or unpacks to too much for its size.
-    """
+    """Return the text of a book: its pages in their order, with their headings, but not the table of contents."""
     name = printable(path)
     with xml_archive(path) as book:
         return HeadedText.of(part for page in _pages(book, name) for part in _parts(page_text(page, name)))

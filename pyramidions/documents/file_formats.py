@@ -80,14 +80,9 @@ def holds_records(path: Path) -> bool:
 
 
 def file_text(path: Path) -> str:
-    """Return the text of a file, with the headings of all formats but plain text and subtitles.
+    """Return the text of a regular file by its ending, with the headings of all formats but plain text and subtitles.
 
-    Args:
-        path: a regular file; its ending, one of `LIMITS` but .jsonl, decides how it is read.
-
-    Raises:
-        UserError: the file is not what its ending says, is too large, or takes too long or too much memory.
-        OSError: it cannot be read at all.
+    A UserError says that it is not what its ending says, is too large, or takes too long or too much memory to read.
     """
     ending = file_ending(path)
     size = path.stat().st_size
@@ -103,15 +98,7 @@ def file_text(path: Path) -> str:
 
 
 def text_lines(file: BinaryIO, name: str) -> Iterator[str]:
-    """Yield the lines of a plain text, holding one at a time; then close it.
-
-    Args:
-        file: in UTF-8, or in UTF-16 with its mark, which is held in memory.
-        name: what an error calls it.
-
-    Raises:
-        UserError: it is neither, or of another format.
-    """
+    """Yield the lines of a plain text in UTF-8, holding one at a time, or in UTF-16 with its mark; then close it."""
     read = 0
     with file:
         for line in file:

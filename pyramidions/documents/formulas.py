@@ -13,23 +13,15 @@ _SIGNS = str.maketrans("−–", "--")
 
 
 def raised(before: str, text: str) -> str:
-    """Return raised text with a ^ if it is the power of a number, as in 10^6.
-
-    Args:
-        before: what stands in front of it.
-        text: a sign alone may have its digits behind it.
-    """
+    """Return raised text with a ^ if it is the power of a number, as in 10^6; digits may follow a sign alone."""
     power = text.translate(_SIGNS).lstrip()
     return f"^{power}" if before[-1:].isdigit() and _POWER.fullmatch(power.rstrip()) else text
 
 
 def composed(tag: str, parts: Sequence[str], before: str) -> str:
-    """Return what an element says on a line: 10^6, x^2, 1/2, √16, 8^(1/3).
+    """Return what an element says on a line, behind the text before it: 10^6, x^2, 1/2, √16, 8^(1/3).
 
-    Args:
-        tag: one of `COMPOSED`.
-        parts: the text of each of its children, if it is one of `WITH_PARTS`; else all of it.
-        before: what stands in front of it.
+    Parts are the texts of its children if it is one of `WITH_PARTS`, else all of its text.
     """
     if tag == "sup":
         return raised(before, "".join(parts))

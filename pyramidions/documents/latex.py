@@ -59,17 +59,10 @@ _Find = Callable[[str], str | None]
 
 
 def read_latex(path: Path) -> Paper:
-    """Read a paper.
+    """Read a paper: a .tex file, whose includes lie in its folder, or a .tar.gz with such files.
 
     Figures, tables, listings, formulas in lines of their own, footnotes, citations and references are left out. Macros
-    of the authors without arguments are replaced by what they stand for.
-
-    Args:
-        path: of a .tex file, whose includes lie in its folder, or of a .tar.gz with such files.
-
-    Raises:
-        UserError: there is no document in it, or it is too long. Files that it includes and that are not in its folder
-            are left out, and a note names them.
+    of the authors without arguments are replaced by what they stand for. A note names included files that are missing.
     """
     name = printable(path)
     if path.suffix.lower() == ".tex":
@@ -158,10 +151,6 @@ def _decoded(content: bytes, name: str) -> str:
 
 class _Reader:
     """Walks over what the parser found in a source, and collects lines.
-
-    Args:
-        name: of the document, for errors.
-        find: finds included files.
 
     Attributes:
         missing: files that the text includes, but that were not found.

@@ -76,15 +76,7 @@ _PIECE = 2**16  # characters that are parsed at a time
 
 
 def decoded_page(content: bytes, name: str) -> str:
-    """Decode a page: UTF-8, UTF-16 with its mark, or what the page says that it is.
-
-    Args:
-        content: of the page.
-        name: what an error calls it.
-
-    Raises:
-        UserError: it is none of these.
-    """
+    """Decode a page: UTF-8, UTF-16 with its mark, or what the page says that it is."""
     if is_utf16(content):
         return content.decode("utf-16", "replace")
     with suppress(UnicodeDecodeError):
@@ -109,13 +101,6 @@ def page_text(html: str, name: str = "A page") -> HeadedText:
     Any string is a page: everything but markup is text. Each heading, paragraph, item or row is a line of its own, with
     an empty line between them. Figures, tables with headers and code listings are left out, and so is what stands
     around the text: navigation, headers, asides, footers, and blocks of links. The time is linear in the page's length.
-
-    Args:
-        html: the page.
-        name: what an error calls it.
-
-    Raises:
-        UserError: more than `DEPTH_LIMIT` elements are inside one another.
     """
     page = _Page(name)
     parser = etree.HTMLParser(target=page, encoding="utf-8", huge_tree=True)

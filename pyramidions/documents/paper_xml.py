@@ -125,12 +125,6 @@ def read_paper(path: Path) -> Paper:
     """Read a paper.
 
     Figures, tables, formulas in lines of their own, notes, references and numbers of citations are left out.
-
-    Args:
-        path: a file of JATS or TEI.
-
-    Raises:
-        UserError: it is no XML, or no paper in one of both formats; or it declares entities, which may be of any size.
     """
     name = printable(path)
     with path.open("rb") as file:

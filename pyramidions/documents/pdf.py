@@ -32,12 +32,9 @@ def pdf_text(path: Path) -> HeadedText:
     """Return the prose of a file, with its headings, and without the lines that run through its pages.
 
     A text that is garbled, as of a font that does not say which letters it draws, is read by poppler's `pdftotext`
-    where that is installed and reads it better; then it has no headings of its own. A note says that it was
-    garbled. A text from right to left is read by `pdftotext`, too: pdfium loses its numbers. Pages that are pictures
-    are left out, and a note names them.
-
-    Raises:
-        UserError: it is damaged or encrypted, or holds no text.
+    where that is installed and reads it better; then it has no headings of its own. A note says that it was garbled. A
+    text from right to left is read by `pdftotext`, too: pdfium loses its numbers. Pages that are pictures are left out,
+    and a note names them.
     """
     name = printable(path)
     pages, pictures, failed = _pages(path, name)

@@ -101,9 +101,6 @@ def laid_out(pages: list[list[PdfLine]]) -> HeadedText:
     that is left out. The end of a page ends no block: a sentence goes on there. Short blocks in larger or bold type are
     headings, on one line; the largest type is the highest. Blocks that are no prose are left out, and words that the
     end of a line cuts are whole.
-
-    Args:
-        pages: without running lines.
     """
     body = _body_size(pages)
     pages = [[line._replace(text=UNPRINTABLE.sub("", line.text)) for line in page] for page in pages]

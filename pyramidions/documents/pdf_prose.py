@@ -110,9 +110,7 @@ def _is_whole(begin: str, rest: str, known: Counter[str]) -> bool:
 def without_notes(page: list[PdfLine], body: float) -> list[PdfLine]:
     """Return a page without the notes in smaller type at the foot of its columns.
 
-    Args:
-        page: its lines.
-        body: size of most of the text; 0 if no size is known.
+    Here and below, ``body`` is the size of most of the text, 0 if no size is known.
     """
     found: list[PdfLine] = []
     column = 0  # where the last one begins
@@ -130,12 +128,7 @@ def without_notes(page: list[PdfLine], body: float) -> list[PdfLine]:
 
 
 def without_debris(pages: list[list[PdfLine]], body: float) -> list[list[PdfLine]]:
-    """Return pages without lines that are no part of a sentence; a line whose sentence goes on in a formula is cut.
-
-    Args:
-        pages: of a document.
-        body: size of most of the text; 0 if no size is known.
-    """
+    """Return pages without lines that are no part of a sentence; a line whose sentence goes on in a formula is cut."""
     found: list[list[PdfLine]] = []
     last: list[PdfLine] = []  # the page with the last line that stays
     for page in pages:
@@ -150,12 +143,7 @@ def without_debris(pages: list[list[PdfLine]], body: float) -> list[list[PdfLine
 
 
 def is_debris(line: PdfLine, body: float) -> bool:
-    """Whether a line is no part of a sentence: formulas, rows of tables, and lines of a table of contents.
-
-    Args:
-        line: of a page.
-        body: size of most of the text; 0 if no size is known.
-    """
+    """Whether a line is no part of a sentence: formulas, rows of tables, and lines of a table of contents."""
     text = line.text
     words = _WORD.findall(text)
     if any(dots in text for dots in _LEADERS) or line.cells > 3:
@@ -174,10 +162,6 @@ def prose(blocks: Iterable[Block], body: float) -> list[Block]:
 
     A sentence that stands on either side of what is left out, or that a gap cuts, is in one block. A document that is
     mostly code, or of which no size is known, keeps all but captions, keywords and licences.
-
-    Args:
-        blocks: in the order of the document.
-        body: size of most of the text.
     """
     blocks = _without_contents(_without_authors(list(blocks)))
     is_code = [block[0].is_code for block, _ in blocks for _ in block]

@@ -22,12 +22,6 @@ def pptx_text(path: Path) -> HeadedText:
     """Return the text of a presentation: of each slide, its title or number, a heading, its paragraphs, and its notes.
 
     Hidden slides, tables, charts and pictures are left out, and so are dates, footers and numbers of slides.
-
-    Args:
-        path: a file of PowerPoint 2007 or later, or what other programs write in its format.
-
-    Raises:
-        UserError: it is damaged or encrypted, has no slides, or unpacks to too much for its size.
     """
     name = printable(path)
     with xml_archive(path) as archive:

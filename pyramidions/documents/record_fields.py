@@ -33,15 +33,7 @@ SENTENCES, NAMES = SECTION_FIELDS = "sections", "section_names"
 
 
 def id_of(record: Record, field: str | None = None) -> str | None:
-    """Return the id of a record, or None if it has none.
-
-    Args:
-        record: an object.
-        field: of the id; if None, `id`, or `article_id` in a record of the release.
-
-    Raises:
-        UserError: a record lacks the field that is named.
-    """
+    """Return the id of a record, from the field that is named or the usual one of its shape; None without one."""
     found = record.value.get(id_field(record.value, field))
     if found is None and field is not None:
         raise _missing(record, field, "--id-field")
@@ -59,11 +51,7 @@ def shape(record: dict[Any, Any]) -> FieldNames:
 
 
 def text_of(record: Record, field: str, option: str) -> str:
-    """Return the text of a field of a record that is an object, as `joined` does.
-
-    Raises:
-        UserError: the field, which the option names, is missing or of another kind.
-    """
+    """Return the text of a field of a record that is an object, as `joined` does."""
     value = record.value.get(field)
     if value is None:
         raise _missing(record, field, option)
@@ -94,17 +82,8 @@ def _missing(record: Record, field: str, option: str) -> UserError:
 def sectioned_text(record: Mapping[str, Any], place: str) -> HeadedText | None:
     """Return the text of a record's sections, each below its name as a heading, one sentence a line.
 
-    The section of the abstract is left out. A section without a name continues the one before it.
-
-    Args:
-        record: with `sections` and `section_names`, or without.
-        place: where the record stands, for errors.
-
-    Returns:
-        The text; None if the record has no sections that hold text.
-
-    Raises:
-        UserError: the two lists do not fit together.
+    The section of the abstract is left out. A section without a name continues the one before it. The text is None if
+    no section holds any.
     """
     sections, names = record.get(SENTENCES), record.get(NAMES)
     if not isinstance(sections, list) or not isinstance(names, list):

@@ -77,14 +77,8 @@ def open_lines(files: Sequence[LinesFile]) -> Records:
 def open_records(name: str, split: str, config: str | None = None) -> Records:
     """Look at an input without reading it.
 
-    Args:
-        name: a path that ends in one of `FILE_ENDINGS`; otherwise the name of a Hugging Face dataset or a
-            folder that holds one.
-        split: `train`, `valid` or `test`; for Hugging Face datasets.
-        config: configuration of a Hugging Face dataset.
-
-    Raises:
-        UserError: there is no such thing, or it is damaged; the latter also while it is read.
+    It is a path that ends in one of `FILE_ENDINGS`, or a split (train, valid or test) of a Hugging Face dataset by its
+    name or folder. It may turn out to be damaged while it is read.
     """
     path = Path(name)
     if (ending := known_ending(path, FILE_ENDINGS)) in OPENERS:
@@ -104,11 +98,7 @@ def known_ending(path: Path, endings: Iterable[str]) -> str:
 
 
 def file_size(path: Path) -> int:
-    """Return the size of a file in bytes.
-
-    Raises:
-        UserError: there is no such file, or it is no regular one.
-    """
+    """Return the size of a file in bytes."""
     try:
         return regular_size(path)
     except FileNotFoundError:
@@ -174,9 +164,7 @@ class JsonLine:
 def json_lines(file: LinesFile, named: Callable[[int], str]) -> Iterator[JsonLine]:
     """Yield the lines of a file, those that are too long among them, up to where it is damaged.
 
-    Args:
-        file: of JSON lines.
-        named: what an error calls a line, given its number.
+    Given its number, ``named`` returns what an error calls a line.
     """
     number = 0
     with file.open() as raw:
@@ -219,15 +207,7 @@ def _read_json_lines(file: LinesFile) -> Iterator[Record]:
 
 
 def parse_record(line: bytes, place: str) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Args:
-        line: of a file.
-        place: file and line, for the error.
-
-    Raises:
-        UserError: it is no object in JSON, or no UTF-8.
-    """
+    """Read a JSON object."""
     # Some editors put a byte-order mark in front.
     text = decoded(line, place).removeprefix("\ufeff")
     del line
@@ -283,11 +263,7 @@ def _rows_at_once(file: Any, group: int, path: Path) -> int:
 
 
 def hugging_face_splits(name: str, config: str | None = None) -> list[str]:
-    """Return which of `train`, `valid` and `test` a Hugging Face dataset has; all if it does not list its splits.
-
-    Raises:
-        UserError: this is no name of a dataset.
-    """
+    """Return which of `train`, `valid` and `test` a Hugging Face dataset has; all if it does not list its splits."""
     import datasets
 
     _require_dataset(name)
@@ -300,14 +276,7 @@ def hugging_face_splits(name: str, config: str | None = None) -> list[str]:
 
 
 def load_dataset(name: str, config: str | None, split: str, **options: Any) -> Any:
-    """Return a split of a Hugging Face dataset, by the name that the dataset has for it.
-
-    Args:
-        name: of the dataset, or a folder that holds one.
-        config: its configuration.
-        split: of the dataset.
-        options: of `datasets.load_dataset`.
-    """
+    """Return a split of a Hugging Face dataset, by the name that the dataset has for it."""
     import datasets
 
     saved = _saved(name)
@@ -347,11 +316,7 @@ def _open_hugging_face(name: str, split: str, config: str | None) -> Records:
 
 
 def open_tables(paths: Sequence[str]) -> Records:
-    """Look at tables of one split, all in Parquet or all in CSV, as Hugging Face datasets reads them.
-
-    Raises:
-        UserError: they cannot be read.
-    """
+    """Look at tables of one split, all in Parquet or all in CSV, as Hugging Face datasets reads them."""
     kind = "csv" if paths[0].endswith(".csv") else "parquet"
     try:
         data = load_dataset(kind, None, "train", data_files=list(paths))

@@ -180,13 +180,7 @@ def list_inputs(paths: Iterable[Path], fields: Fields) -> Iterator[Input]:
 
 
 def read_inputs(inputs: Iterable[Input], fields: Fields, refuse: Refuse) -> Iterator[InputText]:
-    """Yield the documents of inputs; some may not be readable, and none is held.
-
-    Args:
-        inputs: of `list_inputs`.
-        fields: as there.
-        refuse: receives an error for each input that cannot be read or holds no text.
-    """
+    """Yield the documents of inputs; some may not be readable, and none is held."""
     # Nothing here holds a document that the caller is done with.
     return filter(None, map(partial(_read, fields=fields, refuse=refuse), inputs))
 
@@ -205,15 +199,7 @@ def _read(found: Input, fields: Fields, refuse: Refuse) -> InputText | None:
 
 
 def read_file(path: Path, fields: Fields | None = None) -> InputText:
-    """Return the one document of a file of any format except records; - is standard input.
-
-    Args:
-        path: of the file.
-        fields: as in `read_files`.
-
-    Raises:
-        UserError: it cannot be read.
-    """
+    """Return the one document of a file of any format except records; - is standard input."""
 
     def stop(error: UserError) -> None:
         raise error

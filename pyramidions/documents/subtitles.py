@@ -17,9 +17,6 @@ def subtitle_lines(lines: Iterable[str]) -> Iterator[str]:
     """Yield what is spoken: a line for each cue, without numbers, times, marks, notes, styles and sounds.
 
     A speaker stands in front, as in "Name: text". Captions that roll repeat lines of the cue before: they are left out.
-
-    Args:
-        lines: of a file in WebVTT or SubRip.
     """
     cue: list[str] | None = None  # None outside of a cue
     before: list[str] = []

@@ -17,14 +17,6 @@ def xml_tree(file: IO[bytes], name: str, *, keeps_namespaces: bool = False) -> e
     """Return the root of a file, without comments and processing instructions.
 
     Elements stand at most 256 deep inside one another. A DTD outside of the file is not read.
-
-    Args:
-        file: XML in any encoding that it declares.
-        name: what an error calls it.
-        keeps_namespaces: whether names keep their namespaces.
-
-    Raises:
-        UserError: it is no XML, or declares entities, which may be of any size.
     """
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True
@@ -45,11 +37,7 @@ def xml_tree(file: IO[bytes], name: str, *, keeps_namespaces: bool = False) -> e
 
 @contextmanager
 def xml_archive(path: Path) -> Iterator[ZipFile]:
-    """Open an archive.
-
-    Raises:
-        UserError: it unpacks to too much for its size; or the block raises any error, as a damaged file can make it.
-    """
+    """Open an archive that does not unpack to too much; errors of the block, as a damaged one causes, are UserErrors."""
     name = printable(path)
     try:
         with ZipFile(path) as archive:
@@ -63,18 +51,7 @@ def xml_archive(path: Path) -> Iterator[ZipFile]:
 
 
 def member_tree(archive: ZipFile, member: str, name: str, *, keeps_namespaces: bool = False) -> etree._Element:
-    """Return the root of an XML file in an archive.
-
-    Args:
-        archive: holds it.
-        member: its name in the archive.
-        name: of the archive, for an error.
-        keeps_namespaces: as `xml_tree` has it.
-
-    Raises:
-        UserError: it is no XML, or declares entities.
-        KeyError: there is none.
-    """
+    """Return the root of an XML file in an archive, as `xml_tree` does; a KeyError says that there is none."""
     with archive.open(member) as file:
         return xml_tree(file, f"{name}/{member}", keeps_namespaces=keeps_namespaces)
 

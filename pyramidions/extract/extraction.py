@@ -94,19 +94,7 @@ def _said(sentences: Sequence[Extract]) -> Iterator[str]:
 
 
 def extract(outline: Outline, scores: np.ndarray, rules: SelectionRules) -> Extraction:
-    """Extract sentences of a document that `fit_for_summary` accepts.
-
-    Args:
-        outline: of the document.
-        scores: (sentences,), as a `Ranker` gives them.
-        rules: of the selection.
-
-    Returns:
-        The extraction; without any sentence if the document has none.
-
-    Raises:
-        UserError, ValueError: as `select`.
-    """
+    """Extract sentences of a document that `fit_for_summary` accepts."""
     chosen = select(outline.texts, fit_for_summary(outline, scores), rules, lengths_of(outline), outline.language)
     return extraction_of(outline, scores, chosen)
 

@@ -149,10 +149,6 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
       sentences in lower case and none in upper case.
 
     If a document has no others, the scores stay as they are.
-
-    Args:
-        outline: of the document.
-        scores: (sentences,), of its sentences.
     """
     # Kept as a `cached_property` is: a model of concepts asks, and then the selection does.
     known = vars(outline)

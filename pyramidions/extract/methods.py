@@ -16,25 +16,12 @@ _SHIPPED = Path(__file__).with_name("shipped")
 
 
 def known_methods(*others: str) -> tuple[str, ...]:
-    """Return the names of all methods, and of the extractors that come with the package.
-
-    Args:
-        others: methods beside those of `RANKERS`.
-    """
+    """Return the names of all methods, and of the extractors that come with the package."""
     return (*RANKERS.names, *others, *sorted(folder.name for folder in _SHIPPED.iterdir()))
 
 
 def parse_method(text: str, name: str, *others: str) -> Part:
-    """Parse an option of a command: a method with its options, or the path of a trained extractor.
-
-    Args:
-        text: such as ``hiporank(mu=0.5)``.
-        name: of the option, for the error.
-        others: as in `known_methods`.
-
-    Raises:
-        UserError: options of a method that are not in the notation of parts.
-    """
+    """Parse an option of a command: a method with its options, or the path of a trained extractor."""
     # Paths may hold brackets.
     kind = text.partition("(")[0].strip()
     return parse_part(name, text) if kind in RANKERS or kind in known_methods(*others) else Part(text)
@@ -60,16 +47,10 @@ class Method(NamedTuple):
 
 
 def find_method(given: str | Path, name: str, *others: str) -> Method:
-    """Return what selects sentences.
+    """Return what selects sentences: a method by its name, or a trained extractor by its path.
 
-    Args:
-        given: the name of a method, or the path of a trained extractor; a method, and an extractor that comes with the
-            package, go before a file of that name.
-        name: of the argument, for the error.
-        others: methods beside those of `RANKERS`.
-
-    Raises:
-        UserError: there is no such method, and nothing at such a path.
+    Methods, and extractors that come with the package, go before a file of that name. An error calls the argument
+    ``name``.
     """
     path = Path(given)
     # A name that is asked for may be one of what is installed.

@@ -13,12 +13,7 @@ from pyramidions.text.words import count_words
 
 
 class Oracle(Ranker):
-    """Ranks the sentences in the order in which `oracle` chooses them, of those fit for an extract; others have -inf.
-
-    Args:
-        reference: the summary of the document.
-        words: most words of all chosen sentences; None for any number.
-    """
+    """Ranks the sentences that are fit for an extract in the order in which `oracle` chooses them; others have -inf."""
 
     @checked
     def __init__(self, reference: str, words: Count | None = None) -> None:
@@ -39,17 +34,9 @@ class Oracle(Ranker):
 def oracle(sentences: Sequence[str], reference: str, language: str = ENGLISH, *, words: int | None = None) -> list[int]:
     """Choose sentences greedily: each raises the sum of ROUGE-1 and ROUGE-2 (F1) most (Nallapati et al. 2017).
 
-    Words are those of `Language`, without stemming; no bigram crosses sentences. Of equal gains the
-    earlier sentence is taken. It ends where no sentence is a gain.
-
-    Args:
-        sentences: of the document.
-        reference: its summary.
-        language: of both, an ISO 639-1 code.
-        words: most words of all chosen sentences, counted as `count_words` does; None for any number.
-
-    Returns:
-        Their indices, in the order of choice.
+    Words are those of `Language`, without stemming; no bigram crosses sentences of the document. Of equal gains the
+    earlier sentence is taken. It ends where no sentence is a gain, or fits into ``words`` as `count_words` counts them.
+    Indices are in the order of choice.
     """
     grams = _overlaps(sentences, reference, language)
     lengths = np.array([count_words(sentence) for sentence in sentences], dtype=np.int64)
@@ -75,15 +62,7 @@ def oracle(sentences: Sequence[str], reference: str, language: str = ENGLISH, *,
 def covering(sentences: Sequence[str], reference: str, language: str = ENGLISH) -> list[int]:
     """Choose sentences greedily: each raises the ROUGE-2 recall of a reference most (Huang et al. 2021, section 5.2).
 
-    Words, bigrams, ties and the end are as in `oracle`.
-
-    Args:
-        sentences: of the document.
-        reference: its summary.
-        language: as in `oracle`.
-
-    Returns:
-        Their indices, in the order of choice.
+    Words, bigrams, ties, order and end are as in `oracle`.
     """
     _, bigrams = _overlaps(sentences, reference, language)
     chosen: list[int] = []

@@ -30,11 +30,7 @@ class Budget(NamedTuple):
     sentences: Count | None = None
 
     def check(self) -> None:
-        """Check that something can be selected.
-
-        Raises:
-            UserError: a number below 1, or none.
-        """
+        """Check that something can be selected."""
         check_fields(self)
 
 
@@ -57,11 +53,7 @@ class SelectionRules(NamedTuple):
     stops: bool = False
 
     def check(self) -> None:
-        """Check the rules.
-
-        Raises:
-            UserError: the budget is below 1, there is no such ``redundancy``, or the weight is out of its range.
-        """
+        """Check the rules."""
         check_fields(self)
         self.budget.check()
 

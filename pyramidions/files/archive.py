@@ -29,9 +29,6 @@ def is_whole_checkpoint(path: Path) -> bool:
     Every record is read and compared with its checksum. The directory at the end of the archive does not suffice: it
     can be right although records are damaged, or although a part of an earlier attempt lies before the archive, which
     torch refuses.
-
-    Args:
-        path: what `torch.save` wrote, or what a kill or a full disk left of it.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -46,9 +43,6 @@ def cut_leftover(path: Path) -> bool:
 
     fairseq, where a disk is full, tries again twice on the same open file: the last attempt then stands whole behind
     parts of the earlier ones. A file that this does not make whole stays as it is.
-
-    Raises:
-        OSError: the disk has no room for the archive a second time.
     """
     try:
         with zipfile.ZipFile(path) as archive:

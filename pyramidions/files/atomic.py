@@ -27,21 +27,11 @@ _held: dict[tuple[int, int], int] = {}
 
 @contextmanager
 def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file for writing that takes the place of `path` only when the block ends without an error.
+    """Open a binary file for writing that takes the place of `path` only when the block ends without an error.
 
     The target of a symbolic link is replaced, and the link stays. Pipes and devices such as `/dev/null` are written
-    directly. Partial files that killed processes of this machine left in the folder are removed.
-    Inside `written_together` the file appears with the others.
-
-    Args:
-        path: the file to write; its folder must exist.
-
-    Yields:
-        A binary file beside `path`. After an error it is removed, and `path` is unchanged.
-
-    Raises:
-        OSError: the file cannot be written, or is a link that leads back to itself; `filename` is `path`, the name that
-            the user knows.
+    directly. Partial files that killed processes of this machine left in the folder are removed. Inside
+    `written_together` the file appears with the others. Errors of the system name `path`, which the user knows.
     """
     path = Path(path)
     if path.exists() and not path.is_file():
@@ -130,18 +120,9 @@ def atomic_folder(path: str | Path, key: str | None = None) -> Iterator[Path]:
 
     The block fills a partial folder beside `path`, whose name begins with a dot, and syncs what it writes. An error
     removes it. An interruption (a killed process, or an exception that is no `Exception`) leaves it to the next block
-    with the same key; one with another key empties it. The next block also restores a folder that was being replaced.
-
-    Args:
-        path: the folder to make; an existing one is replaced.
-        key: identifies what is being made; without one, nothing is left to the next block.
-
-    Yields:
-        The partial folder: empty, or as an interrupted block left it. Its files whose names begin with a dot are
-        removed before the folder appears.
-
-    Raises:
-        UserError: another process is filling it, or `path` is a file.
+    with the same key, which says what is being made; one with another key empties it, and without a key nothing is
+    left. The next block also restores a folder that was being replaced. Files whose names begin with a dot are removed
+    before the folder appears.
     """
     path = Path(path).absolute()
     if path.exists() and not path.is_dir():
@@ -185,13 +166,7 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def hold_folder(folder: Path) -> None:
-    """Lock a folder for the life of this process; child processes do not hold the lock.
-
-    A folder that is missing, or on a network disk without locks, stays unlocked.
-
-    Raises:
-        BlockingIOError: another process holds it.
-    """
+    """Lock a folder for the life of this process; child processes do not hold the lock. BlockingIOError as in `lock`."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError:

@@ -29,10 +29,6 @@ def regular_size(path: Path) -> int:
     """Return the size of a regular file in bytes, without opening it.
 
     A pipe would wait for its writer, and a device may have no end.
-
-    Raises:
-        UserError: the path is no regular file.
-        OSError: the path does not exist, or is a link that leads back to itself.
     """
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
@@ -62,16 +58,7 @@ def require_unpacked(archive: ZipFile, size: int, name: str) -> None:
 
 
 def at_most(read: Callable[[int], bytes], limit: int, name: str) -> bytes:
-    """Read at most so many MiB.
-
-    Args:
-        read: given a number of bytes, returns at most so many; a file's `read` or `readline`.
-        limit: in MiB.
-        name: of what is read, for the error.
-
-    Raises:
-        UserError: there is more.
-    """
+    """Read at most so many MiB by a file's `read` or `readline`; a UserError names what holds more."""
     # One more byte shows that there is too much.
     content = read(limit * MEBIBYTE + 1)
     if len(content) > limit * MEBIBYTE:

@@ -98,17 +98,8 @@ def parsed(text: str) -> HubName | None:
 def fetch(name: HubName, patterns: Sequence[str], commit: str | None = None, kind: Kind = "model") -> Fetched:
     """Download files of a model or a dataset, or find them in the cache.
 
-    The cache is the hub's own (`HF_HOME`). Where the hub cannot be reached, its copy is taken, and a line says so.
-
-    Args:
-        name: on the hub.
-        patterns: of names of files.
-        commit: of what was fetched before, since a branch may have moved on; None for the newest of the revision.
-        kind: what it is.
-
-    Raises:
-        UserError: there is nothing of this name or revision, the hub cannot be reached, or refuses; or the library is
-            missing.
+    The cache is the hub's own (`HF_HOME`). Where the hub cannot be reached, its copy is taken, and a line says so. A
+    branch may have moved on since the ``commit`` of what was fetched before; None is the newest of the revision.
     """
     hub = _library(f"{name} does not exist here, and a {kind} of this name on the hub")
     api, revision, about, unreachable = hub.HfApi(), commit or name.revision, None, None
@@ -156,12 +147,8 @@ _say_once = cache(note)
 def check_upload(name: HubName, is_export: IsExport, *, private: bool) -> bool:
     """Return whether a model exists on the hub, where a new one or an export in its place may be uploaded.
 
-    Args:
-        name, is_export, private: as in `upload`.
-
-    Raises:
-        UserError: there is no token or no right; the hub cannot be reached; or the model is public and must not be, or
-            is no export.
+    A UserError says that there is no token or no right, that the hub cannot be reached, or that the model is public and
+    must not be, or is no export.
     """
     hub = _library()
     if hub.get_token() is None:
@@ -178,20 +165,10 @@ def check_upload(name: HubName, is_export: IsExport, *, private: bool) -> bool:
 
 
 def upload(folder: Path, name: HubName, files: Sequence[str], is_export: IsExport, *, private: bool) -> str:
-    """Upload files of a folder in one commit; the model is made if there is none.
+    """Upload files of a folder in one commit, and return the address of the model, which is made if there is none.
 
-    Args:
-        folder: of the files.
-        name: of the model on the hub; its revision is a branch, which is made if there is none.
-        files: names of all files that may be in the folder; what it lacks is removed on the hub.
-        is_export: a model that exists is replaced only if it is one.
-        private: only its owner sees a new model.
-
-    Returns:
-        The address of the model.
-
-    Raises:
-        UserError: as `check_upload`; or the hub refuses the files or the card.
+    What the folder lacks of ``files`` is removed on the hub. A model that exists must be an export. The revision is a
+    branch, and made if there is none. Errors are those of `check_upload`, and what the hub says of files and card.
     """
     exists = check_upload(name, is_export, private=private)
     api = _library().HfApi()
@@ -250,12 +227,7 @@ class _UnreachableError(Exception):
 
 @contextmanager
 def _as_sentences(name: str, doing: str = "read") -> Iterator[None]:
-    """Turn errors of the library into ours: a `UserError` where the hub refuses, else an `_UnreachableError`.
-
-    Args:
-        name: of a model, for the error.
-        doing: what was refused, for the error.
-    """
+    """Turn errors of the library into ours: a `UserError` where the hub refuses, else an `_UnreachableError`."""
     hub = _library()
     errors = hub.errors
     model, _, revision = name.partition("@")

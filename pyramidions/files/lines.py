@@ -14,16 +14,7 @@ STREAM_LIMIT = 1024
 
 
 def decoded(content: bytes, place: str, before: int = 0) -> str:
-    """Decode UTF-8.
-
-    Args:
-        content: the bytes.
-        place: the file, perhaps with a line, for the error.
-        before: number of bytes of the file that stand before them.
-
-    Raises:
-        UserError: the bytes are not UTF-8.
-    """
+    """Decode UTF-8 of a place; an error counts bytes from the ``before`` ones of the file that stand in front."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -37,15 +28,7 @@ def is_utf16(begin: bytes) -> bool:
 
 
 def decoded_file(content: bytes, place: str) -> str:
-    """Decode a whole file without its byte-order mark: UTF-8, or UTF-16 with one.
-
-    Args:
-        content: the bytes.
-        place: the file, for the error.
-
-    Raises:
-        UserError: the bytes are neither.
-    """
+    """Decode a whole file without its byte-order mark: UTF-8, or UTF-16 with one."""
     if not is_utf16(content):
         return decoded(content, place).removeprefix("\ufeff")
     try:
@@ -65,11 +48,7 @@ def _hint(content: bytes) -> str:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Return the lines of a file; only a line feed ends a line, so other separators stay in the text.
-
-    Raises:
-        UserError: there is no such file, or it is not UTF-8; or a pipe or device gives more than `STREAM_LIMIT`.
-    """
+    """Return the lines of a file; only a line feed ends a line, so other separators stay in the text."""
     with _opened(path) as file:
         lines = file.read().split(b"\n")
     # A final line feed begins no further line.
@@ -97,12 +76,6 @@ class IndexedLines:
     """The lines of a text file; only a line feed ends a line, and a final one begins no further line.
 
     Memory: eight bytes a line. A pipe or a device, which cannot be read twice, is held in memory.
-
-    Args:
-        path: the file. It must not change while it is read.
-
-    Raises:
-        UserError: there is no such file; or a pipe or device gives more than `STREAM_LIMIT`.
     """
 
     unit = "line"
@@ -120,12 +93,7 @@ class IndexedLines:
         return len(self._begins)
 
     def __getitem__(self, index: int) -> str:
-        """Return a line without its line feed, counted from 0.
-
-        Raises:
-            UserError: it is not UTF-8.
-            IndexError: there is no such line.
-        """
+        """Return a line without its line feed, counted from 0."""
         self._file.seek(self._begins[index])
         return decoded(self._file.readline().removesuffix(b"\n"), self.place(index))
 

@@ -41,18 +41,9 @@ Result = TypeVar("Result")
 def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
     """Apply a function to items, in worker processes, and yield the results in the items' order.
 
-    At most four items per worker are in progress, so memory does not grow with the number of items.
-
-    Args:
-        function: called with one item. Each process gets it once, with the arguments of a `partial`.
-        items: any iterable; read in this process, lazily.
-        workers: number of processes; 1 calls the function in this process.
-
-    Yields:
-        One result per item.
-
-    Raises:
-        KilledError: a worker was killed.
+    At most four items per worker are in progress, so memory does not grow with the number of items, which are read
+    lazily. Each process gets the function once, with the arguments of a `partial`; one worker is this process. A
+    KilledError says that a worker was killed.
     """
     if workers <= 1:
         yield from map(function, items)
@@ -138,23 +129,12 @@ def in_process(
     waiting: Callable[[], object] = lambda: None,
     interval: float | None = None,
 ) -> Result:
-    """Call a function in a forked process, which is killed when this one is interrupted: C++ code ignores interrupts.
+    """Call a function in a forked process, which is killed when we are interrupted: C++ code ignores interrupts.
 
-    Args:
-        work: returns something picklable.
-        seconds: most processor time; None for no limit.
-        memory: most bytes beyond those of this process; None for no limit.
-        waiting: called every ``interval`` seconds.
-        interval: None for never.
-
-    Returns:
-        What `work` returns; what it raises is raised here. Its notes (`base.notes.note`) come when it ends; those of
-        a process that was killed are lost.
-
-    Raises:
-        KilledError: the process was killed, as one is that takes more than it may, or ended by itself.
-        MemoryError: it takes more memory than it may.
-        UserError: this is a daemon process.
+    What it returns, which can be pickled, is returned, and what it raises is raised. Its notes (`base.notes.note`) come
+    when it ends; those of a process that was killed are lost. Limits are in seconds of processor time, and in bytes
+    beyond those of this process. Every ``interval`` seconds ``waiting`` is called. A KilledError says that the process
+    was killed, as one is that takes more than it may, or ended by itself; it may also raise a MemoryError.
     """
     if multiprocessing.current_process().daemon:
         raise UserError(
@@ -185,16 +165,7 @@ def in_process(
 
 
 def in_limits(work: Callable[[], Result], name: str, seconds: int, memory: int) -> Result:
-    """Read a file that nobody vouches for, as `in_process` does.
-
-    Args:
-        work: reads it.
-        name: of the file, for the error.
-        seconds, memory: of `in_process`.
-
-    Raises:
-        UserError: it takes more time or memory than it may, or crashes.
-    """
+    """Read a file that nobody vouches for, as `in_process` does; a UserError says that it takes too much, or crashes."""
     try:
         return in_process(work, seconds=seconds, memory=memory)
     except (KilledError, MemoryError) as error:

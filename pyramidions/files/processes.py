@@ -48,17 +48,8 @@ def start_process(
 ) -> "subprocess.Popen[bytes]":
     """Start a program in a process group of its own, so that whatever it starts can be stopped with it.
 
-    Args:
-        words: the program and its arguments.
-        output: gets what it prints.
-        environment: all of its variables.
-        errors: gets its standard error; None for `output`.
-        folder: where it runs.
-        descriptors: open files that it inherits.
-        ends_with_us: Linux stops the program when this process is gone, even when it was killed.
-
-    Raises:
-        OSError: it cannot be started.
+    The environment is all of its variables. Standard error goes to ``errors``, or to ``output``. It inherits the open
+    files ``descriptors``. With ``ends_with_us``, Linux stops it when this process is gone, even when it was killed.
     """
     return subprocess.Popen(
         words,
@@ -82,12 +73,9 @@ def _end_with_parent() -> None:
 def stop_processes(
     processes: "Sequence[subprocess.Popen[bytes]]", first: int = signal.SIGTERM, grace: float = _GRACE
 ) -> None:
-    """Stop what still runs, and all that it started: by a signal, and by SIGKILL where that does not help.
+    """Stop what still runs, and all that it started: by a signal, and after ``grace`` seconds by SIGKILL.
 
-    Args:
-        processes: each leads a group of its own.
-        first: the signal.
-        grace: seconds until SIGKILL, which comes at once when we are interrupted.
+    Each leads a group of its own. SIGKILL comes at once when we are interrupted.
     """
     deadline = time.monotonic() + grace
     try:

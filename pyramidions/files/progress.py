@@ -16,14 +16,7 @@ PATIENCE = 60.0
 
 
 def progress_bar(description: str, total: int | None, unit: str, initial: int = 0) -> Any:
-    """A bar with rate and time left.
-
-    Args:
-        description: what is being done.
-        total: number of units of the whole work; None if it is not known.
-        unit: `B` for bytes, shown with prefixes, or the name of what is counted.
-        initial: units done before; rate and time left ignore them.
-    """
+    """A bar with rate and time left, which ignore the ``initial`` units; `B` is shown with prefixes."""
     return tqdm(
         desc=description,
         total=total,

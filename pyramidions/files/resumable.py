@@ -31,11 +31,7 @@ class ResumableFile:
         file.seek(found["bytes"])
 
     def objects(self) -> Iterator[dict[str, Any]]:
-        """Yield the JSON values of the lines so far.
-
-        Raises:
-            UserError: one is no object.
-        """
+        """Yield the JSON values of the lines so far."""
         end = self._file.tell()
         self._file.seek(0)
         for line in self._file:
@@ -51,11 +47,8 @@ class ResumableFile:
         self._file.write(f"{line}\n".encode())
 
     def commit(self, inputs: int, facts: Mapping[str, Any]) -> None:
-        """Put all lines on the disk.
-
-        Args:
-            inputs: how many inputs they cover.
-            facts: what a later run gets as `facts`; values that JSON holds.
+        """Put all lines on the disk, which cover so many inputs; a later run gets the ``facts``, values that JSON
+        holds.
         """
         sync(self._file)
         known = {"settings": self._settings, "inputs": inputs, "bytes": self._file.tell(), "facts": facts}
@@ -72,17 +65,8 @@ def resumable_file(path: Path, settings: Mapping[str, Any], resume: bool) -> Ite
     """Write a file that takes the place of `path` when the block ends without an error.
 
     The lines stand in `path`.partial until then, and `path`.progress says which settings they were made with. After an
-    error or a kill, both stay, unless nothing was committed.
-
-    Args:
-        path: the file; it is no pipe or device.
-        settings: what decides about the lines; values that JSON holds.
-        resume: go on behind the lines that an interrupted run left.
-
-    Raises:
-        UserError: another process writes the file; or an interrupted run left lines, and `resume` is not given, or they
-            were made with other settings or are damaged.
-        OSError: it cannot be written.
+    error or a kill, both stay, unless nothing was committed. With ``resume`` and the same settings, a run goes on
+    behind the lines that an interrupted one left; without it, such lines are refused.
     """
     target = Path(os.path.realpath(path))
     partial, progress = (target.with_name(f"{target.name}.{end}") for end in ("partial", "progress"))

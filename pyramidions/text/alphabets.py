@@ -75,11 +75,7 @@ class Alphabet(ABC):
         return len(SPECIALS) + len(self.symbols)
 
     def encode(self, text: str) -> np.ndarray:
-        """Return the ids of a clean text in fairseq's dictionary, (characters,).
-
-        Raises:
-            UserError: the text has characters outside the alphabet.
-        """
+        """Return the ids of a clean text in fairseq's dictionary, (characters,)."""
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
         ids = self._ids[np.minimum(codes, len(self._ids) - 1)]
         if not ids.all():
@@ -262,22 +258,14 @@ ALPHABETS: dict[str, Alphabet] = {**LETTERS, Bytes.language: Bytes()}
 
 
 def alphabet_of(language: str) -> Alphabet:
-    """Return the alphabet of a language, or that of bytes.
-
-    Raises:
-        UserError: it is not known.
-    """
+    """Return the alphabet of a language, or that of bytes."""
     if language not in ALPHABETS:
         raise UserError(f"`characters` must be one of {', '.join(ALPHABETS)}, but is {language!r}.")
     return ALPHABETS[language]
 
 
 def recorded_alphabet(name: str) -> Alphabet:
-    """Return the alphabet that a folder or a model names; 0.2.0 recorded the language alone.
-
-    Raises:
-        UserError: it is not known.
-    """
+    """Return the alphabet that a folder or a model names; 0.2.0 recorded the language alone."""
     found = alphabet_of(name.removesuffix(_WITH_LINES))
     return replace(found, lines=name.endswith(_WITH_LINES)) if isinstance(found, Letters) else found
 

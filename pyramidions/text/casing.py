@@ -15,20 +15,13 @@ class Casing:
     """How the words of a document are written, most often.
 
     A word at the beginning of a sentence tells little: the other places decide, if there are any.
-
-    Args:
-        text: the document.
     """
 
     def __init__(self, text: str) -> None:
         self._text = text
 
     def restore(self, summary: str) -> str:
-        """Write the words of a summary as the document does, and capitals where sentences begin.
-
-        Args:
-            summary: in small letters.
-        """
+        """Write the words of a summary as the document does, and capitals where sentences begin."""
         as_written = _WORD.sub(lambda word: self._forms.get(word[0], word[0]), summary)
         return " ".join(_capitalized(sentence) for sentence in split_sentences(as_written))
 

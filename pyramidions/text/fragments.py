@@ -28,13 +28,6 @@ def fragments(summary: Sequence[str], source: Sequence[str]) -> list[Fragment]:
 
     Time grows by the words of both texts, and for each word of the summary by the places where the source has the same
     two words.
-
-    Args:
-        summary: its words.
-        source: its words.
-
-    Returns:
-        Fragments in the order of the summary; they do not overlap there.
     """
     first: dict[str, int] = {}
     pairs: dict[tuple[str, ...], list[int]] = {}

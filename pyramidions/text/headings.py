@@ -103,11 +103,7 @@ class HeadedText(str):
 
     @classmethod
     def of(cls, parts: Iterable[str | int]) -> "HeadedText":
-        """Join the parts of a text.
-
-        Args:
-            parts: texts; before each heading, a line of its own, stands its level.
-        """
+        """Join the parts of a text; before each heading, a line of its own, stands its level."""
         texts: list[str] = []
         levels: dict[int, int] = {}
         lines = 0

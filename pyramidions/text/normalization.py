@@ -55,14 +55,8 @@ _MOST_MARKS = 8000  # more than in 100,000 characters of a paper
 def normalize(text: str) -> str:
     """Bring a text to the one form that models read and that is compared.
 
-    That is NFKC, without control characters, with single spaces and no space at either end. Numbers stay apart: 10⁶ is
-    10^6, 2½ is 2 1/2.
-
-    Args:
-        text: any string, lone surrogates and line breaks included.
-
-    Returns:
-        The normalised text, on one line; normalising it again changes nothing.
+    That is NFKC, without control characters, on one line with single spaces and no space at either end. Numbers stay
+    apart: 10⁶ is 10^6, 2½ is 2 1/2. Lone surrogates go. Normalising it again changes nothing.
     """
     # Removal comes first: taking a character from between two others may leave a pair that NFKC composes.
     text = _INVISIBLE.sub("", text)
@@ -77,11 +71,7 @@ def normalize(text: str) -> str:
 
 
 def readable(text: str) -> str:
-    """Put a text on one line as people read it. Ligatures are spelled out, invisible characters removed.
-
-    Args:
-        text: as for `normalize`, which makes the same of the text and of what is returned.
-    """
+    """Put a text on one line as people read it: without ligatures and invisible characters. `normalize` stays the same."""
     text = _INVISIBLE.sub("", text)
     if not text.isascii():
         text = _LIGATURE.sub(lambda found: unicodedata.normalize("NFKC", found[0]), unicodedata.normalize("NFC", text))
@@ -97,18 +87,10 @@ def one_line(text: str) -> str:
 
 
 def split_sentences(text: str, language: str = "en", *, spaced: bool = True) -> list[str]:
-    """Split a text into sentences.
+    """Split a text into sentences, none of them empty.
 
     The text is normalised first; joining the sentences with single spaces gives the normalised text back, if sentences
-    of the language have spaces between them.
-
-    Args:
-        text: any string.
-        language: ISO 639-1 code of the rules.
-        spaced: sentences of the language have spaces between them: a boundary without one is none.
-
-    Returns:
-        The sentences in order, none of them empty; no sentence at all for a blank text.
+    of the language are ``spaced``: a boundary without a space is none then.
     """
     return split_line(normalize(text), language, spaced=spaced)
 

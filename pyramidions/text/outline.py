@@ -153,15 +153,12 @@ class Outline:
 def outline(
     text: str | Lines, on_read: Callable[[int], object] = lambda _: None, language: str | None = None
 ) -> Outline:
-    """Cut a text into headings and sentences.
+    """Cut a text, or what gives its lines, into headings and sentences.
 
     A sentence ends at an empty line or a heading at the latest. Sections are what the headings of the highest level
-    begin, of those levels that occur twice or more; the title of a document is no section.
-
-    Args:
-        text: any string, or what gives its lines; headings are found as `headed_lines` does.
-        on_read: called with the number of characters of each line.
-        language: whose rules end sentences, an ISO 639-1 code; None to detect it.
+    begin, of those levels that occur twice or more; the title of a document is no section. Headings are those of
+    `headed_lines`. The rules of a language end sentences, an ISO 639-1 code; None detects it. For each line,
+    ``on_read`` is called with the number of its characters.
     """
     language = language or detect_in_lines(text() if callable(text) else lines(text))
     levels: Counter[int] = Counter()
@@ -183,12 +180,8 @@ def outline(
 def blocks(outline: Outline, most: int) -> Iterator[tuple[str, int, str]]:
     """Yield headings of sections (h2) and of what is inside them (h3), and paragraphs (p), for a page.
 
-    Args:
-        outline: of a document.
-        most: sentences of a paragraph.
-
-    Yields:
-        The tag; the first sentence, from 0; and the heading, or the number of that sentence.
+    Paragraphs have ``most`` sentences. Yielded are the tag, the first sentence from 0, and the heading or the number of
+    that sentence.
     """
     headings = outline.headings
     sentence, begun, size = 0, -1, most

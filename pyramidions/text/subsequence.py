@@ -8,9 +8,6 @@ class Subsequences:
 
     A row of the usual table is one number: the bit of a word is 0 where the subsequence grows by it, so that all words
     are looked at at a time (Hyyrö 2004). Time is linear in the words of the other text.
-
-    Args:
-        words: of the one text.
     """
 
     def __init__(self, words: Sequence[str]) -> None:

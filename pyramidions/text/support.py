@@ -53,13 +53,9 @@ class Support(NamedTuple):
 
 
 class SupportIndex:
-    """Finds what supports the sentences of summaries of one source.
+    """Finds what supports the sentences of summaries of one source; its language is detected if it is None.
 
     Pairs of two stop words, such as "of the", do not count: any document holds them. A number is one word.
-
-    Args:
-        sentences: those of the source.
-        language: of the source, an ISO 639-1 code; None to detect it.
     """
 
     def __init__(self, sentences: Sequence[str], language: str | None = None) -> None:
@@ -78,9 +74,6 @@ class SupportIndex:
         """Return what supports a sentence; None if no pair of its words counts, since nothing can be said then.
 
         Source sentences are chosen greedily by ROUGE-2 recall (Lin, 2004); of equal ones the first.
-
-        Args:
-            sentence: of a summary.
         """
         missing = self._pairs(sentence)
         total = missing.total()

@@ -9,14 +9,10 @@ WINDOW = 100_000
 
 
 def windows(text: str, most: int = WINDOW) -> Iterator[str]:
-    """Cut a text at white space into windows.
+    """Cut a text at white space into windows of at most so many characters.
 
     Normalised one by one and joined with single spaces, they are the normalised text: NFKC composes nothing across
     white space. Only text without any white space in a whole window is cut inside a word.
-
-    Args:
-        text: any string.
-        most: characters of a window.
     """
     start = 0
     while len(text) - start > most:
@@ -44,18 +40,11 @@ def holds_text(text: str) -> bool:
 def sentences(
     of_windows: Iterable[str], most: int = WINDOW, split: Callable[[str], list[str]] = split_sentences
 ) -> Iterator[list[str]]:
-    """Split windows into sentences, or other units.
+    """Split windows into sentences, or other units, and yield those that have ended by the end of each window.
 
     Those of a single window are what `split_sentences` returns. In a longer text, a sentence may begin in one window
-    and end in the next; but a sentence may end inside a quotation or brackets that a window's end cuts.
-
-    Args:
-        of_windows: as cut by `windows`.
-        most: characters of a sentence; a longer one is cut where a window ends.
-        split: splits a text.
-
-    Yields:
-        The sentences that have ended by the end of each window.
+    and end in the next; but a sentence may end inside a quotation or brackets that a window's end cuts, and one of
+    ``most`` characters is cut where a window ends.
     """
     begun = ""
     for window in of_windows:

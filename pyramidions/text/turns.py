@@ -67,9 +67,6 @@ def dialogue_outline(
     A text is a dialogue if most lines that are not blank are turns of two or more speakers who speak at least twice;
     several documents as one are none. A line without a name goes on with the turn above it. Names, and the noises that
     a transcript marks, such as {vocalsound}, are no part of the sentences. A dialogue is one section.
-
-    Args:
-        text, on_read, language: as in `outline`.
     """
     lines = text if callable(text) else partial(lines_of, text)
     speakers = frozenset() if isinstance(text, HeadedText) and text.is_joined else _speakers(lines())
@@ -89,11 +86,7 @@ def with_speakers(outline: Outline) -> Iterable[str]:
 
 
 def spoken(said: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield sentences; the first of those that a speaker says in a row begins with the name.
-
-    Args:
-        said: the speaker, "" for none, and the text of each.
-    """
+    """Yield sentences, given with their speakers ("" for none); of those in a row, the first begins with the name."""
     last = ""
     for speaker, text in said:
         yield text if speaker == last else f"{speaker}: {text}"

@@ -24,11 +24,7 @@ _ENTITY = {"": 0} | {name: number for number, name in enumerate(ENTITY_NAMES, 1)
 
 @cache
 def pipeline(name: str) -> Any:
-    """Load a spaCy pipeline: its folder, or an installed package. Nothing is downloaded.
-
-    Raises:
-        UserError: there is none, or spaCy is missing.
-    """
+    """Load a spaCy pipeline: its folder, or an installed package. Nothing is downloaded."""
     spacy = optional_library("spacy", "--tags", extra="tags")
     try:
         found = spacy.load(name)
@@ -49,9 +45,7 @@ def about_pipeline(name: str) -> dict[str, str]:
 def word_tags(surfaces: Sequence[str], name: str) -> np.ndarray:
     """Return the tag of the word that each token of a text begins in, below `NUM_TAGS`; 0 for markers: (tokens,).
 
-    Args:
-        surfaces: tokens, as `Tokenizer.surfaces` gives them; sentences or lines begin at empty ones.
-        name: of the pipeline.
+    Tokens are those of `Tokenizer.surfaces`; sentences or lines begin at empty ones.
     """
     units: list[list[int]] = [[]]
     spelt = [surface.replace(NAME_END_SURFACE, "") for surface in surfaces]

@@ -32,11 +32,7 @@ def _best(rates: np.ndarray) -> int:
 
 
 class Choice(ABC):
-    """The sentences that were chosen so far, and the current value of the others.
-
-    Args:
-        lengths: (sentences,): words of each.
-    """
+    """The sentences that were chosen so far, and the current value of the others."""
 
     def __init__(self, lengths: np.ndarray) -> None:
         self.lengths = np.maximum(lengths, 1)
@@ -51,12 +47,10 @@ class Choice(ABC):
         self.chosen.append(sentence)
 
     def fill(self, budget: Budget, pick: Callable[[np.ndarray], int] = _best) -> None:
-        """Choose more sentences that fit, until none is worth anything.
+        """Choose more sentences that fit, until none is worth anything; if not even one fits, one alone.
 
-        Args:
-            budget: of the selection, with what was chosen before. If not even one sentence fits, one is chosen alone.
-            pick: returns which of all sentences is chosen, by the `rates` of those that fit and 0 for the others; by
-                default the best, of equal ones the earlier.
+        Of all sentences, ``pick`` returns the next, by the `rates` of those that fit and 0 for the others; by default
+        it is the best, of equal ones the earlier.
         """
         left = np.inf if budget.words is None else budget.words - int(self.lengths[self.chosen].sum())
         most = len(self.lengths) if budget.sentences is None else budget.sentences

@@ -126,12 +126,7 @@ class Measured(NamedTuple):
 
 
 def measure(paper: Paper, known: tuple[Frequencies, Frequencies]) -> Measured:
-    """Return the concepts of a document and their features.
-
-    Args:
-        paper: the document.
-        known: frequencies of words, and of pairs, in other documents.
-    """
+    """Return the concepts of a document and their features, given frequencies of words and of pairs elsewhere."""
     words, pairs = (concepts_of(paper, order) for order in ORDERS)
     odds = []
     for concepts, frequencies in zip((words, pairs), known, strict=True):
@@ -159,10 +154,7 @@ def measure(paper: Paper, known: tuple[Frequencies, Frequencies]) -> Measured:
 def with_chances(paper: Paper, measured: Measured, chances: np.ndarray) -> np.ndarray:
     """Return the features of pairs, and behind them what is expected of their words and of their sentences' words.
 
-    Args:
-        paper: the document.
-        measured: what `measure` returned.
-        chances: (words,): the probability that the summary holds each.
+    For each word, ``chances`` has the probability that the summary holds it: (words,).
     """
     words, pairs = measured.concepts
     expected = np.bincount(words.sentence, chances[words.concept], minlength=len(paper.sizes)) / paper.sizes.clip(1)

@@ -37,12 +37,7 @@ def is_concept_model(path: Path) -> bool:
 
 
 def files_of(model: ConceptModel, about: dict[str, Any]) -> dict[str, bytes]:
-    """Return the content of both files by name.
-
-    Args:
-        model: what they hold.
-        about: what else the card says, of the training.
-    """
+    """Return the content of both files by name."""
     arrays: dict[str, np.ndarray] = {}
     card: dict[str, Any] = {
         "format": FORMAT,
@@ -68,11 +63,7 @@ def hash_of(folder: Path) -> str:
 
 
 def load_concepts(folder: Path) -> ConceptModel:
-    """Read a model.
-
-    Raises:
-        UserError: it is damaged, or of another version.
-    """
+    """Read a model."""
     if not is_concept_model(folder):
         raise UserError(f"{folder} must be a folder with {CARD}, but is none.")
     try:

@@ -66,8 +66,7 @@ class WantedConcepts(NamedTuple):
     def weighed(self, query: np.ndarray | None = None) -> Wanted:
         """Return all of them, words before pairs, with their weights in a gain.
 
-        Args:
-            query: hashes of words that are wanted more, the rarer they are; None for no such words.
+        Hashes in ``query`` are of words that are wanted more, the rarer they are.
         """
         (words, pairs), number = self.concepts, len(self.chances[0])
         chances = self.chances

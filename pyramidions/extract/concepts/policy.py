@@ -18,13 +18,7 @@ FEATURE_NAMES = """
 
 
 class History:
-    """What is known of each sentence of a document, given those that were chosen (MemSum, Gu et al. 2022).
-
-    Args:
-        paper: the document, of at least one sentence.
-        wanted: its concepts.
-        cover: the choice among its sentences, before any is chosen.
-    """
+    """What is known of each sentence of a document, given those that were chosen (MemSum, Gu et al. 2022)."""
 
     def __init__(self, paper: Paper, wanted: WantedConcepts, cover: Cover) -> None:
         self._cover, self._sections = cover, paper.sections
@@ -112,13 +106,7 @@ class History:
 
 
 class PolicyChoice(Choice):
-    """Chooses the sentence that trees rate highest, given those that were chosen.
-
-    Args:
-        history: tells the trees of each sentence.
-        cover: the choice that `history` tells of; it takes what is chosen.
-        trees: rate the rows of `History.features`.
-    """
+    """Chooses the sentence that trees rate highest, given those that were chosen."""
 
     def __init__(self, history: History, cover: Cover, trees: Trees) -> None:
         super().__init__(cover.lengths)

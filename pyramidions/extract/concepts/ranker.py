@@ -21,15 +21,12 @@ from pyramidions.text.outline import Outline
 class ConceptRanker(Ranker):
     """Ranks the sentences that cover the wanted concepts of a document in the order of their choice.
 
-    The other sentences follow by what they are worth by themselves. One that covers nothing has -inf. Where none
-    covers anything, as in another language, HipoRank ranks them, and all scores are below 0.
+    The other sentences follow by what they are worth by themselves. One that covers nothing has -inf. Where none covers
+    anything, as in another language, HipoRank ranks them, and all scores are below 0.
 
-    Args:
-        model: knows which concepts are wanted.
-        budget: of the selection, which the choice keeps to. Without limits, sentences are chosen while they cover more.
-            Beyond the longest extracts that a policy learned from, coverage goes on.
-        query: what the summary answers. Its words are wanted more, the rarer they are among the sentences. Coverage
-            chooses.
+    The choice keeps to the budget. Without limits, sentences are chosen while they cover more. Beyond the longest
+    extracts that a policy learned from, coverage goes on. Words of a query are wanted more, the rarer they are;
+    coverage alone chooses then.
     """
 
     @checked
@@ -68,14 +65,8 @@ class ConceptRanker(Ranker):
 def choose(
     model: ConceptModel, paper: Paper, wanted: WantedConcepts, budget: Budget, query: np.ndarray | None = None
 ) -> Cover:
-    """Choose sentences: by the policy of a model, as far as it has learned, then by coverage.
-
-    Args:
-        model: whose policy chooses.
-        paper: the document, of at least one sentence.
-        wanted: its concepts.
-        budget: of the choice.
-        query: hashes of words that are wanted more; coverage alone chooses then.
+    """Choose sentences: by the policy of a model, as far as it has learned, then by coverage; with a query by that
+    alone.
     """
     cover = wanted.cover(paper, query)
     if query is None and model.policy is not None:
@@ -95,15 +86,8 @@ def covered(
 ) -> list[list[tuple[str, float]]]:
     """Return the concepts that each of some sentences covers and none before it does, the most wanted first.
 
-    Args:
-        model: knows which concepts are wanted.
-        outline: of the document.
-        chosen: the sentences, in the order in which they are read.
-        query: its words are wanted for certain.
-        most: concepts of a sentence.
-
-    Returns:
-        For each sentence its concepts in the document's words, each with the probability that a summary holds it.
+    Concepts are in the document's words, ``most`` of a sentence, each with the probability that a summary holds it.
+    Words of a query are wanted for certain.
     """
     wanted = model.wanted(paper_of(outline, model.language))
     if query is not None:

@@ -135,8 +135,7 @@ def _spans(roots: np.ndarray, nodes: int) -> list[tuple[int, int]]:
 def _walk(feature: list[int]) -> list[tuple[int, int, int]]:
     """Return each node of a tree, its first leaf, and the first one on its right (of a leaf, the next leaf).
 
-    Raises:
-        ValueError: the nodes are no tree.
+    A ValueError says that the nodes are no tree.
     """
     found: list[tuple[int, int, int]] = []
     # Tests whose right side is still to come: where they stand in `found`.

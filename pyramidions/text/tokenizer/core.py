@@ -51,11 +51,7 @@ class Numbering(NamedTuple):
 
     @classmethod
     def of_names(cls, ids: Mapping[str, int]) -> "Numbering":
-        """Return the ids of the usual names, `SPECIALS`.
-
-        Raises:
-            UserError: there is no padding, or no end.
-        """
+        """Return the ids of the usual names, `SPECIALS`."""
         bos, pad, eos, unk = map(ids.get, SPECIALS)
         if pad is None or eos is None:
             raise UserError(
@@ -65,11 +61,7 @@ class Numbering(NamedTuple):
 
     @classmethod
     def recorded(cls, values: Any) -> "Numbering | None":
-        """Return what `as_recorded` gave.
-
-        Raises:
-            UserError: it is something else.
-        """
+        """Return what `as_recorded` gave."""
         if not values:
             return None
         if not isinstance(values, Mapping) or not {"pad", "eos"} <= values.keys() <= {*cls._fields}:
@@ -90,11 +82,6 @@ class Tokenizer(ABC):
     """Text to ids and back. The ids are the file's own, and those of fairseq's dictionary.
 
     No text is encoded as a special piece: a document that contains `</s>` gets ordinary pieces.
-
-    Args:
-        model_bytes: the file of a tokenizer.
-        numbering: ids of the special tokens.
-        ids: one more than the highest id of the file.
 
     Attributes:
         model_bytes: the file.
@@ -162,15 +149,7 @@ class Tokenizer(ABC):
     @final
     @staticmethod
     def from_bytes(model_bytes: bytes, numbering: Numbering | None = None) -> "Tokenizer":
-        """Make a tokenizer of the kind that wrote the bytes.
-
-        Args:
-            model_bytes: the file.
-            numbering: ids of the special tokens; None for those of the usual names.
-
-        Raises:
-            UserError: they are no tokenizer that we can use.
-        """
+        """Make a tokenizer of the kind that wrote the bytes."""
         kind = next(kind for kind in KINDS if kind.wrote(model_bytes))
         tokenizer: Tokenizer = kind(model_bytes, numbering)
         return tokenizer
@@ -178,11 +157,7 @@ class Tokenizer(ABC):
     @final
     @staticmethod
     def from_file(path: str | Path, numbering: Numbering | None = None) -> "Tokenizer":
-        """Read the file of a tokenizer of any kind; ``numbering`` as in `from_bytes`.
-
-        Raises:
-            UserError: there is none.
-        """
+        """Read the file of a tokenizer of any kind; ``numbering`` as in `from_bytes`."""
         try:
             model_bytes = Path(path).read_bytes()
         except FileNotFoundError:
@@ -201,11 +176,7 @@ class Tokenizer(ABC):
     @final
     @staticmethod
     def from_recorded(values: Mapping[str, Any]) -> "Tokenizer":
-        """Return the tokenizer of a checkpoint; see `as_recorded`.
-
-        Raises:
-            UserError: it is damaged.
-        """
+        """Return the tokenizer of a checkpoint; see `as_recorded`."""
         if not isinstance(model_bytes := values.get("tokenizer"), bytes):
             raise UserError(f"The tokenizer must be bytes, but is {shown(model_bytes)}.")
         return Tokenizer.from_bytes(model_bytes, Numbering.recorded(values.get("special_tokens")))
@@ -293,15 +264,9 @@ class Tokenizer(ABC):
         return self.pieces()
 
     def encode_units(self, units: Sequence[str]) -> list[int]:
-        """Turn the headings and sentences of a document into ids with markers, without `<s>` and `</s>`.
+        """Turn headings and sentences, none of them empty, into ids with markers, without `<s>` and `</s>`.
 
         A unit starts at the first id and at each marker behind it, so that the k-th start is the k-th unit.
-
-        Args:
-            units: texts, none of them empty.
-
-        Raises:
-            UserError: there is no marker.
         """
         raise UserError(f"The tokenizer must have the piece {SENTENCE_MARKER} to keep sentences apart, but has none.")
 
@@ -316,15 +281,7 @@ class Tokenizer(ABC):
         return units
 
     def room(self, most: int, name: str) -> int:
-        """Return how many tokens of a text fit between the prefix and `</s>`.
-
-        Args:
-            most: tokens in all.
-            name: what an error calls them.
-
-        Raises:
-            UserError: none.
-        """
+        """Return how many tokens of a text fit between the prefix and `</s>`; an error calls ``most`` by a name."""
         least = len(self.prefix) + 2
         if most < least:
             read = ", ".join([*(self._names[i] for i in self.prefix), "a token"])
@@ -343,12 +300,7 @@ class Tokenizer(ABC):
         return [text] if self.document_separator is None else documents_of(text)
 
     def encode_documents(self, text: str, encode: Callable[[str], list[int]] | None = None) -> list[int]:
-        """Return the ids of a text to read, with the `document_separator` behind each document.
-
-        Args:
-            text: one document or several, see `documents_of`.
-            encode: encodes a document; `encode` if None.
-        """
+        """Return the ids of a text to read, with the `document_separator` behind each document."""
         separator = [] if self.document_separator_id is None else [self.document_separator_id]
         return [i for document in self.documents(text) for i in (*(encode or self.encode)(document), *separator)]
 
@@ -369,12 +321,7 @@ class Tokenizer(ABC):
         return [i for before, end in begun for i in (*ids[before + 1 : end][:share], ids[end])]
 
     def framed(self, ids: Iterable[int], query: Sequence[int] = ()) -> list[int]:
-        """Return ids of a text as a model reads them: behind the prefix and the query, and in front of the end.
-
-        Args:
-            ids: of the text.
-            query: what `asked` returned.
-        """
+        """Return ids of a text as a model reads them: behind the prefix and the query, and in front of the end."""
         return [*self.prefix, *query, *ids, self.eos]
 
     def asked(self, query: str) -> list[int]:
@@ -382,9 +329,6 @@ class Tokenizer(ABC):
 
         No id of a text is `</s>`, so the first one ends the query. A query is no sentence of the document, and has no
         markers.
-
-        Args:
-            query: holds text.
         """
         ids = [i for i in self.encode(query) if i not in (self.marker_id, self.name_end_id)]
         # A query of nothing but `▁` has no pieces.
@@ -393,8 +337,7 @@ class Tokenizer(ABC):
     def decode(self, ids: Iterable[int]) -> str:
         """Turn ids into text on one line; special pieces are dropped, and `<unk>` reads ` ⁇ `.
 
-        Raises:
-            UserError: an id that no piece has; a file of ids was made with another tokenizer, or is damaged.
+        A UserError names an id without a piece: a file of ids was made with another tokenizer, or is damaged.
         """
         ids = [int(i) for i in ids]
         if ids and not 0 <= min(ids) <= max(ids) < self.vocab_size:

@@ -49,14 +49,6 @@ class JsonTokenizer(Tokenizer):
     space before it in its first piece, the first word of a text has none.
 
     The prefix is what the file's post-processor puts in front of a text. There are no sentence markers.
-
-    Args:
-        model_bytes: the file.
-        numbering: ids of the special tokens. The file need not have them.
-
-    Raises:
-        UserError: the library cannot run the file; or an id does not fit ``numbering``; or the library is not
-            installed.
     """
 
     file_name = "tokenizer.json"
@@ -198,22 +190,12 @@ class JsonTokenizer(Tokenizer):
 
 
 def library() -> Any:
-    """Return the library.
-
-    Raises:
-        UserError: it is not installed.
-    """
     return optional_library("tokenizers", "The tokenizer")
 
 
 def load(model_bytes: bytes) -> tuple[Any, dict[str, Any]]:
-    """Read a file.
-
-    Returns:
-        The library's tokenizer, which neither truncates nor pads; `run` calls it. And what the file says of its model.
-
-    Raises:
-        UserError: the library cannot run it, or would take much memory for it.
+    """Return the library's tokenizer, which neither truncates nor pads and which `run` calls, and what its file says of
+    the model.
     """
     about = _checked_file(model_bytes)["model"]
     model = run(lambda: library().Tokenizer.from_buffer(model_bytes))
@@ -223,10 +205,8 @@ def load(model_bytes: bytes) -> tuple[Any, dict[str, Any]]:
 
 
 def run(call: Callable[[], _Result]) -> _Result:
-    """Call the library.
-
-    Raises:
-        UserError: it fails, or panics: a pattern of the file may backtrack too often, or its parts may not fit.
+    """Call the library; a UserError says that it fails or panics: a pattern may backtrack too often, or parts may not
+    fit.
     """
     try:
         return call()
@@ -241,12 +221,7 @@ def run(call: Callable[[], _Result]) -> _Result:
 
 
 def _checked_file(model_bytes: bytes) -> dict[str, Any]:
-    """Look at a file before the library takes memory for it, and return what it says.
-
-    Raises:
-        UserError: it is no JSON object with a model; or an id is far above the number of pieces; or a step makes many
-            characters of one.
-    """
+    """Look at a file before the library takes memory for it, and return what it says."""
     try:
         about = parse_json(model_bytes)
     except ValueError as error:

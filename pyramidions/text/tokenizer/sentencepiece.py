@@ -41,9 +41,9 @@ class SentencePieceTokenizer(Tokenizer):
     `prepare` trains leave the text as it is.
 
     Sentence markers: a model trained with them has the control piece `<sentence>`. `encode` then splits the text and
-    puts the marker before each sentence, so that the model may learn from boundaries; `decode` leaves it out and
-    joins with a space, because fairseq writes one line a document. Scoring finds its boundaries on both sides
-    with `split_sentences`, whether or not the model knows markers: no system gains by placing its own.
+    puts the marker before each sentence, so that the model may learn from boundaries; `decode` leaves it out and joins
+    with a space, because fairseq writes one line a document. Scoring finds its boundaries on both sides with
+    `split_sentences`, whether or not the model knows markers: no system gains by placing its own.
 
     Turn markers: a model trained with them has the control piece `<turn>` instead, which stands before each line of a
     text, such as the turns of a dialogue, and `</name>` behind the name and colon that a line begins with.
@@ -52,12 +52,6 @@ class SentencePieceTokenizer(Tokenizer):
 
     Languages: in an imported mBART, piece 0 is a language, which stands in front of each text. Its `<s>`, which no text
     has, is the control piece `<bos>` at 4 then.
-
-    Args:
-        model_bytes: a serialized sentencepiece model.
-
-    Raises:
-        UserError: the bytes are not a sentencepiece model, or its special pieces have other ids.
     """
 
     file_name = "sentencepiece.model"
