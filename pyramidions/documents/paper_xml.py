@@ -27,26 +27,19 @@ _BODY_LEVEL = 2  # of the headings of sections, below the title
 
 
 class _Format(NamedTuple):
-    """How papers of a format are built; names are without their namespaces.
+    """How papers of a format are built; names are without their namespaces."""
 
-    Attributes:
-        title, abstract, body: paths of the title, of the abstracts and of the text.
-        section, heading: elements that hold a section, and the heading of it.
-        blocks: elements whose text is a line of its own.
-        skipped: elements that hold no text of the paper.
-        mention: of an element that names another, and of its attribute that says of which kind that is.
-        breaks: elements that are a space.
-    """
-
+    # title, abstract, body: paths of the title, of the abstracts and of the text.
     title: str
     abstract: str
     body: str
+    # section, heading: elements that hold a section, and the heading of it.
     section: str
     heading: str
-    blocks: frozenset[str]
-    skipped: frozenset[str]
-    mention: tuple[str, str]
-    breaks: str
+    blocks: frozenset[str]  # elements whose text is a line of its own
+    skipped: frozenset[str]  # elements that hold no text of the paper
+    mention: tuple[str, str]  # of an element that names another, and of its attribute that says of which kind that is
+    breaks: str  # elements that are a space
 
 
 # By the root element.
@@ -83,15 +76,12 @@ _FORMATS = {
 
 
 class Paper(NamedTuple):
-    """A paper.
+    """A paper."""
 
-    Attributes:
-        title, abstract: without line ends; "" where the file has none.
-        body: the lines of the text, each with its level if it is a heading, from 2 on, and else with 0.
-    """
-
+    # title, abstract: without line ends; "" where the file has none.
     title: str
     abstract: str
+    # The lines of the text, each with its level if it is a heading, from 2 on, and else with 0.
     body: list[tuple[int, str]]
 
     @property

@@ -40,33 +40,19 @@ _ACCENTS = dict(zip("´`¨ˆ˜¸ˇ¯˚˙", "\u0301\u0300\u0308\u0302\u0303\u0327
 
 
 class PdfLine(NamedTuple):
-    """A line of a page.
-
-    Attributes:
-        text: of the line.
-        size: of its type, in points, as most of its characters have it; 0 if unknown.
-        is_bold: all of it, but for formulas and code.
-        y: height of its baseline above the bottom of the page, in points.
-        left: end of the line, in points from the left.
-        right: likewise.
-        cells: parts that wide gaps separate.
-        math: share of its characters in type for formulas.
-        is_code: it is in type of fixed width.
-        run_in: characters of a heading in bold type that ends in a full stop, before other type; 0 without one.
-        is_cut: its sentence goes on in a formula that was left out.
-    """
+    """A line of a page."""
 
     text: str
-    size: float = 0.0
-    is_bold: bool = False
-    y: float = 0.0
-    left: float = 0.0
-    right: float = 0.0
-    cells: int = 1
-    math: float = 0.0
-    is_code: bool = False
-    run_in: int = 0
-    is_cut: bool = False
+    size: float = 0.0  # of its type, in points, as most of its characters have it; 0 if unknown
+    is_bold: bool = False  # all of it, but for formulas and code
+    y: float = 0.0  # height of its baseline above the bottom of the page, in points
+    left: float = 0.0  # end of the line, in points from the left
+    right: float = 0.0  # likewise
+    cells: int = 1  # parts that wide gaps separate
+    math: float = 0.0  # share of its characters in type for formulas
+    is_code: bool = False  # it is in type of fixed width
+    run_in: int = 0  # characters of a heading in bold type that ends in a full stop, before other type; 0 without one
+    is_cut: bool = False  # its sentence goes on in a formula that was left out
 
 
 class Font(NamedTuple):
@@ -78,23 +64,15 @@ class Font(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Characters that one operator draws, in one font, on one baseline; or that stand in one box of a picture.
-
-    Attributes:
-        text: of them.
-        left, right: ends, in points from the left.
-        y: height of the baseline above the bottom of the page, in points.
-        size: of the type, in points.
-        turn: quarter turns to the left.
-        font: of them.
-    """
+    """Characters that one operator draws, in one font, on one baseline; or that stand in one box of a picture."""
 
     text: str
+    # left, right: ends, in points from the left.
     left: float
     right: float
-    y: float
-    size: float
-    turn: int = 0
+    y: float  # height of the baseline above the bottom of the page, in points
+    size: float  # of the type, in points
+    turn: int = 0  # quarter turns to the left
     font: Font = Font()
 
 

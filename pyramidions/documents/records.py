@@ -54,19 +54,12 @@ class Records(NamedTuple):
 
 
 class LinesFile(NamedTuple):
-    """A file of JSON lines, on its own or in an archive.
+    """A file of JSON lines, on its own or in an archive."""
 
-    Attributes:
-        name: for errors.
-        size: in bytes, as they lie there.
-        open: returns its bytes as they lie there; its `tell` says how many were read.
-        unpack: returns the lines of what `open` returned.
-    """
-
-    name: str
-    size: int
-    open: Callable[[], Any]
-    unpack: Callable[[Any], Any]
+    name: str  # for errors
+    size: int  # in bytes, as they lie there
+    open: Callable[[], Any]  # returns its bytes as they lie there; its `tell` says how many were read
+    unpack: Callable[[Any], Any]  # returns the lines of what `open` returned
 
 
 def open_lines(files: Sequence[LinesFile]) -> Records:
@@ -130,19 +123,12 @@ def pass_blank_lines(lines: Any) -> int:
 
 @dataclass
 class JsonLine:
-    """A line that is not blank.
+    """A line that is not blank."""
 
-    Attributes:
-        number: in its file, from 1.
-        read: bytes of the file, as it lies there, that have been read so far.
-        content: empty where there is an error, and once it is parsed.
-        error: why reading failed, None if it did not; after damage this is the last line.
-    """
-
-    number: int
-    read: int
-    content: bytes = b""
-    error: UserError | None = None
+    number: int  # in its file, from 1
+    read: int  # bytes of the file, as it lies there, that have been read so far
+    content: bytes = b""  # empty where there is an error, and once it is parsed
+    error: UserError | None = None  # why reading failed, None if it did not; after damage this is the last line
     _value: dict[str, Any] | None = None
 
     def parsed(self, place: str, *, again: bool = False) -> dict[str, Any]:

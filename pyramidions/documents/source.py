@@ -42,39 +42,25 @@ Progress = Callable[[float], object]
 
 
 class Origin(NamedTuple):
-    """Where a document comes from.
+    """Where a document comes from."""
 
-    Attributes:
-        name: its file, of a .jsonl file with the line.
-        id: of its record, or None.
-        position: the line of a .jsonl file, from 1; else 1.
-    """
-
-    name: str
-    id: str | None
-    position: int
+    name: str  # its file, of a .jsonl file with the line
+    id: str | None  # of its record, or None
+    position: int  # the line of a .jsonl file, from 1; else 1
 
 
 class InputText(NamedTuple):
-    """A document to summarize.
+    """A document to summarize."""
 
-    Attributes:
-        origin: where it comes from.
-        text: the whole text.
-        size: bytes that it takes of its file.
-        reference: its summary by a person, where a field of its record was named; else None.
-        query: what its summary answers; None without queries.
-        number: its place among all inputs (files, and lines of .jsonl files), from 1. With several queries, each input
-            counts once for each of them.
-        lines: of a plain text of any length, in place of its text; they are read when they are asked for.
-    """
-
-    origin: Origin
-    text: str
-    size: int
-    reference: str | None = None
-    query: str | None = None
+    origin: Origin  # where it comes from
+    text: str  # the whole text
+    size: int  # bytes that it takes of its file
+    reference: str | None = None  # its summary by a person, where a field of its record was named; else None
+    query: str | None = None  # what its summary answers; None without queries
+    # Its place among all inputs (files, and lines of .jsonl files), from 1. With several queries, each input counts
+    # once for each of them.
     number: int = 1
+    # Of a plain text of any length, in place of its text; they are read when they are asked for.
     lines: Lines | None = None
 
     @property
@@ -127,42 +113,27 @@ def _is_readable(path: Path) -> bool:
 
 
 class Fields(NamedTuple):
-    """What is read of files, and of the objects in .jsonl files.
+    """What is read of files, and of the objects in .jsonl files."""
 
-    Attributes:
-        text: field with the text or a list of sentences; if None, the first of `TEXT_FIELDS` that an object has.
-        id: field with the id; if None, the field that `prepare` takes, where an object has it.
-        reference: field with the summary by a person; None to read none.
-        query: likewise, with the query, for files that end in .jsonl only.
-        sections: the text of an object is that of its `sections` where it has some (`sectioned_text`), unless ``text``
-            is the field of a summary.
-        by_line: give the lines of a plain text in place of the text.
-    """
-
+    # Field with the text or a list of sentences; if None, the first of `TEXT_FIELDS` that an object has.
     text: str | None = None
-    id: str | None = None
-    reference: str | None = None
-    query: str | None = None
+    id: str | None = None  # field with the id; if None, the field that `prepare` takes, where an object has it
+    reference: str | None = None  # field with the summary by a person; None to read none
+    query: str | None = None  # likewise, with the query, for files that end in .jsonl only
+    # The text of an object is that of its `sections` where it has some (`sectioned_text`), unless ``text`` is the field
+    # of a summary.
     sections: bool = False
-    by_line: bool = False
+    by_line: bool = False  # give the lines of a plain text in place of the text
 
 
 class Input(NamedTuple):
-    """A file, or a line of a .jsonl file, that is not parsed yet.
+    """A file, or a line of a .jsonl file, that is not parsed yet."""
 
-    Attributes:
-        path: of the file.
-        size: bytes that it takes.
-        number: its place among all inputs, from 1.
-        line: of the file; None for a whole file.
-        error: why the file cannot be read; None if it can.
-    """
-
-    path: Path
-    size: int = 0
-    number: int = 0
-    line: JsonLine | None = None
-    error: str | None = None
+    path: Path  # of the file
+    size: int = 0  # bytes that it takes
+    number: int = 0  # its place among all inputs, from 1
+    line: JsonLine | None = None  # of the file; None for a whole file
+    error: str | None = None  # why the file cannot be read; None if it can
 
     @property
     def name(self) -> str:

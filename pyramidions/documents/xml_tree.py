@@ -37,7 +37,7 @@ def xml_tree(file: IO[bytes], name: str, *, keeps_namespaces: bool = False) -> e
 
 @contextmanager
 def xml_archive(path: Path) -> Iterator[ZipFile]:
-    """Open an archive that does not unpack to too much; errors of the block, as a damaged one causes, are UserErrors."""
+    """Open an archive that does not unpack to too much; errors of the block, as damage causes, are UserErrors."""
     name = printable(path)
     try:
         with ZipFile(path) as archive:

@@ -28,17 +28,11 @@ def parse_method(text: str, name: str, *others: str) -> Part:
 
 
 class Method(NamedTuple):
-    """What selects sentences.
+    """What selects sentences."""
 
-    Attributes:
-        name: of a method, or of a model as it was given.
-        concepts: the folder, if it is a model of concepts.
-        network: the path, here or on the hub, if it is a trained network.
-    """
-
-    name: str
-    concepts: Path | None = None
-    network: Path | None = None
+    name: str  # of a method, or of a model as it was given
+    concepts: Path | None = None  # the folder, if it is a model of concepts
+    network: Path | None = None  # the path, here or on the hub, if it is a trained network
 
     @property
     def model(self) -> Path | None:

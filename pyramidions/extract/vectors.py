@@ -77,15 +77,10 @@ class TfIdf:
 
 
 class _Known(NamedTuple):
-    """The words of some documents.
+    """The words of some documents."""
 
-    Attributes:
-        columns: of each word, in alphabetical order.
-        weights: (words,): ln((1 + documents) / (1 + documents with the word)) + 1.
-    """
-
-    columns: dict[str, int]
-    weights: np.ndarray
+    columns: dict[str, int]  # of each word, in alphabetical order
+    weights: np.ndarray  # (words,): ln((1 + documents) / (1 + documents with the word)) + 1
 
 
 def _known(documents: Iterable[str]) -> _Known:

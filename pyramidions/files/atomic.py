@@ -166,7 +166,7 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def hold_folder(folder: Path) -> None:
-    """Lock a folder for the life of this process; child processes do not hold the lock. BlockingIOError as in `lock`."""
+    """Lock a folder for the life of this process, without its child processes; errors are those of `lock`."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError:

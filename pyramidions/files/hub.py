@@ -29,15 +29,10 @@ _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".h5", ".msgpack", ".gguf", "
 
 
 class HubName(NamedTuple):
-    """A model on the hub.
+    """A model on the hub."""
 
-    Attributes:
-        name: OWNER/NAME.
-        revision: a branch, a tag or a commit; None for the main branch.
-    """
-
-    name: str
-    revision: str | None = None
+    name: str  # OWNER/NAME
+    revision: str | None = None  # a branch, a tag or a commit; None for the main branch
 
     def __str__(self) -> str:
         """OWNER/NAME, or OWNER/NAME@REVISION."""
@@ -45,15 +40,10 @@ class HubName(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """Files of a model or a dataset on this machine.
+    """Files of a model or a dataset on this machine."""
 
-    Attributes:
-        path: of their folder.
-        commit: their hash on the hub.
-    """
-
-    path: Path
-    commit: str
+    path: Path  # of their folder
+    commit: str  # their hash on the hub
 
 
 def hub_name(place: str | Path) -> HubName | None:

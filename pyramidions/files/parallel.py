@@ -23,13 +23,9 @@ from pyramidions.base.notes import listening, note
 
 
 class KilledError(UserError):
-    """One of our processes was killed, or ended by itself; the work done before is kept.
+    """One of our processes was killed, or ended by itself; the work done before is kept."""
 
-    Attributes:
-        exit_code: of the process: negative for a signal; None if unknown.
-    """
-
-    exit_code: int | None = None
+    exit_code: int | None = None  # of the process: negative for a signal; None if unknown
 
 
 # What a terminal or SLURM sends to every process of a group.
@@ -165,7 +161,7 @@ def in_process(
 
 
 def in_limits(work: Callable[[], Result], name: str, seconds: int, memory: int) -> Result:
-    """Read a file that nobody vouches for, as `in_process` does; a UserError says that it takes too much, or crashes."""
+    """Read a file that nobody vouches for, as `in_process` does; a UserError says that it takes too much or crashes."""
     try:
         return in_process(work, seconds=seconds, memory=memory)
     except (KilledError, MemoryError) as error:

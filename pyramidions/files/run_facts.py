@@ -23,27 +23,16 @@ def start_of(path: Path) -> tuple[dict[str, str] | None, Mapping[str, Any]]:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What a checkpoint says about the run that wrote it.
+    """What a checkpoint says about the run that wrote it."""
 
-    Attributes:
-        updates: done so far.
-        seconds: of training so far.
-        epochs: begun so far.
-        metric: the one that the best checkpoint is chosen by.
-        best: the best value of the metric so far; None before the first validation.
-        is_best: no earlier validation had a better score.
-        frozen: its --freeze; None if all weights learn.
-        model: the fields of its model's config.
-    """
-
-    updates: int
-    seconds: float
-    epochs: int
-    metric: str
-    best: float | None
-    is_best: bool
-    frozen: str | None
-    model: Mapping[str, Any]
+    updates: int  # done so far
+    seconds: float  # of training so far
+    epochs: int  # begun so far
+    metric: str  # the one that the best checkpoint is chosen by
+    best: float | None  # the best value of the metric so far; None before the first validation
+    is_best: bool  # no earlier validation had a better score
+    frozen: str | None  # its --freeze; None if all weights learn
+    model: Mapping[str, Any]  # the fields of its model's config
 
     @classmethod
     def of(cls, path: Path) -> Optional["RunFacts"]:

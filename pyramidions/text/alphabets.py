@@ -143,21 +143,13 @@ class Bytes(Alphabet):
 
 @dataclass(frozen=True)
 class Letters(Alphabet):
-    """The letters of a language, and what becomes of other characters.
+    """The letters of a language, and what becomes of other characters."""
 
-    Attributes:
-        language: ISO 639-1 code.
-        letters: in the order of the dictionary, lower case, composed; no white space.
-        digits: the words for 0 to 9, in these letters, with spaces between.
-        points: signs that are removed, as the inside of a regular expression's brackets; others become spaces.
-        lines: ends of lines stay, and homoglyphs become letters. 0.2.0 did neither.
-    """
-
-    language: str
-    letters: str
-    digits: str
-    points: str = ""
-    lines: bool = True
+    language: str  # ISO 639-1 code
+    letters: str  # in the order of the dictionary, lower case, composed; no white space
+    digits: str  # the words for 0 to 9, in these letters, with spaces between
+    points: str = ""  # signs that are removed, as the inside of a regular expression's brackets; others become spaces
+    lines: bool = True  # ends of lines stay, and homoglyphs become letters. 0.2.0 did neither.
 
     @property
     def name(self) -> str:

@@ -6,17 +6,11 @@ from typing import NamedTuple
 
 
 class Fragment(NamedTuple):
-    """Words that two texts share, in the same order.
+    """Words that two texts share, in the same order."""
 
-    Attributes:
-        start: of the fragment in the summary, in words.
-        source_start: where the source has it first, in words.
-        length: in words, at least 1.
-    """
-
-    start: int
-    source_start: int
-    length: int
+    start: int  # of the fragment in the summary, in words
+    source_start: int  # where the source has it first, in words
+    length: int  # in words, at least 1
 
 
 def fragments(summary: Sequence[str], source: Sequence[str]) -> list[Fragment]:

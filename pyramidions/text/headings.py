@@ -77,17 +77,11 @@ Lines: TypeAlias = Callable[[], Iterable[str]]
 
 
 class Line(NamedTuple):
-    """A line of a text.
+    """A line of a text."""
 
-    Attributes:
-        text: of the line; of a heading without the marks that make it one.
-        level: of a heading, 1 is the highest; 0 for any other line.
-        begins_item: it is an entry of a list.
-    """
-
-    text: str
-    level: int = 0
-    begins_item: bool = False
+    text: str  # of the line; of a heading without the marks that make it one
+    level: int = 0  # of a heading, 1 is the highest; 0 for any other line
+    begins_item: bool = False  # it is an entry of a list
 
 
 class HeadedText(str):

@@ -71,7 +71,7 @@ def normalize(text: str) -> str:
 
 
 def readable(text: str) -> str:
-    """Put a text on one line as people read it: without ligatures and invisible characters. `normalize` stays the same."""
+    """Put a text on one line as people read it; ligatures are spelled out. What `normalize` makes of it stays."""
     text = _INVISIBLE.sub("", text)
     if not text.isascii():
         text = _LIGATURE.sub(lambda found: unicodedata.normalize("NFKC", found[0]), unicodedata.normalize("NFC", text))

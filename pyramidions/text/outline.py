@@ -30,17 +30,11 @@ _ENCLOSING = str.maketrans(dict.fromkeys("\"'()[]{}“”„‘’‚«»‹›�
 
 
 class Unit(NamedTuple):
-    """A heading or a sentence.
+    """A heading or a sentence."""
 
-    Attributes:
-        text: on one line, as people read it (`readable`), never empty.
-        section: index into `Outline.headings`.
-        is_heading: of a section or a subsection.
-    """
-
-    text: str
-    section: int
-    is_heading: bool = False
+    text: str  # on one line, as people read it (`readable`), never empty
+    section: int  # index into `Outline.headings`
+    is_heading: bool = False  # of a section or a subsection
 
 
 class Units(Sequence[Unit]):
@@ -112,19 +106,12 @@ class Texts(Sequence[str]):
 
 @dataclass(frozen=True)
 class Outline:
-    """A document cut into headings and sentences.
+    """A document cut into headings and sentences."""
 
-    Attributes:
-        units: in reading order, the headings among them.
-        headings: of the sections; "" for text before the first heading.
-        speakers: of the sentences of a dialogue; empty for any other document.
-        language: of the document, an ISO 639-1 code.
-    """
-
-    units: Sequence[Unit]
-    headings: tuple[str, ...]
-    speakers: tuple[str, ...] = ()
-    language: str = ENGLISH
+    units: Sequence[Unit]  # in reading order, the headings among them
+    headings: tuple[str, ...]  # of the sections; "" for text before the first heading
+    speakers: tuple[str, ...] = ()  # of the sentences of a dialogue; empty for any other document
+    language: str = ENGLISH  # of the document, an ISO 639-1 code
 
     @cached_property
     def sentences(self) -> Units:

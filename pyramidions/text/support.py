@@ -23,18 +23,13 @@ _JOINER = "\u200c"
 
 
 class Support(NamedTuple):
-    """What supports a sentence.
+    """What supports a sentence."""
 
-    Attributes:
-        sentences: indices of source sentences: the one that contains most of its pairs of words, then those that add
-            most, `MOST` at most.
-        pairs: how many of its pairs of words each of these adds.
-        total: how many it has, at least 1.
-    """
-
+    # Indices of source sentences: the one that contains most of its pairs of words, then those that add most, `MOST` at
+    # most.
     sentences: tuple[int, ...]
-    pairs: tuple[int, ...]
-    total: int
+    pairs: tuple[int, ...]  # how many of its pairs of words each of these adds
+    total: int  # how many it has, at least 1
 
     @property
     def shares(self) -> list[tuple[int, float]]:

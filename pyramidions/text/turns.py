@@ -24,15 +24,10 @@ _NOISE = re.compile(
 
 
 class Turn(NamedTuple):
-    """What somebody says in one go.
+    """What somebody says in one go."""
 
-    Attributes:
-        speaker: the name before the colon, on one line.
-        text: what stands behind it.
-    """
-
-    speaker: str
-    text: str
+    speaker: str  # the name before the colon, on one line
+    text: str  # what stands behind it
 
 
 def split_turn(line: str) -> Turn | None:

@@ -10,14 +10,10 @@ from pyramidions.extract.selection import Budget
 
 
 class Wanted(NamedTuple):
-    """Concepts that a summary should hold.
+    """Concepts that a summary should hold."""
 
-    Attributes:
-        weights: (concepts,), at least 0.
-        concept, sentence: (pairs,): all pairs of a concept and a sentence that has it, by sentence.
-    """
-
-    weights: np.ndarray
+    weights: np.ndarray  # (concepts,), at least 0
+    # concept, sentence: (pairs,): all pairs of a concept and a sentence that has it, by sentence.
     concept: np.ndarray
     sentence: np.ndarray
 

@@ -14,18 +14,12 @@ _PRIOR = 4
 
 
 class Concepts(NamedTuple):
-    """The distinct concepts of one order in a document.
+    """The distinct concepts of one order in a document."""
 
-    Attributes:
-        keys: (concepts,), uint32: a hash of each.
-        counts: (concepts,): how often each occurs.
-        places: (concepts,): the first word of the first occurrence of each.
-        concept, sentence: (pairs,): all pairs of a concept and a sentence that has it, by concept, then by sentence.
-    """
-
-    keys: np.ndarray
-    counts: np.ndarray
-    places: np.ndarray
+    keys: np.ndarray  # (concepts,), uint32: a hash of each
+    counts: np.ndarray  # (concepts,): how often each occurs
+    places: np.ndarray  # (concepts,): the first word of the first occurrence of each
+    # concept, sentence: (pairs,): all pairs of a concept and a sentence that has it, by concept, then by sentence.
     concept: np.ndarray
     sentence: np.ndarray
 
@@ -62,20 +56,13 @@ def pair_keys(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 class Frequencies(NamedTuple):
-    """In how many training documents a concept stood, and in how many of these in the summary, too.
+    """In how many training documents a concept stood, and in how many of these in the summary, too."""
 
-    Attributes:
-        documents: number of training documents.
-        least: documents that a concept must stand in to be known.
-        base: share of all concepts that stood in the summary.
-        keys: (known,), uint32, rising.
-        seen, hits: (known,), the two numbers of each concept.
-    """
-
-    documents: int
-    least: int
-    base: float
-    keys: np.ndarray
+    documents: int  # number of training documents
+    least: int  # documents that a concept must stand in to be known
+    base: float  # share of all concepts that stood in the summary
+    keys: np.ndarray  # (known,), uint32, rising
+    # seen, hits: (known,), the two numbers of each concept.
     seen: np.ndarray
     hits: np.ndarray
 
@@ -114,15 +101,10 @@ class _Group:
 
 
 class Measured(NamedTuple):
-    """The concepts of both orders, and the features of each.
+    """The concepts of both orders, and the features of each."""
 
-    Attributes:
-        concepts: of each order.
-        features: of each order: (concepts, features), float32.
-    """
-
-    concepts: tuple[Concepts, Concepts]
-    features: tuple[np.ndarray, np.ndarray]
+    concepts: tuple[Concepts, Concepts]  # of each order
+    features: tuple[np.ndarray, np.ndarray]  # of each order: (concepts, features), float32
 
 
 def measure(paper: Paper, known: tuple[Frequencies, Frequencies]) -> Measured:

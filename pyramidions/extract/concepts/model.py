@@ -23,21 +23,13 @@ FEATURES = (23, 32)
 
 
 class ConceptModel(NamedTuple):
-    """What a training learns; the first two have an entry for words and one for pairs.
+    """What a training learns; the first two have an entry for words and one for pairs."""
 
-    Attributes:
-        known: how often concepts stood in summaries.
-        trees: how likely a concept is to stand in the summary, by its features.
-        words: of the training summaries on average; None if it is not known.
-        policy: what a sentence adds to an extract, by its `History`; None to choose by coverage.
-        language: whose words it knows, an ISO 639-1 code.
-    """
-
-    known: tuple[Frequencies, Frequencies]
-    trees: tuple[Trees, Trees]
-    words: int | None = None
-    policy: Trees | None = None
-    language: str = ENGLISH
+    known: tuple[Frequencies, Frequencies]  # how often concepts stood in summaries
+    trees: tuple[Trees, Trees]  # how likely a concept is to stand in the summary, by its features
+    words: int | None = None  # of the training summaries on average; None if it is not known
+    policy: Trees | None = None  # what a sentence adds to an extract, by its `History`; None to choose by coverage
+    language: str = ENGLISH  # whose words it knows, an ISO 639-1 code
 
     @property
     def longest(self) -> int:
@@ -53,15 +45,10 @@ class ConceptModel(NamedTuple):
 
 
 class WantedConcepts(NamedTuple):
-    """The concepts of a document.
+    """The concepts of a document."""
 
-    Attributes:
-        concepts: of each order.
-        chances: of each order, (concepts,): the probability that the summary holds each.
-    """
-
-    concepts: tuple[Concepts, Concepts]
-    chances: tuple[np.ndarray, ...]
+    concepts: tuple[Concepts, Concepts]  # of each order
+    chances: tuple[np.ndarray, ...]  # of each order, (concepts,): the probability that the summary holds each
 
     def weighed(self, query: np.ndarray | None = None) -> Wanted:
         """Return all of them, words before pairs, with their weights in a gain.

@@ -21,28 +21,17 @@ _LEAST_WORDS = 4  # of a sentence that may be selected
 
 
 class Paper(NamedTuple):
-    """A document.
+    """A document."""
 
-    Attributes:
-        words: of all sentences, one after the other.
-        sizes: (sentences,): words of each, as rouge-score counts.
-        lengths: (sentences,): words of each, as budgets count.
-        sections: (sentences,): number of the section of each, not falling.
-        kinds: (sections,): index into `SECTION_KINDS`, -1 for others.
-        headings: (words,), uint32: hashes of the words of all headings.
-        centrality: (sentences,): the share of the sentences that HipoRank ranks below each; of those that no summary
-            should hold, 0.
-        fit: (sentences,), bool: may be selected.
-    """
-
-    words: Words
-    sizes: np.ndarray
-    lengths: np.ndarray
-    sections: np.ndarray
-    kinds: np.ndarray
-    headings: np.ndarray
+    words: Words  # of all sentences, one after the other
+    sizes: np.ndarray  # (sentences,): words of each, as rouge-score counts
+    lengths: np.ndarray  # (sentences,): words of each, as budgets count
+    sections: np.ndarray  # (sentences,): number of the section of each, not falling
+    kinds: np.ndarray  # (sections,): index into `SECTION_KINDS`, -1 for others
+    headings: np.ndarray  # (words,), uint32: hashes of the words of all headings
+    # (sentences,): the share of the sentences that HipoRank ranks below each; of those that no summary should hold, 0.
     centrality: np.ndarray
-    fit: np.ndarray
+    fit: np.ndarray  # (sentences,), bool: may be selected
 
     @property
     def sentence(self) -> np.ndarray:

@@ -106,16 +106,11 @@ class Trees:
 
 
 class _Tests(NamedTuple):
-    """All tests on one feature.
+    """All tests on one feature."""
 
-    Attributes:
-        feature: its number.
-        thresholds: (thresholds,), rising.
-        left: (thresholds + 1, trees), uint32: the leaves that are left if so many thresholds lie below the value.
-    """
-
-    feature: int
-    thresholds: np.ndarray
+    feature: int  # its number
+    thresholds: np.ndarray  # (thresholds,), rising
+    # (thresholds + 1, trees), uint32: the leaves that are left if so many thresholds lie below the value.
     left: np.ndarray
 
 

@@ -25,15 +25,10 @@ who whom whose why will with within without would yet you your yours yourself
 
 
 class Words(NamedTuple):
-    """Words of a language, stemmed; English ones as rouge-score has them.
+    """Words of a language, stemmed; English ones as rouge-score has them."""
 
-    Attributes:
-        hashes: (words,), uint32: CRC-32 of each stem.
-        content: (words,), bool: neither a stop word nor, where words are longer, a single character.
-    """
-
-    hashes: np.ndarray
-    content: np.ndarray
+    hashes: np.ndarray  # (words,), uint32: CRC-32 of each stem
+    content: np.ndarray  # (words,), bool: neither a stop word nor, where words are longer, a single character
 
 
 def words_in(texts: Sequence[str], language: str = ENGLISH) -> tuple[Words, np.ndarray]:

@@ -31,23 +31,14 @@ UNKNOWN = " ⁇ "  # how `<unk>` reads
 
 
 class Numbering(NamedTuple):
-    """Ids of a model's special tokens, which its config says and the file of its tokenizer need not.
+    """Ids of a model's special tokens, which its config says and the file of its tokenizer need not."""
 
-    Attributes:
-        bos: the token that some models begin with; None without one.
-        pad: the padding.
-        eos: the end of a text.
-        unk: the unknown token; None without one.
-        rows: rows of the embeddings; None for as many as there are ids.
-        ends: further tokens that end a text where a model writes one.
-    """
-
-    bos: int | None = BOS
-    pad: int = PAD
-    eos: int = EOS
-    unk: int | None = UNK
-    rows: int | None = None
-    ends: tuple[int, ...] = ()
+    bos: int | None = BOS  # the token that some models begin with; None without one
+    pad: int = PAD  # the padding
+    eos: int = EOS  # the end of a text
+    unk: int | None = UNK  # the unknown token; None without one
+    rows: int | None = None  # rows of the embeddings; None for as many as there are ids
+    ends: tuple[int, ...] = ()  # further tokens that end a text where a model writes one
 
     @classmethod
     def of_names(cls, ids: Mapping[str, int]) -> "Numbering":
