@@ -22,7 +22,7 @@ def epub_text(path: Path) -> HeadedText:
     """Return the text of a book: its pages in their order, with their headings, but not the table of contents."""
     name = printable(path)
     with xml_archive(path) as book:
-        return HeadedText.of(part for page in _pages(book, name) for part in _parts(page_text(page, name)))
+        return HeadedText.of(part for page in _pages(book, name) for part in (*page_text(page, name).parts(), "\n\n"))
 
 
 def _pages(book: ZipFile, name: str) -> Iterator[str]:
@@ -54,11 +54,3 @@ def _encrypted(book: ZipFile, name: str) -> set[str]:
     if _ENCRYPTION not in book.namelist():
         return set()
     return {unquote(each.get("URI", "")) for each in member_tree(book, _ENCRYPTION, name).iter("CipherReference")}
-
-
-def _parts(text: HeadedText) -> Iterator[str | int]:
-    for number, line in enumerate(text.splitlines(keepends=True)):
-        if number in text.levels:
-            yield text.levels[number]
-        yield line
-    yield "\n\n"

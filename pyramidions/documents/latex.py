@@ -206,8 +206,7 @@ class _Reader:
         # What is no LaTeX can make the library raise any error.
         except Exception as error:
             raise UserError(f"{self._name} cannot be read as LaTeX ({type(error).__name__}).") from None
-        found: Sequence[Any] = nodes
-        return found
+        return nodes
 
     def _walk(self, nodes: Sequence[Any]) -> None:
         if self._nested > _NESTED:

@@ -126,8 +126,7 @@ class Overlap:
         if not self.total:
             return np.zeros(len(self._sizes))
         hits = np.minimum(self._chosen, self._expected).sum() + self.gained()
-        found: np.ndarray = 2 * hits / (self._size + self._sizes + self.total)
-        return found
+        return 2 * hits / (self._size + self._sizes + self.total)
 
     def f1(self) -> float:
         """Return the F1 of the chosen sentences."""

@@ -107,7 +107,6 @@ def _by_words(sentences: Iterable[str], language: Language) -> _Spread:
     def spread(weights: np.ndarray) -> np.ndarray:
         by_length = csr_array((weights, (places, group)), shape=(number, len(different)))
         shared = x @ dense(x.T @ by_length)  # (sentences, lengths)
-        summed: np.ndarray = (shared * inverse).sum(axis=1) - own * weights
-        return summed
+        return (shared * inverse).sum(axis=1) - own * weights
 
     return spread

@@ -62,5 +62,4 @@ def _mapped(path: Path) -> dict[str, Any]:
     # A run without a checkpoint needs no torch.
     import torch
 
-    found: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    return found
+    return torch.load(path, map_location="cpu", weights_only=True, mmap=True)

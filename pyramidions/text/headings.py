@@ -114,8 +114,14 @@ class HeadedText(str):
     @property
     def as_markdown(self) -> str:
         """The text with its headings in markdown."""
-        lines = self.splitlines(keepends=True)
-        return "".join(f"{'#' * self.levels[n]} {line}" if n in self.levels else line for n, line in enumerate(lines))
+        return "".join(f"{'#' * part} " if isinstance(part, int) else part for part in self.parts())
+
+    def parts(self) -> Iterator[str | int]:
+        """Yield the lines as `of` takes them, each with its end."""
+        for number, line in enumerate(self.splitlines(keepends=True)):
+            if number in self.levels:
+                yield self.levels[number]
+            yield line
 
 
 def headed_lines(text: str | Lines) -> Iterator[Line]:

@@ -15,34 +15,23 @@ from pyramidions.text.words import words_of
 #: The language of a text that is too short to tell, or in none of `LANGUAGES`.
 ENGLISH = "en"
 # Those for which nltk has a stemmer of Snowball (Porter 2001), by ISO 639-1 code.
-_SNOWBALL = {
-    "ar": "arabic",
-    "da": "danish",
-    "de": "german",
-    "es": "spanish",
-    "fi": "finnish",
-    "fr": "french",
-    "hu": "hungarian",
-    "it": "italian",
-    "nl": "dutch",
-    "no": "norwegian",
-    "pt": "portuguese",
-    "ro": "romanian",
-    "ru": "russian",
-    "sv": "swedish",
-}
+_SNOWBALL = dict(
+    pair.split("=")
+    for pair in """
+    ar=arabic da=danish de=german es=spanish fi=finnish fr=french hu=hungarian it=italian nl=dutch no=norwegian
+    pt=portuguese ro=romanian ru=russian sv=swedish
+    """.split()  # noqa: SIM905
+)
 # They put no spaces between words. ROUGE of Chinese is over characters (Hu et al. 2015, LCSTS), and so it is here of
 # the others.
 _WITHOUT_SPACES = frozenset({"bo", "ja", "km", "lo", "my", "th", "zh"})
 # Written in words with spaces between them; compared as they stand.
-# fmt: off
-_PLAIN = frozenset((
-    "af", "am", "az", "be", "bg", "bn", "bs", "ca", "cs", "cy", "el", "et", "eu", "fa", "ga", "gl", "gu",
-    "ha", "he", "hi", "hr", "hy", "id", "ig", "is", "ka", "kk", "kn", "ko", "ky", "lt", "lv", "mk", "ml",
-    "mn", "mr", "ms", "ne", "pa", "pl", "ps", "rw", "si", "sk", "sl", "so", "sq", "sr", "sw", "ta", "te",
-    "tg", "tk", "tr", "uk", "ur", "uz", "vi", "xh", "yo", "zu",
-))
-# fmt: on
+_PLAIN = frozenset(
+    """
+    af am az be bg bn bs ca cs cy el et eu fa ga gl gu ha he hi hr hy id ig is ka kk kn ko ky lt lv mk ml mn mr ms
+    ne pa pl ps rw si sk sl so sq sr sw ta te tg tk tr uk ur uz vi xh yo zu
+    """.split()  # noqa: SIM905
+)
 LANGUAGES = tuple(sorted({"en", *_SNOWBALL, *_WITHOUT_SPACES, *_PLAIN}))
 
 # Articles, pronouns, prepositions, conjunctions, auxiliaries and a few adverbs, of two letters at least.

@@ -87,8 +87,7 @@ class Cover(Choice):
     def rates(self) -> np.ndarray:
         wanted = self.wanted
         gains = np.bincount(wanted.sentence, self.left[wanted.concept], minlength=len(self.lengths))
-        rates: np.ndarray = gains * self._factors
-        return rates
+        return gains * self._factors
 
     def take(self, sentence: int) -> None:
         super().take(sentence)

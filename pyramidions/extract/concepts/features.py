@@ -51,8 +51,7 @@ def pair_keys(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     mixed = first.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + second.astype(np.uint64) * np.uint64(
         0xC2B2AE3D27D4EB4F
     )
-    found: np.ndarray = (mixed >> np.uint64(32)).astype(np.uint32)
-    return found
+    return (mixed >> np.uint64(32)).astype(np.uint32)
 
 
 class Frequencies(NamedTuple):
@@ -77,8 +76,7 @@ class Frequencies(NamedTuple):
     def log_odds(self, seen: np.ndarray, hits: np.ndarray) -> np.ndarray:
         """Return the log odds that the summary of a document with a concept has it, too, smoothed by all concepts."""
         chance = (hits + _PRIOR * self.base) / (seen + _PRIOR)
-        found: np.ndarray = np.log(chance / (1 - chance))
-        return found
+        return np.log(chance / (1 - chance))
 
 
 class _Group:
@@ -89,15 +87,13 @@ class _Group:
         self.sizes = np.diff(self.starts, append=len(concepts.concept))
 
     def total(self, values: np.ndarray) -> np.ndarray:
-        found: np.ndarray = np.add.reduceat(values.astype(np.float64), self.starts)
-        return found
+        return np.add.reduceat(values.astype(np.float64), self.starts)
 
     def mean(self, values: np.ndarray) -> np.ndarray:
         return self.total(values) / self.sizes
 
     def best(self, values: np.ndarray) -> np.ndarray:
-        found: np.ndarray = np.maximum.reduceat(values, self.starts)
-        return found
+        return np.maximum.reduceat(values, self.starts)
 
 
 class Measured(NamedTuple):

@@ -76,5 +76,4 @@ class WantedConcepts(NamedTuple):
 def _rarity(words: Concepts) -> np.ndarray:
     """Return how rare each word is among the sentences, from 0 in all of them to 1 in one: (concepts,)."""
     sentences = max(1 + words.sentence.max(initial=0), 2)
-    rarity: np.ndarray = 1 - np.log(np.bincount(words.concept, minlength=len(words.keys))) / np.log(sentences)
-    return rarity
+    return 1 - np.log(np.bincount(words.concept, minlength=len(words.keys))) / np.log(sentences)

@@ -69,8 +69,7 @@ class Trees:
     def chances(self, rows: np.ndarray) -> np.ndarray:
         """Return the probability of the event whose log odds the numbers are: (rows,), float64."""
         # Trees that fit few examples exactly are surer than float64 can tell.
-        chances: np.ndarray = 1 / (1 + np.exp(-self.numbers(rows).clip(-700, 700)))
-        return chances
+        return 1 / (1 + np.exp(-self.numbers(rows).clip(-700, 700)))
 
     def numbers(self, rows: np.ndarray) -> np.ndarray:
         """Return what the leaves add up to for each row of (rows, features): (rows,), float64."""

@@ -142,8 +142,7 @@ class Tokenizer(ABC):
     def from_bytes(model_bytes: bytes, numbering: Numbering | None = None) -> "Tokenizer":
         """Make a tokenizer of the kind that wrote the bytes."""
         kind = next(kind for kind in KINDS if kind.wrote(model_bytes))
-        tokenizer: Tokenizer = kind(model_bytes, numbering)
-        return tokenizer
+        return kind(model_bytes, numbering)
 
     @final
     @staticmethod
