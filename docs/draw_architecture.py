@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 
 from pyramidions.base.notation import parse_part
 from pyramidions.models import PyramidionConfig, preset
-from pyramidions.models.fields import parse_pooling_lengths
+from pyramidions.models.stages import parse_pooling_lengths
 
 SOURCE = 8192
 PANEL, GAP, LEFT, TOP = 400, 70, 40, 72

@@ -169,7 +169,7 @@ def scaled_configs(configs: Path, out: Path, scale: Scale) -> Path:
     from omegaconf import OmegaConf
 
     from pyramidions.models.config import PyramidionConfig
-    from pyramidions.models.scaling import scaled_field
+    from pyramidions.models.fields import scaled_field
 
     for path in sorted((*configs.glob("*.yaml"), *configs.glob("*/*.yaml"))):
         fields: Any = OmegaConf.to_container(OmegaConf.load(path)) or {}

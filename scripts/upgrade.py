@@ -32,9 +32,9 @@ from pyramidions.models import (
     build_language_model,
 )
 from pyramidions.models.builder import shapes_alone
+from pyramidions.models.checkpoints import ARCHITECTURES, FORMAT
 from pyramidions.models.config import config_as
-from pyramidions.models.declared import part_fields
-from pyramidions.models.file_format import ARCHITECTURES, FORMAT
+from pyramidions.models.fields import part_fields
 from pyramidions.pretrained.checkpoint_file import check_weights, load_safely
 from pyramidions.pretrained.export_folder import CARD, TOKENIZERS, WEIGHTS
 from pyramidions.pretrained.model_kinds import KINDS, SUMMARIZER

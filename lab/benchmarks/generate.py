@@ -37,7 +37,7 @@ from torch import Tensor
 from writers import CopyingCache, Given, OwnWriter, Past, Writer
 
 from pyramidions.models import PyramidionConfig, build
-from pyramidions.models.fields import parse_pooling_lengths
+from pyramidions.models.stages import parse_pooling_lengths
 from pyramidions.nn import Transformer
 
 GROUPS = ("decoder", "blockwise", "led")

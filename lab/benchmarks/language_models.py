@@ -22,7 +22,7 @@ from figures import figure
 from torch import Tensor
 
 from pyramidions.models import build_language_model, language_model_preset
-from pyramidions.models.fields import parse_layers
+from pyramidions.models.parse import parse_layers
 from pyramidions.nn import LanguageModel
 
 VANILLA = "hourglass_vanilla"

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
-from types import SimpleNamespace, UnionType
+from types import NoneType, SimpleNamespace, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, Unpack, get_args, get_origin, get_type_hints
 
 from pyramidions.base.errors import UserError
@@ -107,7 +107,7 @@ def rule_of(hint: Any) -> str:
     if origin is Literal:
         return f"one of {', '.join(of)}"
     if origin is None:
-        names = {int: "a whole number", float: "a number", str: "a text", bool: "True or False", type(None): "None"}
+        names = {int: "a whole number", float: "a number", str: "a text", bool: "True or False", NoneType: "None"}
         return names.get(hint) or _with_article(hint)
     if origin is tuple or issubclass(origin, Mapping):
         return "a tuple" if origin is tuple else "a mapping"
@@ -129,7 +129,9 @@ def check(values: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
         UserError: a value has another type, or is out of its range.
     """
     for name, value in values.items():
-        if (wrong := broken(value, hints.get(name, object))) is not None:
+        # The layers of a model have the same numbers.
+        find = _broken_by_number if type(value) in (int, float, bool, NoneType) else broken
+        if name in hints and (wrong := find(value, hints[name])) is not None:
             raise UserError(f"`{name}{wrong.place}` {wrong._replace(place='').said}.")
 
 
@@ -199,6 +201,9 @@ def broken(value: Any, hint: Any) -> Broken | None:
         if (wrong := broken(held, its_hint)) is not None:
             return wrong._replace(place=f"[{place!r}]{wrong.place}")
     return None
+
+
+_broken_by_number = functools.lru_cache(maxsize=1024, typed=True)(broken)
 
 
 def _is_of_type(value: Any, hint: Any, origin: Any, of: tuple[Any, ...]) -> bool:

@@ -23,6 +23,7 @@ class Registry(Generic[Part]):
     def __init__(self, axis: str) -> None:
         self.axis = axis
         self._makers: dict[str, Callable[..., Part]] = {}
+        self._arguments: dict[str, dict[str, inspect.Parameter]] = {}
 
     def register(self, name: str) -> Callable[[Maker], Maker]:
         """Return a decorator that files a class, or a function that says which class it makes, under ``name``.
@@ -65,7 +66,7 @@ class Registry(Generic[Part]):
             MissingPartError: the name is that of a part of a module that was not imported.
             UserError: it is another unknown name.
         """
-        if name in others or name in self:
+        if name in self._makers or name in others or name in self:
             return
         module, dot, _ = name.rpartition(".")
         if dot and module not in sys.modules:
@@ -76,21 +77,24 @@ class Registry(Generic[Part]):
         raise UserError(f"{subject} must be one of {', '.join((*others, *self.names))}, but is {name!r}.")
 
     def _maker(self, name: str) -> Callable[..., Part]:
-        self.require(name, self.axis)
+        if name not in self._makers:
+            self.require(name, self.axis)
         return self._makers[name]
 
     def __getitem__(self, name: str) -> type[Part]:
         """Return the class of the part ``name``."""
-        maker = self._maker(name)
+        maker = self._makers.get(name) or self._maker(name)
         made: Any = maker if inspect.isclass(maker) else get_type_hints(maker)["return"]
         return cast("type[Part]", made)
 
     def arguments(self, name: str) -> dict[str, inspect.Parameter]:
         """Return the arguments of the part ``name``: its options, and what the model gives it."""
-        # A class without an __init__ of its own takes nothing, though its signature says *args, **kwargs.
-        named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-        found = inspect.signature(self._maker(name)).parameters
-        return {key: value for key, value in found.items() if value.kind in named}
+        if name not in self._arguments:
+            # A class without an __init__ of its own takes nothing, though its signature says *args, **kwargs.
+            named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+            found = inspect.signature(self._maker(name)).parameters
+            self._arguments[name] = {key: value for key, value in found.items() if value.kind in named}
+        return self._arguments[name]
 
     def build(self, name: str, options: Mapping[str, Any], **given: Any) -> Part:
         """Make the part ``name``.
@@ -103,15 +107,15 @@ class Registry(Generic[Part]):
         Raises:
             UserError: an unknown name or option, a missing one, or one that is not as its annotation says.
         """
-        part, arguments = self._maker(name), self.arguments(name)
-        known = [key for key in arguments if key not in given]
+        maker, arguments, chosen = self._maker(name), self.arguments(name), dict(options)
+        part = f"{maker.__name__} ({self.axis} {name!r})"
         for key in options:
-            if key not in known:
-                raise UserError(
-                    f"{part.__name__} ({self.axis} {name!r}) has no option {key!r}; "
-                    f"it knows {', '.join(known) if known else 'none'}."
-                )
-        for key in known:
-            if key not in options and arguments[key].default is inspect.Parameter.empty:
-                raise UserError(f"{part.__name__} ({self.axis} {name!r}) needs the option {key!r}.")
-        return part(**options, **{key: value for key, value in given.items() if key in arguments})
+            if key not in arguments or key in given:
+                known = [key for key in arguments if key not in given]
+                raise UserError(f"{part} has no option {key!r}; it knows {', '.join(known) if known else 'none'}.")
+        for key, argument in arguments.items():
+            if key in given:
+                chosen[key] = given[key]
+            elif key not in options and argument.default is argument.empty:
+                raise UserError(f"{part} needs the option {key!r}.")
+        return maker(**chosen)

@@ -7,8 +7,7 @@ from typing import Any
 import torch
 
 from pyramidions.files.atomic import atomic_file
-from pyramidions.models.file_format import FORMAT
-from pyramidions.models.fitting import VOCABULARY, fingerprint_of
+from pyramidions.models.checkpoints import FORMAT, VOCABULARY, fingerprint
 from pyramidions.pretrained.saved_model import SavedModel
 
 _MODEL, _TASK = "pyramidion", "long_document_summarization"
@@ -27,7 +26,7 @@ def write_checkpoint(path: Path, model: SavedModel) -> None:
     weights = {
         name.replace(".", ".core.", 1): value.contiguous() for name, value in model.transformer.state_dict().items()
     }
-    weights[VOCABULARY] = torch.tensor(fingerprint_of(model.tokenizer.pieces()))
+    weights[VOCABULARY] = torch.tensor(fingerprint(model.tokenizer.pieces()))
     lengths = {
         "max_source_positions": model.max_source_positions,
         "max_target_positions": model.max_target_positions,

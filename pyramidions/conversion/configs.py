@@ -8,7 +8,7 @@ from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.notation import NONE, Part, parse_part, parse_parts
 from pyramidions.models import PyramidionConfig
-from pyramidions.models.declared import part_fields, parts_with_defaults
+from pyramidions.models.fields import part_fields, parts_with_defaults
 from pyramidions.nn.stack import STACK
 from pyramidions.pretrained.families import FAMILIES, Family, shape_of
 from pyramidions.pretrained.for_transformers import searching

@@ -12,7 +12,7 @@ from pyramidions.base.notation import Part, parse_part, parse_parts, written
 from pyramidions.conversion.calibration import spread_scores
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import check_lengths, config_as
-from pyramidions.models.declared import part_fields, parts_with_defaults
+from pyramidions.models.fields import part_fields, parts_with_defaults
 from pyramidions.nn.pooling import POOLING
 from pyramidions.pretrained.families import Shape
 from pyramidions.pretrained.origin import Origin

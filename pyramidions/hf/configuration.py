@@ -9,8 +9,8 @@ from transformers import PreTrainedConfig
 
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
+from pyramidions.models.checkpoints import FORMAT
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
-from pyramidions.models.file_format import FORMAT
 from pyramidions.pretrained.export_folder import CODE
 from pyramidions.pretrained.for_transformers import AUTO_MAP, CODE_TEXT, MODEL_TYPE
 from pyramidions.pretrained.model_kinds import SUMMARIZER

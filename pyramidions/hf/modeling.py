@@ -15,8 +15,8 @@ from pyramidions.base.arguments import CountOrZero, check, shown
 from pyramidions.base.errors import UserError
 from pyramidions.hf.configuration import PyramidionsConfig
 from pyramidions.models import PyramidionConfig, build
+from pyramidions.models.checkpoints import refuse_older
 from pyramidions.models.config import check_lengths
-from pyramidions.models.file_format import refuse_older
 from pyramidions.nn import Decoder, DecoderCache, Encoder, Transformer
 from pyramidions.nn.functional.kernels import in_evaluation_without_cudnn_attention
 from pyramidions.nn.functional.masking import flush_right_padding

@@ -60,7 +60,7 @@ class Assembly:
 
     def __init__(self, config: Any, vocab_size: int) -> None:
         self.config = config
-        self.reader: FieldReader[Any] = FieldReader(config)
+        self.reader = FieldReader(config)
         #: of attention sublayers, in the order in which they are built: those of the encoder's layers come first
         self._numbers = count()
         #: modules of attention that alike layers of an encoder share, and those of a decoder
@@ -144,8 +144,6 @@ class Assembly:
     def embedder(self, positions: str, embedding: nn.Embedding, longest: int, tag_dim: int = 0) -> Embedder:
         """Make an embedder whose positions the field ``positions`` describes."""
         config, part = self.config, self.reader.one_or_none(positions)
-        if tag_dim < 0:
-            raise UserError(f"`tag_dim` must be at least 0, but is {tag_dim}.")
         return Embedder(
             embedding,
             None if part is None else self.made(POSITIONS, part, max_length=longest),
@@ -162,7 +160,7 @@ class Assembly:
     @cached_property
     def new_norm(self) -> Callable[[int], nn.Module]:
         """What makes a norm; a language model has the usual ones."""
-        return self.reader.choice("norm", NORMS) if hasattr(self.config, "norm") else nn.LayerNorm
+        return NORMS[getattr(self.config, "norm", "layer")]
 
     def layer(self, spec: LayerSpec, longest: int | None = None, names: Sequence[str] = ()) -> Layer:
         """Make a layer with sublayers of these ``names``; without any, a layer of an encoder."""

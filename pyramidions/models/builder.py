@@ -18,7 +18,7 @@ from pyramidions.models.config import (
     PyramidionConfig,
 )
 from pyramidions.models.parse import extractor_spec_of, hourglass_spec_of, spec_of
-from pyramidions.models.rules import NEEDS_MARKERS, marker_of_units, reads_query
+from pyramidions.models.rules import NEEDS_MARKERS, marker_of_units
 from pyramidions.models.spec import EncoderSpec
 from pyramidions.nn import LanguageModel, SentenceRanker, Transformer
 from pyramidions.nn.selector import SELECTOR
@@ -118,7 +118,7 @@ def _completed(
         global_tokens=config.global_tokens,
         global_marker=marker_idx if config.global_markers else None,
         global_query=config.global_query,
-        reads_query=reads_query(spec),
+        reads_query=spec.reads_query,
     )
 
 

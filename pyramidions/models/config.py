@@ -1,16 +1,15 @@
 """The config of a model: a flat list of fields, a point in the product of axes."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any, Optional, Self, TypeVar, get_type_hints
 
-from pyramidions.base.arguments import fits, rule_of, shown
+from pyramidions.base.arguments import OneOf, Range, fits, rule_of, shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.notation import NONE, Part, lengths_in, parse_parts, written, written_parts
 from pyramidions.base.reading import LONG
-from pyramidions.models.declared import described, part_fields, parts_field, per
-from pyramidions.models.scaling import scaled_field
+from pyramidions.models.fields import described, part_fields, parts_field, per, scaled_field
 from pyramidions.nn.attention import ATTENTION, Feature, supporting
 from pyramidions.nn.boundaries import BOUNDARIES
 from pyramidions.nn.decoder import DECODER
@@ -36,7 +35,11 @@ NO_SHAPE = ("dropout", "checkpoint_activations", "decoding_", "max_source_positi
 #: What a decoder may read first, beside a token by its id.
 STARTS = ("</s>", "<pad>", "<s>")
 
-
+# Far beyond any model: a damaged number is refused before memory is asked for.
+_WIDTH, _FFN_WIDTH, _HEADS, _LAYERS = Range(1, 2**16), Range(1, 2**20), Range(1, 2**10), Range(1, 1000)
+_TOKENS, _TOKENS_OR_NONE = Range(1, LONGEST_TEXT), Range(0, LONGEST_TEXT)
+_DROPPED = Range(0, 1, below=True)
+_PENALTY = Range(-40, 40)  # The longest text to this power is a number.
 _MARKED = supporting(Feature.MARKS)
 
 
@@ -44,11 +47,7 @@ class Spec:
     """What every config of a model can do."""
 
     def replace(self, **changes: Any) -> Self:
-        """Return this config with other fields; a part may be a text or a `Part`, and lengths a text or a list.
-
-        Raises:
-            UserError: as `config_as`.
-        """
+        """Return this config with other fields; a part may be a text or a `Part`, and lengths a text or a list."""
         return config_as(type(self), {**vars(self), **{name: _text(value) for name, value in changes.items()}})
 
     def scaled(self, lengths: int = 1, widths: int = 1) -> Self:
@@ -71,12 +70,12 @@ def _text(value: Any) -> Any:
 class EncoderConfig(Spec):
     """Every choice that shapes an encoder."""
 
-    embed_dim: int = described(512, "width of a representation")
-    ffn_embed_dim: int = described(2048, "width inside the feed-forward part")
-    num_heads: int = described(8, "attention heads")
-    encoder_layers: int = described(2, "encoder layers")
+    embed_dim: int = described(512, "width of a representation", _WIDTH)
+    ffn_embed_dim: int = described(2048, "width inside the feed-forward part", _FFN_WIDTH)
+    num_heads: int = described(8, "attention heads", _HEADS)
+    encoder_layers: int = described(2, "encoder layers", _LAYERS)
     tag_dim: int = described(
-        0, "width of the embedding of a word's part of speech, and of its entity (`prepare --tags`)"
+        0, "width of the embedding of a word's part of speech, and of its entity (`prepare --tags`)", Range(0, 2**16)
     )
 
     self_attention: str = parts_field(
@@ -90,13 +89,16 @@ class EncoderConfig(Spec):
         0,
         "tokens at the beginning of a document that all others see and that see all others, for attention "
         f"that reads marks ({', '.join(_MARKED)})",
+        _TOKENS_OR_NONE,
     )
     global_markers: bool = described(
         False, "sentence markers, or separators of documents, see everything and are seen everywhere, too"
     )
     global_query: bool = described(False, "the query's tokens see everything and are seen everywhere, too")
     global_vectors: int = described(
-        0, "learned vectors that all positions of a document see and that see all of them, with norms of their own"
+        0,
+        "learned vectors that all positions of a document see and that see all of them, with norms of their own",
+        _TOKENS_OR_NONE,
     )
     global_projections: str = parts_field(
         NONE,
@@ -144,14 +146,14 @@ class EncoderConfig(Spec):
     )
     checkpoint_activations: bool = described(False, "fairseq's name for `--stack recomputing`")
     normalize_before: bool = described(False, "normalise before each sublayer (pre-norm)")
-    norm: str = described("layer", f"how vectors are normalised: {', '.join(NORMS)}")
+    norm: str = described("layer", f"how vectors are normalised: {', '.join(NORMS)}", OneOf(tuple(NORMS)))
     encoder_positions: str = parts_field("sinusoidal", POSITIONS, "positions of source tokens", optional=True)
     layernorm_embedding: bool = described(False, "normalise embedded tokens")
     no_scale_embedding: bool = described(False, "do not multiply token embeddings by the square root of their width")
 
-    dropout: float = described(0.1, "dropout of sublayer outputs and embedded tokens")
-    attention_dropout: float = described(0.1, "dropout of attention weights")
-    activation_dropout: float = described(0.1, "dropout inside the feed-forward part")
+    dropout: float = described(0.1, "dropout of sublayer outputs and embedded tokens", _DROPPED)
+    attention_dropout: float = described(0.1, "dropout of attention weights", _DROPPED)
+    activation_dropout: float = described(0.1, "dropout inside the feed-forward part", _DROPPED)
 
 
 @dataclass
@@ -161,7 +163,7 @@ class PyramidionConfig(EncoderConfig):
     The defaults are the paper's shallow vanilla Transformer (table 5).
     """
 
-    decoder_layers: int = described(2, "decoder layers")
+    decoder_layers: int = described(2, "decoder layers", _LAYERS)
     memories: str = described(
         "last",
         "what a decoder layer reads of the encoder, in that order: last for its output, and numbers of "
@@ -200,17 +202,20 @@ class PyramidionConfig(EncoderConfig):
     )
     output: str = parts_field("tied", OUTPUT, "from the last layer to the vocabulary; tied shares the embedding")
 
-    decoding_beam: int = described(8, "beam size at generation, unless --beam is given")
-    decoding_length_penalty: float = described(1.0, "length penalty at generation, unless --lenpen is given")
-    decoding_min_length: int = described(72, "fewest tokens of a summary, unless --min-len is given")
-    decoding_max_length: int = described(966, "most tokens of a summary, unless --max-len-b is given")
+    decoding_beam: int = described(8, "beam size at generation, unless --beam is given", Range(1, 2**10))
+    decoding_length_penalty: float = described(1.0, "length penalty at generation, unless --lenpen is given", _PENALTY)
+    decoding_min_length: int = described(72, "fewest tokens of a summary, unless --min-len is given", _TOKENS_OR_NONE)
+    decoding_max_length: int = described(966, "most tokens of a summary, unless --max-len-b is given", _TOKENS)
     decoding_no_repeat_ngram: int = described(
-        0, "n of the n-grams that a summary holds at most once, unless --no-repeat-ngram-size is given; 0 allows all"
+        0,
+        "n of the n-grams that a summary holds at most once, unless --no-repeat-ngram-size is given; 0 allows all",
+        _TOKENS_OR_NONE,
     )
     decoding_long: str = described(
         "truncate",
         f"how `pyramidions summarize` reads a document that is longer than the model reads, unless --long is given: "
         f"{', '.join(LONG)}",
+        OneOf(LONG),
     )
 
 
@@ -228,9 +233,9 @@ class LanguageModelConfig(Spec):
     The defaults are those of Nawrot et al. 2023, without boundaries.
     """
 
-    embed_dim: int = described(512, "width of a representation")
-    ffn_embed_dim: int = described(2048, "width inside the feed-forward part and the predictor")
-    num_heads: int = described(8, "attention heads")
+    embed_dim: int = described(512, "width of a representation", _WIDTH)
+    ffn_embed_dim: int = described(2048, "width inside the feed-forward part and the predictor", _FFN_WIDTH)
+    num_heads: int = described(8, "attention heads", _HEADS)
     layers: str = described(
         "2,8,2",
         "layers that read tokens, segments, and tokens again; five numbers for an hourglass within an "
@@ -263,24 +268,16 @@ class LanguageModelConfig(Spec):
     output: str = parts_field(
         "untied(bias=True)", OUTPUT, "from the last layer to the vocabulary; tied shares the embedding"
     )
-    dropout: float = described(0.1, "dropout of sublayer outputs, embedded tokens and sinusoids of distances")
-    attention_dropout: float = described(0.1, "dropout of attention weights")
-    activation_dropout: float = described(0.1, "dropout inside the feed-forward part")
+    dropout: float = described(0.1, "dropout of sublayer outputs, embedded tokens and sinusoids of distances", _DROPPED)
+    attention_dropout: float = described(0.1, "dropout of attention weights", _DROPPED)
+    activation_dropout: float = described(0.1, "dropout inside the feed-forward part", _DROPPED)
 
 
 Config = TypeVar("Config")
 
 
 def in_one_spelling(values: Mapping[str, Any], parts: Collection[str]) -> dict[str, Any]:
-    """Return fields by name, with parts and pooled lengths in the spelling that our files have.
-
-    Args:
-        values: fields by name.
-        parts: the names of those that describe parts.
-
-    Raises:
-        UserError: a text that describes no parts.
-    """
+    """Return fields by name, with ``parts`` and pooled lengths in the spelling that our files have."""
     spelled = {
         name: written_parts(parse_parts(name, text))
         for name, text in values.items()
@@ -310,6 +307,20 @@ def config_as(kind: type[Config], values: Mapping[str, Any]) -> Config:
         if not fits(value, hints[name]):
             raise UserError(f"`{name}` must be {rule_of(hints[name])}, but is {shown(value)}.")
     return kind(**values)
+
+
+def check_numbers(config: Spec) -> None:
+    """Refuse values that no model can have.
+
+    Raises:
+        UserError: a field out of its range.
+    """
+    for each in fields(config):  # type: ignore[arg-type]
+        rule, value = each.metadata.get("rule"), getattr(config, each.name)
+        if rule is not None and (broken := rule.rule(value)) is not None:
+            raise UserError(f"`{each.name}` must be {broken}, but is {shown(value)}.")
+    if getattr(config, "max_source_positions", None) is not None:
+        check_lengths(config.max_source_positions, LONGEST_TEXT)  # type: ignore[attr-defined]
 
 
 def check_lengths(source: Any, target: Any) -> None:

@@ -1,70 +1,148 @@
-"""Reads the strings of a flat config: parts, lists of them, and lists of numbers."""
+"""The fields of a flat config: how they are declared, and how their texts are read."""
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Sequence
+from dataclasses import field, fields
+from itertools import chain
+from typing import Any
 
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
-from pyramidions.base.notation import NONE, Part, lengths_in, parse_part, parse_parts, written
-from pyramidions.base.reading import LONG
-from pyramidions.models.config import (
-    LONGEST_TEXT,
-    Config,
-    EncoderConfig,
-    LanguageModelConfig,
-    PyramidionConfig,
-    check_lengths,
-)
-from pyramidions.models.declared import about
+from pyramidions.base.notation import NONE, Part, Parts, changed, lengths_in, parse_parts, written
+from pyramidions.base.registry import Registry
+from pyramidions.nn.attention import ATTENTION, Feature, supporting
+from pyramidions.nn.options import Role, is_window, options_of
 
-Value = TypeVar("Value")
-
-# Far beyond any model: a damaged number is refused before memory is asked for.
-_RANGES = {
-    "embed_dim": (1, 2**16),
-    "ffn_embed_dim": (1, 2**20),
-    "num_heads": (1, 2**10),
-    "encoder_layers": (1, 1000),
-    "decoder_layers": (1, 1000),
-    "global_tokens": (0, LONGEST_TEXT),
-    "global_vectors": (0, LONGEST_TEXT),
-    "decoding_beam": (1, 2**10),
-    "decoding_min_length": (0, LONGEST_TEXT),
-    "decoding_max_length": (1, LONGEST_TEXT),
-    "decoding_no_repeat_ngram": (0, LONGEST_TEXT),
-}
-_DIGITS = len(str(LONGEST_TEXT))
-_MOST_LAYERS = 1000  # of a language model
-# The longest text to this power is a number.
-_STRONGEST_PENALTY = 40
+_WIDTHS = ("embed_dim", "ffn_embed_dim")
+_LENGTHS = ("max_source_positions", "max_target_positions", "decoding_min_length", "decoding_max_length")
 
 
-class FieldReader(Generic[Config]):
-    """Reads kinds and their options.
+def described(default: Any, text: str, rule: Any = None) -> Any:
+    """Return a field that a text explains; a rule of `pyramidions.base.arguments` says what its values may be."""
+    return field(default=default, metadata={"help": text, "rule": rule})
+
+
+def parts_field(
+    default: str | None,
+    registry: Registry[Any],
+    text: str,
+    kinds: tuple[str, ...] | None = None,
+    optional: bool = False,
+) -> Any:
+    """Return a field that describes parts of one axis.
 
     Args:
-        config: has the fields.
+        default: if the field is not given.
+        registry: of the axis.
+        text: explains the field.
+        kinds: those that the field may name; None for all.
+        optional: there need not be such a part.
+    """
+    names = (*([NONE] if optional else []), *(kinds or registry.names))
+    said = {"text": text, "help": f"{text}: {', '.join(names)}"}
+    return field(default=default, metadata={**said, "registry": registry, "optional": optional})
+
+
+def per(each: str, order: str = "") -> str:
+    """Return the remark that a field describes one part, or one for each unit."""
+    return f"(one part, or one per {each} with | in between{', ' if order else ''}{order})"
+
+
+def part_fields(kind: type[Any]) -> dict[str, Any]:
+    """Return the fields of a kind of config that describe parts, with their defaults."""
+    return {each.name: each.default for each in fields(kind) if "registry" in each.metadata}
+
+
+def _registry(kind: type[Any], name: str) -> Registry[Any]:
+    registry: Registry[Any] = kind.__dataclass_fields__[name].metadata["registry"]
+    return registry
+
+
+def parts_with_defaults(kind: type[Any], name: str, text: str) -> Parts:
+    """Return the parts of a field with all of their options, those that were left out at their defaults."""
+    registry = _registry(kind, name)
+
+    def whole(part: Part) -> Part:
+        known = registry.arguments(part.kind).items() if part.kind in registry else ()
+        defaults = {key: each.default for key, each in known if each.default is not each.empty}
+        return Part(part.kind, {**defaults, **part.options})
+
+    return [[whole(part) for part in memory] for memory in parse_parts(name, text)]
+
+
+def scaled_field(kind: type[Any], name: str, value: Any, lengths: int, widths: int) -> Any:
+    """Return a field of a config, of the model or of the task, with its lengths and widths divided.
+
+    Args:
+        kind: the class of the config, which declares the field.
+        name: of the field.
+        value: of the field.
+        lengths, widths: the divisors; rounded down.
+
+    Raises:
+        UserError: a length or a width below its divisor, which would become 0.
     """
 
-    def __init__(self, config: Config) -> None:
+    def divided(number: int, by: int) -> int:
+        if 0 < number < by:
+            raise UserError(f"`{name}` must be at least {by} at this scale, but is {number}.")
+        return number // by
+
+    def own(part: Part) -> Part:
+        options = dict(part.options)
+        named = options_of(Role.LENGTH, registry, part.kind) if part.kind in registry else ()
+        for key in (key for key in named if type(options.get(key)) is int):
+            options[key] = divided(options[key], lengths)
+            # What lies on both sides stays even.
+            if options[key] > 1 and is_window(registry, part.kind, key):
+                options[key] -= options[key] % 2
+        return Part(part.kind, options)
+
+    if type(value) is int and name in (*_WIDTHS, *_LENGTHS):
+        return divided(value, widths if name in _WIDTHS else lengths)
+    if isinstance(value, str) and name == "pooling_lengths":
+        entries = lengths_in(value)
+        return ",".join(str(divided(int(entry), lengths)) if entry.isdecimal() else entry for entry in entries)
+    if not isinstance(value, str) or name not in part_fields(kind):
+        return value
+    registry = _registry(kind, name)
+    # Without lengths it is not parsed: in a file it may refer to another field.
+    has_lengths = any(options_of(Role.LENGTH, registry, each) for each in registry.names)
+    return changed(name, value, own) if has_lengths else value
+
+
+class FieldReader:
+    """Parses the fields of a config that describe parts; None stands for the kind "none".
+
+    Raises:
+        UserError: a text that describes no parts, or an unknown kind.
+    """
+
+    def __init__(self, config: Any) -> None:
         self.config = config
+        self._parsed: dict[str, Parts] = {}
+
+    def _parts(self, name: str) -> Parts:
+        if name not in self._parsed:
+            text, said = getattr(self.config, name), type(self.config).__dataclass_fields__[name].metadata
+            none = [NONE] if said["optional"] else []
+            self._parsed[name] = parse_parts(name, text)
+            for part in chain(*self._parsed[name]):
+                said["registry"].require(part.kind, f"`{name}`", *none)
+                if part.kind == NONE and part.options:
+                    raise UserError(f"`{name}` must be {NONE} without options, but is {written(part)}.")
+        return self._parsed[name]
 
     def one(self, name: str) -> Part:
         """Return the part that the field ``name`` describes."""
-        return self._known(name, parse_part(name, getattr(self.config, name)))
+        parts = self._parts(name)
+        if len(parts) > 1 or len(parts[0]) > 1:
+            raise UserError(f"`{name}` must be one part, but is {shown(getattr(self.config, name))}.")
+        return parts[0][0]
 
     def one_or_none(self, name: str) -> Part | None:
-        """Return the part as `one` does, or None if its kind is "none"."""
+        """Return what `one` does, None where the kind is "none"."""
         part = self.one(name)
         return None if part.kind == NONE else part
-
-    def choice(self, name: str, values: Mapping[str, Value]) -> Value:
-        """Return what a field stands for, which has the name of one of the ``values``."""
-        given = getattr(self.config, name)
-        if given not in values:
-            raise UserError(f"`{name}` must be one of {', '.join(values)}, but is {given!r}.")
-        return values[given]
 
     def each(self, name: str, count: int, unit: str) -> list[Part]:
         """Return a part for each of ``count`` units; a field has one entry for all of them, or one per unit."""
@@ -76,138 +154,37 @@ class FieldReader(Generic[Config]):
 
     def each_of_several(self, name: str, several: int, count: int, unit: str) -> list[list[Part]]:
         """Return what `each` does for each of ``several``; a field has one entry for all of these, or one for each."""
-        text: str = getattr(self.config, name)
-        memories = [[self._known(name, part) for part in memory] for memory in parse_parts(name, text)]
+        memories, text = self._parts(name), shown(getattr(self.config, name))
         if len(memories) not in (1, several):
             raise UserError(
                 f"`{name}` must have one entry, or one per memory with semicolons in between, but has {len(memories)} "
-                f"for {several} of `memories`: {shown(text)}."
+                f"for {several} of `memories`: {text}."
             )
         for memory in memories:
             if len(memory) not in (1, count):
                 raise UserError(
                     f"`{name}` must have one entry, or one per {unit} with | in between, but has {len(memory)} for "
-                    f"{count}: {shown(text)}."
+                    f"{count}: {text}."
                 )
         return [memory * (count // len(memory)) for memory in memories * (several // len(memories))]
 
-    def _known(self, name: str, part: Part) -> Part:
-        said = about(type(self.config), name)
-        said["registry"].require(part.kind, f"`{name}`", *([NONE] if said["optional"] else []))
-        if part.kind == NONE and part.options:
-            raise UserError(f"`{name}` must be {NONE} without options, but is {written(part)}.")
-        return part
 
-
-def check_kinds(subject: str, parts: Sequence[Part], possible: Sequence[str], rule: str) -> None:
-    """Refuse parts of other kinds than the ``possible`` ones.
-
-    Args:
-        subject: the field, as the error calls it.
-        parts: that it describes.
-        possible: kinds.
-        rule: what those do.
+def check_supported(subject: str, parts: Sequence[Part], feature: Feature, rule: str) -> None:
+    """Refuse attention of a field, as the error calls it, that does not support a feature.
 
     Raises:
-        UserError: there is one.
+        UserError: there is some.
     """
     for part in parts:
-        if part.kind not in possible:
-            raise UserError(f"{subject} must be a kind {rule} ({', '.join(possible)}), but is {part.kind!r}.")
+        if feature not in ATTENTION[part.kind].supports:
+            check_kind(subject, part, supporting(feature), rule)
 
 
-def check_numbers(config: EncoderConfig | LanguageModelConfig) -> None:
-    """Refuse numbers that no model can have.
-
-    Raises:
-        UserError: a field out of its range.
-    """
-    for name in _RANGES.keys() & vars(config).keys():
-        least, most = _RANGES[name]
-        if not least <= getattr(config, name) <= most:
-            raise UserError(f"`{name}` must be from {least} to {most:,}, but is {shown(getattr(config, name))}.")
-    for name in ("dropout", "attention_dropout", "activation_dropout"):
-        if not 0 <= getattr(config, name) < 1:
-            raise UserError(f"`{name}` must be at least 0 and below 1, but is {getattr(config, name)}.")
-    if isinstance(config, PyramidionConfig) and not math.isfinite(config.decoding_length_penalty):
-        raise UserError(f"`decoding_length_penalty` must be finite, but is {config.decoding_length_penalty}.")
-    if isinstance(config, PyramidionConfig) and abs(config.decoding_length_penalty) > _STRONGEST_PENALTY:
-        raise UserError(
-            f"`decoding_length_penalty` must be from -{_STRONGEST_PENALTY} to {_STRONGEST_PENALTY}, but is "
-            f"{config.decoding_length_penalty}."
-        )
-    if isinstance(config, PyramidionConfig) and config.decoding_long not in LONG:
-        raise UserError(f"`decoding_long` must be one of {', '.join(LONG)}, but is {shown(config.decoding_long)}.")
-    if isinstance(config, EncoderConfig) and config.max_source_positions is not None:
-        check_lengths(config.max_source_positions, LONGEST_TEXT)
-
-
-def parse_memories(text: str, layers: int) -> tuple[int | None, ...]:
-    """Return the memories of a decoder: numbers of encoder layers (from 0), and None for the encoder's output.
-
-    Args:
-        text: the field ``memories``.
-        layers: encoder layers.
+def check_kind(subject: str, part: Part, possible: Sequence[str], rule: str) -> None:
+    """Refuse a part that is of none of the possible kinds; the rule says what these do.
 
     Raises:
-        UserError: no number of a layer, an entry given twice, or no ``last``.
+        UserError: it is.
     """
-    entries = [entry.strip() for entry in text.split(",")]
-    numbers = [str(number) for number in range(1, layers + 1)]
-    if entries.count("last") != 1 or len({*entries}) < len(entries) or not {*entries} <= {"last", *numbers}:
-        raise UserError(
-            f"`memories` must be `last` and numbers of encoder layers, from 1 to {layers}, each once, but is "
-            f"{shown(text)}."
-        )
-    return tuple(None if entry == "last" else int(entry) - 1 for entry in entries)
-
-
-def parse_pooling_lengths(text: str | None, layers: int) -> dict[int, int]:
-    """Return the pooled length after each layer that pools, by the layer's number (from 0).
-
-    Args:
-        text: the field ``pooling_lengths``.
-        layers: encoder layers.
-
-    Raises:
-        UserError: not one entry per layer, an entry that is neither a positive integer nor None, or lengths that grow.
-    """
-    if text is None:
-        return {}
-    entries = lengths_in(text)
-    if len(entries) != layers:
-        raise UserError(
-            f"`pooling_lengths` must have one entry per encoder layer, but has {len(entries)} for {layers}: "
-            f"{shown(text)}."
-        )
-    lengths: dict[int, int] = {}
-    last: int | None = None
-    for layer, entry in enumerate(entries):
-        if entry == "None":
-            continue
-        if not entry.isdecimal() or len(entry) > _DIGITS or not 1 <= int(entry) <= LONGEST_TEXT:
-            raise UserError(
-                f"`pooling_lengths` must be positive integers up to {LONGEST_TEXT:,} or None, "
-                f"but layer {layer + 1} has {shown(entry)}."
-            )
-        length = int(entry)
-        if last is not None and length > last:
-            raise UserError(f"`pooling_lengths` must not grow, but layer {layer + 1} hands on {length} after {last}.")
-        lengths[layer] = last = length
-    return lengths
-
-
-def parse_layers(text: str) -> list[int]:
-    """Return the numbers of layers that the field ``layers`` lists.
-
-    Raises:
-        UserError: an even number of entries, one that is no number, or no layers at all.
-    """
-    entries = [entry.strip() for entry in text.split(",")]
-    numbers = [int(entry) for entry in entries if entry.isdecimal() and len(entry) <= 4]
-    if len(numbers) < len(entries) or len(entries) % 2 == 0 or not 1 <= sum(numbers) <= _MOST_LAYERS:
-        raise UserError(
-            f"`layers` must be one number, three or five ..., such as 2,8,2, and from 1 to {_MOST_LAYERS:,} in all, "
-            f"but is {shown(text)}."
-        )
-    return numbers
+    if part.kind not in possible:
+        raise UserError(f"{subject} must be a kind {rule} ({', '.join(possible)}), but is {part.kind!r}.")

@@ -1,4 +1,4 @@
-"""Parses fairseq's flat config to a spec; nothing else reads its strings."""
+"""Parses a flat config to a spec; nothing else reads its strings."""
 
 from collections.abc import Sequence
 from itertools import chain, islice
@@ -11,17 +11,55 @@ from pyramidions.models.config import (
     ExtractorConfig,
     LanguageModelConfig,
     PyramidionConfig,
+    check_numbers,
 )
-from pyramidions.models.fields import FieldReader, check_kinds, check_numbers, parse_layers, parse_memories
-from pyramidions.models.rules import check_pointer, check_read, check_stages, reads_query
+from pyramidions.models.fields import FieldReader, check_kind, check_supported
+from pyramidions.models.rules import check_pointer, check_read, check_stages
 from pyramidions.models.spec import EncoderSpec, ExtractorSpec, HourglassSpec, LayerSpec, ModelSpec, ShortenedSpec
 from pyramidions.models.stages import stages_of
-from pyramidions.nn.attention import Feature, supporting
+from pyramidions.nn.attention import ATTENTION, Feature, supporting
 from pyramidions.nn.boundaries import BOUNDARIES
 from pyramidions.nn.decoder import DECODER
 from pyramidions.nn.output import OUTPUT
-from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.stack import STACK
+
+_MOST_LAYERS = 1000  # of a language model
+
+
+def parse_memories(text: str, layers: int) -> tuple[int | None, ...]:
+    """Return the memories of a decoder: numbers of encoder layers (from 0), and None for the encoder's output.
+
+    Args:
+        text: the field ``memories``.
+        layers: encoder layers.
+
+    Raises:
+        UserError: no number of a layer, an entry given twice, or no ``last``.
+    """
+    entries = [entry.strip() for entry in text.split(",")]
+    numbers = [str(number) for number in range(1, layers + 1)]
+    if entries.count("last") != 1 or len({*entries}) < len(entries) or not {*entries} <= {"last", *numbers}:
+        raise UserError(
+            f"`memories` must be `last` and numbers of encoder layers, from 1 to {layers}, each once, but is "
+            f"{shown(text)}."
+        )
+    return tuple(None if entry == "last" else int(entry) - 1 for entry in entries)
+
+
+def parse_layers(text: str) -> list[int]:
+    """Return the numbers of layers that the field ``layers`` lists.
+
+    Raises:
+        UserError: an even number of entries, one that is no number, or no layers at all.
+    """
+    entries = [entry.strip() for entry in text.split(",")]
+    numbers = [int(entry) for entry in entries if entry.isdecimal() and len(entry) <= 4]
+    if len(numbers) < len(entries) or len(entries) % 2 == 0 or not 1 <= sum(numbers) <= _MOST_LAYERS:
+        raise UserError(
+            f"`layers` must be one number, three or five ..., such as 2,8,2, and from 1 to {_MOST_LAYERS:,} in all, "
+            f"but is {shown(text)}."
+        )
+    return numbers
 
 
 def spec_of(config: PyramidionConfig) -> ModelSpec:
@@ -38,9 +76,9 @@ def spec_of(config: PyramidionConfig) -> ModelSpec:
         _refuse_cross_attention(config, decoder)
     # one list per memory
     cross = reader.each_of_several("cross_attention", len(memories), layers, "decoder layer")
-    check_kinds("`cross_attention`", [*chain(*cross)], supporting(Feature.OTHERS), "that reads another sequence")
+    check_supported("`cross_attention`", [*chain(*cross)], Feature.OTHERS, "that reads another sequence")
     own = reader.each("decoder_self_attention", layers, "decoder layer")
-    check_kinds("`decoder_self_attention`", own, supporting(Feature.STEPS), "that writes token by token")
+    check_supported("`decoder_self_attention`", own, Feature.STEPS, "that writes token by token")
     transforms = _transforms(reader, config.encoder_layers + layers)
     encoder = _encoder(reader, transforms[: config.encoder_layers], memories)
     parts = zip(own, transforms[config.encoder_layers :], zip(*cross, strict=True), strict=True)
@@ -62,11 +100,11 @@ def extractor_spec_of(config: ExtractorConfig) -> ExtractorSpec:
     check_numbers(config)
     reader = FieldReader(config)
     encoder = _encoder(reader, _transforms(reader, config.encoder_layers))
-    asking = {"scorer": reads_query(encoder), "global_query": config.global_query}
+    asking = {"scorer": encoder.reads_query, "global_query": config.global_query}
     for field in (name for name, asks in asking.items() if asks):
         raise UserError(f"An extractor reads no queries: `{field}` must not ask for them.")
     for pooling in encoder.poolings.values():
-        if not POOLING[pooling.pooler.kind].has_provenance and pooling.upsampler is None:
+        if not pooling.kind.has_provenance and pooling.upsampler is None:
             raise UserError(
                 f"`pooling` of an extractor must tell which sentence a vector belongs to, but {pooling.pooler.kind!r} "
                 "does not."
@@ -95,11 +133,11 @@ def _encoder(
 ) -> EncoderSpec:
     config = reader.config
     attention = reader.each("self_attention", config.encoder_layers, "encoder layer")
-    check_kinds("`self_attention`", attention, supporting(Feature.ITSELF), "by which a sequence reads itself")
+    check_supported("`self_attention`", attention, Feature.ITSELF, "by which a sequence reads itself")
     has_marks = _check_marks(reader, attention)
     if config.global_vectors:
-        kinds = supporting(Feature.MARKS)
-        check_kinds("`self_attention` with `global_vectors`", attention, kinds, "that shows global tokens to all")
+        subject = "`self_attention` with `global_vectors`"
+        check_supported(subject, attention, Feature.MARKS, "that shows global tokens to all")
         for recurrence in (part for _, part in transforms if part is not None):
             raise UserError(f"`recurrence` must be 'none' with `global_vectors`, but is {recurrence.kind!r}.")
     read = sorted(layer for layer in memories if layer is not None)
@@ -110,14 +148,14 @@ def _encoder(
 
 def _check_marks(reader: FieldReader, attention: list[Part]) -> bool:
     """Return whether tokens are global; refuse what nothing would read."""
-    config, kinds = reader.config, supporting(Feature.MARKS)
+    config = reader.config
+    knows = any(Feature.MARKS in ATTENTION[part.kind].supports for part in attention)
     own = reader.one_or_none("global_projections")
     given = {name: getattr(config, name) for name in ("global_tokens", "global_markers", "global_query")}
     for name, value in given.items():
-        if value and not any(part.kind in kinds for part in attention):
-            raise UserError(
-                f"`{name}` needs `self_attention` {' or '.join(kinds)}, but it is {config.self_attention!r}."
-            )
+        if value and not knows:
+            kinds = " or ".join(supporting(Feature.MARKS))
+            raise UserError(f"`{name}` needs `self_attention` {kinds}, but it is {config.self_attention!r}.")
     if own is not None and not any(given.values()) and not config.global_vectors:
         raise UserError(
             f"`global_projections` is {own.kind!r}, but no token is global: give `global_tokens`, `global_markers`, "
@@ -127,11 +165,7 @@ def _check_marks(reader: FieldReader, attention: list[Part]) -> bool:
 
 
 def _refuse_cross_attention(config: EncoderConfig, decoder: Part) -> None:
-    """Refuse settings that a decoder without cross-attention ignores.
-
-    Raises:
-        UserError: there is something.
-    """
+    """Refuse settings that a decoder without cross-attention ignores."""
     for name in ("memories", "cross_attention", "cross_projections"):
         value, default = getattr(config, name), getattr(PyramidionConfig, name)
         if value != default:
@@ -150,16 +184,16 @@ def hourglass_spec_of(config: LanguageModelConfig) -> HourglassSpec:
     check_numbers(config)
     reader, counts = FieldReader(config), parse_layers(config.layers)
     attention = reader.each("self_attention", sum(counts), "layer")
-    possible = supporting(Feature.STEPS)
-    check_kinds("`self_attention` of a language model", attention, possible, "that writes token by token")
+    subject = "`self_attention` of a language model"
+    check_supported(subject, attention, Feature.STEPS, "that writes token by token")
     without = [kind for kind in OUTPUT.names if not OUTPUT[kind].points]
-    check_kinds("`output` of a language model", [reader.one("output")], without, "that points to no document")
+    check_kind("`output` of a language model", reader.one("output"), without, "that points to no document")
     layers = map(LayerSpec, attention, reader.each("feed_forward", sum(counts), "layer"))
     groups = [tuple(islice(layers, count)) for count in counts]
     return _hourglass(groups, _shortenings(reader, len(counts) // 2))
 
 
-def _shortenings(reader: FieldReader[LanguageModelConfig], depth: int) -> list[tuple[Part | None, Part, Part]]:
+def _shortenings(reader: FieldReader, depth: int) -> list[tuple[Part | None, Part, Part]]:
     """Return what marks boundaries, pools segments and brings them back, of the outermost hourglass first."""
     kinds = reader.each_or_none("boundaries", max(1, depth), "hourglass")
     config = reader.config
@@ -169,9 +203,9 @@ def _shortenings(reader: FieldReader[LanguageModelConfig], depth: int) -> list[t
             f"{shown(config.boundaries)}."
         )
     pooled, back = (reader.each(name, max(1, depth), "hourglass") for name in ("segments", "upsampling"))
-    inner = [kind for kind in kinds if kind is not None][1:]
     possible = [name for name in BOUNDARIES.names if BOUNDARIES[name].marks_segments]
-    check_kinds("`boundaries` of an hourglass within another", inner, possible, "that reads no tokens")
+    for inner in [kind for kind in kinds if kind is not None][1:]:
+        check_kind("`boundaries` of an hourglass within another", inner, possible, "that reads no tokens")
     return list(zip(kinds, pooled, back, strict=True))[:depth]
 
 

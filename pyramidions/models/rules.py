@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.notation import Part
-from pyramidions.models.fields import check_kinds
+from pyramidions.models.fields import check_supported
 from pyramidions.models.spec import EncoderSpec, LayerSpec, ModelSpec, PoolingSpec, StageSpec
-from pyramidions.nn.attention import ATTENTION, Feature, supporting
+from pyramidions.nn.attention import ATTENTION, Feature
 from pyramidions.nn.decoder import DECODER
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.scorer import SCORER
@@ -18,11 +18,6 @@ NEEDS_MARKERS = (
 
 # What attention after a pooling that biases keys must do.
 _BIASED = "that adds to the scores of a key"
-
-
-def reads_query(spec: EncoderSpec) -> bool:
-    """Return whether a scorer reads the query."""
-    return any(_reads_query(pooling) for pooling in spec.poolings.values())
 
 
 def marker_of_units(spec: ModelSpec, marker_idx: int | None) -> int | None:
@@ -39,18 +34,15 @@ def marker_of_units(spec: ModelSpec, marker_idx: int | None) -> int | None:
 
 def _readers_of_units(spec: ModelSpec) -> Iterator[str]:
     """Yield what reads units, as errors call it."""
-    for layer in spec.layers:
-        yield from (
-            f"`cross_attention` {part.kind!r}"
-            for part in layer.cross_attention
-            if Feature.UNITS in ATTENTION[part.kind].supports
-        )
-    for stage in spec.encoder.all_stages():
-        yield from (
-            f"`self_attention` {layer.attention.kind!r}" for layer in stage.layers if _has(layer, Feature.UNITS)
-        )
-        if stage.pooling is not None and POOLING[stage.pooling.pooler.kind].reads_units:
-            yield f"`pooling` {stage.pooling.pooler.kind!r}"
+    for part in (part for layer in spec.layers for part in layer.cross_attention):
+        if Feature.UNITS in ATTENTION[part.kind].supports:
+            yield f"`cross_attention` {part.kind!r}"
+    for layer in spec.encoder.layers:
+        if layer.supports(Feature.UNITS):
+            yield f"`self_attention` {layer.attention.kind!r}"
+    for pooling in spec.encoder.poolings.values():
+        if pooling.kind.reads_units:
+            yield f"`pooling` {pooling.pooler.kind!r}"
 
 
 def check_stages(stages: Sequence[StageSpec], has_marks: bool) -> None:
@@ -70,66 +62,51 @@ def check_stages(stages: Sequence[StageSpec], has_marks: bool) -> None:
             # after an upsampling that goes on with the vectors before all poolings
             lost = no_units = biased = None
         for layer in stage.layers:
-            _check_recurrence(layer)
-            if biased is not None:
-                check_kinds(
-                    f"`self_attention` after `pooling` {biased}",
-                    [layer.attention],
-                    supporting(Feature.KEY_BIAS),
-                    _BIASED,
+            kind, reads_units = layer.attention.kind, layer.supports(Feature.UNITS)
+            if layer.recurrence is not None and reads_units:
+                raise UserError(
+                    f"`recurrence` must be 'none' in layers that stay inside units of the text (`self_attention` "
+                    f"{kind!r}), but is {layer.recurrence.kind!r}."
                 )
-            if no_units is not None and _has(layer, Feature.UNITS):
-                raise UserError(f"`self_attention` {layer.attention.kind!r} must not follow {no_units}.")
-            if lost is not None and has_marks and _has(layer, Feature.MARKS):
+            if biased is not None:
+                subject = f"`self_attention` after `pooling` {biased}"
+                check_supported(subject, [layer.attention], Feature.KEY_BIAS, _BIASED)
+            if no_units is not None and reads_units:
+                raise UserError(f"`self_attention` {kind!r} must not follow {no_units}.")
+            if lost is not None and has_marks and layer.supports(Feature.MARKS):
                 raise UserError(
                     f"Global tokens need poolings that tell what their vectors are made of, but {lost!r} does not."
                 )
-        if stage.pooling is None:
+        if (pooling := stage.pooling) is None:
             continue
-        kind = stage.pooling.pooler.kind
-        biased = kind if POOLING[kind].biases_keys else biased
-        _check_pooling(stage.pooling, stage.layers, lost)
-        if not POOLING[kind].has_provenance:
-            lost, no_units = kind, f"`pooling` {kind!r}, which loses the units of the text"
-        elif POOLING[kind].reads_units:
-            no_units = f"`pooling` {kind!r}, after which each vector is a unit of its own"
+        name = pooling.pooler.kind
+        biased = name if pooling.kind.biases_keys else biased
+        _check_pooling(pooling, stage.layers[-1], lost)
+        if not pooling.kind.has_provenance:
+            lost, no_units = name, f"`pooling` {name!r}, which loses the units of the text"
+        elif pooling.kind.reads_units:
+            no_units = f"`pooling` {name!r}, after which each vector is a unit of its own"
 
 
-def _check_pooling(pooling: PoolingSpec, layers: Sequence[LayerSpec], lost: str | None) -> None:
-    kind, scorer = pooling.pooler.kind, pooling.scorer
-    asking = f"`pooling` {kind!r}" if POOLING[kind].reads_units else None
-    if scorer is not None and _reads_query(pooling):
+def _check_pooling(pooling: PoolingSpec, layer: LayerSpec, lost: str | None) -> None:
+    name, scorer = pooling.pooler.kind, pooling.scorer
+    asking = f"`pooling` {name!r}" if pooling.kind.reads_units else None
+    if scorer is not None and pooling.reads_query:
         asking = f"`scorer` {scorer.kind!r}"
-        if not POOLING[kind].keeps_queries:
+        if not pooling.kind.keeps_queries:
             raise UserError(
                 f"{asking} needs a pooling that keeps the query's vectors, such as soft_topk, but `pooling` is "
-                f"{kind!r}."
+                f"{name!r}."
             )
     if asking is not None and lost is not None:
         raise UserError(
             f"{asking} must follow poolings that tell what their vectors are made of, but follows {lost!r}."
         )
-    if scorer is not None and SCORER[scorer.kind].reads_attention and not _has(layers[-1], Feature.RECEIVED):
+    if scorer is not None and SCORER[scorer.kind].reads_attention and not layer.supports(Feature.RECEIVED):
         raise UserError(
             f"`scorer` {scorer.kind!r} needs attention that tells what each position received, but `self_attention` is "
-            f"{layers[-1].attention.kind!r}."
+            f"{layer.attention.kind!r}."
         )
-
-
-def _check_recurrence(layer: LayerSpec) -> None:
-    if layer.recurrence is not None and _has(layer, Feature.UNITS):
-        raise UserError(
-            f"`recurrence` must be 'none' in layers that stay inside units of the text (`self_attention` "
-            f"{layer.attention.kind!r}), but is {layer.recurrence.kind!r}."
-        )
-
-
-def _reads_query(pooling: PoolingSpec) -> bool:
-    return pooling.scorer is not None and SCORER[pooling.scorer.kind].reads_query
-
-
-def _has(layer: LayerSpec, feature: Feature) -> bool:
-    return feature in ATTENTION[layer.attention.kind].supports
 
 
 def check_pointer(encoder: EncoderSpec, output: str, layer: int | None) -> None:
@@ -151,7 +128,7 @@ def _loses_provenance(encoder: EncoderSpec, layer: int | None) -> str | None:
     for place, pooling in encoder.poolings.items():
         # The output of an encoder that upsamples has the length of the document again; what is in between has not.
         shortens = pooling.upsampler is None if layer is None else place < layer
-        if shortens and not POOLING[pooling.pooler.kind].has_provenance:
+        if shortens and not pooling.kind.has_provenance:
             return pooling.pooler.kind
     return None
 
@@ -170,15 +147,13 @@ def check_read(
     Raises:
         UserError: the kinds do not fit.
     """
-    biased = [(place, pooling.pooler.kind) for place, pooling in encoder.poolings.items()]
-    biased = [(place, kind) for place, kind in biased if POOLING[kind].biases_keys]
-    for place, kind in biased[:1]:
-        if DECODER[decoder].joins:
-            raise UserError(f"`pooling` {kind!r} needs a `decoder` with cross-attention, but it is {decoder!r}.")
-        for memory, kinds in zip(memories, cross, strict=True):
-            if memory is None or memory > place:
-                check_kinds(f"`cross_attention` after `pooling` {kind}", kinds, supporting(Feature.KEY_BIAS), _BIASED)
+    biased = {place: pooling.pooler.kind for place, pooling in encoder.poolings.items() if pooling.kind.biases_keys}
+    if biased and DECODER[decoder].joins:
+        kind = min(biased.items())[1]
+        raise UserError(f"`pooling` {kind!r} needs a `decoder` with cross-attention, but it is {decoder!r}.")
     for memory, kinds in zip(memories, cross, strict=True):
+        for kind in (kind for place, kind in biased.items() if memory is None or memory > place):
+            check_supported(f"`cross_attention` after `pooling` {kind}", kinds, Feature.KEY_BIAS, _BIASED)
         reading = next((part.kind for part in kinds if Feature.UNITS in ATTENTION[part.kind].supports), None)
         if reading is not None and (lost := _loses_provenance(encoder, memory)):
             raise UserError(

@@ -4,6 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pyramidions.base.notation import Part
+from pyramidions.nn.attention import ATTENTION, Feature
+from pyramidions.nn.pooling import POOLING, Pooler
+from pyramidions.nn.scorer import SCORER
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,10 @@ class LayerSpec:
     feed_forward: Part
     recurrence: Part | None = None
     cross_attention: tuple[Part, ...] = ()
+
+    def supports(self, feature: Feature) -> bool:
+        """Return whether the attention supports a feature."""
+        return feature in ATTENTION[self.attention.kind].supports
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,16 @@ class PoolingSpec:
     scorer: Part | None = None
     layer: LayerSpec | None = None
     upsampler: Part | None = None
+
+    @property
+    def kind(self) -> type[Pooler]:
+        """The kind of pooling."""
+        return POOLING[self.pooler.kind]
+
+    @property
+    def reads_query(self) -> bool:
+        """Whether the scorer reads the query."""
+        return self.scorer is not None and SCORER[self.scorer.kind].reads_query
 
 
 @dataclass(frozen=True)
@@ -88,9 +105,19 @@ class EncoderSpec:
             yield from stage.all_stages()
 
     @property
+    def layers(self) -> Iterator[LayerSpec]:
+        """All layers, in the order in which they run, but those that poolings own."""
+        return (layer for stage in self.all_stages() for layer in stage.layers)
+
+    @property
     def longest(self) -> int:
         """Tokens of the longest document."""
         return self.stages[0].longest
+
+    @property
+    def reads_query(self) -> bool:
+        """Whether a scorer reads the query."""
+        return any(pooling.reads_query for pooling in self.poolings.values())
 
     @property
     def handed_on(self) -> int:

@@ -4,16 +4,50 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from pyramidions.base.arguments import check
+from pyramidions.base.arguments import check, shown
 from pyramidions.base.errors import UserError
-from pyramidions.base.notation import NONE, Part
-from pyramidions.models.config import MAX_SOURCE_POSITIONS, EncoderConfig
-from pyramidions.models.fields import FieldReader, parse_pooling_lengths
+from pyramidions.base.notation import NONE, Part, lengths_in
+from pyramidions.models.config import LONGEST_TEXT, MAX_SOURCE_POSITIONS, EncoderConfig
+from pyramidions.models.fields import FieldReader
 from pyramidions.models.spec import LayerSpec, PoolingSpec, StageSpec
 from pyramidions.nn.attention import ATTENTION, Feature, supporting
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.upsampling import UPSAMPLING
+
+_DIGITS = len(str(LONGEST_TEXT))
+
+
+def parse_pooling_lengths(text: str | None, layers: int) -> dict[int, int]:
+    """Return the pooled length after each layer that pools, by the layer's number (from 0).
+
+    Args:
+        text: the field ``pooling_lengths``.
+        layers: encoder layers.
+
+    Raises:
+        UserError: not one entry per layer, an entry that is neither a positive integer nor None, or lengths that grow.
+    """
+    entries = [] if text is None else lengths_in(text)
+    if text is not None and len(entries) != layers:
+        raise UserError(
+            f"`pooling_lengths` must have one entry per encoder layer, but has {len(entries)} for {layers}: "
+            f"{shown(text)}."
+        )
+    lengths: dict[int, int] = {}
+    for layer, entry in enumerate(entries):
+        if entry == "None":
+            continue
+        if not entry.isdecimal() or len(entry) > _DIGITS or not 1 <= int(entry) <= LONGEST_TEXT:
+            raise UserError(
+                f"`pooling_lengths` must be positive integers up to {LONGEST_TEXT:,} or None, "
+                f"but layer {layer + 1} has {shown(entry)}."
+            )
+        last = min(lengths.values(), default=LONGEST_TEXT)
+        if int(entry) > last:
+            raise UserError(f"`pooling_lengths` must not grow, but layer {layer + 1} hands on {entry} after {last}.")
+        lengths[layer] = int(entry)
+    return lengths
 
 
 def stages_of(reader: FieldReader, layers: list[LayerSpec], read: Sequence[int] = ()) -> tuple[StageSpec, ...]:

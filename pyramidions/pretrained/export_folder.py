@@ -136,7 +136,7 @@ def is_of_export(place: Place) -> bool:
     Raises:
         UserError: its hashes are damaged.
     """
-    from pyramidions.models.file_format import FORMAT
+    from pyramidions.models.checkpoints import FORMAT
 
     if place.kind == "export":
         return place.config["format"] in range(1, FORMAT + 1) and isinstance(place.config.get("model"), dict)

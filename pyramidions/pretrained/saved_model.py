@@ -23,8 +23,8 @@ from pyramidions.models import (
     build_language_model,
 )
 from pyramidions.models.builder import shapes_alone
+from pyramidions.models.checkpoints import FORMAT
 from pyramidions.models.config import LONGEST_TEXT, EncoderConfig, check_lengths, config_as
-from pyramidions.models.file_format import FORMAT
 from pyramidions.nn import LanguageModel, SentenceRanker, Transformer
 from pyramidions.pretrained.bundle import WINDOW, Bundle, read_bundle
 from pyramidions.pretrained.for_transformers import config_fields

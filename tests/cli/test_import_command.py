@@ -15,8 +15,8 @@ from small_pretrained import RECIPE, model_of, save
 from pyramidions import Summarizer
 from pyramidions.conversion import calibration
 from pyramidions.conversion.importing import import_model
+from pyramidions.models.checkpoints import fingerprint
 from pyramidions.models.experiment import read_experiment
-from pyramidions.models.fitting import fingerprint, fingerprint_of
 from pyramidions.pretrained.checkpoint_file import read_checkpoint
 from pyramidions.text.tokenizer import Tokenizer
 
@@ -187,4 +187,4 @@ def test_the_vocabulary_is_known_by_the_number_that_fairseq_computes(bart: Path)
     dictionary = Dictionary()
     for piece in tokenizer.pieces()[4:]:
         dictionary.add_symbol(piece)
-    assert fingerprint_of(tokenizer.pieces()) == fingerprint(dictionary)
+    assert fingerprint(tokenizer.pieces()) == fingerprint(dictionary.symbols)

@@ -6,10 +6,10 @@ import pytest
 
 from pyramidions.base.notation import Part
 from pyramidions.models import preset
+from pyramidions.models.checkpoints import changed_part
 from pyramidions.models.config import PyramidionConfig, config_as
-from pyramidions.models.fields import parse_pooling_lengths
-from pyramidions.models.same_parts import changed_part
-from pyramidions.models.scaling import scaled_field
+from pyramidions.models.fields import scaled_field
+from pyramidions.models.stages import parse_pooling_lengths
 
 
 def test_lengths_are_read_by_layer() -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from pyramidions.models import build, build_extractor, extractor_preset, preset
-from pyramidions.models.freezing import freeze
+from pyramidions.models.training import freeze
 from pyramidions.nn import Transformer
 
 SMALL = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "max_source_positions": 64}

@@ -6,7 +6,7 @@ from itertools import pairwise
 import torch
 
 from pyramidions.models import build, preset
-from pyramidions.models.pooling_warmup import PoolingWarmup
+from pyramidions.models.training import PoolingWarmup
 from pyramidions.nn import Transformer
 
 SMALL = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "self_attention": "blockwise(block_size=8)"}

@@ -19,9 +19,8 @@ from pyramidions.models import (
     preset,
 )
 from pyramidions.models.config import check_lengths, config_as
-from pyramidions.models.fields import parse_pooling_lengths
-from pyramidions.models.freezing import freeze
-from pyramidions.models.pooling_warmup import PoolingWarmup
+from pyramidions.models.stages import parse_pooling_lengths
+from pyramidions.models.training import PoolingWarmup, freeze
 
 Call = Callable[[], object]
 SIZE = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 4, "max_source_positions": 64}

@@ -58,17 +58,6 @@ def bernoulli_samples(
     return kept, _SIDES / (_SIDES - faces)
 
 
-def check_probability(name: str, probability: float) -> float:
-    """Return a probability of dropping a value, the argument ``name``.
-
-    Raises:
-        ValueError: it is not at least 0 and below 1.
-    """
-    if not 0 <= probability < 1:
-        raise ValueError(f"`{name}` must be at least 0 and below 1, but is {probability}.")
-    return probability
-
-
 class _BernoulliDropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, probability: float) -> Tensor:
@@ -137,7 +126,9 @@ class Dropout(nn.Module):
 
     def __init__(self, probability: float) -> None:
         super().__init__()
-        self.probability = check_probability("dropout", probability)
+        if not 0 <= probability < 1:
+            raise ValueError(f"`dropout` must be at least 0 and below 1, but is {probability}.")
+        self.probability = probability
 
     def forward(self, x: Tensor) -> Tensor:
         """Return a tensor of the shape of ``x``."""

@@ -18,10 +18,16 @@ from fairseq.models import (
 from omegaconf import DictConfig
 from torch import Tensor
 
+from pyramidions.models.checkpoints import (
+    FORMAT,
+    VOCABULARY,
+    fingerprint,
+    refuse_architecture,
+    refuse_older,
+    refuse_vocabulary,
+)
 from pyramidions.models.config import LONGEST_TEXT, Config, config_as, in_one_spelling
-from pyramidions.models.declared import part_fields
-from pyramidions.models.file_format import FORMAT, refuse_older
-from pyramidions.models.fitting import VOCABULARY, fingerprint, refuse_architecture, refuse_vocabulary
+from pyramidions.models.fields import part_fields
 from pyramidions.plugin.hooks import bf16_without_tpu
 
 _CACHE = "pyramidions"
@@ -88,7 +94,7 @@ class FittingModel(BaseFairseqModel):
 
     def know_vocabulary(self, dictionary: Any) -> None:
         """Keep a fingerprint of the dictionary, which travels with the weights."""
-        self._fingerprint = fingerprint(dictionary)
+        self._fingerprint = fingerprint(dictionary.symbols)
         self.register_buffer(VOCABULARY, torch.tensor(self._fingerprint))
 
     def load_state_dict(

@@ -11,8 +11,8 @@ from torch import Tensor
 from pyramidions.base.errors import UserError
 from pyramidions.base.notation import parse_part
 from pyramidions.models.builder import build
+from pyramidions.models.checkpoints import from_fairseq_transformer
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, PyramidionConfig
-from pyramidions.models.fairseq_transformer import from_fairseq_transformer
 from pyramidions.models.presets import PRESETS
 from pyramidions.nn import DecoderCache, Encoder
 from pyramidions.nn.attention import CoreAttention

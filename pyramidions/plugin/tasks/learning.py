@@ -9,8 +9,7 @@ from fairseq.logging import metrics
 from torch import Tensor, nn
 
 from pyramidions.base.errors import UserError
-from pyramidions.models.freezing import freeze
-from pyramidions.models.pooling_warmup import PoolingWarmup
+from pyramidions.models.training import PoolingWarmup, freeze
 from pyramidions.nn.regularised import regulariser_of
 from pyramidions.nn.scorer import Scorer
 from pyramidions.plugin.criterions.summed import total

@@ -10,9 +10,8 @@ from torch import nn
 from pyramidions.base.errors import UserError
 from pyramidions.files.archive import is_damaged
 from pyramidions.files.run_facts import RunFacts, start_of
-from pyramidions.models.file_format import refuse_older_checkpoint
-from pyramidions.models.freezing import parameters_of
-from pyramidions.models.same_parts import changed_part
+from pyramidions.models.checkpoints import changed_part, refuse_older_checkpoint
+from pyramidions.models.training import parameters_of
 from pyramidions.plugin.tasks.checkpoint_folder import LAST
 
 

@@ -10,7 +10,7 @@ from pyramidions.base.arguments import fits, rule_of, shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.notation import Part
 from pyramidions.models import PyramidionConfig
-from pyramidions.models.declared import parts_with_defaults
+from pyramidions.models.fields import parts_with_defaults
 from pyramidions.pretrained.places import unknown_family
 from pyramidions.pretrained.source import Source
 

@@ -16,7 +16,7 @@ from refusals import refused
 from torch import Tensor, nn
 
 from pyramidions.models import build, preset
-from pyramidions.models.pooling_warmup import PoolingWarmup
+from pyramidions.models.training import PoolingWarmup
 from pyramidions.nn import Transformer
 from pyramidions.nn.scorer import LinearScorer
 from pyramidions.plugin.criterions.pooled_cross_entropy import PooledCrossEntropyCriterion
