@@ -70,11 +70,7 @@ def build(
 def build_extractor(
     config: ExtractorConfig, vocab_size: int, marker_idx: int | None, padding_idx: int = 1
 ) -> SentenceRanker:
-    """Build a model that rates sentences, with freshly initialised weights; arguments and errors are those of `build`.
-
-    Raises:
-        UserError: the vocabulary has no sentence marker.
-    """
+    """Build a model that rates sentences, as `build` does; the vocabulary must have a sentence marker."""
     if marker_idx is None:
         raise UserError(
             "An extractor needs a vocabulary with sentence markers: prepare the data with --sentence-markers."
@@ -91,17 +87,7 @@ def build_extractor(
 def build_language_model(
     config: LanguageModelConfig, vocab_size: int, padding_idx: int = 1, space_idx: int | None = None
 ) -> LanguageModel:
-    """Build a language model with freshly initialised weights.
-
-    Args:
-        config: its shape.
-        vocab_size: V, specials included.
-        padding_idx: the token that is padding.
-        space_idx: the token that is the space, or None if the vocabulary has none.
-
-    Raises:
-        UserError: a field, or an option of a part, breaks a rule.
-    """
+    """Build a language model, as `build` does; ``space_idx`` is the token that is the space, or None without one."""
     spec = hourglass_spec_of(config)
     embedding = _embedding(config.embed_dim, vocab_size, padding_idx)
     with _rules_of_parts():

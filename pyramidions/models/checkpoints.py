@@ -44,14 +44,10 @@ _RELEASES = {None: "0.2.0 or before", 1: "0.1.0", 2: "0.2.0"}
 
 
 def refuse_older(place: Path | str, written: Any) -> None:
-    """Refuse a model of another format than today's.
-
-    Args:
-        place: what the error calls the file.
-        written: the format that it records; None if it records none.
+    """Refuse a model of another format than today's, given the one that it records, or None.
 
     Raises:
-        UserError: an older release wrote it, or none that is known.
+        UserError: an older release wrote ``place``, or none that is known.
     """
     if written is None or (type(written) is int and written in _RELEASES):
         raise _older(place, _RELEASES[written])
@@ -60,15 +56,7 @@ def refuse_older(place: Path | str, written: Any) -> None:
 
 
 def refuse_older_checkpoint(place: Path | str, config: Mapping[str, Any]) -> None:
-    """Refuse a checkpoint of a model of ours that is of another format than today's.
-
-    Args:
-        place: what the error calls it.
-        config: of its model, by name.
-
-    Raises:
-        UserError: as `refuse_older`.
-    """
+    """Refuse a checkpoint of a model of ours, with this config, that is of another format; as `refuse_older`."""
     kind = ARCHITECTURES.get(str(config.get("_name")))
     if kind is None:
         return
@@ -88,12 +76,9 @@ def fingerprint(symbols: Iterable[str]) -> int:
 
 
 def refuse_vocabulary(given: dict[str, Tensor], expected: int) -> None:
-    """Refuse weights of another vocabulary; weights that do not name theirs are taken for the model's, in place.
+    """Refuse weights of another vocabulary (ValueError); weights that do not name theirs are taken for the model's.
 
     fairseq compares no dictionaries when it resumes or fine-tunes; equal sizes would train on mixed-up words.
-
-    Raises:
-        ValueError: another vocabulary.
     """
     # Compared as integers: the model may be on a GPU, and the given weights on the CPU.
     if int(given.setdefault(VOCABULARY, torch.tensor(expected))) != expected:
@@ -104,15 +89,10 @@ def refuse_vocabulary(given: dict[str, Tensor], expected: int) -> None:
 
 
 def refuse_architecture(given: dict[str, Tensor], model: nn.Module, *, may_add_parts: bool = False) -> None:
-    """Refuse weights whose names or shapes are not those of a model.
+    """Refuse weights whose names or shapes are not those of a model (ValueError).
 
-    Args:
-        given: the weights. New parts may be added, in place.
-        model: its own scorers and pointer stand in for those that the weights lack.
-        may_add_parts: whether they may, as where fine-tuning begins to pool or to copy.
-
-    Raises:
-        ValueError: another architecture.
+    Where they may add parts, as where fine-tuning begins to pool or to copy, the model's own scorers and pointer stand
+    in for those that the weights lack: these are added to ``given``.
     """
     own = model.state_dict()
     if may_add_parts and (new := new_parts(given, model)):
@@ -157,10 +137,7 @@ def changed_part(before: Mapping[str, Any], now: Any) -> str | None:
     """Return the first field that names other kinds of parts than an earlier config did, or None.
 
     The layers of one model may be composed in another way, as memory allows, but not with another number of streams.
-
-    Args:
-        before: its fields, as far as they were known.
-        now: has the fields as attributes, those of an extractor alone or all.
+    The fields of before are by name, as far as they were known; now has fields as attributes, maybe an extractor's.
     """
     for name in _PARTS:
         if name in before and hasattr(now, name) and not _is_one_kind(name, before[name], getattr(now, name)):
@@ -218,11 +195,8 @@ _DROPPED = re.compile(
 def from_fairseq_transformer(weights: dict[str, Tensor], untied: bool = False) -> None:
     """Rename, in place, the weights of a fairseq Transformer with sinusoidal positions and shared embeddings.
 
-    Weights that already have our names stay as they are.
-
-    Args:
-        weights: by name.
-        untied: the model's output layer has weights of its own, as the checkpoint's may.
+    Weights that already have our names stay as they are. An ``untied`` model's output layer has weights of its own, as
+    the checkpoint's may.
 
     Raises:
         ValueError: embeddings or an output layer of their own, where our model has one matrix for all.

@@ -51,11 +51,7 @@ class Spec:
         return config_as(type(self), {**vars(self), **{name: _text(value) for name, value in changes.items()}})
 
     def scaled(self, lengths: int = 1, widths: int = 1) -> Self:
-        """Return this config with its lengths and widths divided, as `scaled_field` does.
-
-        Raises:
-            UserError: a length or a width below its divisor.
-        """
+        """Return this config with its lengths and widths divided, as `scaled_field` does."""
         kind = type(self)
         return kind(**{name: scaled_field(kind, name, value, lengths, widths) for name, value in vars(self).items()})
 
@@ -289,11 +285,7 @@ def in_one_spelling(values: Mapping[str, Any], parts: Collection[str]) -> dict[s
 
 
 def config_as(kind: type[Config], values: Mapping[str, Any]) -> Config:
-    """Return the config of a kind with these fields; the others keep their defaults.
-
-    Args:
-        kind: of the config.
-        values: from outside, by the names of the fields.
+    """Return the config of a kind with these fields, by name, from outside; the others keep their defaults.
 
     Raises:
         UserError: a field that does not exist, or a value of the wrong type. `build` checks the values themselves.
@@ -310,11 +302,7 @@ def config_as(kind: type[Config], values: Mapping[str, Any]) -> Config:
 
 
 def check_numbers(config: Spec) -> None:
-    """Refuse values that no model can have.
-
-    Raises:
-        UserError: a field out of its range.
-    """
+    """Refuse values that no model can have."""
     for each in fields(config):  # type: ignore[arg-type]
         rule, value = each.metadata.get("rule"), getattr(config, each.name)
         if rule is not None and (broken := rule.rule(value)) is not None:
@@ -324,15 +312,7 @@ def check_numbers(config: Spec) -> None:
 
 
 def check_lengths(source: Any, target: Any) -> None:
-    """Refuse lengths that no model can have.
-
-    Args:
-        source: most tokens of a document, its end included.
-        target: most tokens of a summary, its end included.
-
-    Raises:
-        UserError: no whole number, below 2, or beyond `LONGEST_TEXT`.
-    """
+    """Refuse lengths, in tokens with the end included, that no document or summary of a model can have."""
     for name, value in (("max_source_positions", source), ("max_target_positions", target)):
         if not fits(value, int) or not 2 <= value <= LONGEST_TEXT:
             raise UserError(f"`{name}` must be a whole number from 2 to {LONGEST_TEXT:,}, but is {shown(value)}.")

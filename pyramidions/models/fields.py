@@ -28,15 +28,7 @@ def parts_field(
     kinds: tuple[str, ...] | None = None,
     optional: bool = False,
 ) -> Any:
-    """Return a field that describes parts of one axis.
-
-    Args:
-        default: if the field is not given.
-        registry: of the axis.
-        text: explains the field.
-        kinds: those that the field may name; None for all.
-        optional: there need not be such a part.
-    """
+    """Return a field that describes parts of one axis, of these ``kinds`` or all; ``optional`` if none may be."""
     names = (*([NONE] if optional else []), *(kinds or registry.names))
     said = {"text": text, "help": f"{text}: {', '.join(names)}"}
     return field(default=default, metadata={**said, "registry": registry, "optional": optional})
@@ -70,13 +62,7 @@ def parts_with_defaults(kind: type[Any], name: str, text: str) -> Parts:
 
 
 def scaled_field(kind: type[Any], name: str, value: Any, lengths: int, widths: int) -> Any:
-    """Return a field of a config, of the model or of the task, with its lengths and widths divided.
-
-    Args:
-        kind: the class of the config, which declares the field.
-        name: of the field.
-        value: of the field.
-        lengths, widths: the divisors; rounded down.
+    """Return a field of a config, of the model or of the task, with its lengths and widths divided, rounded down.
 
     Raises:
         UserError: a length or a width below its divisor, which would become 0.
@@ -170,21 +156,13 @@ class FieldReader:
 
 
 def check_supported(subject: str, parts: Sequence[Part], feature: Feature, rule: str) -> None:
-    """Refuse attention of a field, as the error calls it, that does not support a feature.
-
-    Raises:
-        UserError: there is some.
-    """
+    """Refuse attention of a field, as the error calls it, that does not support a feature."""
     for part in parts:
         if feature not in ATTENTION[part.kind].supports:
             check_kind(subject, part, supporting(feature), rule)
 
 
 def check_kind(subject: str, part: Part, possible: Sequence[str], rule: str) -> None:
-    """Refuse a part that is of none of the possible kinds; the rule says what these do.
-
-    Raises:
-        UserError: it is.
-    """
+    """Refuse a part that is of none of the possible kinds; the rule says what these do."""
     if part.kind not in possible:
         raise UserError(f"{subject} must be a kind {rule} ({', '.join(possible)}), but is {part.kind!r}.")

@@ -27,15 +27,7 @@ _MOST_LAYERS = 1000  # of a language model
 
 
 def parse_memories(text: str, layers: int) -> tuple[int | None, ...]:
-    """Return the memories of a decoder: numbers of encoder layers (from 0), and None for the encoder's output.
-
-    Args:
-        text: the field ``memories``.
-        layers: encoder layers.
-
-    Raises:
-        UserError: no number of a layer, an entry given twice, or no ``last``.
-    """
+    """Return the memories of a decoder: numbers of encoder layers (from 0), and None for the encoder's output."""
     entries = [entry.strip() for entry in text.split(",")]
     numbers = [str(number) for number in range(1, layers + 1)]
     if entries.count("last") != 1 or len({*entries}) < len(entries) or not {*entries} <= {"last", *numbers}:
@@ -47,11 +39,7 @@ def parse_memories(text: str, layers: int) -> tuple[int | None, ...]:
 
 
 def parse_layers(text: str) -> list[int]:
-    """Return the numbers of layers that the field ``layers`` lists.
-
-    Raises:
-        UserError: an even number of entries, one that is no number, or no layers at all.
-    """
+    """Return the numbers of layers that the field ``layers`` lists."""
     entries = [entry.strip() for entry in text.split(",")]
     numbers = [int(entry) for entry in entries if entry.isdecimal() and len(entry) <= 4]
     if len(numbers) < len(entries) or len(entries) % 2 == 0 or not 1 <= sum(numbers) <= _MOST_LAYERS:
@@ -92,11 +80,7 @@ def spec_of(config: PyramidionConfig) -> ModelSpec:
 
 
 def extractor_spec_of(config: ExtractorConfig) -> ExtractorSpec:
-    """Return the typed spec of the config of an extractor.
-
-    Raises:
-        UserError: as `spec_of`; or a pooling hands on vectors that belong to no sentence.
-    """
+    """Return the typed spec of the config of an extractor, as `spec_of` does."""
     check_numbers(config)
     reader = FieldReader(config)
     encoder = _encoder(reader, _transforms(reader, config.encoder_layers))
@@ -176,11 +160,7 @@ def _refuse_cross_attention(config: EncoderConfig, decoder: Part) -> None:
 
 
 def hourglass_spec_of(config: LanguageModelConfig) -> HourglassSpec:
-    """Return the typed spec of the layers of a language model.
-
-    Raises:
-        UserError: a field that breaks a rule, or fields that contradict each other.
-    """
+    """Return the typed spec of the layers of a language model, as `spec_of` does."""
     check_numbers(config)
     reader, counts = FieldReader(config), parse_layers(config.layers)
     attention = reader.each("self_attention", sum(counts), "layer")

@@ -353,31 +353,19 @@ def preset(name: str, **overrides: Any) -> PyramidionConfig:
 
 
 def extractor_preset(name: str, **overrides: Any) -> ExtractorConfig:
-    """Return the config of an architecture that extracts by name, e.g. ``extractor_preset("extractor", embed_dim=64)``.
-
-    Raises:
-        UserError: an unknown architecture or field.
-    """
+    """Return the config of an architecture that extracts, e.g. ``extractor_preset("extractor", embed_dim=64)``."""
     return preset_of(name, EXTRACTOR_PRESETS, ExtractorConfig, overrides)
 
 
 def language_model_preset(name: str, **overrides: Any) -> LanguageModelConfig:
-    """Return the config of a language model by name, e.g. ``language_model_preset("hourglass_gumbel", dropout=0.0)``.
-
-    Raises:
-        UserError: an unknown architecture or field.
-    """
+    """Return the config of a language model, e.g. ``language_model_preset("hourglass_gumbel", dropout=0.0)``."""
     return preset_of(name, LANGUAGE_MODEL_PRESETS, LanguageModelConfig, overrides)
 
 
 def preset_of(
     name: str, presets: Mapping[str, dict[str, Any]], kind: type[Config], overrides: dict[str, Any]
 ) -> Config:
-    """Return the config of a kind that is one of the ``presets``, changed by ``overrides``.
-
-    Raises:
-        UserError: an unknown architecture or field.
-    """
+    """Return the config of a kind that is one of the ``presets``, changed by ``overrides``."""
     if name not in presets:
         raise UserError(f"The architecture must be one of {', '.join(presets)}, but is {name!r}.")
     return config_as(kind, {**presets[name], **overrides})

@@ -21,11 +21,7 @@ _BIASED = "that adds to the scores of a key"
 
 
 def marker_of_units(spec: ModelSpec, marker_idx: int | None) -> int | None:
-    """Return the marker if a part reads units; otherwise None, and the encoder does not look for it.
-
-    Raises:
-        UserError: a part reads them, but there is no marker.
-    """
+    """Return the marker, which there must be, if a part reads units; else None: the encoder need not look for it."""
     reading = next(_readers_of_units(spec), None)
     if reading is not None and marker_idx is None:
         raise UserError(f"{reading} {NEEDS_MARKERS}")
@@ -46,15 +42,7 @@ def _readers_of_units(spec: ModelSpec) -> Iterator[str]:
 
 
 def check_stages(stages: Sequence[StageSpec], has_marks: bool) -> None:
-    """Refuse parts that need what an earlier pooling loses, or what the layer before them cannot provide.
-
-    Args:
-        stages: of an encoder.
-        has_marks: some tokens are global.
-
-    Raises:
-        UserError: there is one.
-    """
+    """Refuse parts that need what an earlier pooling loses, or what the layer before them cannot provide."""
     # the pooling after which nobody knows what vectors are made of, and that after which there are no units to stay in
     lost = no_units = biased = None
     for stage in (inner for outer in stages for inner in outer.all_stages()):
@@ -110,11 +98,7 @@ def _check_pooling(pooling: PoolingSpec, layer: LayerSpec, lost: str | None) -> 
 
 
 def check_pointer(encoder: EncoderSpec, output: str, layer: int | None) -> None:
-    """Refuse an output layer that points to the memory of ``layer``, whose vectors do not tell their tokens.
-
-    Raises:
-        UserError: a pooling before it has no provenance.
-    """
+    """Refuse an output layer that points to the memory of ``layer``, whose vectors do not tell their tokens."""
     if lost := _loses_provenance(encoder, layer):
         possible = ", ".join(name for name in POOLING.names if POOLING[name].has_provenance)
         raise UserError(
@@ -138,14 +122,7 @@ def check_read(
 ) -> None:
     """Refuse a decoder that would read soft deletions as if they were none, or units that a pooling lost.
 
-    Args:
-        encoder: of the model.
-        decoder: the kind of decoder.
-        memories: the layers (from 0) that it reads, None for the output.
-        cross: by which attention it reads each memory, in each layer.
-
-    Raises:
-        UserError: the kinds do not fit.
+    It reads the layers ``memories`` (from 0), None for the output, by one attention a layer for each: ``cross``.
     """
     biased = {place: pooling.pooler.kind for place, pooling in encoder.poolings.items() if pooling.kind.biases_keys}
     if biased and DECODER[decoder].joins:

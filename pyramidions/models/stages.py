@@ -19,15 +19,7 @@ _DIGITS = len(str(LONGEST_TEXT))
 
 
 def parse_pooling_lengths(text: str | None, layers: int) -> dict[int, int]:
-    """Return the pooled length after each layer that pools, by the layer's number (from 0).
-
-    Args:
-        text: the field ``pooling_lengths``.
-        layers: encoder layers.
-
-    Raises:
-        UserError: not one entry per layer, an entry that is neither a positive integer nor None, or lengths that grow.
-    """
+    """Return the pooled length after each layer that pools, by the layer's number (from 0)."""
     entries = [] if text is None else lengths_in(text)
     if text is not None and len(entries) != layers:
         raise UserError(
@@ -53,15 +45,8 @@ def parse_pooling_lengths(text: str | None, layers: int) -> dict[int, int]:
 def stages_of(reader: FieldReader, layers: list[LayerSpec], read: Sequence[int] = ()) -> tuple[StageSpec, ...]:
     """Cut ``layers`` at poolings, and after those that are read; a stage with upsampling holds all later stages.
 
-    Layers that read what was pooled come after the upsampling.
-
-    Args:
-        reader: of the config.
-        layers: all encoder layers.
-        read: those whose output the decoder reads, by their numbers (from 0).
-
-    Raises:
-        UserError: a field that breaks a rule, or fields that contradict each other.
+    Layers that read what was pooled come after the upsampling. The decoder reads the output of the layers ``read``, by
+    their numbers (from 0).
     """
     config = reader.config
     longest = config.max_source_positions or MAX_SOURCE_POSITIONS

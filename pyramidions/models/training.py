@@ -17,14 +17,7 @@ _NAMES = "embeddings, encoder, decoder, poolers, pointer, or layers such as enco
 
 
 def freeze(model: nn.Module, parts: str) -> int:
-    """Let parts of a model learn nothing, in place.
-
-    Args:
-        model: with an encoder, and maybe a decoder.
-        parts: as for `parameters_of`.
-
-    Returns:
-        How many values are frozen.
+    """Let parts of a model, as for `parameters_of`, learn nothing, in place; return how many values are frozen.
 
     Raises:
         UserError: an unknown name, a part that the model does not have, or nothing is left to learn.
@@ -37,16 +30,12 @@ def freeze(model: nn.Module, parts: str) -> int:
 
 
 def parameters_of(model: nn.Module, parts: str) -> set[nn.Parameter]:
-    """Return the weights of a model's parts.
+    """Return the weights of a model's parts: names with commas in between; layers are counted from 0.
 
     `embeddings` are those of tokens and positions on both sides, with their norms, and an output layer that is tied to
     them. `encoder` and `decoder` are all layers, and the norm behind the last; the encoder has its global vectors with
     it, and the decoder an output layer of its own. `poolers`, with their scorers, are no part of the encoder's layers,
     and the `pointer` of an output layer that copies is no part of the decoder's.
-
-    Args:
-        model: with an encoder, and maybe a decoder.
-        parts: names with commas in between; layers are counted from 0.
 
     Raises:
         UserError: an unknown name, or a part that the model does not have.

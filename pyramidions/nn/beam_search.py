@@ -21,10 +21,7 @@ class _Rows(NamedTuple):
     totals: Tensor  # (B, W), sums of token_scores behind the prefix
 
     def extend(self, rows: Tensor, tokens: Tensor, scores: Tensor, totals: Tensor) -> "_Rows":
-        """Continue ``rows`` (B, W') with one of ``tokens`` each, which scores ``scores``; ``totals`` are the new sums.
-
-        One row may be continued several times, or not at all.
-        """
+        """Continue ``rows`` (B, W'), each any number of times, by ``tokens`` of ``scores``; ``totals`` are the sums."""
         rows = rows.flatten()
         return _Rows(
             torch.cat([self.tokens[rows], tokens.reshape(-1, 1)], dim=1),

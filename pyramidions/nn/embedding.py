@@ -70,14 +70,7 @@ class Embedder(nn.Module):
     def forward(
         self, tokens: Tensor, start: int = 0, position: Tensor | None = None, tags: Tensor | None = None
     ) -> Tensor:
-        """Embed tokens: (B, L) -> (B, L, D).
-
-        Args:
-            tokens: (B, L).
-            start: the position of the first.
-            position: (B, L), that of each instead, below L.
-            tags: (B, L), for `tags`.
-        """
+        """Embed tokens: (B, L) -> (B, L, D); the first has position ``start``, or each its own (B, L)."""
         x = self.tokens(tokens) * self.scale
         if self.tags is not None and tags is not None:
             x = self.tags(x, tags)

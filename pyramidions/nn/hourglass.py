@@ -42,7 +42,7 @@ class Hourglass(nn.Module):
     def forward(
         self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None, stack: Stack, start: int = 0
     ) -> tuple[Tensor, list[Segmentation]]:
-        """Read whole sequences.
+        """Read whole sequences; return (B, L, D), and where segments end, of the outermost shortened part first.
 
         Args:
             x: (B, L, D), padded on the right if at all.
@@ -50,9 +50,6 @@ class Hourglass(nn.Module):
             padding_mask: (B, L), True at padding, or None.
             stack: composes layers.
             start: the position of the first token in its text.
-
-        Returns:
-            (B, L, D), and where segments end, of the outermost shortened part first.
         """
         context = LayerContext()
         x = stack(_layers(self.before), x, context)
@@ -64,10 +61,7 @@ class Hourglass(nn.Module):
     def mark(
         self, x: Tensor, tokens: Tensor, padding_mask: Tensor | None, stack: Stack, start: int
     ) -> Segmentation | None:
-        """Return where segments of the shortened part end, without running it; arguments as in `forward`.
-
-        None if there is none.
-        """
+        """Return where segments of the shortened part end, without running it, or None; arguments as in `forward`."""
         if self.shortened is None:
             return None
         x = stack(_layers(self.before), x, LayerContext())

@@ -16,14 +16,9 @@ class Written:
         self.real: Tensor | None = None
 
     def extend(self, x: Tensor, padding_mask: Tensor | None) -> Tensor | None:
-        """Add new positions.
+        """Add new positions (B, T, D); return the `as_bias` of what each must not see, padding and later ones, or None.
 
-        Args:
-            x: (B, T, D).
-            padding_mask: (B, T), True at padding, which follows a row's real positions; or None.
-
-        Returns:
-            (B, 1, T, S + T), the `as_bias` of what each must not see: padding, and later ones. None for nothing.
+        Padding follows a row's real positions. (B, 1, T, S + T).
         """
         (batch, count, _), start = x.shape, self.length
         self.length += count

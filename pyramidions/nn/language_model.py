@@ -106,14 +106,9 @@ class LanguageModel(nn.Module):
         return Features(x if self.norm is None else self.norm(x), tuple(segmentations))
 
     def mark(self, tokens: Tensor, start: int = 0) -> Segmentation | None:
-        """Return where segments of tokens end, by the layers before the outermost shortened part alone.
+        """Return where segments of tokens (B, T) end, as `features` returns it first; None without segments.
 
-        Args:
-            tokens: (B, T), padded on the right if at all.
-            start: the position of the first token in its text.
-
-        Returns:
-            What `features` returns first; None if the model shortens nothing.
+        Only the layers before the outermost shortened part are run.
         """
         padding_mask = tokens.eq(self.padding_idx)
         return self.hourglass.mark(self.embedder(tokens), tokens, padding_mask, self.stack, start)
@@ -133,28 +128,14 @@ class LanguageModel(nn.Module):
         return any(isinstance(kind, SupervisedBoundaries) for kind in self.boundaries)
 
     def boundary_targets(self, logits: Tensor, marked: Tensor | None = None) -> Tensor | None:
-        """Return where boundaries after tokens should be.
-
-        Args:
-            logits: (B, L, V), of the token after each.
-            marked: (B, L), where a tokenizer has them, or None.
-
-        Returns:
-            (B, L), True at boundaries; None if they are not supervised.
-        """
+        """Return where boundaries after tokens should be: (B, L), or None; as `Boundaries.targets`."""
         kinds = self.boundaries
         return kinds[0].targets(logits, marked) if kinds else None
 
     def boundary_loss(
         self, segmentations: tuple[Segmentation, ...], targets: Tensor | None, known: Tensor | None = None
     ) -> Tensor | None:
-        """Return what boundaries add to the loss, in nats, summed over each text: (B,); None for nothing.
-
-        Args:
-            segmentations: those of `Features`.
-            targets: from `boundary_targets`.
-            known: (B, L), False where targets mean nothing; None if they do everywhere but at padding.
-        """
+        """Return what boundaries add to the loss, in nats, summed over each text, or None; see `Boundaries.loss`."""
         losses = [kind.loss(found, targets, known) for kind, found in zip(self.boundaries, segmentations, strict=True)]
         added = [loss for loss in losses if loss is not None]
         return sum(added[1:], added[0]) if added else None

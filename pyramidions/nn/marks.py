@@ -55,41 +55,26 @@ class Marks:
 
     @classmethod
     def with_appended(cls, marks: "Marks | None", padding_mask: Tensor, appended: int) -> "Marks":
-        """Return the marks of documents followed by marked vectors: (B, L) -> (B, L + G).
-
-        Args:
-            marks: of the documents, or None.
-            padding_mask: (B, L).
-            appended: G.
-        """
+        """Return the marks of documents (B, L), or None, followed by so many marked vectors G: (B, L + G)."""
         marked = torch.zeros_like(padding_mask) if marks is None else marks.marked
         marked = torch.nn.functional.pad(marked, (0, appended), value=True)
         return cls(marked, appended + (0 if marks is None else marks.most), appended)
 
     def handed_on(self, strongest: Tensor, padding_mask: Tensor) -> "Marks":
-        """Return the marks after a pooling: a vector is marked if its strongest member is.
+        """Return the marks after a pooling: a vector (B, K) is marked if its ``strongest`` member is.
 
         A pooling never makes more of them. Where a marked vector is the strongest member of several, the first stay
         marked.
-
-        Args:
-            strongest: (B, K), which position is the strongest member of each vector.
-            padding_mask: (B, K), True at padding.
         """
         marked = self.marked.gather(1, strongest) & ~padding_mask
         return Marks(marked & (marked.cumsum(dim=1) <= self.marked.sum(dim=1, keepdim=True)), self.most)
 
 
 def query_marks(tokens: Tensor, padding_mask: Tensor, separator: int) -> Marks:
-    """Mark the query that stands before each document: all up to the first separator, which is marked, too.
+    """Mark the query that stands before each document (B, L): all up to the first separator, which is marked, too.
 
     A separator with nothing behind it ends the document, which then has no query. The host waits for a GPU to learn
     how long the queries are.
-
-    Args:
-        tokens: (B, L).
-        padding_mask: (B, L), True at padding.
-        separator: the token between query and document.
     """
     real = ~padding_mask
     separators = tokens.eq(separator) & real

@@ -63,16 +63,7 @@ class Multiplicative(nn.Module):
 
 
 def check_modules(name: str, width: int, modules: int) -> int:
-    """Return how many of ``width`` numbers each of ``modules`` has.
-
-    Args:
-        name: of the width, for the error.
-        width: what modules share.
-        modules: S.
-
-    Raises:
-        ValueError: fewer than 1 module, or the width is not divisible by them.
-    """
+    """Return how many of ``width`` numbers each of ``modules`` S has; raise ValueError if they do not divide it."""
     if modules < 1:
         raise ValueError(f"`modules` must be at least 1, but is {modules}.")
     if width % modules:

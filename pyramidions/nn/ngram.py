@@ -8,16 +8,7 @@ from torch import Tensor
 def block_repeated_ngrams(log_probs: Tensor, tokens: Tensor, size: int) -> Tensor:
     """Forbid every next token that would complete an n-gram for the second time (Paulus et al. 2018, section 2.5).
 
-    Args:
-        log_probs: (B, V), of the next token.
-        tokens: (B, T), what each hypothesis holds so far.
-        size: n, at least 1.
-
-    Returns:
-        (B, V), -inf where a token is forbidden.
-
-    Raises:
-        ValueError: a size below 1.
+    Scores (B, V) become -inf where the tokens so far, (B, T), hold the n-gram of this ``size``.
     """
     if size < 1:
         raise ValueError(f"`size` must be at least 1, but is {size}.")

@@ -37,15 +37,10 @@ class Provenance(NamedTuple):
         return cls(weights[..., None], members[..., None], padding_mask.size(1))
 
     def pooled(self, sources: Tensor, weights: Tensor) -> "Provenance":
-        """Return the provenance of vectors that a pooling makes of these.
+        """Return the provenance of vectors that are made of these: of ``sources`` (B, K', G'), by ``weights`` likewise.
 
-        Args:
-            sources: (B, K', G'), the vectors that each new one is made of; one may be named twice.
-            weights: (B, K', G'), how much of each.
-
-        Returns:
-            Of K' vectors: weights are the products of those on the way (Pietruszka et al. 2022, section 4). They sum to
-            1 if those of all poolings do, as in all our kinds, and to 0 at padding.
+        Weights are the products of those on the way (Pietruszka et al. 2022, section 4). They sum to 1 if those of all
+        poolings do, as in all our kinds, and to 0 at padding. A source may be named twice.
         """
         weights = weights.to(self.weights.dtype)
         entries = math.prod(sources.shape[1:])

@@ -32,15 +32,7 @@ class Roles:
             self._is_name = ~ends & (end <= last) & unit.gather(1, end.clamp(max=last)).eq(unit)
 
     def __call__(self, units: Tensor, count: int) -> Tensor:
-        """Return the mean embedding of the first ``count`` tokens of units, of fewer if a unit has no more.
-
-        Args:
-            units: (B, K), their numbers; -1 gives zeros.
-            count: tokens.
-
-        Returns:
-            (B, K, D).
-        """
+        """Return the mean embedding of the first ``count`` tokens of units (B, K), if so many: (B, K, D); 0 for -1."""
         # Numbers never fall, but for the -1 of padding behind them: (B, K), where each unit starts.
         starts = torch.searchsorted(self._unit.cummax(dim=1).values.contiguous(), units.contiguous())
         last = self._unit.size(1) - 1

@@ -71,11 +71,7 @@ class SentenceRanker(nn.Module):
         return scores
 
     def units(self, source: Tensor, lengths: list[int] | None = None) -> Units:
-        """Return a vector of each unit of a batch; arguments as in `forward`.
-
-        Raises:
-            ValueError: the encoder's output does not say which units its vectors stand in.
-        """
+        """Return a vector of each unit of a batch; arguments as in `forward`."""
         padding_mask = source.eq(self.padding_idx)
         encoded = self.encoder(source, padding_mask, lengths)
         units, unit = self.encoder.structure_of.units(source, padding_mask), encoded.sequence.unit

@@ -54,11 +54,7 @@ class Sequence(NamedTuple):
 
     @property
     def leads_unit(self) -> Tensor:
-        """Which real vectors are the first of their unit, which a pooling may have torn apart: (B, L).
-
-        Raises:
-            ValueError: `unit` is None.
-        """
+        """Which real vectors are the first of their unit, which a pooling may have torn apart: (B, L)."""
         if self.unit is None:
             raise ValueError("The sequence must say which unit of the text each vector stands in, but does not.")
         units, order = self.unit.masked_fill(self.padding_mask, -1).sort(dim=1, stable=True)

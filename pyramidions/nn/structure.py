@@ -38,14 +38,9 @@ class StructureOf(NamedTuple):
     reads_query: bool = False
 
     def __call__(self, tokens: Tensor, padding_mask: Tensor, marked: Tensor | None = None) -> Structure:
-        """Find the structure of a batch.
+        """Find the structure of tokens (B, L); ``marked`` (B, L) are further global ones, or None.
 
         The host waits for a GPU to learn how long queries are, and how many tokens besides the first ones are global.
-
-        Args:
-            tokens: (B, L).
-            padding_mask: (B, L), True at padding.
-            marked: (B, L), True at further global tokens, or None.
         """
         query = None
         if self.separator is not None and (self.global_query or self.reads_query):

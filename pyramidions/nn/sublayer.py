@@ -58,16 +58,10 @@ class Memories(NamedTuple):
 
 
 def staying(order: Tensor, width: int, documents: int, before: int) -> Tensor | None:
-    """Return the documents (B',) that a search keeps, or None if all stay in place.
+    """Return the documents (B',) that a search keeps, or None if all B, with W hypotheses ``before``, stay in place.
 
-    That is read off the number of hypotheses, so that the host waits for no GPU and most steps copy no memory.
-
-    Args:
-        order: (B'W',), hypotheses of before that go on. Those of a document stand together, and documents stay in
-            their order.
-        width: hypotheses of a document from now on, W'.
-        documents: how many there were, B.
-        before: hypotheses that each had, W.
+    Hypotheses ``order`` (B'W',) go on. Those of a document stand together, and documents stay in their order. So it is
+    read off the number of hypotheses: the host waits for no GPU, and most steps copy no memory.
     """
     return None if len(order) == documents * width else order[::width] // before
 
@@ -147,19 +141,16 @@ class CapturableState(State):
 
     @abstractmethod
     def held(self, new: int) -> list[Tensor] | None:
-        """Return the tensors that the next step reads or writes in place; None before the first step.
+        """Return the tensors that the next step, of ``new`` positions of a document, reads or writes in place, or None.
 
-        Args:
-            new: positions of a document, of all its hypotheses together, that the step adds.
+        All hypotheses' positions together. None before the first step.
         """
 
     @abstractmethod
     def hold(self, tensors: Sequence[Tensor], written: Tensor | None) -> None:
         """Read and write these in place of those that `held` returned, while a step is captured.
 
-        Args:
-            tensors: of the same shapes.
-            written: (S, 0), as long as what is written of a document after the step; None when the step is over.
+        ``written`` (S, 0) is as long as what is written of a document after the step; None when the step is over.
         """
 
     def renewed(self) -> list[Tensor]:
@@ -168,12 +159,7 @@ class CapturableState(State):
 
     @abstractmethod
     def stepped(self, renewed: Iterator[Tensor], new: int) -> None:
-        """Take note of a step that was replayed.
-
-        Args:
-            renewed: the next of them are the tensors that `renewed` returned in the step.
-            new: as in `held`.
-        """
+        """Take note of a step that was replayed, which made the next of the ``renewed`` tensors in place of others."""
 
 
 class Carried(CapturableState):
@@ -230,10 +216,7 @@ class SublayerFunction(nn.Module, ABC):
 
     @property
     def steps_alike(self) -> bool:
-        """Whether all steps of one new position call the same operators, however much was written before.
-
-        Such steps can be captured. Without dropout; the first step may differ.
-        """
+        """Whether steps of one new position, without dropout, call the same operators; such steps can be captured."""
         return False
 
     @abstractmethod
@@ -245,14 +228,8 @@ class SublayerFunction(nn.Module, ABC):
         return None
 
     def step(self, x: Tensor, context: LayerContext, state: State | None) -> Tensor:
-        """Compute on the positions that follow those in ``state``, and extend it in place.
+        """Compute on positions that follow those in ``state``, and extend it in place: (B, WT, D) -> (B, WT, D).
 
-        Args:
-            x: (B, WT, D), the T new positions of each of the W hypotheses of a document.
-            context: of this step.
-            state: from `new_state`.
-
-        Returns:
-            (B, WT, D).
+        T positions are new in each of the W hypotheses of a document.
         """
         return self(x, context)

@@ -22,9 +22,6 @@ class Transformer(nn.Module):
         self.padding_idx = padding_idx
 
     def forward(self, source: Tensor, target_prefix: Tensor, marked: Tensor | None = None) -> Tensor:
-        """Return next-token logits: (B, L) and (B, T), padded on the right -> (B, T, V).
-
-        ``marked`` (B, L) is True at source tokens that are global beside those of the config.
-        """
+        """Return next-token logits: (B, L) and (B, T), padded on the right -> (B, T, V); ``marked`` as in `Encoder`."""
         encoded = self.encoder(source, source.eq(self.padding_idx), marked=marked)
         return self.decoder(target_prefix, encoded.memories)

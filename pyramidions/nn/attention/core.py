@@ -71,13 +71,7 @@ class CoreAttention(nn.Module, ABC):
         """
 
     def reading(self, x: Tensor, projections: Projections, context: LayerContext) -> LayerContext:
-        """Return the context of `forward` with what else the kind reads of all vectors: nothing.
-
-        Args:
-            x: (B, L, D), before they are projected.
-            projections: of the sublayer.
-            context: its ``padding_mask`` is (B, L), True at padding, or None.
-        """
+        """Return the context of `forward` with what else the kind reads of all vectors ``x`` (B, L, D): nothing."""
         return context
 
     def augmented(self, output: Tensor, context: LayerContext) -> Tensor:
@@ -98,29 +92,17 @@ class CoreAttention(nn.Module, ABC):
             raise self.cannot(Feature.CAUSAL)
 
     def keys_values(self, projections: Projections, memory: Memory) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Project a memory to what queries read of it; a decoder keeps that between steps.
+        """Project a memory to what queries read of it, by default all; a decoder keeps that between steps.
 
-        By default it is all of the memory.
-
-        Args:
-            projections: of the memory.
-            memory: its ``padding_mask`` is (B, K), True at padding, or None; if the kind supports ``QUERY_MASKS``, its
-                `as_bias`, too.
-
-        Returns:
-            Keys and values, (B, H, Lk, E) each, and the mask that `forward` and `weights` take with them.
+        The memory's ``padding_mask`` is (B, K), True at padding, or None; if the kind supports ``QUERY_MASKS``, its
+        `as_bias`, too. Returned are keys and values, (B, H, Lk, E) each, and the mask for `forward` and `weights`.
         """
         return *projections.keys_values(memory.x), memory.padding_mask
 
     def spread(self, weights: Tensor, padding_mask: Tensor) -> Tensor:
-        """Return over all of a memory what `weights` says of the keys that `keys_values` made of it.
+        """Return `weights` over the keys of `keys_values` as weights over all of a memory, with zeros elsewhere.
 
-        Args:
-            weights: (B, H, Lq, Lk).
-            padding_mask: (B, K), True at padding of the memory.
-
-        Returns:
-            (B, H, Lq, K), zero at what a head does not read.
+        (B, H, Lq, Lk), and (B, K), True at padding of the memory -> (B, H, Lq, K).
         """
         return weights
 
@@ -134,9 +116,7 @@ class CoreAttention(nn.Module, ABC):
         Steps give what one pass over the whole of a hypothesis gives.
 
         Args:
-            q: (B, H, WT, E), of the T new positions of each of the W hypotheses of a document.
-            k: (B, H, WT, E).
-            v: (B, H, WT, E).
+            q, k, v: (B, H, WT, E), of the T new positions of each of the W hypotheses of a document.
             blocked: (B, 1, WT, S), the `as_bias` of the written positions, new ones included, that each query must not
                 see: those of other hypotheses, and later ones; None where nothing is blocked.
             state: from `new_state`.
@@ -153,29 +133,12 @@ class CoreAttention(nn.Module, ABC):
     def received(self, q: Tensor, k: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
         """Return how much self-attention each position received, over all heads and real queries.
 
-        No L x L matrix is ever held in memory.
-
-        Args:
-            q: (B, H, L, E).
-            k: (B, H, L, E).
-            context: as in `forward`.
-
-        Returns:
-            (B, L), zero at padding.
+        (B, H, L, E) twice -> (B, L), zero at padding. No L x L matrix is ever held in memory.
         """
         raise self.cannot(Feature.RECEIVED)
 
     def weights(self, q: Tensor, k: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
-        """Return how much each query attends to each key, without dropout.
-
-        Args:
-            q: (B, H, Lq, E).
-            k: (B, H, Lk, E).
-            context: as in `forward`.
-
-        Returns:
-            (B, H, Lq, Lk) in float32; each row sums to 1.
-        """
+        """Return how much each query attends to each key, without dropout: (B, H, Lq, Lk) in float32; rows sum to 1."""
         raise self.cannot(Feature.WEIGHTS)
 
 

@@ -34,17 +34,7 @@ class GlobalRows(nn.Module):
         self.attention = FullAttention(dropout)
 
     def forward(self, x: Tensor, heads: tuple[Tensor, Tensor, Tensor], marks: Marks, context: LayerContext) -> Tensor:
-        """Attend.
-
-        Args:
-            x: (B, L, D).
-            heads: queries, keys and values of all positions, (B, H, L, E) each.
-            marks: who attends.
-            context: of the layer.
-
-        Returns:
-            (B, H, G, E), one row per place in `Marks.positions`.
-        """
+        """Attend from places in `Marks.positions`: (B, L, D), and queries, keys, values of all -> (B, H, G, E)."""
         if self.projections is None:
             q, k, v = heads
             return self.attention(marks.take(q), k, v, LayerContext(context.padding_mask))
@@ -56,15 +46,7 @@ class GlobalRows(nn.Module):
         return self.projections.mixed(drop(weights, self.attention.dropout) if self.training else weights, x)
 
     def received(self, x: Tensor, q: Tensor, k: Tensor, marks: Marks, context: LayerContext) -> Tensor:
-        """Return how much attention each position receives from marked ones: (B, L), in float32.
-
-        Args:
-            x: (B, L, D).
-            q: (B, H, L, E), queries of all positions.
-            k: (B, H, L, E).
-            marks: who attends.
-            context: of the layer.
-        """
+        """Return how much attention each position receives from marked ones: (B, L), in float32."""
         if self.projections is not None:
             q, k = self.projections.queries(marks.take(x)), self.projections.keys_values(x)[0]
         else:

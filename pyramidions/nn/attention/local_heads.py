@@ -37,17 +37,9 @@ class LocalHeads(nn.Module):
         v: Tensor,
         padding_mask: Tensor | None,
     ) -> Tensor:
-        """Attend locally with the first heads, and with the remaining ones as ``others`` does.
+        """Attend locally with the first heads of (B, H, L, E), and with the remaining ones as ``others`` does.
 
-        Args:
-            others: maps the remaining heads of q, k and v, and the mask, to their output.
-            q: (B, H, L, E).
-            k: (B, H, L, E).
-            v: (B, H, L, E).
-            padding_mask: (B, L), True at padding, or None.
-
-        Returns:
-            (B, H, L, E).
+        It maps these, and the padding mask (B, L), to their output.
         """
         padding_mask = padding_of(k, padding_mask)
         count = min(self.count, q.size(1))

@@ -220,13 +220,7 @@ class LSHAttention(CoreAttention):
         return torch.stack([first, torch.where(first < half, rest, 0)])
 
     def _buckets(self, x: Tensor, rotations: Tensor, columns: Tensor) -> Tensor:
-        """Return the buckets of a round: (B, H, L, E) -> (B, H, L).
-
-        Args:
-            x: (B, H, L, E).
-            rotations: (F, E, N), of each factor.
-            columns: (F, B), how many of them count; none for a single bucket.
-        """
+        """Return the buckets of a round, as `_hash`, and in a recomputation those of the forward pass."""
         # Two a column, of each factor.
         return replayed(partial(self._hash, x, rotations, columns), (2 * rotations.size(-1)) ** len(rotations))
 

@@ -78,11 +78,7 @@ class SelfAttention(SublayerFunction):
 
     @torch.no_grad()
     def received(self, x: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
-        """Return how much attention each position of ``x`` (B, L, D) receives: (B, L), zero at padding.
-
-        Raises:
-            ValueError: the kind cannot tell.
-        """
+        """Return how much attention each position of ``x`` (B, L, D) receives: (B, L), zero at padding."""
         q, k, _ = with_key_bias(*self._projected(x), context.key_bias)
         received = self.attention.received(q, k, context)
         if context.marks is not None and self.global_rows is not None:
@@ -153,11 +149,7 @@ class CrossAttention(SublayerFunction):
         return self.projections.output(mixed)
 
     def weights(self, x: Tensor, context: LayerContext) -> Tensor:
-        """Return how much ``x`` (B, T, D) attends to its memory (B, K, D) in each head: (B, H, T, K).
-
-        Raises:
-            ValueError: the kind cannot tell.
-        """
+        """Return how much ``x`` (B, T, D) attends to its memory (B, K, D) in each head: (B, H, T, K)."""
         k, v, mask = self._read(context)
         memory, padding = context.memories[self.reads][:2]
         q, k, _ = with_key_bias(self.projections.queries(x), k, v, context.memories[self.reads].key_bias)
@@ -177,16 +169,8 @@ _ROOM = 8
 def with_key_bias(q: Tensor, k: Tensor, v: Tensor, key_bias: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
     """Return heads by whose products each key has a bias in its scores: one more dimension, in which queries are alike.
 
-    Any attention that is a softmax of scaled products reads them, and gradients reach the bias.
-
-    Args:
-        q: (B, H, Lq, E).
-        k: (B, H, Lk, E).
-        v: (B, H, Lk, E).
-        key_bias: (B, Lk), or None for heads as they are.
-
-    Returns:
-        (B, H, L, E + 8) three times, with zeros behind the values.
+    Any attention that is a softmax of scaled products reads them, and gradients reach the bias (B, Lk).
+    (B, H, L, E) three times -> (B, H, L, E + 8) three times, with zeros behind the values.
     """
     return q if key_bias is None else _reading_bias(q), *_biased(k, v, key_bias)
 

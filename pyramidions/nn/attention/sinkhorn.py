@@ -82,11 +82,7 @@ class SinkhornAttention(CoreAttention):
     def sorting(self, q: Tensor, k: Tensor, real: Tensor | None, *, noisy: bool) -> Tensor:
         """Return the weights with which buckets of keys are mixed for each bucket of queries: (B, H, N, N), in float32.
 
-        Args:
-            q: (B, H, N, M, E).
-            k: (B, H, N, M, E).
-            real: (B, N, M), False at padding, or None.
-            noisy: with Gumbel noise.
+        (B, H, N, M, E) twice, and (B, N, M), False at padding, or None. They are ``noisy`` by Gumbel noise.
         """
         with torch.autocast(q.device.type, enabled=False):
             rows, columns = _means(q, real), _means(k, real)

@@ -75,29 +75,21 @@ class Boundaries(nn.Module, ABC):
         """Mark boundaries."""
 
     def targets(self, logits: Tensor, marked: Tensor | None = None) -> Tensor | None:
-        """Return where boundaries should be.
+        """Return where boundaries should be, (B, L), given the ``logits`` of the tokens after each, (B, L, V).
 
-        Args:
-            logits: (B, L, V), of the token after each.
-            marked: (B, L), where a tokenizer has boundaries, or None.
-
-        Returns:
-            (B, L), True at boundaries; None if the kind is not supervised, or ``marked`` is what it needs.
+        ``marked`` (B, L) says where a tokenizer has them, or None. None if the kind is not supervised.
         """
         return None
 
     def loss(
         self, segmentation: Segmentation, targets: Tensor | None = None, known: Tensor | None = None
     ) -> Tensor | None:
-        """Return what boundaries add to the loss, in nats, summed over each row: (B,).
+        """Return what boundaries add to the loss, in nats, summed over each row: (B,), or None.
 
         Args:
             segmentation: what `forward` returned.
             targets: (B, L), True at boundaries, for a kind that is supervised.
             known: (B, L), False where targets mean nothing; None if they do everywhere but at padding.
-
-        Returns:
-            (B,); None if the kind adds nothing.
         """
         return None
 

@@ -29,11 +29,9 @@ class Lineage:
         self._alone = padding_mask is None
 
     def extend(self, documents: int, width: int, tokens: int, device: torch.device) -> Tensor | None:
-        """Add ``tokens`` T new positions to each of ``width`` W hypotheses; return what these must not see.
+        """Add ``tokens`` T new positions to each of ``width`` W hypotheses; return what these must not see, or None.
 
-        Returns:
-            (B, WT, S + WT), True at blocked positions: other hypotheses' tokens, and later tokens of the same one.
-            None where nothing is blocked.
+        (B, WT, S + WT), True at other hypotheses' tokens, and at later tokens of the same one.
         """
         self._alone = self._alone and width == 1
         if self.belongs is None:

@@ -98,20 +98,10 @@ class Decoder(nn.Module, ABC):
 
     @abstractmethod
     def cross_attention_weights(self, tokens: Tensor, memories: tuple[Memory, ...]) -> tuple[Tensor, ...]:
-        """Return how much each position attends to each vector of each memory.
+        """Return how much each position attends to each vector of each memory, in the mean over all layers and heads.
 
-        The mean over all layers and heads.
-
-        Args:
-            tokens: (B, T), a prefix of each document.
-            memories: what the layers read.
-
-        Returns:
-            (B, T, K) in float32 for each memory; each row sums to 1, or to less where heads have nothing to read, or
-            read the prefix as well.
-
-        Raises:
-            ValueError: the attention kind has no `weights`.
+        (B, T), a prefix of each document -> (B, T, K) in float32 for each memory; each row sums to 1, or to less where
+        heads have nothing to read, or read the prefix as well. The attention must have `weights`.
         """
 
     @property
@@ -122,13 +112,7 @@ class Decoder(nn.Module, ABC):
     def logits(self, features: Tensor, memories: tuple[Memory, ...] = (), cache: DecoderCache | None = None) -> Tensor:
         """Score the vocabulary: (BW, T, D) -> (BW, T, V).
 
-        Args:
-            features: those of `features`.
-            memories: what the layers read; only an output layer that points reads the first of them.
-            cache: as in `features`.
-
-        Raises:
-            ValueError: the output layer points, but there are no memories, or they do not tell their tokens.
+        Only an output layer that points reads the memories: the first of them, which must tell its tokens.
         """
         if cache is None:
             prepared = self.output.prepare(memories)

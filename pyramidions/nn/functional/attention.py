@@ -21,22 +21,17 @@ from pyramidions.nn.functional.tiles import Dense, Index, Plan, ScoreMod, Tile, 
 def scaled_dot_product_attention(
     q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None = None, dropout: float = 0.0, *, is_causal: bool = False
 ) -> Tensor:
-    """Attend (Vaswani et al. 2017, section 3.2.1).
+    """Attend (Vaswani et al. 2017, section 3.2.1): (..., Lq, E), (..., Lk, E) twice -> (..., Lq, E).
 
     torch's own kernels do it, but for one case: on the CPU, attention dropout sends torch down a path that holds every
     weight several times.
 
     Args:
-        q: (..., Lq, E).
-        k: (..., Lk, E).
-        v: (..., Lk, E).
+        q, k, v: queries, keys, values.
         allowed: broadcastable to (..., Lq, Lk), True where attention is allowed, somewhere in each row, or what
             `as_bias` makes of it; or None.
         dropout: probability of dropping a weight.
         is_causal: query i sees keys up to i; as many keys as queries, and no ``allowed``.
-
-    Returns:
-        (..., Lq, E).
     """
     nothing = not (q.numel() and k.numel())
     if dropout == 0.0 or nothing or not draws_bernoulli(q):
@@ -47,22 +42,11 @@ def scaled_dot_product_attention(
 def tiled_attention(
     q: Tensor, k: Tensor, v: Tensor, plan: Plan, score_mod: ScoreMod | None = None, dropout: float = 0.0
 ) -> Tensor:
-    """Attend to the keys that a plan names.
+    """Attend to the keys that a plan names: (..., Lq, E), (..., Lk, E) twice -> (..., Lq, E).
 
     Weights are computed tile by tile, and again in the backward pass, for which only the arguments are kept (Dao et al.
     2022, section 3.1, without their running softmax: a tile spans all keys of its queries). On a CPU that is done in
     float32 or better.
-
-    Args:
-        q: (..., Lq, E).
-        k: (..., Lk, E).
-        v: (..., Lk, E).
-        plan: which keys each query reads.
-        score_mod: what scores depend on beside contents, or None.
-        dropout: probability of dropping a weight.
-
-    Returns:
-        (..., Lq, E).
     """
     return _attended(q, k, v, plan, score_mod, dropout, totals=False).mixed
 
@@ -104,11 +88,8 @@ def received(
     """Return how much attention each key receives in `tiled_attention`.
 
     Args:
-        q: (..., Lq, E).
-        k: (..., Lk, E).
-        plan: as there.
+        q, k, plan, score_mod: as there.
         left_out: broadcastable to (..., Lq, 1), True at queries that do not count.
-        score_mod: as there.
         total: log-sum-exp of all scores of a query, where it sees further keys, (..., Lq, 1); or None.
 
     Returns:

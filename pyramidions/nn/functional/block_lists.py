@@ -40,15 +40,9 @@ class BlockLists(NamedTuple):
         return torch.where(count <= self.full, torch.where(rows < count, rows, -1), lists)
 
     def of_others(self, count: Tensor, heads: int, rows: Tensor) -> Tensor:
-        """List what blocks see that are not among the first `full`.
+        """List what the blocks ``rows`` (N,) see that are not among the first `full`.
 
-        Args:
-            count: (B,), blocks of each document.
-            heads: H; each has random blocks of its own.
-            rows: (N,), blocks of queries.
-
-        Returns:
-            (B, H, N, 2 `ends` + `window` + `random`).
+        (B,), blocks of each document -> (B, H, N, 2 `ends` + `window` + `random`); each head has its own random ones.
         """
         count = count[:, None, None, None]
         parts = self._ends(count), self._window(count, rows), self._random(count, heads, rows)

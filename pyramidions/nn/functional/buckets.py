@@ -36,19 +36,11 @@ def chunk_attention(
 def recent_attention(
     q: Tensor, k: Tensor, v: Tensor, buckets: Tensor, reach: int, dropout: float = 0.0
 ) -> tuple[Tensor, Tensor]:
-    """Attend from each position to the ``reach`` positions before it in its bucket.
+    """Attend from each position to the ``reach`` positions before it in its bucket (B, H, L).
 
     A position sees itself only where it sees nothing else. Positions are sorted by bucket, and chunks of ``reach`` meet
     themselves and the one before, so that memory grows linearly with the length. Where chunks begin makes no
     difference.
-
-    Args:
-        q: (B, H, L, E).
-        k: (B, H, L, E).
-        v: (B, H, L, E).
-        buckets: (B, H, L), whole numbers.
-        reach: at least 1.
-        dropout: probability of dropping an attention weight.
 
     Returns:
         (B, H, L, E) mixed values, and (B, H, L, 1) the log-sum-exp of the scores, lower than that of any finite score
@@ -85,9 +77,6 @@ def times_seen(buckets: Tensor, visible: Tensor, reach: int) -> Tensor:
         buckets: (B, H, S, R), of the keys, in R rounds.
         visible: (B, 1, Lq, S), True at the keys before a query and at its own; the others do not count.
         reach: as there.
-
-    Returns:
-        (B, H, Lq, S), at most R; 0 at a query's own key.
     """
     count = visible.size(2)
     total = torch.zeros(*buckets.shape[:2], count, buckets.size(2), dtype=torch.int32, device=buckets.device)
@@ -109,16 +98,13 @@ def joined(outputs: Sequence[Tensor], totals: Sequence[Tensor]) -> Tensor:
 def attend(
     q: Tensor, k: Tensor, v: Tensor, own: Tensor, blocked: Tensor, dropout: float = 0.0, bias: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Attend to a query's own position only where it sees no other.
+    """Attend to a query's own position only where it sees no other: (..., Lq, E), (..., Lk, E) twice.
 
     Args:
-        q: (..., Lq, E).
-        k: (..., Lk, E); its products with queries are the scores.
-        v: (..., Lk, E).
         own: broadcastable to (..., Lq, Lk), True where the key is the query's own.
-        blocked: broadcastable to (..., Lq, Lk), True at keys that a query must not see.
+        blocked: likewise, True at keys that a query must not see.
         dropout: probability of dropping an attention weight.
-        bias: broadcastable to (..., Lq, Lk), is added to the scores, or None.
+        bias: likewise, is added to the scores, or None.
 
     Returns:
         (..., Lq, E) mixed values, and (..., Lq, 1) the log-sum-exp of the scores in float32.

@@ -14,14 +14,9 @@ _EDGE = 1e-6  # uniform noise keeps so far from 0 and 1
 
 
 def choose(logits: Tensor, temperature: float = 0.0) -> Tensor:
-    """Return which of N choices has the greatest logit; a recomputation repeats it.
+    """Return which of N choices has the greatest logit, (..., N) -> (...); a recomputation repeats it.
 
-    Args:
-        logits: (..., N).
-        temperature: factor of the standard Gumbel noise that is added to the logits first.
-
-    Returns:
-        (...), from 0 to N - 1.
+    The ``temperature`` is a factor of the standard Gumbel noise that is added to the logits first.
     """
     noise = torch.rand(logits.shape, device=logits.device, dtype=full_type(logits.dtype)) if temperature else None
 
@@ -39,17 +34,13 @@ def gated_relu(hidden: Tensor, logits: Tensor, chosen: Tensor | None, dropout: f
     """Return ``drop(relu(hidden * mask), dropout)``.
 
     The mask is the softmax p of the logits, or one-hot where a choice was made, with the gradient of p
-    (straight-through). What the mask sets to 0, ReLU passes no gradient of: such a unit teaches the logits only through
-    the softmax.
+    (straight-through). Masked units get no gradient through the ReLU: they reach the logits only through the softmax.
 
     Args:
         hidden: (T, B, N, M), the M units of each of N choices, in B blocks.
         logits: (T, B, N).
         chosen: (T, B), or None for the softmax.
         dropout: probability of dropping a value.
-
-    Returns:
-        (T, B, N, M).
     """
     out: Tensor = _GatedRelu.apply(hidden, logits, chosen, dropout)
     return out

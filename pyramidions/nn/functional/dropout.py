@@ -39,16 +39,10 @@ def bernoulli_samples(
     generator: torch.Generator | None = None,
     dtype: torch.dtype = torch.bool,
 ) -> tuple[Tensor, float]:
-    """Draw for each value whether it is kept, on the CPU.
+    """Draw on the CPU for each value whether it is kept: 1 or 0; and the factor that keeps the mean.
 
-    Args:
-        shape: of the values.
-        probability: of dropping a value, rounded to a multiple of 2 ** -16.
-        generator: where the randomness comes from; None is torch's default.
-        dtype: of the mask. To multiply by it takes a fraction of the time of `masked_fill` with random places.
-
-    Returns:
-        A mask of ``shape``, 1 where a value is kept and 0 elsewhere, and the factor that keeps the mean.
+    The probability is rounded to a multiple of 2 ** -16. To multiply by a mask of the values' type takes a fraction of
+    the time of `masked_fill` with random places.
     """
     faces = min(round(probability * _SIDES), _SIDES - 1)
     numbers = torch.empty(-(-shape.numel() // 4), dtype=torch.int64, device="cpu")

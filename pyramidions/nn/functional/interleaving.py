@@ -32,11 +32,7 @@ def in_window(away: Tensor, side: int, stride: int) -> Tensor:
 
 
 def check_dilation(dilation: int, dilated_heads: int) -> None:
-    """Refuse a dilation without heads, and heads without a dilation.
-
-    Raises:
-        ValueError: such ones.
-    """
+    """Raise ValueError for a dilation without heads, or heads without a dilation."""
     if (dilation > 1) != (dilated_heads > 0):
         raise ValueError(
             f"`dilation` above 1 and `dilated_heads` above 0 need each other, but are {dilation} and {dilated_heads}."

@@ -8,18 +8,11 @@ from torch.autograd.function import once_differentiable
 
 
 def linear_recurrence(decay: Tensor, new: Tensor, before: Tensor | None = None) -> Tensor:
-    """Return c, where c_t = decay_t * c_(t-1) + new_t (Blelloch 1990, section 1.4).
+    """Return c, where c_t = decay_t * c_(t-1) + new_t (Blelloch 1990, section 1.4): (B, L, D) twice -> (B, L, D).
 
     Pairs of neighbours are joined in rounds. Each round doubles how far a position sees (Hillis and Steele 1986).
-    Only products of decays are formed, no quotients: what decays from 0 to 1 neither overflows nor loses digits.
-
-    Args:
-        decay: (B, L, D), from 0 to 1.
-        new: (B, L, D).
-        before: (B, D), the value before the first position; None for zeros.
-
-    Returns:
-        (B, L, D).
+    Only products of decays, from 0 to 1, are formed, no quotients: nothing overflows or loses digits. ``before`` is the
+    value (B, D) before the first position, or None for zeros.
     """
     if before is not None:
         new = torch.cat([new[:, :1] + decay[:, :1] * before[:, None], new[:, 1:]], dim=1)

@@ -7,7 +7,7 @@ from torch import Tensor
 def attendable(
     key_padding_mask: Tensor | None, is_causal: bool, query_length: int, key_length: int, device: torch.device
 ) -> Tensor | None:
-    """Return which keys each query may attend to, as `scaled_dot_product_attention` wants it.
+    """Return which keys each query may attend to, as `scaled_dot_product_attention` wants it; None for all.
 
     A row without any real key may attend to all keys: its output is never read, and a softmax over nothing
     would be NaN and poison the gradients of the whole batch.
@@ -15,12 +15,8 @@ def attendable(
     Args:
         key_padding_mask: (B, Lk), True at padding, or None; or (B, Lq, Lk), True at what a query must not see.
         is_causal: query i sees keys up to i, counted so that the last query sees every key.
-        query_length: Lq.
-        key_length: Lk.
+        query_length, key_length: Lq and Lk.
         device: where a causal mask is made.
-
-    Returns:
-        (B, 1, 1, Lk), (1, 1, Lq, Lk) or (B, 1, Lq, Lk), True where attention is allowed; None where it always is.
     """
     allowed = None
     if key_padding_mask is not None:
@@ -37,15 +33,9 @@ def attendable(
 def as_bias(blocked_mask: Tensor, like: Tensor) -> Tensor:
     """Return what attention adds to its scores: -inf where ``blocked_mask``, 0 elsewhere.
 
-    That is what kernels of a GPU read; made once, it serves all layers. Its rows begin at multiples of 16 values, as
-    those kernels want them.
-
-    Args:
-        blocked_mask: (B, Lk), or (B, Lq, Lk), True at keys that a query must not see, but not at all keys of a row.
-        like: of the type and the device of what queries are made from; under autocast they have its type.
-
-    Returns:
-        (B, 1, 1, Lk), or (B, 1, Lq, Lk).
+    (B, Lk), or (B, Lq, Lk), with no row all True -> (B, 1, 1, Lk), or (B, 1, Lq, Lk). That is what kernels of a GPU
+    read; made once, it serves all layers. Its rows begin at multiples of 16 values, as those kernels want them. It has
+    the type of ``like``, or under autocast that of what queries are then.
     """
     kind, keys = like.device.type, blocked_mask.size(-1)
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else like.dtype
@@ -58,13 +48,8 @@ def as_bias(blocked_mask: Tensor, like: Tensor) -> Tensor:
 def distances_back(blocked: Tensor | None, k: Tensor) -> Tensor:
     """Return how far new positions are from the written ones that they see, in positions of their own hypothesis.
 
-    Args:
-        blocked: (B, 1, T, S), the `as_bias` of the written positions, those of other hypotheses and later ones hidden;
-            None for one hypothesis with one new position.
-        k: (B, H, S, E), the keys of all of them.
-
-    Returns:
-        (B, 1, T, S), or (1, 1, 1, S); meaningless where ``blocked``.
+    Given the `as_bias` (B, 1, T, S) of written positions, those of other hypotheses and later ones hidden, or None for
+    one hypothesis with one new position, and all keys (B, H, S, E) -> (B, 1, T, S), meaningless where ``blocked``.
     """
     if blocked is None:
         return torch.arange(k.size(2) - 1, -1, -1, device=k.device)[None, None, None]

@@ -16,17 +16,10 @@ _TYPES = (torch.uint8, torch.int16, torch.int32, torch.int64)
 
 
 def replayed(make: _Make, below: int) -> Tensor:
-    """Return what ``make`` computes; in a recomputation, what it computed in the forward pass.
+    """Return what ``make`` computes, numbers from 0 to ``below`` - 1; in a recomputation, those of the forward pass.
 
     Rounding may differ between the two passes, and a decision must not (Jaszczur et al. 2021, section 4.2). Random
     numbers are drawn outside of ``make``, so that both passes draw the same number of them.
-
-    Args:
-        make: computes whole numbers, without gradients.
-        below: what they are less than; none is below 0.
-
-    Returns:
-        Integers of 64 bits.
     """
     decide = _PRESENT.get()
     if decide is None and not torch.is_grad_enabled():

@@ -14,18 +14,10 @@ _IN_PLACE = getattr(torch.ops.aten, "_embedding_bag_per_sample_weights_backward"
 
 
 def row_products(x: Tensor, matrix: Tensor, rows: Tensor) -> Tensor:
-    """Multiply each vector with rows of its own.
+    """Multiply each vector (T, D) with rows (T, K) of its own of a matrix (F, D): (T, K), in the precision of autocast.
 
     On a CPU without gradients rows are read where they are: for one vector, memory for their copies would take as long
     as the products. Otherwise rows of a few vectors at a time are gathered, again in the backward pass.
-
-    Args:
-        x: (T, D).
-        matrix: (F, D), whose gradient is dense.
-        rows: (T, K), from 0 to F - 1.
-
-    Returns:
-        (T, K), in the precision of autocast.
     """
     if _IN_PLACE is not None and x.is_cpu and not torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu"):
         # (T, K), the vector of each row

@@ -35,13 +35,10 @@ class SegmentSums(NamedTuple):
 
 
 def segment_sums(x: Tensor, boundaries: Tensor, most: int | None = None) -> SegmentSums:
-    """Sum the vectors of each segment.
+    """Sum the vectors of each segment: (B, L, D), (B, L).
 
-    Args:
-        x: (B, L, D).
-        boundaries: (B, L).
-        most: K, if it is known to be at least as many segments as any row has; None to count, for which the host waits
-            for a GPU.
+    ``most`` is K, if it is known to be at least as many segments as any row has. Without, the host waits for a GPU to
+    count.
     """
     ends = boundaries != 0
     until = ends.cumsum(dim=1)
@@ -110,12 +107,7 @@ def lasts_of_segments(x: Tensor, boundaries: Tensor) -> Tensor:
 def upsampled_segments(x: Tensor, boundaries: Tensor) -> Tensor:
     """Return for each position the vector of the last segment that ended there or before.
 
-    Args:
-        x: (B, K + 1, D), the null group, and one vector for each segment.
-        boundaries: (B, L).
-
-    Returns:
-        (B, L, D); before the first boundary the null group.
+    (B, K + 1, D), the null group and one vector for each segment, (B, L) -> (B, L, D).
     """
     return _gathered(x, (boundaries != 0).cumsum(dim=1))
 

@@ -10,15 +10,9 @@ from torch.autograd.function import once_differentiable
 def sinkhorn(logits: Tensor, absent: Tensor, iterations: int) -> Tensor:
     """Normalise rows, then columns, and so on (Sinkhorn 1964; Tay et al. 2020, section 3.1.1), in log space.
 
-    For the backward pass only the logits and vectors are kept: it computes the matrices between again.
-
-    Args:
-        logits: (..., N, N), logarithms of what is normalised.
-        absent: (..., N), True at rows and columns that do not exist; broadcastable.
-        iterations: how often rows and columns are normalised.
-
-    Returns:
-        (..., N, N), not negative, 0 in absent rows and columns. Present columns sum to 1, and rows nearly do.
+    (..., N, N) -> the same, not negative. Present columns sum to 1, and rows nearly do; rows and columns that are
+    ``absent`` (..., N) are 0. For the backward pass only the logits and vectors are kept: it computes the matrices
+    between again.
     """
     out: Tensor = _Sinkhorn.apply(logits, absent, iterations)
     return out

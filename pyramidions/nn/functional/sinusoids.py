@@ -7,12 +7,9 @@ from torch import Tensor
 
 
 def sinusoids(numbers: Tensor, embed_dim: int, steps: int) -> Tensor:
-    """Return sines, then cosines of each number (Vaswani et al. 2017, section 3.5): (N,) -> (N, D).
+    """Return sines, then cosines of each number (Vaswani et al. 2017, section 3.5): (N,) -> (N, D), D even.
 
-    Args:
-        numbers: positions or distances.
-        embed_dim: D, even.
-        steps: from a frequency of 1 to one of 1/10000.
+    Frequencies fall from 1 to 1/10000 in so many ``steps``.
     """
     # By Python, in double precision: the last digit of torch's exponential differs from processor to processor, and
     # position 1,000 would multiply it.

@@ -23,16 +23,7 @@ class Output(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, features: Tensor, embedding: Tensor, prepared: Any = None) -> Tensor:
-        """Return logits.
-
-        Args:
-            features: (B, T, D), the output of the last layer.
-            embedding: (V, D), the decoder's token embeddings.
-            prepared: what `prepare` returned.
-
-        Returns:
-            (B, T, V).
-        """
+        """Return logits: (B, T, D), the decoder's token embeddings (V, D), and what `prepare` returned -> (B, T, V)."""
 
 
 OUTPUT: Registry[Output] = Registry("output")

@@ -63,11 +63,7 @@ class Pointer(nn.Module):
         nn.init.constant_(self.gate.bias, start)
 
     def keys_values(self, memory: Memory) -> PointerMemory:
-        """Return what is read of a memory.
-
-        Raises:
-            ValueError: the memory does not tell which tokens its vectors are made of.
-        """
+        """Return what is read of a memory; raise ValueError if it does not tell its tokens."""
         origins = memory.origins
         if origins is None:
             raise ValueError("A pointer must know which tokens the vectors of the memory are made of, but does not.")
@@ -81,12 +77,7 @@ class Pointer(nn.Module):
     def forward(self, features: Tensor, memory: PointerMemory) -> tuple[Tensor, Tensor]:
         """Return how much each token is pointed to, and the logit of generating, both in float32 or wider.
 
-        Args:
-            features: (B, T, D).
-            memory: what is read.
-
-        Returns:
-            (B, T, L), whose rows sum to 1, and (B, T, 1).
+        (B, T, D) -> (B, T, L), whose rows sum to 1, and (B, T, 1).
         """
         query, token_query, gate = self.query(features), self.token_query(features), self.gate(features)
         with torch.autocast(features.device.type, enabled=False):
@@ -134,11 +125,7 @@ class PointerOutput(Output):
         self.pointer = Pointer(embed_dim, start)
 
     def prepare(self, memories: tuple[Memory, ...]) -> PointerMemory:
-        """Return what is read of the first memory.
-
-        Raises:
-            ValueError: there is none, or it does not tell which tokens its vectors are made of.
-        """
+        """Return what is read of the first memory; raise ValueError if it does not tell its tokens."""
         if not memories:
             raise ValueError("A pointer must be given the memories that the decoder reads, but is not.")
         return self.pointer.keys_values(memories[0])
@@ -166,14 +153,8 @@ class PointerOutput(Output):
     def copied(self, features: Tensor, prepared: PointerMemory, written: Tensor, log_probs: Tensor) -> Tensor:
         """Tell how likely each token of a text was copied from each of the document, given that it was written.
 
-        Args:
-            features: (B, T, D), what each token was predicted from.
-            prepared: what the pointer read.
-            written: (B, T), the tokens.
-            log_probs: (B, T), the logarithm of P of each.
-
-        Returns:
-            (B, T, L): (1 - g) c_i [x_i = y] / P(y). Rows sum to how likely a token was copied at all.
+        From features (B, T, D), the tokens ``written`` (B, T), and the logarithm of P of each: (B, T, L),
+        (1 - g) c_i [x_i = y] / P(y). Rows sum to how likely a token was copied at all.
         """
         pointed, gate = self.pointer(features, prepared)
         tokens = prepared.origins.tokens.gather(1, prepared.origins.places)

@@ -35,24 +35,14 @@ class Pooled(NamedTuple):
     key_bias: Tensor | None = None
 
     def sharpness(self) -> tuple[Tensor, Tensor] | None:
-        """Return the share of each vector's strongest member, and for which vectors that is meaningful.
-
-        Returns:
-            (B, K), the largest weights, and (B, K), True if a real vector has at least two members; None without
-            provenance.
-        """
+        """Return the share of each vector's strongest member, (B, K), and whether it has several, (B, K); or None."""
         if self.weights is None or self.sources is None:
             return None
         several = (self.sources != self.sources[..., :1]).any(-1)
         return self.weights.amax(-1), several & ~self.padding_mask
 
     def sequence(self, unpooled: Sequence, lengths: list[int] | None) -> Sequence:
-        """Return what follows a pooling of ``unpooled``: every field of it, for the vectors handed on.
-
-        Args:
-            unpooled: what was pooled.
-            lengths: of what is handed on, as in `Sequence`.
-        """
+        """Return what follows a pooling of ``unpooled``: every field, for the vectors handed on and their lengths."""
         strongest = self._strongest()
         if strongest is None or self.sources is None or self.weights is None:
             return Sequence(self.x, self.padding_mask, lengths=lengths, global_vectors=unpooled.global_vectors)
@@ -114,10 +104,9 @@ class Pooler(nn.Module, ABC):
         """Pool ``sequence`` of L positions to at most K vectors a document."""
 
     def kept(self, length: int) -> int | None:
-        """Return how many vectors a document of ``length`` positions is pooled to, with padding after them.
+        """Return how many vectors a document of ``length`` positions is pooled to, with padding after them; or None.
 
-        None if its length does not tell: then `Pooled.lengths` does, or else the encoder reads masks, for which it
-        waits for a GPU.
+        Then `Pooled.lengths` tells, or else the encoder reads masks, for which it waits for a GPU.
         """
         return None
 
@@ -141,15 +130,9 @@ class WindowPooler(Pooler):
 
 
 def selected(x: Tensor, kept: Tensor, most: int) -> tuple[Pooled, Tensor]:
-    """Select vectors in their order, of each document the first ``most``; the host waits for a GPU once.
+    """Select vectors (B, L, D) where ``kept`` (B, L), in their order, of each document the first ``most``.
 
-    Args:
-        x: (B, L, D).
-        kept: (B, L), True at what is selected.
-        most: K at most.
-
-    Returns:
-        The vectors, and their sources as (B, K).
+    The host waits for a GPU once. Returns them, and their sources as (B, K).
     """
     highest = [min(most, kept.size(1))] * len(kept)
     lengths: list[int] = kept.sum(dim=1).clamp(max=most).tolist() if has_values(kept) else highest

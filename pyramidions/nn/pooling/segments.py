@@ -110,17 +110,7 @@ def _spans(boundaries: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def _members(starts: Tensor, sizes: Tensor, longest: int, length: int) -> tuple[Tensor, Tensor]:
-    """Return which positions each segment is made of, and how much of each.
-
-    Args:
-        starts: (B, K).
-        sizes: (B, K).
-        longest: G, the greatest size.
-        length: L.
-
-    Returns:
-        (B, K, G) twice.
-    """
+    """Return which positions segments (B, K) are made of, and how much of each: (B, K, G) twice, G the ``longest``."""
     place = torch.arange(max(1, longest), device=starts.device)
     # (B, K) -> (B, K, G)
     sources = (starts[..., None] + place).clamp(max=length - 1)

@@ -87,16 +87,7 @@ class ConvProjections(Projections):
         return F.pad(rows, (0, 0, self.look_back, 0))
 
     def _continued(self, x: Tensor, context: LayerContext, state: State | None) -> Tensor:
-        """Put before the rows of new positions those that each hypothesis read last, and keep its last ones.
-
-        Args:
-            x: (B, WT, D).
-            context: of the step.
-            state: from `new_state`.
-
-        Returns:
-            (BW, F - 1 + T, D), zeros at padding.
-        """
+        """Put before new positions (B, WT, D) those that a hypothesis read last, keep its last: (BW, F - 1 + T, D)."""
         # (B, WT, D) -> (BW, T, D)
         rows = self.in_proj(x).unflatten(1, (context.hypotheses, -1)).flatten(0, 1)
         if context.new_padding_mask is not None:
@@ -187,19 +178,10 @@ def multiplicative_conv_projections(
     cross-attention with ``dense_memory``.
 
     Args:
-        embed_dim: D, divisible by ``num_heads`` and by ``modules``.
-        num_heads: H.
-        modules: S; None for the number of heads.
-        kernel: modules that a filter sees, its own in the middle.
-        length_kernel: tokens that it sees, its own last.
-        value_kernel: modules that a filter of values sees.
-        shares_query_key: queries are keys.
-        joins_heads: it has an output; without, `output` is an error.
         crosses: keys and values come from another sequence than queries, which has a multiplicative layer of its own.
         dense_memory: a linear layer each makes keys and values of that sequence.
-
-    Raises:
-        ValueError: as `conv_projections`; or ``dense_memory`` without another sequence.
+        embed_dim, num_heads, modules, kernel, length_kernel, value_kernel, shares_query_key, joins_heads: as in
+            `conv_projections`, whose errors are raised; or ``dense_memory`` without another sequence.
     """
     if dense_memory and not crosses:
         raise ValueError("`dense_memory` of multiplicative_conv is for `cross_projections` alone, but is true.")

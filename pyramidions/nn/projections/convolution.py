@@ -31,15 +31,7 @@ class ModuleConvolution(nn.Module):
         nn.init.uniform_(self.weight, -bound, bound)
 
     def forward(self, x: Tensor, windows: Tensor | None = None) -> Tensor:
-        """Filter.
-
-        Args:
-            x: (B, F - 1 + L, D), what comes before the first token in front.
-            windows: those of ``x``, if they were copied.
-
-        Returns:
-            (B, L, D).
-        """
+        """Filter: (B, F - 1 + L, D), with what comes before the first token -> (B, L, D); ``windows`` may be given."""
         if windows is None and not self.sees_few(x):
             return self.convolved(x)
         return self.multiplied(x, windows)

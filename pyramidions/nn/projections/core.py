@@ -20,11 +20,7 @@ def join_heads(x: Tensor) -> Tensor:
 
 
 def check_heads(embed_dim: int, num_heads: int) -> None:
-    """Refuse heads that do not share the width evenly.
-
-    Raises:
-        ValueError: ``embed_dim`` is not divisible by ``num_heads``.
-    """
+    """Raise ValueError if ``embed_dim`` is not divisible by ``num_heads``."""
     if num_heads < 1 or embed_dim % num_heads:
         raise ValueError(f"`embed_dim` ({embed_dim}) must be divisible by `num_heads` ({num_heads}).")
 
@@ -53,12 +49,7 @@ class Projections(nn.Module, ABC):
     def strided_keys_values(self, x: Tensor, stride: int) -> tuple[Tensor, Tensor]:
         """Return the keys and values of every ``stride``-th position only, of head h those from h mod ``stride`` on.
 
-        Args:
-            x: (B, Lk, D).
-            stride: s, a divisor of H.
-
-        Returns:
-            (B, H, ceil(Lk/s), E) twice; what stands for a position beyond the last means nothing.
+        (B, Lk, D) -> (B, H, ceil(Lk/s), E) twice, s a divisor of H. Beyond the last position they mean nothing.
         """
         # (B, H, Lk, E) -> (B, H/s, s, Lk/s, s, E): the third is a head's residue, the fifth a position's
         cut = (
@@ -70,11 +61,7 @@ class Projections(nn.Module, ABC):
         return k, v
 
     def output(self, mixed: Tensor) -> Tensor:
-        """Join the heads' outputs: (B, H, Lq, E) -> (B, Lq, D).
-
-        Raises:
-            ValueError: these projections have no output.
-        """
+        """Join the heads' outputs: (B, H, Lq, E) -> (B, Lq, D)."""
         if self.out_proj is None:
             raise ValueError("These projections have no output.")
         joined: Tensor = self.out_proj(join_heads(mixed))
@@ -102,16 +89,7 @@ class Projections(nn.Module, ABC):
         return None
 
     def step(self, x: Tensor, context: LayerContext, state: State | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Do as `forward` for the positions that follow those in ``state``, and extend it in place.
-
-        Args:
-            x: (B, WT, D), the T new positions of each of the W hypotheses of a document.
-            context: of the step.
-            state: from `new_state`.
-
-        Returns:
-            (B, H, WT, E) three times.
-        """
+        """Do as `forward` for positions (B, WT, D) that follow those in ``state``, and extend it: (B, H, WT, E) x 3."""
         return self(x)
 
     def step_queries(self, x: Tensor, context: LayerContext, state: State | None) -> Tensor:

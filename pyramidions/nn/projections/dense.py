@@ -20,15 +20,9 @@ class HeadsLinear(nn.Linear):
         return self._parameters["bias"]
 
     def forward(self, x: Tensor, num_heads: int | None = None) -> Tensor:
-        """Transform rows.
+        """Transform rows (..., D) that all heads read; or with ``num_heads`` H (s, N, D) -> (s, N, D/s).
 
-        Args:
-            x: (..., D), what all heads read. With ``num_heads`` (s, N, D), what every s-th head reads, of those with
-                residue 0 first.
-            num_heads: H, divisible by s; or None.
-
-        Returns:
-            (..., D), or (s, N, D/s).
+        Then every s-th head reads one of the s: those with residue 0 the first.
         """
         if num_heads is None:
             return super().forward(x)

@@ -31,15 +31,9 @@ class Recurrence(SublayerFunction):
 
     @abstractmethod
     def run(self, x: Tensor, padding_mask: Tensor | None, carried: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Pass over sequences.
+        """Pass over sequences (B, L, D), but for positions of ``padding_mask``; return output, and what is carried on.
 
-        Args:
-            x: (B, L, D).
-            padding_mask: (B, L), True at positions to be passed over, or None.
-            carried: (B, ...), from the positions before; None at the beginning.
-
-        Returns:
-            The output (B, L, D), and what is carried on.
+        ``carried`` (B, ...) is from the positions before; None at the beginning.
         """
 
     def forward(self, x: Tensor, context: LayerContext) -> Tensor:

@@ -35,14 +35,7 @@ class SegmentPooler(nn.Module, ABC):
     def step(self, x: Tensor, boundaries: Tensor, state: State | None, padding_mask: Tensor | None = None) -> Tensor:
         """Pool the segments that new positions close, and extend the state in place.
 
-        Args:
-            x: (B, T, D), which follow those in ``state``.
-            boundaries: (B, T).
-            state: from `new_state`.
-            padding_mask: (B, T), True at padding, which has no boundaries; or None.
-
-        Returns:
-            (B, K, D), zeros after the last segment that a row closes.
+        (B, T, D), (B, T) -> (B, K, D), zeros after the last segment that a row closes. Padding has no boundaries.
         """
         return self(x, boundaries)
 

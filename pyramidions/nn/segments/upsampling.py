@@ -21,30 +21,23 @@ class SegmentUpsampler(nn.Module, ABC):
     reads_probabilities: ClassVar[bool] = False
 
     def along(self, read: Tensor, marked: Segmentation, before: Tensor | None = None) -> Tensor:
-        """Return what positions read of segments, which may depend on earlier ones.
+        """Return what positions read of segments, which may depend on earlier ones: (B, K, D) -> (B, K, D).
 
         Args:
-            read: (B, K, D), of the segments that end in ``marked``, and of the null group in front of them if
-                ``before`` is None.
+            read: of the segments that end in ``marked``, and of the null group in front if ``before`` is None.
             marked: where segments end.
             before: (B, D), what this returned of each row's last segment before these.
-
-        Returns:
-            (B, K, D).
         """
         return read
 
     @abstractmethod
     def forward(self, read: Tensor, marked: Segmentation, x: Tensor) -> Tensor:
-        """Return what the next layers read.
+        """Return what the next layers read, (B, L, D).
 
         Args:
             read: (B, K + 1, D), what `along` returned, after what was there before.
             marked: where segments end.
             x: (B, L, D), what they were made of.
-
-        Returns:
-            (B, L, D).
         """
 
 

@@ -39,27 +39,14 @@ class Selector(nn.Module, ABC):
     points: ClassVar[bool] = False
 
     def steps(self, x: Tensor, known: Tensor, pick: Pick) -> Steps:
-        """Choose units until all documents are done.
-
-        Args:
-            x, known: as in `forward`.
-            pick: chooses the next one.
-
-        Raises:
-            ValueError: it rates all at once.
-        """
+        """Choose units as ``pick`` does until all documents are done; raise ValueError if it rates all at once."""
         raise ValueError(f"{type(self).__name__} rates all units at once.")
 
     @abstractmethod
     def forward(self, x: Tensor, known: Tensor) -> Tensor:
-        """Return scores, the higher the sooner; -inf for what is not selected.
+        """Return scores, the higher the sooner; -inf for what is not selected: (B, U, D) -> (B, U), full precision.
 
-        Args:
-            x: (B, U, D), a vector for each unit.
-            known: (B, U), True where there is one, and it may be selected.
-
-        Returns:
-            (B, U), in float32 at least.
+        Units must be ``known`` (B, U): there is a vector for them, and they may be selected.
         """
 
 

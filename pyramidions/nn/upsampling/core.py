@@ -21,12 +21,7 @@ class Upsampler(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, pooled: Sequence, unpooled: Sequence) -> Sequence:
-        """Return what goes on at the length before pooling.
-
-        Args:
-            pooled: what the layers after the pooling made, of length K.
-            unpooled: the sequence before it, of length L.
-        """
+        """Return what goes on at the length before pooling, from the output (K) of the layers after the pooling."""
 
 
 UPSAMPLING: Registry[Upsampler] = Registry("upsampling")

@@ -28,17 +28,10 @@ class TopK(NamedTuple):
 def prepare(
     x: Tensor, scores: Tensor, k: int, padding_mask: Tensor | None, select: Callable[[Tensor, Tensor], TopK]
 ) -> TopK:
-    """Check the arguments of an operator, and let it select where there is something to select.
+    """Check the arguments of an operator, and let it ``select`` where there is something to select.
 
-    Args:
-        x: (B, L, D), the vectors to choose from.
-        scores: (B, L), finite.
-        k: how many vectors to hand on; an L of at most k passes through unchanged.
-        padding_mask: (B, L), True at padding, or None.
-        select: selects, given scores in float32 at least and within a quarter of their type's range, and a mask.
-
-    Raises:
-        ValueError: shapes that do not fit, or a k below 1.
+    It is given scores in float32 at least and within a quarter of their type's range, and a mask. Other arguments are
+    those of the operators. Raises ValueError for shapes that do not fit, or a k below 1.
     """
     if k < 1:
         raise ValueError(f"`k` must be at least 1, but is {k}.")
@@ -65,10 +58,7 @@ def _pass_through(x: Tensor, scores: Tensor, padding_mask: Tensor) -> TopK:
 
 
 def best_positions(scores: Tensor, padding_mask: Tensor, k: int) -> Tensor:
-    """Return the positions of the k best, best first: (B, L) x 2 -> (B, K).
-
-    Ties go to the earlier position, padding comes last.
-    """
+    """Return the positions of the k best, best first, padding last: (B, L) x 2 -> (B, K). Ties go to the earlier."""
     return scores.masked_fill(padding_mask, -torch.inf).argsort(dim=1, descending=True, stable=True)[:, :k]
 
 

@@ -8,19 +8,8 @@ from pyramidions.nn.functional.topk.core import TopK, best_positions, in_documen
 def hard_topk(x: Tensor, scores: Tensor, k: int, *, padding_mask: Tensor | None = None) -> TopK:
     """Select the k vectors with the highest scores (Pietruszka et al. 2022, equation (3) and appendix B.1).
 
-    Its gradient with respect to the scores is zero (equation (4)), so that no scorer learns through it.
-
-    Args:
-        x: (B, L, D), the vectors to choose from.
-        scores: (B, L), finite.
-        k: how many vectors to hand on; an L of at most k passes through unchanged.
-        padding_mask: (B, L), True at padding, or None.
-
-    Returns:
-        The selection with G = 1, in the order of the document.
-
-    Raises:
-        ValueError: shapes that do not fit, or a k below 1.
+    Its gradient with respect to the scores is zero (equation (4)), so that no scorer learns through it. Arguments are
+    those of `successive_halving_topk`. The selection has G = 1, in the order of the document.
     """
 
     def select(scores: Tensor, padding_mask: Tensor) -> TopK:

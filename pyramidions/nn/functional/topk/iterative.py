@@ -12,20 +12,9 @@ def iterative_topk(
     """Select by k softmaxes with masking (Goyal et al. 2018, as Pietruszka et al. 2022 compare with it).
 
     The i-th vector is the mean of all inputs but the i - 1 best, weighted by a softmax of their scores: each
-    softmax masks the winners of those before it. Costs O(kL) exponentials and a (B, K, L) matrix of weights.
-
-    Args:
-        x: (B, L, D), the vectors to choose from.
-        scores: (B, L), finite.
-        k: how many vectors to hand on; an L of at most k passes through unchanged.
-        padding_mask: (B, L), True at padding, or None.
-        temperature: divides the scores; towards 0 the selection becomes hard.
-
-    Returns:
-        The selection with G = L, in the order of the winners' positions.
-
-    Raises:
-        ValueError: shapes that do not fit, a k below 1, or a temperature that is not positive.
+    softmax masks the winners of those before it. Costs O(kL) exponentials and a (B, K, L) matrix of weights. The
+    ``temperature`` divides the scores; towards 0 the selection becomes hard. Other arguments are those of
+    `successive_halving_topk`. The selection has G = L, in the order of the winners' positions.
     """
     _check(temperature)
 
@@ -52,22 +41,9 @@ def gumbel_topk(
 ) -> TopK:
     """Sample a relaxed subset of size k (Xie and Ermon 2019, algorithm 2, equations (7) to (9)).
 
-    Gumbel noise is added to the scores; then k softmaxes run one after the other, each lowering what it took:
-    alpha <- alpha + log(1 - a).
-
-    Args:
-        x: (B, L, D), the vectors to choose from.
-        scores: (B, L), finite.
-        k: how many vectors to hand on; an L of at most k passes through unchanged.
-        padding_mask: (B, L), True at padding, or None.
-        temperature: divides the perturbed scores; towards 0 the sample becomes a hard subset.
-        noise: add the noise; without it the relaxation is deterministic, as at inference.
-
-    Returns:
-        The selection with G = L; row i stands where the i-th best of the perturbed scores does.
-
-    Raises:
-        ValueError: shapes that do not fit, a k below 1, or a temperature that is not positive.
+    Gumbel noise is added to the scores, unless at inference; then k softmaxes run one after the other, each lowering
+    what it took: alpha <- alpha + log(1 - a). Arguments and selection are those of `iterative_topk`: row i stands where
+    the i-th best of the perturbed scores does.
     """
     _check(temperature)
 
