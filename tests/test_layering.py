@@ -20,16 +20,15 @@ ALLOWED = {
     "pyramidions.nn.options": "base",
     "pyramidions.nn.marks": "base",
     "pyramidions.nn.regularised": "",
-    "pyramidions.nn.provenance": "nn.functional",
-    "pyramidions.nn.origins": "base nn.provenance",
+    "pyramidions.nn.provenance": "base nn.functional",
     "pyramidions.nn.units": "base nn.functional",
     "pyramidions.nn.structure": "base nn.marks",
     "pyramidions.nn.roles": "",
-    "pyramidions.nn.sequence": "nn.marks nn.origins nn.roles nn.sublayer",
-    "pyramidions.nn.sublayer": "nn.marks nn.origins nn.units",
+    "pyramidions.nn.sequence": "nn.marks nn.provenance nn.roles nn.sublayer",
+    "pyramidions.nn.sublayer": "nn.marks nn.provenance nn.units",
     "pyramidions.nn.positions": "base nn.options nn.functional nn.positions",
     "pyramidions.nn.multiplicative": "nn.functional",
-    "pyramidions.nn.output": "base nn.options nn.functional nn.sublayer nn.multiplicative nn.origins nn.output",
+    "pyramidions.nn.output": "base nn.options nn.functional nn.sublayer nn.multiplicative nn.provenance nn.output",
     "pyramidions.nn.projections": "base nn.options nn.functional nn.multiplicative nn.sublayer nn.projections",
     "pyramidions.nn.upsampling": "base nn.options nn.sequence nn.sublayer nn.upsampling",
     "pyramidions.nn.boundaries": "base nn.options nn.functional nn.boundaries",
@@ -53,7 +52,7 @@ ALLOWED = {
         "nn.stack"
     ),
     "pyramidions.nn.encoder": (
-        "nn.attention nn.block_layout nn.sequence nn.embedding nn.layer nn.pooling nn.sublayer nn.origins nn.roles "
+        "nn.attention nn.block_layout nn.sequence nn.embedding nn.layer nn.pooling nn.sublayer nn.provenance nn.roles "
         "nn.stack nn.stage nn.structure nn.units"
     ),
     "pyramidions.nn.selector": "base nn.options nn.functional nn.scorer nn.selector",

@@ -3,6 +3,7 @@
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Generic, TypeVar, cast, get_type_hints
 
 from pyramidions.base.arguments import checked
@@ -23,7 +24,6 @@ class Registry(Generic[Part]):
     def __init__(self, axis: str) -> None:
         self.axis = axis
         self._makers: dict[str, Callable[..., Part]] = {}
-        self._arguments: dict[str, dict[str, inspect.Parameter]] = {}
 
     def register(self, name: str) -> Callable[[Maker], Maker]:
         """Return a decorator that files a class, or a function that says which class it makes, under ``name``.
@@ -89,12 +89,7 @@ class Registry(Generic[Part]):
 
     def arguments(self, name: str) -> dict[str, inspect.Parameter]:
         """Return the arguments of the part ``name``: its options, and what the model gives it."""
-        if name not in self._arguments:
-            # A class without an __init__ of its own takes nothing, though its signature says *args, **kwargs.
-            named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-            found = inspect.signature(self._maker(name)).parameters
-            self._arguments[name] = {key: value for key, value in found.items() if value.kind in named}
-        return self._arguments[name]
+        return _arguments_of(self._maker(name))
 
     def build(self, name: str, options: Mapping[str, Any], **given: Any) -> Part:
         """Make the part ``name``.
@@ -107,7 +102,8 @@ class Registry(Generic[Part]):
         Raises:
             UserError: an unknown name or option, a missing one, or one that is not as its annotation says.
         """
-        maker, arguments, chosen = self._maker(name), self.arguments(name), dict(options)
+        maker, chosen = self._maker(name), dict(options)
+        arguments = _arguments_of(maker)
         part = f"{maker.__name__} ({self.axis} {name!r})"
         for key in options:
             if key not in arguments or key in given:
@@ -119,3 +115,10 @@ class Registry(Generic[Part]):
             elif key not in options and argument.default is argument.empty:
                 raise UserError(f"{part} needs the option {key!r}.")
         return maker(**chosen)
+
+
+@cache
+def _arguments_of(maker: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    # A class without an __init__ of its own takes nothing, though its signature says *args, **kwargs.
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {key: value for key, value in inspect.signature(maker).parameters.items() if value.kind in named}

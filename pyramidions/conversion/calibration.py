@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from pyramidions.nn import Encoder
 from pyramidions.nn.layer import Layer, Sublayer
-from pyramidions.nn.scorer import LinearScorer
+from pyramidions.nn.scorer import LinearScorer, LogitScorer
 from pyramidions.nn.scorer.core import LogitScorer
 from pyramidions.pretrained.saved_model import SavedModel
 

@@ -9,8 +9,8 @@ from pyramidions.nn.attention import Feature, SelfAttention
 from pyramidions.nn.block_layout import lengths_of
 from pyramidions.nn.embedding import Embedder
 from pyramidions.nn.layer import Layer
-from pyramidions.nn.origins import Origins
 from pyramidions.nn.pooling import Pooled, Pooler
+from pyramidions.nn.provenance import Origins
 from pyramidions.nn.roles import Roles
 from pyramidions.nn.sequence import Sequence
 from pyramidions.nn.stack import Stack

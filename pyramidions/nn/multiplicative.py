@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pyramidions.nn.functional.long_products import long_products
+from pyramidions.nn.functional.products import long_products
 
 
 class Multiplicative(nn.Module):

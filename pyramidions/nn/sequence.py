@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pyramidions.nn.marks import Marks
-from pyramidions.nn.origins import Origins
+from pyramidions.nn.provenance import Origins
 from pyramidions.nn.roles import Roles
 from pyramidions.nn.sublayer import Memory
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from pyramidions.nn.marks import Marks
-from pyramidions.nn.origins import Origins
+from pyramidions.nn.provenance import Origins
 from pyramidions.nn.units import Units
 
 

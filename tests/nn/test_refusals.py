@@ -30,8 +30,7 @@ from pyramidions.nn.recurrence import RECURRENCE
 from pyramidions.nn.reduced import in_int8
 from pyramidions.nn.scorer import SCORER, AttentionScorer
 from pyramidions.nn.segments import SEGMENT_UPSAMPLING, SEGMENTS
-from pyramidions.nn.selector import SELECTOR
-from pyramidions.nn.selector.pointer import draw
+from pyramidions.nn.selector import SELECTOR, draw
 from pyramidions.nn.sequence import PoolingContext, Sequence
 from pyramidions.nn.stack import STACK, ReversibleStack
 from pyramidions.nn.stage import Stage

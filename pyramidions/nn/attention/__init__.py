@@ -6,10 +6,10 @@ from pyramidions.nn.attention.block_global import BlockGlobalAttention as BlockG
 from pyramidions.nn.attention.blockwise import BlockwiseAttention as BlockwiseAttention
 from pyramidions.nn.attention.bucketed import BucketedAttention as BucketedAttention
 from pyramidions.nn.attention.bucketed import DistanceBiases as DistanceBiases
-from pyramidions.nn.attention.core import ATTENTION as ATTENTION
-from pyramidions.nn.attention.core import CoreAttention as CoreAttention
-from pyramidions.nn.attention.core import Feature as Feature
-from pyramidions.nn.attention.core import supporting as supporting
+from pyramidions.nn.attention.core_attention import ATTENTION as ATTENTION
+from pyramidions.nn.attention.core_attention import CoreAttention as CoreAttention
+from pyramidions.nn.attention.core_attention import Feature as Feature
+from pyramidions.nn.attention.core_attention import supporting as supporting
 from pyramidions.nn.attention.discourse import DiscourseAttention as DiscourseAttention
 from pyramidions.nn.attention.efficient import EfficientAttention as EfficientAttention
 from pyramidions.nn.attention.full import FullAttention as FullAttention

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pyramidions.base.arguments import Range
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
+from pyramidions.nn.attention.core_attention import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.functional.attention import received, tiled_attention
 from pyramidions.nn.functional.masking import padding_of
 from pyramidions.nn.functional.precision import full_precision

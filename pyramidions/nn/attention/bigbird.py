@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pyramidions.base.arguments import CountOrZero, EveryOther
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
+from pyramidions.nn.attention.core_attention import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.full import FullAttention
 from pyramidions.nn.functional.attention import received, tiled_attention
 from pyramidions.nn.functional.block_lists import BlockLists

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
+from pyramidions.nn.attention.core_attention import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.full import FullAttention
 from pyramidions.nn.functional.chunking import pad_to_multiple
 from pyramidions.nn.functional.masking import padding_of

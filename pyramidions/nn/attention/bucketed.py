@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from pyramidions.base.arguments import Range
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
+from pyramidions.nn.attention.core_attention import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.state import ProjectedDistances
 from pyramidions.nn.functional.attention import scaled_dot_product_attention, tiled_attention
 from pyramidions.nn.functional.masking import distances_back

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import dropout
 
 from pyramidions.base.arguments import Count
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
+from pyramidions.nn.attention.core_attention import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.full import FullAttention
 from pyramidions.nn.functional.precision import full_precision, full_type
 from pyramidions.nn.options import Probability

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pyramidions.base.arguments import CountOrZero
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
+from pyramidions.nn.attention.core_attention import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.local_heads import LocalHeads
 from pyramidions.nn.functional.precision import full_type
 from pyramidions.nn.options import Probability, Window

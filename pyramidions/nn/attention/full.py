@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
+from pyramidions.nn.attention.core_attention import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.state import KeysValues
 from pyramidions.nn.functional.attention import scaled_dot_product_attention
 from pyramidions.nn.functional.masking import attendable, padding_of

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pyramidions.base.arguments import Count
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
+from pyramidions.nn.attention.core_attention import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.full import FullAttention
 from pyramidions.nn.functional.chunking import pad_to_multiple
 from pyramidions.nn.functional.masking import as_bias

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
+from pyramidions.nn.attention.core_attention import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.functional.attention import scaled_dot_product_attention
 from pyramidions.nn.options import Length, Probability
 from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pyramidions.base.arguments import Count, CountOrZero, EveryOther, Range
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
+from pyramidions.nn.attention.core_attention import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.local_heads import LocalHeads
 from pyramidions.nn.attention.state import HashedKeysValues
 from pyramidions.nn.functional.buckets import attend, chunk_attention, joined, recent_attention, take, times_seen

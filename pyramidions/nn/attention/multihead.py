@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pyramidions.nn.attention.core import CoreAttention, Feature
+from pyramidions.nn.attention.core_attention import CoreAttention, Feature
 from pyramidions.nn.attention.global_rows import GlobalRows
 from pyramidions.nn.attention.state import ProjectedMemory, SelfAttentionState
 from pyramidions.nn.functional.chunking import pad_to_multiple

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from pyramidions.base.arguments import Count, CountOrZero
 from pyramidions.nn.attention.blockwise import BlockwiseAttention
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
+from pyramidions.nn.attention.core_attention import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.full import FullAttention
 from pyramidions.nn.functional.masking import padding_of
 from pyramidions.nn.options import Length, Probability

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
+from pyramidions.nn.attention.core_attention import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.state import ProjectedDistances
 from pyramidions.nn.functional.attention import tiled_attention
 from pyramidions.nn.functional.dropout import drop

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from pyramidions.base.arguments import Count, CountOrZero
-from pyramidions.nn.attention.core import ATTENTION
+from pyramidions.nn.attention.core_attention import ATTENTION
 from pyramidions.nn.attention.relative import Distances, RelativeAttention
 from pyramidions.nn.functional.interleaving import check_dilation
 from pyramidions.nn.options import Probability, Window

@@ -5,7 +5,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from pyramidions.nn.attention.blockwise import BlockwiseAttention
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
+from pyramidions.nn.attention.core_attention import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.full import FullAttention
 from pyramidions.nn.options import Length, Probability
 from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pyramidions.base.arguments import Count, CountOrZero
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
+from pyramidions.nn.attention.core_attention import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.full import FullAttention
 from pyramidions.nn.attention.state import KeysValues
 from pyramidions.nn.functional.attention import received, scaled_dot_product_attention, tiled_attention

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from pyramidions.base.arguments import CountOrZero
 from pyramidions.nn.attention.bucketed import Buckets, DistanceBiases, Furthest, check_furthest
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
+from pyramidions.nn.attention.core_attention import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.functional.attention import attended, joined
 from pyramidions.nn.functional.masking import padding_of
 from pyramidions.nn.functional.tiles import Band, ByBlock, ByDistance, Dense

@@ -8,10 +8,20 @@ from torch import Tensor, nn
 from torch.distributions import Binomial
 
 from pyramidions.base.arguments import Count
-from pyramidions.nn.boundaries.core import BOUNDARIES, Boundaries, HiddenStates, Segmentation, without_padding
+from pyramidions.nn.boundaries.segmentation import BOUNDARIES, Boundaries, HiddenStates, Segmentation, without_padding
 from pyramidions.nn.functional.precision import full_precision
-from pyramidions.nn.functional.spikes import spikes
 from pyramidions.nn.options import Positive, Within
+
+
+def spikes(x: Tensor, window: int) -> Tensor:
+    """Return which numbers are above each of the ``window`` before: (B, L) -> (B, L).
+
+    An equal one is not above. The first number, which none precede, is a spike.
+    """
+    found = torch.ones_like(x, dtype=torch.bool)
+    for back in range(1, window + 1):
+        found[:, back:] &= x[:, back:] > x[:, :-back]
+    return found
 
 
 class BoundaryPredictor(nn.Module):

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pyramidions.base.arguments import Range
-from pyramidions.nn.boundaries.core import BOUNDARIES, Boundaries, HiddenStates, Segmentation, without_padding
+from pyramidions.nn.boundaries.segmentation import BOUNDARIES, Boundaries, HiddenStates, Segmentation, without_padding
 from pyramidions.nn.functional.precision import full_precision
 from pyramidions.nn.options import Positive
 

@@ -2,6 +2,6 @@
 
 from pyramidions.nn.decoder.cache import DecoderCache as DecoderCache
 from pyramidions.nn.decoder.concatenated import ConcatenatedDecoder as ConcatenatedDecoder
-from pyramidions.nn.decoder.core import DECODER as DECODER
-from pyramidions.nn.decoder.core import Decoder as Decoder
 from pyramidions.nn.decoder.cross_attending import CrossAttendingDecoder as CrossAttendingDecoder
+from pyramidions.nn.decoder.decoder import DECODER as DECODER
+from pyramidions.nn.decoder.decoder import Decoder as Decoder

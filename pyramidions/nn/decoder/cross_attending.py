@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from pyramidions.nn.attention import CrossAttention, Feature
 from pyramidions.nn.decoder.cache import DecoderCache
-from pyramidions.nn.decoder.core import DECODER, Decoder
+from pyramidions.nn.decoder.decoder import DECODER, Decoder
 from pyramidions.nn.functional.masking import as_bias
 from pyramidions.nn.sublayer import LayerContext, Memory, Watcher
 

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from pyramidions.base.arguments import Count, Range, Share
 from pyramidions.base.device import has_values
-from pyramidions.nn.feed_forward.core import FEED_FORWARD, FeedForward
+from pyramidions.nn.feed_forward.dense import FEED_FORWARD, FeedForward
 from pyramidions.nn.functional.choices import choose, gated_relu
-from pyramidions.nn.functional.row_products import row_products
+from pyramidions.nn.functional.products import row_products
 from pyramidions.nn.options import Divisor, Probability
 from pyramidions.nn.sublayer import LayerContext
 

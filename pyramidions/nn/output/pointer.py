@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pyramidions.nn.functional.precision import full_precision
-from pyramidions.nn.origins import Origins
-from pyramidions.nn.output.core import OUTPUT, Output, TiedOutput, UntiedOutput
+from pyramidions.nn.output.vocabulary import OUTPUT, Output, TiedOutput, UntiedOutput
+from pyramidions.nn.provenance import Origins
 from pyramidions.nn.sublayer import Memory
 
 _TOKEN_KEY_DIM = 64  # that of a head in most models

@@ -8,7 +8,7 @@ from torch import Tensor, distributed, nn
 from pyramidions.base.arguments import Count, Share
 from pyramidions.nn.functional.precision import full_precision
 from pyramidions.nn.options import Positive, Within
-from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler, selected
+from pyramidions.nn.pooling.pooler import POOLING, Pooled, Pooler, selected
 from pyramidions.nn.pooling.topk import Attached
 from pyramidions.nn.regularised import Regularised
 from pyramidions.nn.sequence import PoolingContext, Sequence

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from pyramidions.base.arguments import Count, CountOrZero
-from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler, selected
+from pyramidions.nn.pooling.pooler import POOLING, Pooled, Pooler, selected
 from pyramidions.nn.positions import SinusoidalPositions
 from pyramidions.nn.sequence import PoolingContext, Sequence
 

@@ -11,7 +11,7 @@ from pyramidions.base.device import has_values
 from pyramidions.nn.boundaries import GumbelBoundaries, HiddenStates, Segmentation
 from pyramidions.nn.functional.segments import means_of_segments
 from pyramidions.nn.options import Positive, Within
-from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
+from pyramidions.nn.pooling.pooler import POOLING, Pooled, Pooler
 from pyramidions.nn.regularised import Regularised
 from pyramidions.nn.sequence import PoolingContext, Sequence
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from pyramidions.base.arguments import Range
 from pyramidions.nn.functional.topk import TopK, gumbel_topk, hard_topk, iterative_topk, successive_halving_topk
 from pyramidions.nn.options import Positive
-from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
+from pyramidions.nn.pooling.pooler import POOLING, Pooled, Pooler
 from pyramidions.nn.scorer import Scorer
 from pyramidions.nn.sequence import PoolingContext, Sequence
 

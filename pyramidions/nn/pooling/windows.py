@@ -1,10 +1,41 @@
 """Pooling of windows of fixed length."""
 
-import torch
+from typing import cast
 
-from pyramidions.nn.functional.windows import window_mask, window_max, window_mean
-from pyramidions.nn.pooling.core import POOLING, Pooled, WindowPooler
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from pyramidions.base.arguments import CountOrZero
+from pyramidions.nn.block_layout import BlockLayout
+from pyramidions.nn.functional.chunking import pad_to_multiple
+from pyramidions.nn.functional.precision import full_precision
+from pyramidions.nn.layer import Layer, Sublayer
+from pyramidions.nn.pooling.pooler import POOLING, Pooled, WindowPooler
+from pyramidions.nn.scorer import Scorer
 from pyramidions.nn.sequence import PoolingContext, Sequence
+from pyramidions.nn.sublayer import LayerContext, Memory
+
+
+def window_mask(padding_mask: Tensor, window: int) -> Tensor:
+    """Return which windows hold no real position: (B, L) -> (B, L/W)."""
+    return pad_to_multiple(padding_mask, window, dim=1, value=True).unflatten(1, (-1, window)).all(dim=-1)
+
+
+def window_mean(x: Tensor, padding_mask: Tensor, window: int) -> Tensor:
+    """Return the mean of the real positions of each window, zero where there is none: (B, L, D) -> (B, L/W, D)."""
+    real = pad_to_multiple(~padding_mask, window, dim=1, value=False).unflatten(1, (-1, window))[..., None]
+    # (B, L, D) -> (B, L/W, W, D)
+    windows = pad_to_multiple(x, window, dim=1).unflatten(1, (-1, window)).masked_fill(~real, 0.0)
+    return windows.sum(dim=2) / real.sum(dim=2).clamp(min=1).to(x.dtype)
+
+
+def window_max(x: Tensor, padding_mask: Tensor, window: int) -> Tensor:
+    """Return the largest real value of each window, zero where there is none: (B, L, D) -> (B, L/W, D)."""
+    blocked = pad_to_multiple(padding_mask, window, dim=1, value=True).unflatten(1, (-1, window))[..., None]
+    # (B, L, D) -> (B, L/W, W, D)
+    windows = pad_to_multiple(x, window, dim=1).unflatten(1, (-1, window)).masked_fill(blocked, -torch.inf)
+    return windows.amax(dim=2).masked_fill(blocked.all(dim=2), 0.0)
 
 
 @POOLING.register("mean")
@@ -42,3 +73,87 @@ class MaxPooler(WindowPooler):
     def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:
         x, padding_mask = sequence.x, sequence.padding_mask
         return Pooled(window_max(x, padding_mask, self.window), window_mask(padding_mask, self.window))
+
+
+_LEAST = 1e-5  # a score, so that no window is without weight
+
+
+@POOLING.register("adaptive_mean")
+class AdaptiveMeanPooler(WindowPooler):
+    """Hands on a weighted mean of each window of positions (Pang et al. 2023, AdaPool).
+
+    The weight of a position is its share of the scores in the window: a softmax of their logarithms.
+
+    Args:
+        window: positions from one window to the next, the configured length over the configured k, whatever a batch's
+            length.
+        scorer: rates positions, above 0.
+        overlap: further positions of a window, with which the next one begins.
+    """
+
+    takes_scorer = True
+
+    def __init__(self, window: int, scorer: Scorer, overlap: CountOrZero = 0) -> None:
+        super().__init__(window)
+        self.width = window + overlap
+        self.scorer = scorer
+
+    def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:
+        x, padding_mask = sequence.x, sequence.padding_mask
+        length = x.size(1)
+        missing = (self.kept(length) - 1) * self.window + self.width - length
+        scores = self.scorer(sequence, context).clamp(min=_LEAST).masked_fill(padding_mask, 0.0)
+        # (B, L) -> (B, K, G)
+        scores = F.pad(scores, (0, missing)).unfold(1, self.width, self.window)
+        weights = scores / scores.sum(dim=-1, keepdim=True).clamp(min=_LEAST)
+        sources = torch.arange(length + missing, device=x.device).clamp(max=length - 1)
+        sources = sources.unfold(0, self.width, self.window).expand(len(x), -1, -1)
+        # (B, L, D) -> (B, K, D, G); half precision may not hold the sums of a gradient
+        members = full_precision(x).masked_fill(padding_mask[..., None], 0.0)
+        members = F.pad(members, (0, 0, 0, missing)).unfold(1, self.width, self.window)
+        with torch.autocast(x.device.type, enabled=False):
+            pooled = (members @ weights[..., None].to(members.dtype)).squeeze(-1).to(x.dtype)
+        return Pooled(pooled, (scores == 0).all(dim=-1), sources, weights)
+
+
+@POOLING.register("funnel")
+class FunnelPooler(WindowPooler):
+    """Strided mean of the queries, and the layer that attends with them (Dai et al. 2020, section 2.2).
+
+    It has no provenance: every pooled vector has read all vectors of its block.
+
+    Args:
+        window: positions whose mean is one query, the configured length over the configured k.
+        layer: its "cross_attention" comes first, from pooled queries to unpooled keys and values.
+        confined_to: attention stays within blocks of this many positions, divisible by ``window``; None for no blocks.
+
+    Raises:
+        ValueError: ``confined_to`` is not divisible by ``window``.
+    """
+
+    upsampling = "repeat"
+    has_provenance = False
+    takes_layer = True
+
+    def __init__(self, window: int, layer: Layer, confined_to: int | None = None) -> None:
+        super().__init__(window)
+        if confined_to is not None and confined_to % window:
+            raise ValueError(
+                f"The block size of funnel pooling ({confined_to}) must be divisible by its window ({window})."
+            )
+        self.layer = layer
+        self.confined_to = confined_to
+
+    def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:
+        layout = BlockLayout(sequence.padding_mask, self.confined_to, sequence.lengths)
+        blocks = layout.pack(sequence.x)
+        # Keys and values are normalised as the queries are.
+        memory = Memory(cast(Sublayer, self.layer.sublayers["cross_attention"]).entering(blocks), layout.attention_mask)
+        # (N, M, D) -> (N, M/W, D)
+        queries = window_mean(blocks, layout.padding_mask, self.window)
+        padding_mask = window_mask(layout.padding_mask, self.window)
+        y = self.layer(queries, LayerContext(padding_mask, (memory,)))
+        mask = window_mask(sequence.padding_mask, self.window)
+        confined_to = None if self.confined_to is None else self.confined_to // self.window
+        lengths = None if sequence.lengths is None else [self.kept(length) for length in sequence.lengths]
+        return Pooled(BlockLayout(mask, confined_to, lengths).unpack(y), mask)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from pyramidions.base.arguments import Count, EveryOther
 from pyramidions.nn.multiplicative import Multiplicative, check_modules
 from pyramidions.nn.projections.convolution import ModuleConvolution, filtered
-from pyramidions.nn.projections.core import PROJECTIONS, Projections, check_heads, split_heads
+from pyramidions.nn.projections.projections import PROJECTIONS, Projections, check_heads, split_heads
 from pyramidions.nn.sublayer import Carried, LayerContext, State
 
 #: modules that a filter sees, its own in the middle

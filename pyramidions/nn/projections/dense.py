@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from pyramidions.base.arguments import Range
 from pyramidions.nn.functional.chunking import pad_to_multiple
-from pyramidions.nn.projections.core import PROJECTIONS, SeparateProjections, check_heads
+from pyramidions.nn.projections.projections import PROJECTIONS, SeparateProjections, check_heads
 
 
 class HeadsLinear(nn.Linear):

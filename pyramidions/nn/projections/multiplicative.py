@@ -2,7 +2,7 @@
 
 from pyramidions.base.arguments import Count
 from pyramidions.nn.multiplicative import Multiplicative, check_modules
-from pyramidions.nn.projections.core import PROJECTIONS, SeparateProjections, check_heads
+from pyramidions.nn.projections.projections import PROJECTIONS, SeparateProjections, check_heads
 
 
 @PROJECTIONS.register("multiplicative")

@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from pyramidions.nn.layer import Layer, Sublayer
-from pyramidions.nn.stack.core import STACK, Stack
 from pyramidions.nn.stack.reversible_pass import learns, reversible_pass
+from pyramidions.nn.stack.stack import STACK, Stack
 from pyramidions.nn.sublayer import LayerContext, State
 
 

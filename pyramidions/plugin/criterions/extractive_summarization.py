@@ -16,8 +16,7 @@ from torch import Tensor
 from pyramidions.base.arguments import flag_of
 from pyramidions.base.errors import UserError
 from pyramidions.data.labels import CHOSEN, HEADING
-from pyramidions.nn.selector import Steps
-from pyramidions.nn.selector.pointer import draw
+from pyramidions.nn.selector import Steps, draw
 from pyramidions.plugin.criterions.overlap_reward import OverlapReward
 from pyramidions.plugin.criterions.pointing import SentenceRewards, actor_critic, follow_labels, set_cross_entropy
 from pyramidions.plugin.criterions.sentence_sampling import gumbel_keys, select_by

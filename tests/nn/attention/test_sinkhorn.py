@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pyramidions.nn.attention import SinkhornAttention
-from pyramidions.nn.functional.sinkhorn import sinkhorn
+from pyramidions.nn.attention.sinkhorn import sinkhorn
 from pyramidions.nn.sublayer import LayerContext
 from tests.small_parts import ends_after, vectors
 

@@ -7,8 +7,8 @@ from small_parts import vectors
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from pyramidions.nn.functional import long_products as module
-from pyramidions.nn.functional.long_products import long_products
+from pyramidions.nn.functional import products as module
+from pyramidions.nn.functional.products import long_products
 
 
 @pytest.mark.parametrize("shape", [(3,), (1, 3), (2, 4, 3)])
@@ -19,15 +19,15 @@ def test_products_are_those_of_a_linear_layer_also_without_onednn(
     torch.testing.assert_close(long_products(x, matrix), x @ matrix.T)
     with torch.no_grad():
         torch.testing.assert_close(long_products(x, matrix), x @ matrix.T)
-        monkeypatch.setattr(module, "_IN_PLACE", None)
+        monkeypatch.setattr(module, "_LINEAR", None)
         torch.testing.assert_close(long_products(x, matrix), x @ matrix.T)
 
 
 def test_onednn_computes_on_a_cpu_in_float32_without_gradients_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    operator, calls = module._IN_PLACE, []
+    operator, calls = module._LINEAR, []
     if operator is None:
         pytest.skip("torch has no oneDNN here")
-    monkeypatch.setattr(module, "_IN_PLACE", lambda *given: calls.append(1) or operator(*given))
+    monkeypatch.setattr(module, "_LINEAR", lambda *given: calls.append(1) or operator(*given))
 
     def products(dtype: torch.dtype) -> torch.dtype:
         x, matrix = vectors(4, 8).to(dtype), vectors(6, 8, seed=1).to(dtype)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from live_memory import most_bytes
 from small_parts import vectors
 
-from pyramidions.nn.functional import row_products as module
-from pyramidions.nn.functional.row_products import row_products
+from pyramidions.nn.functional import products as module
+from pyramidions.nn.functional.products import row_products
 
 sizes = st.integers(1, 9)
 

@@ -1,6 +1,6 @@
 import torch
 
-from pyramidions.nn.functional.spikes import spikes
+from pyramidions.nn.boundaries.predicted import spikes
 
 
 def test_a_spike_is_above_all_of_the_window_and_ties_are_none() -> None:

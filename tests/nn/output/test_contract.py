@@ -5,8 +5,8 @@ import torch
 from small_parts import DIM, SETTING, VOCABULARY, vectors
 from torch import Tensor
 
-from pyramidions.nn.origins import Origins
 from pyramidions.nn.output import OUTPUT, Output
+from pyramidions.nn.provenance import Origins
 from pyramidions.nn.sublayer import Memory
 
 kinds = pytest.mark.parametrize("kind", OUTPUT.names)

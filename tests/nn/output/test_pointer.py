@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from pyramidions.models import PyramidionConfig, build
-from pyramidions.nn.origins import Origins
 from pyramidions.nn.output import PointerOutput
 from pyramidions.nn.pooling import POOLING
+from pyramidions.nn.provenance import Origins
 from pyramidions.nn.reduced import Int8TiedOutput, in_int8
 from pyramidions.nn.sublayer import Memory
 from pyramidions.nn.transformer import Transformer

@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor
 
-from pyramidions.nn.selector import PointerSelector
-from pyramidions.nn.selector.pointer import draw
+from pyramidions.nn.selector import PointerSelector, draw
 
 D = 6
 

@@ -11,7 +11,7 @@ from refusals import refused
 from torch import Tensor
 
 from pyramidions.models import EXTRACTOR_PRESETS, PRESETS
-from pyramidions.nn.selector.pointer import draw
+from pyramidions.nn.selector import draw
 from pyramidions.plugin.models.pyramidion import PyramidionModel, PyramidionModelConfig
 from pyramidions.plugin.models.pyramidion_extractor import PyramidionExtractor, PyramidionExtractorConfig
 from pyramidions.text.tokenizer import SENTENCE_MARKER

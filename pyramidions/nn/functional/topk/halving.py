@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from pyramidions.nn.functional.topk.core import TopK, prepare
+from pyramidions.nn.functional.topk.selection import TopK, prepare
 
 
 def successive_halving_topk(

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from pyramidions.nn.functional.topk.core import TopK, best_positions, in_document_order, prepare
+from pyramidions.nn.functional.topk.selection import TopK, best_positions, in_document_order, prepare
 
 
 def iterative_topk(

@@ -1,16 +1,42 @@
-"""Products of vectors with some rows of a matrix."""
+"""Products with large matrices, read where they lie."""
 
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import register_flop_formula
 
+#: oneDNN's linear layer, which reads a matrix where it lies; the usual one copies it piece by piece first.
+#: None where torch has none: it is an operator of torch's own, which another version may call otherwise.
+_LINEAR = getattr(torch.ops.mkldnn, "_linear_pointwise", None) if torch.backends.mkldnn.is_available() else None
+
+
+def long_products(x: Tensor, matrix: Tensor) -> Tensor:
+    """Multiply as ``F.linear`` does, on a CPU without gradients in up to two thirds of its time: (..., D) -> (..., M).
+
+    That is measured for 4 vectors of 1,024 numbers and 8,192 rows of float32; for 64 vectors it is four fifths. The
+    matrix (M, D) has many more rows than there are vectors.
+    """
+    usual = torch.is_grad_enabled() or torch.is_autocast_enabled(x.device.type) or x.dtype != torch.float32
+    if _LINEAR is None or not torch.backends.mkldnn.enabled or not x.is_cpu or usual:
+        return F.linear(x, matrix)
+    products: Tensor = _LINEAR(x, matrix, None, "none", [], "")
+    return products
+
+
+if _LINEAR is not None:
+
+    @register_flop_formula(_LINEAR)
+    def _operations_of_linear(x: torch.Size, matrix: torch.Size, *_: Any, **__: Any) -> int:
+        return 2 * x.numel() * matrix[0]
+
+
 _GATHERED = 2**22  # numbers of rows that are held at a time
 #: The gradient of a weighted sum of rows for its weights is what is computed here. None where torch has no such
 #: operator: it is one of its own, which another version may call otherwise.
-_IN_PLACE = getattr(torch.ops.aten, "_embedding_bag_per_sample_weights_backward", None)
+_ROWS = getattr(torch.ops.aten, "_embedding_bag_per_sample_weights_backward", None)
 
 
 def row_products(x: Tensor, matrix: Tensor, rows: Tensor) -> Tensor:
@@ -19,13 +45,13 @@ def row_products(x: Tensor, matrix: Tensor, rows: Tensor) -> Tensor:
     On a CPU without gradients rows are read where they are: for one vector, memory for their copies would take as long
     as the products. Otherwise rows of a few vectors at a time are gathered, again in the backward pass.
     """
-    if _IN_PLACE is not None and x.is_cpu and not torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu"):
+    if _ROWS is not None and x.is_cpu and not torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu"):
         # (T, K), the vector of each row
         owner = torch.zeros_like(rows)
         if x.size(0) > 1:
             owner += torch.arange(x.size(0), device=x.device)[:, None]
         owner, mode_of_sums = owner.flatten(), 0
-        products: Tensor = _IN_PLACE(x, matrix, rows.flatten(), owner, owner, mode_of_sums)
+        products: Tensor = _ROWS(x, matrix, rows.flatten(), owner, owner, mode_of_sums)
         return products.view(rows.shape)
     length = max(1, _GATHERED // (rows.size(1) * x.size(1)))
     if x.size(0) <= length:
@@ -49,8 +75,8 @@ def _gathered(x: Tensor, matrix: Tensor, rows: Tensor) -> Tensor:
     return torch.bmm(gathered, x[..., None]).squeeze(-1)
 
 
-if _IN_PLACE is not None:
+if _ROWS is not None:
 
-    @register_flop_formula(_IN_PLACE)
-    def _operations(x: torch.Size, matrix: torch.Size, rows: torch.Size, *_: Any, **__: Any) -> int:
+    @register_flop_formula(_ROWS)
+    def _operations_of_rows(x: torch.Size, matrix: torch.Size, rows: torch.Size, *_: Any, **__: Any) -> int:
         return 2 * rows[0] * matrix[1]

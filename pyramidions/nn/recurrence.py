@@ -1,4 +1,4 @@
-"""The role of a recurrence, the registry of kinds, and the simple recurrent unit."""
+"""Recurrences: the role, the registry of kinds, and the simple recurrent unit."""
 
 from abc import abstractmethod
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Output layers: the role, the registry of kinds, and the kinds."""
+"""From features to the vocabulary: the role, the registry of kinds, and those that copy nothing."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar

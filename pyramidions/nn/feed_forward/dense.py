@@ -1,4 +1,4 @@
-"""The role of a feed-forward part, the registry of kinds, and the dense one."""
+"""Feed-forward parts: the role, the registry of kinds, and the dense ones."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -99,3 +99,37 @@ class DenseFeedForward(FeedForward):
 
     def _transform(self, x: Tensor) -> Tensor:
         return self.fc2(self.activate(self.fc1(x), self.activation_dropout if self.training else 0.0))
+
+
+@FEED_FORWARD.register("gated")
+class GatedFeedForward(FeedForward):
+    """A linear layer times another one that is activated, then a third: fc2(activate(gate(x)) * fc1(x)).
+
+    Shazeer, 2020, "GLU Variants Improve Transformer", section 2; none of the three has a bias.
+
+    Args:
+        embed_dim: D.
+        ffn_embed_dim: width between the layers.
+        activation: "relu", "gelu", or "gelu_tanh", which approximates it (T5 1.1).
+        activation_dropout: probability of dropping a value of the product while training.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        ffn_embed_dim: int,
+        activation: Annotated[str, OneOf(tuple(ACTIVATIONS))] = "gelu_tanh",
+        activation_dropout: Probability = 0.0,
+    ) -> None:
+        super().__init__()
+        self.activate = ACTIVATIONS[activation]
+        self.activation_dropout = activation_dropout
+        self.gate = nn.Linear(embed_dim, ffn_embed_dim, bias=False)
+        self.fc1 = nn.Linear(embed_dim, ffn_embed_dim, bias=False)
+        self.fc2 = nn.Linear(ffn_embed_dim, embed_dim, bias=False)
+        for layer in (self.gate, self.fc1, self.fc2):
+            nn.init.xavier_uniform_(layer.weight)
+
+    def forward(self, x: Tensor, context: LayerContext) -> Tensor:
+        gated = self.activate(self.gate(x), 0.0) * self.fc1(x)
+        return self.fc2(drop(gated, self.activation_dropout) if self.training else gated)

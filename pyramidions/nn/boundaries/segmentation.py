@@ -1,10 +1,12 @@
-"""The role of boundaries, which mark where segments end, and the registry of kinds."""
+"""Where segments end: the role, the registry of kinds, and those that the text gives."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
+from pyramidions.base.arguments import Range
 from pyramidions.base.registry import Registry
 
 
@@ -100,3 +102,51 @@ BOUNDARIES: Registry[Boundaries] = Registry("boundaries")
 def without_padding(boundaries: Tensor, padding_mask: Tensor | None) -> Tensor:
     """Return boundaries that are zero at padding: (B, L)."""
     return boundaries if padding_mask is None else boundaries.masked_fill(padding_mask, 0.0)
+
+
+@BOUNDARIES.register("fixed")
+class FixedBoundaries(Boundaries):
+    """Every ``factor``-th position ends a segment (Nawrot et al. 2022; 2023, section 2.2).
+
+    Args:
+        factor: positions of a segment.
+    """
+
+    predicts = False
+    marks_segments = True
+
+    def __init__(self, factor: Annotated[int, Range(2)] = 2) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, states: HiddenStates) -> Segmentation:
+        x = states.x
+        number = torch.arange(1, x.size(1) + 1, device=x.device) + states.start
+        boundaries = (number % self.factor == 0).float().expand(len(x), -1)
+        return Segmentation(without_padding(boundaries, states.padding_mask), padding_mask=states.padding_mask)
+
+
+@BOUNDARIES.register("whitespace")
+class WhitespaceBoundaries(Boundaries):
+    """A space ends the segment of the word before it (Nawrot et al. 2023, section 3.1.4).
+
+    Args:
+        space_idx: the token that is the space.
+
+    Raises:
+        ValueError: the vocabulary has no space.
+    """
+
+    predicts = False
+
+    def __init__(self, space_idx: int | None) -> None:
+        super().__init__()
+        if space_idx is None:
+            raise ValueError("`boundaries` whitespace needs a vocabulary with a space, but there is none in it.")
+        self.space_idx = space_idx
+
+    def forward(self, states: HiddenStates) -> Segmentation:
+        if states.tokens is None:
+            raise ValueError("`boundaries` whitespace reads tokens, but segments are none.")
+        boundaries = (states.tokens == self.space_idx).float()
+        return Segmentation(without_padding(boundaries, states.padding_mask), padding_mask=states.padding_mask)
