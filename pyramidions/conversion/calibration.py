@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from pyramidions.nn import Encoder
 from pyramidions.nn.layer import Layer, Sublayer
 from pyramidions.nn.scorer import LinearScorer, LogitScorer
-from pyramidions.nn.scorer.core import LogitScorer
 from pyramidions.pretrained.saved_model import SavedModel
 
 #: Variance of the logits of a fresh scorer, as from scratch, so that most pairs of a tournament are decided.
