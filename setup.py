@@ -133,7 +133,13 @@ setup(
     packages=find_packages(include=["pyramidions", "pyramidions.*"]),
     package_data={
         "pyramidions": [
-            *("py.typed", "__init__.pyi", "data/section_types.json", "extract/shipped/*/*"),
+            *(
+                "py.typed",
+                "__init__.pyi",
+                "data/section_types.json",
+                "data/corpora/corpora.toml",
+                "extract/shipped/*/*",
+            ),
             *(f"{folder}/*.{ending}" for folder in ("pages", "serve") for ending in ("html", "css", "js")),
         ]
     },

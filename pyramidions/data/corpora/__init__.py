@@ -1,8 +1,7 @@
 """The corpora of the field by name: one description each, and what reads them."""
 
-from pyramidions.data.corpora.core import Form, KnownCorpus, data_size, facts
 from pyramidions.data.corpora.reading import Reading, configuration, read_corpus
-from pyramidions.data.corpora.table import KNOWN, find_corpus
+from pyramidions.data.corpora.table import KNOWN, Form, KnownCorpus, data_size, facts, find_corpus
 from pyramidions.data.corpora.texts import TEXTS, KnownText, find_text, open_streams
 
 __all__ = [

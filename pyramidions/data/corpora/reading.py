@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyramidions.base.errors import UserError
-from pyramidions.data.corpora.core import TABLES, Form, KnownCorpus
-from pyramidions.data.corpora.pairs import Pair, open_pairs
 from pyramidions.data.corpora.release import ARCHIVE, ReleaseFile, release_files
+from pyramidions.data.corpora.shapes import Pair, open_pairs
+from pyramidions.data.corpora.table import TABLES, Form, KnownCorpus
 from pyramidions.data.folder import SPLITS
 from pyramidions.data.ids import id_hash
 from pyramidions.data.readers import Corpus
@@ -129,11 +129,16 @@ def _from_release(corpus: KnownCorpus, config: str, release: Path) -> Reading:
 
 
 def _matching(files: list[ReleaseFile], form: Form, config: str, place: Path | HubName) -> Openers:
+    return next((found for pattern in form.files if (found := _by(pattern, files, form, config, place))), {})
+
+
+def _by(pattern: str, files: list[ReleaseFile], form: Form, config: str, place: Path | HubName) -> Openers:
+    """Return what opens the files of a release whose paths have the pattern."""
     found: dict[str, Callable[[], Records]] = {}
     for split, name in form.splits.items():
         # Only BigPatent joins its configurations, each a letter.
-        pattern = form.files.format(split=name, config="?" if config == "all" else config)
-        of_split = [file for file in files if file.matches(pattern)]
+        path = pattern.format(split=name, config="?" if config == "all" else config)
+        of_split = [file for file in files if file.matches(path)]
         names = [file.lines.name for file in of_split]
         if len(names) > 1 and not form.in_parts:
             raise UserError(f"{place} must hold one {split} split, but holds {' and '.join(names[:2])}.")
