@@ -106,12 +106,12 @@ class KnownCorpus:
 
 
 def _form(values: dict[str, Any]) -> Form:
-    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-    called = {name: getattr(shapes, values[name]) for name in ("documents", "pairs") if name in values}
+    found = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    found["fields"] = FieldNames(**{"id": None, **values["fields"]})
+    found |= {name: getattr(shapes, values[name]) for name in ("documents", "pairs") if name in values}
     if isinstance(splits := values.get("splits"), str):
-        called["splits"] = _SPLITS[splits]
-    fields = FieldNames(**{"id": None, **values["fields"]})
-    return Form(**{**values, **lists, **called, "fields": fields})
+        found["splits"] = _SPLITS[splits]
+    return Form(**found)
 
 
 def _corpora() -> dict[str, KnownCorpus]:
