@@ -35,6 +35,7 @@ from pyramidions.models.builder import shapes_alone
 from pyramidions.models.checkpoints import ARCHITECTURES, FORMAT
 from pyramidions.models.config import config_as
 from pyramidions.models.fields import part_fields
+from pyramidions.models.training import freeze
 from pyramidions.pretrained.checkpoint_file import check_weights, load_safely
 from pyramidions.pretrained.export_folder import CARD, TOKENIZERS, WEIGHTS
 from pyramidions.pretrained.model_kinds import KINDS, SUMMARIZER
@@ -239,9 +240,54 @@ def upgraded_checkpoint(state: dict[str, Any], path: Path) -> tuple[dict[str, An
     network, called = _network(config, named, task.get("max_target_positions") or 1024)
     if lacking := next((name for name in map(called, network.state_dict()) if name not in named), None):
         raise UserError(f"The weights of {path} do not fit its settings: {lacking} is missing.")
-    new = {**state, "model": named}
+    new = in_todays_order({**state, "model": named}, network, called, task.get("freeze"))
     new["cfg"] = {**settings, "model": {**others, **own, "config_format": FORMAT}}
     return new, config
+
+
+def in_todays_order(
+    state: dict[str, Any], network: nn.Module, called: Callable[[str], str], frozen: str | None
+) -> dict[str, Any]:
+    """Return a checkpoint with its weights, and what its optimizer knows of them, in the order of today's model.
+
+    An optimizer's state goes by the place of a parameter among all that learn: an entry for each, or a stretch of one
+    flat tensor, as with ``--fp16``. What belongs to others, such as a criterion's, follows behind, and stays there.
+
+    Args:
+        state: the checkpoint, with today's names.
+        network: today's model.
+        called: how a checkpoint calls a weight of it.
+        frozen: the parts that do not learn; None if all do.
+    """
+    weights = state["model"]
+    if frozen:
+        freeze(network, frozen)
+    own = {called(name): weight for name, weight in network.named_parameters(remove_duplicate=False)}
+    # A weight that several modules share counts where it comes first.
+    now, before = (
+        list(dict.fromkeys(own[name] for name in names if name in own and own[name].requires_grad))
+        for names in (own, weights)
+    )
+    new = {**state, "model": {name: weights[name] for name in [*own, *(name for name in weights if name not in own)]}}
+    known, place = state.get("last_optimizer_state") or {}, {weight: i for i, weight in enumerate(before)}
+    sizes, places = [weight.numel() for weight in before], [place[weight] for weight in now]
+    if not known.get("state") or places == sorted(places):
+        return new
+
+    def moved(value: Any) -> Any:
+        # The number of steps is no tensor, or one without dimensions.
+        if not isinstance(value, Tensor) or value.dim() == 0:
+            return value
+        *stretches, rest = value.split([*sizes, value.numel() - sum(sizes)])
+        return torch.cat([*(stretches[place] for place in places), rest])
+
+    entries = known["state"]
+    if sum(len(group["params"]) for group in known["param_groups"]) == 1 < len(now):
+        found = {i: {name: moved(value) for name, value in entry.items()} for i, entry in entries.items()}
+    else:
+        found = {i: entries[place] for i, place in enumerate(places) if place in entries}
+        found |= {i: entry for i, entry in entries.items() if i >= len(now)}
+    return {**new, "last_optimizer_state": {**known, "state": found}}
 
 
 def _refuse_current(path: Path, written: Any, has_options: bool = False) -> None:

@@ -25,6 +25,7 @@ from fairseq_commands import TASK, run
 from golden_models import outputs as golden_outputs
 from omegaconf import OmegaConf
 from recorded_outputs import PREFIX, documents, outputs
+from torch import nn
 
 from pyramidions.base.errors import UserError
 from pyramidions.inference import load_model
@@ -349,6 +350,36 @@ def test_an_extractor_of_0_2_0_keeps_its_optimizer_and_frozen_parts(tmp_path: Pa
     assert new["cfg"]["model"] == {"_name": "extractor", "lr": 3, **asdict(config), "config_format": FORMAT}
     assert list(new["model"]) == list(state["model"])
     assert new["last_optimizer_state"]["state"] == entries
+
+
+class Norms(nn.Module):
+    """Three weights, one of them shared, in today's order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b, self.c, self.d = (nn.Parameter(torch.zeros(size)) for size in (1, 2, 3, 4))
+        self.also_b = self.b
+
+
+def reordered(state: dict[int, Any], entries: int, learn_all: bool = True) -> dict[int, Any]:
+    """Return an optimizer's state of a release whose order was c, b, a, d, in today's order."""
+    network = Norms()
+    network.d.requires_grad_(learn_all)
+    known = {"state": state, "param_groups": [{"params": [*range(entries)]}]}
+    weights = {"c": 3, "b": 2, "also_b": 2, "version": 1, "a": 1, "d": 4}
+    new = upgrade.in_todays_order({"model": weights, "last_optimizer_state": known}, network, str, None)
+    assert list(new["model"]) == ["a", "b", "c", "d", "also_b", "version"]
+    return new["last_optimizer_state"]["state"]
+
+
+def test_what_an_optimizer_knows_of_a_weight_moves_with_it_and_the_rest_stays() -> None:
+    # c had no gradient so far.
+    assert reordered({1: "b", 2: "a", 3: "d", 4: "criterion"}, 5) == {0: "a", 1: "b", 3: "d", 4: "criterion"}
+    # A frozen weight counts nowhere.
+    assert reordered({0: "c", 1: "b", 2: "a"}, 3, learn_all=False) == {0: "a", 1: "b", 2: "c"}
+    flat = torch.tensor([3, 3, 3, 2, 2, 1, 4, 4, 4, 4, 9])
+    (moved,) = reordered({0: {"step": 5, "mean": flat}}, 1).values()
+    assert moved["step"] == 5 and moved["mean"].tolist() == [1, 2, 2, 3, 3, 3, 4, 4, 4, 4, 9]
 
 
 def test_options_of_a_development_version_are_upgraded_and_files_of_today_are_current(

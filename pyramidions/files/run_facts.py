@@ -33,6 +33,7 @@ class RunFacts:
     is_best: bool  # no earlier validation had a better score
     frozen: str | None  # its --freeze; None if all weights learn
     model: Mapping[str, Any]  # the fields of its model's config
+    weights: tuple[str, ...]  # the names of its weights, in their order
 
     @classmethod
     def of(cls, path: Path) -> Optional["RunFacts"]:
@@ -51,6 +52,7 @@ class RunFacts:
                 is_best=extra.get("val_loss") is not None and extra["val_loss"] == extra.get("best"),
                 frozen=(state["cfg"].get("task") or {}).get("freeze"),
                 model=dict(state["cfg"].get("model") or {}),
+                weights=tuple(state["model"]),
             )
         except Exception:
             # Damaged bytes make torch raise whatever it happens to run into.

@@ -4,7 +4,6 @@ Further such places have a module of their own:
 
 - `tasks/checkpoint_folder.py`: fairseq copies its checkpoints in place, so that a kill can ruin the last one.
 - `tasks/timely_saves.py`: fairseq saves in mid-epoch after a number of updates only, and validates each time.
-- `tasks/optimizer_order.py`: fairseq loads an optimizer's state by the places of parameters and not by their names.
 - `tasks/learning.py`: fairseq gives all weights one learning rate, and adds no loss of parts of a model.
 - `models/architectures.py`: fairseq registers a model's own name as an architecture without settings.
 - `__init__.py`: fairseq warns of its own code, and configures the root logger.

@@ -106,7 +106,9 @@ class KnownCorpus:
 
 
 def _form(values: dict[str, Any]) -> Form:
-    found = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found[name] = tuple(value) if isinstance(value, list) else value
     found["fields"] = FieldNames(**{"id": None, **values["fields"]})
     found |= {name: getattr(shapes, values[name]) for name in ("documents", "pairs") if name in values}
     if isinstance(splits := values.get("splits"), str):

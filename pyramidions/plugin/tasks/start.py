@@ -79,6 +79,21 @@ class Start:
                 f"{now or 'nothing'}; --reset-optimizer allows another."
             )
 
+    def check_order(self, model: nn.Module) -> None:
+        """Compare the order of a model's weights with that of the run that is resumed.
+
+        An optimizer's state goes by the place of a parameter among all.
+
+        Raises:
+            UserError: it is another.
+        """
+        own = [name for name, _ in model.named_parameters(remove_duplicate=False)]
+        if self.resumed is not None and own != [name for name in self.resumed.weights if name in {*own}]:
+            raise UserError(
+                f"The weights of {self.path} must stand in the order of the model to resume its run, but do not: "
+                "--reset-optimizer goes on with the weights alone."
+            )
+
     def check_parts(self, model: Any) -> None:
         """Compare the kinds of parts of a model's config with those of the run that is resumed.
 

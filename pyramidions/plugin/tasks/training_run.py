@@ -15,7 +15,6 @@ from pyramidions.files.progress import counted
 from pyramidions.plugin.hooks import end_run
 from pyramidions.plugin.tasks.checkpoint_folder import CheckpointFolder
 from pyramidions.plugin.tasks.learning import ScorerRate
-from pyramidions.plugin.tasks.optimizer_order import ResumedOrder
 from pyramidions.plugin.tasks.start import Start
 from pyramidions.plugin.tasks.timely_saves import TimelySaves
 from pyramidions.plugin.tasks.validation import check_best_metric, check_best_of_update
@@ -95,7 +94,6 @@ class TrainingRun:
             Path(run.checkpoint.save_dir).absolute(), not run.checkpoint.no_last_checkpoints
         )
         self._timely = TimelySaves(run)
-        self._order: Optional[ResumedOrder] = None
         self._rate: Optional[ScorerRate] = None
         # of the last validation, if nothing was trained since
         self._score: Optional[float] = None
@@ -174,15 +172,14 @@ class TrainingRun:
             UserError: a resumed run began with other frozen parts.
         """
         self.start.check_frozen(model)
-        self._order, self._rate = ResumedOrder(model), rate
+        self.start.check_order(model)
+        self._rate = rate
 
     def before_step(self, update: int, optimizer: Any) -> None:
         """Take note that training goes on after so many updates: checkpoints are loaded, and the last save is over."""
         self._score = None
         self._folder.nothing_saved()
         self._timely.before_step(update)
-        if self._order is not None:
-            self._order.restore(optimizer)
         if self._rate is not None:
             self._rate.follow(optimizer)
 
