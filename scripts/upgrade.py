@@ -242,6 +242,11 @@ def upgraded_checkpoint(state: dict[str, Any], path: Path) -> tuple[dict[str, An
         raise UserError(f"The weights of {path} do not fit its settings: {lacking} is missing.")
     new = in_todays_order({**state, "model": named}, network, called, task.get("freeze"))
     new["cfg"] = {**settings, "model": {**others, **own, "config_format": FORMAT}}
+    said = task.get("eval_rouge_args")
+    if isinstance(said, str) and said.startswith("{"):
+        # JSON once, today the notation of options.
+        options_of_search = parse_json(said)
+        new["cfg"]["task"] = {**task, "eval_rouge_args": ", ".join(f"{k}={v!r}" for k, v in options_of_search.items())}
     return new, config
 
 

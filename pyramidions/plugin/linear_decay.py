@@ -1,7 +1,7 @@
 """A learning rate that falls to 0 at the end of a run, whether updates or hours end it."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,13 +11,14 @@ from omegaconf import II
 from torch import distributed
 
 from pyramidions.base.errors import UserError
+from pyramidions.plugin.options import option
 
 
 @dataclass
 class LinearDecayConfig(FairseqDataclass):
     """Options of `--lr-scheduler linear_decay`."""
 
-    warmup_updates: int = field(default=0, metadata={"help": "updates in which the learning rate rises to --lr"})
+    warmup_updates: int = option(0, "updates in which the learning rate rises to --lr")
     lr: list[float] = II("optimization.lr")  # noqa: RUF009 (how fairseq fills the fields of a dataclass)
     max_update: int = II("optimization.max_update")
     stop_time_hours: float = II("optimization.stop_time_hours")

@@ -1,7 +1,7 @@
 """Cross entropy of the next token, and what boundaries learn from."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,9 +12,11 @@ from fairseq.logging import metrics
 from omegaconf import II
 from torch import Tensor
 
+from pyramidions.base.arguments import Range
 from pyramidions.base.errors import UserError
 from pyramidions.nn.boundaries import Segmentation
 from pyramidions.plugin.criterions.summed import SummedCriterion, total
+from pyramidions.plugin.options import option
 from pyramidions.text.tokenizer import SPACE
 
 
@@ -22,8 +24,10 @@ from pyramidions.text.tokenizer import SPACE
 class BoundaryCrossEntropyConfig(FairseqDataclass):
     """The options of `--criterion boundary_cross_entropy`."""
 
-    boundary_weight: float = field(
-        default=1.0, metadata={"help": "of what boundaries add to the loss: a prior, or the loss of their predictor"}
+    boundary_weight: float = option(
+        1.0,
+        "of what boundaries add to the loss: a prior, or the loss of their predictor",
+        Range(0, math.inf, below=True),
     )
     sentence_avg: bool = II("optimization.sentence_avg")
 
@@ -48,8 +52,6 @@ class BoundaryCrossEntropyCriterion(SummedCriterion):
 
     def __init__(self, task: Any, boundary_weight: float, sentence_avg: bool) -> None:
         super().__init__(task)
-        if not 0 <= boundary_weight < math.inf:
-            raise UserError(f"`boundary_weight` must be at least 0 and finite, but is {boundary_weight}.")
         self.boundary_weight = boundary_weight
         self.sentence_avg = sentence_avg
         self._space: int | None = task.target_dictionary.indices.get(SPACE)

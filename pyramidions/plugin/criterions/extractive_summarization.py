@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Optional
 
@@ -13,7 +13,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 
-from pyramidions.base.arguments import flag_of
+from pyramidions.base.arguments import Range, flag_of
 from pyramidions.base.errors import UserError
 from pyramidions.data.labels import CHOSEN, HEADING
 from pyramidions.nn.selector import Steps, draw
@@ -21,6 +21,7 @@ from pyramidions.plugin.criterions.overlap_reward import OverlapReward
 from pyramidions.plugin.criterions.pointing import SentenceRewards, actor_critic, follow_labels, set_cross_entropy
 from pyramidions.plugin.criterions.sentence_sampling import gumbel_keys, select_by
 from pyramidions.plugin.criterions.summed import SummedCriterion, total
+from pyramidions.plugin.options import option
 from pyramidions.text.normalization import split_sentences
 from pyramidions.text.tokenizer import BOS, EOS, PAD, SPACE
 
@@ -29,26 +30,23 @@ from pyramidions.text.tokenizer import BOS, EOS, PAD, SPACE
 class ExtractiveSummarizationCriterionConfig(FairseqDataclass):
     """The options of `--criterion extractive_summarization`."""
 
-    positive_weight: float = field(default=1.0, metadata={"help": "weight of chosen sentences against all others"})
-    reward_weight: float = field(
-        default=0.0,
-        metadata={
-            "help": "share of the reinforced loss in the sum with cross entropy, 0 to 1; 0 never samples. "
-            "Samples do not avoid repetitions, whatever --redundancy is"
-        },
+    positive_weight: float = option(
+        1.0, "weight of chosen sentences against all others", Range(0, math.inf, open=True, below=True)
     )
-    reward_samples: Optional[int] = field(
-        default=None, metadata={"help": "selections sampled of each document; 4 if not given"}
+    reward_weight: float = option(
+        0.0,
+        "share of the reinforced loss in the sum with cross entropy, 0 to 1; 0 never samples. "
+        "Samples do not avoid repetitions, whatever --redundancy is",
+        Range(0, 1),
     )
-    reward_rouge2: Optional[float] = field(
-        default=None, metadata={"help": "weight of ROUGE-2 beside ROUGE-1 in the reward; 1 if not given"}
+    reward_samples: Optional[int] = option(None, "selections sampled of each document; 4 if not given", Range(1))
+    reward_rouge2: Optional[float] = option(
+        None, "weight of ROUGE-2 beside ROUGE-1 in the reward; 1 if not given", Range(0, math.inf, below=True)
     )
-    rewriter: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "model that rewrites single sentences (`pyramidions prepare --divide sentences`), for the rewards "
-            "of --selector pointer: each sentence gets the ROUGE of what it is rewritten to"
-        },
+    rewriter: Optional[str] = option(
+        None,
+        "model that rewrites single sentences (`pyramidions prepare --divide sentences`), for the rewards "
+        "of --selector pointer: each sentence gets the ROUGE of what it is rewritten to",
     )
 
 
@@ -82,7 +80,7 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
         rewriter: of a model that points, the path of a summarizer that rewrites single sentences.
 
     Raises:
-        UserError: another task, a weight out of its range, or an option of the other kind of model.
+        UserError: another task, or an option of the other kind of model.
     """
 
     conditional_metrics: ClassVar[tuple[str, ...]] = ("precision",)
@@ -107,20 +105,10 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
             raise UserError("--positive-weight is not for --selector pointer, which has no other sentences to weigh.")
         if rewriter is not None and not (task.points and reward_weight > 0):
             raise UserError("--rewriter is for --selector pointer with a --reward-weight above 0.")
-        reward_samples = 4 if reward_samples is None else reward_samples
-        reward_rouge2 = 1.0 if reward_rouge2 is None else reward_rouge2
-        if not 0 < positive_weight < math.inf:
-            raise UserError(f"--positive-weight must be above 0, but is {positive_weight}.")
-        if not 0 <= reward_weight <= 1:
-            raise UserError(f"--reward-weight must be from 0 to 1, but is {reward_weight}.")
-        if reward_samples < 1:
-            raise UserError(f"--reward-samples must be at least 1, but is {reward_samples}.")
-        if not 0 <= reward_rouge2 < math.inf:
-            raise UserError(f"--reward-rouge2 must be at least 0, but is {reward_rouge2}.")
         self.positive_weight = positive_weight
         self.reward_weight = reward_weight
-        self.reward_samples = reward_samples
-        self.reward_rouge2 = reward_rouge2
+        self.reward_samples = 4 if reward_samples is None else reward_samples
+        self.reward_rouge2 = 1.0 if reward_rouge2 is None else reward_rouge2
         if task.points:
             self._rewriter = None if rewriter is None else _rewriter(rewriter)
             self._rewards: SentenceRewards | None = None

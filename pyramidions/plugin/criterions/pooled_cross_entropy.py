@@ -1,7 +1,7 @@
 """Cross entropy that also logs how selective each pooler is."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -13,16 +13,18 @@ from fairseq.logging import metrics
 from omegaconf import II
 from torch import Tensor
 
+from pyramidions.base.arguments import Range
 from pyramidions.nn.pooling import Pooled
 from pyramidions.plugin.criterions.collapse import SPREAD
 from pyramidions.plugin.criterions.summed import SummedCriterion, means, total
+from pyramidions.plugin.options import option
 
 
 @dataclass
 class PooledCrossEntropyConfig(FairseqDataclass):
     """The options of `--criterion pooled_cross_entropy`."""
 
-    label_smoothing: float = field(default=0.0, metadata={"help": "probability mass spread over all tokens"})
+    label_smoothing: float = option(0.0, "probability mass spread over all tokens", Range(0, 1, below=True))
     sentence_avg: bool = II("optimization.sentence_avg")
 
 
@@ -44,8 +46,6 @@ class PooledCrossEntropyCriterion(SummedCriterion):
 
     def __init__(self, task: Any, sentence_avg: bool, label_smoothing: float) -> None:
         super().__init__(task)
-        if not 0 <= label_smoothing < 1:
-            raise ValueError(f"`label_smoothing` must be at least 0 and below 1, but is {label_smoothing}.")
         self.sentence_avg = sentence_avg
         self.label_smoothing = label_smoothing
 

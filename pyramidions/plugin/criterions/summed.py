@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 
+from pyramidions.plugin.options import check_options
+
 Logs = list[dict[str, Any]]
 
 
@@ -16,6 +18,12 @@ class SummedCriterion(FairseqCriterion):
     conditional_metrics: ClassVar[tuple[str, ...]] = ()
     #: Metrics that are logged in training alone.
     training_metrics: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def build_criterion(cls, cfg: Any, task: Any) -> Any:
+        """Build the criterion, once its options are checked."""
+        check_options(cls, cfg)
+        return super().build_criterion(cfg, task)
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:

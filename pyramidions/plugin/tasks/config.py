@@ -1,29 +1,28 @@
 """What the user may say about the data and its validation."""
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass
 from typing import Any, Optional
 
 from fairseq.dataclass import FairseqDataclass
 from omegaconf import II, MISSING
 
+from pyramidions.base.arguments import OneOf, Range
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
-
-
-def _option(default: Any, meaning: str) -> Any:
-    """Return the field of an option; ``meaning`` is its help."""
-    return field(default=default, metadata={"help": meaning})
+from pyramidions.plugin.options import option
 
 
 def _patience() -> Any:
-    return _option(
+    return option(
         0,
         "end the run after this many validations at epoch ends without a better "
         "--best-checkpoint-metric, restarts or not; 0 never does",
+        Range(0),
     )
 
 
 def _frozen(parts: str) -> Any:
-    return _option(
+    return option(
         None,
         "parts that do not learn, with commas in between: embeddings (with an output layer tied to them), "
         f"{parts}, or layers counted from 0, e.g. embeddings,encoder.0-3. A run resumes with the parts that it "
@@ -35,26 +34,28 @@ def _frozen(parts: str) -> Any:
 class DocumentTaskConfig(FairseqDataclass):
     """The options of every task that reads documents."""
 
-    data: str = _option(MISSING, "folder made by `pyramidions prepare`")
-    max_source_positions: Optional[int] = _option(
+    data: str = option(MISSING, "folder made by `pyramidions prepare`")
+    max_source_positions: Optional[int] = option(
         None,
         "tokens of a document; longer documents are truncated. Default: "
         f"{MAX_SOURCE_POSITIONS}, or at generation what the checkpoint was trained with",
     )
     stopping_patience: int = _patience()
     freeze: Optional[str] = _frozen("encoder, poolers")
-    pooling_warmup: int = _option(
+    pooling_warmup: int = option(
         0,
         "number of updates over which top-k pooling tightens from the whole document to "
         "--pooling-lengths, halving at equal intervals. The first updates need as much memory as no pooling. "
         "Validation always pools to --pooling-lengths",
+        Range(0),
     )
-    scorer_lr_scale: float = _option(
+    scorer_lr_scale: float = option(
         1.0,
         "learning rate of scorers, as a multiple of --lr; use more than 1 to train new scorers faster than "
         "pretrained weights",
+        Range(0, math.inf, open=True, below=True),
     )
-    check_data: bool = _option(
+    check_data: bool = option(
         False, "read every byte of the data before it is used, and compare with the hashes in its manifest"
     )
 
@@ -63,8 +64,8 @@ class DocumentTaskConfig(FairseqDataclass):
 class ScoredTaskConfig(DocumentTaskConfig):
     """The options of every task whose models make summaries, which validation scores."""
 
-    eval_rouge: bool = _option(False, "validate with summaries and log ROUGE, as --eval-metrics rouge does")
-    eval_metrics: Optional[str] = _option(
+    eval_rouge: bool = option(False, "validate with summaries and log ROUGE, as --eval-metrics rouge does")
+    eval_metrics: Optional[str] = option(
         None,
         "validate with summaries and log these metrics of `pyramidions score`, with commas in between; "
         "each figure can be --best-checkpoint-metric. Options are those of `pyramidions score`, with _ for -: "
@@ -77,19 +78,20 @@ class LongDocumentSummarizationConfig(ScoredTaskConfig):
     """The options of `--task long_document_summarization`."""
 
     freeze: Optional[str] = _frozen("encoder, decoder, poolers, pointer")
-    max_target_positions: Optional[int] = _option(
+    max_target_positions: Optional[int] = option(
         None, f"tokens of a summary; {MAX_TARGET_POSITIONS}, or what the checkpoint says"
     )
-    copying_updates: int = _option(
+    copying_updates: int = option(
         0,
         "number of updates at the beginning in which the model copies spans of each document instead of writing its "
         "summary. A model with a pointer and a recurrence learns to copy in a few hundred. Validation always writes "
         "summaries",
+        Range(0),
     )
-    source_prefix: Optional[str] = _option(
+    source_prefix: Optional[str] = option(
         None, "text before each document, as 'summarize: ' for T5; none, or at generation what the checkpoint says"
     )
-    eval_rouge_args: str = _option(
+    eval_rouge_args: str = option(
         "",
         "generation arguments for --eval-rouge and --eval-metrics, e.g. 'beam=4, min_len=2'; "
         "the rest is the model's own decoding settings",
@@ -100,17 +102,17 @@ class LongDocumentSummarizationConfig(ScoredTaskConfig):
 class ExtractiveSummarizationConfig(ScoredTaskConfig):
     """The options of `--task extractive_summarization`."""
 
-    extract_words: Optional[int] = _option(
+    extract_words: Optional[int] = option(
         None,
         "words of an extract. Default: mean of the training summaries, or at generation what the "
         "checkpoint was trained with",
     )
-    redundancy: Optional[str] = _option(
+    redundancy: Optional[str] = option(
         None,
         "how an extract avoids repetitions: none; trigrams passes over a sentence that shares one with "
         "what was selected; mmr selects by maximal marginal relevance. Default: none, or what the checkpoint says",
     )
-    mmr_weight: Optional[float] = _option(
+    mmr_weight: Optional[float] = option(
         None, "of the score with --redundancy mmr, 0 to 1; 0.7, or what the checkpoint says"
     )
 
@@ -120,17 +122,19 @@ class SpanDenoisingConfig(DocumentTaskConfig):
     """The options of `--task span_denoising`."""
 
     freeze: Optional[str] = _frozen("encoder, decoder, poolers, pointer")
-    max_target_positions: Optional[int] = _option(
+    max_target_positions: Optional[int] = option(
         None,
         f"tokens of all missing spans with their sentinels; {MAX_TARGET_POSITIONS}, or what the checkpoint "
         "says. A passage has as many tokens as fit both limits",
     )
-    corrupted_share: float = _option(0.15, "share of a passage's tokens that is missing")
-    mean_span: float = _option(3.0, "mean number of tokens of a missing span")
-    numbered_sentinels: bool = _option(
+    corrupted_share: float = option(
+        0.15, "share of a passage's tokens that is missing", Range(0, 1, open=True, below=True)
+    )
+    mean_span: float = option(3.0, "mean number of tokens of a missing span", Range(1, math.inf, below=True))
+    numbered_sentinels: bool = option(
         False, "give each span of a passage a sentinel of its own, as T5: the last pieces of the vocabulary"
     )
-    copy_spans: bool = _option(
+    copy_spans: bool = option(
         False,
         "leave spans in the passage, between two sentinels: the decoder learns to copy them. Small models "
         "that begin so come to read a document in minutes",
@@ -141,14 +145,16 @@ class SpanDenoisingConfig(DocumentTaskConfig):
 class ToySequencesConfig(FairseqDataclass):
     """The options of `--task toy_sequences`; its lengths are in symbols."""
 
-    problem: str = _option("copy", "what to learn: copy (digits), or addition (of two numbers)")
-    shortest: int = _option(3, "shortest input of training and validation")
-    longest: int = _option(128, "longest input of training and validation")
-    test_shortest: int = _option(256, "shortest input of the split test")
-    test_longest: int = _option(300, "longest input of the split test")
-    examples: int = _option(12800, "examples of an epoch of training")
-    test_examples: int = _option(1000, "examples of the splits valid and test, each")
-    max_source_positions: Optional[int] = _option(
+    problem: str = option(
+        "copy", "what to learn: copy (digits), or addition (of two numbers)", OneOf(("copy", "addition"))
+    )
+    shortest: int = option(3, "shortest input of training and validation")
+    longest: int = option(128, "longest input of training and validation")
+    test_shortest: int = option(256, "shortest input of the split test")
+    test_longest: int = option(300, "longest input of the split test")
+    examples: int = option(12800, "examples of an epoch of training", Range(1))
+    test_examples: int = option(1000, "examples of the splits valid and test, each", Range(1))
+    max_source_positions: Optional[int] = option(
         None, f"tokens for which the model is built; {MAX_SOURCE_POSITIONS} if not given"
     )
     stopping_patience: int = _patience()
@@ -158,15 +164,15 @@ class ToySequencesConfig(FairseqDataclass):
 class CharacterLanguageModelingConfig(FairseqDataclass):
     """The options of `--task character_language_modeling`."""
 
-    data: str = _option(MISSING, "folder made by `pyramidions prepare --characters`")
-    tokens_per_sample: int = _option(
+    data: str = option(MISSING, "folder made by `pyramidions prepare --characters`")
+    tokens_per_sample: int = option(
         2048, "characters of a window; in fairseq-eval-lm with --context-window, which is part of it"
     )
-    piece_boundaries: bool = _option(
+    piece_boundaries: bool = option(
         False, "show with each window where Unigram pieces end, for boundaries that are trained on them"
     )
     stopping_patience: int = _patience()
-    check_data: bool = _option(
+    check_data: bool = option(
         False, "read every byte of the data before it is used, and compare with the hashes in its manifest"
     )
     # fairseq's own language models ask the task for these two, which are no flags.

@@ -142,8 +142,7 @@ class ExtractiveSummarizationTask(DocumentTask):
             raise UserError(f"--mmr-weight is an option of --redundancy mmr, but --redundancy is {redundancy}.")
         if self.preprocessing.need_tokenizer().marker_id is None:
             raise no_labels(self.preprocessing.folder)
-        # A checkpoint of an older release does not say.
-        selector = getattr(cfg, "selector", None) or ExtractorConfig.selector
+        selector = getattr(cfg, "selector", ExtractorConfig.selector)
         self.points = SELECTOR[parse_part("selector", selector).kind].points
         return super().build_model(cfg, from_checkpoint)
 

@@ -1,7 +1,6 @@
 """What learns, and at which rate: frozen parts, scorers, poolings that tighten, and losses of parts."""
 
 import logging
-import math
 from typing import Any, Optional
 
 import torch
@@ -32,12 +31,10 @@ class ScorerRate:
         scale: the multiple.
 
     Raises:
-        UserError: a multiple that is not positive and finite, or no scorer has weights to train.
+        UserError: no scorer has weights to train.
     """
 
     def __init__(self, model: nn.Module, scale: float) -> None:
-        if not 0 < scale < math.inf:
-            raise UserError(f"--scorer-lr-scale must be positive and finite, but is {scale}.")
         self._scale = scale
         self._trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         scorers = (module for module in model.modules() if isinstance(module, Scorer))
@@ -113,8 +110,6 @@ def begin_fine_tuning(cfg: DocumentTaskConfig, model: nn.Module, longest: int) -
     if cfg.freeze is not None:
         frozen, whole = freeze(model, cfg.freeze), sum(parameter.numel() for parameter in model.parameters())
         logger.info(f"frozen: {frozen:,} of {whole:,} parameters ({cfg.freeze})")
-    if cfg.pooling_warmup < 0:
-        raise UserError(f"--pooling-warmup must be at least 0, but is {cfg.pooling_warmup}.")
     if cfg.pooling_warmup:
         model.pooling_warmup = PoolingWarmup(model, longest, cfg.pooling_warmup)
     return None if cfg.scorer_lr_scale == 1 else ScorerRate(model, cfg.scorer_lr_scale)

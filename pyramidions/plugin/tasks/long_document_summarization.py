@@ -4,7 +4,6 @@ from typing import Any
 
 from fairseq.tasks import register_task
 
-from pyramidions.base.errors import UserError
 from pyramidions.base.notation import parse_options
 from pyramidions.plugin.hooks import seed_of
 from pyramidions.plugin.tasks import decoding
@@ -34,8 +33,6 @@ class LongDocumentSummarizationTask(WritingTask):
             _NAME,
             {QUERIES: Setting(None, False), TAGS: Setting(None, False), SOURCE_PREFIX: Setting(cfg.source_prefix, "")},
         )
-        if cfg.copying_updates < 0:
-            raise UserError(f"--copying-updates must be at least 0, but is {cfg.copying_updates}.")
 
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
@@ -47,7 +44,5 @@ class LongDocumentSummarizationTask(WritingTask):
 
     def validation_generator(self, model: Any) -> Any:
         """Return beam search with the settings of --eval-rouge-args, else the model's own."""
-        # Older checkpoints have JSON there, by default of no options.
-        said = "" if self.cfg.eval_rouge_args == "{}" else self.cfg.eval_rouge_args
-        args = decoding.from_options(parse_options("eval_rouge_args", said))
+        args = decoding.from_options(parse_options("eval_rouge_args", self.cfg.eval_rouge_args))
         return self.build_generator([model], args)

@@ -157,19 +157,12 @@ class SpanDenoisingTask(WritingTask):
 
     Args:
         cfg: what the user said.
-
-    Raises:
-        UserError: an option is out of its range.
     """
 
     cfg: SpanDenoisingConfig
 
     def __init__(self, cfg: SpanDenoisingConfig) -> None:
         super().__init__(cfg, _NAME)
-        if not 0 < cfg.corrupted_share < 1:
-            raise UserError(f"`corrupted_share` must be above 0 and below 1, but is {cfg.corrupted_share}.")
-        if not 1 <= cfg.mean_span < float("inf"):
-            raise UserError(f"`mean_span` must be at least 1, but is {cfg.mean_span}.")
         self.noise = SpanNoise(cfg.corrupted_share, cfg.mean_span, cfg.copy_spans)
 
     def loader(self, preprocessing: Preprocessing, split: str, *, check_hashes: bool, warn: bool) -> DrawnPairs:

@@ -114,8 +114,6 @@ class ToySequencesTask(TrainingTask):
 
     def __init__(self, cfg: ToySequencesConfig) -> None:
         super().__init__(cfg)
-        if cfg.problem not in PROBLEMS:
-            raise UserError(f"`problem` must be one of {', '.join(PROBLEMS)}, but is {cfg.problem!r}.")
         least = SHORTEST[cfg.problem]
         for name in ("shortest", "longest", "test_shortest", "test_longest"):
             if getattr(cfg, name) < least:
@@ -125,9 +123,6 @@ class ToySequencesTask(TrainingTask):
                 raise UserError(
                     f"`{short}` must be at most `{long}`, but is {getattr(cfg, short)}, above {getattr(cfg, long)}."
                 )
-        for name in ("examples", "test_examples"):
-            if getattr(cfg, name) < 1:
-                raise UserError(f"`{name}` must be at least 1, but is {getattr(cfg, name)}.")
         self.dictionary = Dictionary()
         for symbol in SYMBOLS:
             self.dictionary.add_symbol(symbol)

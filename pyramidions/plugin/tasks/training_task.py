@@ -21,6 +21,7 @@ from pyramidions.plugin.hooks import (
     model_name,
     run_of,
 )
+from pyramidions.plugin.options import check_options
 from pyramidions.plugin.tasks.learning import ScorerRate, WithRegulariser, log_regulariser
 from pyramidions.plugin.tasks.schedule import check_run
 from pyramidions.plugin.tasks.start import check_given
@@ -37,7 +38,7 @@ class TrainingTask(FairseqTask, ABC):
         cfg: what the user said, ``stopping_patience`` among it.
 
     Raises:
-        UserError: the patience is negative.
+        UserError: an option breaks its rule.
     """
 
     #: of source and target
@@ -47,8 +48,7 @@ class TrainingTask(FairseqTask, ABC):
 
     def __init__(self, cfg: Any) -> None:
         super().__init__(cfg)
-        if cfg.stopping_patience < 0:
-            raise UserError(f"--stopping-patience must be at least 0, but is {cfg.stopping_patience}.")
+        check_options(type(self), cfg)
         check_given(run_of(cfg))
         self._training: Optional[TrainingRun] = None
         self._scorers = CollapseWatch()

@@ -10,7 +10,6 @@ import pytest
 import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.logging import metrics
-from refusals import refused
 
 from pyramidions.nn.pooling import POOLING, Pooled
 from pyramidions.nn.scorer import SCORER
@@ -104,11 +103,6 @@ def test_means_are_over_all_workers_and_plain_floats() -> None:
     expected = -sum(nll[0, i, t].item() for i, t in enumerate([4, 5, 2])) - nll[1, 0, 6].item() - nll[1, 1, 2].item()
     assert values["nll_loss"] == pytest.approx(expected / 5 / math.log(2), abs=1e-3)
     assert all(type(meter.avg) is float for key, meter in found.items() if hasattr(meter, "avg") and key != "ppl")
-
-
-def test_a_smoothing_of_one_is_refused() -> None:
-    with refused("`label_smoothing` must be at least 0 and below 1, but is 1.0.", ValueError):
-        PooledCrossEntropyCriterion(TASK, False, 1.0)
 
 
 # Training warns when a scorer rates all vectors alike.

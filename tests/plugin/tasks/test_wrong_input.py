@@ -9,13 +9,19 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
+from refusals import refused
 from small_tokenizers import bart_bytes
 
+from pyramidions.base.arguments import flag_of
 from pyramidions.base.errors import UserError
 from pyramidions.base.notation import parse_options
 from pyramidions.data.character_folder import CharacterFolder
 from pyramidions.data.folder import DataFolder
 from pyramidions.models import build, preset
+from pyramidions.plugin.criterions.boundary_cross_entropy import BoundaryCrossEntropyCriterion
+from pyramidions.plugin.criterions.extractive_summarization import ExtractiveSummarizationCriterion
+from pyramidions.plugin.criterions.pooled_cross_entropy import PooledCrossEntropyCriterion
+from pyramidions.plugin.options import check_options
 from pyramidions.plugin.tasks import decoding
 from pyramidions.plugin.tasks.character_language_modeling import CharacterLanguageModelingTask
 from pyramidions.plugin.tasks.config import (
@@ -30,6 +36,7 @@ from pyramidions.plugin.tasks.learning import begin_fine_tuning
 from pyramidions.plugin.tasks.long_document_summarization import LongDocumentSummarizationTask
 from pyramidions.plugin.tasks.preprocessing import SOURCE_PREFIX, Length, Preprocessing, Setting
 from pyramidions.plugin.tasks.queries import check_query_model
+from pyramidions.plugin.tasks.span_denoising import SpanDenoisingTask
 from pyramidions.plugin.tasks.splits import documents_alone
 from pyramidions.plugin.tasks.toy_sequences import ToySequencesTask
 from pyramidions.plugin.tasks.validation import validation_metrics
@@ -129,6 +136,30 @@ def plays(**options: Any) -> ToySequencesTask:
     return ToySequencesTask(ToySequencesConfig(**options))
 
 
+#: options of tasks and criterions that are out of their ranges
+RANGES = [
+    (PooledCrossEntropyCriterion, "label_smoothing", (-0.1, 1.0, math.nan)),
+    (BoundaryCrossEntropyCriterion, "boundary_weight", (-0.5, math.inf, math.nan)),
+    (ExtractiveSummarizationCriterion, "positive_weight", (0.0, math.inf)),
+    (ExtractiveSummarizationCriterion, "reward_weight", (-0.1, 1.5)),
+    (ExtractiveSummarizationCriterion, "reward_samples", (0,)),
+    (ExtractiveSummarizationCriterion, "reward_rouge2", (-1.0, math.inf)),
+    (LongDocumentSummarizationTask, "copying_updates", (-1,)),
+    (LongDocumentSummarizationTask, "pooling_warmup", (-1,)),
+    (LongDocumentSummarizationTask, "scorer_lr_scale", (0.0, math.inf)),
+    (SpanDenoisingTask, "corrupted_share", (0.0, 1.0)),
+    (SpanDenoisingTask, "mean_span", (0.5, math.inf)),
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "wrong"), RANGES)
+def test_an_option_out_of_its_range_is_named(kind: type, name: str, wrong: tuple[float, ...]) -> None:
+    for value in wrong:
+        with refused(f"{flag_of(name)} must be ") as error:
+            check_options(kind, SimpleNamespace(**{name: value}))
+        assert f"but is {value}." in str(error.value)
+
+
 QUERY, TEXT = [*[5] * 5, EOS, 9, EOS], [5, EOS, 9, EOS]
 #: what is refused, the option or file that is named, and its value
 TABLE: list[tuple[Callable[[Given], object], str, str]] = [
@@ -178,11 +209,8 @@ TABLE: list[tuple[Callable[[Given], object], str, str]] = [
     (lambda g: g.extracts(redundancy="trigrams", mmr_weight=0.5).build_model(None), "--mmr-weight", "is trigrams."),
     (lambda g: g._replace(labelled=g.data).extracts().load_dataset("valid"), "no labels", "prepare --labels"),
     # What learns
-    (lambda g: tuned(pooling_warmup=-1), "--pooling-warmup", "but is -1."),
     (lambda g: tuned(pooling_warmup=9), "--pooling-warmup", "is 9, but the model has no pooling by a top-k."),
     (lambda g: tuned(freeze="decoder.7"), "--freeze", "names decoder.7"),
-    (lambda g: tuned(scorer_lr_scale=0.0), "--scorer-lr-scale", "but is 0.0."),
-    (lambda g: tuned(scorer_lr_scale=math.inf), "--scorer-lr-scale", "but is inf."),
     (lambda g: tuned(scorer_lr_scale=10.0), "--scorer-lr-scale", "is 10.0, but no scorer has weights to train."),
     # Validation
     (lambda g: validated(eval_metrics="rogue"), "'rogue'", "did you mean rouge?"),
@@ -192,13 +220,13 @@ TABLE: list[tuple[Callable[[Given], object], str, str]] = [
     (lambda g: validated(eval_metrics="rouge(language=de)"), "`eval_metrics`", "'rouge(language=de)'"),
     (lambda g: decoding.from_options(parse_options("eval_rouge_args", "beam 4")), "`eval_rouge_args`", "'beam 4'."),
     # Toy sequences
-    (lambda g: plays(problem="sorting"), "`problem`", "but is 'sorting'."),
+    (lambda g: plays(problem="sorting"), "--problem", "but is 'sorting'."),
     (lambda g: plays(problem="addition", shortest=2), "`shortest`", "but is 2."),
     (lambda g: plays(problem="addition", test_shortest=2), "`test_shortest`", "2"),
     (lambda g: plays(longest=2), "`longest`", "2"),
     (lambda g: plays(test_shortest=301), "`test_shortest`", "but is 301, above 300."),
-    (lambda g: plays(examples=0), "`examples`", "but is 0."),
-    (lambda g: plays(test_examples=0), "`test_examples`", "but is 0."),
+    (lambda g: plays(examples=0), "--examples", "but is 0."),
+    (lambda g: plays(test_examples=0), "--test-examples", "but is 0."),
     (lambda g: plays().load_dataset("dev"), "A split", "but is 'dev'."),
     # Characters
     (lambda g: g.predicts(tokens_per_sample=0), "`tokens_per_sample`", "at least 1"),
