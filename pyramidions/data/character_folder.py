@@ -8,7 +8,6 @@ import numpy as np
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import CHARACTERS, SPLITS, PreparedFolder
 from pyramidions.data.indexed import IndexedReader
-from pyramidions.data.verify import compare_files
 from pyramidions.text.alphabets import Alphabet, recorded_alphabet
 
 
@@ -69,7 +68,7 @@ class CharacterFolder(PreparedFolder):
         """
         if split not in self.manifest["splits"]:
             raise UserError(f"{self.path} has no split {split!r}; its splits are {', '.join(self.splits)}.")
-        compare_files(self, [f"{split}.idx", f"{split}.bin", self.dictionary_path.name], check_hashes)
+        self.compare([f"{split}.idx", f"{split}.bin", self.dictionary_path.name], check_hashes)
         return IndexedReader(self.prefix(split)).tokens
 
     def boundaries(self, split: str, *, check_hashes: bool = False) -> np.ndarray:
@@ -81,5 +80,5 @@ class CharacterFolder(PreparedFolder):
         path = self.boundaries_path(split)
         if path.name not in self.manifest["files"]:
             raise UserError(f"{self.path} has no pieces: make them with `pyramidions prepare --characters --pieces`.")
-        compare_files(self, [path.name], check_hashes)
+        self.compare([path.name], check_hashes)
         return np.memmap(path, np.uint8, mode="r")

@@ -15,12 +15,12 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
 from pyramidions.data.character_folder import CharacterFolder
 from pyramidions.data.clean_stream import clean_stream, ids_path, is_same
-from pyramidions.data.folder import CHARACTERS, SPLITS, refuse_foreign, refuse_to_lose
+from pyramidions.data.folder import CHARACTERS, SPLITS, refuse_foreign
 from pyramidions.data.indexed import IndexedWriter
-from pyramidions.data.manifest import finish_part, finished_part, holds, matches_manifest, work_key, write_manifest
+from pyramidions.data.manifest import holds, make_folder, part, work_key, write_manifest
 from pyramidions.data.text_streams import TextStream
 from pyramidions.data.unigram_pieces import check_pieces, count_words, piece_boundaries, train_pieces
-from pyramidions.files.atomic import atomic_file, atomic_folder, recover_folder, write_file
+from pyramidions.files.atomic import atomic_file, recover_folder, write_file
 from pyramidions.files.progress import with_elapsed
 from pyramidions.text.alphabets import Alphabet, Letters, alphabet_of
 
@@ -124,21 +124,12 @@ def prepare_characters(
         recorded["sources"] = sources
     if about is not None:
         recorded["corpus"] = dict(about)
-    if path.exists() and any(path.iterdir()):
-        folder = CharacterFolder(path)
-        if not _is_of(folder, streams, recorded):
-            if not overwrite:
-                raise UserError(f"{path} holds other text or settings; give --overwrite to replace it.")
-        elif matches_manifest(folder):
-            return False
-        refuse_to_lose(path)
-    try:
-        with atomic_folder(path, work_key(recorded, {}, _LIBRARY)) as partial:
-            _fill(CharacterFolder(partial), streams, settings, workers, recorded)
-    except OSError as error:
-        kept = "; the old folder is unchanged" if path.exists() else ""
-        raise UserError(f"Writing {path} failed ({error.strerror or error}){kept}.") from error
-    return True
+    folder, key = CharacterFolder(path), work_key(recorded, {}, _LIBRARY)
+
+    def fill(folder: CharacterFolder) -> None:
+        _fill(folder, streams, settings, workers, recorded)
+
+    return make_folder(folder, lambda: _is_of(folder, streams, recorded), "text", overwrite, key, fill)
 
 
 def _is_of(folder: CharacterFolder, streams: Mapping[str, TextStream], recorded: dict[str, Any]) -> bool:
@@ -233,11 +224,12 @@ def _write_boundaries(folder: CharacterFolder, split: str, some: Iterable[np.nda
 
 def _pieces(folder: CharacterFolder, made_of: str, texts: Iterable[str], size: int) -> bytes:
     """Train pieces on texts, unless an interrupted run did; `made_of` is the hash of the stream."""
-    if finished_part(folder.path, "pieces", made_of) is not None:
-        note("takes the pieces that were trained before")
-        return folder.pieces_path.read_bytes()
-    words = count_words(texts)
-    model = with_elapsed(f"training {size:,} pieces on {len(words):,} words", lambda: train_pieces(words, size))
-    write_file(folder.pieces_path, model)
-    finish_part(folder.path, "pieces", [folder.pieces_path], {}, made_of)
-    return model
+
+    def make() -> dict[str, Any]:
+        words = count_words(texts)
+        model = with_elapsed(f"training {size:,} pieces on {len(words):,} words", lambda: train_pieces(words, size))
+        write_file(folder.pieces_path, model)
+        return {}
+
+    part(folder.path, "pieces", "the pieces that were trained", make, lambda: [folder.pieces_path], made_of)
+    return folder.pieces_path.read_bytes()

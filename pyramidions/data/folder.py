@@ -1,13 +1,15 @@
 """The layout of a data folder, in one place."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
-from pyramidions.files.bounded import read_regular
+from pyramidions.data.indexed import IndexedReader
+from pyramidions.files.bounded import file_hash, read_regular
 from pyramidions.files.lines import read_lines
 from pyramidions.text.tokenizer import JsonTokenizer, Numbering, SentencePieceTokenizer, Tokenizer
 
@@ -71,6 +73,27 @@ class PreparedFolder(ABC):
     @abstractmethod
     def splits(self) -> list[str]:
         """The splits that the folder holds."""
+
+    def compare(self, names: Iterable[str], hashes: bool) -> None:
+        """Compare the sizes of files with the manifest's (0.1.0 wrote none), and perhaps their hashes.
+
+        Raises:
+            UserError: one is missing or damaged.
+        """
+        files, sizes = self.manifest["files"], self.manifest.get("sizes", {})
+        for name in names:
+            path = self.path / name
+            if not path.is_file():
+                raise UserError(f"{self.path} lacks {name}, which its manifest lists.")
+            size = path.stat().st_size
+            if name in sizes and size != sizes[name]:
+                raise UserError(
+                    f"{path} is damaged: it must have {sizes[name]} bytes, as the manifest says, but has {size}."
+                )
+            if hashes and name not in files:
+                raise UserError(f"{self.manifest_path} must hold the SHA-256 of {name} under `files`, but does not.")
+            if hashes and file_hash(path) != files[name]:
+                raise UserError(f"{path} is damaged: its SHA-256 is not the one in the manifest.")
 
     def _require(self, path: Path) -> Path:
         if not self.path.is_dir():
@@ -195,6 +218,45 @@ class DataFolder(PreparedFolder):
             UserError: there is no such file.
         """
         return self._require(self.references_path(split))
+
+    def verify_tokenizer(self) -> None:
+        """Compare the tokenizer's hash with the manifest's, if there is a manifest.
+
+        Raises:
+            UserError: it is damaged.
+        """
+        if self.manifest_path.exists():
+            self.compare([self.tokenizer_path.name], hashes=True)
+
+    def verify(self, split: str, *, hashes: bool = False) -> None:
+        """Look at every file of a split: with the manifest, each index with its tokens, and the number of documents.
+
+        Args:
+            split: such as `train`.
+            hashes: read every byte, and compare with the manifest's hashes, too.
+
+        Raises:
+            UserError: a file is missing or damaged.
+        """
+        sides: list[Side] = ["source", "target"]
+        if self.has_labels(split):
+            sides.append("labels")
+        prefixes = [self.indexed(split, side) for side in sides]
+        known = self.manifest["splits"].get(split)
+        if known is not None:
+            names = [f"{split}.{side}{ending}" for side in sides for ending in (".idx", ".bin")]
+            self.compare([*names, self.references_path(split).name], hashes)
+        documents, summaries, *labels = (len(IndexedReader(prefix)) for prefix in prefixes)
+        if labels and labels[0] != documents:
+            raise UserError(
+                f"{self.path} must hold labels for each of the {documents} documents in {split!r}, but does not."
+            )
+        if summaries != documents:
+            raise UserError(f"{self.path} holds {documents} documents but {summaries} summaries in {split!r}.")
+        if known is not None and documents != known["documents"]:
+            raise UserError(
+                f"{self.path} holds {documents} documents in {split!r}, but its manifest says {known['documents']}."
+            )
 
     def _check(self, manifest: dict[str, Any]) -> None:
         settings = manifest.get("settings")

@@ -7,7 +7,7 @@ hidden file says so of each finished part, such as a split; the next run takes i
 import hashlib
 import json
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ import numpy as np
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
-from pyramidions.data.folder import PreparedFolder
-from pyramidions.files.atomic import sync, write_file
+from pyramidions.data.folder import PreparedFolder, refuse_to_lose
+from pyramidions.files.atomic import atomic_folder, sync, write_file
 from pyramidions.files.bounded import file_hash
 from pyramidions.text.headings import HeadedText
 from pyramidions.text.normalization import SPLITTER
@@ -118,6 +118,74 @@ def matches_manifest(folder: PreparedFolder) -> bool:
     files = folder.manifest.get("files", {})
     paths = {name: folder.path / name for name in files}
     return all(path.is_file() and file_hash(path) == files[name] for name, path in paths.items())
+
+
+def make_folder(
+    folder: PreparedFolder,
+    is_same: Callable[[], bool],
+    what: str,
+    overwrite: bool,
+    key: str,
+    fill: Callable[[Any], None],
+) -> bool:
+    """Make a folder, whole or not at all, unless it holds the same already, undamaged.
+
+    Args:
+        folder: to make.
+        is_same: tells whether what is there was made of the same input with the same settings.
+        what: the folder holds, for errors.
+        overwrite: replace a folder that holds something else.
+        key: with the same one, the work of an interrupted run is continued.
+        fill: writes into a partial folder of the same kind.
+
+    Returns:
+        True if the folder was made, False if it was there.
+
+    Raises:
+        UserError: a folder must not be replaced, or it cannot be written.
+    """
+    path = folder.path
+    if path.exists() and any(path.iterdir()):
+        if not is_same():
+            if not overwrite:
+                raise UserError(f"{path} holds other {what} or settings; give --overwrite to replace it.")
+        elif matches_manifest(folder):
+            return False
+        refuse_to_lose(path)
+    try:
+        with atomic_folder(path, key) as partial:
+            fill(type(folder)(partial))
+    except OSError as error:
+        kept = "; the old folder is unchanged" if path.exists() else ""
+        raise UserError(f"Writing {path} failed ({error.strerror or error}){kept}.") from error
+    return True
+
+
+def part(
+    folder: Path,
+    name: str,
+    what: str,
+    make: Callable[[], dict[str, Any]],
+    files: Callable[[], Iterable[Path]],
+    made_with: str = "",
+) -> dict[str, Any]:
+    """Return the facts about a part of a partial folder, which is made unless an interrupted run made it.
+
+    Args:
+        folder: the partial folder.
+        name: of the part.
+        what: it is, for a note: "the pieces that were trained".
+        make: writes and syncs its files, and returns the facts about it; values that JSON holds.
+        files: those that it wrote.
+        made_with: what else decides about the files, such as the hash of a vocabulary.
+    """
+    found = finished_part(folder, name, made_with)
+    if found is not None:
+        note(f"takes {what} before")
+        return found
+    found = make()
+    finish_part(folder, name, files(), found, made_with)
+    return found
 
 
 def finish_part(folder: Path, name: str, files: Iterable[Path], facts: dict[str, Any], made_with: str = "") -> None:

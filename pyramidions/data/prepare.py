@@ -6,6 +6,7 @@ chunks of documents, not by the corpus. An interrupted run leaves its vocabulary
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
@@ -15,17 +16,9 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
 from pyramidions.data.alignment import least_alignment
 from pyramidions.data.encode import CHUNK, encode, require_unchanged
-from pyramidions.data.folder import SPECIAL_TOKENS, SPLITS, DataFolder, refuse_foreign, refuse_to_lose
+from pyramidions.data.folder import SPECIAL_TOKENS, SPLITS, DataFolder, refuse_foreign
 from pyramidions.data.labels import require_marker
-from pyramidions.data.manifest import (
-    InputHash,
-    finish_part,
-    finished_part,
-    holds,
-    matches_manifest,
-    work_key,
-    write_manifest,
-)
+from pyramidions.data.manifest import InputHash, holds, make_folder, part, work_key, write_manifest
 from pyramidions.data.pairing import Pairing
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.data.vocabulary import (
@@ -35,7 +28,7 @@ from pyramidions.data.vocabulary import (
     train_tokenizer,
     training_sentences,
 )
-from pyramidions.files.atomic import atomic_folder, recover_folder, write_file
+from pyramidions.files.atomic import recover_folder, write_file
 from pyramidions.files.parallel import chunks, ordered_map
 from pyramidions.files.progress import counted, progress_bar, with_elapsed
 from pyramidions.text.tokenizer import SentencePieceTokenizer, Tokenizer
@@ -116,24 +109,13 @@ def prepare(
     inputs = {split: _check(corpus) for split, corpus in corpora.items()}
     if missing := [split for split in SPLITS if split not in corpora]:
         note(_about_missing(missing))
-    if path.exists() and any(path.iterdir()):
-        folder = DataFolder(path)
-        if not holds(folder, recorded, inputs):
-            if not overwrite:
-                raise UserError(f"{path} holds other documents or settings; give --overwrite to replace it.")
-        elif matches_manifest(folder):
-            return False
-        refuse_to_lose(path)
-    try:
-        library = (reused or SentencePieceTokenizer).library
-        with atomic_folder(path, work_key(recorded, inputs, library)) as partial:
-            folder = DataFolder(partial)
-            model = reused or _vocabulary(folder, corpora["train"], inputs["train"], settings, workers)
-            _fill(folder, corpora, model, labels, pairings, tags, workers, recorded, inputs)
-    except OSError as error:
-        kept = "; the old folder is unchanged" if path.exists() else ""
-        raise UserError(f"Writing {path} failed ({error.strerror or error}){kept}.") from error
-    return True
+
+    def fill(folder: DataFolder) -> None:
+        model = reused or _vocabulary(folder, corpora["train"], inputs["train"], settings, workers)
+        _fill(folder, corpora, model, labels, pairings, tags, workers, recorded, inputs)
+
+    folder, key = DataFolder(path), work_key(recorded, inputs, (reused or SentencePieceTokenizer).library)
+    return make_folder(folder, lambda: holds(folder, recorded, inputs), "documents", overwrite, key, fill)
 
 
 def _check_arguments(corpora: Mapping[str, Corpus], settings: Settings | None, tokenizer: object) -> None:
@@ -198,12 +180,13 @@ def _fill(
     splits = {}
     vocabulary = sha256(model.model_bytes + repr(model.numbering).encode()).hexdigest()
     for split, corpus in corpora.items():
-        if found := finished_part(folder.path, split, vocabulary):
-            note(f"takes the {split} split that was encoded before")
-        else:
-            found = encode(folder, split, corpus, inputs[split], model, workers, labels, pairings.get(split), tags)
-            finish_part(folder.path, split, folder.path.glob(f"{split}.*"), found, vocabulary)
-        splits[split] = found
+        options = inputs[split], model, workers, labels, pairings.get(split), tags
+        splits[split] = part(
+            *(folder.path, split, f"the {split} split that was encoded"),
+            partial(encode, folder, split, corpus, *options),
+            partial(folder.path.glob, f"{split}.*"),
+            vocabulary,
+        )
     write_file(folder.path / model.file_name, model.model_bytes)
     if not model.special_tokens:
         write_file(folder.dictionary_path, dictionary_lines(model).encode())
@@ -256,13 +239,13 @@ def _vocabulary(
     folder: DataFolder, corpus: Corpus, expected: dict[str, Any], settings: Settings, workers: int
 ) -> Tokenizer:
     path = folder.sentencepiece_path
-    if finished_part(folder.path, "vocabulary") is not None:
-        note("takes the vocabulary that was trained before")
-        return Tokenizer.from_file(path)
-    model = _train(corpus, expected, settings, workers)
-    write_file(path, model.model_bytes)
-    finish_part(folder.path, "vocabulary", [path], {})
-    return model
+
+    def make() -> dict[str, Any]:
+        write_file(path, _train(corpus, expected, settings, workers).model_bytes)
+        return {}
+
+    part(folder.path, "vocabulary", "the vocabulary that was trained", make, lambda: [path])
+    return Tokenizer.from_file(path)
 
 
 def _train(corpus: Corpus, expected: dict[str, Any], settings: Settings, workers: int) -> Tokenizer:

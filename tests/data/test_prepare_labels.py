@@ -15,7 +15,6 @@ from pyramidions.data.indexed import IndexedReader
 from pyramidions.data.labels import labelled
 from pyramidions.data.prepare import prepare
 from pyramidions.data.readers import Corpus, Document
-from pyramidions.data.verify import verify_split
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.extract.oracle import oracle
 from pyramidions.text.outline import outline
@@ -129,12 +128,12 @@ def test_damaged_labels_are_named(labelled_folder: DataFolder) -> None:
     path = labelled_folder.tokens_path("test", "labels")
     content = path.read_bytes()
     path.write_bytes(content[:-2] + b"\0\0")
-    verify_split(labelled_folder, "test")
+    labelled_folder.verify("test")
     with refused("test.labels.bin"):
-        verify_split(labelled_folder, "test", hashes=True)
+        labelled_folder.verify("test", hashes=True)
     path.write_bytes(content[:2])
     with refused("test.labels.bin"):
-        verify_split(labelled_folder, "test")
+        labelled_folder.verify("test")
     path.unlink()
     with refused("test.labels.bin"):
-        verify_split(labelled_folder, "test")
+        labelled_folder.verify("test")

@@ -13,7 +13,6 @@ from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedWriter
 from pyramidions.data.manifest import write_manifest
-from pyramidions.data.verify import verify_split, verify_tokenizer
 
 LENGTHS = {"mean": 3, "max": 3}
 COUNTED = ("source_tokens", "target_tokens", "target_words")
@@ -43,25 +42,25 @@ def without_sizes(folder: DataFolder) -> None:
 @pytest.mark.parametrize("sizes", [True, False])
 def test_an_undamaged_folder_passes(folder: DataFolder, sizes: bool) -> None:
     without_sizes(folder) if not sizes else None
-    verify_split(DataFolder(folder.path), "test", hashes=True)
-    verify_tokenizer(folder)
+    DataFolder(folder.path).verify("test", hashes=True)
+    folder.verify_tokenizer()
 
 
 def test_a_tokenizer_without_a_manifest_is_taken_as_it_is(folder: DataFolder) -> None:
     folder.manifest_path.unlink()
-    verify_tokenizer(folder)
+    folder.verify_tokenizer()
     with pytest.raises(UserError):
-        verify_split(folder, "test")
+        folder.verify("test")
 
 
 def test_a_split_that_was_added_later_passes_where_its_indices_are_sound(folder: DataFolder) -> None:
     for path in list(folder.path.glob("test.*")):
         shutil.copy(path, path.with_name(path.name.replace("test.", "test2.")))
-    verify_split(folder, "test2")
+    folder.verify("test2")
     with IndexedWriter(folder.prefix("test2", "target"), 60) as writer:
         writer.add([5, 2])
     with pytest.raises(UserError):
-        verify_split(folder, "test2")
+        folder.verify("test2")
 
 
 def put(offset: int, byte: int) -> Callable[[bytes], bytes]:
@@ -91,7 +90,7 @@ def test_damaged_token_files_are_named(folder: DataFolder, name: str, damage: Ca
     path = folder.path / name
     path.write_bytes(damage(path.read_bytes()))
     with refused(name):
-        verify_split(DataFolder(folder.path), "test")
+        DataFolder(folder.path).verify("test")
 
 
 @pytest.mark.parametrize("name", ["source.bin", "target.idx"])
@@ -99,25 +98,25 @@ def test_another_size_is_found_without_reading(folder: DataFolder, name: str) ->
     path = folder.path / f"test.{name}"
     path.write_bytes(path.read_bytes() + b"\0\0")
     with pytest.raises(UserError):
-        verify_split(folder, "test")
+        folder.verify("test")
 
 
 @pytest.mark.parametrize("name", ["test.source.bin", "test.target.idx", "test.references.jsonl"])
 def test_a_missing_file_is_named(folder: DataFolder, name: str) -> None:
     (folder.path / name).unlink()
     with pytest.raises(UserError):
-        verify_split(folder, "test")
+        folder.verify("test")
 
 
 def test_a_flipped_bit_is_found_where_hashes_are_asked_for_and_in_the_tokenizer_always(folder: DataFolder) -> None:
     path = folder.tokens_path("test", "source")
     path.write_bytes(put(0, 4)(path.read_bytes()))
-    verify_split(folder, "test")
+    folder.verify("test")
     with refused("test.source.bin"):
-        verify_split(folder, "test", hashes=True)
+        folder.verify("test", hashes=True)
     folder.sentencepiece_path.write_bytes(b"mOdel")
     with refused("sentencepiece.model"):
-        verify_tokenizer(folder)
+        folder.verify_tokenizer()
 
 
 @pytest.mark.parametrize(
@@ -135,4 +134,4 @@ def test_a_damaged_manifest_is_named_with_the_entry(folder: DataFolder, change: 
     manifest = json.loads(folder.manifest_path.read_text())
     folder.manifest_path.write_text(json.dumps(manifest | change))
     with refused(entry):
-        verify_split(DataFolder(folder.path), "test", hashes=True)
+        DataFolder(folder.path).verify("test", hashes=True)

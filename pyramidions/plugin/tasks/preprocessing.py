@@ -9,7 +9,6 @@ from fairseq.data import Dictionary
 from pyramidions.base.arguments import flag_of
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
-from pyramidions.data.verify import verify_tokenizer
 from pyramidions.text.tokenizer import RECORDED, Tokenizer
 
 #: The setting that documents have queries. No flag sets it: the data does, or the checkpoint.
@@ -124,7 +123,7 @@ class Preprocessing:
             if asked is not None and asked < least:
                 raise UserError(f"`{name}` must be at least {least}, {reason}, but is {asked}.")
         if folder.tokenizer_path.exists():
-            verify_tokenizer(folder)
+            folder.verify_tokenizer()
             self._use(folder.tokenizer())
 
     def _use(self, tokenizer: Tokenizer) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 from fairseq.tasks import register_task
 
 from pyramidions.base.errors import UserError
-from pyramidions.data.verify import verify_split
 from pyramidions.plugin.hooks import seed_of
 from pyramidions.plugin.tasks.config import SpanDenoisingConfig
 from pyramidions.plugin.tasks.datasets import DrawnPairs
@@ -173,7 +172,7 @@ class SpanDenoisingTask(WritingTask):
         """
         folder, tokenizer = preprocessing.folder, preprocessing.need_tokenizer()
         prefix, noise = tokenizer.prefix, self.noise._replace(sentinels=[tokenizer.unk])
-        verify_split(folder, split, hashes=check_hashes)
+        folder.verify(split, hashes=check_hashes)
         if folder.has_tags:
             raise UserError(f"--task {_NAME} reads documents without tags, but those of {folder.path} have some.")
         if folder.has_queries:

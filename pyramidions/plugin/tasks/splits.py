@@ -9,7 +9,6 @@ from torch import Tensor
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder, Side
-from pyramidions.data.verify import verify_split
 from pyramidions.files.progress import counted
 from pyramidions.plugin.tasks.datasets import MUCH, HeadDataset, LabelledDataset, PairDataset
 from pyramidions.plugin.tasks.preprocessing import Preprocessing
@@ -35,7 +34,7 @@ def load_split(preprocessing: Preprocessing, split: str, *, check_hashes: bool, 
     """
     preprocessing.need_tokenizer()
     folder, dictionary = preprocessing.folder, preprocessing.dictionary
-    verify_split(folder, split, hashes=check_hashes)
+    folder.verify(split, hashes=check_hashes)
     check_folder(preprocessing)
     documents = _heads(preprocessing, split, "source")
     check_split(preprocessing, split, documents.dataset)
@@ -57,7 +56,7 @@ def load_labelled_split(preprocessing: Preprocessing, split: str, *, check_hashe
     folder, dictionary = preprocessing.folder, preprocessing.dictionary
     if folder.path.is_dir() and split in folder.splits and not folder.has_labels(split):
         raise no_labels(folder)
-    verify_split(folder, split, hashes=check_hashes)
+    folder.verify(split, hashes=check_hashes)
     documents = _heads(preprocessing, split, "source")
     _report(split, "documents", documents, warn)
     assert tokenizer.marker_id is not None  # labels need it
