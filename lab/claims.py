@@ -9,8 +9,18 @@ import click
 
 from pyramidions.cli.columns import columns
 from pyramidions.models import preset
+from pyramidions.runs.measure import CostPart
 from pyramidions.runs.measure.cost import Lengths, cost_of
-from pyramidions.runs.measure.parts import DECODER, CostPart
+
+#: what the decoder does, the projections of the memory to keys and values included
+DECODER = (
+    CostPart.DECODER_ATTENTION,
+    CostPart.CROSS_ATTENTION,
+    CostPart.DECODER_PROJECTIONS,
+    CostPart.MEMORY_PROJECTIONS,
+    CostPart.DECODER_FEED_FORWARD,
+    CostPart.OUTPUT,
+)
 
 _SELF, _OWN, _CROSS = CostPart.ENCODER_ATTENTION, CostPart.DECODER_ATTENTION, CostPart.CROSS_ATTENTION
 _OTHERS = (CostPart.ENCODER_PROJECTIONS, CostPart.ENCODER_FEED_FORWARD)

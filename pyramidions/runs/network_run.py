@@ -16,11 +16,10 @@ from pyramidions.files.progress import counted, progress_bar
 from pyramidions.files.run_facts import RunFacts
 from pyramidions.runs.arguments import Arguments
 from pyramidions.runs.kinds import Schedule
-from pyramidions.runs.places import Places
 from pyramidions.runs.plan import Plan
 from pyramidions.runs.progress import NewLines, TrainingBar, begun
 from pyramidions.runs.recipe import CorpusSize
-from pyramidions.runs.run import UNTRAINED, Run
+from pyramidions.runs.run import UNTRAINED, Places, Run
 from pyramidions.runs.steps import Command, Step
 
 _LINES = 200  # of the log for a whole training, about

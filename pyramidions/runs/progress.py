@@ -12,13 +12,12 @@ from pyramidions.files.progress import counted, progress_bar
 from pyramidions.files.run_facts import RunFacts
 
 _MEASURED = 20.0  # seconds of updates from which the others are forecast
-_TRAIN, _INTERVAL = "train", "train_inner"  # fairseq's names of the means over an epoch, and over an interval
 
 
 class Record(NamedTuple):
-    """What a line says: its split, the last update that it is about, and its numbers by name."""
+    """What a line says: whether it is about training or a validation, its last update, and its numbers by name."""
 
-    split: str
+    is_training: bool
     update: int
     values: dict[str, float]
 
@@ -32,16 +31,12 @@ def read_record(line: str) -> Record | None:
         texts = json.loads(line[begin:], parse_int=float)
     except (ValueError, RecursionError):
         return None  # torn by a kill
-    split = _INTERVAL
-    if ends := [name for name in texts if name.endswith("_num_updates")]:
-        # At the end of an epoch, names begin with the split. Only training tells how long it took.
-        split = ends[0].removesuffix("_num_updates")
-        texts = {name.removeprefix(f"{split}_"): text for name, text in texts.items()}
-        if split in (_TRAIN, _INTERVAL) and "wall" not in texts:
-            split = f"{split} (validation)"
-    values = {name: _number(text) for name, text in texts.items()}
+    # At the end of an epoch, names begin with the split: "valid_num_updates".
+    split = next((name for name in texts if name.endswith("num_updates")), "num_updates").removesuffix("num_updates")
+    values = {name.removeprefix(split): _number(text) for name, text in texts.items()}
     update = values.pop("num_updates", -1)
-    return Record(split, round(update), values) if 0 <= update < 1e12 else None
+    # Of a split, only training tells how long it took.
+    return Record(not split or "wall" in values, round(update), values) if 0 <= update < 1e12 else None
 
 
 def _number(text: object) -> float:
@@ -81,7 +76,7 @@ class Progress:
         if record is None:
             return
         self.updates = max(self.updates, record.update)
-        if record.split in (_INTERVAL, _TRAIN):
+        if record.is_training:
             self.loss = record.values.get("loss", self.loss)
         elif math.isfinite(value := record.values.get(self.metric, math.nan)):
             better = max if self.highest else min

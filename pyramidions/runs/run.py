@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.holdout import survey, write_splits
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.documents.record_fields import sectioned_text
@@ -18,7 +19,6 @@ from pyramidions.files.parallel import available_cores, ordered_map
 from pyramidions.files.processes import program
 from pyramidions.files.progress import progress_bar
 from pyramidions.runs.arguments import Arguments
-from pyramidions.runs.places import Places
 from pyramidions.runs.plan import Plan
 from pyramidions.runs.steps import Command, Say, State, Step, run
 from pyramidions.text.detection import detect_language
@@ -29,6 +29,37 @@ from pyramidions.text.turns import read_outline
 _FIRST, _BEGINNING = 20, 200
 #: Methods that need no training, with which a model is compared; their extracts lie in files of these names.
 UNTRAINED: Mapping[str, Ranker] = {"lead": Lead(), "hiporank": HipoRank()}
+
+
+class Places:
+    """Where the files of a run lie.
+
+    Args:
+        model: the export, which appears in the end.
+
+    Raises:
+        UserError: the path has no name of its own, so that nothing can lie beside it under the same name.
+    """
+
+    def __init__(self, model: Path) -> None:
+        if model.name in ("", ".."):
+            raise UserError(f"MODEL must end in the name of a folder to make, but is {model}.")
+        self.model = model
+        #: everything but the export; training can go on from it by hand
+        self.work = work = model.with_name(f"{model.name}.work")
+        self.state = work / "run.json"  #: what is done
+        self.documents = work / "documents"  #: the splits, where some documents were held out
+        self.data = work / "data"  #: the prepared documents
+        self.checkpoints = work / "checkpoints"  #: what fairseq-train saves
+        self.best = self.checkpoints / "checkpoint_best.pt"  #: the best model so far
+        self.last = self.checkpoints / "checkpoint_last.pt"  #: what a training goes on from
+        self.train_log = work / "train.log"  #: what fairseq-train prints
+        self.papers = work / "papers"  #: documents as a model of concepts reads them
+        self.fitted = work / "fitted"  #: a model of concepts
+        self.references = work / "references.jsonl"  #: summaries of the test split, where no data folder has them
+        self.summaries = work / "generate-test.txt"  #: those of the test split, as fairseq-generate writes them
+        self.scores = work / "scores.json"  #: all figures
+        self.table = work / "scores.txt"  #: the scores as one reads them
 
 
 @dataclass

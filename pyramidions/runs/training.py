@@ -16,10 +16,9 @@ from pyramidions.runs.arguments import Arguments, changed, near, stamps
 from pyramidions.runs.concept_run import ConceptRun
 from pyramidions.runs.kinds import CONCEPTS, KINDS
 from pyramidions.runs.network_run import NetworkRun, train_command
-from pyramidions.runs.places import Places
 from pyramidions.runs.plan import Plan, estimated, make_plan
 from pyramidions.runs.progress import as_time
-from pyramidions.runs.run import Run
+from pyramidions.runs.run import Places, Run
 from pyramidions.runs.steps import Say, State
 
 _CANNOT_TRAIN = (

@@ -14,8 +14,8 @@ from pyramidions.extract.core import Ranker
 from pyramidions.inference import extraction_stream
 from pyramidions.runs.arguments import Arguments
 from pyramidions.runs.network_run import NetworkRun
-from pyramidions.runs.places import Places
 from pyramidions.runs.plan import make_plan
+from pyramidions.runs.run import Places
 from pyramidions.runs.steps import State
 from pyramidions.text.outline import Outline
 from pyramidions.text.tokenizer import EOS

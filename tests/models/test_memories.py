@@ -13,8 +13,8 @@ from pyramidions.models.parse import spec_of
 from pyramidions.nn import BeamSearch, Transformer
 from pyramidions.nn.attention import CrossAttention, HeposAttention
 from pyramidions.nn.sublayer import Memories, Memory
+from pyramidions.runs.measure import CostPart
 from pyramidions.runs.measure.cost import Lengths, cost_of
-from pyramidions.runs.measure.parts import CostPart
 
 TINY = {"encoder_layers": 3, "pooling_lengths": "None,6,None"}
 

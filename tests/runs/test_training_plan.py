@@ -16,9 +16,9 @@ from pyramidions.runs.arguments import Arguments, changed, find_sources, stamps
 from pyramidions.runs.kinds import KINDS, Machine, Schedule, choose_kind, find_machine
 from pyramidions.runs.measure.cost import Lengths, cost_of
 from pyramidions.runs.network_run import NetworkRun, generate_command
-from pyramidions.runs.places import Places
 from pyramidions.runs.plan import Plan, estimated, make_plan
 from pyramidions.runs.recipe import GPU_TFLOPS, TIERS, CorpusSize, tier_of
+from pyramidions.runs.run import Places
 from pyramidions.runs.steps import State
 
 CPU, GPU = Machine(0, 16e9), Machine(1, 40e9)

@@ -64,7 +64,7 @@ def test_a_validation_on_the_training_documents_is_no_training() -> None:
 
 def test_a_million_updates_are_printed_rounded() -> None:
     line = '{"epoch": 1, "valid_loss": "2", "valid_num_updates": "1.23457e+06"}'
-    assert read_record(line) == Record("valid", 1234570, {"loss": 2.0, "epoch": 1.0})
+    assert read_record(line) == Record(False, 1234570, {"loss": 2.0, "epoch": 1.0})
 
 
 lines = st.sampled_from(

@@ -158,7 +158,8 @@ class TrainingRun:
         updates, hours = optimization.max_update or math.inf, optimization.stop_time_hours or math.inf
         if resumed.updates >= updates:
             reason = f"it has {resumed.updates} updates (--max-update {updates})"
-        elif resumed.seconds > 3600 * hours:
+        # Without a validation there is no best checkpoint yet: one more update comes, and one with it.
+        elif resumed.seconds > 3600 * hours and (resumed.best is not None or self.run.dataset.disable_validation):
             reason = f"it took {resumed.seconds / 3600:.2f} hours (--stop-time-hours {hours:g})"
         else:
             return

@@ -15,8 +15,7 @@ from pyramidions.models import PyramidionConfig, build
 from pyramidions.models.config import MAX_TARGET_POSITIONS
 from pyramidions.nn import Transformer
 from pyramidions.nn.attention import SegmentsAttention
-from pyramidions.runs.measure.counter import PartCounter
-from pyramidions.runs.measure.parts import CostPart
+from pyramidions.runs.measure.counter import CostPart, PartCounter
 
 _MARKER = 3
 _META = torch.device("meta")

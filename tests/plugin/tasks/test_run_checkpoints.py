@@ -92,6 +92,13 @@ def test_a_finished_run_ends_at_once_and_overwrites_nothing(
     assert contents(tmp_path) == before
 
 
+def test_a_run_whose_time_was_over_before_its_first_validation_validates_once(data: DataFolder, tmp_path: Path) -> None:
+    train(data, tmp_path, "--max-update", "2", "--disable-validation")
+    assert not (tmp_path / "checkpoint_best.pt").exists()
+    train(data, tmp_path, "--stop-time-hours", "1e-9")
+    assert updates(tmp_path / "checkpoint_best.pt") == 3
+
+
 @pytest.mark.parametrize(
     ("flags", "kept", "left"),
     [
