@@ -85,8 +85,7 @@ class PairingOptions(NamedTuple):
         return pairings
 
     def _divided(self, splits: list[str]) -> "dict[str, Pairing]":
-        from pyramidions.data.divide import LEAST_WORDS, Divide
-        from pyramidions.data.divide_sentences import DivideSentences
+        from pyramidions.data.divide import LEAST_WORDS, Divide, DivideSentences
         from pyramidions.data.section_types import section_types
 
         divide: Pairing = DivideSentences()

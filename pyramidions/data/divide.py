@@ -1,4 +1,4 @@
-"""Divides documents and summaries by sections."""
+"""Divides documents and summaries: by sections, or into single sentences to train a model that rewrites one."""
 
 from typing import Any
 
@@ -11,6 +11,7 @@ from pyramidions.text.language import ENGLISH, Language
 from pyramidions.text.outline import outline
 from pyramidions.text.subsequence import Subsequences
 from pyramidions.text.tokenizer import Tokenizer
+from pyramidions.text.turns import read_outline, with_speakers
 from pyramidions.text.words import count_words
 
 #: Fewest words of a section and of its part of the summary.
@@ -101,3 +102,38 @@ def assign(summary: list[str], sections: list[list[str]], language: Language = _
         if highest > 0:
             parts[best.index(highest)].append(sentence)
     return parts
+
+
+class DivideSentences(Pairing):
+    """Pairs each sentence of the summary with the sentence of the document that has the highest ROUGE-L recall of it.
+
+    Chen and Bansal 2018, "Fast Abstractive Summarization with Reinforce-Selected Sentence Rewriting", equation (5).
+    Words are compared as they are, without stemming; of equal sentences, the first is taken. A sentence that shares no
+    word with the document has no pair. The reference decides about pairs, so this is for training and validation, never
+    for test.
+    """
+
+    def __call__(self, document: Document, tokenizer: Tokenizer | None = None) -> Pairs:
+        """Return the pairs, named ID/1, ID/2 …; the whole document if it has no sentence."""
+        found = read_outline(document.source, language=document.language)
+        sentences = list(with_speakers(found))
+        if not sentences:
+            return Pairs([document], is_whole=True)
+        language = Language(found.language)
+        words = [language.words(sentence) for sentence in sentences]
+        pairs: list[Document] = []
+        for target in language.sentences(document.target):
+            recall = [*map(Subsequences(language.words(target)).recall, words)]
+            if (highest := max(recall)) > 0:
+                source = sentences[recall.index(highest)]
+                pairs.append(document._replace(id=f"{document.id}/{len(pairs) + 1}", source=source, target=target))
+        return Pairs(pairs)
+
+    def about(self) -> dict[str, Any]:
+        """Return the kind: there are no options."""
+        return {"kind": "single sentences"}
+
+    @property
+    def whole_because(self) -> str:
+        """Why a document is taken as a whole."""
+        return "no sentence"

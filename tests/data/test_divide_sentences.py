@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyramidions.data.divide_sentences import DivideSentences
+from pyramidions.data.divide import DivideSentences
 from pyramidions.data.readers import Document
 
 # Two sentences begin alike.

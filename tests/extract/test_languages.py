@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from texts_in_languages import PAPERS
 
-from pyramidions.data.divide import assign
-from pyramidions.data.divide_sentences import DivideSentences
+from pyramidions.data.divide import DivideSentences, assign
 from pyramidions.data.readers import Document
 from pyramidions.extract import Budget, Oracle, SelectionRules, TextRank, select
 from pyramidions.extract.concepts.words import words_in
