@@ -26,11 +26,7 @@ Device = str | TorchDevice
 
 
 def found_device(device: Device | None) -> "torch.device":
-    """Return a device that works; for None, a GPU if there is one.
-
-    Raises:
-        UserError: there is no such device.
-    """
+    """Return a device that works; for None, a GPU if there is one."""
     import torch
 
     try:

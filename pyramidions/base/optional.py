@@ -10,17 +10,7 @@ from pyramidions.base.errors import UserError
 
 
 def optional_library(name: str, user: str, *parts: str, extra: str = "pretrained") -> Any:
-    """Import a library of an extra when it is needed.
-
-    Args:
-        name: of the library.
-        user: what needs it, for the error.
-        parts: modules of it to import as well.
-        extra: of this package, which brings the library.
-
-    Raises:
-        UserError: it is not installed.
-    """
+    """Import a library of an extra when it is needed."""
     try:
         found = import_module(name)
         for part in parts:
@@ -31,12 +21,7 @@ def optional_library(name: str, user: str, *parts: str, extra: str = "pretrained
 
 
 def without_torch(error: ModuleNotFoundError, user: str) -> ModuleNotFoundError:
-    """Return the error of an import, which says what to install if torch is missing.
-
-    Args:
-        error: of the import.
-        user: what needs torch.
-    """
+    """Return the error of an import, which says what to install if torch is missing."""
     return error if error.name != "torch" else ModuleNotFoundError(_missing("torch", user, "torch"), name="torch")
 
 

@@ -48,11 +48,7 @@ def load_parts(user_dir: str | Path) -> None:
 
 @cache
 def import_installed() -> None:
-    """Import the modules that installed distributions name under `ENTRY_POINTS`, once.
-
-    Raises:
-        UserError: one of them fails.
-    """
+    """Import the modules that installed distributions name under `ENTRY_POINTS`, once."""
     for each in entry_points(group=ENTRY_POINTS):
         try:
             each.load()

@@ -22,15 +22,7 @@ WRITER_WORDS, WRITER_READS = 200, 8_000
 
 
 def check_reading(long: str, section_types: object, select: object, language: str | None = None) -> None:
-    """Refuse arguments of another way to read long documents.
-
-    Args:
-        long: one of `LONG`.
-        section_types, select, language: arguments, or None.
-
-    Raises:
-        UserError: one is given that this way does not use.
-    """
+    """Refuse arguments of another way to read long documents."""
     if section_types is not None and long != "sections":
         raise UserError(f"`section_types` is an argument of `long` 'sections', but `long` is {long!r}.")
     if select is not None and long not in SELECTING:

@@ -21,10 +21,6 @@ def parse_json(text: str | bytes) -> Any:
 
     Args:
         text: the JSON; bytes must be UTF-8.
-
-    Raises:
-        ValueError: the text is no such JSON, a `NumberError` where only a number is wrong; the message is a
-            clause that says why ("it is not JSON (...)").
     """
     try:
         return json.loads(text, parse_constant=_refused, parse_float=_finite, parse_int=_whole)

@@ -92,9 +92,6 @@ def prepare_characters(
         config: of a dataset.
         field: of records.
         workers, overwrite: as for `pyramidions.data.characters.prepare_characters`.
-
-    Raises:
-        UserError: wrong input or options.
     """
     from pyramidions.base.notes import note
     from pyramidions.data.characters import WHOLE, CharacterSettings

@@ -36,11 +36,7 @@ class PairingOptions(NamedTuple):
     budget: int | None
 
     def check(self, splits: list[str]) -> None:
-        """Raise a UserError if options exclude each other or lack each other.
-
-        Args:
-            splits: that are prepared.
-        """
+        """Raise a UserError if options exclude each other or lack each other."""
         if self.divide and self.select:
             raise UserError("--divide and --select exclude each other.")
         belongs: dict[str, tuple[object, object, str]] = {
@@ -65,11 +61,7 @@ class PairingOptions(NamedTuple):
             )
 
     def pairings(self, splits: list[str]) -> "dict[str, Pairing]":
-        """Return what makes the pairs of each split; none for a split whose documents stay as they are.
-
-        Raises:
-            UserError: as `check`; the table of section types is invalid; there is no such method.
-        """
+        """Return what makes the pairs of each split; none for a split whose documents stay as they are."""
         self.check(splits)
         if self.divide:
             return self._divided(splits)

@@ -33,16 +33,7 @@ def alignment(document: str, summary: str, language: str | None = None) -> float
 
 
 def least_alignment(pairs: Iterable[tuple[str, str]], language: str | None = None) -> float:
-    """Return the 95th percentile of how far documents cover the summary of another one.
-
-    Args:
-        pairs: documents and their summaries; the first `MOST` are read. The other document is half of these away, since
-            neighbours may be about one thing.
-        language: of all; None to detect it.
-
-    Raises:
-        UserError: there are fewer than `LEAST`; or other documents cover whole summaries.
-    """
+    """Return the 95th percentile of how far documents cover the summary of another one."""
     read = list(islice(pairs, MOST))
     if len(read) < LEAST:
         raise UserError(
@@ -51,6 +42,7 @@ def least_alignment(pairs: Iterable[tuple[str, str]], language: str | None = Non
     languages = [language or detect_language(document) for document, _ in read]
     documents = [stems(document, code) for (document, _), code in zip(read, languages, strict=True)]
     summaries = [stems(summary, code) for (_, summary), code in zip(read, languages, strict=True)]
+    # The other document is half of these away, since neighbours may be about one thing.
     away = len(read) // 2
     others = documents[away:] + documents[:away]
     shares = [covered(*pair) for pair in zip(summaries, others, strict=True) if pair[0]]

@@ -57,26 +57,14 @@ class CharacterFolder(PreparedFolder):
             raise UserError(f"{self.path} holds documents; make one of characters by {self.command}.")
 
     def tokens(self, split: str, *, check_hashes: bool = False) -> np.ndarray:
-        """Return the ids of a split, (characters,), mapped into memory.
-
-        Args:
-            split: such as `train`.
-            check_hashes: read every byte, and compare with the manifest's hashes, too.
-
-        Raises:
-            UserError: there is no such split, or a file is missing or damaged.
-        """
+        """Return the ids of a split, (characters,), mapped into memory."""
         if split not in self.manifest["splits"]:
             raise UserError(f"{self.path} has no split {split!r}; its splits are {', '.join(self.splits)}.")
         self.compare([f"{split}.idx", f"{split}.bin", self.dictionary_path.name], check_hashes)
         return IndexedReader(self.prefix(split)).tokens
 
     def boundaries(self, split: str, *, check_hashes: bool = False) -> np.ndarray:
-        """Return where the pieces of a split end, 1 at their last characters, (characters,), mapped into memory.
-
-        Raises:
-            UserError: there are no pieces, or the file is missing or damaged.
-        """
+        """Return where the pieces of a split end, 1 at their last characters, (characters,), mapped into memory."""
         path = self.boundaries_path(split)
         if path.name not in self.manifest["files"]:
             raise UserError(f"{self.path} has no pieces: make them with `pyramidions prepare --characters --pieces`.")

@@ -42,9 +42,6 @@ class CharacterSettings:
         train_characters, valid_characters: most characters of these splits.
         test_characters: of the test split; None for all, or where one stream is cut, for the size of the valid split.
         pieces: size of the Unigram model, or None for no such model.
-
-    Raises:
-        UserError: a value is invalid for every text.
     """
 
     characters: str
@@ -108,9 +105,6 @@ def prepare_characters(
 
     Returns:
         True if the folder was made, False if it was there.
-
-    Raises:
-        UserError: wrong input, or a folder that must not be replaced.
     """
     if not streams:
         raise UserError("At least one of train, valid and test must be given.")

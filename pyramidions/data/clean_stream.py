@@ -32,9 +32,6 @@ def clean_stream(
     Returns:
         The manifest's entry for the stream: the parts that were read, their hash, whether they are all, and the
         characters before and after cleaning.
-
-    Raises:
-        UserError: what is read is invalid.
     """
     if found := finished_part(folder, name):
         if stream.source is not None or is_same(stream, found):

@@ -30,9 +30,6 @@ class Divide(Pairing):
         types: the table of section types.
         least_words: pairs with fewer words in the section or in its part of the summary are left out; the authors
             took 50.
-
-    Raises:
-        UserError: ``least_words`` is below 1.
     """
 
     def __init__(self, types: SectionTypes | None = None, least_words: int = LEAST_WORDS) -> None:
@@ -84,14 +81,6 @@ def assign(summary: list[str], sections: list[list[str]], language: Language = _
 
     Words are compared as they are, without stemming. Of equal sections, the first gets the sentence. A sentence that
     shares no word with any section goes to none.
-
-    Args:
-        summary: its sentences.
-        sections: the sentences of each section.
-        language: of both.
-
-    Returns:
-        The summary's sentences for each section, in their order.
     """
     words = [[language.words(sentence) for sentence in sentences] for sentences in sections]
     parts: list[list[str]] = [[] for _ in sections]

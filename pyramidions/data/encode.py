@@ -79,9 +79,6 @@ def encode(
 
     Returns:
         The manifest's entry for the split.
-
-    Raises:
-        UserError: the documents are no longer those that were checked; or no pair is left.
     """
     digest = InputHash()
     with progress_bar(f"encoding {split}", expected["documents"], "documents") as bar, ExitStack() as opened:
@@ -159,11 +156,7 @@ class _SplitFiles:
                 self._chosen.append(int((pair.labels == CHOSEN).sum()))
 
     def sync(self) -> None:
-        """Put the references on the disk; the other files are when they are closed.
-
-        Raises:
-            UserError: there is no pair.
-        """
+        """Put the references on the disk; the other files are when they are closed."""
         if not self._target_words:
             raise UserError(
                 f"The split {self._split!r} must hold at least one pair of text and summary, but all were left out."

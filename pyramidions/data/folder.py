@@ -49,12 +49,7 @@ class PreparedFolder(ABC):
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """Counts, lengths, hashes, sizes and settings of the folder.
-
-        Raises:
-            UserError: there is no such folder, it is one of the other kind, or something is missing that a reader of
-                the manifest may ask for.
-        """
+        """Counts, lengths, hashes, sizes and settings of the folder."""
         path = self._require(self.manifest_path)
         try:
             manifest = parse_json(read_regular(path))
@@ -75,11 +70,7 @@ class PreparedFolder(ABC):
         """The splits that the folder holds."""
 
     def compare(self, names: Iterable[str], hashes: bool) -> None:
-        """Compare the sizes of files with the manifest's (0.1.0 wrote none), and perhaps their hashes.
-
-        Raises:
-            UserError: one is missing or damaged.
-        """
+        """Compare the sizes of files with the manifest's (0.1.0 wrote none), and perhaps their hashes."""
         files, sizes = self.manifest["files"], self.manifest.get("sizes", {})
         for name in names:
             path = self.path / name
@@ -116,11 +107,7 @@ class Reference(NamedTuple):
 
 
 def parse_references(path: Path) -> list[Reference]:
-    """References from a file of JSON lines.
-
-    Raises:
-        UserError: a line is not `{"id": ..., "summary": ...}`.
-    """
+    """References from a file of JSON lines."""
     references = []
     for number, line in enumerate(read_lines(path), 1):
         try:
@@ -191,11 +178,7 @@ class DataFolder(PreparedFolder):
         return self.manifest_path.exists() and "tags" in self.manifest["settings"]
 
     def indexed(self, split: str, side: Side) -> str:
-        """Path of a split's token files without `.bin` and `.idx`, as fairseq wants it.
-
-        Raises:
-            UserError: one of the two is missing.
-        """
+        """Path of a split's token files without `.bin` and `.idx`, as fairseq wants it."""
         prefix = self.prefix(split, side)
         for ending in (".bin", ".idx"):
             self._require(Path(f"{prefix}{ending}"))
@@ -212,32 +195,16 @@ class DataFolder(PreparedFolder):
         return parse_references(self.existing_references(split))
 
     def existing_references(self, split: str) -> Path:
-        """Where the raw summaries of a split lie.
-
-        Raises:
-            UserError: there is no such file.
-        """
+        """Where the raw summaries of a split lie."""
         return self._require(self.references_path(split))
 
     def verify_tokenizer(self) -> None:
-        """Compare the tokenizer's hash with the manifest's, if there is a manifest.
-
-        Raises:
-            UserError: it is damaged.
-        """
+        """Compare the tokenizer's hash with the manifest's, if there is a manifest."""
         if self.manifest_path.exists():
             self.compare([self.tokenizer_path.name], hashes=True)
 
     def verify(self, split: str, *, hashes: bool = False) -> None:
-        """Look at every file of a split: with the manifest, each index with its tokens, and the number of documents.
-
-        Args:
-            split: such as `train`.
-            hashes: read every byte, and compare with the manifest's hashes, too.
-
-        Raises:
-            UserError: a file is missing or damaged.
-        """
+        """Look at every file of a split: with the manifest, each index with its tokens, and the number of documents."""
         sides: list[Side] = ["source", "target"]
         if self.has_labels(split):
             sides.append("labels")

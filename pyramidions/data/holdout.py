@@ -51,11 +51,7 @@ class Survey(NamedTuple):
 
 
 def survey(corpus: Corpus) -> Survey:
-    """Read a corpus once.
-
-    Raises:
-        UserError: a document is invalid.
-    """
+    """Read a corpus once."""
     source, target, hashes = array("q"), array("q"), array("Q")
     small = capitalized = 0.0
     for document in corpus.shown("reading"):
@@ -71,16 +67,7 @@ def survey(corpus: Corpus) -> Survey:
 
 
 def held_out(hashes: np.ndarray, splits: Collection[str], name: str) -> dict[str, int]:
-    """Return how many documents each split gets, `train` the rest.
-
-    Args:
-        hashes: of the documents' ids.
-        splits: `valid`, `test` or both.
-        name: of the corpus, for the error.
-
-    Raises:
-        UserError: there are too few documents.
-    """
+    """Return how many documents each split gets, `train` the rest."""
     if len(hashes) < FEWEST:
         raise UserError(
             f"{name} must have at least {FEWEST} documents, of which some are held out, but has {len(hashes)}."
@@ -93,15 +80,6 @@ def write_splits(folder: Path, corpus: Corpus, hashes: np.ndarray, sizes: Mappin
     """Write the documents of a corpus as SPLIT.jsonl, one file for each split; the folder appears whole or not at all.
 
     Records keep the fields that are read: id, text and summary, under their names, and sections.
-
-    Args:
-        folder: to make.
-        corpus: the documents.
-        hashes: of their ids.
-        sizes: what `held_out` returned.
-
-    Raises:
-        UserError: the documents are no longer those whose hashes were given, or sections are invalid.
     """
     ends, read = _ends(hashes, sizes), []
     with atomic_folder(folder) as partial, ExitStack() as open_files:

@@ -23,15 +23,7 @@ class UniqueIds:
         return len(self._seen)
 
     def add(self, name: str, place: str) -> str:
-        """Return an id that was not given before.
-
-        Args:
-            name: the id as its record has it.
-            place: of the record, for the error.
-
-        Raises:
-            UserError: the id came before, and repeated ids are not numbered.
-        """
+        """Return an id that was not given before."""
         given = name
         if name in self._seen:
             if not self._number_repeated:

@@ -86,9 +86,6 @@ class IndexedReader:
 
     Args:
         prefix: path without the endings.
-
-    Raises:
-        UserError: the index is not in this format, or the two files do not belong together.
     """
 
     def __init__(self, prefix: str | Path) -> None:

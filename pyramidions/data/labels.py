@@ -32,10 +32,6 @@ def labelled(document: Document, tokenizer: Tokenizer) -> LabelledSource:
 
     A document without sentences has headings alone. The oracle (Nallapati et al. 2017) chooses none where no sentence
     shares a word with the summary.
-
-    Args:
-        document: with its summary.
-        tokenizer: with a sentence marker.
     """
     found = outline(document.source, language=document.language)
     # Heading signs without any text are no heading.

@@ -140,9 +140,6 @@ def make_folder(
 
     Returns:
         True if the folder was made, False if it was there.
-
-    Raises:
-        UserError: a folder must not be replaced, or it cannot be written.
     """
     path = folder.path
     if path.exists() and any(path.iterdir()):
@@ -189,15 +186,7 @@ def part(
 
 
 def finish_part(folder: Path, name: str, files: Iterable[Path], facts: dict[str, Any], made_with: str = "") -> None:
-    """Note that files of a partial folder are whole.
-
-    Args:
-        folder: the partial folder.
-        name: of the part.
-        files: of the folder, synced.
-        facts: about the part; values that JSON holds.
-        made_with: what else decides about the files, such as the hash of a vocabulary.
-    """
+    """Note that files of a partial folder are whole and synced."""
     about = {"made_with": made_with, "files": {path.name: file_hash(path) for path in files}, "facts": facts}
     write_file(_part(folder, name), json.dumps(about).encode())
 

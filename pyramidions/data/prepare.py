@@ -72,9 +72,6 @@ def prepare(
 
     Returns:
         True if the folder was made, False if it was there.
-
-    Raises:
-        UserError: wrong input, or a folder that must not be replaced.
     """
     _check_arguments(corpora, settings, tokenizer)
     settings = settings or Settings()
@@ -136,11 +133,7 @@ def _check_turns(labels: bool, pairs: bool) -> None:
 
 
 def _have_queries(corpora: Mapping[str, Corpus], labels: bool) -> bool:
-    """Return whether documents have queries.
-
-    Raises:
-        UserError: only some splits have them, or sentences are to be labelled.
-    """
+    """Return whether documents have queries."""
     having = [split for split, corpus in corpora.items() if corpus.has_queries]
     if having and labels:
         raise UserError("Labels are for extractors, which read no queries: --labels excludes --query-field.")
@@ -222,11 +215,7 @@ def _check(corpus: Corpus) -> dict[str, Any]:
 
 
 def _threshold(corpora: Mapping[str, Corpus]) -> float:
-    """Find the share of their summaries that documents must exceed.
-
-    Raises:
-        UserError: there are too few train documents.
-    """
+    """Find the share of their summaries that documents must exceed."""
     if "train" not in corpora:
         raise UserError("`keep_aligned` finds its threshold by train documents, but there is no train split.")
     train = corpora["train"]

@@ -51,11 +51,7 @@ class Document(NamedTuple):
 def known_fields(
     source: str | None, target: str | None, name: str | None, query: str | None = None
 ) -> FieldNames | None:
-    """Return the fields that were named, and the plain names of the others; None if none was named.
-
-    Raises:
-        UserError: two of document, summary and query have the same field.
-    """
+    """Return the fields that were named, and the plain names of the others; None if none was named."""
     if source is None and target is None and name is None and query is None:
         return None
     fields = FieldNames(source or PLAIN.source, target or PLAIN.target, name, query)
@@ -99,11 +95,6 @@ class Corpus:
         misaligned: documents that it left out since they do not cover their summaries.
         trimmed: summaries that it cut.
         language: as it was given.
-
-    Raises:
-        UserError: an unknown language; when iterated, with file and line: a missing file or field, a line that is not
-            JSON or not UTF-8, an empty document, an id that came before, or no document at all; also what the
-            operating system refuses to read.
     """
 
     def __init__(
@@ -144,12 +135,7 @@ class Corpus:
         return corpus
 
     def fields_read(self, document: Document, record: Record) -> dict[str, Any]:
-        """Return the fields of a record from which the document is read again, with or without sections.
-
-        Args:
-            document: whose id the result gets.
-            record: that it was read from, as `with_records` yields both.
-        """
+        """Return the fields of a record from which the document is read again, with or without sections."""
         value = record.value
         fields = self._fields or shape(value)
         # A text that sections stand for may be missing, or be none.
@@ -246,17 +232,6 @@ def find_splits(name: str, config: str | None = None) -> dict[str, str]:
     """Return the input of each split in a folder of files or in a Hugging Face dataset.
 
     Files are named `train`, `valid` (or `validation`, or `val` as in the release) and `test`.
-
-    Args:
-        name: of the folder or dataset.
-        config: of the dataset.
-
-    Returns:
-        By split; nothing for a folder of papers (`pyramidions.data.papers`).
-
-    Raises:
-        UserError: a folder has two files for one split or none at all, a dataset has no such split, or the name is that
-            of a file.
     """
     if Path(name).is_file():
         raise UserError(

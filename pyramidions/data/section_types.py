@@ -78,14 +78,7 @@ def _by_words(keywords: tuple[tuple[str, tuple[str, ...]], ...]) -> dict[tuple[s
 
 
 def section_types(path: Path | None = None) -> SectionTypes:
-    """Read a table of section types.
-
-    Args:
-        path: a JSON file like `section_types.json` beside this module, which is the default.
-
-    Raises:
-        UserError: the file does not exist, or is no such table.
-    """
+    """Read a table of section types."""
     if path is None:
         content = files("pyramidions.data").joinpath("section_types.json").read_bytes()
     else:

@@ -25,9 +25,6 @@ class SelectSentences(Pairing):
         budget: most tokens of a text, its query and its end included, as in the model's `max_source_positions`. A
             sentence that alone is longer is kept if it is the best.
         about: what the manifest says of the ranker.
-
-    Raises:
-        UserError: ``budget`` leaves no room for a token beside the end.
     """
 
     def __init__(self, make_ranker: Callable[[], Ranker], budget: int, about: dict[str, Any]) -> None:
@@ -139,11 +136,7 @@ def selected_texts(found: Outline, chosen: list[int]) -> Iterator[str]:
 
 
 def require_budget(budget: int) -> int:
-    """Return a budget of tokens.
-
-    Raises:
-        UserError: it leaves no room for a token beside the end.
-    """
+    """Return a budget of tokens."""
     if budget < 2:
         raise UserError(f"`budget` must be at least 2, a token and the end of the text, but is {budget}.")
     return budget

@@ -41,15 +41,7 @@ class TextStream(NamedTuple):
 
 
 def open_text(path: Path, field: str | None = None) -> TextStream:
-    """Return the text of a file: a plain one as it stands, or the texts of its records, one a line.
-
-    Args:
-        path: ends in one of `RECORD_FILES`, or is plain text in UTF-8, perhaps with `.gz` or `.xz`.
-        field: of the records; `TEXT_FIELD` if None.
-
-    Raises:
-        UserError: there is no such file; a field is given for plain text; when it is read, what it holds is invalid.
-    """
+    """Return the text of a file: a plain one as it stands, or the texts of its records, one a line."""
     file_size(path)
     if known_ending(path, RECORD_FILES):
         return TextStream(str(path), partial(_texts, path, field or TEXT_FIELD))
@@ -74,9 +66,6 @@ def streamed_dataset(
         split: as the dataset names it.
         field: of its records; `TEXT_FIELD` if None.
         files: for a kind of file, their address.
-
-    Raises:
-        UserError: when it is read: it cannot be loaded, or a record lacks the field.
     """
     source = "/".join(filter(None, [files or name, config, split]))
     place = Path(name)
@@ -88,15 +77,7 @@ def streamed_dataset(
 
 
 def fetched_text(address: str, member: str) -> TextStream:
-    """Return a plain text in an archive, which is fetched as a whole when it is first read, and then kept in the cache.
-
-    Args:
-        address: of the archive.
-        member: the file in it.
-
-    Raises:
-        UserError: when it is read: it cannot be fetched.
-    """
+    """Return a plain text in an archive, which is fetched as a whole when first read, and kept in the cache."""
     return TextStream(address, partial(_fetched_blocks, address, member), address)
 
 

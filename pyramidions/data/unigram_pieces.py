@@ -42,17 +42,6 @@ def train_pieces(words: Mapping[str, int], pieces: int) -> bytes:
     """Train a Unigram model on words and how often they come (Kudo 2018); the same words give the same bytes.
 
     Words are neither normalised nor joined: no piece crosses a space, and one that begins a word begins with `▁`.
-
-    Args:
-        words: their counts; of more than a million, the most frequent.
-        pieces: the size of the model.
-
-    Returns:
-        A sentencepiece model.
-
-    Raises:
-        VocabSizeError: the text is too small for so many pieces; the message names the limit.
-        UserError: it has more letters than that.
     """
     kept = sorted(words.items(), key=lambda each: (-each[1], each[0]))[:_MOST_WORDS]
     return train_model(
@@ -76,10 +65,6 @@ def piece_boundaries(texts: Iterable[str], model: bytes) -> Iterator[np.ndarray]
 
     The last piece of a word takes the space or line end that follows it, so that each of these is a boundary (Nawrot et
     al. 2023, section 3.1.2). The end of the text is one as well.
-
-    Args:
-        texts: the text in parts; a word may be cut between two of them.
-        model: what `train_pieces` returned.
 
     Yields:
         (characters,) of 0 and 1 in uint8; joined they are as long as the text.

@@ -66,9 +66,6 @@ class Settings:
         fold_case: read capitals as small letters, for a corpus without capitals; documents may then have some.
         sentences: at most this many sentences of the train split train the vocabulary.
         seed: of the random choice of these sentences.
-
-    Raises:
-        UserError: a value is invalid for every corpus.
     """
 
     vocab_size: int = 32768
@@ -119,16 +116,7 @@ def sample(items: Iterable[str], size: int, seed: int) -> list[str]:
 
 
 def train_tokenizer(sentences: list[str], settings: Settings) -> Tokenizer:
-    """Train a sentencepiece model with fairseq's special ids; the same sentences give the same bytes.
-
-    Args:
-        sentences: normalised texts.
-        settings: see there; all but `sentences` and `seed` count here.
-
-    Raises:
-        VocabSizeError: the corpus is too small for a vocabulary of that size; the message names the limit.
-        UserError: it has more characters than that.
-    """
+    """Train a sentencepiece model with fairseq's special ids; the same sentences give the same bytes."""
     with _normalisation(settings.fold_case) as normalisation:
         model = train_model(
             iter(sentences),
@@ -165,17 +153,7 @@ def _normalisation(fold_case: bool) -> Iterator[dict[str, str]]:
 
 
 def train_model(sentences: Iterator[str], name: str, size: int, **options: Any) -> bytes:
-    """Train a sentencepiece model of normalised sentences.
-
-    Args:
-        sentences: normalised, as scoring would not see a normalisation by the model.
-        name: of the argument with the size, for errors.
-        size: of the vocabulary.
-        options: of the trainer, the normalisation among them.
-
-    Raises:
-        VocabSizeError, UserError: as `train_tokenizer`.
-    """
+    """Train a sentencepiece model of normalised sentences."""
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(

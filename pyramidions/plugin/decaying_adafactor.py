@@ -24,9 +24,6 @@ class FairseqDecayingAdafactor(FairseqAdafactor):
     Args:
         args: the options.
         params: what is trained.
-
-    Raises:
-        UserError: an option breaks a rule.
     """
 
     # The share is too small for weights of 16 bits.

@@ -94,9 +94,6 @@ def bf16_without_tpu(args: Any) -> None:
 
     fairseq's command line reads --bf16 as --tpu, which fails without torch_xla. A --tpu on the command line stays, and
     fails there. fairseq asks a model to fill in its settings right after.
-
-    Args:
-        args: what fairseq read; its ``tpu`` is changed.
     """
     # In what fairseq read, a --tpu that was given looks like one that it set itself.
     if getattr(args, "bf16", False) and find_spec("torch_xla") is None and "--tpu" not in sys.argv:
@@ -115,10 +112,6 @@ def begin_with_fillers(batches: Any, update_freq: Sequence[int]) -> None:
     """Move the empty batch that fills up a worker's share to the start of the last update of an epoch.
 
     fairseq drops what a worker counted in an update whose last batch is empty, but keeps its gradients.
-
-    Args:
-        batches: an `EpochBatchIterator`.
-        update_freq: batches of an update, by epoch; the last number is that of all later epochs.
     """
     ordered = batches.ordered_batches
 
@@ -190,9 +183,6 @@ def watch_results(run: DictConfig | None) -> None:
     """Rename the results of `fairseq-generate --results-path` when the process ends before they are complete.
 
     fairseq opens the file first and leaves it as it is on a full disk, perhaps empty.
-
-    Args:
-        run: the config of the whole run; None where there is none.
     """
     folder = run.common_eval.results_path if run is not None and "common_eval" in run else None
     if run is not None and folder:

@@ -34,9 +34,6 @@ class LinearDecay(FairseqLRScheduler):
 
     Hours of a resumed run count on, but not those before it changed to this schedule. All workers follow the clock of
     the first.
-
-    Raises:
-        UserError: nothing ends the run, it ends within the warm-up, or several learning rates are given.
     """
 
     def __init__(self, cfg: Any, optimizer: Any) -> None:

@@ -23,15 +23,7 @@ def option(default: Any, meaning: str, rule: Rule | None = None) -> Any:
 
 
 def check_options(kind: type, given: Any) -> None:
-    """Check the options of a task or criterion.
-
-    Args:
-        kind: the task or criterion, as fairseq has registered it.
-        given: its options.
-
-    Raises:
-        UserError: one breaks its rule.
-    """
+    """Check the options of a task or criterion."""
     for each in fields(getattr(kind, _OPTIONS)):
         rule, value = each.metadata.get("rule"), getattr(given, each.name, None)
         if rule is not None and value is not None and (broken := rule.rule(value)) is not None:

@@ -45,13 +45,7 @@ class Arguments:
     language: str | None = None
 
     def corpus(self, name: str, split: str, *, sections: bool) -> Corpus:
-        """Return the documents of a split.
-
-        Args:
-            name: of the input.
-            split: `train`, `valid` or `test`; all summaries but those of `test` are trimmed.
-            sections: take documents from the sections of their records, as `pyramidions extract` does.
-        """
+        """Return the documents of a split."""
         return Corpus(
             near(name),
             split,
@@ -105,11 +99,7 @@ def near(name: str) -> str:
 
 
 def find_sources(documents: str, config: str | None) -> Sources:
-    """Return the splits of a file, a folder or a Hugging Face dataset.
-
-    Raises:
-        UserError: there is no train split, or a configuration of files.
-    """
+    """Return the splits of a file, a folder or a Hugging Face dataset."""
     documents = near(documents)
     if documents.endswith(FILE_ENDINGS) or Path(documents).is_file():
         given = {"train": documents}
@@ -122,12 +112,7 @@ def find_sources(documents: str, config: str | None) -> Sources:
 
 
 def stamps(documents: str, before: Stamps | None = None) -> Stamps:
-    """Return size, time and hash of the files that hold the documents; nothing for a dataset on the hub.
-
-    Args:
-        documents: a file, a folder, or the name of a dataset.
-        before: what was returned before; a file of the same size and time is not hashed again.
-    """
+    """Return size, time and hash of the files that hold the documents; nothing for a dataset on the hub."""
     if not Path(documents).exists():
         return {}
     found = [Path(name) for name in dict.fromkeys(find_sources(documents, None).given.values())]

@@ -53,14 +53,7 @@ class Example(NamedTuple):
 
 
 def read_papers(documents: Iterable[Document], number: int, folder: Path, workers: int) -> None:
-    """Write documents as arrays, `BLOCK` to a file; files that are there are kept.
-
-    Args:
-        documents: with their summaries, always the same ones.
-        number: of them.
-        folder: gets the files.
-        workers: processes that read.
-    """
+    """Write documents as arrays, `BLOCK` to a file; files that are there are kept."""
     folder.mkdir(parents=True, exist_ok=True)
     read = sum(path.suffix == ".npz" for path in folder.iterdir())
     left = islice(documents, read * BLOCK, None)
@@ -136,15 +129,7 @@ class Counts(NamedTuple):
 
 
 def count(folder: Path, least: int = LEAST) -> Counts:
-    """Count in how many documents each concept stands, and in how many of their summaries.
-
-    Args:
-        folder: of `read_papers`.
-        least: documents that a concept must stand in to be kept.
-
-    Raises:
-        UserError: no summary has a concept of its document.
-    """
+    """Count in how many documents each concept stands, and in how many of their summaries."""
     folds = [_Fold([], []) for _ in range(FOLDS)], [_Fold([], []) for _ in range(FOLDS)]
     for number, example in enumerate(load_papers(folder)):
         for of_order, order, held in zip(folds, ORDERS, example.held, strict=True):
@@ -194,14 +179,7 @@ def _times(keys: np.ndarray, some: list[np.ndarray]) -> np.ndarray:
 
 
 def fit(folder: Path, counts: Counts, seed: int, on_step: Callable[[str], object] = lambda _: None) -> ConceptModel:
-    """Fit the trees of both orders; those of pairs see what those of words expect.
-
-    Args:
-        folder: of `read_papers`.
-        counts: what `count` returned.
-        seed: of the sample of concepts.
-        on_step: told what begins.
-    """
+    """Fit the trees of both orders; those of pairs see what those of words expect."""
 
     def fitted(name: str, words: Trees | None = None) -> Trees:
         x, y = _sample(folder, counts, words, seed)
@@ -213,12 +191,7 @@ def fit(folder: Path, counts: Counts, seed: int, on_step: Callable[[str], object
 
 
 def _sample(folder: Path, counts: Counts, words: Trees | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return features of words, or of pairs, and whether the summary has each.
-
-    Args:
-        folder, counts, seed: as in `fit`.
-        words: the trees of words, which pairs need; None for words.
-    """
+    """Return features of words, or of pairs, and whether the summary has each."""
     order = int(words is not None)
     generator = np.random.default_rng((seed, order))
     places = learned_from(counts.known[0].documents)

@@ -57,14 +57,7 @@ class Machine(NamedTuple):
 
 
 def find_machine(gpus: int | None) -> Machine:
-    """Return this machine.
-
-    Args:
-        gpus: to take; 0 for the CPU, None for all that there are.
-
-    Raises:
-        UserError: there are fewer.
-    """
+    """Return this machine."""
     if gpus is None and find_spec("torch") is None:
         gpus = 0
     if gpus != 0:
@@ -206,11 +199,7 @@ KINDS = {
 
 
 def choose_kind(asked: str, documents: int, machine: Machine, has_queries: bool = False) -> tuple[str, str]:
-    """Return the kind of model for a number of documents to train on, and why.
-
-    Raises:
-        UserError: an extractor or concepts are asked for, but documents have queries.
-    """
+    """Return the kind of model for a number of documents to train on, and why."""
     if has_queries and asked in ("extractor", CONCEPTS):
         raise UserError(f"--kind {asked} excludes --query-field: this kind is trained without queries.")
     if asked != "auto":

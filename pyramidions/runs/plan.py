@@ -70,12 +70,7 @@ class Plan:
         return KINDS[self.kind]
 
     def sentences(self, name: str, work: Path) -> list[str]:
-        """Return the plan in words.
-
-        Args:
-            name: of the documents, as the user gave it.
-            work: the work folder.
-        """
+        """Return the plan in words."""
         told = []
         if self.held_out:
             others = " and ".join(f"{n:,} for {split}" for split, n in self.held_out.items() if split != "train")
@@ -98,12 +93,7 @@ class Plan:
 
 
 def make_plan(arguments: Arguments) -> tuple[Plan, Survey]:
-    """Read the documents of all given splits once, and decide.
-
-    Raises:
-        UserError: a document is invalid, there are too few, fewer GPUs than asked for, or an option is not one of the
-            kind.
-    """
+    """Read the documents of all given splits once, and decide."""
     if arguments.kind == CONCEPTS:
         for name in ("hours", "gpus"):
             if getattr(arguments, name):

@@ -85,14 +85,7 @@ def fit_policy(
 
 
 def gain(documents: Sequence[Document], model: ConceptModel, policy: Trees, workers: int) -> float:
-    """Return by how much a policy raises the mean of ROUGE-1 and ROUGE-2 (F1) of extracts over coverage.
-
-    Args:
-        documents: those of validation.
-        model: predicts their concepts.
-        policy: chooses.
-        workers: processes that choose.
-    """
+    """Return by how much a policy raises the mean of ROUGE-1 and ROUGE-2 (F1) of extracts over coverage."""
     work = partial(_gain, model=model, policy=policy)
     found = []
     with progress_bar("comparing the policy with coverage", len(documents), "documents") as bar:

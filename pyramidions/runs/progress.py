@@ -89,12 +89,7 @@ class Progress:
 
 
 def begun(words: tuple[str, ...], checkpoint: Path) -> tuple[Progress, float]:
-    """Return where a training is before its command runs, and the hours that it took so far.
-
-    Args:
-        words: the command.
-        checkpoint: its last one, if there is any.
-    """
+    """Return where a training is before its command runs, and the hours that it took so far."""
     metric = words[words.index("--best-checkpoint-metric") + 1] if "--best-checkpoint-metric" in words else "loss"
     progress = Progress(metric, "--maximize-best-checkpoint-metric" in words)
     facts = RunFacts.of(checkpoint) if checkpoint.is_file() else None

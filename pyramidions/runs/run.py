@@ -36,9 +36,6 @@ class Places:
 
     Args:
         model: the export, which appears in the end.
-
-    Raises:
-        UserError: the path has no name of its own, so that nothing can lie beside it under the same name.
     """
 
     def __init__(self, model: Path) -> None:
@@ -120,13 +117,7 @@ class Run(ABC):
         return self.arguments.language or detect_language("\n".join(each.source[:_BEGINNING] for each in first))
 
     def write_extracts(self, number: int, words: int, rankers: Mapping[str, Ranker]) -> None:
-        """Write what each ranker extracts from the test split, in a file of its name.
-
-        Args:
-            number: of the documents.
-            words: of an extract.
-            rankers: by name.
-        """
+        """Write what each ranker extracts from the test split, in a file of its name."""
         language = self.language()
         for name, ranker in rankers.items():
             rules = SelectionRules(Budget(words), stops=ranker.stops)
@@ -134,11 +125,7 @@ class Run(ABC):
             write_extracts(self.places.work / name, documents, number, ranker, rules)
 
     def score_command(self, *against: str) -> list[Command]:
-        """Return how the file of the kind's name is scored in the work folder, where systems are called by their files.
-
-        Args:
-            against: the references.
-        """
+        """Return how the file of the kind's name is scored in the work folder: systems are called by their files."""
         rivals = (word for name in UNTRAINED for word in ("--baseline", name))
         language = self.language()
         of_language = () if language == ENGLISH else ("--language", language)
@@ -150,9 +137,6 @@ def with_headings(corpus: Corpus) -> Iterator[Document]:
     """Yield the documents of a corpus, with headings where their records have sections.
 
     They are the same documents whether the corpus takes them from the sections or not.
-
-    Raises:
-        UserError: a document or its sections are invalid.
     """
     for document, record in corpus.with_records():
         yield document._replace(source=sectioned_text(record.value, record.place) or document.source)
@@ -161,14 +145,7 @@ def with_headings(corpus: Corpus) -> Iterator[Document]:
 def write_extracts(
     path: Path, documents: Iterable[Document], number: int, ranker: Ranker, rules: SelectionRules
 ) -> None:
-    """Write extracts, one a line.
-
-    Args:
-        path: the file.
-        documents: in the order of the references.
-        number: of them.
-        ranker, rules: select the sentences.
-    """
+    """Write extracts, one a line."""
     work = partial(_extract_line, ranker=ranker, rules=rules)
     description = f"extracting with {type(ranker).__name__}"
     with atomic_file(path) as file, progress_bar(description, number, "documents") as bar:

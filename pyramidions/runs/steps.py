@@ -101,17 +101,7 @@ class State:
 
     @classmethod
     def read(cls, path: Path, *objects: str, writer: str, remedy: str) -> Self | None:
-        """Read a file; None if there is none.
-
-        Args:
-            path: the file.
-            objects: names of the facts that are objects, beside `done`.
-            writer: the command that writes it.
-            remedy: what helps where it cannot be read.
-
-        Raises:
-            UserError: it is damaged, or of another version.
-        """
+        """Read a file; None if there is none."""
         if not path.exists():
             return None
         try:
@@ -137,11 +127,7 @@ class State:
         self._write()
 
     def is_done(self, step: Step) -> bool:
-        """Return whether a step ran to its end and its outputs exist.
-
-        Raises:
-            StepError: it was made from something else.
-        """
+        """Return whether a step ran to its end and its outputs exist."""
         facts = self.facts["done"].get(step.name)
         if facts is None or not all(path.exists() for path in step.outputs):
             return False
@@ -168,16 +154,7 @@ class State:
 
 
 def run(steps: Sequence[Step], state: State, say: Say) -> None:
-    """Run the steps that are not done, in their order; what comes after one that is run is made from it, and run, too.
-
-    Args:
-        steps: all of them.
-        state: what is done.
-        say: receives progress, one line at a time.
-
-    Raises:
-        StepError: a command failed.
-    """
+    """Run the steps that are not done, in their order, and all that come after one that is run: they are made from it."""
     again = False
     for place, step in enumerate(steps):
         title = f"{place + 1} of {len(steps)}: {step.name}"
@@ -193,11 +170,7 @@ def run(steps: Sequence[Step], state: State, say: Say) -> None:
 
 
 def run_step(step: Step, environment: Mapping[str, str] | None = None) -> None:
-    """Run a step, whether it is done or not; `environment` is added to that of its commands.
-
-    Raises:
-        StepError: a command failed, or did not write its output.
-    """
+    """Run a step, whether it is done or not; `environment` is added to that of its commands."""
     run_commands(step, environment)
     if step.after is not None:
         step.after()
@@ -206,11 +179,7 @@ def run_step(step: Step, environment: Mapping[str, str] | None = None) -> None:
 
 
 def run_commands(step: Step, environment: Mapping[str, str] | None = None) -> None:
-    """Run the commands of a step side by side; stop them, and all that they started, if one fails or we are stopped.
-
-    Raises:
-        StepError: a command failed.
-    """
+    """Run the commands of a step side by side; stop them, and all that they started, if one fails or we are stopped."""
     commands = step.argv() if callable(step.argv) else step.argv
     if not commands:
         return

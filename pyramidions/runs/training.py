@@ -28,13 +28,7 @@ _CANNOT_TRAIN = (
 
 
 def advice(scores: Path, kind: str, ours: str) -> list[str]:
-    """Return in words which system scored best, and its command.
-
-    Args:
-        scores: the file of scores.
-        kind: of the model, whose name there it is.
-        ours: the command of the model.
-    """
+    """Return in words which system scored best, and its command."""
     found = json.loads(scores.read_text())
     means = {name: system["rouge1"]["mean"] for name, system in found["systems"].items()}
     # Of equal ones the model, which comes first.
@@ -62,9 +56,6 @@ def train(arguments: Arguments, model: Path, *, name: str, overwrite: bool, say:
         name: of the documents, as the user gave it.
         overwrite: begin anew, and replace what was made of other documents or with other arguments.
         say: receives progress, one line at a time.
-
-    Raises:
-        UserError: wrong documents or arguments, another run, or a command that failed.
     """
     places = Places(model)
     _check_places(places)
@@ -98,11 +89,7 @@ def train(arguments: Arguments, model: Path, *, name: str, overwrite: bool, say:
 
 
 def show_plan(arguments: Arguments, model: Path, *, name: str, overwrite: bool, say: Say) -> None:
-    """Say what a run would do, and write nothing; arguments are those of `train`.
-
-    Raises:
-        UserError: wrong documents or arguments.
-    """
+    """Say what a run would do, and write nothing; arguments are those of `train`."""
     places = Places(model)
     _check_places(places)
     state = _read(places.state)

@@ -58,11 +58,7 @@ class Reading(NamedTuple):
 
 
 def configuration(corpus: KnownCorpus, asked: str | None) -> str:
-    """Return the configuration that was asked for, or the default.
-
-    Raises:
-        UserError: there is no such configuration.
-    """
+    """Return the configuration that was asked for, or the default."""
     if asked is None or asked in corpus.configs:
         return asked or next(iter(corpus.sizes))
     if not corpus.configs:
@@ -71,16 +67,7 @@ def configuration(corpus: KnownCorpus, asked: str | None) -> str:
 
 
 def read_corpus(corpus: KnownCorpus, config: str, release: Path | None) -> Reading:
-    """Return how a corpus is read, without reading it.
-
-    Args:
-        corpus: to read.
-        config: one of its configurations.
-        release: a folder or an archive with its files; None for the hub, from which nothing is fetched yet.
-
-    Raises:
-        UserError: the corpus does not lie there.
-    """
+    """Return how a corpus is read, without reading it."""
     reading = _from_hub(corpus, config) if release is None else _from_release(corpus, config, release)
     opened = {split: partial(_documents, corpus, reading.form, opens) for split, opens in reading.splits.items()}
     if corpus.held_out and "train" in opened:

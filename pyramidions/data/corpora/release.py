@@ -37,11 +37,7 @@ class ReleaseFile(NamedTuple):
 
 
 def release_files(release: Path) -> list[ReleaseFile]:
-    """Return the files of a release, in the order of their paths.
-
-    Raises:
-        UserError: an archive is damaged.
-    """
+    """Return the files of a release, in the order of their paths."""
     root = release.resolve()
     if release.is_file():
         found = list(_files_of(release, root.name))

@@ -145,11 +145,7 @@ def open_pairs(pairs: Sequence[Pair], read: ReadPair) -> Records:
 
 
 def articles_of_news(document: LinesFile, summary: LinesFile) -> Iterator[tuple[dict[str, Any], str, int]]:
-    """Yield the records of Multi-News: a line each in both files. Articles on one event are documents of one text.
-
-    Raises:
-        UserError: one of the files has more lines, or cannot be read.
-    """
+    """Yield the records of Multi-News: a line each in both files. Articles on one event are documents of one text."""
     for number, (source, target) in enumerate(zip_longest(_lines(document), _lines(summary)), 1):
         place = f"{document.name}, line {number}"
         if source is None or target is None:
@@ -161,11 +157,7 @@ def articles_of_news(document: LinesFile, summary: LinesFile) -> Iterator[tuple[
 
 
 def paper_of_xml(document: LinesFile, summary: LinesFile) -> Iterator[tuple[dict[str, Any], str, int]]:
-    """Yield the record of a paper of ScisummNet, without its abstract; the title, above its summary, is left out.
-
-    Raises:
-        UserError: the paper is no XML with sections of sentences, or a file cannot be read.
-    """
+    """Yield the record of a paper of ScisummNet, without its abstract; the title, above its summary, is left out."""
     sections: list[list[str]] = [[]]
     names = [""]
     for part in _tree(document):

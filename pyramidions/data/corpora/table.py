@@ -129,15 +129,7 @@ KNOWN = _corpora()
 
 
 def find_corpus(name: str, config: str | None = None) -> KnownCorpus | None:
-    """Return the corpus of a name, or of its name on the hub; None for what is no such name, or a path of documents.
-
-    Args:
-        name: of a corpus, or what is no corpus.
-        config: that was asked for; one that is not known makes a name on the hub no known corpus.
-
-    Raises:
-        UserError: a word that is neither a path nor a known name.
-    """
+    """Return the corpus of a name, or of its name on the hub; None for what is no such name, or a path of documents."""
     corpus = KNOWN.get(name)
     # What `prepare NAME --out NAME` made is no input.
     if Path(name).exists() and not (corpus and DataFolder(name).manifest_path.exists()):

@@ -78,11 +78,7 @@ TEXTS = {
 
 
 def find_text(name: str, language: str) -> KnownText | None:
-    """Return the text of a name; None for what is no such name, or a path.
-
-    Raises:
-        UserError: it is not in this language.
-    """
+    """Return the text of a name; None for what is no such name, or a path."""
     text = TEXTS.get(name)
     if text is None:
         return None
@@ -98,17 +94,7 @@ def find_text(name: str, language: str) -> KnownText | None:
 def open_streams(
     name: str | None, files: Mapping[str, str], config: str | None, record_field: str | None
 ) -> dict[str, TextStream]:
-    """Return the streams of a text that is no known one.
-
-    Args:
-        name: a file, which is cut into all splits; a dataset on the hub, or a folder that holds one; or None.
-        files: of some splits, which win over those of a dataset.
-        config: of the dataset.
-        record_field: with the text.
-
-    Raises:
-        UserError: there is no such thing, or an option does not fit it.
-    """
+    """Return the streams of a text that is no known one."""
     path = Path(name or "")
     is_dataset = name is not None and (path.is_dir() or ("/" in name and not path.exists()))
     if config is not None and not is_dataset:

@@ -78,9 +78,6 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
         reward_samples: selections sampled of each document; 4 if None.
         reward_rouge2: weight of ROUGE-2 in the reward; 1 if None.
         rewriter: of a model that points, the path of a summarizer that rewrites single sentences.
-
-    Raises:
-        UserError: another task, or an option of the other kind of model.
     """
 
     conditional_metrics: ClassVar[tuple[str, ...]] = ("precision",)
@@ -272,13 +269,7 @@ def _rewriting(model: Any, device: torch.device) -> Callable[[list[str]], list[s
 
 
 def reinforce(log_prob: Tensor, reward: Tensor, baseline: Tensor) -> Tensor:
-    """Return what has the gradient of the expected negative reward (Williams 1992), for sampled selections.
-
-    Args:
-        log_prob: of each selection.
-        reward: of each selection.
-        baseline: the same for all selections of a document; it changes the variance alone.
-    """
+    """Return what has the gradient of the expected negative reward (Williams 1992), for sampled selections."""
     return -(reward - baseline).detach() * log_prob
 
 

@@ -70,10 +70,6 @@ def actor_critic(steps: Steps, rewards: Sequence[Sequence[float]]) -> Tensor:
     steps of the batch. Returns are brought to mean 0 and variance 1, as the authors' program does. The critic learns
     them by squared errors; theirs is a network of its own.
 
-    Args:
-        steps: picked at random.
-        rewards: of each real step of each document.
-
     Returns:
         (B,).
     """
@@ -109,12 +105,7 @@ class SentenceRewards:
         self._by_extract = RougeScorer(["rouge1", "rouge2"])
 
     def __call__(self, selected: Sequence[Sequence[str]], summaries: Sequence[Sequence[str]]) -> list[list[float]]:
-        """Return the rewards of each document: of its selected sentences, and of the end.
-
-        Args:
-            selected: sentences of each document, in the order of choice.
-            summaries: the sentences of each summary.
-        """
+        """Return the rewards of each document: of its selected sentences, and of the end."""
         if self._rewrite is None:
             given = zip(selected, summaries, strict=True)
             return [[*self._added(sentences, " ".join(summary)), 0.0] for sentences, summary in given]

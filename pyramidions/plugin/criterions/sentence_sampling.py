@@ -42,9 +42,6 @@ def select_by(keys: Tensor, scores: Tensor, lengths: Tensor, words: int) -> Sele
         scores: (N, U), -inf for what is never selected.
         lengths: (N, U), words of each sentence, at least 1.
         words: the budget of a document.
-
-    Returns:
-        The selection; gradients flow from ``log_prob`` to ``scores``.
     """
     open_ = scores.isfinite()
     left = torch.full_like(lengths[:, 0], words)

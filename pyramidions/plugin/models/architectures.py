@@ -43,23 +43,14 @@ class RecordedConfig(FairseqDataclass):
 
 
 def config_from(kind: type[Config], cfg: Any) -> Config:
-    """Return the config that a model is built from; fairseq's may lack newer fields.
-
-    Raises:
-        UserError: as `config_as`, or of another format.
-    """
+    """Return the config that a model is built from; fairseq's may lack newer fields."""
     refuse_older("The model", cfg.get("config_format", FORMAT))
     values = {name: cfg[name] for name in kind.__dataclass_fields__ if name in cfg}  # type: ignore[attr-defined]
     return config_as(kind, values)
 
 
 def register_presets(model: str, presets: Mapping[str, Mapping[str, Any]]) -> None:
-    """Register presets as architectures of a model.
-
-    Args:
-        model: the name under which it is registered.
-        presets: the fields that each sets, by its name.
-    """
+    """Register presets as architectures of a model."""
     parts = set(part_fields(MODEL_DATACLASS_REGISTRY[model]))
     for name, fields in {model: {}, **presets}.items():
         fill = _filling_in(fields, parts)
@@ -104,11 +95,7 @@ class FittingModel(BaseFairseqModel):
         model_cfg: Optional[DictConfig] = None,
         args: Optional[Namespace] = None,
     ) -> Any:
-        """Copy weights, after checking that they fit.
-
-        Raises:
-            ValueError: the weights are of another vocabulary or, if ``strict``, of another architecture.
-        """
+        """Copy weights, after checking that they fit."""
         self.upgrade_state_dict(state_dict)
         refuse_vocabulary(state_dict, self._fingerprint)
         if strict:

@@ -140,11 +140,7 @@ class PyramidionModel(FittingModel, FairseqEncoderDecoderModel):
 
     @classmethod
     def build_model(cls, cfg: PyramidionModelConfig, task: Any) -> "PyramidionModel":
-        """Build the model that ``cfg`` describes for the dictionary of ``task``.
-
-        Raises:
-            ValueError: separate dictionaries, or a field that breaks a rule.
-        """
+        """Build the model that ``cfg`` describes for the dictionary of ``task``."""
         source, target = task.source_dictionary, task.target_dictionary
         if source != target:
             raise ValueError("Source and target must share one dictionary: all embeddings are shared.")

@@ -50,11 +50,7 @@ class PyramidionExtractor(FittingModel):
 
     @classmethod
     def build_model(cls, cfg: PyramidionExtractorConfig, task: Any) -> "PyramidionExtractor":
-        """Build the model that ``cfg`` describes for the dictionary of ``task``.
-
-        Raises:
-            ValueError: a dictionary without a sentence marker, or a field that breaks a rule.
-        """
+        """Build the model that ``cfg`` describes for the dictionary of ``task``."""
         dictionary, longest = task.source_dictionary, task.max_positions()
         config = config_from(ExtractorConfig, cfg)
         core = build_extractor(config, len(dictionary), index_of(dictionary, *MARKERS), dictionary.pad())

@@ -76,11 +76,7 @@ class PyramidionLanguageModel(FittingModel, FairseqLanguageModel):
 
     @classmethod
     def build_model(cls, cfg: PyramidionLanguageModelConfig, task: Any) -> "PyramidionLanguageModel":
-        """Build the model that ``cfg`` describes for the dictionary of ``task``.
-
-        Raises:
-            ValueError: a field that breaks a rule.
-        """
+        """Build the model that ``cfg`` describes for the dictionary of ``task``."""
         dictionary = task.source_dictionary
         config = config_from(LanguageModelConfig, cfg)
         core = build_language_model(config, len(dictionary), dictionary.pad(), index_of(dictionary, SPACE))

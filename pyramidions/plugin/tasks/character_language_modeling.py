@@ -69,9 +69,6 @@ class CharacterGenerator(SequenceGenerator):
 
         Args:
             prompts: (B, T), the characters that texts begin with, all of one length, which may be 0.
-
-        Raises:
-            UserError: the longest length leaves no room behind the prompts.
         """
         given = prompts.size(1)
         longest = min(int(self.max_len_a * given + self.max_len_b), self.max_len - 1)
@@ -107,9 +104,6 @@ class CharacterLanguageModelingTask(TrainingTask):
 
     Args:
         cfg: what the user said.
-
-    Raises:
-        UserError: an option is out of its range, or there is no such folder.
     """
 
     cfg: CharacterLanguageModelingConfig
@@ -131,11 +125,7 @@ class CharacterLanguageModelingTask(TrainingTask):
         return {CHARACTERS: self.alphabet.name}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Compare the alphabet of a checkpoint with that of the data.
-
-        Raises:
-            UserError: they differ.
-        """
+        """Compare the alphabet of a checkpoint with that of the data."""
         name = state_dict.get(CHARACTERS, self.alphabet.name)
         if name != self.alphabet.name:
             raise UserError(
@@ -143,12 +133,7 @@ class CharacterLanguageModelingTask(TrainingTask):
             )
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """Load a split.
-
-        Raises:
-            UserError: there is no such split, or it is damaged; that of training is shorter than a window; it has no
-                pieces, whose boundaries are asked for.
-        """
+        """Load a split."""
         cfg, is_training = self.cfg, is_shuffled(split)
         stream = self.folder.tokens(split, check_hashes=cfg.check_data)
         if is_training and len(stream) < cfg.tokens_per_sample:
@@ -170,11 +155,7 @@ class CharacterLanguageModelingTask(TrainingTask):
         max_positions: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Return an iterator over batches that hold every window.
-
-        Raises:
-            UserError: a window, or a text to continue, does not fit a batch or the model.
-        """
+        """Return an iterator over batches that hold every window."""
         longest = int(dataset.sizes.max())
         kind = "window" if isinstance(dataset, CharacterWindows) else "prompt"
         for most, name in ((max_tokens, "--max-tokens"), (max_positions, "the positions of the model")):
@@ -199,11 +180,7 @@ class CharacterLanguageModelingTask(TrainingTask):
         return batches.next_epoch_itr(shuffle=False)
 
     def begin_learning(self, model: Any, training: TrainingRun) -> Optional[ScorerRate]:
-        """Settle what learns.
-
-        Raises:
-            UserError: boundaries have a loss, but the criterion leaves it out.
-        """
+        """Settle what learns."""
         criterion, kinds = training.run.criterion._name, {type(each) for each in model.modules()}
         if criterion != "boundary_cross_entropy" and any(
             issubclass(kind, Boundaries) and kind.loss is not Boundaries.loss for kind in kinds
@@ -216,11 +193,7 @@ class CharacterLanguageModelingTask(TrainingTask):
     # Writing
 
     def build_bpe(self, args: Any) -> CharacterCodec:
-        """Return the alphabet as fairseq's commands use it: between text and symbols joined by spaces.
-
-        Raises:
-            UserError: the user asks for another one.
-        """
+        """Return the alphabet as fairseq's commands use it: between text and symbols joined by spaces."""
         other = args if isinstance(args, str) else getattr(args, "_name", None)
         if other is not None:
             raise UserError(f"The alphabet is the data's, but --bpe asks for {other!r}.")
@@ -269,9 +242,6 @@ class CharacterLanguageModelingTask(TrainingTask):
 
         Returns:
             Of each text its hypotheses, the best first, which begin with what it begins with.
-
-        Raises:
-            UserError: the longest length leaves no room behind a text.
         """
         if not isinstance(generator, CharacterGenerator):  # --score-reference
             scores: list[list[dict[str, Tensor]]] = super().inference_step(generator, models, sample)

@@ -44,11 +44,7 @@ class CheckpointFolder:
         atexit.register(self._mend_at_exit)
 
     def hold(self) -> None:
-        """Keep other runs out for as long as this process lives.
-
-        Raises:
-            UserError: another run writes its checkpoints there.
-        """
+        """Keep other runs out for as long as this process lives."""
         try:
             hold_folder(self.path)
         except BlockingIOError:
@@ -57,11 +53,7 @@ class CheckpointFolder:
             ) from None
 
     def before_saving(self, replaces_best: bool) -> None:
-        """Move aside what fairseq is about to overwrite.
-
-        Args:
-            replaces_best: the checkpoint to come is the best one so far.
-        """
+        """Move aside what fairseq is about to overwrite."""
         self.nothing_saved()
         self._before, self._parts = self._stamps(), self._stamps(_PARTS)
         for file, previous in self._last_and_best():
@@ -77,14 +69,7 @@ class CheckpointFolder:
             self._restore()
 
     def saved(self, first: Path) -> None:
-        """Verify what fairseq has just written, and mend it where it is damaged.
-
-        Args:
-            first: the file that fairseq wrote, with whatever path to its folder; the others are copies of it.
-
-        Raises:
-            OSError: every file is damaged beyond mending. The previous last and best ones are restored.
-        """
+        """Verify what fairseq has just written, and mend it where it is damaged."""
         before, now = self._before or {}, self._stamps()
         written = sorted((file for file in now if now[file] != before.get(file)), key=lambda f: f.name != first.name)
         damaged = [file for file in written if not is_whole_checkpoint(file)]
@@ -103,11 +88,7 @@ class CheckpointFolder:
         self._restore()
 
     def mend(self) -> bool:
-        """Replace checkpoints that a kill or a full disk has damaged by intact ones, and log it.
-
-        Returns:
-            Whether a save had been interrupted.
-        """
+        """Replace checkpoints that a kill or a full disk has damaged by intact ones, and log it."""
         self._before = None
         remove_leftovers(self.path)
         aside = {file for file, previous in self._last_and_best() if previous.exists()}

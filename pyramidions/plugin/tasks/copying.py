@@ -12,11 +12,6 @@ _SPAN = 32  # tokens, about a sentence
 def spans_to_copy(length: int, most: int, random: np.random.Generator) -> np.ndarray:
     """Draw spans of a document, in reading order and without overlap.
 
-    Args:
-        length: tokens of the document.
-        most: tokens to draw at most.
-        random: decides.
-
     Returns:
         (T,), the positions of their tokens.
     """

@@ -30,11 +30,7 @@ _NO_SEARCH = ("_name", "no_seed_provided", "sacrebleu")
 
 
 def from_options(options: dict[str, Any]) -> Namespace:
-    """Return generation arguments, by the names of fairseq's config.
-
-    Raises:
-        UserError: the search has no such argument, or its type is another one.
-    """
+    """Return generation arguments, by the names of fairseq's config."""
     known, hints = sorted((*FIELDS, *_SEARCH)), get_type_hints(GenerationConfig)
     for name, value in options.items():
         if name not in known:
@@ -45,27 +41,14 @@ def from_options(options: dict[str, Any]) -> Namespace:
 
 
 def check_heeded(args: Any, task: str) -> None:
-    """Refuse generation arguments that would change nothing.
-
-    Raises:
-        UserError: one is given.
-    """
+    """Refuse generation arguments that would change nothing."""
     for name in _UNHEEDED:
         if getattr(args, name, None):
             raise UserError(f"{flag_of(name)} is not supported by --task {task}.")
 
 
 def fill_in(args: Any, models: list[Any]) -> None:
-    """Set, in place, each generation argument that the user left open.
-
-    Args:
-        args: fairseq's generation config, or a namespace that may lack arguments.
-        models: the ensemble.
-
-    Raises:
-        UserError: an argument is open and the models disagree on it, or have nothing to say; or no summary can be as
-            long as it must.
-    """
+    """Set, in place, each generation argument that the user left open."""
     for name, field in FIELDS.items():
         if getattr(args, name, NOT_GIVEN) != NOT_GIVEN:
             continue
@@ -90,11 +73,7 @@ def fill_in(args: Any, models: list[Any]) -> None:
 
 
 def refuse(args: Any, task: str) -> None:
-    """Refuse flags of beam search for a task without a search; set, in place, those that fairseq prints.
-
-    Raises:
-        UserError: one is given; those of `FIELDS` with any value, others with one that is not their default.
-    """
+    """Refuse flags of beam search for a task without a search; set, in place, those that fairseq prints."""
     for name, field in GenerationConfig.__dataclass_fields__.items():
         unset = NOT_GIVEN if name in FIELDS else field.default
         if name not in _NO_SEARCH and (value := getattr(args, name, unset)) != unset:

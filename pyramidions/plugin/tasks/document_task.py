@@ -71,11 +71,7 @@ class DocumentTask(TrainingTask):
         return self.preprocessing.state_dict() | ({} if source is None else {"source": source})
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take lengths, the tokenizer and settings from a checkpoint.
-
-        Raises:
-            UserError: they do not fit the data folder or the ensemble's other models.
-        """
+        """Take lengths, the tokenizer and settings from a checkpoint."""
         self.preprocessing.load_state_dict(state_dict)
 
     # Data
@@ -110,11 +106,7 @@ class DocumentTask(TrainingTask):
         max_positions: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Return an iterator over batches that hold every document; texts have been truncated to fit the model.
-
-        Raises:
-            UserError: a document has more than ``max_tokens`` tokens.
-        """
+        """Return an iterator over batches that hold every document; texts have been truncated to fit the model."""
         longest = int(dataset.sizes.max())
         if max_tokens is not None and longest > max_tokens:
             raise UserError(
@@ -128,11 +120,7 @@ class DocumentTask(TrainingTask):
         return batches
 
     def build_bpe(self, args: Any) -> PieceCodec:
-        """Return the tokenizer as fairseq's commands use it: between text and pieces joined by spaces.
-
-        Raises:
-            UserError: the user asks for another one.
-        """
+        """Return the tokenizer as fairseq's commands use it: between text and pieces joined by spaces."""
         other = args if isinstance(args, str) else getattr(args, "_name", None)
         if other is not None:
             raise UserError(f"The tokenizer is the data's or the checkpoint's, but --bpe asks for {other!r}.")

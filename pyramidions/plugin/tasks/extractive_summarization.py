@@ -49,11 +49,6 @@ class SentenceExtractor:
             models: return scores (B, U) of the units of ``net_input``.
             sample: of the task; all units are sentences where there are no ``labels`` (B, U).
             prefix_tokens: what a summary must begin with; not supported.
-
-        Returns:
-            For each document a list of one hypothesis: ``tokens`` of the sentences, with a marker in between and
-            `</s>` at the end, ``positional_scores`` (each token's is its sentence's) and ``score``, their mean over
-            sentences.
         """
         for model in models:
             model.eval()
@@ -98,9 +93,6 @@ class ExtractiveSummarizationTask(DocumentTask):
 
     Args:
         cfg: what the user said.
-
-    Raises:
-        UserError: an option is out of its range.
     """
 
     cfg: ExtractiveSummarizationConfig
@@ -133,11 +125,7 @@ class ExtractiveSummarizationTask(DocumentTask):
         return self.preprocessing.length("max_source_positions")
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """Build the model.
-
-        Raises:
-            UserError: the data has no sentence markers, the model is made for another task, or an option has no effect.
-        """
+        """Build the model."""
         if self.cfg.mmr_weight is not None and (redundancy := self.preprocessing.setting("redundancy")) != "mmr":
             raise UserError(f"--mmr-weight is an option of --redundancy mmr, but --redundancy is {redundancy}.")
         if self.preprocessing.need_tokenizer().marker_id is None:
@@ -147,21 +135,13 @@ class ExtractiveSummarizationTask(DocumentTask):
         return super().build_model(cfg, from_checkpoint)
 
     def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """Build the criterion.
-
-        Raises:
-            UserError: it is made for models that write.
-        """
+        """Build the criterion."""
         if cfg._name != _NAME:
             raise UserError(f"--task {_NAME} needs --criterion {_NAME}, but --criterion is {cfg._name}.")
         return super().build_criterion(cfg, from_checkpoint)
 
     def build_generator(self, models: list[Any], args: Any, *rest: Any, **kwargs: Any) -> SentenceExtractor:
-        """Build what extracts.
-
-        Raises:
-            UserError: a flag of beam search is given.
-        """
+        """Build what extracts."""
         decoding.refuse(args, _NAME)
         return self._extractor()
 

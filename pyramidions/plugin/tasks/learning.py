@@ -29,9 +29,6 @@ class ScorerRate:
     Args:
         model: with all weights frozen that shall be.
         scale: the multiple.
-
-    Raises:
-        UserError: no scorer has weights to train.
     """
 
     def __init__(self, model: nn.Module, scale: float) -> None:
@@ -45,11 +42,7 @@ class ScorerRate:
         self._hooked: Optional[torch.optim.Optimizer] = None
 
     def follow(self, optimizer: Any) -> None:
-        """Act on the steps of fairseq's optimizer from now on; a resumed run builds a second one.
-
-        Raises:
-            UserError: it is composed of several, or has the weights in a form of its own.
-        """
+        """Act on the steps of fairseq's optimizer from now on; a resumed run builds a second one."""
         inner = optimizer.optimizer
         if inner is self._hooked:
             return
@@ -94,19 +87,7 @@ def _shapes(held: list[Tensor]) -> str:
 
 
 def begin_fine_tuning(cfg: DocumentTaskConfig, model: nn.Module, longest: int) -> Optional[ScorerRate]:
-    """Prepare a model for training, before its optimizer is built.
-
-    Args:
-        cfg: the task's config.
-        model: what fairseq trains.
-        longest: tokens of the longest document.
-
-    Returns:
-        What shall follow the optimizer; None if all weights learn at one rate.
-
-    Raises:
-        UserError: a field breaks a rule, or does not fit the model.
-    """
+    """Prepare a model for training, before its optimizer is built."""
     if cfg.freeze is not None:
         frozen, whole = freeze(model, cfg.freeze), sum(parameter.numel() for parameter in model.parameters())
         logger.info(f"frozen: {frozen:,} of {whole:,} parameters ({cfg.freeze})")

@@ -55,11 +55,7 @@ class _Dictionary(Dictionary):
     preprocessing: "Optional[Preprocessing]" = None
 
     def take(self, tokenizer: Tokenizer) -> None:
-        """Take the pieces of a tokenizer, with its ids.
-
-        Raises:
-            UserError: two pieces have one name, or one has a space.
-        """
+        """Take the pieces of a tokenizer, with its ids."""
         names = tokenizer.pieces()
         for known in (self.symbols, self.count, self.indices):
             known.clear()
@@ -95,9 +91,6 @@ class Preprocessing:
     Attributes:
         task: its name.
         dictionary: fairseq's; its ids are the tokenizer's.
-
-    Raises:
-        UserError: a length below its least, or a damaged tokenizer.
     """
 
     def __init__(
@@ -153,19 +146,11 @@ class Preprocessing:
         return (*tokenizer.prefix, *asked)
 
     def need_tokenizer(self) -> Tokenizer:
-        """Return the tokenizer.
-
-        Raises:
-            UserError: there is neither a checkpoint nor data; it says what the folder lacks.
-        """
+        """Return the tokenizer."""
         return self._tokenizer or self.folder.tokenizer()
 
     def setting(self, name: str) -> Any:
-        """Return a length or a setting: what the user asked for, else the checkpoint's, else the default.
-
-        Raises:
-            UserError: there is none of them.
-        """
+        """Return a length or a setting: what the user asked for, else the checkpoint's, else the default."""
         found = self._known[name] if self._asked[name] is None else self._asked[name]
         if found is None:
             raise UserError(f"Give {flag_of(name)}: neither a checkpoint nor the data says what it is.")
@@ -181,12 +166,7 @@ class Preprocessing:
         return {**settings, **self.need_tokenizer().as_recorded()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take tokenizer and settings from a checkpoint, or compare them with those of the others of an ensemble.
-
-        Raises:
-            UserError: it is no checkpoint of this task; or its tokenizer is not that of the data folder or of the
-                ensemble's other models; or its settings are not theirs, and the user gives none.
-        """
+        """Take tokenizer and settings from a checkpoint, or compare them with those of the others of an ensemble."""
         if not self._needed <= state.keys():
             raise UserError(f"The checkpoint was not trained with --task {self.task}.")
         if self._tokenizer is None:
@@ -221,11 +201,7 @@ class PieceCodec:
         self.has_queries = has_queries
 
     def encode(self, text: str) -> str:
-        """Return the pieces of a text, joined by spaces; those of a query, and `</s>`, before those of its document.
-
-        Raises:
-            UserError: the query or the document is missing.
-        """
+        """Return the pieces of a text, joined by spaces; those of a query, and `</s>`, before those of its document."""
         if not self.has_queries:
             return " ".join(self._pieces(text))
         query, _, document = text.partition("\t")

@@ -12,15 +12,7 @@ from pyramidions.plugin.tasks.preprocessing import Preprocessing
 
 
 def check_query_model(cfg: Any, preprocessing: Preprocessing) -> None:
-    """Refuse a model that asks for queries where documents have none.
-
-    Args:
-        cfg: of the model.
-        preprocessing: of its documents.
-
-    Raises:
-        UserError: the model has a scorer that reads queries, or global queries.
-    """
+    """Refuse a model that asks for queries where documents have none."""
     tag_dim, of = getattr(cfg, "tag_dim", 0), f"of {preprocessing.folder.path}"
     if preprocessing.has_tags and not tag_dim:
         raise UserError(f"The documents {of} have tags, so the model needs --tag-dim, such as 16, but has none.")
@@ -40,11 +32,7 @@ def check_query_model(cfg: Any, preprocessing: Preprocessing) -> None:
 
 
 def check_folder(preprocessing: Preprocessing) -> None:
-    """Refuse a data folder with queries for a model without them, and the other way round.
-
-    Raises:
-        UserError: they differ.
-    """
+    """Refuse a data folder with queries for a model without them, and the other way round."""
     folder = preprocessing.folder
     if folder.has_tags != preprocessing.has_tags:
         have, trained = ("have", "without: leave out") if folder.has_tags else ("have no", "with them: use")
@@ -63,16 +51,7 @@ def check_folder(preprocessing: Preprocessing) -> None:
 
 
 def check_split(preprocessing: Preprocessing, split: str, documents: Any) -> None:
-    """Refuse a split with a query that leaves too little room for its document.
-
-    Args:
-        preprocessing: of its documents.
-        split: "train", "valid" or "test".
-        documents: token tensors by index.
-
-    Raises:
-        UserError: a query is longer than half of what the model reads.
-    """
+    """Refuse a split with a query that leaves too little room for its document."""
     if not preprocessing.has_queries:
         return
     eos = preprocessing.need_tokenizer().eos
@@ -85,15 +64,7 @@ def check_split(preprocessing: Preprocessing, split: str, documents: Any) -> Non
 
 
 def check_texts(preprocessing: Preprocessing, texts: list[Tensor]) -> None:
-    """Refuse texts with a query that leaves too little room for its document.
-
-    Args:
-        preprocessing: of the documents.
-        texts: token ids of each, the query before the document.
-
-    Raises:
-        UserError: a query is longer than half of what the model reads.
-    """
+    """Refuse texts with a query that leaves too little room for its document."""
     for number, text in enumerate(texts if preprocessing.has_queries else [], 1):
         if (tokens := query_tokens(text, preprocessing.need_tokenizer().eos)) > _most(preprocessing):
             raise _too_long(f"The query of document number {number} of those just read", tokens, preprocessing)

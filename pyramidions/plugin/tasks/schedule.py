@@ -17,11 +17,7 @@ MOST_WARMUP_EPOCHS = 20
 
 
 def check_run(run: DictConfig, stopping_patience: int) -> None:
-    """Check how a run is to end and to begin.
-
-    Raises:
-        UserError: validations are to be counted, but there are none; or they are to read the split that is trained on.
-    """
+    """Check how a run is to end and to begin."""
     checkpoint, dataset = run.checkpoint, run.dataset
     if dataset.train_subset in dataset.valid_subset.split(",") and not dataset.disable_validation:
         raise UserError(
@@ -67,12 +63,7 @@ class Schedule(NamedTuple):
 
 
 def schedule_of(cfg: Any, batches: int) -> Optional[Schedule]:
-    """Return the schedule of the run that the task of ``cfg`` belongs to; None where there is no run.
-
-    Args:
-        cfg: the task's config.
-        batches: of an epoch, on one worker.
-    """
+    """Return the schedule of the run that the task of ``cfg`` belongs to; None where there is no run."""
     run = run_of(cfg)
     if run is None:
         return None
@@ -133,12 +124,7 @@ def doubts(schedule: Schedule) -> list[str]:
 
 
 def warn_of_schedule(cfg: Any, batches: int) -> None:
-    """Warn, before the first update, of a schedule with which the run cannot learn.
-
-    Args:
-        cfg: the task's config, a part of the run's.
-        batches: of an epoch, on one worker.
-    """
+    """Warn, before the first update, of a schedule with which the run cannot learn."""
     schedule = schedule_of(cfg, batches)
     if schedule is None or not is_first_worker(cfg):
         return

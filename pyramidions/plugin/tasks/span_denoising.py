@@ -70,10 +70,6 @@ class SpanNoise(NamedTuple):
         Args:
             tokens: (L,), at least 2.
             random: draws the spans.
-
-        Returns:
-            What is left, with a sentinel for each span, or the text with its spans marked; and each span behind a
-            sentinel.
         """
         corrupted, spans = self.counts(len(tokens))
         kept_parts = _partition(len(tokens) - corrupted, spans, random)
@@ -165,11 +161,7 @@ class SpanDenoisingTask(WritingTask):
         self.noise = SpanNoise(cfg.corrupted_share, cfg.mean_span, cfg.copy_spans)
 
     def loader(self, preprocessing: Preprocessing, split: str, *, check_hashes: bool, warn: bool) -> DrawnPairs:
-        """Load the documents of a split.
-
-        Raises:
-            UserError: a file is missing or damaged; no passage fits the lengths; or the documents have queries.
-        """
+        """Load the documents of a split."""
         folder, tokenizer = preprocessing.folder, preprocessing.need_tokenizer()
         prefix, noise = tokenizer.prefix, self.noise._replace(sentinels=[tokenizer.unk])
         folder.verify(split, hashes=check_hashes)

@@ -20,18 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 def load_split(preprocessing: Preprocessing, split: str, *, check_hashes: bool, warn: bool) -> PairDataset:
-    """Load documents and summaries, and log how much of them was truncated.
-
-    Args:
-        preprocessing: where the data is, and how many tokens of a text are read.
-        split: "train", "valid" or "test".
-        check_hashes: read every byte, and compare with the manifest.
-        warn: a large loss is a warning; else it is logged like any other.
-
-    Raises:
-        UserError: a file is missing or damaged; or the model was trained with queries and the data has none, or the
-            other way round; or a query is too long.
-    """
+    """Load documents and summaries, and log how much of them was truncated; with ``warn``, much of it is a warning."""
     preprocessing.need_tokenizer()
     folder, dictionary = preprocessing.folder, preprocessing.dictionary
     folder.verify(split, hashes=check_hashes)
@@ -45,13 +34,7 @@ def load_split(preprocessing: Preprocessing, split: str, *, check_hashes: bool, 
 
 
 def load_labelled_split(preprocessing: Preprocessing, split: str, *, check_hashes: bool, warn: bool) -> LabelledDataset:
-    """Load documents, the labels of their sentences, and summaries; log how much of the documents was truncated.
-
-    Arguments and errors are those of `load_split`.
-
-    Raises:
-        UserError: the folder has no labels, too.
-    """
+    """Load documents, the labels of their sentences, and summaries; log how much of the documents was truncated."""
     tokenizer = preprocessing.need_tokenizer()
     folder, dictionary = preprocessing.folder, preprocessing.dictionary
     if folder.path.is_dir() and split in folder.splits and not folder.has_labels(split):
@@ -111,17 +94,7 @@ def _report(split: str, name: str, texts: HeadDataset, warn: bool) -> None:
 
 
 def examples_of(folder: DataFolder, split: str, documents: int, reads_source: bool) -> Examples:
-    """Return the references of a split, with the first one in place of a prediction.
-
-    Args:
-        folder: made by `pyramidions prepare`.
-        split: of it.
-        documents: how many it has.
-        reads_source: the documents are needed, too.
-
-    Raises:
-        UserError: there is not one reference for each document.
-    """
+    """Return the references of a split, with the first one in place of a prediction."""
     references = folder.references(split)
     if len(references) != documents:
         raise UserError(
@@ -134,16 +107,7 @@ def examples_of(folder: DataFolder, split: str, documents: int, reads_source: bo
 
 
 def documents_alone(preprocessing: Preprocessing, texts: list[Tensor], reads_end: bool) -> PairDataset:
-    """Return documents without summaries, truncated like any other.
-
-    Args:
-        preprocessing: how many tokens of a text are read.
-        texts: token ids of each document, the end of the text included.
-        reads_end: keep that end.
-
-    Raises:
-        UserError: a document is empty, or its query is too long.
-    """
+    """Return documents without summaries, truncated like any other."""
     sizes = np.array([len(text) for text in texts])
     if (sizes < 2).any():
         number = int((sizes < 2).argmax()) + 1

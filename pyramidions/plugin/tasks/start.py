@@ -16,11 +16,7 @@ from pyramidions.plugin.tasks.checkpoint_folder import LAST
 
 
 def check_given(run: Optional[DictConfig]) -> None:
-    """Refuse a damaged file in `--path`, before fairseq reads it.
-
-    Raises:
-        UserError: it is damaged.
-    """
+    """Refuse a damaged file in `--path`, before fairseq reads it."""
     paths = run.common_eval.path if run is not None and "common_eval" in run else None
     for path in split_paths(paths or ""):
         _require_whole(Path(path), "--path")
@@ -37,9 +33,6 @@ class Start:
         fine_tunes: whether these are the weights of another run.
         resumed: what the run goes on from, its optimizer included; None for a new run.
         source: the pretrained model that training started from, as the checkpoint says.
-
-    Raises:
-        UserError: the checkpoint is damaged, or of an older release.
     """
 
     def __init__(self, run: DictConfig) -> None:
@@ -66,9 +59,6 @@ class Start:
         """Compare the parts that do not learn with those of the run that is resumed.
 
         An optimizer's state goes by the place of a parameter among those that learn.
-
-        Raises:
-            UserError: they are others.
         """
         if self.resumed is None:
             return
@@ -83,9 +73,6 @@ class Start:
         """Compare the order of a model's weights with that of the run that is resumed.
 
         An optimizer's state goes by the place of a parameter among all.
-
-        Raises:
-            UserError: it is another.
         """
         own = [name for name, _ in model.named_parameters(remove_duplicate=False)]
         if self.resumed is not None and own != [name for name in self.resumed.weights if name in {*own}]:
@@ -98,9 +85,6 @@ class Start:
         """Compare the kinds of parts of a model's config with those of the run that is resumed.
 
         Weights of one kind may fit another, and nobody would notice.
-
-        Raises:
-            UserError: they are others.
         """
         if self.resumed is not None and (name := changed_part(self.resumed.model, model)) is not None:
             raise UserError(

@@ -60,13 +60,7 @@ class TimelySaves:
                 signal.signal(number, self._interrupt)
 
     def updated(self, update: int, epoch: Any, device: torch.device) -> None:
-        """Have fairseq save after this update, if it is time.
-
-        Args:
-            update: its number.
-            epoch: fairseq's iterator over the batches of the epoch.
-            device: of the model.
-        """
+        """Have fairseq save after this update, if it is time."""
         if self._saved_at is None:
             return
         is_first = self._run.distributed_training.distributed_rank == 0
@@ -105,11 +99,7 @@ class TimelySaves:
             self._give_back()
 
     def saved(self, first: str) -> None:
-        """Take note of a save.
-
-        Args:
-            first: the file that fairseq wrote. For a save of ours it is a copy of `checkpoint_last.pt`, and deleted.
-        """
+        """Take note of a save."""
         if self._given and Path(first).match(f"checkpoint_*_{self._update}*.pt"):
             Path(first).unlink()
         self._saved_at = time.monotonic()

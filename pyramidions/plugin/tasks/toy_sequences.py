@@ -47,9 +47,6 @@ def addition(length: int, random: np.random.Generator) -> Pair:
 
     The least significant digit comes first. Numbers begin with any digit, and the sum has one digit more than the
     longer of them, zero where nothing is carried.
-
-    Raises:
-        ValueError: fewer than 3 symbols.
     """
     if length < 3:
         raise ValueError(f"`length` must be at least 3, but is {length}.")
@@ -105,9 +102,6 @@ class ToySequencesTask(TrainingTask):
 
     Args:
         cfg: what the user said.
-
-    Raises:
-        UserError: an option is out of its range.
     """
 
     cfg: ToySequencesConfig
@@ -133,11 +127,7 @@ class ToySequencesTask(TrainingTask):
         return longest, longest
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """Make the examples of a split.
-
-        Raises:
-            UserError: there is no such split.
-        """
+        """Make the examples of a split."""
         cfg = self.cfg
         if split not in _NUMBERS:
             raise UserError(f"A split must be one of {', '.join(_NUMBERS)}, but is {split!r}.")

@@ -101,12 +101,7 @@ class TrainingRun:
         self._is_checked = False
 
     def begin(self) -> None:
-        """Mend what an interrupted run left, before fairseq reads it; end the run if nothing is left to do.
-
-        Raises:
-            UserError: a checkpoint that the user names is damaged, or is to be written in the background; or another
-                run writes to the same folder.
-        """
+        """Mend what an interrupted run left, before fairseq reads it; end the run if nothing is left to do."""
         if self.run.checkpoint.write_checkpoints_asynchronously:
             raise UserError(
                 "--write-checkpoints-asynchronously must not be given: what is written in the background cannot be "
@@ -167,11 +162,7 @@ class TrainingRun:
         end_run(self.run)
 
     def trains(self, model: nn.Module, rate: Optional[ScorerRate] = None) -> None:
-        """Take note of the model and of its scorers' rate, before a checkpoint is loaded into it.
-
-        Raises:
-            UserError: a resumed run began with other frozen parts.
-        """
+        """Take note of the model and of its scorers' rate, before a checkpoint is loaded into it."""
         self.start.check_frozen(model)
         self.start.check_order(model)
         self._rate = rate
@@ -200,21 +191,13 @@ class TrainingRun:
         self._timely.saved(first)
 
     def logged(self, metrics: Iterable[str], criterion: Any) -> None:
-        """Take note of the metrics that validation will log, known from the first update on.
-
-        Raises:
-            UserError: --best-checkpoint-metric is none of them.
-        """
+        """Take note of the metrics that validation will log, known from the first update on."""
         if not self._is_checked:
             check_best_of_update(self.run, metrics, criterion)
             self._is_checked = True
 
     def validated(self, stats: dict[str, Any]) -> None:
-        """Take note of a validation's metrics, by name; of several subsets the first counts, as for fairseq.
-
-        Raises:
-            UserError: --best-checkpoint-metric is none of them.
-        """
+        """Take note of a validation's metrics, by name; of several subsets the first counts, as for fairseq."""
         if stats["num_updates"] == self._seen:
             return
         check_best_metric(self.run, stats)

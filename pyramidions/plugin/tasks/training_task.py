@@ -36,9 +36,6 @@ class TrainingTask(FairseqTask, ABC):
 
     Args:
         cfg: what the user said, ``stopping_patience`` among it.
-
-    Raises:
-        UserError: an option breaks its rule.
     """
 
     #: of source and target
@@ -75,11 +72,7 @@ class TrainingTask(FairseqTask, ABC):
         load_on_each_worker(parser)
 
     def begin_training(self, from_checkpoint: bool) -> Optional[TrainingRun]:
-        """Begin or go on with the run, unless there is none; return it.
-
-        Raises:
-            UserError: its settings contradict each other, or checkpoints cannot be read or written safely.
-        """
+        """Begin or go on with the run, unless there is none; return it."""
         run = run_of(self.cfg)
         if run is not None and not from_checkpoint:
             check_run(run, self.cfg.stopping_patience)
@@ -88,11 +81,7 @@ class TrainingTask(FairseqTask, ABC):
         return self._training
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """Build the model, and begin or go on with its training.
-
-        Raises:
-            UserError: it is made for another task, or by an older release.
-        """
+        """Build the model, and begin or go on with its training."""
         if from_checkpoint:
             refuse_older_checkpoint("The checkpoint", cfg)
         self.check_kind(cfg)

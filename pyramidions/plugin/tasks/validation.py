@@ -25,11 +25,7 @@ _COUNTED = {"wps", "wpb", "bsz", "num_updates"}
 
 
 def asked_metrics(cfg: Any) -> dict[str, Mapping[str, Any]]:
-    """Return the options of each metric that the user asked for, in the order of their columns; none of other tasks.
-
-    Raises:
-        UserError: an unknown name, one that comes twice, or options that are not in the notation of parts.
-    """
+    """Return the options of each metric that the user asked for, in the order of their columns; none of other tasks."""
     if not hasattr(cfg, "eval_metrics"):
         return {}
     parts = parse_list("eval_metrics", cfg.eval_metrics) if cfg.eval_metrics else []
@@ -39,11 +35,7 @@ def asked_metrics(cfg: Any) -> dict[str, Mapping[str, Any]]:
 
 
 def validation_metrics(cfg: ScoredTaskConfig) -> dict[str, Metric]:
-    """Make these metrics.
-
-    Raises:
-        UserError: an unknown option, or one of the wrong type; or a metric lacks an option.
-    """
+    """Make these metrics."""
     usual = asdict(MetricOptions())
     return {
         name: METRICS.build(name, {key: usual[key] for key in usual.keys() & METRICS.arguments(name)} | dict(options))
@@ -96,12 +88,7 @@ class ValidationScores:
         return any(metric.reads_source for metric in self.scorers.values())
 
     def fit(self, split: str, examples: Examples) -> None:
-        """Let metrics learn from all references of a split; there are no summaries yet, so references stand for them.
-
-        Args:
-            split: whose documents they are.
-            examples: whose predictions are references.
-        """
+        """Let metrics learn from a split; there are no summaries yet, so references stand for them."""
         for metric in self._of(split).values():
             metric.fit(examples)
 
@@ -148,11 +135,7 @@ def _mean(meters: Any, name: str) -> float:
 
 
 def check_best(cfg: Any) -> None:
-    """Check the score that chooses the best checkpoint of the run that the task of ``cfg`` belongs to.
-
-    Raises:
-        UserError: no validation computes it, or the worst checkpoint would be chosen.
-    """
+    """Check the score that chooses the best checkpoint of the run that the task of ``cfg`` belongs to."""
     run = run_of(cfg)
     if run is None or run.dataset.disable_validation:
         return
@@ -162,17 +145,7 @@ def check_best(cfg: Any) -> None:
 
 
 def check_best_of_update(run: DictConfig, logged: Iterable[str], criterion: Any) -> None:
-    """Check, as far as an update can tell, that validation will log the metric that chooses the best checkpoint.
-
-    Args:
-        run: the config of the whole run.
-        logged: by the update, with what the task adds at validation.
-        criterion: of the update. Of one that does not tell which of its metrics an update may lack, or has alone, the
-            first validation is checked.
-
-    Raises:
-        UserError: it will not.
-    """
+    """Check, as far as an update can tell, that validation will log the metric that chooses the best checkpoint."""
     conditional = getattr(criterion, "conditional_metrics", None)
     if conditional is None or run.dataset.disable_validation:
         return
@@ -181,11 +154,7 @@ def check_best_of_update(run: DictConfig, logged: Iterable[str], criterion: Any)
 
 
 def check_best_metric(run: DictConfig, logged: Iterable[str]) -> None:
-    """Check that a validation logged the metric that chooses the best checkpoint.
-
-    Raises:
-        UserError: it did not.
-    """
+    """Check that a validation logged the metric that chooses the best checkpoint."""
     metric, names = run.checkpoint.best_checkpoint_metric, set(logged)
     if metric not in names:
         known = ", ".join(sorted(name for name in names - _COUNTED if not name.startswith("_")))

@@ -85,15 +85,7 @@ class Cost(NamedTuple):
 
 
 def cost_of(config: PyramidionConfig, lengths: Lengths) -> Cost:
-    """Count what a config costs: the model runs as on a GPU, but on tensors that have a shape and no memory.
-
-    Args:
-        config: the model's shape.
-        lengths: of the batch.
-
-    Raises:
-        UserError: a config that breaks a rule, a length below 1, or a model whose work depends on what it reads.
-    """
+    """Count what a config costs: the model runs as on a GPU, but on tensors that have a shape and no memory."""
     check_fields(lengths)
     try:
         with _pretended_gpu():
@@ -117,13 +109,6 @@ def cost_of_run(model: Transformer, lengths: Lengths) -> Cost:
     Of a model that pools at markers it is the most that a text may cost: a sentence starts at each token or, with
     attention inside units, where a segment may. Of any other, a document is one unit. Discourse attention counts as
     many sections as it tells apart.
-
-    Args:
-        model: in training mode.
-        lengths: of the batch.
-
-    Raises:
-        UserError: the vocabulary has no room for a token of text.
     """
     first = 1 + max(_MARKER, model.padding_idx, model.encoder.structure_of.separator or 0)
     if lengths.vocab_size <= first:

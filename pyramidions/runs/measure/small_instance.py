@@ -45,15 +45,7 @@ class Comparison(NamedTuple):
 
 
 def compare(config: PyramidionConfig, lengths: Lengths) -> Comparison:
-    """Count what a model costs without computing, then while it computes on random tokens on the CPU.
-
-    Args:
-        config: the model's shape, small.
-        lengths: of the batch, short.
-
-    Raises:
-        UserError: as `cost_of`.
-    """
+    """Count what a model costs without computing, then while it computes on random tokens on the CPU."""
     return Comparison(cost_of(config, lengths), cost_of_run(model_of(config, lengths), lengths))
 
 
