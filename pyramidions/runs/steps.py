@@ -154,7 +154,7 @@ class State:
 
 
 def run(steps: Sequence[Step], state: State, say: Say) -> None:
-    """Run the steps that are not done, in their order, and all that come after one that is run: they are made from it."""
+    """Run the steps that are not done, in their order, and all behind one that is run: they read what it made."""
     again = False
     for place, step in enumerate(steps):
         title = f"{place + 1} of {len(steps)}: {step.name}"
