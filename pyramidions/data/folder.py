@@ -23,11 +23,7 @@ _LENGTHS = ("source_tokens", "target_tokens", "target_words")
 
 
 class PreparedFolder(ABC):
-    """A folder made by `pyramidions prepare`, of documents or of characters.
-
-    Args:
-        path: the folder.
-    """
+    """A folder made by `pyramidions prepare`, of documents or of characters."""
 
     command = "`pyramidions prepare`"
 

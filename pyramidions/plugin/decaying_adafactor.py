@@ -43,7 +43,6 @@ class FairseqDecayingAdafactor(FairseqAdafactor):
 
     @staticmethod
     def add_args(parser: ArgumentParser) -> None:
-        """Add the options."""
         FairseqAdafactor.add_args(parser)
         parser.add_argument(
             "--weight-decay-updates",

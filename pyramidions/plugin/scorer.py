@@ -21,16 +21,12 @@ class RougeScorer(BaseScorer):
 
     fairseq hands over targets that went through the tokenizer and were cut to --max-target-positions; `pyramidions
     score` takes the raw references instead, and its figures are the ones to report.
-
-    Args:
-        cfg: nothing.
     """
 
     def __init__(self, cfg: Any) -> None:
         super().__init__(cfg)
 
     def score(self) -> float:
-        """Return ROUGE-1."""
         return self._scores().estimates["rouge1"].mean
 
     def result_string(self) -> str:

@@ -2,11 +2,10 @@
 
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyramidions.base.arguments import flag_of
 from pyramidions.base.errors import UserError
-from pyramidions.data.folder import SPLITS
 from pyramidions.data.readers import Corpus, check_config, find_splits, known_fields
 from pyramidions.documents.records import FILE_ENDINGS
 from pyramidions.files.bounded import file_hash
@@ -80,26 +79,14 @@ def _shown(value: object) -> str:
     return {"None": "not given", "False": "not given", "True": "given"}.get(str(value), str(value))
 
 
-class Sources(NamedTuple):
-    """The splits that were given.
-
-    Attributes:
-        given: the input of each; `train` among them.
-        missing: what must be held out of `train`.
-    """
-
-    given: dict[str, str]
-    missing: tuple[str, ...]
-
-
 def near(name: str) -> str:
     """Return a path inside the working folder relative to it, as users know it; others unchanged."""
     path, here = Path(name), Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) and path != here else name
 
 
-def find_sources(documents: str, config: str | None) -> Sources:
-    """Return the splits of a file, a folder or a Hugging Face dataset."""
+def find_sources(documents: str, config: str | None) -> dict[str, str]:
+    """Return the input of each split of a file, a folder or a Hugging Face dataset; `train` is among them."""
     documents = near(documents)
     if documents.endswith(FILE_ENDINGS) or Path(documents).is_file():
         given = {"train": documents}
@@ -108,14 +95,14 @@ def find_sources(documents: str, config: str | None) -> Sources:
     check_config(config, given.values())
     if "train" not in given:
         raise UserError(f"{documents} must have documents to train on, but has no train split.")
-    return Sources(given, tuple(split for split in SPLITS if split not in given))
+    return given
 
 
 def stamps(documents: str, before: Stamps | None = None) -> Stamps:
     """Return size, time and hash of the files that hold the documents; nothing for a dataset on the hub."""
     if not Path(documents).exists():
         return {}
-    found = [Path(name) for name in dict.fromkeys(find_sources(documents, None).given.values())]
+    found = [Path(name) for name in dict.fromkeys(find_sources(documents, None).values())]
     files = [file for path in found for file in (sorted(path.rglob("*")) if path.is_dir() else [path])]
     return {
         str(file.absolute()): _stamp(file, (before or {}).get(str(file.absolute()))) for file in files if file.is_file()

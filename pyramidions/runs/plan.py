@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from pyramidions.base.errors import UserError
+from pyramidions.data.folder import SPLITS
 from pyramidions.data.holdout import Survey, held_out, survey
 from pyramidions.data.manifest import distribution
 from pyramidions.files.progress import counted
-from pyramidions.runs.arguments import Arguments, Sources, absolute, find_sources
+from pyramidions.runs.arguments import Arguments, absolute, find_sources
 from pyramidions.runs.kinds import CONCEPTS, KINDS, Kind, Machine, Schedule, choose_kind, find_machine
 from pyramidions.runs.recipe import CorpusSize, Selecting
 
@@ -100,7 +101,7 @@ def make_plan(arguments: Arguments) -> tuple[Plan, Survey]:
                 raise UserError(f"--{name} is an option of networks, but --kind is {CONCEPTS}.")
     machine = find_machine(0 if arguments.kind == CONCEPTS else arguments.gpus)
     sources = find_sources(arguments.documents, arguments.config)
-    train = partial(arguments.corpus, sources.given["train"], "train")
+    train = partial(arguments.corpus, sources["train"], "train")
     # Those who select sentences read sections; the others' documents are then read again.
     found = survey(train(sections=True))
     documents, has_queries = _sizes(found, sources).get("train", found.documents), arguments.query_field is not None
@@ -111,7 +112,7 @@ def make_plan(arguments: Arguments) -> tuple[Plan, Survey]:
             "summarizer or extractor."
         )
     vocab_size = arguments.vocab_size or KINDS[name].vocab_size(documents, machine.gpus)
-    given = {split: absolute(name) for split, name in sources.given.items()}
+    given = {split: absolute(name) for split, name in sources.items()}
 
     def plan_of(found: Survey) -> Plan:
         sizes = _sizes(found, sources)
@@ -128,13 +129,14 @@ def make_plan(arguments: Arguments) -> tuple[Plan, Survey]:
     return plan, found
 
 
-def _sizes(found: Survey, sources: Sources) -> dict[str, int]:
-    return held_out(found.hashes, sources.missing, sources.given["train"]) if sources.missing else {}
+def _sizes(found: Survey, sources: dict[str, str]) -> dict[str, int]:
+    missing = [split for split in SPLITS if split not in sources]
+    return held_out(found.hashes, missing, sources["train"]) if missing else {}
 
 
-def _check_others(arguments: Arguments, sources: Sources, by_sections: bool) -> None:
+def _check_others(arguments: Arguments, sources: dict[str, str], by_sections: bool) -> None:
     """Read the given splits except `train` once, so that errors show before anything is written."""
-    for split, name in sources.given.items():
+    for split, name in sources.items():
         if split != "train":
             # HipoRank reads the sections of the test split for every kind of model.
             for sections in {by_sections, by_sections or split == "test"}:

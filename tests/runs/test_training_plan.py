@@ -189,7 +189,7 @@ def test_a_hugging_face_dataset_tells_its_splits(tmp_path: Path) -> None:
 
     rows = [{"id": str(i), "article": "a b.", "abstract": "c."} for i in range(20)]
     datasets.DatasetDict({"train": datasets.Dataset.from_list(rows)}).save_to_disk(str(tmp_path / "hub"))
-    assert find_sources(str(tmp_path / "hub"), None) == ({"train": str(tmp_path / "hub")}, ("valid", "test"))
+    assert find_sources(str(tmp_path / "hub"), None) == {"train": str(tmp_path / "hub")}
 
 
 def test_a_file_that_was_only_touched_has_not_changed(tmp_path: Path) -> None:

@@ -57,7 +57,6 @@ class BoundaryCrossEntropyCriterion(SummedCriterion):
         self._space: int | None = task.target_dictionary.indices.get(SPACE)
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
-        """Return the loss of a batch, what to divide it by, and what to log."""
         tokens, target = sample["net_input"]["src_tokens"], sample["target"]
         logits, extra = model(**sample["net_input"])
         if "segmentations" not in extra:
@@ -102,7 +101,6 @@ class BoundaryCrossEntropyCriterion(SummedCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
-        """Log means over all batches of all workers."""
         sum_of = partial(total, logging_outputs)
         sample_size, tokens = sum_of("sample_size"), sum_of("ntokens")
         keys = {key for log in logging_outputs for key in log}

@@ -117,7 +117,6 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
         self.words = torch.tensor([piece.count(SPACE) for piece in pieces])
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Any, Any, dict[str, Any]]:
-        """Return the loss of a batch, what to divide it by, and what to log."""
         if self.task.points:
             return self._pointed(model, sample, reduce)
         scores, labels = model(**sample["net_input"]).float(), sample["labels"]
@@ -230,7 +229,6 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
-        """Log means over all batches of all workers."""
         sum_of = partial(total, logging_outputs)
         documents, positive = sum_of("sample_size"), sum_of("positive")
         for name, unit in (("loss", math.log(2)), ("cross_entropy", math.log(2)), ("reward", 1), ("sampled_reward", 1)):

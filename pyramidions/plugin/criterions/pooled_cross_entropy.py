@@ -50,7 +50,6 @@ class PooledCrossEntropyCriterion(SummedCriterion):
         self.label_smoothing = label_smoothing
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Any, Any, dict[str, Any]]:
-        """Return the loss of a batch, what to divide it by, and what to log."""
         net_output = model(**sample["net_input"])
         log_probs = model.get_normalized_probs(net_output, log_probs=True)
         target = model.get_targets(sample, net_output)
@@ -83,7 +82,6 @@ class PooledCrossEntropyCriterion(SummedCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
-        """Log means over all batches of all workers."""
         sum_of = partial(total, logging_outputs)
         sample_size, tokens = sum_of("sample_size"), sum_of("ntokens")
         metrics.log_scalar("loss", sum_of("loss") / sample_size / math.log(2), sample_size, round=3)

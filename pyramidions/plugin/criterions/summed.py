@@ -27,7 +27,6 @@ class SummedCriterion(FairseqCriterion):
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
-        """Return True."""
         return True
 
 

@@ -146,7 +146,6 @@ class CachedDecoder(FairseqIncrementalDecoder, ABC):
         """Keep the hypotheses ``order`` (B',) of a cache that holds tokens."""
 
     def max_positions(self) -> int:
-        """Return the longest text, in tokens."""
         return self._max_positions
 
 

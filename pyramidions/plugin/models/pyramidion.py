@@ -88,7 +88,6 @@ class PyramidionEncoder(FairseqEncoder):
         return EncoderOut(memories.reorder(new_order, width), {}, begun=True)
 
     def max_positions(self) -> int:
-        """Return the longest source, in tokens."""
         return self._max_positions
 
 
@@ -112,7 +111,6 @@ class PyramidionDecoder(CachedDecoder):
         return x, {"attn": [None], "inner_states": None, "pooled": encoder_out.pooled}
 
     def reorder(self, cache: DecoderCache, order: Tensor) -> None:
-        """Keep the hypotheses ``order`` (B',)."""
         cache.reorder(order, cache.width)
 
 

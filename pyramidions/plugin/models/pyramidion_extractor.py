@@ -82,7 +82,6 @@ class PyramidionExtractor(FittingModel):
         return self.core.output.points
 
     def max_positions(self) -> int:
-        """Return the longest source, in tokens."""
         return self._max_positions
 
 

@@ -46,7 +46,6 @@ class PyramidionLanguageDecoder(CachedDecoder):
         return x, {"attn": [None], "inner_states": None, "segmentations": features.segmentations}
 
     def reorder(self, cache: LanguageModelCache, order: Tensor) -> None:
-        """Keep the texts ``order`` (B',)."""
         cache.select(order)
 
 

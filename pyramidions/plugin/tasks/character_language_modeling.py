@@ -101,9 +101,6 @@ class CharacterLanguageModelingTask(TrainingTask):
     `fairseq-eval-lm` scores each character of a split once, in windows that overlap by --context-window: its loss in
     base 2 is the bits per character. `fairseq-interactive` continues lines of text, and `fairseq-generate` the
     first --prefix-size characters of each window of a split.
-
-    Args:
-        cfg: what the user said.
     """
 
     cfg: CharacterLanguageModelingConfig

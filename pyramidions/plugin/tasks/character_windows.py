@@ -101,15 +101,12 @@ class CharacterWindows(FairseqDataset):
         return sizes
 
     def num_tokens(self, index: int) -> int:
-        """Return how many characters a window shows."""
         return int(self.sizes[index])
 
     def size(self, index: int) -> int:
-        """Return how many characters a window shows."""
         return self.num_tokens(index)
 
     def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
-        """Return how many characters windows show."""
         sizes: np.ndarray = self.sizes[indices]
         return sizes
 

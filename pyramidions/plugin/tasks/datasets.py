@@ -29,15 +29,12 @@ class SizedTexts(BaseWrapperDataset):
 
     @property
     def sizes(self) -> np.ndarray:
-        """Lengths in tokens."""
         return self._sizes
 
     def num_tokens(self, index: int) -> int:
-        """Return the length of a text."""
         return int(self._sizes[index])
 
     def size(self, index: int) -> int:
-        """Return the length of a text."""
         return int(self._sizes[index])
 
 
@@ -237,7 +234,6 @@ class LabelledDataset(BaseWrapperDataset):
         return {**item, "labels": labels[:units], "summary": self.summaries[index]}
 
     def collater(self, samples: list[dict[str, Any]], **kwargs: Any) -> dict[str, Any]:
-        """Make a batch."""
         batch: dict[str, Any] = self.dataset.collater(samples, **kwargs)
         if batch:
             of = {sample["id"]: sample for sample in samples}

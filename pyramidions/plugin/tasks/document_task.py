@@ -38,9 +38,6 @@ class DocumentTask(TrainingTask):
     repeated. Longer texts are truncated, all are padded on the right, and none is ever dropped. A task proper says how
     texts become tokens (`preprocessing`), and loads splits. Validation scores what the model writes where ``cfg`` has
     ``eval_metrics``.
-
-    Args:
-        cfg: what the user said.
     """
 
     cfg: DocumentTaskConfig

@@ -90,9 +90,6 @@ class ExtractiveSummarizationTask(DocumentTask):
     """Extraction of sentences from documents in a folder made by `pyramidions prepare --labels`.
 
     Models take ``src_tokens`` (B, L) and return a score for each heading and sentence, (B, U).
-
-    Args:
-        cfg: what the user said.
     """
 
     cfg: ExtractiveSummarizationConfig

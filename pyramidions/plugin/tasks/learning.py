@@ -110,7 +110,6 @@ class WithRegulariser:
         self.criterion = criterion
 
     def __call__(self, model: Any, sample: Any) -> tuple[Any, Any, dict[str, Any]]:
-        """Return the loss of a batch, what to divide it by, and what to log."""
         loss, sample_size, logging_output = self.criterion(model, sample)
         own = regulariser_of(model)
         if own is None:

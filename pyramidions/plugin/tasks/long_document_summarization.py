@@ -18,11 +18,7 @@ _NAME = "long_document_summarization"
 
 @register_task(_NAME, dataclass=LongDocumentSummarizationConfig)
 class LongDocumentSummarizationTask(WritingTask):
-    """Summarization of documents in a folder made by `pyramidions prepare`.
-
-    Args:
-        cfg: what the user said.
-    """
+    """Summarization of documents in a folder made by `pyramidions prepare`."""
 
     cfg: LongDocumentSummarizationConfig
     loader = staticmethod(load_split)

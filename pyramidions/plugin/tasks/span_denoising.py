@@ -149,9 +149,6 @@ class SpanDenoisingTask(WritingTask):
     last pieces of a vocabulary without them, from the last one on: the rarest ones of texts, as in the code of Jaszczur
     et al. 2021. With `copy_spans` the spans stay, marked, and the decoder copies them. Summaries are
     not read.
-
-    Args:
-        cfg: what the user said.
     """
 
     cfg: SpanDenoisingConfig

@@ -99,9 +99,6 @@ class ToySequencesTask(TrainingTask):
     Examples are made as they are read: new ones in each epoch of training, and always the same in the splits "valid",
     as long as those of training, and "test", longer ones. Validation logs the share of symbols that a model gets right,
     given the true ones before them, and the share of sequences without an error: those that it would write.
-
-    Args:
-        cfg: what the user said.
     """
 
     cfg: ToySequencesConfig

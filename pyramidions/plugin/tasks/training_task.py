@@ -32,11 +32,7 @@ _MODELS = {"pyramidion": "writes", "pyramidion_extractor": "rates sentences", "p
 
 
 class TrainingTask(FairseqTask, ABC):
-    """A task whose runs resume exactly, keep their checkpoints whole, and stop in time.
-
-    Args:
-        cfg: what the user said, ``stopping_patience`` among it.
-    """
+    """A task whose runs resume exactly, keep their checkpoints whole, and stop in time."""
 
     #: of source and target
     dictionary: Dictionary
@@ -52,12 +48,10 @@ class TrainingTask(FairseqTask, ABC):
 
     @property
     def source_dictionary(self) -> Dictionary:
-        """The one dictionary."""
         return self.dictionary
 
     @property
     def target_dictionary(self) -> Dictionary:
-        """The one dictionary."""
         return self.dictionary
 
     @classmethod
@@ -67,7 +61,6 @@ class TrainingTask(FairseqTask, ABC):
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
-        """Add our flags."""
         super().add_args(parser)
         load_on_each_worker(parser)
 

@@ -58,7 +58,6 @@ class WithExamples(BaseWrapperDataset):
         self.split = split
 
     def collater(self, samples: list[dict[str, Any]], **kwargs: Any) -> dict[str, Any]:
-        """Make a batch."""
         batch: dict[str, Any] = self.dataset.collater(samples, **kwargs)
         if batch:
             batch["examples"] = [self.examples[index] for index in batch["id"].tolist()]
