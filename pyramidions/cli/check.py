@@ -111,7 +111,7 @@ def _classifier(model: str, device: str | None) -> "Entails":
     from pyramidions.base.device import found_device
     from pyramidions.scoring.encoders.readers import EntailmentClassifier
 
-    return EntailmentClassifier.of(model, str(found_device(device)))
+    return EntailmentClassifier(model, str(found_device(device)))
 
 
 def _told(number: int, sentence: "CheckedSentence", found: "CheckedSummary") -> list[str]:

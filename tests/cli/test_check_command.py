@@ -64,7 +64,7 @@ class Classifier:
 def test_a_classifier_and_the_words_tell_on_a_page_what_supports_a_sentence(
     run: Run, files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: Opener
 ) -> None:
-    monkeypatch.setattr("pyramidions.scoring.encoders.readers.EntailmentClassifier.of", lambda *_: Classifier())
+    monkeypatch.setattr("pyramidions.scoring.encoders.readers.EntailmentClassifier", lambda *_: Classifier())
     out, page_file = tmp_path / "check.json", tmp_path / "page.html"
     done = run("check", *files, "--entailment", "a", "--device", "cpu", "--json", out, "--explain", page_file)
     assert done.exit_code == 0, done.output

@@ -9,7 +9,7 @@ from refusals import refused
 from small_encoders import ENCODER_DECODERS, TEXTS, save_encoder_decoder, transformers
 
 from pyramidions.scoring import METRICS, Example, Metric
-from pyramidions.scoring.encoders.loading import LIKELIHOOD, load
+from pyramidions.scoring.encoders import loading
 from pyramidions.scoring.encoders.raters import LikelihoodRater
 
 DOCUMENT = " ".join(TEXTS)
@@ -80,11 +80,12 @@ def test_both_metrics_share_one_model(tmp_path: Path) -> None:
     assert vars(one)["_model"] is vars(other)["_model"]
 
 
-def test_models_that_do_not_end_or_begin_texts_are_refused(tmp_path: Path) -> None:
+def test_models_that_do_not_end_or_begin_texts_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, tokenizer = save_encoder_decoder(tmp_path), tmp_path / "tokenizer.json"
-    found = load(folder, LIKELIHOOD, "cpu")
-    with refused("`bartscore_model`"):
-        LikelihoodRater(found._replace(model=found.model.get_encoder()), "m")
+    found = loading.load(folder, LikelihoodRater.head)
+    with monkeypatch.context() as patched, refused("`bartscore_model`"):
+        patched.setattr(loading, "load", lambda *_: found._replace(model=found.model.get_encoder()))
+        LikelihoodRater(folder)
     tokenizer.write_text(json.dumps({**json.loads(tokenizer.read_text()), "post_processor": None}))
     settings = {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": "<pad>"}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))

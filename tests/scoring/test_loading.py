@@ -13,8 +13,11 @@ from refusals import refused
 from small_encoders import SHAPE, TEXTS, randomized, save_bert, save_byte_level, save_roberta, transformers
 from small_tokenizers import bart
 
+from pyramidions.base.errors import UserError
+from pyramidions.scoring.encoders import embedder as embedding
 from pyramidions.scoring.encoders.embedder import embedder
-from pyramidions.scoring.encoders.loading import ANSWERS, VECTORS, Head, load
+from pyramidions.scoring.encoders.loading import Head, load
+from pyramidions.scoring.encoders.readers import QuestionAnswerer
 
 IDS = {"vocab_size": bart().get_vocab_size(), "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
 SMALL_BART = {
@@ -101,35 +104,35 @@ def harmed(harm: Callable[[Path], object]) -> Callable[[Path], object]:
     return lambda folder: harm(save_bert(folder))
 
 
+ANSWERS, VECTORS = QuestionAnswerer.head, embedding.VECTORS
+
+
 @pytest.mark.parametrize(
-    ("make", "head", "named"),
+    ("make", "head"),
     [
-        (harmed(pickled), VECTORS, "pickled weights are not read"),
-        (harmed(with_code), VECTORS, "code of its own, which is never run"),
-        (harmed(cut), VECTORS, "with whole weights"),
-        (harmed(config('{"model_type": "mine"}')), VECTORS, "is a mine."),
-        (harmed(lambda folder: (folder / "tokenizer.json").write_text("{")), VECTORS, "that transformers reads"),
-        (harmed(config("{")), VECTORS, "it is not JSON"),
-        (harmed(config('{"task": 1}')), VECTORS, "names no model_type"),
-        (harmed(lambda folder: (folder / "config.json").unlink()), VECTORS, "has no config.json"),
-        (harmed(lambda folder: (folder / "tokenizer.json").unlink()), VECTORS, "tokenizer.json"),
+        (harmed(pickled), VECTORS),
+        (harmed(with_code), VECTORS),
+        (harmed(cut), VECTORS),
+        (harmed(config('{"model_type": "mine"}')), VECTORS),
+        (harmed(config("{")), VECTORS),
+        (harmed(config('{"task": 1}')), VECTORS),
+        (harmed(lambda folder: (folder / "config.json").unlink()), VECTORS),
+        (harmed(lambda folder: (folder / "tokenizer.json").unlink()), VECTORS),
+        (harmed(lambda folder: (folder / "tokenizer.json").write_text("{")), VECTORS),
         # More pieces than vectors.
-        (lambda folder: save_byte_level(save_bert(folder), bart()), VECTORS, "one vector a piece"),
-        (reads_left_to_right, VECTORS, "a gpt2, whose tokens do not see those to the right"),
-        (lambda folder: save_bert(folder, is_decoder=True), VECTORS, "a bert, whose tokens do not see those to"),
-        (lambda folder: save_bert(folder, "BertForMaskedLM"), ANSWERS, "BertForMaskedLM"),
-        (without_head, ANSWERS, "qa_outputs.bias"),
-        (Path.touch, VECTORS, "is a file"),
-        (lambda folder: None, VECTORS, "does not exist"),
+        (lambda folder: save_byte_level(save_bert(folder), bart()), VECTORS),
+        (reads_left_to_right, VECTORS),
+        (lambda folder: save_bert(folder, is_decoder=True), VECTORS),
+        (lambda folder: save_bert(folder, "BertForMaskedLM"), ANSWERS),
+        (without_head, ANSWERS),
+        (Path.touch, VECTORS),
+        (lambda folder: None, VECTORS),
     ],
 )
-def test_a_damaged_or_foreign_model_is_refused(
-    make: Callable[[Path], object], head: Head, named: str, tmp_path: Path
-) -> None:
+def test_a_damaged_or_foreign_model_is_refused(make: Callable[[Path], object], head: Head, tmp_path: Path) -> None:
     make(tmp_path / "model")
-    with refused(named) as error:
+    with pytest.raises(UserError, match=rf"`{head.option}` must .*{tmp_path}/model"):
         load(str(tmp_path / "model"), head, "cpu")
-    assert str(error.value).startswith(f"`{head.option}` must ")
 
 
 def test_a_device_or_library_that_is_not_here_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

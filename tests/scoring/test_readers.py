@@ -32,7 +32,7 @@ def saved(folder: Path, labels: list[str], length: int = 16) -> Path:
 
 def found(folder: Path, labels: dict[str, str], *sentences: str) -> list[list[str]]:
     """Entities by a tagger that gives pieces their labels, and all others "O"."""
-    tagger = EntityTagger.of(str(folder), "cpu")
+    tagger = EntityTagger(str(folder), "cpu")
     names, pieces = list(tagger._labels.values()), wordpiece()
     ids = {pieces.token_to_id(piece): label for piece, label in labels.items()}
 
@@ -69,7 +69,7 @@ def test_neighbours_of_one_type_are_one_entity_unless_the_second_begins_one(tmp_
 
 def test_a_model_whose_labels_are_no_entities_is_refused(tmp_path: Path) -> None:
     with refused("`tagger` must have the label O"):
-        EntityTagger.of(str(saved(tmp_path, ["LABEL_0", "LABEL_1"])), "cpu")
+        EntityTagger(str(saved(tmp_path, ["LABEL_0", "LABEL_1"])), "cpu")
 
 
 @pytest.fixture(scope="module")
@@ -98,13 +98,13 @@ def by_loops(folder: Path, asked: Question, length: int, stride: int) -> str:
 def test_answers_equal_loops_over_spans(folder: Path) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     assert len(tokenizer.tokenize(ASKED[3].text)) > 2 * 64
-    answers = QuestionAnswerer.of(str(folder), "cpu").answers(ASKED)
+    answers = QuestionAnswerer(str(folder), "cpu").answers(ASKED)
     assert answers == [by_loops(folder, asked, 64, 8) for asked in ASKED]
     assert all(answer and answer in asked.text for answer, asked in zip(answers[:4], ASKED, strict=False))
 
 
 def test_a_question_that_leaves_no_room_is_cut_around_its_blank(folder: Path) -> None:
-    answerer = QuestionAnswerer.of(str(folder), "cpu")
+    answerer = QuestionAnswerer(str(folder), "cpu")
     long = " ".join([*SENTENCES[:3], "[MASK]", *SENTENCES[3:6]])
     cut = answerer._shortened(long, 32)
     assert "[MASK]" in cut and cut in long
@@ -114,7 +114,7 @@ def test_a_question_that_leaves_no_room_is_cut_around_its_blank(folder: Path) ->
 
 
 def test_a_model_without_token_types_answers_too(tmp_path: Path) -> None:
-    answerer = QuestionAnswerer.of(str(save_roberta(tmp_path / "qa", "RobertaForQuestionAnswering", length=64)), "cpu")
+    answerer = QuestionAnswerer(str(save_roberta(tmp_path / "qa", "RobertaForQuestionAnswering", length=64)), "cpu")
     assert answerer.blank == "<mask>"
     (answer,) = answerer.answers([Question("The <mask> fox", SENTENCES[0])])
     assert answer and answer in SENTENCES[0]

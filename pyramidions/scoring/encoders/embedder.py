@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from pyramidions.files.hub import hub_name
-from pyramidions.scoring.encoders.loading import VECTORS, Loaded, batches_by_length, depth, load
+from pyramidions.scoring.encoders.loading import Head, Loaded, batches_by_length, depth, library_version, load
 from pyramidions.text.normalization import NORMALISATION, normalize
 
 # The layers whose vectors agree best with people's judgements, as the package bert-score 0.3.13 has them: by judgements
@@ -31,6 +31,8 @@ google/pegasus-xsum 11, microsoft/deberta-base 9, microsoft/deberta-large 16, mi
 microsoft/deberta-v3-large 12, microsoft/deberta-v3-small 4, microsoft/deberta-xlarge-mnli 40,
 microsoft/mdeberta-v3-base 10, xlnet/xlnet-base-cased 5, xlnet/xlnet-large-cased 7
 """
+
+VECTORS = Head("embedding_model", "an encoder, such as BERT or the encoder of BART", "AutoModel")
 
 
 class Tokens(NamedTuple):
@@ -85,9 +87,8 @@ class Embedder:
 
     def signature(self) -> str:
         """Name the model and all that determines its vectors."""
-        length = "any length" if self.length is None else f"at most {self.length} tokens"
-        name, library = self.loaded.signature().split(" | ")
-        return f"{name} | layer {self.layer} | {length} | {library} | normalisation {NORMALISATION}"
+        about = f"{self.loaded.name} | layer {self.layer} | {self.loaded.reads}"
+        return f"{about} | {library_version()} | normalisation {NORMALISATION}"
 
     def tokens(self, texts: Sequence[str]) -> list[Tokens]:
         """Cut texts into tokens."""

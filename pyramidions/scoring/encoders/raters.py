@@ -9,25 +9,18 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from pyramidions.base.errors import UserError
-from pyramidions.scoring.encoders.loading import LIKELIHOOD, RATING, Loaded, ModelInUse, batches_by_length
+from pyramidions.scoring.encoders.loading import Head, ModelInUse, batches_by_length
 from pyramidions.scoring.metric import Rated
 
 _IGNORED = -100  # a label that has no loss
 
 
 class Rater(ModelInUse, ABC):
-    """Rates the second text of pairs, given the first; texts that are too long are truncated.
-
-    Args:
-        loaded: the model.
-        place: where it is from, for errors.
-    """
+    """Rates the second text of pairs, given the first; texts that are too long are truncated."""
 
     def signature(self) -> str:
         """Name the model, and how much it reads."""
-        length = self._loaded.length
-        return f"{super().signature()} | {'any length' if length is None else f'at most {length} tokens'}"
+        return f"{super().signature()} | {self._loaded.reads}"
 
     @torch.inference_mode()
     def rated(self, pairs: Sequence[tuple[str, str]]) -> Rated:
@@ -52,28 +45,24 @@ class Rater(ModelInUse, ABC):
 class LikelihoodRater(Rater):
     """Gives the mean log-likelihood of a text's tokens, in nats, given another text, by a sequence-to-sequence model.
 
-    All tokens of the text count, those included that the tokenizer puts around it.
-
-    Args:
-        loaded: the model.
-        place: where it is from, for errors.
-
-    Raises:
-        UserError: the tokenizer does not mark where a text ends, so that an empty one has no likelihood; or the model
-            does not say what its decoder reads first.
+    All tokens of the text count, those included that the tokenizer puts around it: an empty text has a likelihood only
+    where the tokenizer marks its end. The model must say what its decoder reads first.
     """
 
-    head = LIKELIHOOD
+    head = Head(
+        "bartscore_model",
+        "a sequence-to-sequence model, such as BART",
+        "AutoModelForSeq2SeqLM",
+        "ForConditionalGeneration",
+    )
 
-    def __init__(self, loaded: Loaded, place: str) -> None:
-        super().__init__(loaded, place)
+    def __init__(self, place: str | None, device: str = "cpu") -> None:
+        super().__init__(place, device)
+        loaded = self._loaded
         if not loaded.tokenizer("").input_ids:
-            raise UserError(f"`{LIKELIHOOD.option}` must have a tokenizer that ends texts, but {place} has none.")
+            raise self.refuse("have a tokenizer that ends texts", "has none")
         if not hasattr(loaded.model, "prepare_decoder_input_ids_from_labels"):
-            kind = type(loaded.model).__name__
-            raise UserError(
-                f"`{LIKELIHOOD.option}` must be of a kind such as BART, T5 or PEGASUS, but {place} is {kind}."
-            )
+            raise self.refuse("be of a kind such as BART, T5 or PEGASUS", f"is a {type(loaded.model).__name__}")
         # The decoder of LED reads less than its encoder.
         decoded = getattr(loaded.model.config, "max_decoder_position_embeddings", None)
         self._written = loaded if decoded is None else loaded._replace(length=min(decoded, loaded.length or decoded))
@@ -98,22 +87,19 @@ class LikelihoodRater(Rater):
 
 
 class RegressionRater(Rater):
-    """Gives the one number of a regression model that reads both texts; of a long pair, the longer text is truncated.
+    """Gives the one number of a regression model that reads both texts; of a long pair, the longer text is truncated."""
 
-    Args:
-        loaded: the model.
-        place: where it is from, for errors.
+    head = Head(
+        "bleurt_model",
+        "a model that rates pairs of texts by one label",
+        "AutoModelForSequenceClassification",
+        "ForSequenceClassification",
+    )
 
-    Raises:
-        UserError: it has another number of labels.
-    """
-
-    head = RATING
-
-    def __init__(self, loaded: Loaded, place: str) -> None:
-        super().__init__(loaded, place)
-        if (labels := loaded.model.config.num_labels) != 1:
-            raise UserError(f"`{RATING.option}` must have one label, but {place} has {labels}.")
+    def __init__(self, place: str | None, device: str = "cpu") -> None:
+        super().__init__(place, device)
+        if (labels := self._loaded.model.config.num_labels) != 1:
+            raise self.refuse("have one label", f"has {labels}")
 
     def _encoded(self, given: list[str], texts: list[str]) -> list[tuple[Any, ...]]:
         return [(both,) for both in self._loaded.tokenizer(given, texts, **self._loaded.truncation).encodings]

@@ -6,15 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from pyramidions.base.errors import UserError
-from pyramidions.scoring.encoders.loading import (
-    ANSWERS,
-    ENTAILMENT,
-    ENTITY_LABELS,
-    Loaded,
-    ModelInUse,
-    batches_by_length,
-)
+from pyramidions.scoring.encoders.loading import Head, ModelInUse, batches_by_length
 from pyramidions.scoring.metric import Judged, Question, Span
 
 _OUTSIDE = "O"
@@ -30,34 +22,26 @@ class EntityTagger(ModelInUse):
     """Finds entities with a token classifier.
 
     A word has the label of its first piece. Neighbouring words of one type are one entity, unless the second begins
-    one (B-, S-, U-).
-
-    Args:
-        loaded: the model.
-        place: where it is from, for errors.
-
-    Raises:
-        UserError: its labels have no "O".
+    one (B-, S-, U-). A sentence that is longer than the model is read in pieces. One label must be "O".
     """
 
-    head = ENTITY_LABELS
+    head = Head(
+        "tagger",
+        "a token classifier that finds entities",
+        "AutoModelForTokenClassification",
+        "ForTokenClassification",
+    )
 
-    def __init__(self, loaded: Loaded, place: str) -> None:
-        super().__init__(loaded, place)
-        self._labels: dict[int, str] = loaded.model.config.id2label
+    def __init__(self, place: str | None, device: str = "cpu") -> None:
+        super().__init__(place, device)
+        self._labels: dict[int, str] = self._loaded.model.config.id2label
         labels = list(self._labels.values())
         if _OUTSIDE not in labels or len(labels) < 2:
-            shown = ", ".join(labels[:5]) + (", ..." if len(labels) > 5 else "")
-            raise UserError(
-                f"`{ENTITY_LABELS.option}` must have the label {_OUTSIDE} for words outside of entities, and labels of "
-                f"entities, but {place} has {shown}."
-            )
+            rule = f"have the label {_OUTSIDE} for words outside of entities, and labels of entities"
+            raise self.refuse(rule, f"has {_listed(labels)}")
 
     def entities(self, sentences: Sequence[str]) -> list[list[Span]]:
-        """Return the entities of sentences, in order.
-
-        A sentence that is longer than the model is read in pieces.
-        """
+        """Return the entities of sentences, in order."""
         found: list[list[Span]] = [[] for _ in sentences]
         if not sentences:
             return found
@@ -124,13 +108,14 @@ class QuestionAnswerer(ModelInUse):
 
     The answer is the span with the highest sum of the logits of its start and its end, over all windows of a long
     text. There is always one, whatever a model that knows unanswerable questions says; it is "" for a blank text.
-
-    Args:
-        loaded: the model.
-        place: where it is from.
     """
 
-    head = ANSWERS
+    head = Head(
+        "qa_model",
+        "an extractive question-answering model",
+        "AutoModelForQuestionAnswering",
+        "ForQuestionAnswering",
+    )
 
     @property
     def blank(self) -> str:
@@ -202,32 +187,27 @@ def _best_span(encoding: Any, start: np.ndarray, end: np.ndarray) -> tuple[float
 class EntailmentClassifier(ModelInUse):
     """Tells whether premises entail a claim, by a classifier of pairs.
 
-    The label of entailment begins with "entail", "support" or "correct"; that of contradiction begins with "contra" or
-    "refute", or is the other one of two.
-
-    Args:
-        loaded: the model.
-        place: where it is from, for errors.
-
-    Raises:
-        UserError: its labels are others.
+    The label of entailment must begin with "entail", "support" or "correct"; that of contradiction must begin with
+    "contra" or "refute", or be the other one of two.
     """
 
-    head = ENTAILMENT
+    head = Head(
+        "entailment_model",
+        "a classifier that tells whether one text entails another",
+        "AutoModelForSequenceClassification",
+        "ForSequenceClassification",
+    )
 
-    def __init__(self, loaded: Loaded, place: str) -> None:
-        super().__init__(loaded, place)
-        shown = [label for _, label in sorted(loaded.model.config.id2label.items())]
+    def __init__(self, place: str | None, device: str = "cpu") -> None:
+        super().__init__(place, device)
+        shown = [label for _, label in sorted(self._loaded.model.config.id2label.items())]
         labels = [label.casefold() for label in shown]
         entails = [n for n, label in enumerate(labels) if label.startswith(_ENTAILS)]
         others = [n for n in range(len(labels)) if n not in entails]
         self.is_binary = len(labels) == 2
         contradicts = others if self.is_binary else [n for n in others if labels[n].startswith(_CONTRADICTS)]
         if not len(entails) == len(contradicts) == 1:
-            raise UserError(
-                f"`{ENTAILMENT.option}` must have labels of entailment and contradiction, "
-                f"but {place} has {', '.join(shown[:5])}{', ...' * (len(shown) > 5)}."
-            )
+            raise self.refuse("have labels of entailment and contradiction", f"has {_listed(shown)}")
         self._labels = [entails[0], contradicts[0]]
 
     def judged(self, premises: Sequence[str], claim: str) -> Judged:
@@ -260,3 +240,7 @@ def _first(tokenizer: Any, text: str, length: int) -> str:
     """Return a text up to a number of tokens."""
     encoding = tokenizer(text, add_special_tokens=False, truncation=True, max_length=length).encodings[0]
     return text[: encoding.offsets[-1][1]] if encoding.overflowing else text
+
+
+def _listed(labels: Sequence[str]) -> str:
+    return ", ".join([*labels[:5], *["..."] * (len(labels) > 5)])

@@ -110,7 +110,7 @@ def apes_src(
     # torch takes seconds to import: only when it is needed.
     from pyramidions.scoring.encoders.readers import EntityTagger, QuestionAnswerer
 
-    return ApesSrc(QuestionAnswerer.of(qa_model, device), EntityTagger.of(tagger, device), language)
+    return ApesSrc(QuestionAnswerer(qa_model, device), EntityTagger(tagger, device), language)
 
 
 def clozes(sentence: str, entities: Sequence[Span], blank: str) -> list[Cloze]:

@@ -86,4 +86,4 @@ def entailment(
     # torch takes seconds to import: only when it is needed.
     from pyramidions.scoring.encoders.readers import EntailmentClassifier
 
-    return Entailment(EntailmentClassifier.of(entailment_model, device), entailment_premise, language)
+    return Entailment(EntailmentClassifier(entailment_model, device), entailment_premise, language)

@@ -118,7 +118,7 @@ def entities(tagger: str | None = None, device: str = "cpu", language: str = "en
     # torch takes seconds to import: only when it is needed.
     from pyramidions.scoring.encoders.readers import EntityTagger
 
-    return Entities(EntityTagger.of(tagger, device), language)
+    return Entities(EntityTagger(tagger, device), language)
 
 
 @METRICS.register("capitalized")

@@ -154,7 +154,7 @@ def bleurt(bleurt_model: str | None = None, device: str = "cpu") -> Bleurt:
     """Load the model."""
     from pyramidions.scoring.encoders.raters import RegressionRater
 
-    return Bleurt(RegressionRater.of(bleurt_model, device))
+    return Bleurt(RegressionRater(bleurt_model, device))
 
 
 @lru_cache(maxsize=1)
@@ -162,4 +162,4 @@ def _likelihoods(place: str | None, device: str) -> "LikelihoodRater":
     """Load the model of BARTScore, once for all directions."""
     from pyramidions.scoring.encoders.raters import LikelihoodRater
 
-    return LikelihoodRater.of(place, device)
+    return LikelihoodRater(place, device)
