@@ -70,7 +70,7 @@ ALLOWED = {
     "pyramidions.nn": "nn base",
     "pyramidions.models": "base nn models",
     "pyramidions.files": "base files",
-    "pyramidions.pages": "base pages",
+    "pyramidions.pages": "base pages text",
     "pyramidions.text": "base text",
     "pyramidions.extract": "base files.hub text extract",
     "pyramidions.documents": "base files text documents",

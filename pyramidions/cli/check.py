@@ -12,7 +12,8 @@ from pyramidions.cli.outputs import PATH, check_output, check_page, write_json
 if TYPE_CHECKING:
     from pyramidions.documents.source import InputText
     from pyramidions.scoring.metric import Entails
-    from pyramidions.scoring.summary_check import CheckedSentence, CheckedSummary
+    from pyramidions.scoring.summary_check import CheckedSummary
+    from pyramidions.text.support import SummarySentence
 
 
 @click.command(short_help="Look for each sentence of a summary in its document.")
@@ -114,16 +115,14 @@ def _classifier(model: str, device: str | None) -> "Entails":
     return EntailmentClassifier(model, str(found_device(device)))
 
 
-def _told(number: int, sentence: "CheckedSentence", found: "CheckedSummary") -> list[str]:
+def _told(number: int, sentence: "SummarySentence", found: "CheckedSummary") -> list[str]:
     """Return the lines on a sentence."""
-    support, verdict = sentence.support, sentence.verdict
     lines = [f"{number}. [{sentence.told}] {sentence.text}"]
     if sentence.missing:
         lines.append(f"   not in the document: {', '.join(sentence.missing)}")
-    if verdict is not None:
+    if (verdict := sentence.verdict) is not None:
         lines.append(f"   entailed {verdict.entailment:.0%}, contradicted {verdict.contradiction:.0%}")
-    for place, share in [] if support is None else support.shares[:1]:
-        unit = found.document.sentences[place]
-        heading = found.document.headings[unit.section]
-        lines.append(f"   > [{share:.0%}] {unit.text}" + (f" ({heading})" if heading else ""))
+    for best in sentence.by_words[:1]:
+        heading = found.heading(best.start)
+        lines.append(f"   > [{best.share:.0%}] {best.text}" + (f" ({heading})" if heading else ""))
     return lines

@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 
 from pyramidions.inference.summary import Summary
-from pyramidions.inference.supported_sentences import SummarySentence, supported_sentences
+from pyramidions.inference.supported_sentences import supported_sentences
 from pyramidions.nn import Transformer
 from pyramidions.nn.pooling import Pooled
 from pyramidions.nn.provenance import Provenance
 from pyramidions.nn.sublayer import Memory
 from pyramidions.nn.upsampling import Upsampler
+from pyramidions.text.support import SummarySentence
 
 
 class LayerTrace(NamedTuple):

@@ -10,8 +10,19 @@ from torch import Tensor
 from pyramidions.base.arguments import CountOrZero, checked
 from pyramidions.inference.explanation import Explanation, LayerTrace
 from pyramidions.inference.summary import Summary
-from pyramidions.inference.supported_sentences import SummarySentence, Supporting
-from pyramidions.pages.page import MOST, Document, DocumentPage, Item, Kind, Layer, Link, Sentence, Support
+from pyramidions.pages.page import (
+    MOST,
+    Document,
+    DocumentPage,
+    Item,
+    Kind,
+    Layer,
+    Link,
+    Sentence,
+    sentence_of,
+    supported_by,
+)
+from pyramidions.text.support import SummarySentence
 from pyramidions.text.words import UNSPACED
 
 #: document tokens that the page lists for each word of the summary, those with the largest shares
@@ -93,7 +104,7 @@ class ExplanationPage(DocumentPage):
             tokens += len(explanation.document)
             # What no layer changes is written once.
             written = piece.shown, [values for values, _ in groupby(piece.reached)]
-            if tokens <= MOST_TOKENS and (size := self.room.reserve(written)):
+            if tokens <= MOST_TOKENS and (size := self.reserve(written)):
                 kept.append(piece)
                 reserved += size
         self.left_out += len(kept) < len(summaries)
@@ -250,20 +261,10 @@ def _mean(weighted: Iterable[tuple[float | None, int]]) -> str:
 
 
 def _sentence(sentence: SummarySentence, start: int) -> Sentence:
-    def support(title: str, supporting: Sequence[Supporting]) -> Support:
-        places = [[round(each.share, 4), start + each.start, start + each.end] for each in supporting]
-        return {"title": title, "places": places}
-
-    recall = "too short to tell" if sentence.recall is None else f"{sentence.recall:.0%} of its pairs of words"
+    shown = sentence_of(sentence, start)
     attention = "unknown" if sentence.by_attention is None else "where most of it went"
-    return {
-        "text": sentence.text,
-        "enough": sentence.is_supported,
-        "support": [
-            support(f"By words: {recall}", sentence.by_words),
-            support(f"By attention: {attention}", sentence.by_attention or ()),
-        ],
-    }
+    shown["support"].append(supported_by(f"By attention: {attention}", sentence.by_attention or (), start))
+    return shown
 
 
 def words(written: list[str]) -> list[tuple[int, int]]:

@@ -76,10 +76,10 @@ class ExtractionPage(DocumentPage):
         document = _document(name, extraction, reference, self._method)
         for item, concepts in zip(document["items"], covered or (), strict=covered is not None):
             item["note"] = ", ".join(f"{concept} {chance:.0%}" for concept, chance in concepts)
-        if len(extraction.scores) <= MOST_SENTENCES and (size := self.room.reserve(document)):
-            self.keep(document, size)
-        else:
+        if len(extraction.scores) > MOST_SENTENCES:
             self.left_out += 1
+        else:
+            self.put(document)
 
 
 def _document(name: str, extraction: Extraction, reference: str | None, method: str) -> Document:

@@ -186,11 +186,11 @@ def explain_documents(
         if (first := next(parts, None)) is None:
             continue
         explanations = _explanations(document, chain([first], parts), summarizer, decoding, on_progress)
-        room = page.room.left
+        room = page.left
         try:
             summaries = page.add(document.origin.name, explanations, document.query)
         except UnwritableError as error:
-            page.room.left = room
+            page.left = room
             on_progress(sum(sized.size for sized in parts))
             refuse(_named(error, document.origin))
             continue

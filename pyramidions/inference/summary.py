@@ -5,7 +5,7 @@ from math import isnan
 from typing import Any, NamedTuple
 
 from pyramidions.base.results import as_html, brief
-from pyramidions.inference.supported_sentences import SummarySentence, Supporting
+from pyramidions.text.support import SummarySentence, listed
 
 
 class Coverage(NamedTuple):
@@ -135,15 +135,5 @@ def as_plain(summaries: Sequence[Summary]) -> dict[str, Any]:
 
 
 def _support(sentence: SummarySentence) -> dict[str, Any]:
-    """Return what supports a sentence, by the words that it shares and by attention."""
-
-    def named(supporting: Sequence[Supporting]) -> list[dict[str, Any]]:
-        return [{"sentence": each.text, "share": round(each.share, 4)} for each in supporting]
-
-    return {
-        "sentence": sentence.text,
-        "supported": sentence.is_supported,
-        "recall": None if sentence.recall is None else round(sentence.recall, 4),
-        "by_words": named(sentence.by_words),
-        "by_attention": None if sentence.by_attention is None else named(sentence.by_attention),
-    }
+    attention = sentence.by_attention
+    return {**sentence.to_dict(), "by_attention": None if attention is None else listed(attention)}

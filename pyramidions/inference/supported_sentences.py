@@ -1,48 +1,13 @@
 """Which sentences of a document support those of its summary: by words that they share, and by attention."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple
 
 from torch import Tensor
 
 from pyramidions.inference.pieces import sentence_starts
-from pyramidions.text.support import MOST, SupportIndex
-
-
-class Supporting(NamedTuple):
-    """A sentence of the document.
-
-    Attributes:
-        text: on one line.
-        start, end: its first token, and the one behind its last.
-        share: of the pairs of words of the summary's sentence, what this one adds to those before it; or the share of
-            its attention that goes here.
-    """
-
-    text: str
-    start: int
-    end: int
-    share: float
-
-
-class SummarySentence(NamedTuple):
-    """A sentence of a summary.
-
-    Attributes:
-        text: on one line.
-        recall: share of its pairs of words that ``by_words`` have together; None where no pair of its words counts.
-        is_supported: whether that is enough, see `pyramidions.text.support`; likewise.
-        by_words: the sentences of the document that share most of its pairs of words, three at most.
-        by_attention: those that got most of the decoder's attention, carried back through the poolings, three at most;
-            None where that is unknown.
-    """
-
-    text: str
-    recall: float | None
-    is_supported: bool | None
-    by_words: tuple[Supporting, ...]
-    by_attention: tuple[Supporting, ...] | None
+from pyramidions.text.support import MOST, SummarySentence, SupportIndex, Supporting
 
 
 def supported_sentences(
@@ -54,27 +19,22 @@ def supported_sentences(
         document, written: the text of each token, as in `Explanation`.
         drew_on: (T, L), how much each token of the summary drew on each of the document; None where that is unknown.
     """
-    sources = [(_text(document[start:end]), start, end) for start, end in _sentences(document)]
-    index = SupportIndex([text for text, _, _ in sources])
-    found = []
-    for start, end in _sentences(written):
-        text = _text(written[start:end])
-        by_words = index.support(text)
-        found.append(
-            SummarySentence(
-                text,
-                None if by_words is None else by_words.recall,
-                None if by_words is None else by_words.is_enough,
-                tuple(Supporting(*sources[place], share) for place, share in (by_words.shares if by_words else ())),
-                None if drew_on is None else _most_attended(sources, drew_on[start:end].mean(dim=0)),
-            )
+    places = _sentences(document)
+    texts = [_text(document[start:end]) for start, end in places]
+    index = SupportIndex(texts, places=places)
+
+    def supported(start: int, end: int) -> SummarySentence:
+        sentence = index.support(_text(written[start:end]))
+        if drew_on is None:
+            return sentence
+        shares = drew_on[start:end].mean(dim=0)
+        attended = (
+            Supporting(text, first, last, float(shares[first:last].sum()))
+            for text, (first, last) in zip(texts, places, strict=True)
         )
-    return tuple(found)
+        return replace(sentence, by_attention=tuple(sorted(attended, key=lambda each: -each.share)[:MOST]))
 
-
-def _most_attended(sources: Sequence[tuple[str, int, int]], shares: Tensor) -> tuple[Supporting, ...]:
-    attended = [Supporting(text, start, end, float(shares[start:end].sum())) for text, start, end in sources]
-    return tuple(sorted(attended, key=lambda sentence: -sentence.share)[:MOST])
+    return tuple(supported(*place) for place in _sentences(written))
 
 
 def _sentences(tokens: Sequence[str]) -> list[tuple[int, int]]:

@@ -7,12 +7,13 @@ its segments.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar, NotRequired, TypedDict
 
 from pyramidions.base.errors import UserError
+from pyramidions.text.support import SummarySentence, Supporting
 
 #: most bytes of all texts on a page: browsers open it in a few seconds, and it fits in an e-mail
 MOST = 24 * 2**20
@@ -113,25 +114,6 @@ class Document(TypedDict, total=False):
     table: Table
 
 
-class Room:
-    """Counts the bytes that are left on a page.
-
-    Args:
-        most: bytes of all documents.
-    """
-
-    def __init__(self, most: int = MOST) -> None:
-        self.left = most
-
-    def reserve(self, part: Any) -> int:
-        """Reserve room for a document or a part of one; return its bytes, or 0 if there was none."""
-        size = len(_as_json(part).encode())
-        if size > self.left:
-            return 0
-        self.left -= size
-        return size
-
-
 class DocumentPage:
     """A page of documents, gathered one by one.
 
@@ -143,7 +125,7 @@ class DocumentPage:
     Attributes:
         most_of_one: the most that a page shows of one document, in words.
         settings: likewise.
-        room: what is left on the page.
+        left: bytes that are left on it.
         left_out: how many documents are not on the page, or not to their end.
         note: is said of each document that is put on the page.
     """
@@ -153,16 +135,31 @@ class DocumentPage:
     def __init__(self, kind: Kind, settings: Mapping[str, str], most: int = MOST) -> None:
         self._kind = kind
         self.settings = dict(settings)
-        self.room = Room(most)
+        self.left = most
         self._documents: list[str] = []
         self.left_out = 0
         self.note = ""
 
+    def reserve(self, part: Any) -> int:
+        """Reserve room for a document or a part of one; return its bytes, or 0 if there was none."""
+        size = len(_as_json(part).encode())
+        if size > self.left:
+            return 0
+        self.left -= size
+        return size
+
     def keep(self, document: Document, reserved: int) -> None:
         """Put a document on the page, for which so many bytes were reserved."""
         text = _as_json({**document, "about": f"{document['about']} {self.note}"} if self.note else document)
-        self.room.left -= len(text.encode()) - reserved
+        self.left -= len(text.encode()) - reserved
         self._documents.append(text)
+
+    def put(self, document: Document) -> None:
+        """Put a document on the page, or count it as left out where there is no room."""
+        if size := self.reserve(document):
+            self.keep(document, size)
+        else:
+            self.left_out += 1
 
     def html(self) -> str:
         """Return the page."""
@@ -181,6 +178,19 @@ class DocumentPage:
             f"{self.left_out:,} {are} missing from {page}, or incomplete there: a page holds at most {MOST // 2**20} "
             f"MiB, and {self.most_of_one} of one document."
         )
+
+
+def sentence_of(sentence: SummarySentence, start: int = 0) -> Sentence:
+    """Return a sentence with its support by words, in a document that begins at segment ``start``."""
+    recall = sentence.told if sentence.recall is None else f"{sentence.recall:.0%} of its pairs of words"
+    support = supported_by(f"By words: {recall}", sentence.by_words, start)
+    return {"text": sentence.text, "enough": sentence.is_supported, "support": [support]}
+
+
+def supported_by(title: str, supporting: Iterable[Supporting] = (), start: int = 0) -> Support:
+    """Return sentences of the document under a title."""
+    places = [[round(each.share, 4), start + each.start, start + each.end] for each in supporting]
+    return {"title": title, "places": places}
 
 
 def _as_json(data: Any) -> str:

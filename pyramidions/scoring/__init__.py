@@ -2,7 +2,8 @@
 
 from pyramidions.scoring import metrics as _metrics  # noqa: F401  registers them
 from pyramidions.scoring.metric import METRICS, Example, Figure, Metric, MetricOptions
-from pyramidions.scoring.summary_check import CheckedSentence, CheckedSummary, check_summary
+from pyramidions.scoring.summary_check import CheckedSummary, check_summary
+from pyramidions.text.support import SummarySentence
 
 #: The figures of all metrics by their names: whatever shows, stores or chooses by a metric takes them from here.
 FIGURES: dict[str, Figure] = {
@@ -18,12 +19,12 @@ def metric_of(figure: str) -> str:
 __all__ = [
     "FIGURES",
     "METRICS",
-    "CheckedSentence",
     "CheckedSummary",
     "Example",
     "Figure",
     "Metric",
     "MetricOptions",
+    "SummarySentence",
     "check_summary",
     "metric_of",
 ]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pyramidions.base.arguments import refuse_path
@@ -12,7 +13,7 @@ from pyramidions.text.headings import HeadedText, Lines, headed_lines
 from pyramidions.text.language import Language
 from pyramidions.text.normalization import normalize
 from pyramidions.text.outline import Outline, outline
-from pyramidions.text.support import Support, SupportIndex
+from pyramidions.text.support import SummarySentence, SupportIndex, Verdict
 from pyramidions.text.words import word_places, words_of
 
 # A number with its separators and its power, and the letters behind it, as in 5kg: 1,000 and 2,000 must not match in
@@ -28,49 +29,6 @@ _STOPS = re.compile(r"\d{1,3}(?:\.\d{3})+(?:,\d+)?")
 _WITH_STOPS = frozenset("az bs ca da de el es eu gl hr id is it mk nl pt ro sl sr tr vi".split())  # noqa: SIM905, shorter
 
 
-class Verdict(NamedTuple):
-    """What a classifier says of a sentence, given each sentence of the document.
-
-    Attributes:
-        entailment, contradiction: the highest probabilities.
-        entails, contradicts: the sentences of the document that they are of, by position.
-    """
-
-    entailment: float
-    contradiction: float
-    entails: int
-    contradicts: int
-
-
-class CheckedSentence(NamedTuple):
-    """A sentence of a summary.
-
-    Attributes:
-        text: on one line.
-        support: the sentences of the document that share most of its pairs of words; None where no pair counts.
-        missing: its numbers and its names that the document does not hold. A name is a word with a capital; of the
-            first word of a sentence, and in German, whose nouns have one, a capital behind its first letter.
-        verdict: of the classifier; None without one.
-    """
-
-    text: str
-    support: Support | None
-    missing: tuple[str, ...]
-    verdict: Verdict | None
-
-    @property
-    def is_supported(self) -> bool | None:
-        """Whether that is enough (`pyramidions.text.support`); None where no pair counts."""
-        return None if self.support is None else self.support.is_enough
-
-    @property
-    def told(self) -> str:
-        """How much of it has support."""
-        if self.support is None:
-            return "too short to tell"
-        return f"{self.support.recall:.0%}" + ("" if self.is_supported else ", without support")
-
-
 class CheckedSummary(NamedTuple):
     """A summary beside its document.
 
@@ -81,7 +39,7 @@ class CheckedSummary(NamedTuple):
     """
 
     document: Outline
-    sentences: tuple[CheckedSentence, ...]
+    sentences: tuple[SummarySentence, ...]
     truncated: int = 0
 
     @property
@@ -98,25 +56,24 @@ class CheckedSummary(NamedTuple):
         """Return the sentences as values that JSON holds, with those that support them."""
 
         def place(position: int) -> dict[str, Any]:
-            unit = self.document.sentences[position]
-            return {"sentence": unit.text, "position": position, "section": self.document.headings[unit.section]}
+            return {"position": position, "section": self.heading(position)}
 
         values = []
         for sentence in self.sentences:
-            support, verdict = sentence.support, sentence.verdict
-            shares = [] if support is None else support.shares
-            value: dict[str, Any] = {
-                "sentence": sentence.text,
-                "supported": sentence.is_supported,
-                "recall": None if support is None else round(support.recall, 4),
-                "by_words": [{**place(position), "share": round(share, 4)} for position, share in shares],
-                "missing": list(sentence.missing),
-            }
-            if verdict is not None:
-                value["entailment"] = {"probability": round(verdict.entailment, 4), **place(verdict.entails)}
-                value["contradiction"] = {"probability": round(verdict.contradiction, 4), **place(verdict.contradicts)}
+            value = sentence.to_dict(lambda each: place(each.start)) | {"missing": list(sentence.missing)}
+            if (verdict := sentence.verdict) is not None:
+                for name, chance, position in (
+                    ("entailment", verdict.entailment, verdict.entails),
+                    ("contradiction", verdict.contradiction, verdict.contradicts),
+                ):
+                    text = self.document.sentences[position].text
+                    value[name] = {"probability": round(chance, 4), "sentence": text, **place(position)}
             values.append(value)
         return values
+
+    def heading(self, position: int) -> str:
+        """Return the heading above a sentence of the document."""
+        return self.document.headings[self.document.sentences[position].section]
 
 
 def check_summary(
@@ -164,7 +121,7 @@ def check_summary(
             best = judged.probabilities.argmax(axis=0).tolist()
             verdict = Verdict(*judged.probabilities.max(axis=0).tolist(), *best)
             truncated += judged.truncated
-        found.append(CheckedSentence(text, index.support(text), missing, verdict))
+        found.append(replace(index.support(text), missing=missing, verdict=verdict))
         on_progress(text)
     return CheckedSummary(cut, tuple(found), truncated)
 

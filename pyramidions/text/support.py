@@ -2,8 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from pyramidions.text.detection import detect_in_lines
 from pyramidions.text.language import Language
@@ -22,38 +23,107 @@ _THOUSANDS, _DECIMAL = re.compile(r"(?<=\d),(?=\d{3}(?!\d))"), re.compile(r"(?<=
 _JOINER = "\u200c"
 
 
-class Support(NamedTuple):
-    """What supports a sentence."""
+class Supporting(NamedTuple):
+    """A sentence of the document.
 
-    # Indices of source sentences: the one that contains most of its pairs of words, then those that add most, `MOST` at
-    # most.
-    sentences: tuple[int, ...]
-    pairs: tuple[int, ...]  # how many of its pairs of words each of these adds
-    total: int  # how many it has, at least 1
+    Attributes:
+        text: on one line.
+        start, end: its place, in what the document was cut into: tokens, or sentences.
+        share: of the pairs of words of the summary's sentence, what this one adds to those before it; or the share of
+            its attention that goes here.
+    """
+
+    text: str
+    start: int
+    end: int
+    share: float
+
+
+class Verdict(NamedTuple):
+    """What a classifier says of a sentence, given each sentence of the document.
+
+    Attributes:
+        entailment, contradiction: the highest probabilities.
+        entails, contradicts: the sentences of the document that they are of, by position.
+    """
+
+    entailment: float
+    contradiction: float
+    entails: int
+    contradicts: int
+
+
+@dataclass(frozen=True)
+class SummarySentence:
+    """A sentence of a summary, and what supports it in the document.
+
+    Attributes:
+        text: on one line.
+        recall: ROUGE-2 recall by ``by_words``, no pair across two of them; None where no pair of its words counts.
+        by_words: the sentences of the document that share most of its pairs of words, `MOST` at most.
+        by_attention: those that got most of the decoder's attention, carried back through the poolings, likewise; None
+            where that is unknown.
+        missing: its numbers and its names that the document does not hold, if they were looked for. A name is a word
+            with a capital; of the first word of a sentence, and in German, whose nouns have one, a capital behind its
+            first letter.
+        verdict: of a classifier; None without one.
+    """
+
+    text: str
+    recall: float | None = None
+    by_words: tuple[Supporting, ...] = ()
+    by_attention: tuple[Supporting, ...] | None = None
+    missing: tuple[str, ...] = ()
+    verdict: Verdict | None = None
 
     @property
-    def shares(self) -> list[tuple[int, float]]:
-        """Each of the sentences, and what it adds as a share of all pairs."""
-        return [(sentence, pairs / self.total) for sentence, pairs in zip(self.sentences, self.pairs, strict=True)]
+    def is_supported(self) -> bool | None:
+        """Whether ``recall`` is enough; None where no pair counts."""
+        return None if self.recall is None else self.recall >= THRESHOLD
 
     @property
-    def recall(self) -> float:
-        """ROUGE-2 recall of the sentence by all these sentences, no pair across two of them."""
-        return sum(self.pairs) / self.total
+    def told(self) -> str:
+        """How much of it has support."""
+        if self.recall is None:
+            return "too short to tell"
+        return f"{self.recall:.0%}" + ("" if self.is_supported else ", without support")
 
-    @property
-    def is_enough(self) -> bool:
-        """Return whether the sentence counts as supported."""
-        return self.recall >= THRESHOLD
+    def to_dict(self, place: Callable[[Supporting], dict[str, Any]] = lambda _: {}) -> dict[str, Any]:
+        """Return its support by words as values that JSON holds; ``place`` tells more of each sentence."""
+        return {
+            "sentence": self.text,
+            "supported": self.is_supported,
+            "recall": None if self.recall is None else round(self.recall, 4),
+            "by_words": listed(self.by_words, place),
+        }
+
+
+def listed(
+    supporting: Iterable[Supporting], place: Callable[[Supporting], dict[str, Any]] = lambda _: {}
+) -> list[dict[str, Any]]:
+    """Return sentences of the document as values that JSON holds."""
+    return [{"sentence": each.text, **place(each), "share": round(each.share, 4)} for each in supporting]
 
 
 class SupportIndex:
-    """Finds what supports the sentences of summaries of one source; its language is detected if it is None.
+    """Finds what supports the sentences of summaries of one source.
 
     Pairs of two stop words, such as "of the", do not count: any document holds them. A number is one word.
+
+    Args:
+        sentences: those of the source.
+        language: of the source, an ISO 639-1 code; None to detect it.
+        places: where each sentence starts and ends; by default they are counted.
     """
 
-    def __init__(self, sentences: Sequence[str], language: str | None = None) -> None:
+    def __init__(
+        self,
+        sentences: Sequence[str],
+        language: str | None = None,
+        places: Sequence[tuple[int, int]] | None = None,
+    ) -> None:
+        self._sentences = sentences
+        self._spans = [(at, at + 1) for at in range(len(sentences))] if places is None else places
         self._stop_words = Language(language or detect_in_lines(sentences)).stop_words
         self._places: dict[tuple[str, ...], dict[int, int]] = {}
         for index, sentence in enumerate(sentences):
@@ -65,22 +135,26 @@ class SupportIndex:
         words = words_of(text)
         return Counter(pair for pair in ngrams(words, 2) if not self._stop_words.issuperset(pair))
 
-    def support(self, sentence: str) -> Support | None:
-        """Return what supports a sentence; None if no pair of its words counts, since nothing can be said then.
+    def support(self, sentence: str) -> SummarySentence:
+        """Look for a sentence of a summary; of one without a pair of words that counts, nothing can be said.
 
-        Source sentences are chosen greedily by ROUGE-2 recall (Lin, 2004); of equal ones the first.
+        Source sentences are chosen greedily by ROUGE-2 recall (Lin, 2004): the one that contains most of its pairs of
+        words, then those that add most; of equal ones the first.
         """
         missing = self._pairs(sentence)
         total = missing.total()
         if not total:
-            return None
+            return SummarySentence(sentence)
         chosen: dict[int, int] = {}
         while len(chosen) < MOST and (gains := self._gains(missing, chosen)):
             best = min(gains, key=lambda index: (-gains[index], index))
             chosen[best] = gains[best]
             # Subtraction keeps what is above 0.
             missing -= Counter({pair: self._places.get(pair, {}).get(best, 0) for pair in missing})
-        return Support(tuple(chosen), tuple(chosen.values()), total)
+        by_words = (
+            Supporting(self._sentences[index], *self._spans[index], pairs / total) for index, pairs in chosen.items()
+        )
+        return SummarySentence(sentence, sum(chosen.values()) / total, tuple(by_words))
 
     def _gains(self, missing: Counter[tuple[str, ...]], chosen: Collection[int]) -> Counter[int]:
         """Count the missing pairs of each source sentence that is not chosen yet, leaving out sentences with none."""

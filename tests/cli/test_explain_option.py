@@ -11,7 +11,7 @@ from explanations import example, page_data, texts_of
 
 from pyramidions.inference import ExplanationPage, Summarizer, Summary, html_page
 from pyramidions.inference.summary import as_plain
-from pyramidions.inference.supported_sentences import SummarySentence, Supporting
+from pyramidions.text.support import SummarySentence, Supporting
 
 Run = Callable[..., Result]
 # In float32, as `Summarizer` computes by default
@@ -91,9 +91,9 @@ def test_support_of_all_pieces_is_in_one_list() -> None:
 
     summary = example().summary
     copied = SummarySentence(
-        "It is so.", 2 / 3, True, (Supporting("So it is so.", 3, 8, 2 / 3),), (Supporting("No.", 0, 2, 0.123456),)
+        "It is so.", 2 / 3, (Supporting("So it is so.", 3, 8, 2 / 3),), (Supporting("No.", 0, 2, 0.123456),)
     )
-    made_up = SummarySentence("Never seen.", 0.0, False, (), None)
+    made_up = SummarySentence("Never seen.", 0.0)
     assert support(summary._replace(sentences=(copied,)), summary._replace(sentences=(made_up,))) == [
         {
             "sentence": "It is so.",

@@ -142,13 +142,13 @@ def test_a_document_that_cannot_be_explained_is_passed_over(
     monkeypatch.setattr(summarizer, "explain_tokenized", stuck)
     others = [document for document in documents([]) if document.number != 3]
     list(explain_documents(others, summarizer, summarizer.long_reader(long), decoding, page, on_progress=done.append))
-    left, page = page.room.left, ExplanationPage()
+    left, page = page.left, ExplanationPage()
     done.clear()
     given = documents([]), summarizer, summarizer.long_reader(long), decoding, page
     found = explain_documents(*given, on_progress=done.append, refuse=lambda error: told.append(str(error)))
     assert [result.origin.name for result in found] == ["a:1", "a:2", "a:4", "a:5"]
     assert told == ["a:3: " + UNWRITABLE] and page.left_out == 0
-    assert page.room.left == left and sum(done) == pytest.approx(2 * 5 * 16)
+    assert page.left == left and sum(done) == pytest.approx(2 * 5 * 16)
 
 
 @pytest.mark.parametrize("explains", [False, True])

@@ -10,8 +10,8 @@ from refusals import refused
 
 from pyramidions.scoring import check_summary
 from pyramidions.scoring.metric import Judged
-from pyramidions.scoring.summary_check import Verdict
 from pyramidions.text.headings import HeadedText
+from pyramidions.text.support import Verdict
 
 DOCUMENT = HeadedText.of(
     [
@@ -25,11 +25,9 @@ def test_a_sentence_has_the_share_of_its_pairs_that_three_sentences_of_the_docum
     checked = check_summary("All bees fly far. We counted 1,000 bees. Wax melts. Yes.", DOCUMENT)
     fly, counted, wax, yes = checked.sentences
     # all bees, bees fly; fly far is missing.
-    assert fly.support is not None and fly.support.recall == pytest.approx(2 / 3)
-    assert [checked.document.texts[place] for place in fly.support.sentences] == ["All bees fly fast."]
+    assert fly.recall == pytest.approx(2 / 3) and [each.text for each in fly.by_words] == ["All bees fly fast."]
     assert [each.is_supported for each in checked.sentences] == [True, True, False, None]
-    assert counted.support is not None and counted.support.recall == 1 and yes.support is None
-    assert wax.support is not None and wax.support.sentences == () and wax.missing == ()
+    assert counted.recall == 1 and yes.recall is None and wax.by_words == () and wax.missing == ()
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ class LikelihoodRater(Rater):
 
 
 class RegressionRater(Rater):
-    """Gives the one number of a regression model that reads both texts; of a long pair, the longer text is truncated."""
+    """Gives the one number of a regression model that reads both texts; the longer text of a long pair is truncated."""
 
     head = Head(
         "bleurt_model",
