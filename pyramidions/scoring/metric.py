@@ -108,7 +108,6 @@ class CountingMetric(Metric):
         self.counts: Counter[str] = Counter()
 
     def fit(self, examples: Iterable[Example]) -> None:
-        """Count anew."""
         self.counts.clear()
 
 
@@ -134,8 +133,22 @@ class Span(NamedTuple):
     end: int
 
 
+class Judged(NamedTuple):
+    """What a claim was found to be by each of some premises."""
+
+    probabilities: np.ndarray  #: (premises, 2), of entailment and of contradiction
+    truncated: int  #: for how many premises one of both was truncated
+
+
+class Rated(NamedTuple):
+    """What a model gives to pairs of texts."""
+
+    values: np.ndarray  #: (pairs,)
+    truncated: int  #: of how many pairs a text was truncated
+
+
 class Reader(Protocol):
-    """A model that metrics read with."""
+    """A model that metrics read with, as in `pyramidions.scoring.encoders`, which needs torch."""
 
     def signature(self) -> str:
         """Name the model."""
@@ -159,46 +172,19 @@ class Tags(Reader, Protocol):
         """Return the entities of sentences, in order."""
 
 
-class Judged(NamedTuple):
-    """What a claim was found to be by each of some premises.
-
-    Attributes:
-        probabilities: (premises, 2), of entailment and of contradiction.
-        truncated: for how many premises one of both was truncated.
-    """
-
-    probabilities: np.ndarray
-    truncated: int
-
-
 class Entails(Reader, Protocol):
-    """Tells whether premises entail a claim."""
+    """Tells whether premises entail a claim. If it is binary, what is not entailed counts as contradicted."""
 
     @property
-    def is_binary(self) -> bool:
-        """Whether what is not entailed counts as contradicted."""
+    def is_binary(self) -> bool: ...
 
-    def judged(self, premises: Sequence[str], claim: str, /) -> Judged:
-        """Return what a claim is found to be by each premise."""
-
-
-class Rated(NamedTuple):
-    """What a model gives to pairs of texts.
-
-    Attributes:
-        values: (pairs,).
-        truncated: of how many pairs a text was truncated.
-    """
-
-    values: np.ndarray
-    truncated: int
+    def judged(self, premises: Sequence[str], claim: str, /) -> Judged: ...
 
 
 class Rates(Reader, Protocol):
     """Rates the second text of a pair, given the first."""
 
-    def rated(self, pairs: Sequence[tuple[str, str]], /) -> Rated:
-        """Return the values of pairs, in order."""
+    def rated(self, pairs: Sequence[tuple[str, str]], /) -> Rated: ...
 
 
 def _option(default: Any, text: str) -> Any:

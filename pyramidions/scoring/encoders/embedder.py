@@ -36,23 +36,14 @@ VECTORS = Head("embedding_model", "an encoder, such as BERT or the encoder of BA
 
 
 class Tokens(NamedTuple):
-    """The tokens of a text, those included that the tokenizer puts around it.
-
-    Attributes:
-        ids: (tokens,), whole numbers.
-        pieces: what stands in the text.
-        is_own: (tokens,), bool: the token is of the text, and not added by the tokenizer.
-        continues: (tokens,), bool: the token goes on with the word of the one before.
-        delimits: (tokens,), bool: it is the model's CLS or SEP.
-        is_cut: the text is longer than the model, and its end was dropped.
-    """
+    """The tokens of a text, those included that the tokenizer puts around it. Arrays are (tokens,)."""
 
     ids: np.ndarray
-    pieces: list[str]
-    is_own: np.ndarray
-    continues: np.ndarray
-    delimits: np.ndarray
-    is_cut: bool
+    pieces: list[str]  #: what stands in the text
+    is_own: np.ndarray  #: the token is of the text, and not added by the tokenizer
+    continues: np.ndarray  #: the token goes on with the word of the one before
+    delimits: np.ndarray  #: it is the model's CLS or SEP
+    is_cut: bool  #: the text is longer than the model, and its end was dropped
 
     @property
     def is_empty(self) -> bool:
@@ -68,13 +59,9 @@ class Embedded(NamedTuple):
 
 
 class Embedder:
-    """Makes vectors of tokens by one layer of an encoder.
+    """Makes vectors of tokens by one layer, counted from 1, of an encoder, which ends there.
 
     Texts are normalised as for ROUGE: line breaks make no difference.
-
-    Args:
-        loaded: the model, which ends at this layer.
-        layer: counted from 1.
     """
 
     def __init__(self, loaded: Loaded, layer: int) -> None:
@@ -91,10 +78,7 @@ class Embedder:
         return f"{about} | {library_version()} | normalisation {NORMALISATION}"
 
     def tokens(self, texts: Sequence[str]) -> list[Tokens]:
-        """Cut texts into tokens."""
         normalised = [normalize(text) for text in texts]
-        if not normalised:
-            return []
         encodings = self.loaded.tokenizer(normalised, **self.loaded.truncation).encodings
         return [self._tokens(text, encoding) for text, encoding in zip(normalised, encodings, strict=True)]
 
@@ -128,18 +112,13 @@ class Embedder:
 
 
 class Rarity:
-    """Learns in how many texts each piece is; memory grows by the vocabulary, not by texts.
-
-    Args:
-        vocab_size: number of pieces.
-    """
+    """Learns in how many texts each piece is; memory grows by the vocabulary, not by texts."""
 
     def __init__(self, vocab_size: int) -> None:
         self._texts = 0
         self._with_piece = np.zeros(vocab_size, dtype=np.int64)
 
     def learn(self, texts: Iterable[Tokens]) -> None:
-        """Count the pieces of more texts."""
         for tokens in texts:
             self._texts += 1
             self._with_piece[np.unique(tokens.ids)] += 1
@@ -152,16 +131,7 @@ class Rarity:
 
 @lru_cache(maxsize=2)
 def embedder(place: str | None, layer: int | None, device: str) -> Embedder:
-    """Load an embedder; metrics with the same one share it.
-
-    Args:
-        place: of the model, as `load` takes it.
-        layer: counted from 1; None for the last.
-        device: as torch names it.
-
-    Raises:
-        UserError: as `load` does.
-    """
+    """Load an embedder, with its last layer if none is given; metrics with the same one share it."""
     loaded = load(place, VECTORS, device, layer)
     return Embedder(loaded, depth(loaded.model.config))
 
@@ -169,8 +139,7 @@ def embedder(place: str | None, layer: int | None, device: str) -> Embedder:
 def best_layer(place: str) -> int | None:
     """Return the recommended layer of a model, counted from 1; None where none is known.
 
-    Args:
-        place: name on the hub, or a folder that is called as the model is there without its owner.
+    A folder may be called as the model is on the hub, without its owner.
     """
     best = {name: int(layer) for name, layer in map(str.split, _BEST.split(","))}
     if hub := hub_name(place):

@@ -1,11 +1,11 @@
 """Loads pretrained encoders by the library transformers: from safetensors only, and never code that comes with them."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import torch
 from torch import nn
@@ -27,41 +27,27 @@ _FILES = (
 _NO_LENGTH = 10**9
 # What families of models call the number of layers; aliases of each other in some.
 _LAYERS = ("encoder_layers", "num_encoder_layers", "num_hidden_layers")
+Value = TypeVar("Value")
 TOKENS = 8192  #: of a batch, padding included
 
 
 class Head(NamedTuple):
-    """A use of a pretrained encoder.
+    """A use of a pretrained encoder."""
 
-    Attributes:
-        option: the argument that names the model.
-        meaning: what such a model is, with its article.
-        loader: the class of transformers that loads it.
-        suffix: ends the names of its architectures; "" where the vectors of any encoder will do.
-    """
-
-    option: str
-    meaning: str
-    loader: str
-    suffix: str = ""
+    option: str  #: the argument that names the model
+    meaning: str  #: what such a model is, with its article
+    loader: str  #: the class of transformers that loads it
+    suffix: str = ""  #: ends the names of its architectures; none where the vectors of any encoder will do
 
 
 class Loaded(NamedTuple):
-    """A model that is ready to run.
+    """A model that is ready to run."""
 
-    Attributes:
-        model: on its device, in single precision.
-        tokenizer: that knows where in a text its pieces stand.
-        place: where it is from, for errors.
-        name: that tells it apart in a signature: of the hub with the commit, or of the folder with a hash of weights.
-        length: most tokens that it reads, those that the tokenizer adds included; None for any number.
-    """
-
-    model: Any
-    tokenizer: Any
-    place: str
-    name: str
-    length: int | None
+    model: Any  #: on its device, in single precision
+    tokenizer: Any  #: that knows where in a text its pieces stand
+    place: str  #: where it is from, for errors
+    name: str  #: in a signature: that on the hub with the commit, or that of the folder with a hash of the weights
+    length: int | None  #: most tokens that it reads, with those that the tokenizer adds; None for any number
 
     @property
     def device(self) -> torch.device:
@@ -114,17 +100,22 @@ class ModelInUse:
         """Name the model and the library."""
         return f"{self._loaded.name} | {library_version()}"
 
-    def refuse(self, rule: str, found: str) -> UserError:
+    @torch.inference_mode()
+    def _computed(self, encodings: Sequence[Any], read: Callable[[Any], Iterable[Value]]) -> list[Value]:
+        """Return what ``read`` finds in the model's output for each encoding; they are computed in batches."""
+        found: dict[int, Value] = {}
+        for batch in batches_by_length([len(encoding.ids) for encoding in encodings]):
+            out = self._loaded.model(**self._loaded.padded([encodings[index] for index in batch]))
+            found |= zip(batch, read(out), strict=True)
+        return [found[index] for index in range(len(encodings))]
+
+    def _refuse(self, rule: str, found: str) -> UserError:
         """Return the error that the model breaks a rule."""
         return UserError(f"`{self.head.option}` must {rule}, but {self._loaded.place} {found}.")
 
 
 def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the indices of texts in batches of similar length, the longest first, so that little is padding.
-
-    Args:
-        lengths: tokens of each text; one longer than a batch is one of its own.
-    """
+    """Yield the indices of texts of these lengths in batches of similar length, so that little is padding."""
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
         # The first of a batch is its longest.
@@ -137,13 +128,7 @@ def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 def load(place: str | None, head: Head, device: str = "cpu", layers: int | None = None) -> Loaded:
-    """Load a model with a tokenizer.
-
-    Args:
-        place: folder, or name on the hub: OWNER/NAME or OWNER/NAME@REVISION.
-        head: what the model must be able to do.
-        device: as torch names it.
-        layers: number of layers of an encoder that are kept; None for all.
+    """Load a model with a tokenizer, from a folder, OWNER/NAME or OWNER/NAME@REVISION; ``layers`` of it, if not all.
 
     Raises:
         UserError: there is no such model, it is of another kind, it has fewer layers, its weights are not in
@@ -220,7 +205,7 @@ def _quoting(head: Head, place: str, library: Any) -> Iterator[dict[str, bool]]:
     except Exception as error:
         reason = " ".join(str(error).split()).partition(". ")[0].rstrip(".")
         raise UserError(
-            f"`{head.option}` must be a model that transformers reads, in safetensors, but {place}: {reason}."
+            f"`{head.option}` must be a model in safetensors that transformers reads, but it says of {place}: {reason}."
         ) from None
     finally:
         logging.set_verbosity(level)

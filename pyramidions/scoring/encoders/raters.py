@@ -1,6 +1,5 @@
 """Models that rate a text, given another: for BARTScore and BLEURT."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,31 +14,11 @@ from pyramidions.scoring.metric import Rated
 _IGNORED = -100  # a label that has no loss
 
 
-class Rater(ModelInUse, ABC):
+class Rater(ModelInUse):
     """Rates the second text of pairs, given the first; texts that are too long are truncated."""
 
     def signature(self) -> str:
-        """Name the model, and how much it reads."""
         return f"{super().signature()} | {self._loaded.reads}"
-
-    @torch.inference_mode()
-    def rated(self, pairs: Sequence[tuple[str, str]]) -> Rated:
-        """Return the values of pairs, in order."""
-        values = np.zeros(len(pairs))
-        if not pairs:
-            return Rated(values, 0)
-        encoded = self._encoded([given for given, _ in pairs], [text for _, text in pairs])
-        for batch in batches_by_length([sum(len(part.ids) for part in parts) for parts in encoded]):
-            values[batch] = self._values([encoded[index] for index in batch]).cpu().double().numpy()
-        return Rated(values, sum(any(part.overflowing for part in parts) for parts in encoded))
-
-    @abstractmethod
-    def _encoded(self, given: list[str], texts: list[str]) -> list[tuple[Any, ...]]:
-        """Return the encodings of each pair: one, or one of each text."""
-
-    @abstractmethod
-    def _values(self, encoded: Sequence[tuple[Any, ...]]) -> Tensor:
-        """Return the values of a batch of encoded pairs: (pairs,)."""
 
 
 class LikelihoodRater(Rater):
@@ -60,19 +39,24 @@ class LikelihoodRater(Rater):
         super().__init__(place, device)
         loaded = self._loaded
         if not loaded.tokenizer("").input_ids:
-            raise self.refuse("have a tokenizer that ends texts", "has none")
+            raise self._refuse("have a tokenizer that ends texts", "has none")
         if not hasattr(loaded.model, "prepare_decoder_input_ids_from_labels"):
-            raise self.refuse("be of a kind such as BART, T5 or PEGASUS", f"is a {type(loaded.model).__name__}")
+            raise self._refuse("be of a kind such as BART, T5 or PEGASUS", f"is a {type(loaded.model).__name__}")
         # The decoder of LED reads less than its encoder.
         decoded = getattr(loaded.model.config, "max_decoder_position_embeddings", None)
         self._written = loaded if decoded is None else loaded._replace(length=min(decoded, loaded.length or decoded))
 
-    def _encoded(self, given: list[str], texts: list[str]) -> list[tuple[Any, ...]]:
-        read = self._loaded.tokenizer(given, **self._loaded.truncation).encodings
-        written = self._loaded.tokenizer(texts, **self._written.truncation).encodings
-        return list(zip(read, written, strict=True))
+    @torch.inference_mode()
+    def rated(self, pairs: Sequence[tuple[str, str]]) -> Rated:
+        values = np.zeros(len(pairs))
+        read = self._loaded.tokenizer([given for given, _ in pairs], **self._loaded.truncation).encodings
+        written = self._loaded.tokenizer([text for _, text in pairs], **self._written.truncation).encodings
+        both = list(zip(read, written, strict=True))
+        for batch in batches_by_length([len(given.ids) + len(text.ids) for given, text in both]):
+            values[batch] = self._likelihoods([both[index] for index in batch]).cpu().double().numpy()
+        return Rated(values, sum(bool(given.overflowing or text.overflowing) for given, text in both))
 
-    def _values(self, encoded: Sequence[tuple[Any, ...]]) -> Tensor:
+    def _likelihoods(self, encoded: Sequence[tuple[Any, Any]]) -> Tensor:
         read, written = map(self._loaded.padded, zip(*encoded, strict=True))
         labels = written["input_ids"].masked_fill(written["attention_mask"] == 0, _IGNORED)
         model = self._loaded.model
@@ -99,11 +83,9 @@ class RegressionRater(Rater):
     def __init__(self, place: str | None, device: str = "cpu") -> None:
         super().__init__(place, device)
         if (labels := self._loaded.model.config.num_labels) != 1:
-            raise self.refuse("have one label", f"has {labels}")
+            raise self._refuse("have one label", f"has {labels}")
 
-    def _encoded(self, given: list[str], texts: list[str]) -> list[tuple[Any, ...]]:
-        return [(both,) for both in self._loaded.tokenizer(given, texts, **self._loaded.truncation).encodings]
-
-    def _values(self, encoded: Sequence[tuple[Any, ...]]) -> Tensor:
-        found: Tensor = self._loaded.model(**self._loaded.padded([both for (both,) in encoded])).logits[:, 0]
-        return found
+    def rated(self, pairs: Sequence[tuple[str, str]]) -> Rated:
+        encodings = self._loaded.tokenizer(*map(list, zip(*pairs, strict=True)), **self._loaded.truncation).encodings
+        values = self._computed(encodings, lambda out: out.logits[:, 0].cpu().double().tolist())
+        return Rated(np.array(values), sum(bool(encoding.overflowing) for encoding in encodings))

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
-from pyramidions.scoring.encoders.loading import Head, ModelInUse, batches_by_length
+from pyramidions.scoring.encoders.loading import Head, ModelInUse
 from pyramidions.scoring.metric import Judged, Question, Span
 
 _OUTSIDE = "O"
@@ -38,39 +37,26 @@ class EntityTagger(ModelInUse):
         labels = list(self._labels.values())
         if _OUTSIDE not in labels or len(labels) < 2:
             rule = f"have the label {_OUTSIDE} for words outside of entities, and labels of entities"
-            raise self.refuse(rule, f"has {_listed(labels)}")
+            raise self._refuse(rule, f"has {_listed(labels)}")
 
     def entities(self, sentences: Sequence[str]) -> list[list[Span]]:
-        """Return the entities of sentences, in order."""
         found: list[list[Span]] = [[] for _ in sentences]
         if not sentences:
             return found
         made = self._loaded.tokenizer(list(sentences), return_overflowing_tokens=True, **self._loaded.truncation)
-        labels: list[list[str]] = [[]] * len(made.encodings)
-        for batch in batches_by_length([len(encoding.ids) for encoding in made.encodings]):
-            for index, of_piece in zip(batch, self._tagged([made.encodings[i] for i in batch]), strict=True):
-                labels[index] = of_piece
-        for sentence, encoding, of_piece in zip(
-            made["overflow_to_sample_mapping"], made.encodings, labels, strict=True
-        ):
-            spans = (_trimmed(sentences[sentence], span) for span in _spans(encoding, of_piece))
+        best = self._computed(made.encodings, lambda out: out.logits.argmax(dim=-1).tolist())
+        for sentence, encoding, labels in zip(made["overflow_to_sample_mapping"], made.encodings, best, strict=True):
+            named = [self._labels[label] for label in labels]
+            spans = (_trimmed(sentences[sentence], span) for span in _spans(encoding, named))
             found[sentence] += [span for span in spans if span.start < span.end]
         return found
-
-    @torch.inference_mode()
-    def _tagged(self, encodings: Sequence[Any]) -> list[list[str]]:
-        """Return the label of each token."""
-        best = self._loaded.model(**self._loaded.padded(encodings)).logits.argmax(dim=-1).tolist()
-        return [
-            [self._labels[label] for label in of_text[: len(encoding.ids)]]
-            for encoding, of_text in zip(encodings, best, strict=True)
-        ]
 
 
 def _spans(encoding: Any, labels: Sequence[str]) -> Iterator[Span]:
     """Yield the spans of entities, from the start of the first word to the end of the last piece."""
     word_before, open_kind, start, end = None, "", 0, 0
-    for word, label, (left, right) in zip(encoding.word_ids, labels, encoding.offsets, strict=True):
+    # Behind the tokens of a text, the labels are those of padding.
+    for word, label, (left, right) in zip(encoding.word_ids, labels, encoding.offsets, strict=False):
         if word is None:
             continue
         if word == word_before:
@@ -119,11 +105,9 @@ class QuestionAnswerer(ModelInUse):
 
     @property
     def blank(self) -> str:
-        """What stands for the masked words of a question."""
         return str(self._loaded.tokenizer.mask_token or "_")
 
     def answers(self, asked: Sequence[Question]) -> list[str]:
-        """Return the answers."""
         found, best = [""] * len(asked), [-np.inf] * len(asked)
         windows = [
             (number, encoding)
@@ -131,11 +115,14 @@ class QuestionAnswerer(ModelInUse):
             if question.text.strip()
             for encoding in self._windows(question)
         ]
-        for batch in batches_by_length([len(encoding.ids) for _, encoding in windows]):
-            spans = self._spans([windows[index][1] for index in batch])
-            for (number, _), (score, start, end) in zip((windows[index] for index in batch), spans, strict=True):
-                if score > best[number]:
-                    best[number], found[number] = score, asked[number].text[start:end]
+        logits = self._computed(
+            [encoding for _, encoding in windows],
+            lambda out: zip(*(each.float().cpu().numpy() for each in (out.start_logits, out.end_logits)), strict=True),
+        )
+        for (number, encoding), (starts, ends) in zip(windows, logits, strict=True):
+            score, start, end = _best_span(encoding, starts, ends)
+            if score > best[number]:
+                best[number], found[number] = score, asked[number].text[start:end]
         return found
 
     def _windows(self, question: Question) -> list[Any]:
@@ -158,16 +145,6 @@ class QuestionAnswerer(ModelInUse):
         middle = next((n for n, (_, end) in enumerate(encoding.offsets) if end > place), 0)
         first = max(0, min(middle - length // 2, len(encoding.ids) - length))
         return question[encoding.offsets[first][0] : encoding.offsets[first + length - 1][1]]
-
-    @torch.inference_mode()
-    def _spans(self, encodings: Sequence[Any]) -> list[tuple[float, int, int]]:
-        """Return the score of the best span of each window, and where in the text it starts and ends."""
-        out = self._loaded.model(**self._loaded.padded(encodings))
-        starts, ends = (logits.float().cpu().numpy() for logits in (out.start_logits, out.end_logits))
-        return [
-            _best_span(encoding, start[: len(encoding.ids)], end[: len(encoding.ids)])
-            for encoding, start, end in zip(encodings, starts, ends, strict=True)
-        ]
 
 
 def _best_span(encoding: Any, start: np.ndarray, end: np.ndarray) -> tuple[float, int, int]:
@@ -207,33 +184,22 @@ class EntailmentClassifier(ModelInUse):
         self.is_binary = len(labels) == 2
         contradicts = others if self.is_binary else [n for n in others if labels[n].startswith(_CONTRADICTS)]
         if not len(entails) == len(contradicts) == 1:
-            raise self.refuse("have labels of entailment and contradiction", f"has {_listed(shown)}")
+            raise self._refuse("have labels of entailment and contradiction", f"has {_listed(shown)}")
         self._labels = [entails[0], contradicts[0]]
 
     def judged(self, premises: Sequence[str], claim: str) -> Judged:
-        """Return what a claim is found to be by each premise.
-
-        Long premises are truncated, and a claim that fills more than half of what the model reads.
-        """
-        probabilities = np.zeros((len(premises), 2))
-        if not premises:
-            return Judged(probabilities, 0)
+        # Long premises are truncated, and a claim that fills more than half of what the model reads.
         settings, is_short = {}, False
         if (length := self._loaded.length) is not None:
             settings = {"truncation": "only_first", "max_length": length}
             shortened = _first(self._loaded.tokenizer, claim, length // 2)
             claim, is_short = shortened, shortened != claim
         encodings = self._loaded.tokenizer(list(premises), [claim] * len(premises), **settings).encodings
-        for batch in batches_by_length([len(encoding.ids) for encoding in encodings]):
-            probabilities[batch] = self._probabilities([encodings[index] for index in batch])
+        probabilities = self._computed(
+            encodings, lambda out: out.logits.float().softmax(dim=-1)[:, self._labels].cpu().double().numpy()
+        )
         truncated = [is_short or bool(encoding.overflowing) for encoding in encodings]
-        return Judged(probabilities, sum(truncated))
-
-    @torch.inference_mode()
-    def _probabilities(self, encodings: Sequence[Any]) -> np.ndarray:
-        logits = self._loaded.model(**self._loaded.padded(encodings)).logits
-        found: np.ndarray = logits.float().softmax(dim=-1)[:, self._labels].cpu().double().numpy()
-        return found
+        return Judged(np.array(probabilities), sum(truncated))
 
 
 def _first(tokenizer: Any, text: str, length: int) -> str:

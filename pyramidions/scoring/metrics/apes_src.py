@@ -41,10 +41,6 @@ class ApesSrc(CountingMetric):
     the sentences are read that are chosen greedily by ROUGE-2 recall of the whole reference, in the source's order.
     `apes` compares what the summary answers with what was left out. Texts that are longer than the model are read in
     windows. Questions of several references count alike. A document without a question scores 0, whatever its summary.
-
-    Args:
-        answers: the model that reads.
-        tags: finds the entities of references.
     """
 
     figures: ClassVar = {"apes_src": Figure("APES_src"), "apes": Figure("APES")}
@@ -58,7 +54,6 @@ class ApesSrc(CountingMetric):
         self._tags = tags
 
     def score(self, examples: Sequence[Example]) -> np.ndarray:
-        """Return (documents, 2)."""
         asked = [question for n, example in enumerate(examples) for question in self._asked(n, example)]
         # Each question is asked of the summary, then of the source.
         summaries = [normalize(example.prediction) for example in examples]
@@ -84,7 +79,6 @@ class ApesSrc(CountingMetric):
         return asked
 
     def signature(self) -> str:
-        """Name both models and the settings."""
         return (
             f"APES_src | answers: {self._answers.signature()} | entities: {self._tags.signature()}, and numbers | "
             f"blank {self._answers.blank} | context: greedy ROUGE-2 recall of the reference | "
@@ -92,7 +86,6 @@ class ApesSrc(CountingMetric):
         )
 
     def remarks(self) -> list[str]:
-        """Say how many documents have no question."""
         if not self.counts["unasked"]:
             return []
         share = f"{self.counts['unasked']:,} of {self.counts['documents']:,}"
@@ -106,7 +99,6 @@ class ApesSrc(CountingMetric):
 def apes_src(
     qa_model: str | None = None, tagger: str | None = None, device: str = "cpu", language: str = "en"
 ) -> ApesSrc:
-    """Load both models."""
     # torch takes seconds to import: only when it is needed.
     from pyramidions.scoring.encoders.readers import EntityTagger, QuestionAnswerer
 
@@ -114,13 +106,7 @@ def apes_src(
 
 
 def clozes(sentence: str, entities: Sequence[Span], blank: str) -> list[Cloze]:
-    """Leave out each entity of a sentence in turn, and each number that is in none.
-
-    Args:
-        sentence: of a reference.
-        entities: in it, such as names, events and dates.
-        blank: what takes their place.
-    """
+    """Leave out each entity of a sentence in turn, and each number that is in none; ``blank`` takes its place."""
     numbers = (Span(*found.span()) for found in _NUMBER.finditer(sentence))
     free = [span for span in numbers if not any(span.start < e.end and e.start < span.end for e in entities)]
     return [

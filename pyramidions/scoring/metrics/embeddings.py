@@ -28,11 +28,7 @@ _MOST_STEPS = 10**8
 
 
 class EmbeddingMetric(CountingMetric):
-    """Compares a summary with each reference.
-
-    Args:
-        embedder: of all texts.
-    """
+    """Compares a summary with each reference."""
 
     #: As users call it.
     name: ClassVar[str]
@@ -43,7 +39,6 @@ class EmbeddingMetric(CountingMetric):
         self.embedder = embedder
 
     def score(self, examples: Sequence[Example]) -> np.ndarray:
-        """Return the figures of examples, 0 to 100: (documents, figures)."""
         texts = list(dict.fromkeys(text for example in examples for text in (example.prediction, *example.references)))
         embedded = dict(zip(texts, self.embedder.embed(texts), strict=True))
         rows = []
@@ -71,12 +66,9 @@ class EmbeddingMetric(CountingMetric):
         """Return the figures of a summary, (figures,), by those with each reference, (references, figures)."""
 
     def weighed(self, weights: np.ndarray, free: np.ndarray) -> np.ndarray:
-        """Return weights with the sum 1.
+        """Return weights with the sum 1, (tokens,); ``free`` tokens weigh the same if none has a weight.
 
-        Args:
-            weights: (tokens,), not negative.
-            free: (tokens,), bool, or 0 and 1: what weighs the same if no token has a weight. Idf knows no rare word
-                where each is in all texts, as in a corpus of one document.
+        Idf knows no rare word where each is in all texts, as in a corpus of one document.
         """
         if weights.sum() <= 0:
             self.counts["unweighed"] += 1
@@ -84,7 +76,6 @@ class EmbeddingMetric(CountingMetric):
         return weights / (weights.sum() or 1)
 
     def remarks(self) -> list[str]:
-        """Say how many texts were truncated, and how often one had no weights."""
         counts, found = self.counts, []
         if counts["cut summaries"] or counts["cut references"]:
             cut = [f"{counts[f'cut {texts}']:,} of {counts[texts]:,} {texts}" for texts in ("summaries", "references")]
@@ -101,7 +92,6 @@ class EmbeddingMetric(CountingMetric):
         return found
 
     def _rarity(self, texts: Iterable[str] = ()) -> "Rarity":
-        """Learn how rare the pieces of texts are."""
         from pyramidions.scoring.encoders.embedder import Rarity
 
         rarity = Rarity(self.embedder.vocab_size)
@@ -119,7 +109,6 @@ class BertScore(EmbeddingMetric):
     baseline.
 
     Args:
-        embedder: of all texts.
         idf: weigh tokens by how rare they are among the references of all documents (section 3, "importance
             weighting"); otherwise all weigh the same.
         is_recommended: the embedder's layer is the one that is recommended for its model, or was asked for.
@@ -139,13 +128,11 @@ class BertScore(EmbeddingMetric):
         self._of_references = self._rarity()
 
     def fit(self, examples: Iterable[Example]) -> None:
-        """Learn how rare the pieces are."""
         super().fit(examples)
         if self._idf:
             self._of_references = self._rarity(reference for example in examples for reference in example.references)
 
     def compare(self, summary: "Embedded", reference: "Embedded") -> np.ndarray:
-        """Return precision, recall and F1: (3,)."""
         left, right = (of.vectors / of.vectors.norm(dim=-1, keepdim=True) for of in (summary, reference))
         # (tokens of the summary, tokens of the reference)
         similarity = left @ right.T
@@ -159,17 +146,14 @@ class BertScore(EmbeddingMetric):
         return float(best.double().cpu().numpy() @ self.weighed(weights * ~tokens.delimits, ~tokens.delimits))
 
     def combine(self, of_references: np.ndarray) -> np.ndarray:
-        """Return the best of each figure."""
         best: np.ndarray = of_references.max(axis=0)
         return best
 
     def signature(self) -> str:
-        """Name the model, its layer and the settings."""
         weights = "idf of references" if self._idf else "no idf"
         return f"BERTScore | {self.embedder.signature()} | {weights} | best of references | not rescaled"
 
     def remarks(self) -> list[str]:
-        """Say what was truncated, and where no layer is recommended."""
         layer = self.embedder.layer
         unknown = f"{self.name}: no layer of this model is known to be best, so its last ({layer}) is used."
         return super().remarks() + [unknown] * (not self._is_recommended)
@@ -199,10 +183,6 @@ class MoverScore(EmbeddingMetric):
     among all references. Its vector is the weighted mean of its tokens' vectors (of unit length), again of unit length;
     distances are Euclidean. Of several references the mean counts, as in the authors' example. The score is negative
     where the mean distance is above 1, an angle of 60 degrees.
-
-    Args:
-        embedder: of all texts.
-        stop_words: in lower case.
     """
 
     name: ClassVar = "moverscore"
@@ -215,13 +195,11 @@ class MoverScore(EmbeddingMetric):
         self._of_summaries = self._of_references = self._rarity()
 
     def fit(self, examples: Iterable[Example]) -> None:
-        """Learn how rare the pieces are, on either side."""
         super().fit(examples)
         self._of_summaries = self._rarity(example.prediction for example in examples)
         self._of_references = self._rarity(reference for example in examples for reference in example.references)
 
     def compare(self, summary: "Embedded", reference: "Embedded") -> np.ndarray:
-        """Return both scores: (2,)."""
         left = self._kept(summary, self._of_summaries)
         right = self._kept(reference, self._of_references)
         if left is None or right is None:
@@ -249,12 +227,10 @@ class MoverScore(EmbeddingMetric):
         return float(cost)
 
     def combine(self, of_references: np.ndarray) -> np.ndarray:
-        """Return the mean of each figure."""
         mean: np.ndarray = of_references.mean(axis=0)
         return mean
 
     def signature(self) -> str:
-        """Name the model, its layer and the settings."""
         listed = " ".join(sorted(self._stop_words))
         digest = sha256(listed.encode()).hexdigest()[:10]
         stop_words = f"{len(self._stop_words)} stop words sha256:{digest}" if listed else "no stop words"
@@ -264,10 +240,7 @@ class MoverScore(EmbeddingMetric):
 def _ngrams(vectors: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the vectors, of unit length, and the weights of n-grams; those without a weight are left out.
 
-    Args:
-        vectors: (tokens, embed_dim).
-        weights: (tokens,).
-        n: tokens of an n-gram; fewer tokens are one n-gram.
+    Vectors are (tokens, embed_dim). Fewer than n tokens are one n-gram.
     """
     n = min(n, len(weights))
     # (tokens, ...) -> (n-grams, ..., n) -> (n-grams, ...)
@@ -288,7 +261,6 @@ def moverscore(
     device: str = "cpu",
     stop_words: str | None = None,
 ) -> MoverScore:
-    """Load the model; without a layer, its last."""
     from pyramidions.scoring.encoders.embedder import embedder
 
     words = frozenset() if stop_words is None else _words_of(Path(stop_words))
@@ -296,7 +268,6 @@ def moverscore(
 
 
 def _words_of(path: Path) -> frozenset[str]:
-    """Read words between white space, in lower case."""
     try:
         return frozenset(path.read_text(encoding="utf-8").lower().split())
     except (OSError, UnicodeDecodeError) as error:

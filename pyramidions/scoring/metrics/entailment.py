@@ -22,15 +22,6 @@ class Entailment(CountingMetric):
     by nltk, drops those of up to ten characters, and reads the first 100 of a document. With the premise "document",
     the whole document is the one premise, as FactCC reads it (Kryściński, McCann, Xiong and Socher, 2020), truncated to
     what the model reads.
-
-    Args:
-        model: tells the probabilities.
-        premise: "sentences" or "document".
-        language: as in `Language`; decides where sentences end.
-
-    Raises:
-        UserError: the premise is "sentences", and the model has two labels: any document has a sentence that does not
-            entail the claim.
     """
 
     figures: ClassVar = {
@@ -52,7 +43,6 @@ class Entailment(CountingMetric):
         self._model = model
 
     def of(self, example: Example) -> Sequence[float]:
-        """Return both figures."""
         claims, source = self._language.sentences(example.prediction), normalize(example.source or "")
         premises = self._language.sentences(source) if self._premise == "sentences" else [source] * bool(source)
         if not claims or not premises:
@@ -65,13 +55,11 @@ class Entailment(CountingMetric):
         return tuple(100 * np.mean(best, axis=0))
 
     def signature(self) -> str:
-        """Name the model, the premise and what splits sentences."""
         premise = "best of the document's sentences" if self._premise == "sentences" else "the document"
         splitter = f"sentences: {SPLITTER}, language {self._language.code}"
         return f"entailment | {self._model.signature()} | {premise} | mean over the summary's sentences | {splitter}"
 
     def remarks(self) -> list[str]:
-        """Say how many pairs were truncated."""
         return truncated_pairs("entailment", self.counts, "of a premise and a sentence of a summary")
 
 
@@ -82,7 +70,6 @@ def entailment(
     device: str = "cpu",
     language: str = "en",
 ) -> Entailment:
-    """Load the classifier."""
     # torch takes seconds to import: only when it is needed.
     from pyramidions.scoring.encoders.readers import EntailmentClassifier
 

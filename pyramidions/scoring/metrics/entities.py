@@ -43,7 +43,6 @@ class EntityMetric(CountingMetric):
         """Return the names in texts that are normalised."""
 
     def score(self, examples: Sequence[Example]) -> np.ndarray:
-        """Return (documents, 3)."""
         predictions = [normalize(example.prediction) for example in examples]
         references = [[normalize(reference) for reference in example.references] for example in examples]
         found = iter(self.names([*predictions, *(text for texts in references for text in texts)]))
@@ -68,7 +67,6 @@ class EntityMetric(CountingMetric):
         ]
 
     def remarks(self) -> list[str]:
-        """Say how many texts name nothing."""
         return [
             f"{self.name}: {nameless:,} of {self.counts['documents']:,} {whose} hold no {self.counted}, which counts "
             f"as a {figure} of 100."
@@ -78,12 +76,7 @@ class EntityMetric(CountingMetric):
 
 
 class Entities(EntityMetric):
-    """Precision and recall of the entities that a tagger finds; see `EntityMetric`.
-
-    Args:
-        tags: finds them.
-        language: as in `Language`; decides where sentences end.
-    """
+    """Precision and recall of the entities that a tagger finds; see `EntityMetric`."""
 
     name: ClassVar = "entities"
     counted: ClassVar = "entity"
@@ -99,7 +92,6 @@ class Entities(EntityMetric):
         self._tags = tags
 
     def names(self, texts: Sequence[str]) -> list[list[str]]:
-        """Return the entities in texts, sentence by sentence."""
         cut = [self._language.sentences(text) for text in texts]
         spans = iter(self._tags.entities([sentence for sentences in cut for sentence in sentences]))
         return [
@@ -107,14 +99,12 @@ class Entities(EntityMetric):
         ]
 
     def signature(self) -> str:
-        """Name the model and what counts as found."""
         splitter = f"sentences: {SPLITTER}, language {self._language.code}"
         return f"entities | {self._tags.signature()} | {splitter} | {_COMPARED}"
 
 
 @METRICS.register("entities")
 def entities(tagger: str | None = None, device: str = "cpu", language: str = "en") -> Entities:
-    """Load the tagger."""
     # torch takes seconds to import: only when it is needed.
     from pyramidions.scoring.encoders.readers import EntityTagger
 
@@ -127,12 +117,6 @@ class Capitalized(EntityMetric):
 
     A name is a run of words with a capital letter in front, without the first word of a sentence; or a word with a
     figure in it. Languages that capitalize all nouns, or have no capitals, need `entities`.
-
-    Args:
-        language: as in `Language`; decides where sentences end.
-
-    Raises:
-        UserError: see `Language`.
     """
 
     name: ClassVar = "capitalized"
@@ -148,11 +132,9 @@ class Capitalized(EntityMetric):
         self._language = Language(language)
 
     def names(self, texts: Sequence[str]) -> list[list[str]]:
-        """Return the numbers and runs of capitalized words in texts."""
         return [[name for part in self._language.sentences(text) for name in _capitalized(part)] for text in texts]
 
     def signature(self) -> str:
-        """Say what is counted."""
         return f"numbers and capitalized words | sentences: {SPLITTER}, language {self._language.code} | {_COMPARED}"
 
 

@@ -26,13 +26,8 @@ class Meteor(Metric):
     says "exact and stem": such figures are lower, and must not stand beside those with synonyms.
 
     Args:
-        language: as in `Language`, with the next two.
-        tokenization: of words.
-        stemmer: of words.
+        language, tokenization, stemmer: as in `Language`.
         wordnet: folder of WordNet's database files, which are English; None for no synonyms.
-
-    Raises:
-        UserError: see `Language`; or the folder is not WordNet's, or the language is not English.
     """
 
     figures: ClassVar = {"meteor": Figure("METEOR")}
@@ -54,7 +49,6 @@ class Meteor(Metric):
             _synonyms(wordnet)
 
     def of(self, example: Example) -> list[float]:
-        """Return METEOR."""
         from nltk.translate.meteor_score import meteor_score
 
         words = [self._language.words(text) for text in (example.prediction, *example.references)]
@@ -63,7 +57,6 @@ class Meteor(Metric):
         return [100 * float(meteor_score(references, prediction, **kinds, alpha=_ALPHA, beta=_BETA, gamma=_GAMMA))]
 
     def signature(self) -> str:
-        """Name the implementation, the version, how words are matched, and the parameters."""
         kinds = ["exact", *(["stem"] if self._language.stemmer != "none" else [])]
         matches = " and ".join(kinds) + ", no WordNet" if self._wordnet is None else ", ".join(kinds) + " and WordNet"
         return (

@@ -31,7 +31,6 @@ class Coverage(Metric):
     reads_source: ClassVar = True
 
     def of(self, example: Example) -> list[float]:
-        """Return the three figures."""
         summary, document = words_and_marks(example.prediction), words_and_marks(example.source or "")
         if not summary:
             return [0.0, 0.0, 0.0]
@@ -40,7 +39,6 @@ class Coverage(Metric):
         return [sum(lengths) / len(summary), squares / len(summary), len(document) / len(summary)]
 
     def signature(self) -> str:
-        """Say what a word is."""
         return f"fragments of {WORDS}"
 
 
@@ -55,13 +53,11 @@ class Novelty(Metric):
     reads_source: ClassVar = True
 
     def of(self, example: Example) -> list[float]:
-        """Return the shares for n from 1 to 4."""
         summary, document = words_and_marks(example.prediction), words_and_marks(example.source or "")
         distinct = [(n, set(ngrams(summary, n))) for n in _LENGTHS]
         return [100 * len(own.difference(ngrams(document, n))) / len(own) if own else 0.0 for n, own in distinct]
 
     def signature(self) -> str:
-        """Say what a word is."""
         return f"novel n-grams, distinct, of {WORDS}"
 
 
@@ -70,12 +66,6 @@ class Repetition(Metric):
     """The share of trigrams, and of sentences, that came before in the summary, 0 to 100.
 
     An empty summary has 100: saying nothing is no way to repeat less.
-
-    Args:
-        language: as in `Language`; determines the sentences.
-
-    Raises:
-        UserError: an unknown language.
     """
 
     figures: ClassVar = {
@@ -87,7 +77,6 @@ class Repetition(Metric):
         self._language = Language(language)
 
     def of(self, example: Example) -> list[float]:
-        """Return both shares."""
         sentences = [sentence.lower() for sentence in self._language.sentences(example.prediction)]
         if not sentences:
             return [100.0, 100.0]
@@ -95,7 +84,6 @@ class Repetition(Metric):
         return [100 * (1 - len(set(each)) / len(each)) if each else 0.0 for each in parts]
 
     def signature(self) -> str:
-        """Say what a word is."""
         return f"repeated 3-grams of {WORDS} | sentences: {SPLITTER}, language {self._language.code}"
 
 
@@ -104,13 +92,6 @@ class Length(Metric):
     """Words, sentences, and words as a multiple of the references' mean.
 
     Words are those of `Language`: runs of letters and digits, and characters where a language puts no spaces.
-
-    Args:
-        language: as in `Language`, with the next one.
-        tokenization: of words.
-
-    Raises:
-        UserError: see `Language`.
     """
 
     figures: ClassVar = {
@@ -123,11 +104,9 @@ class Length(Metric):
         self._language = Language(language, tokenization)
 
     def of(self, example: Example) -> list[float]:
-        """Return the three figures."""
         words, *expected = (len(self._language.words(text)) for text in (example.prediction, *example.references))
         ratio = words / float(np.mean(expected)) if any(expected) else 0.0
         return [words, len(self._language.sentences(example.prediction)), ratio]
 
     def signature(self) -> str:
-        """Say what words and sentences are."""
         return f"length in {self._language.tokenization} | sentences: {SPLITTER}, language {self._language.code}"

@@ -19,9 +19,6 @@ class PairMetric(CountingMetric):
     """What a model gives to pairs of a summary and another text; its figures are not bounded.
 
     Texts are normalised as for ROUGE: line breaks make no difference.
-
-    Args:
-        model: rates the second text of a pair, given the first.
     """
 
     #: As users call it, and how its figures are computed.
@@ -41,7 +38,6 @@ class PairMetric(CountingMetric):
         """Return the figures of an example, (figures,), by the values of its pairs, (pairs,)."""
 
     def score(self, examples: Sequence[Example]) -> np.ndarray:
-        """Return the figures of examples: (documents, figures)."""
         pairs = [self.pairs(_normalised(example)) for example in examples]
         rated = self._model.rated([pair for of_example in pairs for pair in of_example])
         self.counts.update(truncated=rated.truncated, pairs=len(rated.values))
@@ -49,11 +45,9 @@ class PairMetric(CountingMetric):
         return np.array([self.combine(values) for values in np.split(rated.values, ends)])
 
     def signature(self) -> str:
-        """Name the model and the settings."""
         return f"{self.settings} | {self._model.signature()} | normalisation {NORMALISATION}"
 
     def remarks(self) -> list[str]:
-        """Say how many pairs were truncated."""
         return truncated_pairs(self.name, self.counts, "of texts")
 
 
@@ -67,9 +61,6 @@ class BartScore(PairMetric):
 
     BARTScore (Yuan, Neubig and Liu, 2021, section 3.2), in nats a token; F is the arithmetic mean of the two. Of
     several references the mean counts, as by default in the authors' package.
-
-    Args:
-        model: gives the mean log-likelihood of the second text's tokens.
     """
 
     name: ClassVar = "bartscore"
@@ -81,12 +72,10 @@ class BartScore(PairMetric):
     }
 
     def pairs(self, example: Example) -> list[tuple[str, str]]:
-        """Return each reference and the summary, in both directions."""
         summary = example.prediction
         return [pair for reference in example.references for pair in ((reference, summary), (summary, reference))]
 
     def combine(self, values: np.ndarray) -> Sequence[float]:
-        """Return precision, recall and F."""
         precision, recall = values.reshape(-1, 2).mean(axis=0)
         return precision, recall, (precision + recall) / 2
 
@@ -95,9 +84,6 @@ class BartScoreFaithfulness(PairMetric):
     """Mean log-likelihood of the summary's tokens given the document; otherwise as `BartScore`.
 
     It is a metric of its own, as the other directions do without documents.
-
-    Args:
-        model: gives the mean log-likelihood of the second text's tokens.
     """
 
     name: ClassVar = "bartscore_faithfulness"
@@ -106,11 +92,9 @@ class BartScoreFaithfulness(PairMetric):
     reads_source: ClassVar[bool] = True
 
     def pairs(self, example: Example) -> list[tuple[str, str]]:
-        """Return the document and the summary."""
         return [(example.source or "", example.prediction)]
 
     def combine(self, values: np.ndarray) -> Sequence[float]:
-        """Return the one value."""
         return [float(values[0])]
 
 
@@ -119,9 +103,6 @@ class Bleurt(PairMetric):
 
     BLEURT (Sellam, Das and Parikh, 2020). Published models predict ratings of translations, standardised by annotator.
     Of several references the best counts; the authors' package knows one.
-
-    Args:
-        model: predicts the rating of the second text.
     """
 
     name: ClassVar = "bleurt"
@@ -129,29 +110,24 @@ class Bleurt(PairMetric):
     figures: ClassVar = {"bleurt": Figure("BLEURT", bounded=False)}
 
     def pairs(self, example: Example) -> list[tuple[str, str]]:
-        """Return each reference and the summary."""
         return [(reference, example.prediction) for reference in example.references]
 
     def combine(self, values: np.ndarray) -> Sequence[float]:
-        """Return the best."""
         return [float(values.max())]
 
 
 @METRICS.register("bartscore")
 def bartscore(bartscore_model: str | None = None, device: str = "cpu") -> BartScore:
-    """Load the model."""
     return BartScore(_likelihoods(bartscore_model, device))
 
 
 @METRICS.register("bartscore_faithfulness")
 def bartscore_faithfulness(bartscore_model: str | None = None, device: str = "cpu") -> BartScoreFaithfulness:
-    """Load the model."""
     return BartScoreFaithfulness(_likelihoods(bartscore_model, device))
 
 
 @METRICS.register("bleurt")
 def bleurt(bleurt_model: str | None = None, device: str = "cpu") -> Bleurt:
-    """Load the model."""
     from pyramidions.scoring.encoders.raters import RegressionRater
 
     return Bleurt(RegressionRater(bleurt_model, device))
@@ -159,7 +135,7 @@ def bleurt(bleurt_model: str | None = None, device: str = "cpu") -> Bleurt:
 
 @lru_cache(maxsize=1)
 def _likelihoods(place: str | None, device: str) -> "LikelihoodRater":
-    """Load the model of BARTScore, once for all directions."""
+    # Once for all directions.
     from pyramidions.scoring.encoders.raters import LikelihoodRater
 
     return LikelihoodRater(place, device)

@@ -20,14 +20,6 @@ class Rouge(Metric):
     Both texts are normalised and split into sentences here, whatever their own line breaks. The words of English are
     rouge-score's, and their stems are remembered. Its figures are counted here, equal to the last digit: subsequences
     in bits, since its tables take nearly all of its time.
-
-    Args:
-        language: as in `Language`, with the next two.
-        tokenization: of words.
-        stemmer: of words.
-
-    Raises:
-        UserError: see `Language`.
     """
 
     figures: ClassVar = {
@@ -41,7 +33,6 @@ class Rouge(Metric):
         self._language = Language(language, tokenization, stemmer)
 
     def of(self, example: Example) -> list[float]:
-        """Return the four F-measures."""
         prediction = _Counted(self._sentences(example.prediction))
         of_each = [_scores(prediction, _Counted(self._sentences(reference))) for reference in example.references]
         return [100 * max(scores) for scores in zip(*of_each, strict=True)]
@@ -56,7 +47,6 @@ class Rouge(Metric):
         return [word if len(word) <= 3 else self._language.stem(word) for word in self._language.words(sentence)]
 
     def signature(self) -> str:
-        """Name the implementation, the version and the settings."""
         # What is said of English with the usual settings stays as it was before there were others.
         is_usual = (self._language.tokenization, self._language.stemmer) == ("ascii", "porter")
         words = "stemmer" if is_usual else self._language.signature()
@@ -66,11 +56,7 @@ class Rouge(Metric):
 
 
 class _Counted:
-    """A text for all four measures.
-
-    Args:
-        sentences: their words.
-    """
+    """The words of the sentences of a text, for all four measures."""
 
     def __init__(self, sentences: list[list[str]]) -> None:
         self.sentences = sentences
