@@ -82,7 +82,7 @@ def score(
     from pyramidions.scoring.scores import metrics_of, score_documents
     from pyramidions.scoring.summaries import read_summaries
 
-    if (data is None) == (references is None):
+    if data and references:
         raise UserError("Exactly one of --data and --references must be given.")
     if references is not None and split is not None:
         raise UserError("--split can be given only with --data.")

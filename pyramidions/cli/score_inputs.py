@@ -1,59 +1,34 @@
 """What `pyramidions score` reads."""
 
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.files.bounded import file_hash
-from pyramidions.scoring.examples import Read, Texts
-from pyramidions.scoring.folder_documents import FolderDocuments, lead
+from pyramidions.scoring.examples import FolderDocuments, Read, Texts, lead
 from pyramidions.scoring.metric import Metric
 from pyramidions.scoring.summaries import ReferenceFile, read_documents
 from pyramidions.text.language import Language
 
 
 class ScoreInputs:
-    """References and documents, from a data folder or from files.
-
-    Args:
-        data: a data folder, or None.
-        split: of it.
-        references: a file of references instead of the folder, or None.
-        documents: a file of documents instead of the folder's, or None.
-    """
+    """References and documents, from files or else from a split of a data folder."""
 
     def __init__(self, data: Path | None, split: str, references: Path | None, documents: Path | None) -> None:
         self._folder = None if data is None else DataFolder(data)
         self._split = split
-        self._references = references
         self._documents = documents
-
-    @cached_property
-    def references(self) -> ReferenceFile:
-        """The references of all documents.
-
-        Raises:
-            UserError: they are missing or damaged.
-        """
-        if self._folder is None:
-            assert self._references is not None  # one of the two is given
-            return ReferenceFile(self._references)
-        path = self._folder.existing_references(self._split)
-        if self._folder.manifest_path.exists():
-            _refuse_damaged(self._folder, path)
-        return ReferenceFile(path)
+        if self._folder is not None:
+            references = self._folder.existing_references(split)
+            if self._folder.manifest_path.exists():
+                _refuse_damaged(self._folder, references)
+        if references is None:
+            raise UserError("Exactly one of --data and --references must be given.")
+        self.references = ReferenceFile(references)
 
     def sources(self, metrics: Mapping[str, Metric]) -> Texts | None:
-        """Return the documents, or None if no metric reads them.
-
-        Args:
-            metrics: by name.
-
-        Raises:
-            UserError: a metric reads documents, but there are none; or there are, and nobody reads them.
-        """
+        """Return the documents, or None if no metric reads them."""
         reading = [name for name, metric in metrics.items() if metric.reads_source]
         if self._documents is not None:
             if not reading:
@@ -61,22 +36,12 @@ class ScoreInputs:
                     f"--documents has no effect: none of the metrics ({', '.join(metrics)}) reads documents."
                 )
             return read_documents(self._documents, self.references)
-        if not reading:
-            return None
-        if self._folder is None:
+        if reading and self._folder is None:
             raise UserError(f"The metric {reading[0]} reads the documents: give --documents or --data.")
-        return self._whole(self._folder)
+        return self._whole(self._folder) if reading and self._folder else None
 
     def leads(self, words: int | None, language: str) -> Texts:
-        """Return the first sentences of each document.
-
-        Args:
-            words: most of them; None for the mean of the training summaries.
-            language: as in `Language`.
-
-        Raises:
-            UserError: there is no data folder, or nothing says how many words.
-        """
+        """Return the first sentences of each document, of ``words`` words, or of the mean of training summaries."""
         if self._folder is None:
             raise UserError("--lead needs --data, which has the documents.")
         if words is None:

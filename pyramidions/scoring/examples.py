@@ -1,10 +1,14 @@
-"""The summaries of a system with what they are scored against."""
+"""The summaries of a system with what they are scored against; texts are read when they are asked for."""
 
 from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar
 
 from pyramidions.base.errors import UserError
+from pyramidions.data.folder import DataFolder
+from pyramidions.data.indexed import IndexedReader
 from pyramidions.scoring.metric import Example
+from pyramidions.text.language import Language
+from pyramidions.text.words import count_words
 
 Item = TypeVar("Item", covariant=True)
 
@@ -23,12 +27,7 @@ References = Listed[tuple[str, ...]]
 
 
 class Read(Listed[str]):
-    """Texts that are read when they are asked for.
-
-    Args:
-        number: of texts.
-        read: returns a text by its position.
-    """
+    """A number of texts; ``read`` returns each by its position."""
 
     def __init__(self, number: int, read: Callable[[int], str]) -> None:
         self._number, self._read = number, read
@@ -40,6 +39,26 @@ class Read(Listed[str]):
         return self._read(index)
 
 
+class FolderDocuments:
+    """The documents of a split of a data folder, decoded from their tokens; unknown characters read ⁇.
+
+    A query is no part of its document.
+    """
+
+    def __init__(self, folder: DataFolder, split: str) -> None:
+        self._tokenizer = folder.tokenizer()
+        self._documents = IndexedReader(folder.indexed(split, "source"))
+        self._has_queries = folder.has_queries
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    def __getitem__(self, index: int) -> str:
+        tokens = self._documents[index]
+        begin = tokens.index(self._tokenizer.eos) + 1 if self._has_queries else 0
+        return self._tokenizer.decode(i % self._tokenizer.vocab_size for i in tokens[begin:])
+
+
 class Examples:
     """The examples of one system; each iteration reads them again.
 
@@ -47,21 +66,9 @@ class Examples:
         predictions: one text a document.
         references: of the documents in the same order.
         sources: the documents, or None.
-
-    Raises:
-        UserError: unequal counts, or no document.
     """
 
     def __init__(self, predictions: Texts, references: References, sources: Texts | None = None) -> None:
-        if len(predictions) != len(references):
-            raise UserError(
-                "There must be as many summaries as references, "
-                f"but there are {len(predictions)} and {len(references)}."
-            )
-        if sources is not None and len(sources) != len(references):
-            raise UserError(
-                f"There must be as many documents as references, but there are {len(sources)} and {len(references)}."
-            )
         if not len(references):
             raise UserError("There must be at least one document to score.")
         self.predictions = predictions
@@ -77,3 +84,15 @@ class Examples:
 
     def __iter__(self) -> Iterator[Example]:
         return map(self.__getitem__, range(len(self)))
+
+
+def lead(text: str, num_words: int, language: Language) -> str:
+    """Return as many first sentences as fit into ``num_words`` words (`count_words`), and at least one."""
+    kept: list[str] = []
+    words = 0
+    for sentence in language.sentences(text):
+        words += count_words(sentence)
+        if kept and words > num_words:
+            break
+        kept.append(sentence)
+    return " ".join(kept)

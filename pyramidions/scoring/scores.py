@@ -1,7 +1,7 @@
 """Scores the summaries of a system by several metrics, with intervals and comparisons by the bootstrap."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from typing import NamedTuple
@@ -38,35 +38,29 @@ class Difference(NamedTuple):
     p_value: float
 
 
+@dataclass(eq=False)
 class Scores:
     """The scores of one system.
 
-    Args:
+    Attributes:
         figures: what was measured, by name.
         scores: (documents, figures), in this order.
         signatures: of the metrics.
         remarks: what a reader of the figures must know, in sentences.
     """
 
-    def __init__(
-        self,
-        figures: Mapping[str, Figure],
-        scores: np.ndarray,
-        signatures: Sequence[str] = (),
-        remarks: Sequence[str] = (),
-    ) -> None:
-        self.figures = figures
-        self.scores = scores
-        self.signatures = tuple(signatures)
-        self.remarks = tuple(remarks)
-        self._compared: dict[Scores, dict[str, Difference]] = {}
+    figures: Mapping[str, Figure]
+    scores: np.ndarray
+    signatures: Sequence[str] = ()
+    remarks: Sequence[str] = ()
+    _compared: "dict[Scores, dict[str, Difference]]" = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def estimates(self) -> dict[str, Estimate]:
         """Mean and 95% percentile bootstrap interval (Efron, 1979) of every figure."""
         low, high = np.percentile(_resampled_means(self.scores), [2.5, 97.5], axis=0)
         columns = zip(self.figures, self.scores.mean(axis=0), low, high, strict=True)
-        return {name: Estimate(float(m), float(lo), float(hi)) for name, m, lo, hi in columns}
+        return {name: Estimate(*map(float, each)) for name, *each in columns}
 
     @property
     def signature(self) -> str:
@@ -75,37 +69,21 @@ class Scores:
         return " | ".join([*self.signatures, bootstrap])
 
     def compare(self, other: "Scores") -> dict[str, Difference]:
-        """Paired bootstrap (Koehn, 2004) of this system against another on the same documents.
+        """Paired bootstrap (Koehn, 2004) of this system against another by the same figures of the same documents.
 
         The p-value is twice the share of samples, one more sample counted on either side, in which the difference has
         not the sign that it has overall; at most 1.
-
-        Raises:
-            UserError: the systems have unequal numbers of documents, or other figures.
         """
-        if list(self.figures) != list(other.figures):
-            raise UserError(
-                f"Two systems must be compared by the same figures, but they have {', '.join(self.figures)} and "
-                f"{', '.join(other.figures)}."
-            )
-        if len(self.scores) != len(other.scores):
-            raise UserError(
-                "Two systems must be compared on the same documents, "
-                f"but they have {len(self.scores)} and {len(other.scores)}."
-            )
-        # The table, the file and the page ask for the same, which takes seconds where documents are many.
+        # The table and the file ask for the same, which takes seconds where documents are many.
         if other not in self._compared:
-            self._compared[other] = self._differences(other)
+            differences = self.scores - other.scores
+            samples = _resampled_means(differences)
+            low, high = np.percentile(samples, [2.5, 97.5], axis=0)
+            against = np.minimum((samples <= 0).sum(axis=0), (samples >= 0).sum(axis=0))
+            p_values = np.minimum(1.0, 2 * (against + 1) / (SAMPLES + 1))
+            columns = zip(self.figures, differences.mean(axis=0), low, high, p_values, strict=True)
+            self._compared[other] = {name: Difference(*map(float, each)) for name, *each in columns}
         return self._compared[other]
-
-    def _differences(self, other: "Scores") -> dict[str, Difference]:
-        differences = self.scores - other.scores
-        samples = _resampled_means(differences)
-        low, high = np.percentile(samples, [2.5, 97.5], axis=0)
-        against = np.minimum((samples <= 0).sum(axis=0), (samples >= 0).sum(axis=0))
-        p_values = np.minimum(1.0, 2 * (against + 1) / (SAMPLES + 1))
-        columns = zip(self.figures, differences.mean(axis=0), low, high, p_values, strict=True)
-        return {name: Difference(float(d), float(lo), float(hi), float(p)) for name, d, lo, hi, p in columns}
 
 
 def _resampled_means(scores: np.ndarray) -> np.ndarray:
@@ -115,11 +93,7 @@ def _resampled_means(scores: np.ndarray) -> np.ndarray:
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Check names of metrics.
-
-    Raises:
-        UserError: no name, an unknown one, or one that comes twice.
-    """
+    """Refuse no name of a metric, an unknown one, and one that comes twice."""
     if not names:
         raise UserError("At least one metric must be given.")
     for position, name in enumerate(names):
@@ -132,11 +106,7 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def metrics_of(names: Sequence[str], options: MetricOptions | None = None) -> dict[str, Metric]:
-    """Make metrics; return them by their names.
-
-    Args:
-        names: registered ones, in the order of their columns.
-        options: each metric takes what it knows.
+    """Make metrics by names, in the order of their columns; each takes the options that it knows.
 
     Raises:
         UserError: the names are not as in `check_names`; a metric lacks an option or a library; or no metric takes an
@@ -151,17 +121,9 @@ def metrics_of(names: Sequence[str], options: MetricOptions | None = None) -> di
 
 
 def score_documents(examples: Examples, metrics: Mapping[str, Metric], *, workers: int = 1) -> Scores:
-    """Score one system, with progress bars.
+    """Score one system, with progress bars; metrics that may run in several processes run in as many as ``workers``.
 
     Texts are read as they are needed: memory grows by the figures of a document, not by its text.
-
-    Args:
-        examples: of the system.
-        metrics: as `metrics_of` makes them.
-        workers: number of processes for the metrics that may run in several; few documents are scored in this one.
-
-    Raises:
-        UserError: a metric reads documents, but there are none.
     """
     for name, metric in metrics.items():
         if metric.reads_source and examples.sources is None:
@@ -173,7 +135,7 @@ def score_documents(examples: Examples, metrics: Mapping[str, Metric], *, worker
     signatures = [metric.signature() for metric in metrics.values()]
     remarks = [remark for metric in metrics.values() for remark in metric.remarks()]
     remarks = [*_about_empty(examples, figures), *remarks]
-    return Scores(figures, np.concatenate(scored, axis=1), signatures, remarks)
+    return Scores(figures, np.concatenate(scored, axis=1), tuple(signatures), tuple(remarks))
 
 
 def _score(name: str, metric: Metric, examples: Examples, workers: int) -> np.ndarray:
@@ -206,12 +168,9 @@ def _about_empty(examples: Examples, figures: Mapping[str, Figure]) -> list[str]
 
 
 def pooled(values: np.ndarray) -> Estimate:
-    """Return the mean and its 95% percentile bootstrap interval over two levels.
+    """Return the mean of values, (seeds, documents), and its 95% percentile bootstrap interval over both.
 
     Each draw takes as many seeds, and as many documents, with replacement. Of one seed, only documents are drawn.
-
-    Args:
-        values: (seeds, documents).
     """
     return pooled_difference(values, np.zeros_like(values[:1]))
 
@@ -220,17 +179,8 @@ def pooled_difference(values: np.ndarray, others: np.ndarray) -> Estimate:
     """Return the difference of the mean to that of another system, as `pooled` does.
 
     Both systems get the same documents in each draw, so that they are paired by document; the seeds of each are drawn
-    apart, for equal numbers do not make two systems alike.
-
-    Args:
-        values: (seeds, documents).
-        others: (other seeds, documents), of the same documents.
-
-    Raises:
-        ValueError: the numbers of documents differ.
+    apart, for equal numbers do not make two systems alike. Values are (seeds, documents) and (other seeds, documents).
     """
-    if values.shape[1] != others.shape[1]:
-        raise ValueError(f"Both must have the same documents, but have {values.shape[1]} and {others.shape[1]}.")
     random = np.random.default_rng(SEED)
     means = []
     for _ in range(SAMPLES):

@@ -11,10 +11,9 @@ import re
 import shlex
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
@@ -29,14 +28,6 @@ _END = "Generate "
 _UNPACK = {".gz": "gzip", ".xz": "xz"}
 # What the texts of a key are called in errors.
 _NAMES = {"summary": ("summary", "summaries"), "article": ("document", "documents")}
-
-
-class Lines(Protocol):
-    """Lines by number."""
-
-    def __iter__(self) -> Iterator[str]: ...
-
-    def __getitem__(self, index: int, /) -> str: ...
 
 
 class _Items(IndexedLines):
@@ -95,12 +86,6 @@ class ReferenceFile:
     As in what `prepare` reads, `abstract` may stand for `summary`. A `summary` may be a list of several texts; a list
     as `abstract` is one text, as there.
     The id of a line of text is its position, counted from 0 as fairseq does.
-
-    Args:
-        path: the file.
-
-    Raises:
-        UserError: there is no such file, or a line is not as described.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -125,15 +110,10 @@ class ReferenceFile:
 def read_summaries(path: str | Path, references: ReferenceFile) -> Texts:
     """Return one summary a reference, in the references' order.
 
-    Args:
-        path: output of `fairseq-generate`; or a `.jsonl` file of `{"id", "summary"}`, such as `pyramidions summarize
-            --json` writes, in any order; or a text file with one summary a line, in the references' order. Where the
-            references come from a text file, which has no ids, and the summaries have other ids than its positions,
-            those of a `.jsonl` file must be in the references' order, too.
-        references: of the documents that must be there.
-
-    Raises:
-        UserError: a summary is missing, comes twice or belongs to no reference; or two references have one id.
+    The file is output of `fairseq-generate`; or a `.jsonl` file of `{"id", "summary"}`, such as `pyramidions summarize
+    --json` writes, in any order; or a text file with one summary a line, in the references' order. Where the references
+    come from a text file, which has no ids, and the summaries have other ids than its positions, those of a `.jsonl`
+    file must be in the references' order, too.
     """
     lines = _lines(Path(path))
     if _holds_records(lines):
@@ -149,9 +129,6 @@ def read_documents(path: str | Path, references: ReferenceFile) -> Texts:
     """Return one document a reference, from a `.jsonl` file of `{"id", "article"}`, or a text file with one a line.
 
     An ``article`` may be a list of sentences.
-
-    Raises:
-        UserError: a document is missing, comes twice or belongs to no reference.
     """
     lines = _lines(Path(path))
     if _holds_records(lines):
@@ -223,18 +200,16 @@ class GeneratedSummaries:
 
     fairseq prints documents in the order of its batches: `S-` and `T-`, then for every hypothesis, the best first, `H-`
     (pieces or text) and `D-` (text). We take `D-`, or `H-` if the output has no `D-`. Pieces are joined to text.
+    fairseq silently drops the documents of a ragged last batch, and a run that is killed may cut its last summary: both
+    are refused.
 
     Args:
         lines: the output, with any other lines in between; they are read again when a summary is asked for.
         count: number of documents.
         place: the file's name, for the error.
-
-    Raises:
-        UserError: an index is missing, comes twice or is not below `count` (fairseq silently drops the documents of a
-            ragged last batch); or the output ends early, so that its last summary may be cut.
     """
 
-    def __init__(self, lines: Lines, count: int, place: str = "The output") -> None:
+    def __init__(self, lines: IndexedLines | Sequence[str], count: int, place: str = "The output") -> None:
         self._lines = lines
         best: dict[str, dict[int, int]] = {"H": {}, "D": {}}
         current: dict[str, int | None] = {"H": None, "D": None}
@@ -267,7 +242,6 @@ class GeneratedSummaries:
         return len(self._numbers)
 
     def __getitem__(self, index: int) -> str:
-        """Return the summary of a document."""
         _, _, text = self._lines[self._numbers[index]].rstrip("\r\n").split("\t", 2)
         return _join_pieces(text)
 

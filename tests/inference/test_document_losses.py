@@ -10,7 +10,7 @@ from pyramidions.data.readers import Document
 from pyramidions.inference.document_losses import FolderLosses, losses_and_copied, token_losses
 from pyramidions.models import build, preset
 from pyramidions.pretrained.saved_model import load_model
-from pyramidions.scoring.folder_documents import FolderDocuments
+from pyramidions.scoring.examples import FolderDocuments
 from pyramidions.text.tokenizer import PAD
 
 

@@ -30,7 +30,7 @@ from pyramidions.inference.document_losses import FolderLosses, token_losses
 from pyramidions.plugin.tasks.datasets import HeadDataset
 from pyramidions.plugin.tasks.preprocessing import Length, PieceCodec, Preprocessing
 from pyramidions.plugin.tasks.splits import load_split
-from pyramidions.scoring.folder_documents import FolderDocuments
+from pyramidions.scoring.examples import FolderDocuments
 from pyramidions.text.several_documents import documents_of
 from pyramidions.text.tokenizer import BOS, EOS, PAD
 

@@ -13,8 +13,7 @@ from pyramidions.files.progress import counted
 from pyramidions.plugin.tasks.datasets import MUCH, HeadDataset, LabelledDataset, PairDataset
 from pyramidions.plugin.tasks.preprocessing import Preprocessing
 from pyramidions.plugin.tasks.queries import check_folder, check_split, check_texts
-from pyramidions.scoring.examples import Examples
-from pyramidions.scoring.folder_documents import FolderDocuments
+from pyramidions.scoring.examples import Examples, FolderDocuments
 
 logger = logging.getLogger(__name__)
 
