@@ -143,7 +143,7 @@ def load(place: str | None, head: Head, device: str = "cpu", layers: int | None 
     about = fetch(hub, [_CONFIG]) if hub else None
     folder = about.path if about else Path(place)
     if not folder.is_dir():
-        raise UserError(f"`{head.option}` must be a folder or a name on the hub, but {place} is none.")
+        raise UserError(f"`{head.option}` must be a folder or a name on the hub, but there is no folder {place}.")
     with _quoting(head, place, library) as only_here:
         config = library.AutoConfig.from_pretrained(folder, **only_here)
     _check_kind(config, place, head, library)
