@@ -2,7 +2,6 @@
 // A page of documents.
 const all = JSON.parse(document.getElementById("data").textContent), kind = {table: "", caption: "", how: "", gamma: 1, ...all.kind};
 const byId = id => document.getElementById(id);
-document.body.append(byId("documents").content);
 const made = (tag, properties, ...children) => {
   const element = Object.assign(document.createElement(tag), properties);
   element.append(...children);
@@ -58,7 +57,7 @@ const valuesOf = (of, number) => {
 const layer = () => Number(byId("layer").value);
 
 function begin() {
-  document.body.className = `documents about-${kind.layout}`;
+  document.body.className = `about-${kind.layout}`;
   byId("settings").append(...Object.entries(all.settings).flatMap(([name, value]) => [made("dt", {textContent: name}), made("dd", {textContent: value, dir: "auto"})]));
   byId("left-out").textContent = all.left_out
     ? `This page is full: ${many(all.left_out, "document")} of the same call ${all.left_out === 1 ? "is" : "are"} not on it, or not to the end.` : "";
