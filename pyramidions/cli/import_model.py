@@ -100,8 +100,7 @@ def import_command(
       pyramidions import facebook/bart-base -o long.pt --config configs/pretrained/bart_base_16k_pyramidion.yaml
     """
     from pyramidions.conversion.calibration import calibrated_scorers
-    from pyramidions.conversion.checkpoint import write_checkpoint
-    from pyramidions.conversion.importing import check_kept, import_model
+    from pyramidions.conversion.importing import check_kept, import_model, write_checkpoint
 
     if out.suffix != ".pt":
         raise UserError(f"--out must end in .pt, but is {out}.")

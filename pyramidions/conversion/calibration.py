@@ -17,13 +17,7 @@ VARIANCE = 2.0
 
 
 class Calibrated(NamedTuple):
-    """A scorer whose last layer was scaled.
-
-    Attributes:
-        name: of the scorer in the encoder.
-        mean: of its logits before.
-        variance: likewise.
-    """
+    """A scorer whose last layer was scaled; the mean and the variance of its logits before."""
 
     name: str
     mean: float
@@ -45,21 +39,10 @@ def calibrate(model: SavedModel, texts: Sequence[str]) -> list[Calibrated]:
 
     Unlike `spread_scores` this needs to know nothing of the layer before: it works for pre-norm models, and for scorers
     of several layers. One scorer after the other is scaled, since the vectors that a later one rates depend on what the
-    earlier ones let through. Each takes a pass over all texts.
+    earlier ones let through. Each takes a pass over all texts; some texts suffice, as each vector of them counts.
 
-    Args:
-        model: with fresh scorers.
-        texts: documents such as it will read; some suffice, as each vector of them counts.
-
-    Returns:
-        The scorers, in the order of their layers. A scorer without a last linear layer is left alone, and so is one
-        whose logits do not vary.
-
-    Raises:
-        ValueError: there is no text.
+    A scorer without a last linear layer is left alone, and so is one whose logits do not vary.
     """
-    if not texts:
-        raise ValueError("There must be a text.")
     done = []
     for name, scorer in calibrated_scorers(model).items():
         with _logits_of(scorer) as logits:
@@ -106,14 +89,8 @@ def spread_scores(encoder: Encoder, new: set[str]) -> list[str]:
     squared in each of its dimensions. With weights w the logits then have the variance of the sum of (w g) squared, and
     the mean of the sum of w b, which the scorer's bias takes away. No document is needed. A pre-norm layer ends in a
     sum, whose statistics only documents tell: its scorers stay as they are, and `calibrate` scales them. A
-    scorer with a norm of its own reads the output of that one, whatever the layer.
-
-    Args:
-        encoder: of the model.
-        new: names of weights of the encoder that were initialised here; others are left alone.
-
-    Returns:
-        The names of the scorers' weights.
+    scorer with a norm of its own reads the output of that one, whatever the layer. Of the encoder's weights only the
+    new ones are scaled; their names are returned.
     """
     done = []
     for number, pooler in encoder.poolers.items():

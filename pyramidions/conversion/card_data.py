@@ -27,25 +27,15 @@ _COLUMNS = 5  # figures in a table
 
 
 class CardScores(NamedTuple):
-    """A file of scores.
-
-    Attributes:
-        signature: how they were computed.
-        systems: the figures of each by their names; the model is the first, the others are what it was compared with.
-        remarks: what a reader of the model's must know.
-    """
+    """A file of scores."""
 
     signature: str
-    systems: dict[str, dict[str, Any]]
-    remarks: list[str]
+    systems: dict[str, dict[str, Any]]  #: the figures of each by name; the model is the first
+    remarks: list[str]  #: on the model's
 
     @classmethod
     def read(cls, path: Path) -> "CardScores":
-        """Read a file that `pyramidions score --json` wrote.
-
-        Raises:
-            UserError: there is no such file, or it is damaged.
-        """
+        """Read a file that `pyramidions score --json` wrote."""
         try:
             found = parse_json(read_regular(path))
             # A file of scores has the figures of the metrics that were known when it was written.
@@ -57,7 +47,6 @@ class CardScores(NamedTuple):
             }
             if not figures:
                 raise ValueError
-            # 0.1.0 wrote no remarks.
             remarks = found.get("remarks", {}).get(next(iter(figures)), [])
             return cls(str(found["signature"]), figures, list(map(str, remarks)))
         except FileNotFoundError:
@@ -69,7 +58,6 @@ class CardScores(NamedTuple):
 
     @property
     def of_model(self) -> dict[str, Any]:
-        """The model's figures by their names."""
         return next(iter(self.systems.values()))
 
     def tables(self) -> str:
@@ -91,7 +79,6 @@ def _with_interval(digits: int, mean: float, low: float, high: float) -> str:
 
 
 def table(head: tuple[str, ...], rows: Any) -> str:
-    """Return a table in Markdown."""
     lines = [head, ("---",) * len(head), *rows]
     return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines)
 
@@ -101,12 +88,7 @@ def front_matter(
 ) -> str:
     """Return front matter with its marks and an empty line; "" with a note to the user where its library is missing.
 
-    Args:
-        name: of the model.
-        licence: of the weights; by its name on the hub, or as "other".
-        datasets: names on the hub of the datasets that the model was trained on; if it is one, the scores are on it.
-        scores: of the model, or None.
-        about: further fields of `huggingface_hub.ModelCardData`.
+    Scores are on the dataset, if it is one; ``about`` has further fields of `huggingface_hub.ModelCardData`.
     """
     try:
         hub = optional_library("huggingface_hub", "The front matter of the model card")

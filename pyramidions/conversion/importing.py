@@ -1,4 +1,4 @@
-"""Turns a pretrained model into one of ours, with another architecture if asked for."""
+"""Turns a pretrained model into one of ours, with another architecture if asked for, and into a checkpoint."""
 
 import re
 from collections.abc import Mapping
@@ -7,10 +7,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
+
 from pyramidions.base.errors import UserError
 from pyramidions.base.notation import Part, parse_part, parse_parts, written
 from pyramidions.conversion.calibration import spread_scores
+from pyramidions.files.atomic import atomic_file
 from pyramidions.models import PyramidionConfig
+from pyramidions.models.checkpoints import FORMAT, VOCABULARY, fingerprint
 from pyramidions.models.config import check_lengths, config_as
 from pyramidions.models.fields import part_fields, parts_with_defaults
 from pyramidions.nn.pooling import POOLING
@@ -28,27 +32,20 @@ _MAY_DIFFER = (
 )
 # Attention that tells near from far, for families without positions.
 _KNOW_ORDER = {"bucketed", "transient_global"}
+# As fairseq registers them.
+_MODEL, _TASK = "pyramidion", "long_document_summarization"
 _POSITIONS = ("encoder_positions", "decoder_positions")
 
 
 class Imported(NamedTuple):
-    """A pretrained model as one of ours.
+    """A pretrained model as one of ours."""
 
-    Attributes:
-        model: with the architecture that was asked for.
-        original: with the architecture that it was trained with; the same if nothing else was asked for.
-        transfer: what became of the weights.
-        spread: scorers that were scaled to begin with scores that spread.
-        origin: of the weights.
-        not_applied: settings of its generation that ours does not have, with their values.
-    """
-
-    model: SavedModel
-    original: SavedModel
-    transfer: Transfer
-    spread: list[str]
-    origin: Origin
-    not_applied: dict[str, Any]
+    model: SavedModel  #: with the architecture that was asked for
+    original: SavedModel  #: with the architecture that it was trained with; the same if nothing else was asked for
+    transfer: Transfer  #: what became of the weights
+    spread: list[str]  #: scorers that were scaled to begin with scores that spread
+    origin: Origin  #: of the weights
+    not_applied: dict[str, Any]  #: settings of its generation that ours does not have
 
 
 def import_model(
@@ -134,17 +131,41 @@ def _of_export(path: str | Path, changes: Mapping[str, Any], *lengths: int | Non
     return Imported(model, model, Transfer(taken=list(model.transformer.state_dict())), [], origin, {})
 
 
+def write_checkpoint(path: Path, model: SavedModel) -> None:
+    """Write a model that no update has changed yet as a checkpoint of fairseq, which appears whole or not at all."""
+    weights = {
+        name.replace(".", ".core.", 1): value.contiguous() for name, value in model.transformer.state_dict().items()
+    }
+    weights[VOCABULARY] = torch.tensor(fingerprint(model.tokenizer.pieces()))
+    lengths = {
+        "max_source_positions": model.max_source_positions,
+        "max_target_positions": model.max_target_positions,
+    }
+    state: dict[str, Any] = {
+        "args": None,
+        "cfg": {
+            "model": {"_name": _MODEL, "config_format": FORMAT, **asdict(model.config)},
+            "task": {"_name": _TASK, "data": "", **lengths, "source_prefix": model.source_prefix},
+        },
+        "model": weights,
+        "criterion": None,
+        "optimizer_history": [
+            {"criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {"best": None}, "num_updates": 0}
+        ],
+        "task_state": {**lengths, "source_prefix": model.source_prefix, **model.tokenizer.as_recorded()},
+        "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}},
+        "source": None if model.origin is None else model.origin.known(),
+    }
+    with atomic_file(path) as file:
+        try:
+            torch.save(state, file)
+        except RuntimeError as error:
+            # Where a disk is full, torch finds that it did not write as much as it meant to.
+            raise error.__context__ if isinstance(error.__context__, OSError) else error from None
+
+
 def check_kept(asked: PyramidionConfig, made: PyramidionConfig, own: PyramidionConfig) -> None:
-    """Refuse a config that takes the weights of a pretrained model for something else.
-
-    Args:
-        asked: what the weights should become.
-        made: what they became.
-        own: of the pretrained model.
-
-    Raises:
-        UserError: a field that must not differ does, or a table of positions has not the length that is asked for.
-    """
+    """Refuse a config that takes the weights of a pretrained model, ``own``, for something else than they were."""
     for name in asdict(own):
         is_learned = name in _POSITIONS and _is_learned(getattr(own, name)) and _is_learned(getattr(asked, name))
         right, why = (made, "to hold both texts and weights") if is_learned else (own, "as in the pretrained model")

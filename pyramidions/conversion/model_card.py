@@ -92,16 +92,13 @@ def model_card(
     Args:
         model: the model.
         name: its heading.
-        data: what it was trained on; a `CharacterFolder` for a language model.
-        scores: a file written by `pyramidions score --json`; None for a language model.
+        data: what it was trained on.
+        scores: a file written by `pyramidions score --json`.
         licence: of the weights.
         for_transformers: the model is exported in the format of transformers.
         languages: of documents and summaries, as ISO 639 codes; a language model has its alphabet's.
         datasets: names on the hub of the datasets that it was trained on; if it is one, the scores are on it. Without
             any, that of the data is named.
-
-    Raises:
-        UserError: the data was made with another tokenizer or alphabet, or a file is damaged.
     """
     found = None if scores is None else CardScores.read(scores)
     about: dict[str, Any] = {"library_name": "transformers" if for_transformers else "pyramidions"}
@@ -152,7 +149,6 @@ def renamed(card: str, name: str) -> str:
 
 
 def _of_summaries(model: SavedModel | SavedExtractor, name: str, for_transformers: bool) -> dict[str, str]:
-    """Describe what a model does, how to use it, and its limits."""
     if isinstance(model, SavedExtractor):
         purpose = "Extracts sentences from long documents"
         use = f"```bash\npyramidions extract paper.txt --method {shell_word(name)}\n```"
@@ -179,7 +175,6 @@ def _of_summaries(model: SavedModel | SavedExtractor, name: str, for_transformer
 
 
 def _source(model: SavedModel) -> str:
-    """Return the section about the pretrained model."""
     origin = model.origin
     assert origin is not None
     name, licence = plain(origin.source), plain(origin.licence or "") or "not said"
@@ -192,7 +187,6 @@ def _source(model: SavedModel) -> str:
 
 
 def _rows(model: SavedModel | SavedExtractor | SavedLanguageModel) -> dict[str, str]:
-    """Return the rows of the table of the model."""
     parameters = f"{sum(p.numel() for p in model.network.parameters()) / 1e6:.1f}M"
     if isinstance(model, SavedLanguageModel):
         return {
@@ -250,7 +244,6 @@ def _selection(model: SavedExtractor) -> str:
 
 
 def _data(model: Any, data: DataFolder | CharacterFolder) -> str:
-    """Return the section about the training data."""
     if isinstance(data, CharacterFolder):
         return _characters(model, data)
     if data.tokenizer() != model.tokenizer:
@@ -293,7 +286,7 @@ def _characters(model: Any, data: CharacterFolder) -> str:
 
 
 def _corpus(data: DataFolder | CharacterFolder | None) -> dict[str, str]:
-    """Return what the manifest says of the known corpus that train comes from; nothing if it names none."""
+    """Return what the manifest says of the known corpus of train."""
     found = data.manifest["settings"].get("corpus") if isinstance(data, DataFolder) else None
     if not isinstance(found, dict) or "train" not in (found.get("splits") or ()):
         return {}
@@ -301,24 +294,20 @@ def _corpus(data: DataFolder | CharacterFolder | None) -> dict[str, str]:
 
 
 def _how_to_read(pairs: Mapping[str, Any]) -> list[str]:
-    """Describe how to read long documents with a model that was trained on sections or selected sentences.
-
-    Args:
-        pairs: the manifest's entry for train.
-    """
-    if pairs.get("kind") == "sections":
+    """Describe how a model reads long documents that was trained on parts of some, given the manifest's entry."""
+    kind, method = pairs.get("kind"), plain(str(pairs.get("method")))
+    if kind == "sections":
         return ["Documents of train are sections with their parts of a summary: use `--long sections`."]
-    if pairs.get("kind") == "single sentences":
+    if kind == "single sentences":
         return ["Documents of train are single sentences, rewritten to those of a summary: use `--long rewrite`."]
-    if pairs.get("kind") != "sentences":
+    if kind != "sentences":
         return []
-    method = plain(str(pairs.get("method")))
-    selected, use = f"{method} selected", f"`--long extract --select {method}`"
+    by, use = method, f"`--long extract --select {method}`"
     if method == "model":
-        sha256 = plain(str(pairs.get("sha256")))
-        selected = "a trained extractor selected"
-        use = f"`--long extract --select` with this extractor (SHA-256 of its weights, tokenizer and length: {sha256})"
+        by, weights = "a trained extractor", plain(str(pairs.get("sha256")))
+        use = f"`--long extract --select` with this extractor (SHA-256 of its weights, tokenizer and length: {weights})"
     elif method == "oracle":
-        selected = "the oracle selected by the reference summary"
+        by = "the oracle"
         use = "`--long extract`, with `--select` and a trained extractor if you have one"
-    return [f"Documents of train are sentences that {selected}: use {use}."]
+    by += " selected by the reference summary" if method == "oracle" else " selected"
+    return [f"Documents of train are sentences that {by}: use {use}."]

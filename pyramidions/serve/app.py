@@ -54,17 +54,11 @@ _TYPES = {".css": "text/css", ".js": "text/javascript"}
 
 
 class Asked(NamedTuple):
-    """What is asked for.
+    """What is asked for."""
 
-    Attributes:
-        path: of the document, whose ending is that of the upload.
-        name: that the upload had.
-        words: most words of the summary; None for the method's own number.
-    """
-
-    path: Path
-    name: str
-    words: int | None
+    path: Path  #: of the document, whose ending is that of the upload
+    name: str  #: that the upload had
+    words: int | None  #: most words of the summary; None for the method's own number
 
 
 #: Returns the page of a summary. It is called in a thread, once at a time.
@@ -72,12 +66,7 @@ Summarize = Callable[[Asked], str]
 
 
 class Pages:
-    """The newest pages, as files.
-
-    Args:
-        folder: gets them.
-        most: of them.
-    """
+    """The newest pages, as files in a folder."""
 
     def __init__(self, folder: Path, most: int = KEPT) -> None:
         self._folder, self._most = folder, most
@@ -107,12 +96,7 @@ class _RefusedError(Exception):
 
 
 def make_app(methods: Mapping[str, Summarize], folder: Path) -> Starlette:
-    """Return the application.
-
-    Args:
-        methods: by their names, the first of which is chosen at first.
-        folder: for uploads and pages; it must be empty.
-    """
+    """Return the application; the first method is chosen at first. The folder, for uploads and pages, is empty."""
     pages = Pages(folder)
     one_at_a_time = asyncio.Lock()
     shown = _index(list(methods))

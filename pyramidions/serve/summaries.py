@@ -22,13 +22,7 @@ def methods(
     precision: str = "auto",
     language: str | None = None,
 ) -> Mapping[str, Summarize]:
-    """Return what summarizes, by name; a model that writes comes first.
-
-    Args:
-        model: of `Summarizer.from_pretrained`, or None.
-        name: of the model on the page.
-        device, precision: of the model.
-        language: of the documents, an ISO 639-1 code; None to detect it.
+    """Return what summarizes, by name; a model that writes, as `Summarizer.from_pretrained` reads it, comes first.
 
     Raises:
         UserError: as `Summarizer.from_pretrained`; the model has the name of a method, or answers queries.

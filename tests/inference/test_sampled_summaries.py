@@ -9,8 +9,7 @@ from click.testing import CliRunner
 from small_pretrained import model_of, save
 
 from pyramidions.cli import main
-from pyramidions.conversion.checkpoint import write_checkpoint
-from pyramidions.conversion.importing import import_model
+from pyramidions.conversion.importing import import_model, write_checkpoint
 from pyramidions.documents.source import InputText, Origin
 from pyramidions.inference import SamplingOptions, Summarizer
 from pyramidions.inference.search import decoding_settings

@@ -15,8 +15,7 @@ from small_pretrained import model_of, save
 
 from pyramidions import Summarizer
 from pyramidions.cli import main
-from pyramidions.conversion.checkpoint import write_checkpoint
-from pyramidions.conversion.importing import import_model
+from pyramidions.conversion.importing import import_model, write_checkpoint
 from pyramidions.files.hub import Fetched, HubName, fetch
 from pyramidions.inference import load_model
 
