@@ -11,7 +11,7 @@ from pyramidions.cli.outputs import PATH, check_output, check_page, write_json
 
 if TYPE_CHECKING:
     from pyramidions.documents.source import InputText
-    from pyramidions.scoring.metric import Entails
+    from pyramidions.scoring.encoders.readers import EntailmentClassifier
     from pyramidions.scoring.summary_check import CheckedSummary
     from pyramidions.text.support import SummarySentence
 
@@ -108,7 +108,7 @@ def _read(path: Path) -> "InputText":
     return read_file(path)
 
 
-def _classifier(model: str, device: str | None) -> "Entails":
+def _classifier(model: str, device: str | None) -> "EntailmentClassifier":
     from pyramidions.base.device import found_device
     from pyramidions.scoring.encoders.readers import EntailmentClassifier
 

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -145,46 +145,6 @@ class Rated(NamedTuple):
 
     values: np.ndarray  #: (pairs,)
     truncated: int  #: of how many pairs a text was truncated
-
-
-class Reader(Protocol):
-    """A model that metrics read with, as in `pyramidions.scoring.encoders`, which needs torch."""
-
-    def signature(self) -> str:
-        """Name the model."""
-
-
-class Answers(Reader, Protocol):
-    """Answers questions by texts."""
-
-    @property
-    def blank(self) -> str:
-        """What stands for the masked words of a question."""
-
-    def answers(self, asked: Sequence[Question], /) -> list[str]:
-        """Return the answers; "" where a text has none."""
-
-
-class Tags(Reader, Protocol):
-    """Finds entities in sentences."""
-
-    def entities(self, sentences: Sequence[str], /) -> list[list[Span]]:
-        """Return the entities of sentences, in order."""
-
-
-class Entails(Reader, Protocol):
-    """Tells whether premises entail a claim. If it is binary, what is not entailed counts as contradicted."""
-
-    @property
-    def is_binary(self) -> bool: ...
-
-    def judged(self, premises: Sequence[str], claim: str, /) -> Judged: ...
-
-
-class Rates(Reader, Protocol):
-    """Rates the second text of a pair, given the first."""
-
-    def rated(self, pairs: Sequence[tuple[str, str]], /) -> Rated: ...
 
 
 def _option(default: Any, text: str) -> Any:

@@ -3,18 +3,21 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyramidions.base.arguments import refuse_path
 from pyramidions.base.errors import UserError
 from pyramidions.files.progress import counted
-from pyramidions.scoring.metric import Entails
 from pyramidions.text.headings import HeadedText, Lines, headed_lines
 from pyramidions.text.language import Language
 from pyramidions.text.normalization import normalize
 from pyramidions.text.outline import Outline, outline
 from pyramidions.text.support import SummarySentence, SupportIndex, Verdict
 from pyramidions.text.words import word_places, words_of
+
+# torch takes seconds to import: only when it is needed.
+if TYPE_CHECKING:
+    from pyramidions.scoring.encoders.readers import EntailmentClassifier
 
 # A number with its separators and its power, and the letters behind it, as in 5kg: 1,000 and 2,000 must not match in
 # 000. What stands behind letters, as in B12 and IL-8, is none.
@@ -80,7 +83,7 @@ def check_summary(
     summary: str,
     document: str | Lines,
     language: str | None = None,
-    entails: Entails | None = None,
+    entails: "EntailmentClassifier | None" = None,
     on_progress: Callable[[str], object] = lambda _: None,
 ) -> CheckedSummary:
     """Look for each sentence of a summary in the document.

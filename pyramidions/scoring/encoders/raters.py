@@ -1,5 +1,6 @@
 """Models that rate a text, given another: for BARTScore and BLEURT."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,11 +15,15 @@ from pyramidions.scoring.metric import Rated
 _IGNORED = -100  # a label that has no loss
 
 
-class Rater(ModelInUse):
+class Rater(ModelInUse, ABC):
     """Rates the second text of pairs, given the first; texts that are too long are truncated."""
 
     def signature(self) -> str:
         return f"{super().signature()} | {self._loaded.reads}"
+
+    @abstractmethod
+    def rated(self, pairs: Sequence[tuple[str, str]]) -> Rated:
+        """Return the values of pairs, in order."""
 
 
 class LikelihoodRater(Rater):

@@ -40,6 +40,7 @@ class EntityTagger(ModelInUse):
             raise self._refuse(rule, f"has {_listed(labels)}")
 
     def entities(self, sentences: Sequence[str]) -> list[list[Span]]:
+        """Return the entities of sentences, in order."""
         found: list[list[Span]] = [[] for _ in sentences]
         if not sentences:
             return found
@@ -105,9 +106,11 @@ class QuestionAnswerer(ModelInUse):
 
     @property
     def blank(self) -> str:
+        """What stands for the masked words of a question."""
         return str(self._loaded.tokenizer.mask_token or "_")
 
     def answers(self, asked: Sequence[Question]) -> list[str]:
+        """Return the answers; "" where a text has none."""
         found, best = [""] * len(asked), [-np.inf] * len(asked)
         windows = [
             (number, encoding)
@@ -181,6 +184,7 @@ class EntailmentClassifier(ModelInUse):
         labels = [label.casefold() for label in shown]
         entails = [n for n, label in enumerate(labels) if label.startswith(_ENTAILS)]
         others = [n for n in range(len(labels)) if n not in entails]
+        #: What is not entailed counts as contradicted.
         self.is_binary = len(labels) == 2
         contradicts = others if self.is_binary else [n for n in others if labels[n].startswith(_CONTRADICTS)]
         if not len(entails) == len(contradicts) == 1:
@@ -188,7 +192,10 @@ class EntailmentClassifier(ModelInUse):
         self._labels = [entails[0], contradicts[0]]
 
     def judged(self, premises: Sequence[str], claim: str) -> Judged:
-        # Long premises are truncated, and a claim that fills more than half of what the model reads.
+        """Return what a claim is found to be by each premise.
+
+        Long premises are truncated, and a claim that fills more than half of what the model reads.
+        """
         settings, is_short = {}, False
         if (length := self._loaded.length) is not None:
             settings = {"truncation": "only_first", "max_length": length}

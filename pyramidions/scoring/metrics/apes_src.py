@@ -3,15 +3,19 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
 from pyramidions.extract.oracle import covering
-from pyramidions.scoring.metric import METRICS, Answers, CountingMetric, Example, Figure, Question, Span, Tags
+from pyramidions.scoring.metric import METRICS, CountingMetric, Example, Figure, Question, Span
 from pyramidions.scoring.metrics.entities import name_words
 from pyramidions.text.language import Language
 from pyramidions.text.normalization import SPLITTER, normalize
+
+# torch takes seconds to import: only when it is needed.
+if TYPE_CHECKING:
+    from pyramidions.scoring.encoders.readers import EntityTagger, QuestionAnswerer
 
 # A number, a date in figures, or an amount of money.
 _NUMBER = re.compile(r"(?<!\w)[$€£¥]?\d+(?:[.,:/-]\d+)*%?(?!\w)")
@@ -47,7 +51,7 @@ class ApesSrc(CountingMetric):
     reads_source: ClassVar[bool] = True
     batch_size: ClassVar[int] = 4
 
-    def __init__(self, answers: Answers, tags: Tags, language: str = "en") -> None:
+    def __init__(self, answers: "QuestionAnswerer", tags: "EntityTagger", language: str = "en") -> None:
         super().__init__()
         self._language = Language(language)
         self._answers = answers
@@ -99,7 +103,6 @@ class ApesSrc(CountingMetric):
 def apes_src(
     qa_model: str | None = None, tagger: str | None = None, device: str = "cpu", language: str = "en"
 ) -> ApesSrc:
-    # torch takes seconds to import: only when it is needed.
     from pyramidions.scoring.encoders.readers import EntityTagger, QuestionAnswerer
 
     return ApesSrc(QuestionAnswerer(qa_model, device), EntityTagger(tagger, device), language)

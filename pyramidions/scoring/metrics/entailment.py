@@ -1,14 +1,18 @@
 """Whether a document entails the sentences of its summary."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from pyramidions.base.errors import UserError
-from pyramidions.scoring.metric import METRICS, CountingMetric, Entails, Example, Figure, truncated_pairs
+from pyramidions.scoring.metric import METRICS, CountingMetric, Example, Figure, truncated_pairs
 from pyramidions.text.language import Language
 from pyramidions.text.normalization import SPLITTER, normalize
+
+# torch takes seconds to import: only when it is needed.
+if TYPE_CHECKING:
+    from pyramidions.scoring.encoders.readers import EntailmentClassifier
 
 #: What the document is read as: the best of its sentences, or all of it.
 Premise = Literal["sentences", "document"]
@@ -31,7 +35,7 @@ class Entailment(CountingMetric):
     reads_source: ClassVar[bool] = True
     batch_size: ClassVar[int] = 4
 
-    def __init__(self, model: Entails, premise: Premise = "sentences", language: str = "en") -> None:
+    def __init__(self, model: "EntailmentClassifier", premise: Premise = "sentences", language: str = "en") -> None:
         if premise == "sentences" and model.is_binary:
             raise UserError(
                 "`entailment_premise` must be document for a classifier of two labels, but is sentences: any document "
@@ -70,7 +74,6 @@ def entailment(
     device: str = "cpu",
     language: str = "en",
 ) -> Entailment:
-    # torch takes seconds to import: only when it is needed.
     from pyramidions.scoring.encoders.readers import EntailmentClassifier
 
     return Entailment(EntailmentClassifier(entailment_model, device), entailment_premise, language)

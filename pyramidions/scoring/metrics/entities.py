@@ -3,14 +3,18 @@
 import re
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from pyramidions.scoring.metric import METRICS, CountingMetric, Example, Figure, Tags
+from pyramidions.scoring.metric import METRICS, CountingMetric, Example, Figure
 from pyramidions.text.language import Language
 from pyramidions.text.normalization import SPLITTER, normalize
 from pyramidions.text.words import WORD
+
+# torch takes seconds to import: only when it is needed.
+if TYPE_CHECKING:
+    from pyramidions.scoring.encoders.readers import EntityTagger
 
 # That say nothing about whether a name was found.
 _FUNCTION_WORDS = frozenset(["a", "an", "and", "at", "by", "for", "from", "in", "of", "on", "or", "the", "to", "with"])
@@ -86,7 +90,7 @@ class Entities(EntityMetric):
         "entity_recall": Figure("entity recall"),
     }
 
-    def __init__(self, tags: Tags, language: str = "en") -> None:
+    def __init__(self, tags: "EntityTagger", language: str = "en") -> None:
         super().__init__()
         self._language = Language(language)
         self._tags = tags
@@ -105,7 +109,6 @@ class Entities(EntityMetric):
 
 @METRICS.register("entities")
 def entities(tagger: str | None = None, device: str = "cpu", language: str = "en") -> Entities:
-    # torch takes seconds to import: only when it is needed.
     from pyramidions.scoring.encoders.readers import EntityTagger
 
     return Entities(EntityTagger(tagger, device), language)

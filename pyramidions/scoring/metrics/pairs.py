@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from pyramidions.scoring.metric import METRICS, CountingMetric, Example, Figure, Rates, truncated_pairs
+from pyramidions.scoring.metric import METRICS, CountingMetric, Example, Figure, truncated_pairs
 from pyramidions.text.normalization import NORMALISATION, normalize
 
 # torch takes seconds to import: only when it is needed.
 if TYPE_CHECKING:
-    from pyramidions.scoring.encoders.raters import LikelihoodRater
+    from pyramidions.scoring.encoders.raters import LikelihoodRater, Rater
 
 
 class PairMetric(CountingMetric):
@@ -25,7 +25,7 @@ class PairMetric(CountingMetric):
     name: ClassVar[str]
     settings: ClassVar[str]
 
-    def __init__(self, model: Rates) -> None:
+    def __init__(self, model: "Rater") -> None:
         super().__init__()
         self._model = model
 
