@@ -10,19 +10,7 @@ from torch import Tensor
 from pyramidions.base.arguments import CountOrZero, checked
 from pyramidions.inference.explanation import Explanation, LayerTrace
 from pyramidions.inference.summary import Summary
-from pyramidions.pages.page import (
-    MOST,
-    Document,
-    DocumentPage,
-    Item,
-    Kind,
-    Layer,
-    Link,
-    Sentence,
-    sentence_of,
-    supported_by,
-)
-from pyramidions.text.support import SummarySentence
+from pyramidions.pages.page import MOST, Document, DocumentPage, Item, Kind, Layer, Link, sentence_of, supported_by
 from pyramidions.text.words import UNSPACED
 
 #: document tokens that the page lists for each word of the summary, those with the largest shares
@@ -128,25 +116,17 @@ def html_page(explanation: Explanation, name: str, model: str = "") -> str:
 
 
 class _Piece(NamedTuple):
-    """A document that was read in one go, or a piece of one, without the tensors that its page needs no more.
+    """A document that was read in one go, or a piece of one, without the tensors that its page needs no more."""
 
-    Attributes:
-        shown: what the page shows; places are counted from the beginning of the document.
-        summary: of the piece.
-        layers: what they did.
-        reached: for each of them, what is left of each token, in thousandths; None where that is unknown.
-        memories: the layer, the number of vectors, and whether it is traced, of each that the decoder reads.
-    """
-
-    shown: dict[str, Any]
+    shown: dict[str, Any]  #: places are counted from the beginning of the document
     summary: Summary
     layers: list[LayerTrace]
-    reached: list[list[int] | None]
-    memories: list[tuple[int | None, int, bool]]
+    reached: list[list[int] | None]  #: after each layer, what is left of each token, in thousandths, if known
+    memories: list[tuple[int | None, int, bool]]  #: that the decoder reads: layer, vectors, and whether it is traced
 
 
 def _piece(explanation: Explanation, start: int) -> _Piece:
-    """Return what a page shows of a piece, behind ``start`` tokens of the document."""
+    """Return a piece behind ``start`` tokens of the document."""
     trace, asked = explanation.trace, explanation.asked
     texts = list(enumerate(explanation.document))
     shown: dict[str, Any] = {
@@ -160,15 +140,19 @@ def _piece(explanation: Explanation, start: int) -> _Piece:
         "ends": [start + place for place, text in texts if not text and place >= asked],
         "global": [] if trace.seen_by_all is None else (trace.seen_by_all.nonzero()[:, 0] + start).tolist(),
         "items": [_item(explanation, *place, start) for place in words(explanation.written)],
-        "sentences": [_sentence(sentence, start) for sentence in explanation.sentences],
+        "sentences": [],
     }
+    for sentence in explanation.sentences:
+        supported = sentence_of(sentence, start)
+        attention = "unknown" if sentence.by_attention is None else "where most of it went"
+        supported["support"].append(supported_by(f"By attention: {attention}", sentence.by_attention or (), start))
+        shown["sentences"].append(supported)
     reached = [None if layer.reached is None else _rounded(layer.reached.clamp(min=0), 1000) for layer in trace.layers]
     memories = [(each.layer, each.vectors, each.is_traced) for each in trace.memories]
     return _Piece(shown, explanation.summary, trace.layers, reached, memories)
 
 
 def _joined(name: str, query: str | None, pieces: Sequence[_Piece], all_pieces: int) -> Document:
-    """Join the pieces of a document that are shown."""
 
     def of_all(key: str) -> list[Any]:
         return [each for piece in pieces for each in piece.shown[key]]
@@ -203,7 +187,6 @@ def _joined(name: str, query: str | None, pieces: Sequence[_Piece], all_pieces: 
 
 
 def _layers(pieces: Sequence[_Piece]) -> Document:
-    """Return the slider and the table of layers."""
     shades: list[list[int]] = []
     stops: list[Layer] = [
         {"label": f"The input: {_vectors(sum(piece.summary.read_tokens for piece in pieces))}", "shades": "all"}
@@ -260,18 +243,8 @@ def _mean(weighted: Iterable[tuple[float | None, int]]) -> str:
     return f"{sum(value * weight for value, weight in known) / total:.1%}" if total else "–"
 
 
-def _sentence(sentence: SummarySentence, start: int) -> Sentence:
-    shown = sentence_of(sentence, start)
-    attention = "unknown" if sentence.by_attention is None else "where most of it went"
-    shown["support"].append(supported_by(f"By attention: {attention}", sentence.by_attention or (), start))
-    return shown
-
-
 def words(written: list[str]) -> list[tuple[int, int]]:
-    """Return where the words of a summary start and end, given the text of its tokens.
-
-    A space begins a word; so does any token in a script that writes no spaces.
-    """
+    """Return where words start and end: a space begins one, and so does any token in a script without spaces."""
     found: list[tuple[int, int]] = []
     for index, text in enumerate(written):
         begins = text.startswith(" ") or _UNSPACED.match(text)
@@ -297,13 +270,11 @@ def _link(shares: Tensor | None, start: int, least: float = 0.0) -> Link | None:
     # Of equal shares the earlier token comes first.
     best = shares.argsort(descending=True, stable=True)[:TOKENS_A_WORD]
     best = best[shares[best] > 0]
-    covered = round(float(shares[best].sum()), 5)
-    whole = round(float(shares.sum()), 5)
     return {
         "to": (best + start).tolist(),
         "shares": _rounded(shares[best], 100_000),
-        "covered": covered,
-        "whole": whole,
+        "covered": round(float(shares[best].sum()), 5),
+        "whole": round(float(shares.sum()), 5),
     }
 
 

@@ -6,14 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from pyramidions.base.arguments import CountOrZero, checked
 from pyramidions.extract.extraction import Extraction
-from pyramidions.pages.page import MOST, Document, DocumentPage, Kind, Table
-from pyramidions.text.outline import blocks
+from pyramidions.pages.page import MOST, Document, DocumentPage, Kind, Table, text_of
 from pyramidions.text.words import count_words
 
 #: most sentences of a document on a page that browsers draw at once
 MOST_SENTENCES = 2**16
-#: sentences of a paragraph
-_BLOCK = 8
 # The best share of all sentences, and their shade.
 _BANDS = ((0.05, 800), (0.1, 500), (0.25, 280), (0.5, 120))
 _KIND: Kind = {
@@ -88,7 +85,7 @@ def _document(name: str, extraction: Extraction, reference: str | None, method: 
     # Equal scores have one rank.
     order = sorted(-score for score in scores if score is not None)
     ranks = [None if score is None else bisect_left(order, -score) + 1 for score in scores]
-    placed = list(blocks(extraction.outline, _BLOCK))
+    text = text_of(extraction.outline)
     words, all_words = (sum(count_words(each.text) for each in found) for found in (extraction.sentences, sentences))
     share = f" ({words / all_words:.1%})" if all_words else ""
     noun, of_words = ("sentence" if len(sentences) == 1 else "sentences"), ("word" if all_words == 1 else "words")
@@ -96,14 +93,13 @@ def _document(name: str, extraction: Extraction, reference: str | None, method: 
         "name": name,
         "about": f"{method} chose {len(chosen):,} of {len(sentences):,} {noun}: {words:,} of {all_words:,} {of_words}"
         f"{share}.",
-        "segments": [f" {sentence.text}" for sentence in sentences],
-        "blocks": placed,
+        **text,
         "shades": [[_shade(rank, len(scores)) for rank in ranks]],
         "scores": scores,
         "ranks": ranks,
         "items": [{"text": each.text, "links": [{"to": [each.position]}]} for each in extraction.sentences],
         "reference": reference,
-        "table": _sections(placed, ranks, chosen),
+        "table": _sections(text["blocks"], ranks, chosen),
     }
 
 

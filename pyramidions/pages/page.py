@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any, ClassVar, NotRequired, TypedDict
 
 from pyramidions.base.errors import UserError
+from pyramidions.text.outline import Outline, blocks
 from pyramidions.text.support import SummarySentence, Supporting
 
 #: most bytes of all texts on a page: browsers open it in a few seconds, and it fits in an e-mail
 MOST = 24 * 2**20
 
+#: sentences
+_PARAGRAPH = 8
 # One script, in the order of its parts.
 _SCRIPT = ("page", "comparison", "chart", "figure")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -178,6 +181,14 @@ class DocumentPage:
             f"{self.left_out:,} {are} missing from {page}, or incomplete there: a page holds at most {MOST // 2**20} "
             f"MiB, and {self.most_of_one} of one document."
         )
+
+
+def text_of(outline: Outline) -> Document:
+    """Return the sentences of a document as segments in paragraphs, under their headings."""
+    return {
+        "segments": [f" {sentence.text}" for sentence in outline.sentences],
+        "blocks": list(blocks(outline, _PARAGRAPH)),
+    }
 
 
 def sentence_of(sentence: SummarySentence, start: int = 0) -> Sentence:

@@ -1,13 +1,10 @@
 """Shows a checked summary beside its document on an HTML page: one file that needs no network."""
 
 from pyramidions.base.errors import UserError
-from pyramidions.pages.page import MOST, DocumentPage, Item, Kind, Sentence, sentence_of, supported_by
+from pyramidions.pages.page import MOST, DocumentPage, Item, Kind, Sentence, sentence_of, supported_by, text_of
 from pyramidions.scoring.summary_check import CheckedSummary
-from pyramidions.text.outline import blocks
 from pyramidions.text.support import SummarySentence, Supporting
 
-#: sentences of a paragraph
-_BLOCK = 8
 _KIND: Kind = {
     "layout": "sentences",
     "title": "A summary and its document",
@@ -26,27 +23,16 @@ _KIND: Kind = {
 
 
 def checked_page(checked: CheckedSummary, name: str, model: str | None = None) -> str:
-    """Return the page of a checked summary.
-
-    Args:
-        checked: as `check_summary` returned it.
-        name: of the document, its heading.
-        model: what to call the classifier, if there was one.
-
-    Raises:
-        UserError: the document is too long for a page.
-    """
+    """Return the page of a checked summary; the document and a classifier have these names on it."""
     page = DocumentPage(_KIND, {} if model is None else {"entailment": model})
-    sentences = checked.document.sentences
-    shades = [0] * len(sentences)
+    shades = [0] * len(checked.document.sentences)
     for best in (each for sentence in checked.sentences for each in sentence.by_words):
         shades[best.start] = max(shades[best.start], round(1000 * best.share))
     page.put(
         {
             "name": name,
             "about": checked.told,
-            "segments": [f" {each.text}" for each in sentences],
-            "blocks": list(blocks(checked.document, _BLOCK)),
+            **text_of(checked.document),
             "shades": [shades],
             "items": [_item(sentence) for sentence in checked.sentences],
             "sentences": [_sentence(sentence) for sentence in checked.sentences],

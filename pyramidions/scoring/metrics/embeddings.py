@@ -1,7 +1,7 @@
 """BERTScore and MoverScore, which compare the vectors of two texts' tokens."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
 from string import punctuation
@@ -30,8 +30,9 @@ _MOST_STEPS = 10**8
 class EmbeddingMetric(CountingMetric):
     """Compares a summary with each reference."""
 
-    #: As users call it.
+    #: As users call it, and how the figures of several references become one.
     name: ClassVar[str]
+    combine: ClassVar[Callable[..., Any]]
     batch_size: ClassVar[int] = 32
 
     def __init__(self, embedder: "Embedder") -> None:
@@ -49,7 +50,7 @@ class EmbeddingMetric(CountingMetric):
             self.counts["cut summaries"] += summary.tokens.is_cut
             self.counts["references"] += len(references)
             self.counts["cut references"] += sum(reference.tokens.is_cut for reference in references)
-            rows.append(self.combine(np.array([self._compare(summary, reference) for reference in references])))
+            rows.append(self.combine([self._compare(summary, reference) for reference in references], axis=0))
         return 100 * np.array(rows)
 
     def _compare(self, summary: "Embedded", reference: "Embedded") -> np.ndarray:
@@ -60,10 +61,6 @@ class EmbeddingMetric(CountingMetric):
     @abstractmethod
     def compare(self, summary: "Embedded", reference: "Embedded") -> np.ndarray:
         """Return the figures of a summary and one reference, neither of them empty: (figures,), 1 is best."""
-
-    @abstractmethod
-    def combine(self, of_references: np.ndarray) -> np.ndarray:
-        """Return the figures of a summary, (figures,), by those with each reference, (references, figures)."""
 
     def weighed(self, weights: np.ndarray, free: np.ndarray) -> np.ndarray:
         """Return weights with the sum 1, (tokens,); ``free`` tokens weigh the same if none has a weight.
@@ -115,6 +112,7 @@ class BertScore(EmbeddingMetric):
     """
 
     name: ClassVar = "bertscore"
+    combine: ClassVar = staticmethod(np.max)
     figures: ClassVar = {
         "bertscore_precision": Figure("BERTScore precision"),
         "bertscore_recall": Figure("BERTScore recall"),
@@ -144,10 +142,6 @@ class BertScore(EmbeddingMetric):
     def _mean(self, best: "Tensor", tokens: "Tokens") -> float:
         weights = self._of_references.weights(tokens) if self._idf else np.ones(len(tokens.ids))
         return float(best.double().cpu().numpy() @ self.weighed(weights * ~tokens.delimits, ~tokens.delimits))
-
-    def combine(self, of_references: np.ndarray) -> np.ndarray:
-        best: np.ndarray = of_references.max(axis=0)
-        return best
 
     def signature(self) -> str:
         weights = "idf of references" if self._idf else "no idf"
@@ -186,6 +180,7 @@ class MoverScore(EmbeddingMetric):
     """
 
     name: ClassVar = "moverscore"
+    combine: ClassVar = staticmethod(np.mean)
     figures: ClassVar = {f"mover{n}": Figure(f"MoverScore-{n}") for n in _LENGTHS}
 
     def __init__(self, embedder: "Embedder", stop_words: frozenset[str] = frozenset()) -> None:
@@ -225,10 +220,6 @@ class MoverScore(EmbeddingMetric):
         if about["warning"]:
             raise RuntimeError(f"The transport of MoverScore was not found: {about['warning']}")
         return float(cost)
-
-    def combine(self, of_references: np.ndarray) -> np.ndarray:
-        mean: np.ndarray = of_references.mean(axis=0)
-        return mean
 
     def signature(self) -> str:
         listed = " ".join(sorted(self._stop_words))
