@@ -90,8 +90,8 @@ def score(
     _check_output(out, data, read)
     inputs = ScoreInputs(data, _split(summaries, split), references, documents)
     expected = inputs.references
-    if show is not None and show >= len(expected):
-        raise UserError(f"--show must be below {len(expected)}, the number of documents, but is {show}.")
+    if show is not None and show >= len(expected.ids):
+        raise UserError(f"--show must be below {len(expected.ids)}, the number of documents, but is {show}.")
     if repeated := [path for i, path in enumerate(baseline) if path in (summaries, *baseline[:i])]:
         raise UserError(f"--baseline must name other summaries each time, but {repeated[0]} comes twice.")
     systems = {str(path): read_summaries(path, expected) for path in (summaries, *baseline)}
@@ -104,7 +104,7 @@ def score(
     with naming_options(*asdict(metric_options)):
         chosen = metrics_of(metrics, metric_options)
     sources = inputs.sources(chosen)
-    examples = {name: Examples(texts, expected, sources) for name, texts in systems.items()}
+    examples = {name: Examples(texts, expected.texts, sources) for name, texts in systems.items()}
     workers = workers or available_cores()
     scores = {name: score_documents(of_system, chosen, workers=workers) for name, of_system in examples.items()}
     click.echo(table(scores))

@@ -8,7 +8,7 @@ from pyramidions.data.folder import DataFolder
 from pyramidions.files.bounded import file_hash
 from pyramidions.scoring.examples import FolderDocuments, Read, Texts, lead
 from pyramidions.scoring.metric import Metric
-from pyramidions.scoring.summaries import ReferenceFile, read_documents
+from pyramidions.scoring.summaries import References, read_documents
 from pyramidions.text.language import Language
 
 
@@ -25,7 +25,7 @@ class ScoreInputs:
                 _refuse_damaged(self._folder, references)
         if references is None:
             raise UserError("Exactly one of --data and --references must be given.")
-        self.references = ReferenceFile(references)
+        self.references = References.read(references)
 
     def sources(self, metrics: Mapping[str, Metric]) -> Texts | None:
         """Return the documents, or None if no metric reads them."""

@@ -22,8 +22,6 @@ class Listed(Protocol[Item]):
 
 
 Texts = Listed[str]
-#: Of each document.
-References = Listed[tuple[str, ...]]
 
 
 class Read(Listed[str]):
@@ -68,7 +66,7 @@ class Examples:
         sources: the documents, or None.
     """
 
-    def __init__(self, predictions: Texts, references: References, sources: Texts | None = None) -> None:
+    def __init__(self, predictions: Texts, references: Listed[tuple[str, ...]], sources: Texts | None = None) -> None:
         if not len(references):
             raise UserError("There must be at least one document to score.")
         self.predictions = predictions

@@ -1,9 +1,7 @@
 """Summaries, references and documents in files of several formats, `fairseq-generate`'s output among them.
 
-Texts come in the order of the documents.
-
-Files stay on disk: a text is read when it is asked for. What is held are the ids and where each text begins; of a
-`.json` file, all of it.
+Texts come in the order of the documents. Documents, and summaries beside ids, stay on disk: a text is read when it is
+asked for.
 """
 
 import json
@@ -14,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
@@ -78,36 +77,30 @@ def _holds_records(lines: IndexedLines) -> bool:
     return lines.path.suffix.lower() in (".json", ".jsonl")
 
 
-class ReferenceFile:
-    """The references of each document, from a `.jsonl` file of `{"id", "summary"}`, or a text file with one a line.
+class References(NamedTuple):
+    """The references of each document, and whether their ids are their own; else these are positions."""
 
-    A `.json` file, here and below, holds a list of what a `.jsonl` file holds.
+    texts: list[tuple[str, ...]]
+    ids: list[str]
+    has_ids: bool
 
-    As in what `prepare` reads, `abstract` may stand for `summary`. A `summary` may be a list of several texts; a list
-    as `abstract` is one text, as there.
-    The id of a line of text is its position, counted from 0 as fairseq does.
-    """
+    @classmethod
+    def read(cls, path: str | Path) -> "References":
+        """Read a `.jsonl` file of `{"id", "summary"}`, or a text file with one a line.
 
-    def __init__(self, path: str | Path) -> None:
-        self._lines = _lines(Path(path))
-        self.has_ids = _holds_records(self._lines)
-        if self.has_ids:
-            self.ids = [_record(self._lines, at, "summary", several=True)[0] for at in range(len(self._lines))]
-        else:
-            self.ids = list(map(str, range(len(self._lines))))
-
-    def __len__(self) -> int:
-        return len(self._lines)
-
-    def __getitem__(self, index: int) -> tuple[str, ...]:
-        """Return the references of a document, at least one; of several those that are not blank."""
-        if not self.has_ids:
-            return (self._lines[index],)
-        texts = _record(self._lines, index, "summary", several=True)[1]
-        return tuple(text for text in texts if text.strip()) or texts[:1]
+        A `.json` file, here and below, holds a list of what a `.jsonl` file holds. As in what `prepare` reads,
+        `abstract` may stand for `summary`. A `summary` may be a list of several texts, of which those count that are
+        not blank; a list as `abstract` is one text, as there. Positions are counted from 0 as fairseq does.
+        """
+        lines = _lines(Path(path))
+        if not _holds_records(lines):
+            return cls([(line,) for line in lines], list(map(str, range(len(lines)))), False)
+        records = [_record(lines, at, "summary", several=True) for at in range(len(lines))]
+        texts = [tuple(text for text in each if text.strip()) or each[:1] for _, each in records]
+        return cls(texts, [name for name, _ in records], True)
 
 
-def read_summaries(path: str | Path, references: ReferenceFile) -> Texts:
+def read_summaries(path: str | Path, references: References) -> Texts:
     """Return one summary a reference, in the references' order.
 
     The file is output of `fairseq-generate`; or a `.jsonl` file of `{"id", "summary"}`, such as `pyramidions summarize
@@ -119,13 +112,13 @@ def read_summaries(path: str | Path, references: ReferenceFile) -> Texts:
     if _holds_records(lines):
         return _json_texts(lines, "summary", references)
     if is_generate_output(lines):
-        return GeneratedSummaries(lines, len(references), str(path))
-    if len(lines) and len(lines) == 3 * len(references) and not any(islice(lines, 2, None, 3)):
+        return generated_summaries(lines, len(references.ids), str(path))
+    if len(lines) and len(lines) == 3 * len(references.ids) and not any(islice(lines, 2, None, 3)):
         raise UserError(f"{path} must hold one summary a line, but holds names, too: write it with --json.")
     return _one_each(lines, *_NAMES["summary"], references)
 
 
-def read_documents(path: str | Path, references: ReferenceFile) -> Texts:
+def read_documents(path: str | Path, references: References) -> Texts:
     """Return one document a reference, from a `.jsonl` file of `{"id", "article"}`, or a text file with one a line.
 
     An ``article`` may be a list of sentences.
@@ -136,7 +129,7 @@ def read_documents(path: str | Path, references: ReferenceFile) -> Texts:
     return _one_each(lines, *_NAMES["article"], references)
 
 
-def _json_texts(lines: IndexedLines, key: str, references: ReferenceFile) -> Texts:
+def _json_texts(lines: IndexedLines, key: str, references: References) -> Texts:
     """Return the texts of a `.jsonl` file in the references' order."""
     ids = [_record(lines, at, key)[0] for at in range(len(lines))]
     numbers: Sequence[int] = range(len(lines))
@@ -165,10 +158,10 @@ def _order(ids: Sequence[str], expected: Sequence[str], path: Path) -> Sequence[
     return array("Q", (found[name] for name in expected))
 
 
-def _one_each(lines: IndexedLines, one: str, several: str, references: ReferenceFile) -> IndexedLines:
-    if len(lines) != len(references):
+def _one_each(lines: IndexedLines, one: str, several: str, references: References) -> IndexedLines:
+    if len(lines) != len(references.ids):
         found = f"{len(lines):,} {one if len(lines) == 1 else several}"
-        expected = counted(len(references), "reference")
+        expected = counted(len(references.ids), "reference")
         raise UserError(f"{lines.path} has {found}, but needs one for each of {expected}.")
     return lines
 
@@ -195,55 +188,44 @@ def _record(lines: IndexedLines, at: int, key: str, *, several: bool = False) ->
     return name, texts
 
 
-class GeneratedSummaries:
-    """The best summary of each document in the output of `fairseq-generate`, in the order of the documents.
+def generated_summaries(lines: Iterable[str], count: int, place: str = "The output") -> list[str]:
+    """Return the best summary of each document in the output of `fairseq-generate`, in the order of the documents.
 
     fairseq prints documents in the order of its batches: `S-` and `T-`, then for every hypothesis, the best first, `H-`
     (pieces or text) and `D-` (text). We take `D-`, or `H-` if the output has no `D-`. Pieces are joined to text.
     fairseq silently drops the documents of a ragged last batch, and a run that is killed may cut its last summary: both
     are refused.
-
-    Args:
-        lines: the output, with any other lines in between; they are read again when a summary is asked for.
-        count: number of documents.
-        place: the file's name, for the error.
     """
-
-    def __init__(self, lines: IndexedLines | Sequence[str], count: int, place: str = "The output") -> None:
-        self._lines = lines
-        best: dict[str, dict[int, int]] = {"H": {}, "D": {}}
-        current: dict[str, int | None] = {"H": None, "D": None}
-        has_targets = is_over = False
-        for number, line in enumerate(lines):
-            has_targets |= line.startswith("T-")
-            is_over |= line.startswith(_END)
-            match = _HYPOTHESIS.match(line)
-            if match is None:
-                continue
-            kind, index, rest = match[1], int(match[2]), match[3]
-            if kind == "S":
-                current = {"H": None, "D": None}
-                continue
-            if "\t" not in rest:
-                raise UserError(f"{place}: the line {kind}-{index} must hold a score and a text.")
-            # Further hypotheses of the same document follow directly; anything else is a second run of it.
-            if index in best[kind] and current[kind] != index:
-                raise UserError(f"{place}: document {index} comes twice.")
-            current[kind] = index
-            best[kind].setdefault(index, number)
-        found = best["D"] or best["H"]
-        _refuse_gaps(found, count, place)
-        # Only `fairseq-generate` prints targets; the output of other programs, or of `grep`, has no such end.
-        if has_targets and not is_over:
-            raise UserError(f"{place}: ends early: it lacks the last line, 'Generate ... with beam=...'.")
-        self._numbers = array("Q", (found[index] for index in range(count)))
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    def __getitem__(self, index: int) -> str:
-        _, _, text = self._lines[self._numbers[index]].rstrip("\r\n").split("\t", 2)
-        return _join_pieces(text)
+    best: dict[str, dict[int, str]] = {"H": {}, "D": {}}
+    current: dict[str, int | None] = {"H": None, "D": None}
+    has_targets = is_over = False
+    for line in lines:
+        has_targets |= line.startswith("T-")
+        is_over |= line.startswith(_END)
+        match = _HYPOTHESIS.match(line)
+        if match is None:
+            continue
+        kind, index, (_, has_score, text) = match[1], int(match[2]), match[3].partition("\t")
+        if kind == "S":
+            current = {"H": None, "D": None}
+            continue
+        if not has_score:
+            raise UserError(f"{place}: the line {kind}-{index} must hold a score and a text.")
+        # Further hypotheses of the same document follow directly; anything else is a second run of it.
+        if index in best[kind] and current[kind] != index:
+            raise UserError(f"{place}: document {index} comes twice.")
+        current[kind] = index
+        best[kind].setdefault(index, text)
+    found = best["D"] or best["H"]
+    if beyond := sorted(index for index in found if index >= count):
+        raise UserError(f"{place}: has document {beyond[-1]}, but there are {count} references.")
+    if missing := [str(index) for index in range(count) if index not in found]:
+        shown = ", ".join(missing[:5]) + (", …" if len(missing) > 5 else "")
+        raise UserError(f"{place}: lacks {len(missing)} of {count} documents ({shown}).")
+    # Only `fairseq-generate` prints targets; the output of other programs, or of `grep`, has no such end.
+    if has_targets and not is_over:
+        raise UserError(f"{place}: ends early: it lacks the last line, 'Generate ... with beam=...'.")
+    return [_join_pieces(found[index].rstrip("\r\n")) for index in range(count)]
 
 
 def is_generate_output(lines: Iterable[str]) -> bool:
@@ -254,14 +236,6 @@ def is_generate_output(lines: Iterable[str]) -> bool:
 def ends_early(lines: Iterable[str]) -> bool:
     """Whether an output lacks the line that `fairseq-generate` prints at its end, as after a kill or on a full disk."""
     return not any(line.startswith(_END) for line in lines)
-
-
-def _refuse_gaps(found: dict[int, int], count: int, place: str) -> None:
-    if beyond := sorted(index for index in found if index >= count):
-        raise UserError(f"{place}: has document {beyond[-1]}, but there are {count} references.")
-    if missing := [str(index) for index in range(count) if index not in found]:
-        shown = ", ".join(missing[:5]) + (", …" if len(missing) > 5 else "")
-        raise UserError(f"{place}: lacks {len(missing)} of {count} documents ({shown}).")
 
 
 def _join_pieces(text: str) -> str:

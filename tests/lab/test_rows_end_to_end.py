@@ -18,7 +18,7 @@ from lab.plan import Machines, Planner
 from lab.scale import SCALES
 from pyramidions.data.folder import DataFolder
 from pyramidions.runs.steps import Command, Step, run_commands
-from pyramidions.scoring.summaries import GeneratedSummaries
+from pyramidions.scoring.summaries import generated_summaries
 
 pytestmark = pytest.mark.nightly
 ROOT = Path(__file__).parents[2]
@@ -79,7 +79,7 @@ def test_the_shares_of_two_gpus_are_all_test_documents(data: DataFolder, checkpo
         assert done.returncode == 0, done.stdout
     shares = [part.read_text().splitlines() for part in step.after.args[0]]
     assert all(any(line.startswith("H-") for line in share) for share in shares)
-    assert len(GeneratedSummaries(shares[0] + shares[1], 10)) == 10
+    assert len(generated_summaries(shares[0] + shares[1], 10)) == 10
 
 
 SLURM = {"SLURM_STEP_NODELIST": "n[1-2]", "SLURM_NNODES": "2", "SLURM_NTASKS": "2"}

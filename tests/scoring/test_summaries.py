@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from pyramidions.scoring.summaries import (
-    GeneratedSummaries,
-    ReferenceFile,
+    References,
+    generated_summaries,
     read_documents,
     read_summaries,
 )
@@ -24,8 +24,8 @@ def write(path: Path, text: str | bytes) -> Path:
 
 
 @pytest.fixture
-def references(tmp_path: Path) -> ReferenceFile:
-    return ReferenceFile(write(tmp_path / "references.jsonl", TWO))
+def references(tmp_path: Path) -> References:
+    return References.read(write(tmp_path / "references.jsonl", TWO))
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,8 @@ def references(tmp_path: Path) -> ReferenceFile:
 def test_references_come_as_json_or_text(
     name: str, text: str, ids: list[str], found: list[tuple[str, ...]], tmp_path: Path
 ) -> None:
-    read = ReferenceFile(write(tmp_path / name, text))
-    assert (read.ids, list(read)) == (ids, found)
+    read = References.read(write(tmp_path / name, text))
+    assert (read.ids, read.texts) == (ids, found)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_references_come_as_json_or_text(
 )
 def test_a_bad_reference_is_named_by_its_line(tmp_path: Path, line: str) -> None:
     with refused("r.jsonl, line 2"):
-        ReferenceFile(write(tmp_path / "r.jsonl", '{"id": "a", "summary": "x"}\n' + line + "\n"))
+        References.read(write(tmp_path / "r.jsonl", '{"id": "a", "summary": "x"}\n' + line + "\n"))
 
 
 @pytest.mark.parametrize(
@@ -78,30 +78,30 @@ def test_a_bad_reference_is_named_by_its_line(tmp_path: Path, line: str) -> None
     ],
 )
 def test_summaries_come_in_the_order_of_the_references(
-    name: str, text: str, found: list[str], tmp_path: Path, references: ReferenceFile
+    name: str, text: str, found: list[str], tmp_path: Path, references: References
 ) -> None:
     assert list(read_summaries(write(tmp_path / name, text), references)) == found
 
 
 def test_ids_give_way_to_positions_only_where_the_references_have_none(tmp_path: Path) -> None:
-    references = ReferenceFile(write(tmp_path / "r.txt", "one\ntwo\n"))
+    references = References.read(write(tmp_path / "r.txt", "one\ntwo\n"))
     summaries = write(tmp_path / "x.jsonl", '{"id": "b", "summary": "B"}\n{"id": "a", "summary": "A"}\n')
     assert list(read_summaries(summaries, references)) == ["B", "A"]
     by_position = write(tmp_path / "y.jsonl", '{"id": 1, "summary": "B"}\n{"id": 0, "summary": "A"}\n')
     assert list(read_summaries(by_position, references)) == ["A", "B"]
     with refused("2 summaries"):
-        read_summaries(summaries, ReferenceFile(write(tmp_path / "one.txt", "one\n")))
+        read_summaries(summaries, References.read(write(tmp_path / "one.txt", "one\n")))
 
 
 def test_two_references_of_one_id_do_not_share_a_summary(tmp_path: Path) -> None:
-    twice = ReferenceFile(write(tmp_path / "r.jsonl", '{"id": "a", "summary": "x"}\n' * 2))
+    twice = References.read(write(tmp_path / "r.jsonl", '{"id": "a", "summary": "x"}\n' * 2))
     with refused("'a' comes twice"):
         read_summaries(write(tmp_path / "x.jsonl", '{"id": "a", "summary": "x"}\n'), twice)
     # In a text file the order decides.
     assert list(read_summaries(write(tmp_path / "x.txt", "x\ny"), twice)) == ["x", "y"]
 
 
-def test_documents_come_like_references(tmp_path: Path, references: ReferenceFile) -> None:
+def test_documents_come_like_references(tmp_path: Path, references: References) -> None:
     lines = '{"id": "b", "article": ["B", "b"]}\n{"id": "a", "article": "A"}\n'
     assert list(read_documents(write(tmp_path / "d.jsonl", lines), references)) == ["A", "B\nb"]
     assert list(read_documents(write(tmp_path / "d.txt", "A\nB"), references)) == ["A", "B"]
@@ -131,7 +131,7 @@ PIECES = "-1.0\t▁the ▁f ox . <n> ▁it ▁jumps"
     ],
 )
 def test_the_best_hypotheses_are_taken_in_the_documents_order(lines: list[str], found: list[str]) -> None:
-    assert list(GeneratedSummaries(lines, len(found))) == found
+    assert generated_summaries(lines, len(found)) == found
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\r\n▁"), max_size=20), min_size=1, max_size=8), st.randoms())
@@ -139,4 +139,4 @@ def test_any_order_of_batches_gives_the_documents_order(texts: list[str], shuffl
     indices = list(range(len(texts)))
     shuffle.shuffle(indices)
     lines = [line for index in indices for line in block(index, texts[index], "worse")]
-    assert list(GeneratedSummaries(lines, len(texts))) == texts
+    assert generated_summaries(lines, len(texts)) == texts
