@@ -11,8 +11,8 @@ Further such places have a module of their own:
 The order in which fairseq calls a task of ours in a training (`tasks/training_task.py`), and who acts:
 
 1. `Task(cfg)`: options are checked, and a damaged `--path`.
-2. `build_model`: `check_run`; `TrainingRun.begin` holds and mends the folder, then finds the `Start`; the model must suit
-   the task, the data and the resumed run; it is built; parts are frozen (`begin_learning`).
+2. `build_model`: `check_run`; `TrainingRun.begin` holds and mends the folder, then finds the `Start`; the model must
+   suit the task, the data and the resumed run; it is built; parts are frozen (`begin_learning`).
 3. fairseq loads the checkpoint; `set_checkpoint_dict`: the `StoppingRule` counts on.
 4. For each epoch, `get_batch_iterator`: batches hold every example; before the first one, the schedule is doubted.
 5. For each batch, `train_step`: an interrupted run ends; the `ScorerRate` follows the optimizer.
