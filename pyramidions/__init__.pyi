@@ -1,7 +1,6 @@
 # The public names, for type checkers and for Python, which imports each where it is asked for.
 from pyramidions.base.errors import UserError as UserError
 from pyramidions.base.parts import load_parts as load_parts
-from pyramidions.conversion.exporting import export_model as export_model
 from pyramidions.documents.as_one import as_one as as_one
 from pyramidions.extract.extraction import Extraction as Extraction
 from pyramidions.inference.batch_maps import ExtractorMap as ExtractorMap
@@ -17,6 +16,7 @@ from pyramidions.inference.segmenter import SegmentedText as SegmentedText
 from pyramidions.inference.segmenter import Segmenter as Segmenter
 from pyramidions.inference.summarizer import Summarizer as Summarizer
 from pyramidions.inference.summary import Summary as Summary
+from pyramidions.pretrained.exporting import export_model as export_model
 from pyramidions.pretrained.saved_model import SavedExtractor as SavedExtractor
 from pyramidions.pretrained.saved_model import SavedLanguageModel as SavedLanguageModel
 from pyramidions.pretrained.saved_model import SavedModel as SavedModel

@@ -23,12 +23,12 @@ from transformers import AutoConfig
 from lab.catalogue import LECTURE_TABLES, OWN_TABLES, PRETRAINING_TABLES, SPARSE_TABLES, read_catalogue
 from lab.scale import SCALES, scaled_configs
 from pyramidions.base.errors import UserError
-from pyramidions.conversion.importing import check_kept
 from pyramidions.data.folder import DataFolder
 from pyramidions.models import LANGUAGE_MODEL_PRESETS, ExtractorConfig, PyramidionConfig, build
 from pyramidions.models.config import LanguageModelConfig
 from pyramidions.models.experiment import read_experiment
 from pyramidions.pretrained.families import shape_of
+from pyramidions.pretrained.importing import check_kept
 from pyramidions.pretrained.source import Source
 
 TESTS = Path(__file__).parent

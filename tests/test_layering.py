@@ -79,8 +79,7 @@ ALLOWED = {
     "pyramidions.inference": "base data documents extract files models nn pages text pretrained inference",
     # The face that transformers sees; nothing of ours imports it.
     "pyramidions.hf": "base models nn pretrained text hf",
-    "pyramidions.pretrained": "base data extract files models nn text pretrained",
-    "pyramidions.conversion": "base data extract files inference models nn pretrained scoring text conversion",
+    "pyramidions.pretrained": "base data extract files models nn scoring text pretrained",
     "pyramidions.runs.measure": "base models nn runs.measure",
     "pyramidions.runs": "base data documents extract files inference models pretrained text runs",
     # fairseq's face; nothing of ours imports it.
@@ -91,7 +90,7 @@ ALLOWED = {
     "pyramidions.plugin": "base data extract files models nn scoring text plugin",
     "pyramidions.serve": "base documents extract files inference pages pretrained serve",
     "pyramidions.cli": (
-        "base conversion data documents extract files inference models pages pretrained runs scoring serve text cli"
+        "base data documents extract files inference models pages pretrained runs scoring serve text cli"
     ),
 }
 MAY_IMPORT = {layer: names.split() for layer, names in ALLOWED.items()}

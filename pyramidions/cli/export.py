@@ -135,10 +135,10 @@ def _write(
     languages: tuple[str, ...],
     datasets: tuple[str, ...],
 ) -> None:
-    from pyramidions.conversion.exporting import export_of
-    from pyramidions.conversion.model_card import model_card
     from pyramidions.data.character_folder import CharacterFolder
     from pyramidions.data.folder import DataFolder
+    from pyramidions.pretrained.exporting import export_of
+    from pyramidions.pretrained.model_card import model_card
     from pyramidions.pretrained.saved_model import SavedLanguageModel, load_any
 
     model = load_any(checkpoint)
@@ -164,9 +164,9 @@ def _write(
 
 def _publish(folder: Path, place: "HubName", private: bool) -> str:
     """Upload an export; return its address."""
-    from pyramidions.conversion.model_card import renamed
     from pyramidions.files.hub import upload
     from pyramidions.pretrained.export_folder import CARD, EXPORTED, is_export
+    from pyramidions.pretrained.model_card import renamed
 
     with TemporaryDirectory(prefix="pyramidions-") as published:
         for path in folder.resolve().iterdir():

@@ -16,8 +16,8 @@ from pyramidions.cli.user_dir import user_dir_option
 from pyramidions.files.progress import counted, progress_bar
 
 if TYPE_CHECKING:
-    from pyramidions.conversion.importing import Imported
     from pyramidions.data.readers import Document
+    from pyramidions.pretrained.importing import Imported
     from pyramidions.pretrained.saved_model import SavedModel
 
 _LIMIT = 20  # documents of --compare and --calibrate
@@ -99,8 +99,8 @@ def import_command(
           --self-attention 'blockwise(block_size=1024)' --pooling-lengths None,None,2048,512,None,None
       pyramidions import facebook/bart-base -o long.pt --config configs/pretrained/bart_base_16k_pyramidion.yaml
     """
-    from pyramidions.conversion.calibration import calibrated_scorers
-    from pyramidions.conversion.importing import check_kept, import_model, write_checkpoint
+    from pyramidions.pretrained.calibration import calibrated_scorers
+    from pyramidions.pretrained.importing import check_kept, import_model, write_checkpoint
 
     if out.suffix != ".pt":
         raise UserError(f"--out must end in .pt, but is {out}.")
@@ -227,7 +227,7 @@ def _texts(documents: Path, limit: int) -> list[str]:
 
 
 def _calibrate(model: "SavedModel", texts: list[str]) -> None:
-    from pyramidions.conversion.calibration import calibrate, calibrated_scorers
+    from pyramidions.pretrained.calibration import calibrate, calibrated_scorers
 
     done = calibrate(model, texts)
     same = [name for name in calibrated_scorers(model) if name not in {scorer.name for scorer in done}]

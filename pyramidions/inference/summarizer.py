@@ -24,11 +24,11 @@ from pyramidions.inference.queries import with_queries
 from pyramidions.inference.reader import OnRead, Reader, TokenizedText, check_queries
 from pyramidions.inference.search import Bounds, DecodingSettings, decoding_settings
 from pyramidions.inference.selection_model import selection
-from pyramidions.inference.settings import settings as about_model
 from pyramidions.inference.summary import Summary
 from pyramidions.nn import Hypothesis, NoSummaryError, Writer
 from pyramidions.nn.sublayer import Memory
 from pyramidions.pretrained.saved_model import SavedModel, load_model
+from pyramidions.pretrained.settings import settings as about_model
 
 #: Progress callback: the place of a document whose summary is written.
 OnWritten = Callable[[int], object]

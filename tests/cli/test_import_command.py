@@ -10,14 +10,14 @@ import pytest
 import torch
 from click.testing import Result
 from fairseq.data import Dictionary
+from pyramidions.conversion import calibration
 from small_pretrained import RECIPE, model_of, save
 
 from pyramidions import Summarizer
-from pyramidions.conversion import calibration
-from pyramidions.conversion.importing import import_model
 from pyramidions.models.checkpoints import fingerprint
 from pyramidions.models.experiment import read_experiment
 from pyramidions.pretrained.checkpoint_file import read_checkpoint
+from pyramidions.pretrained.importing import import_model
 from pyramidions.text.tokenizer import Tokenizer
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -148,7 +148,7 @@ def test_its_weights_are_not_replaced(fail: Fail, bart: Path, tmp_path: Path, mo
 
 @pytest.mark.parametrize("option", ["--calibrate", "--compare"])
 def test_bad_pairs_are_refused_first(fail: Fail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str) -> None:
-    monkeypatch.setattr("pyramidions.conversion.importing.import_model", lambda *_, **__: pytest.fail("imported"))
+    monkeypatch.setattr("pyramidions.pretrained.importing.import_model", lambda *_, **__: pytest.fail("imported"))
     (tmp_path / "empty.jsonl").touch()
     given = ["import", "owner/bart", "-o", tmp_path / "b.pt", "--pooling-lengths", "None,8", option]
     for name in ("no.jsonl", "empty.jsonl"):

@@ -13,12 +13,12 @@ from explanations import matrix, only_document
 from refusals import refused
 from tiny_presets import tiny_fields
 
-from pyramidions.conversion.model_card import model_card
 from pyramidions.inference import Explanation, SavedModel, Summarizer, html_page
 from pyramidions.inference.explanation import trace
 from pyramidions.models import build, preset
 from pyramidions.models.config import PyramidionConfig, config_as
 from pyramidions.nn import BeamSearch
+from pyramidions.pretrained.model_card import model_card
 from pyramidions.text.normalization import normalize
 
 SHORT = {"beam": 2, "min_len": 4, "max_len": 12}

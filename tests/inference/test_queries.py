@@ -13,12 +13,12 @@ from refusals import refused
 
 from pyramidions.base.reading import LONG
 from pyramidions.cli import main
-from pyramidions.conversion.model_card import model_card
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.inference import SavedModel, Summarizer, export_model
 from pyramidions.inference.long_documents import LongReader
 from pyramidions.inference.reader import Reader
 from pyramidions.models import PyramidionConfig, build
+from pyramidions.pretrained.model_card import model_card
 from pyramidions.pretrained.saved_model import load_model
 from pyramidions.text.tokenizer import EOS, Tokenizer
 

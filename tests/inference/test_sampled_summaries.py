@@ -9,11 +9,11 @@ from click.testing import CliRunner
 from small_pretrained import model_of, save
 
 from pyramidions.cli import main
-from pyramidions.conversion.importing import import_model, write_checkpoint
 from pyramidions.documents.source import InputText, Origin
 from pyramidions.inference import SamplingOptions, Summarizer
 from pyramidions.inference.search import decoding_settings
 from pyramidions.inference.stream import summarize_documents
+from pyramidions.pretrained.importing import import_model, write_checkpoint
 
 TEXTS = ["Bees fly fast over roses.", "A rose.", "Bees fly fast over roses.", "May is warm, and June is warmer. " * 3]
 SHORT: dict[str, Any] = {"min_len": 2, "max_len": 12}

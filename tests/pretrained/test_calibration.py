@@ -8,9 +8,9 @@ import torch
 from small_pretrained import model_of, save
 from torch import Tensor
 
-from pyramidions.conversion.calibration import calibrate
-from pyramidions.conversion.importing import import_model
 from pyramidions.nn.sequence import Sequence
+from pyramidions.pretrained.calibration import calibrate
+from pyramidions.pretrained.importing import import_model
 from pyramidions.pretrained.saved_model import SavedModel
 
 TEXTS = ["Bees fly fast over roses and back, twice a day.", "A rose is red.", "The fast bees of May."]

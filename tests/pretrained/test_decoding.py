@@ -8,8 +8,8 @@ import pytest
 import torch
 from small_pretrained import given_to, model_of, save, token_ids
 
-from pyramidions.conversion.importing import Imported, import_model
 from pyramidions.inference.search import decoding_settings
+from pyramidions.pretrained.importing import Imported, import_model
 
 # How probable the end of a text is made, so that the limit ends few of them.
 ENDING = {"bart": 16.0, "led": 1.5, "pegasus": 5.0, "mbart": 1.3}

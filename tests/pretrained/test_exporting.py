@@ -12,10 +12,10 @@ from safetensors.torch import load_file
 from small_pretrained import given_to, model_of, save, started, token_ids, transformers
 from small_tokenizers import SENTENCES, bart_bytes, pegasus
 
-from pyramidions.conversion.exporting import export_model, export_of
-from pyramidions.conversion.importing import import_model
 from pyramidions.models import build, preset
 from pyramidions.nn import BeamSearch
+from pyramidions.pretrained.exporting import export_model, export_of
+from pyramidions.pretrained.importing import import_model
 from pyramidions.pretrained.saved_model import SavedModel, load_model
 from pyramidions.text.tokenizer import PAD, Tokenizer
 

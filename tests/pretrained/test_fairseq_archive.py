@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from pyramidions.base.errors import UserError
-from pyramidions.conversion.importing import import_model
+from pyramidions.pretrained.importing import import_model
 from pyramidions.text.tokenizer import EOS, PAD, SPECIALS
 
 # What fairseq does that newer versions of torch deprecate.

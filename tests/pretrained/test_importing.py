@@ -13,10 +13,10 @@ from safetensors.torch import load_file, save_file
 from small_pretrained import PIECES, given_to, model_of, save, started, token_ids
 from small_tokenizers import byte_fallback
 
-from pyramidions.conversion.importing import import_model, write_checkpoint
 from pyramidions.inference import Summarizer
 from pyramidions.inference.search import decoding_settings
 from pyramidions.pretrained.families import FAMILIES as KNOWN
+from pyramidions.pretrained.importing import import_model, write_checkpoint
 from pyramidions.pretrained.names import SHARED, renamed
 from pyramidions.pretrained.places import KNOWN_FAMILIES
 from pyramidions.text.tokenizer import EOS, PAD, Tokenizer

@@ -15,8 +15,6 @@ from small_language_models import saved as saved_language_model
 from small_tokenizers import bart_bytes
 
 from pyramidions.base.markdown import plain, shell_word
-from pyramidions.conversion.card_data import CardScores
-from pyramidions.conversion.model_card import model_card, renamed
 from pyramidions.data.corpora import KNOWN, read_corpus
 from pyramidions.data.divide import Divide
 from pyramidions.data.folder import DataFolder
@@ -27,6 +25,8 @@ from pyramidions.data.select_sentences import SelectByOracle, SelectSentences
 from pyramidions.extract import Lead
 from pyramidions.inference import SavedExtractor, SavedModel
 from pyramidions.models import build, build_extractor, extractor_preset, preset
+from pyramidions.pretrained.card_data import CardScores
+from pyramidions.pretrained.model_card import model_card, renamed
 from pyramidions.pretrained.origin import Origin
 from pyramidions.pretrained.saved_model import load_language_model
 from pyramidions.text.tokenizer import PAD, Tokenizer

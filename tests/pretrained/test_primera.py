@@ -16,9 +16,6 @@ from small_tokenizers import bart
 from texts_in_languages import PAPERS
 
 from pyramidions.cli import main
-from pyramidions.conversion.exporting import export_model
-from pyramidions.conversion.importing import import_model
-from pyramidions.conversion.model_card import model_card
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.prepare import prepare
 from pyramidions.data.readers import Corpus, Document
@@ -30,6 +27,9 @@ from pyramidions.inference.document_losses import FolderLosses, token_losses
 from pyramidions.plugin.tasks.datasets import HeadDataset
 from pyramidions.plugin.tasks.preprocessing import Length, PieceCodec, Preprocessing
 from pyramidions.plugin.tasks.splits import load_split
+from pyramidions.pretrained.exporting import export_model
+from pyramidions.pretrained.importing import import_model
+from pyramidions.pretrained.model_card import model_card
 from pyramidions.scoring.examples import FolderDocuments
 from pyramidions.text.several_documents import documents_of
 from pyramidions.text.tokenizer import BOS, EOS, PAD

@@ -15,9 +15,9 @@ from small_pretrained import model_of, save
 
 from pyramidions import Summarizer
 from pyramidions.cli import main
-from pyramidions.conversion.importing import import_model, write_checkpoint
 from pyramidions.files.hub import Fetched, HubName, fetch
 from pyramidions.inference import load_model
+from pyramidions.pretrained.importing import import_model, write_checkpoint
 
 Run = Callable[..., Result]
 

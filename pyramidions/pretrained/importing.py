@@ -11,13 +11,13 @@ import torch
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.notation import Part, parse_part, parse_parts, written
-from pyramidions.conversion.calibration import spread_scores
 from pyramidions.files.atomic import atomic_file
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.checkpoints import FORMAT, VOCABULARY, fingerprint
 from pyramidions.models.config import check_lengths, config_as
 from pyramidions.models.fields import part_fields, parts_with_defaults
 from pyramidions.nn.pooling import POOLING
+from pyramidions.pretrained.calibration import spread_scores
 from pyramidions.pretrained.families import Shape
 from pyramidions.pretrained.origin import Origin
 from pyramidions.pretrained.places import place_of

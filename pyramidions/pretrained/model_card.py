@@ -8,13 +8,13 @@ from urllib.parse import quote as quote_url
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.markdown import plain, shell_word
-from pyramidions.conversion.card_data import CardScores, front_matter, table
 from pyramidions.data.character_folder import CharacterFolder
 from pyramidions.data.folder import DataFolder
 from pyramidions.extract.selection import WORDS
-from pyramidions.inference.settings import reading_of
 from pyramidions.models.parse import extractor_spec_of, spec_of
+from pyramidions.pretrained.card_data import CardScores, front_matter, table
 from pyramidions.pretrained.saved_model import SavedExtractor, SavedLanguageModel, SavedModel
+from pyramidions.pretrained.settings import reading_of
 from pyramidions.text.alphabets import LETTERS
 from pyramidions.text.tokenizer import DOCUMENT_SEPARATOR
 

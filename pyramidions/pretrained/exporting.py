@@ -10,7 +10,7 @@ from torch import Tensor
 from pyramidions.base.arguments import checked
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import as_json_bytes
-from pyramidions.conversion.configs import described, family_that_holds, lengths_of
+from pyramidions.pretrained.configs import described, family_that_holds, lengths_of
 from pyramidions.pretrained.export_folder import CARD, OF_TRANSFORMERS, write_export
 from pyramidions.pretrained.families import Family
 from pyramidions.pretrained.for_transformers import files

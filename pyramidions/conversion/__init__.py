@@ -1,1 +1,0 @@
-"""Foreign models with other parts, back to transformers, and model cards."""
