@@ -75,11 +75,7 @@ def read_bundle(path: str | Path, *wanted: ModelKind) -> Bundle:
 
 
 def reads_long(path: str | Path) -> str:
-    """Return how a model that writes was trained to read documents that are longer than it reads.
-
-    Raises:
-        UserError: as `read_bundle`.
-    """
+    """Return how a model that writes was trained to read documents that are longer than it reads."""
     place = place_of(path)
     if place.family in KNOWN_FAMILIES:
         return str(place.config.get(LONG, _PRETRAINED_LONG))
@@ -158,10 +154,7 @@ def _export(place: Place) -> tuple[ModelKind, dict[str, Any]]:
 
 
 def _read_pretrained(place: Place, wanted: Collection[ModelKind]) -> Bundle:
-    """Read a pretrained model of transformers of a family that can be imported.
-
-    A document that is longer than it reads is read by its most important sentences.
-    """
+    """Read a model of transformers; of a document that is longer than it reads, the most important sentences."""
     family = place.config.get("model_type", MODEL_TYPE)
     if family == MODEL_TYPE:
         raise UserError(f"{place.path / CONFIG} must be as written by `pyramidions export`.")

@@ -35,15 +35,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def check_weights(weights: Mapping[str, torch.Tensor], path: Path) -> None:
-    """Refuse weights that a model cannot compute with.
-
-    Args:
-        weights: by name.
-        path: where they come from, for the error.
-
-    Raises:
-        UserError: one is sparse, nested, quantized, complex, of 8 bits, or not finite in float32.
-    """
+    """Refuse weights that are sparse, nested, quantized, complex, of 8 bits, or not finite in float32."""
     for name, weight in weights.items():
         is_tiny = weight.is_floating_point() and weight.itemsize < 2
         is_dense = weight.layout == torch.strided and not (weight.is_quantized or weight.is_meta or weight.is_nested)

@@ -26,11 +26,7 @@ _OF_POOLING = ("pooling", "scorer", "upsampling")
 
 
 def family_that_holds(model: SavedModel) -> Family:
-    """Return the family whose class of transformers computes what a model computes.
-
-    Raises:
-        UserError: there is none; it says which setting is in the way.
-    """
+    """Return the family whose class of transformers computes the same, or refuse the setting that is in the way."""
     if model.queries:
         raise UserError("A model that answers queries must stay in our format, which says how they are read.")
     if len(model.tokenizer.prefix) > 1:
@@ -60,12 +56,7 @@ def family_that_holds(model: SavedModel) -> Family:
 
 
 def described(model: SavedModel, family: Family) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what config.json and generation_config.json say.
-
-    Args:
-        model: of ours.
-        family: that holds it.
-    """
+    """Return what config.json and generation_config.json say of a model in a family."""
     ids = _special(model)
     forced = {"forced_eos_token_id": ids["eos_token_id"]}
     if model.tokenizer.prefix:

@@ -71,11 +71,7 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Refuse to replace anything but an export.
-
-    Raises:
-        UserError: there is a file, or a folder that holds anything else.
-    """
+    """Refuse to replace anything but an export: a file, or a folder that holds anything else."""
     if file := next((parent for parent in folder.parents if parent.exists() and not parent.is_dir()), None):
         raise UserError(f"The folder of an export must lie in a folder, but {file} is a file.")
     rule = f"The folder of an export must be new, empty or an older export, but {folder}"
@@ -96,11 +92,7 @@ def refuse_foreign(folder: Path) -> None:
 
 
 def check_export(folder: Path) -> None:
-    """Refuse a folder that is not a whole export.
-
-    Raises:
-        UserError: it lacks a file, or holds others, or one is damaged.
-    """
+    """Refuse a folder that is not a whole export: it lacks a file, or holds others, or one is damaged."""
     rule = f"{folder} must be a folder that `pyramidions export` wrote, but"
     if not folder.is_dir():
         raise UserError(f"{rule} {'is a file' if folder.exists() else 'does not exist'}.")
@@ -131,11 +123,7 @@ def exported(config: Path) -> Place | None:
 
 
 def is_of_export(place: Place) -> bool:
-    """Return whether a config.json is that of an export.
-
-    Raises:
-        UserError: its hashes are damaged.
-    """
+    """Return whether a config.json is that of an export, or refuse damaged hashes."""
     from pyramidions.models.checkpoints import FORMAT
 
     if place.kind == "export":

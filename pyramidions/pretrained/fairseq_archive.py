@@ -81,11 +81,7 @@ def archive_name(path: Path) -> str:
 
 
 def read_archive(path: Path) -> Archive:
-    """Read an archive.
-
-    Raises:
-        UserError: it cannot be unpacked; a file is missing or damaged; or it is no BART.
-    """
+    """Read an archive, or refuse one that is damaged or no BART."""
     with _unpacked(path) as folder:
         state = load_safely(folder / MODEL, Namespace, name=path / MODEL)
         settings, weights = _parts(state, path)

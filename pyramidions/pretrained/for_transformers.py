@@ -95,12 +95,7 @@ def generation_fields(
 
 
 def searching(config: PyramidionConfig, longest: int) -> dict[str, Any]:
-    """Return how `generate` searches by default.
-
-    Args:
-        config: of the model.
-        longest: most tokens of a summary, with what the decoder starts from and the end.
-    """
+    """Return how `generate` searches by default; `longest` counts the first input of the decoder, and the end."""
     # Theirs count the first input of the decoder, and the longest the end as well.
     most = min(config.decoding_max_length + 2, longest)
     return {

@@ -48,17 +48,7 @@ _BIGBIRD = _OUT | {f"self_attn.self.{theirs}": f"{_OURS}.{name}" for theirs, nam
 
 
 def renamed(weights: dict[str, Tensor], final_norm: str = "layer_norm") -> dict[str, Tensor]:
-    """Return weights under our names; the one embedding is `EMBEDDING`.
-
-    Names that are not known stay as they are.
-
-    Args:
-        weights: under their names.
-        final_norm: what the norm of the last layer's output is called.
-
-    Raises:
-        UserError: embeddings or an output layer of their own, or a bias of the logits.
-    """
+    """Return weights under our names; unknown names stay. ``final_norm`` names the norm of the last layer's output."""
     plain = {re.sub(r"^(model|led)\.", "", name): value for name, value in weights.items()}
     plain = {re.sub(rf"^(\w+\.){final_norm}\.", r"\1layer_norm.", name): value for name, value in plain.items()}
     bias = plain.pop(LOGITS_BIAS, None)
@@ -69,11 +59,7 @@ def renamed(weights: dict[str, Tensor], final_norm: str = "layer_norm") -> dict[
 
 
 def pop_embedding(weights: dict[str, Tensor], output: str | None = None) -> Tensor:
-    """Take the one embedding out of weights, under all of its names; the matrix named ``output`` may be another.
-
-    Raises:
-        UserError: there is none, or there are several.
-    """
+    """Take the one embedding out of weights, under all of its names; the matrix named ``output`` may be another."""
     shared = {name: weights.pop(name) for name in SHARED if name in weights}
     if not shared:
         raise UserError(f"The weights must hold the embedding ({SHARED[0]}), but lack it.")
@@ -85,12 +71,7 @@ def pop_embedding(weights: dict[str, Tensor], output: str | None = None) -> Tens
 
 
 def names_of(encoder_layers: int, decoder_layers: int, windowed: bool) -> dict[str, str]:
-    """Map our names to theirs, except the embedding; a model need not have all of them.
-
-    Args:
-        encoder_layers, decoder_layers: of the model.
-        windowed: the encoder's attention is Longformer's.
-    """
+    """Map our names to theirs, except the embedding; ``windowed`` attention is Longformer's."""
     parts = [f"{coder}.{part}" for coder in ("encoder", "decoder") for part in _OF_CODERS]
     for coder, layers, attention in (
         ("encoder", encoder_layers, _LONGFORMER if windowed else _FULL),

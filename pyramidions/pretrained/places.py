@@ -57,11 +57,7 @@ class Place(NamedTuple):
 
     @property
     def hashes(self) -> dict[str, str]:
-        """SHA-256 of files, by their names, as config.json of an export has them; empty for anything else.
-
-        Raises:
-            UserError: the field is damaged.
-        """
+        """SHA-256 of files by their names, as config.json of an export has them; empty for anything else."""
         # transformers keeps the field when it saves another model, and adds one of its own.
         saved_by_others = "transformers_version" in self.config
         found = {} if saved_by_others else self.config.get("sha256" if self.kind == "export" else HASHES, {})
@@ -116,22 +112,14 @@ def place_of(given: str | Path) -> Place:
 
 
 def place_with_config(folder: Path, given: str) -> Place:
-    """Return the place of a folder with a config.json.
-
-    Raises:
-        UserError: it is damaged.
-    """
+    """Return the place of a folder with a config.json."""
     config = read_json(folder / CONFIG)
     kind: PlaceKind = "export" if "format" in config else "transformers"
     return Place(given, kind, folder, config)
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a file of JSON of a model.
-
-    Raises:
-        UserError: it is missing or damaged, or no JSON object.
-    """
+    """Read the JSON object in a file of a model."""
     try:
         found = parse_json(read_regular(path))
     except FileNotFoundError:

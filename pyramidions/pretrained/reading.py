@@ -48,11 +48,7 @@ class Pretrained(NamedTuple):
 
 
 def read_pretrained(place: Place) -> Pretrained:
-    """Read a pretrained model.
-
-    Raises:
-        UserError: a file is missing or damaged; the model is of another family, or what it is made of ours cannot be.
-    """
+    """Read a pretrained model, or refuse what it is made of and ours cannot be."""
     source = read_source(place, shape_of)
     path = source.path
     shape = shape_of(source)
@@ -89,16 +85,7 @@ def read_pretrained(place: Place) -> Pretrained:
 
 
 def pretrained_weights(source: Source, shape: Shape, tokenizer: Tokenizer) -> dict[str, Tensor]:
-    """Return the weights of a pretrained model by our names, in float32.
-
-    Args:
-        source: the model.
-        shape: its architecture.
-        tokenizer: of it.
-
-    Raises:
-        UserError: a weight is missing, or has no place, or another shape; or sinusoids are not those of the family.
-    """
+    """Return the weights of a pretrained model by our names, in float32, or refuse those that do not fit its config."""
     found, rows = shape.family.weights(source, shape), tokenizer.vocab_size
     if found[EMBEDDING].dim() != 2 or len(found[EMBEDDING]) < rows:
         raise UserError(

@@ -190,13 +190,7 @@ def load_extractor(path: str | Path) -> SavedExtractor:
 
 @checked
 def load_language_model(path: str | Path) -> SavedLanguageModel:
-    """Read a language model of characters: a checkpoint of fairseq-train, the best in a folder of them, or an export.
-
-    An export may lie on the Hugging Face hub: OWNER/NAME, or OWNER/NAME@REVISION.
-
-    Raises:
-        UserError: nothing of the kind is there, or it is damaged, or of another task or architecture.
-    """
+    """Read a language model of characters; arguments and errors are those of `load_model`."""
     return _language_model(read_bundle(path, LANGUAGE_MODEL))
 
 
@@ -271,16 +265,7 @@ def _language_model(bundle: Bundle) -> SavedLanguageModel:
 
 
 def described_config(kind: type[Encoding], fields: Mapping[str, Any], source: int) -> Encoding:
-    """Return the config that a file describes.
-
-    Args:
-        kind: of the config.
-        fields: by name.
-        source: most tokens of a document, as the task tells the model in training.
-
-    Raises:
-        UserError: a field breaks a rule.
-    """
+    """Return the config that a file describes; ``source`` is the most tokens of a document, as the task tells it."""
     config = config_as(kind, fields)
     if config.max_source_positions is not None:
         check_lengths(config.max_source_positions, LONGEST_TEXT)
@@ -300,11 +285,7 @@ def _building(name: str) -> Iterator[None]:
 
 
 def _fill(network: nn.Module, bundle: Bundle) -> None:
-    """Give a model its weights, in evaluation mode and in float32.
-
-    Raises:
-        UserError: they do not fit.
-    """
+    """Give a model its weights, in evaluation mode and in float32, or refuse those that do not fit."""
     weights, expected = bundle.weights, network.state_dict(keep_vars=True)
     # What parts of a model share may have one name in a file.
     known = {id(value): weights[name] for name, value in expected.items() if name in weights}

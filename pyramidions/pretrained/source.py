@@ -55,14 +55,7 @@ class Source(NamedTuple):
 def read_source(place: Place, check: Callable[[Source], object]) -> Source:
     """Read a folder, a model on the hub, or an archive of fairseq.
 
-    Args:
-        place: where it lies.
-        check: refuses a model by its settings; the source that it gets lacks the weights, which are downloaded
-            afterwards.
-
-    Raises:
-        UserError: a file is missing or damaged, or the weights are not plain finite numbers; or the hub has no such
-            model, refuses, or cannot be reached.
+    ``check`` refuses a model by its settings: its source has no weights yet, which are downloaded afterwards.
     """
     path, commit, hub, config = place.path, place.commit, place.hub, place.config
     if place.kind == "fairseq":
@@ -88,11 +81,7 @@ def read_source(place: Place, check: Callable[[Source], object]) -> Source:
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """Read the weights in a folder, of one file or several, by name.
-
-    Raises:
-        UserError: there are none, or they are damaged or not plain finite numbers; or two files differ.
-    """
+    """Read the weights in a folder, of one file or several, by name."""
     name = next((name for name in WEIGHTS if (folder / name).is_file()), None)
     if name is None:
         raise UserError(f"{folder} lacks weights: one of {', '.join(WEIGHTS)}.")

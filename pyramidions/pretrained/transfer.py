@@ -78,11 +78,7 @@ def transferred(
 
 
 def extended(table: Tensor, rows: int) -> Tensor:
-    """Return a table of positions with more rows, which are copies of its own.
-
-    Raises:
-        UserError: it would have to shrink.
-    """
+    """Return a table of positions with more rows, which are copies of its own; it cannot shrink."""
     if rows < len(table):
         raise UserError(f"The pretrained model has {len(table)} positions, and they cannot shrink to {rows}.")
     return table.repeat(-(-rows // len(table)), 1)[:rows]

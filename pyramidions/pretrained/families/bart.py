@@ -13,7 +13,7 @@ from pyramidions.base.notation import Part, written, written_parts
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import config_as
 from pyramidions.nn.positions import SinusoidalPositions
-from pyramidions.pretrained.families.core import (
+from pyramidions.pretrained.families.family import (
     FAMILIES,
     Family,
     Settings,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pyramidions.base.errors import UserError
 from pyramidions.base.notation import Part, written_parts
 from pyramidions.pretrained.families.bart import Bart
-from pyramidions.pretrained.families.core import FAMILIES, Settings, Shape
+from pyramidions.pretrained.families.family import FAMILIES, Settings, Shape
 from pyramidions.pretrained.source import Source
 
 

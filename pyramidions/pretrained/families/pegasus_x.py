@@ -9,7 +9,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.notation import Part, written
 from pyramidions.models import PyramidionConfig
 from pyramidions.pretrained.families.bart import Bart
-from pyramidions.pretrained.families.core import FAMILIES, Settings, Shape, parts_of
+from pyramidions.pretrained.families.family import FAMILIES, Settings, Shape, parts_of
 from pyramidions.pretrained.names import LOGITS_BIAS
 from pyramidions.pretrained.source import Source
 

@@ -12,7 +12,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.notation import Part, written
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import config_as
-from pyramidions.pretrained.families.core import (
+from pyramidions.pretrained.families.family import (
     FAMILIES,
     Family,
     Settings,

@@ -41,30 +41,17 @@ class Family(ABC):
 
     @abstractmethod
     def shape(self, source: Source) -> "Shape":
-        """Return the architecture of a model.
-
-        Raises:
-            UserError: its config says what ours cannot be.
-        """
+        """Return the architecture of a model, or refuse a config that says what ours cannot be."""
 
     @abstractmethod
     def weights(self, source: Source, shape: "Shape") -> dict[str, Tensor]:
-        """Return the weights of a model by our names, in float32; rows of vocabularies are in the order of the source.
-
-        Raises:
-            UserError: they are not those of this family.
-        """
+        """Return the weights of a model by our names, in float32; rows stay in the order of the source."""
 
     @abstractmethod
     def config_json(self, config: PyramidionConfig, lengths: tuple[int, int]) -> dict[str, Any]:
-        """Return what config.json says of the architecture that is nearest to ours: `shape`, backwards.
+        """Return what config.json says of the nearest architecture: `shape`, backwards.
 
-        Args:
-            config: of ours.
-            lengths: positions of the encoder and of the decoder.
-
-        Raises:
-            UserError: there is none near.
+        `lengths` are the positions of encoder and decoder.
         """
 
     @property
@@ -76,13 +63,7 @@ class Family(ABC):
     def state_dict(
         self, own: dict[str, Tensor], config: PyramidionConfig, lengths: tuple[int, int]
     ) -> dict[str, Tensor]:
-        """Return weights by the names that transformers has for them: `weights`, backwards.
-
-        Args:
-            own: by our names, in float32; rows of vocabularies in their order.
-            config: of ours, which the family can hold.
-            lengths: as in `config_json`.
-        """
+        """Return weights by transformers' names: `weights`, backwards. `own` are by ours, in float32."""
 
 
 @dataclass(frozen=True)
@@ -112,11 +93,7 @@ FAMILIES: dict[str, Family] = {}
 
 
 def shape_of(source: Source) -> Shape:
-    """Return the architecture of a pretrained model.
-
-    Raises:
-        UserError: a model of another family, or one whose config says what ours cannot be.
-    """
+    """Return the architecture of a pretrained model, or refuse one of another family."""
     family = FAMILIES.get(name := Settings(source).one("model_type", str))
     if family is None:
         raise unknown_family(source.path, name)
@@ -129,12 +106,7 @@ def parts_of(config: PyramidionConfig, field: str) -> list[Part]:
 
 
 class Settings:
-    """Reads the settings of a config from outside.
-
-    Args:
-        source: of the model, for errors.
-        values: by name; those of config.json if None.
-    """
+    """Reads the settings of a config from outside, by default those of config.json."""
 
     def __init__(self, source: Source, values: dict[str, Any] | None = None) -> None:
         self.path = source.path
@@ -177,11 +149,7 @@ class Settings:
 
 
 def activation_of(read: Settings, setting: str, name: str) -> str:
-    """Return what we call an activation, which a setting names.
-
-    Raises:
-        UserError: ours have no such activation.
-    """
+    """Return what we call an activation, which a setting names."""
     if name not in ACTIVATIONS:
         raise UserError(
             f"`{setting}` in the config of {read.path} must be one of {', '.join(ACTIVATIONS)}, but is {shown(name)}."
