@@ -41,8 +41,7 @@ def test_each_letter_is_one_composed_character_in_lower_case_and_each_digit_a_wo
     assert len(alphabet.letters) == len(set(alphabet.letters)) == letters
     assert alphabet.letters == unicodedata.normalize("NFKC", alphabet.letters).lower()
     words = alphabet.clean("0123456789").split()
-    assert words == alphabet.digits.split() and len(set(words)) == 10
-    assert min(map(len, words)) >= 2
+    assert words == alphabet.digits.split() and len({*words}) == 10 and min(map(len, words)) >= 2
 
 
 def test_what_0_2_0_recorded_is_read_as_0_2_0_cleaned() -> None:
@@ -60,7 +59,7 @@ def test_ids_follow_fairseqs_special_symbols_and_the_space_comes_first() -> None
     assert alphabet.symbols[:2] == ["▁", "a"] and alphabet.symbols[-1] == "␤"
     assert alphabet.decode(alphabet.encode("abö \n")) == "abö \n"
     for outside in ("A", "\t", "ж", "😀", "\ud800"):
-        with refused("character 2"):
+        with refused("character 2 is "):
             alphabet.encode(f"a{outside}")
 
 
@@ -71,15 +70,9 @@ def test_bytes_are_those_of_utf_8_and_nothing_is_cleaned_away() -> None:
     assert alphabet.written(alphabet.decode(alphabet.encode(clean))) == text
     assert alphabet.encode("ÿ").dtype == np.uint16 and alphabet.written("\xff.") == "\ufffd."
     assert alphabet.clean("\ud800") == "?" and not alphabet.outside(text)
-    assert len(set(alphabet.symbols)) == 256 and not any(map(str.isspace, alphabet.symbols))
+    assert len({*alphabet.symbols}) == 256 and not any(map(str.isspace, alphabet.symbols))
     assert [alphabet.symbols[ord(each)] for each in " \na~"] == ["▁", "␤", "a", "~"]
     assert recorded_alphabet(alphabet.name) == alphabet
-
-
-def test_characters_outside_the_alphabet_are_named() -> None:
-    alphabet_of("en").check("civil aviation")
-    with refused("character 4 is 'é' (U+00E9)"):
-        alphabet_of("en").check("café au lait")
 
 
 def test_what_becomes_a_space_is_counted_without_digits_white_space_and_vowel_signs() -> None:

@@ -14,13 +14,9 @@ from pyramidions.text.normalization import normalize, readable, split_readable, 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 
 
-def test_normalisation_is_nfkc_on_one_line_without_control_characters():
-    assert normalize("  ﬁve\u00a0\tＡ\x00b\r\n\u2028c\x7f ") == "five Ab c"
-
-
-def test_invisible_characters_and_lone_surrogates_go_and_joiners_stay():
+def test_normalisation_is_nfkc_on_one_line_without_what_nobody_sees_but_joiners():
+    assert normalize("  ﬁve\u00a0\tＡ\x00b\r\n\u2028c\x7f \ud800") == "five Ab c"
     assert normalize("\ufeffhy\u00adphen zero\u200bwidth \u202eright ن\u200cم") == "hyphen zerowidth right ن\u200cم"
-    assert normalize("a\ud800b") == "ab"
 
 
 @pytest.mark.parametrize(
@@ -46,13 +42,10 @@ def test_no_form_of_a_number_joins_the_digits_beside_it() -> None:
                 assert not normalize(f"{character}1").endswith(f"{form[-1]}1"), character
 
 
-def test_what_people_read_keeps_its_characters_but_for_ligatures() -> None:
-    assert readable("ﬁve\u00a0 ＡＢ，他说：“好…”！\u200b\n™") == "five ＡＢ，他说：“好…”！ ™"
-
-
 @given(st.text())
 def test_what_people_read_is_compared_as_what_was_written(text: str) -> None:
     assert normalize(readable(text)) == normalize(text) and readable(readable(text)) == readable(text)
+    assert readable("ﬁve\u00a0 ＡＢ，他说：“好…”！\u200b\n™") == "five ＡＢ，他说：“好…”！ ™"
 
 
 @pytest.mark.parametrize(
@@ -71,13 +64,8 @@ def test_normalised_text_has_no_line_break_and_encodes_and_stays(text):
 
 
 def test_lower_cased_text_is_split():
-    text = "markers are useful  <cit> . such collections of 3.5 kb help. why?\nbecause (see ref. 4) they do."
-    assert split_sentences(text) == [
-        "markers are useful <cit> .",
-        "such collections of 3.5 kb help.",
-        "why?",
-        "because (see ref. 4) they do.",
-    ]
+    sentences = ["are <cit> .", "such collections of 3.5 kb help.", "why?", "because (see ref. 4) they do."]
+    assert split_sentences("  \n".join(sentences)) == sentences
 
 
 def test_the_splitter_is_the_release_that_labels_and_scores_rest_on():
@@ -101,8 +89,7 @@ def test_sentences_stay_whole_where_a_part_with_many_marks_ends(monkeypatch, mar
     text = "We measured 3.5 kb, twice. Why? Because \u201cit helps\u201d; see below! " * 20
     whole = split_sentences(text)
     monkeypatch.setattr("pyramidions.text.normalization._MOST_MARKS", marks)
-    assert len(whole) == 60
-    assert split_sentences(text) == whole
+    assert len(whole) == 60 and split_sentences(text) == whole
 
 
 @pytest.mark.parametrize("hostile", ["![", '\u3002\u201c"'])

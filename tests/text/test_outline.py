@@ -28,16 +28,11 @@ NOTICE = "IN NO EVENT SHALL BEES\nBE LIABLE FOR HONEY, WAX\nOR OTHER THINGS OF B
         ("# One\n\nRun:\n~~~~\n# not\n~~~~\n\n# Two\n\nEnd.", ["One", "Two"]),
         ("1 Introduction\nText.\n\n1.1 Motivation\nText.", ["1 Introduction", "1.1 Motivation"]),
         # A short line between an empty one and text is one, but the last line of a paragraph is none.
-        (
-            "RESULTS\n\nyield of extraction\nthe yield was high in all samples.\n\nMETHODS\nwe measured.",
-            ["RESULTS", "yield of extraction", "METHODS"],
-        ),
+        ("RESULTS\n\nyield of bees\nthe yield was high in all samples.\n\nMETHODS\nwe measured.",
+         ["RESULTS", "yield of bees", "METHODS"]),
         ("this line of text is broken by its width and goes on in\nthe next one\n\nAnother text.", []),
         # A number may begin a wrapped line.
-        (
-            "Text.\n\n15 patients were randomly assigned to receive either the treatment or\na placebo for two weeks.",
-            [],
-        ),
+        ("Text.\n\n15 patients were randomly assigned to receive either the treatment or\na placebo in May.", []),
         ("Text.\n\n15 patients\nreceived a placebo.", []),
         ("Text.\n\n2.1 how the samples were taken\nthe samples were taken in may.", ["2.1 how the samples were taken"]),
         ("These were not the only\nresults\nthat we found.", []),
@@ -45,10 +40,8 @@ NOTICE = "IN NO EVENT SHALL BEES\nBE LIABLE FOR HONEY, WAX\nOR OTHER THINGS OF B
         # A line of spaces is empty.
         (f"Intro.\n\nBees of Rome\n{' ' * 99}\nThey fly.", []),
         # Speech, items and notices in capitals.
-        (
-            'Title\n\nIt began.\n\n"THEIRS--"\nhe said to all of them again.\n\nI WILL--\nThen it was over for good.',
-            ["Title"],
-        ),
+        ('Title\n\nIt began.\n\n"THEIRS--"\nhe said to all of them again.\n\nI WILL--\nThen it was over for good.',
+         ["Title"]),
         ("Title\n\nIt began.\n\n* CLEAR\nforgets all of the bees at once.", ["Title"]),
         (f"Title\n\nIt began.\n\n{NOTICE}", ["Title"]),
         # A numbered title with a full stop, where it stands alone.
@@ -56,7 +49,7 @@ NOTICE = "IN NO EVENT SHALL BEES\nBE LIABLE FOR HONEY, WAX\nOR OTHER THINGS OF B
         ("A law of bees.\n\n  1. The rights of bees.\n\nThey have rights.", []),
         ("A law of bees.\n\n  Rights of Bees.\n\nThey have rights.", []),
     ],
-)
+)  # fmt: skip
 def test_headings_are_told_from_other_lines(text: str, expected: list[str]) -> None:
     assert headings(text) == expected
 
@@ -67,24 +60,20 @@ def test_headings_are_told_from_other_lines(text: str, expected: list[str]) -> N
         ("# One\nno full stop\n\nanother paragraph\n# Two\nend", ["no full stop", "another paragraph", "end"]),
         ("The line\nends here. And\nhere.", ["The line ends here.", "And here."]),
         ("A summa-\nrizer of docu-\n ments.", ["A summarizer of documents."]),
-        (
-            "Bees are ex-\ntremely self-orga-\nnized, and state-of-the-\nart flyers.",
-            ["Bees are extremely self-organized, and state-of-the-art flyers."],
-        ),
+        ("Bees are ex-\ntremely self-orga-\nnized, and state-of-the-\nart flyers.",
+         ["Bees are extremely self-organized, and state-of-the-art flyers."]),
         ("We show\n- pooling\n1. decoding\n", ["We show", "- pooling", "1. decoding"]),
         ("News.\n\n  o Bees fly\n    fast\n  o Wasps do", ["News.", "o Bees fly fast", "o Wasps do"]),
-        (
-            "これは犬です。「猫だ。」と言った。本当に?\n次の行。",
-            ["これは犬です。", "「猫だ。」と言った。", "本当に?", "次の行。"],
-        ),
+        ("これは犬です。「猫だ。」と言った。本当に?\n次の行。",
+         ["これは犬です。", "「猫だ。」と言った。", "本当に?", "次の行。"]),
         (" \n ", []),
     ],
-)
+)  # fmt: skip
 def test_sentences_are_joined_over_lines_and_end_with_paragraphs_and_items(text: str, sentences: list[str]) -> None:
     assert list(outline(text).texts) == sentences
 
 
-def test_markdown_headings_begin_sections_and_the_title_is_none():
+def test_headings_of_the_highest_level_begin_sections_and_the_title_begins_none():
     found = outline("# A title\n\nBefore. All.\n\n## One\nText one.\n\n### Deeper\nMore.\n\n## Two\nText two.")
     assert found.headings == ("", "One", "Two")
     assert found.sections == [["Before.", "All."], ["Text one.", "More."], ["Text two."]]
@@ -92,22 +81,14 @@ def test_markdown_headings_begin_sections_and_the_title_is_none():
     assert outline("# One\n# Two\n# Three\nText.").sections == [[], [], ["Text."]]
     assert outline("One. Two.").headings == ("",) and not outline("One. Two.").has_sections
     assert outline("").headings == () and outline("").units == ()
-
-
-def test_in_markdown_nothing_else_is_a_heading():
+    # In markdown nothing else is a heading.
     text = "# Methods\n\nBees fly.\n\ndiscussion\n\nThey sting.\n\n# Results\n\nRESULTS OF 2001\n\nThey rest."
     assert outline(text).headings == ("Methods", "Results")
     assert "discussion" in outline(text.replace("# Results", "Results")).headings
-
-
-def test_capitals_and_known_titles_begin_sections_in_plain_text():
     found = outline("BACKGROUND\nwe begin. we go on.\n\nmethods\nwe do it.\nRESULTS\nit works.")
-    assert found.headings == ("BACKGROUND", "methods", "RESULTS")
-    assert outline("1 Introduction\nText.\n\n1.1 Motivation\nText.\n\n2. Methods\nText.").headings == (
-        "1 Introduction",
-        "2. Methods",
-    )
-    assert found.sections[0] == ["we begin.", "we go on."]
+    assert found.headings == ("BACKGROUND", "methods", "RESULTS") and found.sections[0] == ["we begin.", "we go on."]
+    numbered = "1 Introduction\nText.\n\n1.1 Motivation\nText.\n\n2. Methods\nText."
+    assert outline(numbered).headings == ("1 Introduction", "2. Methods")
 
 
 def test_a_first_line_that_the_width_of_the_page_breaks_is_no_heading():
@@ -144,6 +125,12 @@ def test_a_date_that_begins_a_broken_line_is_no_item():
     assert [unit.text[:2] for unit in outline(items).sentences] == ["We", "1.", "2.", "3."]
 
 
+def is_sound(found: Outline) -> None:
+    assert all(unit.text and normalize(unit.text) == unit.text for unit in found.units)
+    assert all(0 <= unit.section < len(found.headings) for unit in found.units)
+    assert [unit.section for unit in found.units] == sorted(unit.section for unit in found.units)
+
+
 @given(st.text(alphabet="ab. \n#-=1A", max_size=80))
 def test_units_are_normalised_in_order_and_never_empty(text):
     is_sound(outline(text))
@@ -153,12 +140,6 @@ def test_lines_in_any_order_have_an_outline():
     lines = ["", " " * 40, "Bees of Rome", "1. Bees", "- a bee", "A bee flies fast. " * 4]
     for text in map("\n".join, product(lines, repeat=4)):
         is_sound(outline(text))
-
-
-def is_sound(found: Outline) -> None:
-    assert all(unit.text and normalize(unit.text) == unit.text for unit in found.units)
-    assert all(0 <= unit.section < len(found.headings) for unit in found.units)
-    assert [unit.section for unit in found.units] == sorted(unit.section for unit in found.units)
 
 
 def test_an_outline_takes_little_more_memory_than_its_text() -> None:

@@ -13,22 +13,23 @@ the {disfmarker} the plan.
 Bob: Fine!
 Ann: The end.
 """
+SAID = [
+    *(("Ann", "We start."), ("Ann", "Is Bob here ?"), ("Bob", "Yes, I am."), ("Ann Lee (chair)", "Good.")),
+    *(("Ann Lee (chair)", "I go on with"), ("Ann Lee (chair)", "the the plan."), ("Bob", "Fine!"), ("Ann", "The end.")),
+]
 
 
-def test_sentences_have_speakers_and_no_noises() -> None:
+def test_sentences_have_speakers_and_no_noises_and_other_texts_are_no_dialogues() -> None:
     found = dialogue_outline(MEETING)
-    assert found is not None
-    assert list(zip(found.speakers, found.texts, strict=True)) == [
-        ("Ann", "We start."),
-        ("Ann", "Is Bob here ?"),
-        ("Bob", "Yes, I am."),
-        ("Ann Lee (chair)", "Good."),
-        ("Ann Lee (chair)", "I go on with"),
-        ("Ann Lee (chair)", "the the plan."),
-        ("Bob", "Fine!"),
-        ("Ann", "The end."),
-    ]
-    assert found.headings == ("",)
+    assert found is not None and found.headings == ("",)
+    assert list(zip(found.speakers, found.texts, strict=True)) == SAID
+    for text in (
+        "",
+        "Ann: We start.\nAnn: We go on.\nAnn: We end.",
+        "Title: A paper\nAuthor: Ann\nDate: May\nKeywords: bees",
+        "Note: one.\nNote: two.\nHint: one.\nHint: two.\n" + "A line of prose.\n" * 5,
+    ):
+        assert dialogue_outline(text) is None, text
 
 
 @pytest.mark.parametrize(
@@ -47,16 +48,3 @@ def test_sentences_have_speakers_and_no_noises() -> None:
 )
 def test_a_turn_begins_with_a_name(line: str, turn: Turn | None) -> None:
     assert split_turn(line) == turn
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "Ann: We start.\nAnn: We go on.\nAnn: We end.",
-        "Title: A paper\nAuthor: Ann\nDate: May\nKeywords: bees",
-        "Note: one.\nNote: two.\nHint: one.\nHint: two.\n" + "A line of prose.\n" * 5,
-    ],
-)
-def test_other_texts_are_no_dialogues(text: str) -> None:
-    assert dialogue_outline(text) is None

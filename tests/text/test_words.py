@@ -1,7 +1,9 @@
-"""Words of any script, and their places."""
+"""Words of any script and language, and their sentences."""
 
 import pytest
 
+from pyramidions.text.casing import Casing
+from pyramidions.text.language import Language
 from pyramidions.text.words import count_words, word_places
 
 
@@ -19,13 +21,67 @@ from pyramidions.text.words import count_words, word_places
 )
 def test_words_are_runs_of_letters_and_digits(text: str, words: list[str]) -> None:
     found = list(word_places(text))
-    assert [word for word, _, _ in found] == words
-    assert [text[start:end].lower() for _, start, end in found] == words
+    assert [word for word, _, _ in found] == [text[start:end].lower() for _, start, end in found] == words
+
+
+def test_two_characters_are_a_word_where_no_spaces_are_written() -> None:
+    texts = {"": 0, "Two words .": 3, "これは犬です。": 3, "apt は便利なツール、apt 2 です。": 7}
+    assert {text: count_words(text) for text in texts} == texts
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
-    [("", 0), ("Two words .", 3), ("これは犬です。", 3), ("apt は便利なツール、apt 2 です。", 7)],
+    ("code", "text", "words"),
+    [
+        ("hi", "यह घर है। वह है॥", ["यह", "घर", "है", "वह", "है"]),
+        ("bn", "সে যায়।", ["সে", "যায়"]),
+        ("ar", "كِتَاب، هٰذا", ["كِتَاب", "هٰذا"]),
+        ("he", "שָׁלוֹם, עולם", ["שָׁלוֹם", "עולם"]),
+        ("fa", "می\u200cروم.", ["می\u200cروم"]),
+        ("fr", "l'été\u0301", ["l", "été\u0301"]),
+        # Letters, digits and vowel signs are words where no spaces are written.
+        ("th", "มี กี่", list("มีกี่")),
+        ("km", "ខ្ញុំ។", list("ខ្ញុំ")),
+        ("my", "မြန်မာ။", list("မြန်မာ")),
+        ("bo", "བོད་སྐད།", list("བོདསྐད")),
+        ("zh", "我_猫。", list("我猫")),
+    ],
 )
-def test_two_characters_are_a_word_where_no_spaces_are_written(text: str, words: int) -> None:
-    assert count_words(text) == words
+def test_vowel_signs_are_part_of_words_and_full_stops_are_not(code: str, text: str, words: list[str]) -> None:
+    assert Language(code).words(text) == words
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "sentences"),
+    [
+        ("zh", "供热占三分之一。2035年完成。48个城市参加。", ["供热占三分之一。", "2035年完成。", "48个城市参加。"]),
+        ("zh", "城市很大。“没有工人就没有转型。”", ["城市很大。", "“没有工人就没有转型。”"]),
+        ("ja", "熱を占める。2023年、市は決定した。", ["熱を占める。", "2023年、市は決定した。"]),
+        ("ja", "「行く。来る。」", ["「行く。来る。」"]),
+        ("zh", "没有。。。", ["没有。。。"]),
+    ],
+)
+def test_an_ideographic_full_stop_ends_a_sentence_but_in_quotes(code: str, text: str, sentences: list[str]) -> None:
+    assert Language(code).sentences(text) == sentences
+
+
+PAPER = """METHODS
+The mRNA of Escherichia coli was read. In Paris, E. coli grows with NASA. We saw BRCA1 and brca1, and BRCA1 again.
+A mouse of strain C57BL ate. Mice eat. Growth was slow.
+"""
+
+
+@pytest.mark.parametrize(
+    ("summary", "expected"),
+    [
+        ("we read mrna of escherichia coli in paris.", "We read mRNA of Escherichia coli in Paris."),
+        ("nasa saw brca1.", "NASA saw BRCA1."),
+        ("mrna grows. mice eat.", "mRNA grows. Mice eat."),
+        # "Mice" and "Growth" have their capitals only as first words, and METHODS as a heading.
+        ("the mice have methods of growth.", "The mice have methods of growth."),
+        ("what no paper says: xyz.", "What no paper says: xyz."),
+        ("RNA of 3 cats. (dogs) eat", "RNA of 3 cats. (Dogs) eat"),
+        ("", ""),
+    ],
+)
+def test_a_summary_without_capitals_is_written_as_its_document_is(summary: str, expected: str) -> None:
+    assert Casing(PAPER).restore(summary) == expected
