@@ -13,18 +13,11 @@ from full_disk import files_of_at_most
 
 from pyramidions.base.errors import UserError
 from pyramidions.files import atomic
-from pyramidions.files.atomic import (
-    atomic_file,
-    atomic_folder,
-    hold_folder,
-    recover_folder,
-    write_file,
-    written_together,
-)
+from pyramidions.files.atomic import atomic_file, atomic_folder, hold_folder, write_file, written_together
 from pyramidions.files.parallel import KilledError
 
 
-def test_a_file_appears_when_it_is_whole_and_an_error_leaves_the_old_one(tmp_path):
+def test_files_and_folders_appear_when_they_are_whole_and_an_error_leaves_the_old_ones(tmp_path):
     path = tmp_path / "out.json"
     with atomic_file(path) as file:
         file.write(b"new")
@@ -32,11 +25,7 @@ def test_a_file_appears_when_it_is_whole_and_an_error_leaves_the_old_one(tmp_pat
     with pytest.raises(KeyError), atomic_file(path) as file:
         file.write(b"half")
         raise KeyError
-    assert path.read_bytes() == b"new"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_folder_appears_when_it_is_whole_and_an_error_leaves_the_old_one(tmp_path):
+    assert path.read_bytes() == b"new" and list(tmp_path.iterdir()) == [path]
     path = tmp_path / "deep" / "data"
     left = tmp_path / "deep" / ".data.partial"
     # What a killed run left is removed.
@@ -49,8 +38,7 @@ def test_a_folder_appears_when_it_is_whole_and_an_error_leaves_the_old_one(tmp_p
     with pytest.raises(KeyError), atomic_folder(path) as partial:
         (partial / "a").write_text("half")
         raise KeyError
-    assert (path / "a").read_text() == "new"
-    assert list(path.parent.iterdir()) == [path]
+    assert (path / "a").read_text() == "new" and list(path.parent.iterdir()) == [path]
 
 
 def _interrupt(path, key, error=KeyboardInterrupt):
@@ -73,17 +61,14 @@ def test_what_an_interrupted_run_left_is_there_for_the_next_one_with_its_key(tmp
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["a"]
 
 
-@pytest.mark.parametrize("key", ["two", None])
-def test_another_key_or_none_empties_what_an_interrupted_run_left(tmp_path, key):
-    _interrupt(tmp_path / "data", "one")
-    with atomic_folder(tmp_path / "data", key) as partial:
-        assert not (partial / "a").exists()
-
-
-@pytest.mark.parametrize(("key", "error"), [("one", KeyError), ("one", OSError), (None, KeyboardInterrupt)])
-def test_an_error_leaves_nothing_whatever_the_key_nor_does_an_interruption_without_one(tmp_path, key, error):
-    _interrupt(tmp_path / "data", key, error)
-    assert list(tmp_path.iterdir()) == []
+def test_an_error_an_interruption_without_a_key_and_the_run_of_another_leave_nothing(tmp_path):
+    for key, error in (("one", KeyError), ("one", OSError), (None, KeyboardInterrupt)):
+        _interrupt(tmp_path / "data", key, error)
+        assert list(tmp_path.iterdir()) == []
+    for key in ("two", None):
+        _interrupt(tmp_path / "data", "one")
+        with atomic_folder(tmp_path / "data", key) as partial:
+            assert not (partial / "a").exists()
 
 
 def test_a_folder_moved_aside_comes_back_and_leaves_what_an_interrupted_run_left(tmp_path):
@@ -92,7 +77,7 @@ def test_a_folder_moved_aside_comes_back_and_leaves_what_an_interrupted_run_left
     for replaced in (False, True):
         aside.mkdir()
         (aside / "a").write_text("old")
-        recover_folder(tmp_path / "data")
+        atomic.recover_folder(tmp_path / "data")
         # One that was replaced is removed.
         assert (tmp_path / "data" / "a").read_text() == ("new" if replaced else "old") and not aside.exists()
         (tmp_path / "data" / "a").write_text("new")
@@ -120,15 +105,6 @@ def _other_process(work, path):
         other.join()
 
 
-def test_two_processes_do_not_write_one_folder(tmp_path):
-    another = pytest.raises(UserError)
-    with _other_process(_hold, tmp_path / "data"), another, atomic_folder(tmp_path / "data"):
-        pass
-    with atomic_folder(tmp_path / "data"):
-        pass
-    assert (tmp_path / "data").is_dir()
-
-
 def _hold_with_a_worker(path, pipe):
     with atomic_folder(path, "one"):
         worker = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
@@ -137,7 +113,10 @@ def _hold_with_a_worker(path, pipe):
         time.sleep(60)
 
 
-def test_a_worker_that_outlives_a_killed_process_does_not_keep_the_next_one_out(tmp_path):
+def test_two_processes_do_not_write_one_folder_and_a_worker_of_a_killed_one_keeps_no_other_out(tmp_path):
+    another = pytest.raises(UserError)
+    with _other_process(_hold, tmp_path / "data"), another, atomic_folder(tmp_path / "data"):
+        pass
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     killed = context.Process(target=_hold_with_a_worker, args=(tmp_path / "data", sender))
@@ -153,24 +132,19 @@ def test_a_worker_that_outlives_a_killed_process_does_not_keep_the_next_one_out(
         os.kill(worker, signal.SIGKILL)
 
 
-def test_a_link_stays_and_what_it_names_is_replaced(tmp_path):
+def test_a_link_stays_and_a_pipe_is_written_as_it_is(tmp_path):
     (tmp_path / "target").write_text("before")
     (tmp_path / "link").symlink_to("target")
-    with atomic_file(tmp_path / "link") as file:
-        file.write(b"after")
+    write_file(tmp_path / "link", b"after")
     assert (tmp_path / "link").is_symlink() and (tmp_path / "target").read_text() == "after"
-
-
-def test_what_is_no_file_is_written_as_it_is(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     try:
-        with atomic_file(tmp_path / "pipe") as file:
-            file.write(b"through")
+        write_file(tmp_path / "pipe", b"through")
         assert os.read(reader, 100) == b"through"
     finally:
         os.close(reader)
-    assert (tmp_path / "pipe").is_fifo() and [path.name for path in tmp_path.iterdir()] == ["pipe"]
+    assert (tmp_path / "pipe").is_fifo() and len(list(tmp_path.iterdir())) == 3
 
 
 def _write_and_wait(path, ready):
@@ -255,22 +229,16 @@ def test_a_generator_that_writes_beside_another_file_keeps_neither_back(tmp_path
     assert (tmp_path / "page").read_bytes() == b"page" and (tmp_path / "out").read_bytes() == b"line"
 
 
-@pytest.mark.parametrize("path", ["/dev/full", "/sys/new", "{}/nowhere/out.json", "{}/folder"])
-def test_what_cannot_be_written_is_named_as_it_was_given(tmp_path, path):
+def test_what_cannot_be_written_is_named_as_it_was_given(tmp_path):
     (tmp_path / "folder").mkdir()
-    path = path.format(tmp_path)
-    with pytest.raises(OSError) as caught:
-        write_file(path, b"text")
-    assert caught.value.filename == path and "partial" not in str(caught.value)
-
-
-def test_a_folder_that_cannot_be_made_is_named_as_it_was_given():
+    for path in ("/dev/full", "/sys/new", f"{tmp_path}/nowhere/out.json", f"{tmp_path}/folder"):
+        with pytest.raises(OSError) as caught:
+            write_file(path, b"text")
+        assert caught.value.filename == path and "partial" not in str(caught.value)
     with pytest.raises(OSError) as caught, atomic_folder("/sys/new"):
         raise AssertionError
     assert caught.value.filename == "/sys/new"
-
-
-def test_a_file_that_finds_no_room_in_a_new_folder_is_named_where_it_would_be(tmp_path):
+    (tmp_path / "folder").rmdir()
     with files_of_at_most(10), pytest.raises(OSError) as caught, atomic_folder(tmp_path / "data") as partial:
         write_file(partial / "train.bin", b"x" * 11)
     assert caught.value.filename == str(tmp_path / "data" / "train.bin") and list(tmp_path.iterdir()) == []

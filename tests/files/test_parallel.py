@@ -26,6 +26,12 @@ def _fail_at_three(x):
     return x
 
 
+def _die_at_three(x):
+    if x == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_results_come_in_the_order_of_the_items_and_errors_reach_the_caller(workers):
     assert list(ordered_map(_square, range(50), workers)) == [x * x for x in range(50)]
@@ -33,6 +39,9 @@ def test_results_come_in_the_order_of_the_items_and_errors_reach_the_caller(work
     assert (os.getpid() in set(ordered_map(_process, range(4), workers))) == (workers == 1)
     with pytest.raises(ValueError):
         list(ordered_map(_fail_at_three, range(10), workers))
+    if workers > 1:
+        with refused("--workers"):
+            list(ordered_map(_die_at_three, range(10), workers))
 
 
 def test_items_are_read_only_as_far_as_needed():
@@ -42,17 +51,6 @@ def test_items_are_read_only_as_far_as_needed():
     assert len(read) <= 9
     results.close()
     assert list(chunks(range(5), 2)) == [[0, 1], [2, 3], [4]]
-
-
-def _die_at_three(x):
-    if x == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return x
-
-
-def test_a_killed_worker_is_named():
-    with refused("--workers"):
-        list(ordered_map(_die_at_three, range(10), 2))
 
 
 @pytest.mark.parametrize(
@@ -69,15 +67,13 @@ def test_a_killed_worker_is_named():
 def test_a_process_tells_how_it_ended(work, error, message):
     with refused(message, error):
         in_process(work)
+    # A daemon process can start no other.
+    with multiprocessing.get_context("fork").Pool(1) as pool, pytest.raises(UserError):
+        pool.apply(in_process, (os.getpid,))
 
 
 def _raise(error):
     raise error
-
-
-def test_a_daemon_process_is_told_that_it_can_start_no_other():
-    with multiprocessing.get_context("fork").Pool(1) as pool, pytest.raises(UserError):
-        pool.apply(in_process, (os.getpid,))
 
 
 LIMITED = """if True:

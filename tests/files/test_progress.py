@@ -30,16 +30,11 @@ def test_an_interrupt_does_not_wait_for_the_work(monkeypatch):
     assert time.monotonic() - begin < 30
 
 
-def test_a_bar_counts_on_and_its_time_left_is_that_of_the_rest():
+def test_a_bar_counts_on_but_not_of_quick_work_in_a_log_file(capsys, monkeypatch):
     with progress_bar("encoding", 30, "documents", 16) as bar:
         bar.update(7)
         # Seven documents in seven seconds leave seven seconds for the other seven.
         assert "23/30 [00:07<00:07" in bar.format_meter(**{**bar.format_dict, "elapsed": 7.0, "rate": None})
-
-
-def test_quick_work_leaves_no_bar_in_a_log_file(capsys, monkeypatch):
-    with progress_bar("encoding", 2, "documents") as bar:
-        bar.update(2)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr("pyramidions.files.progress.PATIENCE", 0.0)
     with progress_bar("encoding", 2, "documents") as bar:
@@ -47,11 +42,8 @@ def test_quick_work_leaves_no_bar_in_a_log_file(capsys, monkeypatch):
     assert "encoding: 100%" in capsys.readouterr().err
 
 
-def test_a_number_agrees_with_its_noun():
+def test_a_number_agrees_with_its_noun_and_a_long_list_is_cut():
     assert (counted(1, "document"), counted(2000, "document")) == ("1 document", "2,000 documents")
     assert [counted(number, "summary") for number in (1, 0, 2000)] == ["1 summary", "0 summaries", "2,000 summaries"]
-
-
-def test_a_long_list_is_cut():
     assert listed(["a", "b"], 2) == "a, b"
     assert listed(range(1, 2003), 2) == "1, 2 and 2,000 more"

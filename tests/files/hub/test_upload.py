@@ -77,13 +77,16 @@ def published(folder: Path) -> dict[str, bytes]:
     return {**files, "README.md": files["README.md"].replace(local, own)}
 
 
-@pytest.mark.parametrize("to", ["pyramidions", "hf"])
-def test_an_export_is_on_the_hub_afterwards(hub: Hub, token: str, exports: dict[str, Path], to: str) -> None:
-    done = run("export", exports[to], "--push", "me/bart")
-    assert done.exit_code == 0, done.output
-    assert done.stdout.splitlines()[-1] == f"{hub.address}/me/bart" and TOKEN not in done.output
-    _, files = hub.models["me/bart"].files("main") or ("", {})
-    assert files == {".gitattributes": b"", **published(exports[to])} and not hub.models["me/bart"].private
+def test_an_export_is_on_the_hub_afterwards_and_a_later_one_replaces_all_of_it(
+    hub: Hub, token: str, exports: dict[str, Path]
+) -> None:
+    for to in ("hf", "pyramidions"):
+        done = run("export", exports[to], "--push", "me/bart")
+        assert done.exit_code == 0, done.output
+        assert done.stdout.splitlines()[-1] == f"{hub.address}/me/bart" and TOKEN not in done.output
+        _, files = hub.models["me/bart"].files("main") or ("", {})
+        assert files == {".gitattributes": b"", **published(exports[to])} and not hub.models["me/bart"].private
+    assert len(hub.models["me/bart"].commits) == 3
 
 
 def test_a_checkpoint_is_exported_and_published_at_once(
@@ -96,25 +99,6 @@ def test_a_checkpoint_is_exported_and_published_at_once(
     assert done.stdout.splitlines()[-1] == f"{hub.address}/me/bart/tree/v1"
     _, files = hub.models["me/bart"].files("v1") or ("", {})
     assert files == {".gitattributes": b"", **published(exports["hf"])}
-
-
-def test_what_the_hub_refuses_is_refused_before_the_export(
-    hub: Hub, exports: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    words = ("export", exports["hf"].parent / "bart.pt", tmp_path / "new", "--push", "me/other")
-    assert "HF_TOKEN" in fail(*words)
-    monkeypatch.setenv("HF_TOKEN", TOKEN)
-    hub.add("me/other", {"pytorch_model.bin": b""})
-    assert fail(*words).startswith("me/other ")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_later_export_replaces_all_of_an_older_one(hub: Hub, token: str, exports: dict[str, Path]) -> None:
-    for to in ("hf", "pyramidions"):
-        assert run("export", exports[to], "--push", "me/bart").exit_code == 0
-    _, files = hub.models["me/bart"].files("main") or ("", {})
-    assert files == {".gitattributes": b"", **published(exports["pyramidions"])}
-    assert len(hub.models["me/bart"].commits) == 3
 
 
 def test_a_branch_is_made_and_the_main_one_stays(hub: Hub, token: str, exports: dict[str, Path]) -> None:
@@ -205,14 +189,17 @@ def test_pickled_weights_are_downloaded_where_there_are_no_others(hub: Hub, bart
     assert (tmp_path / "old.pt").stat().st_size == pytest.approx((tmp_path / "both.pt").stat().st_size, abs=1000)
 
 
-def test_what_cannot_be_published_is_one_sentence(
+def test_what_the_hub_refuses_is_one_sentence_before_anything_is_exported(
     hub: Hub, exports: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    export = exports["pyramidions"]
+    export, words = exports["pyramidions"], ("export", exports["hf"].parent / "bart.pt", tmp_path / "new", "--push")
     assert "HF_TOKEN" in fail("export", export, "--push", "me/bart")
+    assert "HF_TOKEN" in fail(*words, "me/other")
     monkeypatch.setenv("HF_TOKEN", "hf_of_somebody_else")
     assert fail("export", export, "--push", "me/bart").endswith("(403).")
     monkeypatch.setenv("HF_TOKEN", TOKEN)
+    hub.add("me/other", {"pytorch_model.bin": b""})
+    assert fail(*words, "me/other").startswith("me/other ") and list(tmp_path.iterdir()) == []
     hub.add("me/public", {})
     assert "--private" in fail("export", export, "--push", "me/public", "--private")
     hub.down = 503
