@@ -109,8 +109,8 @@ def _mend(root: etree._Element, levels: Mapping[str, int]) -> None:
         etree.SubElement(run, f"{word}t").text = _on_the_line(formula)
         formula.getparent().replace(formula, run)
     for box in list(root.iter(f"{word}txbxContent")):
-        paragraph = next(box.iterancestors(f"{word}p"))
-        for inside in reversed(box):
+        paragraph = next(box.iterancestors(f"{word}p"), None)
+        for inside in reversed(box) if paragraph is not None else ():
             paragraph.addnext(inside)
     for paragraph in list(root.iter(f"{word}p")):
         _mend_paragraph(paragraph, word, levels)
@@ -123,7 +123,8 @@ def _remove_tables(root: etree._Element, word: str) -> None:
         return sum(len(text.text or "") for text in element.iter(f"{word}t"))
 
     tables = [table for table in root.iter(f"{word}tbl") if table.find(f"{word}tr/{word}tc[2]") is not None]
-    outer = [table for table in tables if not set(table.iterancestors()) & set(tables)]
+    inside = {inner for table in tables for inner in table.iterdescendants(f"{word}tbl")}
+    outer = [table for table in tables if table not in inside]
     if 2 * sum(map(letters, outer)) <= letters(root):
         for table in outer:
             table.getparent().remove(table)
@@ -133,8 +134,8 @@ def _mend_paragraph(paragraph: etree._Element, word: str, levels: Mapping[str, i
     properties = paragraph.find(f"{word}pPr")
     if properties is None:
         return
-    frame, behind = properties.find(f"{word}framePr"), paragraph.getnext()
-    if frame is not None and attribute(frame, "dropCap") in ("drop", "margin") and behind is not None:
+    frame, behind = properties.find(f"{word}framePr[@{word}dropCap]"), paragraph.getnext()
+    if frame is not None and behind is not None and behind.tag == paragraph.tag:
         # A drop cap is a paragraph of its own before the one that it begins.
         start = int(behind.find(f"{word}pPr") is not None)
         behind[start:start] = paragraph.findall(f"{word}r")
