@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -109,9 +110,9 @@ def _mend(root: etree._Element, levels: Mapping[str, int]) -> None:
         etree.SubElement(run, f"{word}t").text = _on_the_line(formula)
         formula.getparent().replace(formula, run)
     for box in list(root.iter(f"{word}txbxContent")):
-        paragraph = next(box.iterancestors(f"{word}p"), None)
-        for inside in reversed(box) if paragraph is not None else ():
-            paragraph.addnext(inside)
+        for paragraph in islice(box.iterancestors(f"{word}p"), 1):
+            for inside in reversed(box):
+                paragraph.addnext(inside)
     for paragraph in list(root.iter(f"{word}p")):
         _mend_paragraph(paragraph, word, levels)
 
