@@ -66,9 +66,7 @@ def test_concepts_are_stemmed_content_words_and_pairs_with_one_of_them() -> None
     assert sorted(words.keys) == sorted([*hashes_of("cell"), *hashes_of("mice"), *hashes_of("grew")])
     assert len(pairs.keys) == 3
     assert sorted(words.places) == [0, 2, 3]
-
-
-def test_no_pair_crosses_sentences_and_each_sentence_counts_once() -> None:
+    # No pair crosses sentences, and each sentence counts once.
     paper = paper_of(outline(TEXT))
     words = concepts_of(paper, 1)
     (cell,) = hashes_of("cells")
@@ -151,9 +149,7 @@ def test_trees_predict_as_those_of_scikit_learn() -> None:
     regressor = ensemble.HistGradientBoostingRegressor(max_iter=30, max_leaf_nodes=31, early_stopping=False)
     regressor.fit(rows, rows[:, 0] * rows[:, 1])
     assert np.abs(Trees.of(regressor).numbers(rows) - regressor.predict(rows)).max() < 1e-6
-
-
-def test_a_row_on_the_threshold_goes_left() -> None:
+    # A row on the threshold goes left.
     chances = stump(0, 1.0, -1.0, 1.0, features=1).chances(np.array([[1.0], [1.5]]))
     assert chances == pytest.approx([1 / (1 + np.e), 1 / (1 + 1 / np.e)])
 
@@ -199,14 +195,11 @@ def test_an_answer_to_a_query_is_extracted() -> None:
 
 
 @pytest.mark.parametrize("method", ["meetings", "biomedical"])
-def test_where_no_word_is_known_hiporank_ranks(method: str) -> None:
+def test_an_extract_has_the_length_of_summaries_and_hiporank_ranks_where_no_word_is_known(method: str) -> None:
     found = Extractor(method).extract("Кошки спят очень хорошо ночью. Собаки бегают быстро по улице.", sentences=1)
     assert found.text and found.sentences[0].score < 0
-
-
-def test_an_extract_has_the_length_of_the_training_summaries() -> None:
-    assert [Extractor(name).rules().budget.words for name in ("meetings", "biomedical")] == [113, 269]
-    assert Extractor("meetings").rules(sentences=2).budget == Budget(None, 2)
+    assert Extractor(method).rules().budget.words == {"meetings": 113, "biomedical": 269}[method]
+    assert Extractor(method).rules(sentences=2).budget == Budget(None, 2)
 
 
 def test_a_meeting_is_covered_within_the_budget_that_counts_its_speakers() -> None:

@@ -87,21 +87,15 @@ def test_a_damaged_pdf_gives_a_document_or_a_sentence(place: int, junk: bytes, c
         assert "damaged.pdf" in str(each) if isinstance(each, UserError) else each.text
 
 
-@pytest.mark.parametrize("ending", [".txt", ".pdf"])
-def test_a_file_beyond_its_limit_is_refused_by_name_limit_and_size(
-    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(LIMITS, ending, 1)
-    path = tmp_path / f"large{ending}"
-    assert sentence(path, b"x" * 2_500_000) == f"{path} must hold at most 1 MiB, but holds 2.4."
-
-
 TOO_MUCH = (
     "{} must take at most [0-9]+ s of processor time and [0-9,]+ MiB of memory to read, for its size, but takes more."
 )
 
 
-def test_a_file_that_takes_too_long_to_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_too_large_or_takes_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in (tmp_path / "large.txt", tmp_path / "large.pdf"):
+        monkeypatch.setitem(LIMITS, path.suffix, 1)
+        assert sentence(path, b"x" * 2_500_000) == f"{path} must hold at most 1 MiB, but holds 2.4."
     monkeypatch.setattr(file_formats, "SECONDS", 1)
     path = tmp_path / "a.md"
     assert re.fullmatch(TOO_MUCH.format(path), sentence(path, b"![" * 500_000))
@@ -211,7 +205,9 @@ def test_plain_text_in_utf_16_with_its_mark_is_read(tmp_path: Path, encoding: st
     assert list(text_lines(io.BytesIO(content), "a.txt")) == ["Ein Café.", "", "Und 𝄞."]
 
 
-def test_what_is_no_regular_file_is_refused_without_being_opened(tmp_path: Path) -> None:
+def test_what_is_no_regular_file_is_refused_without_being_opened_and_any_name_is_told(tmp_path: Path) -> None:
+    (found,) = read(tmp_path / b"caf\xe9.txt".decode("utf-8", "surrogateescape"), b"A word.")
+    assert isinstance(found, InputText) and found.origin.name.encode().endswith("caf\ufffd.txt".encode())
     os.mkfifo(tmp_path / "pipe.txt")
     (tmp_path / "zero.txt").symlink_to("/dev/zero")
     (tmp_path / "loop.txt").symlink_to("loop.txt")
@@ -236,6 +232,10 @@ def test_ids_are_those_that_prepare_gives_or_in_a_named_field(tmp_path: Path) ->
     lacking: list[UserError] = []
     assert [each.origin.id for each in read_documents(path, "text", lacking.append, id="key")] == ["7"]
     assert len(lacking) == 4
+    # A number that is none is named in both.
+    assert "NaN" in sentence(path, b'{"article": "A word.", "abstract": "x", "score": NaN}\n')
+    with refused("NaN"):
+        list(Corpus(str(path)))
 
 
 def test_the_text_of_a_record_is_in_the_first_field_that_is_known(tmp_path: Path) -> None:
@@ -249,13 +249,6 @@ def test_the_text_of_a_record_is_in_the_first_field_that_is_known(tmp_path: Path
     refused: list[UserError] = []
     assert [found.text for found in read_documents(path, "text", refuse=refused.append)] == ["First."]
     assert len(refused) == 2
-
-
-def test_a_number_that_is_none_is_named_in_summarize_as_in_prepare(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    assert "NaN" in sentence(path, b'{"article": "A word.", "abstract": "x", "score": NaN}\n')
-    with refused("NaN"):
-        list(Corpus(str(path)))
 
 
 def test_a_record_of_the_release_has_its_sections(tmp_path: Path) -> None:
@@ -279,24 +272,15 @@ def test_a_record_of_the_release_has_its_sections(tmp_path: Path) -> None:
         assert [each.text for each in read_documents(path, field, sections=True, reference="summary")] == [field[0]]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"section_names": ["A"]},
-        {"sections": [["a"], "b", [], []]},
-        {"section_names": ["A", None, "B", "C"]},
-    ],
-)
-def test_sections_that_do_not_fit_are_refused(change: dict[str, object], tmp_path: Path) -> None:
-    path = lines_of(tmp_path, RELEASE | change)
-    with refused("`section_names`"):
-        list(Corpus(str(path), sections=True))
-    with refused("`section_names`"):
-        list(read_documents(path, "article_text", sections=True))
-    assert len(list(Corpus(str(path)))) == 1
-
-
-def test_a_record_without_text_in_sections_has_that_of_its_field(tmp_path: Path) -> None:
+def test_sections_that_do_not_fit_are_refused_and_without_text_the_field_is_read(tmp_path: Path) -> None:
+    wrong = ({"section_names": ["A"]}, {"sections": [["a"], "b", [], []]}, {"section_names": ["A", None, "B", "C"]})
+    for change in wrong:
+        path = lines_of(tmp_path, RELEASE | change)
+        with refused("`section_names`"):
+            list(Corpus(str(path), sections=True))
+        with refused("`section_names`"):
+            list(read_documents(path, "article_text", sections=True))
+        assert len(list(Corpus(str(path)))) == 1
     blank = [["", " "], [], [], []]
     cases = (None, None), (3, None), ([], []), (blank, ["A"] * 4)
     changes = [{"article_id": str(at), "sections": a, "section_names": b} for at, (a, b) in enumerate(cases)]
@@ -323,12 +307,6 @@ def test_folders_stand_for_the_files_inside_and_the_others_are_told(tmp_path: Pa
     assert list_files([]) == ([source.STANDARD_INPUT], [])
     (tmp_path / ".git" / "e.txt").touch()
     assert [path.name for path in list_files([tmp_path / ".git"]).paths] == ["d.txt", "e.txt"]
-
-
-def test_a_path_that_is_not_utf_8_is_named_all_the_same(tmp_path: Path) -> None:
-    path = tmp_path / b"caf\xe9.txt".decode("utf-8", "surrogateescape")
-    (found,) = read(path, b"A word.")
-    assert isinstance(found, InputText) and found.origin.name.encode().endswith("caf\ufffd.txt".encode())
 
 
 def test_of_several_documents_each_is_a_section_below_its_name_and_its_headings_a_level_lower() -> None:

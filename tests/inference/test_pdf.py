@@ -42,10 +42,6 @@ def texts_of(pages: Iterable[list[PdfLine]]) -> list[list[str]]:
     return [[line.text for line in page] for page in pages]
 
 
-def joined(*texts: str) -> list[str]:
-    return texts_of(joined_hyphens([[PdfLine(text, 10) for text in texts]]))[0]
-
-
 def left(*pages: list[str]) -> list[list[str]]:
     """Return what is left of pages without their running lines."""
     return texts_of(without_running_lines([[PdfLine(text) for text in page] for page in pages]))
@@ -86,21 +82,15 @@ def test_larger_and_bold_type_makes_headings_by_size() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
+def test_a_sentence_goes_on_over_pages_and_columns_and_ends_above_a_wide_gap() -> None:
+    for page in (
         # Words in other type.
         lines(("In all", 10, False), ("genes", 12, False), ("they are", 10, False)),
         plain("The whole", "text is in one", "Type."),
         # Text of which neither type nor place is known.
         [PdfLine("One"), PdfLine("Two"), PdfLine("three")],
-    ],
-)
-def test_a_sentence_is_not_cut(page: list[PdfLine]) -> None:
-    assert laid_out([page]) == "\n".join(line.text for line in page)
-
-
-def test_a_sentence_goes_on_over_pages_and_columns_and_ends_above_a_wide_gap() -> None:
+    ):
+        assert laid_out([page]) == "\n".join(line.text for line in page)
     first = plain("One two", "Three", "four")
     # The second column begins at the top again.
     second = plain("Five six", "Seven")
@@ -171,10 +161,8 @@ def test_a_formula_that_is_left_out_cuts_its_sentence() -> None:
 def test_a_hyphen_at_the_end_of_a_line_goes_unless_only_the_compound_is_known(
     given: list[str], expected: list[str]
 ) -> None:
-    assert joined(*given) == expected
-
-
-def test_a_word_goes_on_over_columns_and_pages() -> None:
+    assert texts_of(joined_hyphens([[PdfLine(text, 10) for text in given]])) == [expected]
+    # A word goes on over columns and pages.
     pages = joined_hyphens([[PdfLine("the mecha-", 10)], [PdfLine("nism works", 10)]])
     assert texts_of(pages) == [["the mechanism"], ["works"]]
 
@@ -215,11 +203,8 @@ def test_a_note_at_the_foot_of_a_column_is_left_out_and_the_sentence_goes_on() -
 
 @pytest.mark.parametrize(
     ("page", "fault"),
-    [
-        ("", "right to left"),
-        (pdf_lines(*["\\001\\002 \\003"] * 5, "word"), "letters"),
-    ],
-    ids=["from right to left", "without names of letters"],
+    [("", "right to left"), (pdf_lines(*["\\001\\002 \\003"] * 5, "word"), "letters")],
+    ids=["rtl", ""],
 )
 def test_a_text_that_we_read_badly_is_read_by_pdftotext_or_told(
     page: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -277,17 +262,10 @@ def test_a_header_that_changes_from_page_to_page_goes_by_the_page_number_beside_
 
 
 @pytest.mark.parametrize(
-    "numbers",
-    [
-        ["1", "2"],
-        ["511", "512", "513"],
-        ["- 9 -", "- 10 -"],
-        ["Page 1 of 2", "Page 2 of 2"],
-        ["1/3", "2/3", "3/3"],
-        ["i", "ii", "iii", "iv"],
-    ],
+    "given", ["1 2", "511 512 513", "-_9_- -_10_-", "Page_1_of_2 Page_2_of_2", "1/3 2/3 3/3", "i ii iii iv"]
 )
-def test_page_numbers_go_from_either_end(numbers: list[str]) -> None:
+def test_page_numbers_go_from_either_end(given: str) -> None:
+    numbers = [each.replace("_", " ") for each in given.split()]
     texts = [f"a text {letter}" for letter in letters(1, len(numbers))]
     expected = [[text] for text in texts]
     assert left(*([text, number] for text, number in zip(texts, numbers, strict=True))) == expected
@@ -357,13 +335,13 @@ def test_a_scan_with_a_stamp_is_a_picture_but_one_with_a_text_is_none(
         assert "Bees fly" in pdf_text(path)
 
 
-@pytest.mark.parametrize("strips", [5, 6])
-def test_a_page_that_is_more_than_half_in_strips_is_a_scan(strips: int, tmp_path: Path) -> None:
-    whole = pypdfium2.PdfDocument.new()
-    page = whole.new_page(100, 100)
-    for number in range(strips):
-        add_picture(page, 10 * number, 9)
-    whole.save(tmp_path / "strips.pdf")
-    with refused("strips.pdf holds no text") as error:
-        pdf_text(tmp_path / "strips.pdf")
-    assert ("page 1" in str(error.value)) is (strips == 6)
+def test_a_page_that_is_more_than_half_in_strips_is_a_scan(tmp_path: Path) -> None:
+    for strips in (5, 6):
+        whole = pypdfium2.PdfDocument.new()
+        page = whole.new_page(100, 100)
+        for number in range(strips):
+            add_picture(page, 10 * number, 9)
+        whole.save(tmp_path / "strips.pdf")
+        with refused("strips.pdf holds no text") as error:
+            pdf_text(tmp_path / "strips.pdf")
+        assert ("page 1" in str(error.value)) is (strips == 6)
