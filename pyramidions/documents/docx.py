@@ -49,10 +49,7 @@ def docx_text(path: Path) -> HeadedText:
             mammoth.documents.NoteReference, lambda _: mammoth.documents.text("")
         )
         page = mammoth.convert_to_html(
-            _mended(archive, printable(path)),
-            convert_image=no_pictures,
-            transform_document=no_notes,
-            style_map=_TITLE,
+            _mended(archive, printable(path)), convert_image=no_pictures, transform_document=no_notes, style_map=_TITLE
         ).value
         return page_text(page, printable(path))
 

@@ -1,6 +1,7 @@
 """Reads the text of files, by format."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -9,10 +10,10 @@ from typing import BinaryIO
 from pyramidions.base.errors import UserError
 from pyramidions.documents.docx import docx_text
 from pyramidions.documents.epub import epub_text
-from pyramidions.documents.latex import may_be_document, read_latex
+from pyramidions.documents.latex import BEGIN, read_latex
 from pyramidions.documents.markdown_page import markdown_pages
 from pyramidions.documents.page_text import decoded_page, page_text
-from pyramidions.documents.paper_xml import Paper, may_be_xml_paper, read_paper
+from pyramidions.documents.paper_xml import FORMATS, Paper, read_paper
 from pyramidions.documents.pdf import pdf_text
 from pyramidions.documents.pptx import pptx_text
 from pyramidions.documents.records import known_ending
@@ -29,6 +30,8 @@ PAPERS: dict[str, Callable[[Path], Paper]] = {
     ".tex": read_latex,
     ".tar.gz": read_latex,
 }
+# What shows that a file is a paper, and among how many of its first bytes.
+_MARKS = {".xml": ([*FORMATS], 4096), ".tex": ([BEGIN], 4 * MEBIBYTE)}
 #: The largest file that is read, of .jsonl files the longest line, in MiB; it is held in memory, in some formats as a
 #: multiple of its size.
 LIMITS = {
@@ -70,8 +73,14 @@ def file_ending(path: Path) -> str:
 
 
 def may_be_paper(path: Path) -> bool:
-    """Return whether a file may be a paper; others in XML and LaTeX are many. True for any other format."""
-    return may_be_xml_paper(path) and may_be_document(path)
+    """Return whether a file may be a paper; others in XML and LaTeX are many. True if that cannot be told."""
+    if path.suffix.lower() not in _MARKS:
+        return True
+    marks, most = _MARKS[path.suffix.lower()]
+    with suppress(OSError), path.open("rb") as file:
+        begin = file.read(most)
+        return any(mark.encode() in begin for mark in marks)
+    return True
 
 
 def holds_records(path: Path) -> bool:

@@ -23,7 +23,8 @@ _MOST = 4 * MEBIBYTE
 #: Most uses of macros that the source defines: those in macros grow without end as well.
 _MOST_REPLACED = 100_000
 _ENDINGS = (".tex", ".ltx")
-_BEGIN = "\\begin{document}"
+#: Begins a document.
+BEGIN = "\\begin{document}"
 # Not in a comment.
 _BEGINS, _ENDS = (re.compile(rf"^(?:[^%\n\\]|\\.)*?\\{each}{{document}}", re.MULTILINE) for each in ("begin", "end"))
 # Of no text; DOS ends a file in 0x1a.
@@ -82,9 +83,9 @@ def read_latex(path: Path) -> Paper:
         _tell_missing(name, reader.missing)
         return paper
     files = _unpacked(path, name)
-    mains = [place for place, text in files.items() if _BEGIN in text]
+    mains = [place for place, text in files.items() if BEGIN in text]
     if not mains:
-        raise UserError(f"{name} must hold a .tex file with {_BEGIN}, but holds none.")
+        raise UserError(f"{name} must hold a .tex file with {BEGIN}, but holds none.")
 
     def packed(beside: str, wanted: str) -> str | None:
         # From the folder of the document, or from that of all.
@@ -105,17 +106,6 @@ def _tell_missing(name: str, missing: list[str]) -> None:
     if missing:
         names = ", ".join(dict.fromkeys(missing))
         note(f"{name} includes files that are not in its folder and were left out: {names}.")
-
-
-def may_be_document(path: Path) -> bool:
-    """Return whether a .tex file is a document and no part of one; True for any other file."""
-    if path.suffix.lower() != ".tex":
-        return True
-    try:
-        with path.open("rb") as file:
-            return _BEGIN.encode() in file.read(_MOST)
-    except OSError:
-        return True
 
 
 def _unpacked(path: Path, name: str) -> dict[str, str]:
@@ -393,7 +383,7 @@ def _divided(source: str) -> tuple[str, str]:
     begun = _BEGINS.search(source)
     preamble, body = (source[: begun.end()], source[begun.end() :]) if begun else ("", source)
     ended = _ENDS.search(body) if begun else None
-    return preamble.removesuffix(_BEGIN), body[: ended.end()].removesuffix("\\end{document}") if ended else body
+    return preamble.removesuffix(BEGIN), body[: ended.end()].removesuffix("\\end{document}") if ended else body
 
 
 def _quantity(name: str, arguments: list[str]) -> str:

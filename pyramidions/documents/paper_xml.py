@@ -22,7 +22,6 @@ _GROUP = r"(?:\[{0}\]|\({0}\)|{0})".format(f"{_CITED}(?:{_BETWEEN}{_CITED})*")
 _CITATIONS = re.compile(rf"\s?{_GROUP}(?:{_BETWEEN}{_GROUP})*")
 # Kinds of abstracts that are others than that of the paper, where it has several.
 _OTHERS = ("graphical", "teaser", "toc", "video", "executive-summary", "plain-language-summary", "lay-summary")
-_BEGIN = 4096  # bytes of a file in which its kind shows
 _BODY_LEVEL = 2  # of the headings of sections, below the title
 
 
@@ -42,8 +41,8 @@ class _Format(NamedTuple):
     breaks: str  # elements that are a space
 
 
-# By the root element.
-_FORMATS = {
+#: By the root element.
+FORMATS = {
     "article": _Format(
         "front/article-meta/title-group/article-title",
         "front/article-meta/abstract",
@@ -99,18 +98,6 @@ class Paper(NamedTuple):
         return HeadedText.of(parts)
 
 
-def may_be_xml_paper(path: Path) -> bool:
-    """Return whether a .xml file begins as a paper may; True for any other file, and for one that cannot be read."""
-    if path.suffix.lower() != ".xml":
-        return True
-    try:
-        with path.open("rb") as file:
-            begin = file.read(_BEGIN)
-    except OSError:
-        return True
-    return any(name.encode() in begin for name in _FORMATS)
-
-
 def read_paper(path: Path) -> Paper:
     """Read a paper.
 
@@ -119,12 +106,12 @@ def read_paper(path: Path) -> Paper:
     name = printable(path)
     with path.open("rb") as file:
         root = xml_tree(file, name)
-    found = [root] if root.tag in _FORMATS else list(root.iter(*_FORMATS))
+    found = [root] if root.tag in FORMATS else list(root.iter(*FORMATS))
     if not found:
         raise UserError(f"{name} must be a paper in JATS or TEI, but its root is <{root.tag}>.")
     if len(found) > 1:
         raise UserError(f"{name} must hold one paper, but holds {len(found):,}.")
-    paper, form = found[0], _FORMATS[found[0].tag]
+    paper, form = found[0], FORMATS[found[0].tag]
     abstracts = sorted(paper.findall(form.abstract), key=lambda each: each.get("abstract-type") is not None)
     abstract = next((each for each in abstracts if each.get("abstract-type") not in _OTHERS), None)
     title, summary, body = (_lines(each, form) for each in (paper.find(form.title), abstract, paper.find(form.body)))

@@ -11,14 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyramidions.base.errors import UserError
-from pyramidions.documents.file_formats import (
-    LIMITS,
-    file_ending,
-    file_text,
-    holds_records,
-    may_be_paper,
-    text_lines,
-)
+from pyramidions.documents.file_formats import LIMITS, file_ending, file_text, holds_records, may_be_paper, text_lines
 from pyramidions.documents.record_fields import PLAIN, RELEASE, id_of, sectioned_text, text_of
 from pyramidions.documents.records import OPENERS, JsonLine, LinesFile, Record, json_lines
 from pyramidions.files.bounded import at_most, printable, regular_size, require_at_most

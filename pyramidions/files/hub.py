@@ -20,10 +20,7 @@ PATIENCE = 10.0
 _PART = r"[A-Za-z0-9_][\w.-]*"
 _NAME = re.compile(rf"(?P<name>{_PART}/{_PART})(?:@(?P<revision>[\w][\w./-]*))?", re.ASCII)
 # What ends in one of these is a file.
-_FILES = (
-    *(".pt", ".model", ".git", ".jsonl", ".json", ".txt", ".bin", ".safetensors"),
-    *(".tar.gz", ".tgz", ".tar"),
-)
+_FILES = (*(".pt", ".model", ".git", ".jsonl", ".json", ".txt", ".bin", ".safetensors"), *(".tar.gz", ".tgz", ".tar"))
 _CONFIG = "config.json"
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".h5", ".msgpack", ".gguf", ".onnx")
 

@@ -224,11 +224,7 @@ def _with_tones(vowels: str) -> Iterable[str]:
 
 _KNOWN = (
     Letters("en", _latin(), "zero one two three four five six seven eight nine"),
-    Letters(
-        "fi",
-        _latin("åäö"),
-        "nolla yksi kaksi kolme neljä viisi kuusi seitsemän kahdeksan yhdeksän",
-    ),
+    Letters("fi", _latin("åäö"), "nolla yksi kaksi kolme neljä viisi kuusi seitsemän kahdeksan yhdeksän"),
     Letters(
         "he",
         # From alef to tav, final forms among them; then maqaf, geresh and gershayim, which stand inside words.
@@ -238,9 +234,7 @@ _KNOWN = (
         points=_HEBREW_POINTS,
     ),
     Letters(
-        "vi",
-        "bcdđghklmnpqrstvx" + "".join(_with_tones("aăâeêioôơuưy")),
-        "không một hai ba bốn năm sáu bảy tám chín",
+        "vi", "bcdđghklmnpqrstvx" + "".join(_with_tones("aăâeêioôơuưy")), "không một hai ba bốn năm sáu bảy tám chín"
     ),
 )
 #: The letters of each language.

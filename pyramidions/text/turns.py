@@ -101,11 +101,7 @@ def _speakers(lines: Iterable[str]) -> frozenset[str]:
 
 
 def _units(
-    lines: Iterable[str],
-    speakers: frozenset[str],
-    said_by: list[str],
-    on_read: Callable[[int], object],
-    language: str,
+    lines: Iterable[str], speakers: frozenset[str], said_by: list[str], on_read: Callable[[int], object], language: str
 ) -> Iterator[Unit]:
     """Yield the sentences of a dialogue, and add the speaker of each to a list."""
     names = {name: name for name in speakers}  # one string for all turns of a speaker

@@ -4,12 +4,4 @@ from pyramidions.extract.concepts.files import hash_of, is_concept_model, load_c
 from pyramidions.extract.concepts.model import ConceptModel
 from pyramidions.extract.concepts.ranker import ConceptRanker, covered, read_ranker
 
-__all__ = [
-    "ConceptModel",
-    "ConceptRanker",
-    "covered",
-    "hash_of",
-    "is_concept_model",
-    "load_concepts",
-    "read_ranker",
-]
+__all__ = ["ConceptModel", "ConceptRanker", "covered", "hash_of", "is_concept_model", "load_concepts", "read_ranker"]
