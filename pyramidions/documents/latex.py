@@ -3,7 +3,7 @@
 import posixpath
 import re
 import tarfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -67,45 +67,36 @@ def read_latex(path: Path) -> Paper:
     """
     name = printable(path)
     if path.suffix.lower() == ".tex":
-        folder = path.parent.resolve()
-
-        def on_disk(wanted: str) -> str | None:
-            # A name may be too long, or hold a null character.
-            content = None
-            with suppress(OSError, ValueError):
-                file = (folder / wanted).resolve()
-                if file.is_relative_to(folder) and file.is_file():
-                    content = file.read_bytes()
-            return None if content is None else _decoded(content, name)
-
-        reader = _Reader(name, on_disk)
-        paper = reader.read(_decoded(path.read_bytes(), name))
-        _tell_missing(name, reader.missing)
-        return paper
-    files = _unpacked(path, name)
-    mains = [place for place, text in files.items() if BEGIN in text]
-    if not mains:
-        raise UserError(f"{name} must hold a .tex file with {BEGIN}, but holds none.")
-
-    def packed(beside: str, wanted: str) -> str | None:
-        # From the folder of the document, or from that of all.
-        for folder in (posixpath.dirname(beside), ""):
-            if (text := files.get(posixpath.normpath(posixpath.join(folder, wanted)))) is not None:
-                return text
-        return None
-
-    readers = [_Reader(name, partial(packed, main)) for main in mains]
-    papers = [reader.read(files[main]) for reader, main in zip(readers, mains, strict=True)]
+        sources = [(_decoded(path.read_bytes(), name), partial(_on_disk, path.parent.resolve(), name))]
+    else:
+        files = _unpacked(path, name)
+        sources = [(text, partial(_packed, files, place)) for place, text in files.items() if BEGIN in text]
+        if not sources:
+            raise UserError(f"{name} must hold a .tex file with {BEGIN}, but holds none.")
+    read = [((reader := _Reader(name, find)).read(text), reader.missing) for text, find in sources]
     # The text of a paper is longer than that of its supplement, or of a template.
-    longest = max(range(len(papers)), key=lambda place: sum(len(line) for _, line in papers[place].body))
-    _tell_missing(name, readers[longest].missing)
-    return papers[longest]
-
-
-def _tell_missing(name: str, missing: list[str]) -> None:
+    paper, missing = max(read, key=lambda each: sum(len(line) for _, line in each[0].body))
     if missing:
         names = ", ".join(dict.fromkeys(missing))
         note(f"{name} includes files that are not in its folder and were left out: {names}.")
+    return paper
+
+
+def _on_disk(folder: Path, name: str, wanted: str) -> str | None:
+    try:
+        file = (folder / wanted).resolve()
+        content = file.read_bytes() if file.is_relative_to(folder) and file.is_file() else None
+    except (OSError, ValueError):
+        return None  # a name may be too long, or hold a null character
+    return None if content is None else _decoded(content, name)
+
+
+def _packed(files: Mapping[str, str], beside: str, wanted: str) -> str | None:
+    # From the folder of the document, or from that of all.
+    found = (
+        files.get(posixpath.normpath(posixpath.join(folder, wanted))) for folder in (posixpath.dirname(beside), "")
+    )
+    return next((text for text in found if text is not None), None)
 
 
 def _unpacked(path: Path, name: str) -> dict[str, str]:
