@@ -40,27 +40,19 @@ def pdf_text(path: Path) -> HeadedText:
     pages, pictures, failed = _pages(path, name)
     if failed:
         note(f"{name}: {failed:,} of {len(pages):,} pages are damaged and were left out.")
-    odd = odd_share(pages)
+    odd, fault, lost = odd_share(pages), "", ""
     if odd > GARBLED:
-        other = _by_poppler(path)
-        if other and odd_share(other) < odd / 2:
-            pages = other + pages[len(other) :]
-            told = f"{name} names too few of its letters: pdftotext read it."
-        else:
-            told = (
-                f"{name} names too few of its letters, so its text is garbled ({odd:.0%} of its tokens are no words)."
-            )
-        note(told)
+        fault, lost = "names too few of its letters", f"so its text is garbled ({odd:.0%} of its tokens are no words)"
     elif _runs_right_to_left(pages):
-        if other := _by_poppler(path):
-            pages = other + pages[len(other) :]
-            told = f"{name} runs from right to left: pdftotext read it."
-        else:
-            told = (
-                f"{name} runs from right to left, so that numbers and the order of its words may be lost: poppler's "
-                "pdftotext reads it, but is not installed."
-            )
-        note(told)
+        lost = (
+            "so that numbers and the order of its words may be lost: poppler's pdftotext reads it, but is not installed"
+        )
+        fault = "runs from right to left"
+    if fault:
+        other = _by_poppler(path)
+        reads_better = bool(other) and (odd <= GARBLED or odd_share(other) < odd / 2)
+        pages = other + pages[len(other) :] if reads_better else pages
+        note(f"{name} {fault}: pdftotext read it." if reads_better else f"{name} {fault}, {lost}.")
     for number in pictures:
         pages[number] = []  # without the stamps of a scanner or a library
     text = laid_out(without_running_lines(pages))
