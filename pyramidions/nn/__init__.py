@@ -18,6 +18,9 @@ W    hypotheses of a document
 S    tokens written so far for a document, by all of its hypotheses
 U    units of a text: its sentences, turns or sections
 ===  ==========================================================
+
+Constructors say what an argument is, but for ``embed_dim`` (D), ``num_heads`` (H), and in attention ``dropout``: the
+probability of dropping an attention weight while training. They raise ValueError for arguments that break a rule.
 """
 
 from pyramidions.nn.beam_search import BeamSearch

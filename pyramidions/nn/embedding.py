@@ -18,7 +18,6 @@ class TagEmbeddings(nn.Module):
     The three are concatenated, and mapped to the width of the model. Training begins as without tags.
 
     Args:
-        embed_dim: D.
         tag_dim: width of the embedding of a tag.
     """
 

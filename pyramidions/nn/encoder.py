@@ -121,9 +121,6 @@ class Encoder(nn.Module):
             lengths: number of real tokens of each document, B integers, if all padding is on the right. With None they
                 are read from the mask, for which the host waits for a GPU.
             marked: (B, L), True at further global tokens, or None.
-
-        Raises:
-            ValueError: tokens are marked, but no layer reads marks.
         """
         if marked is not None and not any(_reads_marks(layer) for stage in self.all_stages() for layer in stage.layers):
             raise ValueError("`marked` needs attention that reads marks, but no layer has one.")

@@ -95,11 +95,6 @@ class Shortened(nn.Module):
         segments: makes one vector of each.
         inner: reads the null group and the segments.
         upsampling: joins what it read with the positions.
-        embed_dim: D.
-
-    Raises:
-        ValueError: boundaries that learn from segments or an upsampler, and a kind by which they cannot; an upsampler
-            that reads probabilities, and boundaries that have none.
     """
 
     def __init__(

@@ -21,7 +21,6 @@ class Sublayer(nn.Module):
 
     Args:
         function: computes the output.
-        embed_dim: D.
         dropout: probability of dropping a value of the function's output while training.
         normalize_before: pre-norm (Xiong et al. 2020) instead of post-norm (Vaswani et al. 2017).
         beside: a second function, whose output is added as well; it reads the input before any norm, and its output is

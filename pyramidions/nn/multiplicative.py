@@ -20,9 +20,6 @@ class Multiplicative(nn.Module):
         modules: S.
         out_dim: V = S M, divisible by ``modules``.
         bias: add one.
-
-    Raises:
-        ValueError: as `check_modules`.
     """
 
     def __init__(self, in_dim: int, modules: int, out_dim: int, bias: bool = True) -> None:

@@ -74,7 +74,6 @@ class SRURecurrence(Recurrence):
     section 4.3, and their public code).
 
     Args:
-        embed_dim: D.
         dim: width of a unit.
         layers: units, one after the other.
         scaled: the highway term is multiplied by sqrt(3), and y has a bias, as in the public code; releases up to 0.2.0

@@ -64,7 +64,6 @@ class LinearScorer(LogitScorer):
     """sigmoid(linear(x)) + 1e-5, as the authors' code scores (Pietruszka et al. 2022, equation (1)).
 
     Args:
-        embed_dim: D.
         layer_norm: normalize what is rated. Behind pre-norm layers, whose output grows in training, the sigmoid can
             saturate without it: then all scores are alike, and nothing is learned any more. Not in the paper.
     """
@@ -88,7 +87,6 @@ class NonlinearScorer(LogitScorer):
     """Two layers with a tanh in between, in the form of RoBERTa's classification head (Liu et al. 2019).
 
     Args:
-        embed_dim: D.
         dropout: probability of dropping a value before each layer while training.
     """
 
@@ -124,7 +122,6 @@ class QueryScorer(LogitScorer):
     Without a query, the score is that of the linear part.
 
     Args:
-        embed_dim: D.
         k: vectors that the pooling hands on; None for no limit to the query's.
     """
 

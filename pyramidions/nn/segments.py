@@ -145,9 +145,6 @@ class SmoothedSegments(SegmentUpsampler):
     Where there is none yet, zeros are read, and not the null group. What a position reads is multiplied by the
     probability of what was decided there, a boundary or none, in the gradient only. The projection starts at zero.
     Probabilities so learn from the loss of the model.
-
-    Args:
-        embed_dim: D.
     """
 
     reads_probabilities = True

@@ -57,11 +57,7 @@ SELECTOR: Registry[Selector] = Registry("selector")
 
 @SELECTOR.register("independent")
 class IndependentSelector(Selector):
-    """Rates each unit by a linear layer on its vector (Liu and Lapata 2019, section 3.1).
-
-    Args:
-        embed_dim: D.
-    """
+    """Rates each unit by a linear layer on its vector (Liu and Lapata 2019, section 3.1)."""
 
     def __init__(self, embed_dim: int) -> None:
         super().__init__()
@@ -97,7 +93,6 @@ class PointerSelector(Selector):
     first.
 
     Args:
-        embed_dim: D.
         max_units: at most so many units are chosen.
         stop_threshold: the probability from which on the end is chosen.
     """
@@ -174,11 +169,7 @@ class PointerSelector(Selector):
 
 
 class _AdditiveAttention(nn.Module):
-    """Scores keys by v · tanh(W_k key + W_q query) (Bahdanau et al. 2015).
-
-    Args:
-        embed_dim: D.
-    """
+    """Scores keys by v · tanh(W_k key + W_q query) (Bahdanau et al. 2015)."""
 
     def __init__(self, embed_dim: int) -> None:
         super().__init__()

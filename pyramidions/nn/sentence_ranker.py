@@ -31,9 +31,6 @@ class SentenceRanker(nn.Module):
         encoder: reads the document; it knows the marker, and its poolings have provenance.
         output: selects.
         padding_idx: the token that is padding.
-
-    Raises:
-        ValueError: the encoder knows no marker.
     """
 
     def __init__(self, encoder: Encoder, output: Selector, padding_idx: int) -> None:

@@ -185,7 +185,7 @@ class Carried(CapturableState):
 
 
 class Pair(State):
-    """The states of two functions of a sublayer; either may be None."""
+    """The states of two parts, such as the functions of a sublayer; either may be None."""
 
     def __init__(self, first: State | None, second: State | None) -> None:
         self.first = first

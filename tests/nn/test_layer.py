@@ -6,10 +6,10 @@ from small_parts import DECODING, layer, vectors
 from torch import Tensor
 
 from pyramidions.nn.attention import CrossAttention, SelfAttention
-from pyramidions.nn.attention.state import ProjectedMemory, SelfAttentionState
+from pyramidions.nn.attention.state import ProjectedMemory
 from pyramidions.nn.feed_forward import FeedForward
 from pyramidions.nn.layer import Layer, Sublayer
-from pyramidions.nn.sublayer import LayerContext, State, SublayerFunction
+from pyramidions.nn.sublayer import LayerContext, Pair, State, SublayerFunction
 
 
 class Scaled(SublayerFunction):
@@ -88,7 +88,7 @@ def test_a_layer_finds_its_functions_by_what_they_are_and_their_states() -> None
     assert layer("self_attention", "feed_forward").function(CrossAttention) is None
     # Each sublayer has a state, which is new each time.
     first, second = made.new_states(), made.new_states()
-    assert [type(state) for state in first] == [SelfAttentionState, ProjectedMemory, type(None)]
+    assert [type(state) for state in first] == [Pair, ProjectedMemory, type(None)]
     assert first[0] is not second[0] and first[1] is not second[1]
 
 

@@ -22,7 +22,7 @@ from pyramidions.nn.attention.multihead import SelfAttention as SelfAttention
 from pyramidions.nn.attention.pooled_blockwise import PooledBlockwiseAttention as PooledBlockwiseAttention
 from pyramidions.nn.attention.relative import Distances as Distances
 from pyramidions.nn.attention.relative import RelativeAttention as RelativeAttention
-from pyramidions.nn.attention.relative_window import RelativeWindowAttention as RelativeWindowAttention
+from pyramidions.nn.attention.relative import RelativeWindowAttention as RelativeWindowAttention
 from pyramidions.nn.attention.segments import SegmentsAttention as SegmentsAttention
 from pyramidions.nn.attention.sinkhorn import SinkhornAttention as SinkhornAttention
 from pyramidions.nn.attention.sliding_window import SlidingWindowAttention as SlidingWindowAttention

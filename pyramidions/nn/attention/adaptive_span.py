@@ -25,11 +25,9 @@ class AdaptiveSpanAttention(Regularised, CoreAttention):
     at 1. Time and memory are linear in the length; in evaluation they grow with the longest span. It cannot be causal.
 
     Args:
-        num_heads: H.
         max_window: positions on both sides together that a head may see at most, half of them on each.
         ramp: positions over which weights fall to 0 beyond a span.
         penalty: weight of the mean span of the heads, in positions, in the loss of each token; 0 for none.
-        dropout: probability of dropping an attention weight while training.
     """
 
     supports = frozenset({Feature.ITSELF, Feature.RECEIVED})
@@ -54,7 +52,7 @@ class AdaptiveSpanAttention(Regularised, CoreAttention):
     def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
         self.refuse(q, k, context)
         plan, bias = self._seen(k, padding_of(k, context.padding_mask))
-        return tiled_attention(q, k, v, plan, bias, self.dropout if self.training else 0.0)
+        return tiled_attention(q, k, v, plan, bias, self.dropped)
 
     def received(self, q: Tensor, k: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
         hidden = padding_of(k, context.padding_mask)

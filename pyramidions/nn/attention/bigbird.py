@@ -36,7 +36,6 @@ class BigBirdAttention(CoreAttention):
         random_blocks: random blocks that a block sees.
         seed: where the random blocks come from, with the number of the layer.
         layer: the number of the layer, from 0.
-        dropout: probability of dropping an attention weight while training.
     """
 
     supports = frozenset({Feature.ITSELF, Feature.RECEIVED, Feature.KEY_BIAS})
@@ -65,10 +64,10 @@ class BigBirdAttention(CoreAttention):
             return self.everywhere(q, k, v, context)
         hidden = self._hidden(k, context.padding_mask)
         q, k, v = (self._cut(x) for x in (q, k, v))
-        dropout = self.dropout if self.training else 0.0
+        keys, values = k.flatten(0, 2), v.flatten(0, 2)
         mixed = torch.cat(
             [
-                tiled_attention(q[:, :, rows].flatten(0, 2), k.flatten(0, 2), v.flatten(0, 2), seen, dropout=dropout)
+                tiled_attention(q[:, :, rows].flatten(0, 2), keys, values, seen, dropout=self.dropped)
                 # (B H C', M, E) -> (B, H, C', M E)
                 .reshape(*q.shape[:2], -1, q.size(3) * q.size(4))
                 for rows, seen in self._seen(hidden, q.size(1))

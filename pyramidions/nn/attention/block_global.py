@@ -25,10 +25,6 @@ class BlockGlobalAttention(CoreAttention):
         block_size: positions in a block, M.
         staggered: blocks of layers 1, 3, ... begin half a block earlier.
         layer: the number of the layer, from 0.
-        dropout: probability of dropping an attention weight while training.
-
-    Raises:
-        ValueError: staggered blocks of an odd size.
     """
 
     supports = frozenset({Feature.ITSELF, Feature.RECEIVED, Feature.MARKS})

@@ -18,7 +18,6 @@ class BlockwiseAttention(CoreAttention):
 
     Args:
         block_size: positions in a block, M; window and stride at once.
-        dropout: probability of dropping an attention weight while training.
     """
 
     supports = frozenset({Feature.ITSELF, Feature.CAUSAL, Feature.ACROSS, Feature.RECEIVED, Feature.KEY_BIAS})

@@ -26,7 +26,6 @@ class DistanceBiases(nn.Module):
     The layers of an encoder share one, and those of a decoder another.
 
     Args:
-        num_heads: H.
         buckets: half of them are for later positions, unless these are hidden. Half of those on a side hold a single
             distance each, and the others grow logarithmically.
         furthest: longer distances have the bucket of this one.
@@ -66,13 +65,8 @@ class BucketedAttention(CoreAttention):
     """Full attention whose scores have a learned bias for each bucket of distances (Raffel et al. 2020, section 2.1).
 
     Args:
-        num_heads: H.
         buckets: of distances, in both directions together; see `DistanceBiases`.
         furthest: longer distances have the bucket of this one; above half of the buckets.
-        dropout: probability of dropping an attention weight while training.
-
-    Raises:
-        ValueError: the furthest distance has a bucket of its own.
     """
 
     supports = frozenset({Feature.ITSELF, Feature.CAUSAL, Feature.STEPS})
@@ -97,7 +91,7 @@ class BucketedAttention(CoreAttention):
         distances = torch.arange(1 - length, length, device=q.device)
         biases = ByDistance(self.biases(distances, context.is_causal))
         plan = Dense(length, None if hidden is None else ~hidden[:, None, None], context.is_causal)
-        return tiled_attention(q, k, v, plan, biases, self.dropout if self.training else 0.0)
+        return tiled_attention(q, k, v, plan, biases, self.dropped)
 
     def new_state(self) -> State:
         return ProjectedDistances()
@@ -111,4 +105,4 @@ class BucketedAttention(CoreAttention):
         # (H, B, T, S) -> (B, H, T, S)
         bias = back[:, distances_back(blocked, k)[:, 0]].transpose(0, 1)
         bias = bias if blocked is None else bias + blocked
-        return scaled_dot_product_attention(q, k, v, bias, self.dropout if self.training else 0.0)
+        return scaled_dot_product_attention(q, k, v, bias, self.dropped)

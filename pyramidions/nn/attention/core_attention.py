@@ -48,6 +48,13 @@ class CoreAttention(nn.Module, ABC):
     narrow: ClassVar[Mapping[str, int]] = {}
     #: whether it is full attention where it sees everything
     is_exact: ClassVar[bool] = True
+    #: probability of dropping an attention weight while training
+    dropout: float = 0.0
+
+    @property
+    def dropped(self) -> float:
+        """The probability of dropping an attention weight now."""
+        return self.dropout if self.training else 0.0
 
     @abstractmethod
     def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
@@ -65,9 +72,6 @@ class CoreAttention(nn.Module, ABC):
 
         Returns:
             (B, H, Lq, E), finite everywhere; meaningless at queries that are padding, and at marked ones.
-
-        Raises:
-            ValueError: the kind does not support this.
         """
 
     def reading(self, x: Tensor, projections: Projections, context: LayerContext) -> LayerContext:

@@ -31,7 +31,6 @@ class DiscourseAttention(CoreAttention):
 
     Args:
         sections: that are told apart, at most; what follows the last one counts as part of it.
-        dropout: probability of dropping an attention weight while training.
     """
 
     supports = frozenset({Feature.OTHERS, Feature.WEIGHTS, Feature.UNITS})

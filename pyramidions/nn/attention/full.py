@@ -13,11 +13,7 @@ from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, State
 
 @ATTENTION.register("full")
 class FullAttention(CoreAttention):
-    """Scaled dot-product attention (Vaswani et al. 2017, section 3.2.1).
-
-    Args:
-        dropout: probability of dropping an attention weight while training.
-    """
+    """Scaled dot-product attention (Vaswani et al. 2017, section 3.2.1)."""
 
     supports = frozenset(Feature) - {Feature.MARKS, Feature.UNITS, Feature.DISTANCES}
     _QUERIES = 256  # rows of the attention matrix that are held at a time
@@ -27,7 +23,7 @@ class FullAttention(CoreAttention):
         self.dropout = dropout
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
-        mask, is_causal, dropout = context.padding_mask, context.is_causal, self.dropout if self.training else 0.0
+        mask, is_causal, dropout = context.padding_mask, context.is_causal, self.dropped
         if mask is None and (not is_causal or q.size(2) == k.size(2)):
             return scaled_dot_product_attention(q, k, v, dropout=dropout, is_causal=is_causal)
         if mask is None or mask.dtype == torch.bool:

@@ -17,10 +17,6 @@ class GlobalRows(nn.Module):
 
     Args:
         projections: their own, of queries, keys and values; None for those of the other positions.
-        dropout: probability of dropping an attention weight while training.
-
-    Raises:
-        ValueError: projections of their own that read earlier positions; marked positions have none.
     """
 
     def __init__(self, projections: Projections | None = None, dropout: float = 0.0) -> None:

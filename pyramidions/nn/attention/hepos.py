@@ -25,12 +25,7 @@ class HeposAttention(CoreAttention):
     Between projected heads this is full attention: which positions a head's keys stand for, `keys_values` decides.
 
     Args:
-        num_heads: H.
         stride: s, a divisor of ``num_heads``.
-        dropout: probability of dropping an attention weight while training.
-
-    Raises:
-        ValueError: ``stride`` does not divide ``num_heads``.
     """
 
     supports = frozenset({Feature.OTHERS, Feature.WEIGHTS, Feature.STEPS_ALIKE})

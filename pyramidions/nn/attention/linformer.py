@@ -24,10 +24,6 @@ class LinformerAttention(CoreAttention):
         max_length: the most positions that the layer reads, the columns of E and F.
         compressed: rows of E and F: to how many keys and values a document is compressed.
         shared: E and F are one matrix.
-        dropout: probability of dropping an attention weight while training.
-
-    Raises:
-        ValueError: no length is known.
     """
 
     supports = frozenset({Feature.ITSELF})
@@ -58,7 +54,7 @@ class LinformerAttention(CoreAttention):
             k, v = (x.masked_fill(mask[:, None, :, None], 0.0) for x in (k, v))
         of_values = self.compress_keys if self.compress_values is None else self.compress_values
         keys, values = _compress(k, self.compress_keys), _compress(v, of_values)
-        return scaled_dot_product_attention(q, keys, values, dropout=self.dropout if self.training else 0.0)
+        return scaled_dot_product_attention(q, keys, values, dropout=self.dropped)
 
 
 def _compress(x: Tensor, weight: Tensor) -> Tensor:

@@ -58,7 +58,6 @@ class LSHAttention(CoreAttention):
         is_flat: divide scores by sqrt(E) once more, as releases up to 0.2.0 did.
         max_length: positions of the longest text; None for 1,024, as in language models, whose texts have no longest.
         seed: where the rotations come from in evaluation.
-        dropout: probability of dropping an attention weight while training.
     """
 
     shares_query_key = True
@@ -121,7 +120,7 @@ class LSHAttention(CoreAttention):
         own = torch.eye(k.size(2), dtype=torch.bool, device=q.device)[-q.size(2) :]
         # A key that several rounds show counts in each.
         bias = times.clamp(min=1).log()
-        return attend(q, k / q.size(-1) ** 0.5, v, own, times.eq(0) & ~own, self._dropped, bias)[0]
+        return attend(q, k / q.size(-1) ** 0.5, v, own, times.eq(0) & ~own, self.dropped, bias)[0]
 
     def rotations(self, head_dim: int, columns: int, device: torch.device) -> Tensor:
         """Return the random matrices that queries are hashed with: (num_hashes * hash_factors, E, columns).
@@ -163,7 +162,7 @@ class LSHAttention(CoreAttention):
             # (B, H, L), what is n-th; a stable sort keeps a bucket in the order of the text
             order = buckets.masked_fill(padding_mask[:, None], _LAST).argsort(dim=-1, stable=True)
             alike = take(q, order), take(k, order), take(v, order)
-            out, total = chunk_attention(*alike, padded, size, self._dropped, self.chunks_after)
+            out, total = chunk_attention(*alike, padded, size, self.dropped, self.chunks_after)
             where = order.argsort(dim=-1)
             outputs.append(take(out, where))
             totals.append(take(total, where))
@@ -176,12 +175,12 @@ class LSHAttention(CoreAttention):
         if local:
             near = q[:, :local], k[:, :local], v[:, :local]
             together = padded.long().expand(-1, local, -1)
-            parts.append(recent_attention(*near, together, self.local.side, self._dropped)[0])
+            parts.append(recent_attention(*near, together, self.local.side, self.dropped)[0])
         if local < q.size(1):
             q, k, v = q[:, local:], k[:, local:], v[:, local:]
             rounds = self._rounds(q, self._of_rounds(q, self._half(self.max_length)))
             buckets = rounds.masked_fill(padded[..., None], _LAST).unbind(dim=-1)
-            found = [recent_attention(q, k, v, of_round, self.bucket_size, self._dropped) for of_round in buckets]
+            found = [recent_attention(q, k, v, of_round, self.bucket_size, self.dropped) for of_round in buckets]
             parts.append(joined(*zip(*found, strict=True)).to(v.dtype))
         return torch.cat(parts, dim=1)
 
@@ -195,10 +194,6 @@ class LSHAttention(CoreAttention):
         if self.num_buckets is None:
             return -(-self.chunk_buckets * length // (2 * self.bucket_size))
         return self.num_buckets // 2
-
-    @property
-    def _dropped(self) -> float:
-        return self.dropout if self.training else 0.0
 
     def _rounds(self, x: Tensor, rotations: Tensor) -> Tensor:
         """Return the buckets of causal attention by the rotations of all rounds: (B, H, L, E) -> (B, H, L, R)."""

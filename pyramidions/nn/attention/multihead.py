@@ -6,10 +6,10 @@ from torch import Tensor
 
 from pyramidions.nn.attention.core_attention import CoreAttention, Feature
 from pyramidions.nn.attention.global_rows import GlobalRows
-from pyramidions.nn.attention.state import ProjectedMemory, SelfAttentionState
+from pyramidions.nn.attention.state import ProjectedMemory
 from pyramidions.nn.functional.chunking import pad_to_multiple
 from pyramidions.nn.projections import Projections
-from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, State, SublayerFunction
+from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, Pair, State, SublayerFunction
 
 
 class SelfAttention(SublayerFunction):
@@ -20,10 +20,6 @@ class SelfAttention(SublayerFunction):
         attention: the kind, between projected heads.
         is_causal: position i sees positions up to i.
         global_rows: what marked positions see, if the kind reads marks; None for the same projections, undropped.
-
-    Raises:
-        ValueError: a kind that only reads a memory, causal attention of one that has no steps, or projections that
-            read beyond the units of the text, where the kind stays inside.
     """
 
     def __init__(
@@ -68,13 +64,13 @@ class SelfAttention(SublayerFunction):
     def steps_alike(self) -> bool:
         return Feature.STEPS_ALIKE in self.attention.supports
 
-    def new_state(self) -> SelfAttentionState:
-        return SelfAttentionState(self.projections.new_state(), self.attention.new_state())
+    def new_state(self) -> Pair:
+        return Pair(self.projections.new_state(), self.attention.new_state())
 
     def step(self, x: Tensor, context: LayerContext, state: State | None) -> Tensor:
-        assert isinstance(state, SelfAttentionState)
-        q, k, v = self.projections.step(x, context, state.projections)
-        return self.projections.output(self.attention.step(q, k, v, context.padding_mask, state.attention))
+        assert isinstance(state, Pair) and state.second is not None
+        q, k, v = self.projections.step(x, context, state.first)
+        return self.projections.output(self.attention.step(q, k, v, context.padding_mask, state.second))
 
     @torch.no_grad()
     def received(self, x: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:

@@ -26,17 +26,11 @@ class PooledBlockwiseAttention(CoreAttention):
     batch has no padding to fill it; here it is always read, so that padding never changes a result.
 
     Args:
-        embed_dim: D.
-        num_heads: H.
         block_size: positions in a block, M.
         window: positions whose keys and values are averaged.
         stride: positions from one window to the next.
         padding: zeros in front of the first position, fewer than ``window``.
         learned: weigh each position by a learned score, and divide by the sum of the weights (ours).
-        dropout: probability of dropping an attention weight while training.
-
-    Raises:
-        ValueError: ``padding`` that fills the first window, or windows that leave positions out.
     """
 
     supports = frozenset({Feature.ITSELF})

@@ -1,18 +1,28 @@
-"""Attention that learns from distances."""
+"""Attention that learns from distances, among all positions or in windows."""
+
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from pyramidions.base.arguments import Count, CountOrZero
 from pyramidions.nn.attention.core_attention import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.state import ProjectedDistances
 from pyramidions.nn.functional.attention import tiled_attention
 from pyramidions.nn.functional.dropout import drop
-from pyramidions.nn.functional.interleaving import head_groups, in_order, in_window, interleaved, interleaved_mask
+from pyramidions.nn.functional.interleaving import (
+    check_dilation,
+    head_groups,
+    in_order,
+    in_window,
+    interleaved,
+    interleaved_mask,
+)
 from pyramidions.nn.functional.masking import distances_back, padding_of
 from pyramidions.nn.functional.precision import full_precision
 from pyramidions.nn.functional.sinusoids import sinusoids
 from pyramidions.nn.functional.tiles import Band, Dense, Plan, Relative, hiding
-from pyramidions.nn.options import Probability
+from pyramidions.nn.options import Probability, Window
 from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, State
 
 
@@ -21,10 +31,6 @@ class Distances(nn.Module):
 
     Args:
         embed_dim: D, even.
-        num_heads: H.
-
-    Raises:
-        ValueError: an odd ``embed_dim``.
     """
 
     def __init__(self, embed_dim: int, num_heads: int) -> None:
@@ -60,9 +66,7 @@ class RelativeAttention(CoreAttention):
 
     Args:
         embed_dim: D, even.
-        num_heads: H.
         distances: what the layers of a model share; without, this one has its own.
-        dropout: probability of dropping an attention weight while training.
         position_dropout: that of dropping a value of a sinusoid.
     """
 
@@ -89,7 +93,6 @@ class RelativeAttention(CoreAttention):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
         self.refuse(q, k, context)
-        dropout = self.dropout if self.training else 0.0
         parts = []
         for heads, stride in self._groups:
             rows, keys, values = (interleaved(x[:, heads], stride) for x in (q, k, v))
@@ -104,7 +107,7 @@ class RelativeAttention(CoreAttention):
                 plan = Band(padding_of(keys, hidden), reach, ahead=not context.is_causal)
             projected = self._projected(reach, 0 if context.is_causal else -reach, heads, stride)
             scores = Relative(projected, self.distances.content_bias[heads], self.distances.position_bias[heads], reach)
-            parts.append(in_order(tiled_attention(rows, keys, values, plan, scores, dropout), stride, q.size(2)))
+            parts.append(in_order(tiled_attention(rows, keys, values, plan, scores, self.dropped), stride, q.size(2)))
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
     def new_state(self) -> State:
@@ -146,7 +149,7 @@ class RelativeAttention(CoreAttention):
         further = (position @ by_distance.mT).gather(3, away.expand(*q.shape[:3], -1))
         scores = full_precision(content @ k.mT) + further
         scores = scores if unseen is None else scores + unseen
-        return drop(scores.softmax(dim=-1), self.dropout if self.training else 0.0).to(v.dtype) @ v
+        return drop(scores.softmax(dim=-1), self.dropped).to(v.dtype) @ v
 
     def _projected(self, first: int, last: int, heads: slice, stride: int = 1) -> Tensor:
         """Return what queries of ``heads`` meet of ``first`` strides down to ``last``: (H, N, E)."""
@@ -159,3 +162,40 @@ class RelativeAttention(CoreAttention):
     @property
     def _groups(self) -> list[tuple[slice, int]]:
         return head_groups(self.num_heads, self.dilated_heads, self.dilation)
+
+
+@ATTENTION.register("relative_window")
+class RelativeWindowAttention(RelativeAttention):
+    """`relative` within a window, as in Longformer's models of characters (Beltagy et al. 2020, section 4.1).
+
+    Time and memory are linear in the length. Where it is causal, positions see themselves and the half of their window
+    that stands before them. Steps keep all keys.
+
+    Args:
+        embed_dim: D, even.
+        distances: what the layers of a model share; without, this one has its own.
+        window: positions on both sides together, half of them on each.
+        dilation: dilated heads see as many positions, so far apart from each other.
+        dilated_heads: how many of the last heads are dilated.
+        position_dropout: that of dropping a value of a sinusoid.
+    """
+
+    wide: ClassVar = {"window": 64}
+    narrow: ClassVar = {"window": 4, "dilation": 2, "dilated_heads": 1}
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        distances: Distances | None = None,
+        window: Window = 512,
+        dilation: Count = 1,
+        dilated_heads: CountOrZero = 0,
+        dropout: Probability = 0.0,
+        position_dropout: Probability = 0.0,
+    ) -> None:
+        super().__init__(embed_dim, num_heads, distances, dropout, position_dropout)
+        check_dilation(dilation, dilated_heads)
+        self.side = window // 2
+        self.dilation = dilation
+        self.dilated_heads = dilated_heads

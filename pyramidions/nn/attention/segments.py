@@ -20,7 +20,6 @@ class SegmentsAttention(CoreAttention):
 
     Args:
         segment_length: positions in a segment, at most.
-        dropout: probability of dropping an attention weight while training.
     """
 
     supports = frozenset({Feature.ITSELF, Feature.CAUSAL, Feature.RECEIVED, Feature.UNITS, Feature.KEY_BIAS})

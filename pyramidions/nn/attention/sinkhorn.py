@@ -91,7 +91,6 @@ class SinkhornAttention(CoreAttention):
         bucket_size: positions in a bucket, M.
         iterations: how often rows and columns are normalised.
         temperature: what logarithms of scores, with their noise, are divided by.
-        dropout: probability of dropping an attention weight while training.
     """
 
     supports = frozenset({Feature.ITSELF, Feature.RECEIVED})
@@ -120,7 +119,7 @@ class SinkhornAttention(CoreAttention):
         # (B, H, N, M, E) -> (BH, N, M, E): kernels take four dimensions
         q, k, v = (x.flatten(0, 1) for x in (q, mixing.beside(k), mixing.beside(v)))
         allowed = None if mixing.allowed is None else mixing.allowed.flatten(0, 1)
-        out = scaled_dot_product_attention(q, k, v, allowed, self.dropout if self.training else 0.0)
+        out = scaled_dot_product_attention(q, k, v, allowed, self.dropped)
         # (BH, N, M, E) -> (B, H, L, E)
         return out.flatten(1, 2).unflatten(0, (batch, heads))[:, :, :length]
 

@@ -37,10 +37,6 @@ class SlidingWindowAttention(CoreAttention):
         window: positions on both sides together, half of them on each; LED's released models have 1024.
         dilation: dilated heads see positions that are so far apart, and as many of them.
         dilated_heads: how many of the last heads are dilated.
-        dropout: probability of dropping an attention weight while training.
-
-    Raises:
-        ValueError: a dilation without heads, or heads without a dilation.
     """
 
     supports = frozenset({Feature.ITSELF, Feature.CAUSAL, Feature.STEPS, Feature.RECEIVED, Feature.MARKS})
@@ -67,12 +63,11 @@ class SlidingWindowAttention(CoreAttention):
             return self.everywhere(q, k, v, context)
         hidden = _hidden(k, context.padding_mask, marks)
         further = () if marks is None else (marks.take(k), marks.take(v), marks.absent)
-        dropout = self.dropout if self.training else 0.0
         parts = []
         for heads, dilation in head_groups(q.size(1), self.dilated_heads, self.dilation):
             rows, keys, values = (interleaved(x[:, heads], dilation) for x in (q, k, v))
             plan = self._plan(hidden, further, heads, dilation, ahead=not context.is_causal)
-            mixed = tiled_attention(rows, keys, values, plan, dropout=dropout)
+            mixed = tiled_attention(rows, keys, values, plan, dropout=self.dropped)
             parts.append(in_order(mixed, dilation, q.size(2)))
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
@@ -85,11 +80,10 @@ class SlidingWindowAttention(CoreAttention):
         if self._sees_everything(k):
             return self.everywhere(q, k, v, LayerContext(blocked))
         away, parts = distances_back(blocked, k), []
-        dropout = self.dropout if self.training else 0.0
         for heads, dilation in head_groups(q.size(1), self.dilated_heads, self.dilation):
             near = in_window(away, self.side, dilation)
             seen = near if blocked is None else near & (blocked == 0)
-            parts.append(scaled_dot_product_attention(q[:, heads], k[:, heads], v[:, heads], seen, dropout))
+            parts.append(scaled_dot_product_attention(q[:, heads], k[:, heads], v[:, heads], seen, self.dropped))
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
     def received(self, q: Tensor, k: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:

@@ -135,27 +135,6 @@ class ProjectedDistances(KeysValues):
         return self._by_distance.append(new)
 
 
-class SelfAttentionState(State):
-    """What self-attention keeps.
-
-    Args:
-        projections: what the projections do, or None.
-        attention: what the kind does.
-    """
-
-    def __init__(self, projections: State | None, attention: State) -> None:
-        self.projections = projections
-        self.attention = attention
-
-    def parts(self) -> Iterator[State]:
-        yield from parts_of((self.projections, self.attention))
-
-    def reorder(self, order: Tensor, documents: Tensor | None) -> None:
-        if self.projections is not None:
-            self.projections.reorder(order, documents)
-        self.attention.reorder(order, documents)
-
-
 class ProjectedMemory(CapturableState):
     """What a document's hypotheses read of its memory.
 

@@ -27,7 +27,6 @@ class StridedAttention(CoreAttention):
         window: positions on both sides together, half of them on each.
         split_heads: the first half of the heads, rounded up, sees the window alone, the others every ``stride``-th
             position alone.
-        dropout: probability of dropping an attention weight while training.
     """
 
     supports = frozenset({Feature.ITSELF, Feature.RECEIVED, Feature.KEY_BIAS})
@@ -46,12 +45,12 @@ class StridedAttention(CoreAttention):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
         self.refuse(q, k, context)
-        hidden, dropout = padding_of(k, context.padding_mask), self.dropout if self.training else 0.0
+        hidden = padding_of(k, context.padding_mask)
         if not self.split_heads:
-            return joined(*self._parts(q, k, v, hidden, dropout)).mixed
+            return joined(*self._parts(q, k, v, hidden, self.dropped)).mixed
         near = -(-q.size(1) // 2)
         first = q[:, :near], k[:, :near], v[:, :near]
-        window = tiled_attention(*first, Band(hidden, self.side), dropout=dropout)
+        window = tiled_attention(*first, Band(hidden, self.side), dropout=self.dropped)
         rows, keys, values = (interleaved(x[:, near:], self.stride) for x in (q, k, v))
         mixed = self.everywhere(rows, keys, values, LayerContext(interleaved_mask(hidden, self.stride)))
         return torch.cat([window, in_order(mixed, self.stride, q.size(2))], dim=1)

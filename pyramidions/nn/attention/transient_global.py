@@ -25,16 +25,10 @@ class TransientGlobalAttention(CoreAttention):
     positions in the window, and of blocks.
 
     Args:
-        embed_dim: D.
-        num_heads: H.
         window: positions on both sides together, half of them on each.
         block_size: positions of a block; 0 for windows alone (their local attention).
         buckets: of distances, in both directions together; see `DistanceBiases`.
         furthest: longer distances have the bucket of this one; above half of the buckets.
-        dropout: probability of dropping an attention weight while training.
-
-    Raises:
-        ValueError: the furthest distance has a bucket of its own.
     """
 
     supports = frozenset({Feature.ITSELF})
@@ -79,16 +73,15 @@ class TransientGlobalAttention(CoreAttention):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
         self.refuse(q, k, context)
-        dropout = self.dropout if self.training else 0.0
         reach = min(self.side, q.size(2))
         near = ByDistance(self.biases(torch.arange(-reach, reach + 1, device=q.device), False))
-        found = attended(q, k, v, Band(padding_of(k, context.padding_mask), reach), near, dropout)
+        found = attended(q, k, v, Band(padding_of(k, context.padding_mask), reach), near, self.dropped)
         if context.summaries is not None and self.block_biases is not None:
             keys, values, absent, blocks = context.summaries
             count = absent.size(1)
             by_block = self.block_biases(torch.arange(1 - count, count, device=q.device), False)
             plan = Dense(count, ~absent[:, None, None])
-            found = joined(found, attended(q, keys, values, plan, ByBlock(by_block, blocks), dropout))
+            found = joined(found, attended(q, keys, values, plan, ByBlock(by_block, blocks), self.dropped))
         elif self.norm is not None and self.block_biases is not None and torch.is_grad_enabled():
             # The texts are shorter than a block. DDP needs gradients of all weights, though.
             parts = (self.norm, self.block_biases)

@@ -28,7 +28,6 @@ class BoundaryPredictor(nn.Module):
     """Two linear layers with a GELU in between (Nawrot et al. 2023, section 3.1).
 
     Args:
-        embed_dim: D.
         ffn_embed_dim: width between them.
     """
 
@@ -50,7 +49,6 @@ class GumbelBoundaries(Boundaries):
     0.5; its gradient is that of y (straight-through).
 
     Args:
-        embed_dim: D.
         ffn_embed_dim: width of the predictor.
         prior: share of positions that are boundaries, by a binomial distribution, which keeps them few.
         temperature: of the sigmoid.
@@ -98,7 +96,6 @@ class SupervisedBoundaries(Boundaries):
     """Boundaries where their probability is above a threshold; targets teach the predictor.
 
     Args:
-        embed_dim: D.
         ffn_embed_dim: width of the predictor.
         loss: "logits" for the cross-entropy of the probabilities. "twice" for that of the sigmoid of the probabilities,
             as the code of Nawrot et al. 2023 has it: a probability above 0.5 then takes a target that is a boundary
@@ -149,7 +146,6 @@ class EntropyBoundaries(SupervisedBoundaries):
     """Predicts where the language model becomes less certain of what follows (Nawrot et al. 2023, section 3.1.3).
 
     Args:
-        embed_dim: D.
         ffn_embed_dim: width of the predictor.
         window: predictions before it that must all have been more certain.
         loss: as in `SupervisedBoundaries`.

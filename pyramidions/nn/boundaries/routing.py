@@ -24,7 +24,6 @@ class RoutingBoundaries(Boundaries):
     the upsampling `smoothing`, and from the ratio loss, which asks for one boundary in ``factor`` positions.
 
     Args:
-        embed_dim: D.
         factor: positions of a segment, N.
         weight: of the ratio loss.
     """

@@ -132,9 +132,6 @@ class WhitespaceBoundaries(Boundaries):
 
     Args:
         space_idx: the token that is the space.
-
-    Raises:
-        ValueError: the vocabulary has no space.
     """
 
     predicts = False

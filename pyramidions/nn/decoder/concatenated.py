@@ -92,9 +92,6 @@ class ConcatenatedDecoder(Decoder):
             normalised, with which both streams of the decoder begin; so it is where the stack has one stream.
         memory_length: the most that it does, or None if that is unknown.
         embedder, layers, stack, output, norm, start: as in `Decoder`.
-
-    Raises:
-        ValueError: a ``memory_length`` above ``longest_memory``.
     """
 
     sublayers = ("self_attention", "self_attention_2", "feed_forward")
@@ -131,12 +128,7 @@ class ConcatenatedDecoder(Decoder):
 
     def features(self, tokens: Tensor, memories: tuple[Memory, ...], cache: DecoderCache | None = None) -> Tensor:
         memory = self._only(memories)
-        documents = memory.x.size(0)
-        if len(tokens) % documents:
-            raise ValueError(
-                f"`tokens` ({len(tokens)} rows) must be divisible by the number of documents ({documents})."
-            )
-        width = len(tokens) // documents
+        documents, width = len(memory.x), self.width(tokens, memory)
         if cache is None:
             x = self._pass(tokens, memory if width == 1 else memory.select(_each(documents, width, tokens.device)))
         else:

@@ -19,24 +19,20 @@ class CrossAttendingDecoder(Decoder):
     sublayers = ("self_attention", "cross_attention", "feed_forward")
 
     def features(self, tokens: Tensor, memories: tuple[Memory, ...], cache: DecoderCache | None = None) -> Tensor:
-        documents = memories[0].x.size(0)
-        if len(tokens) % documents:
-            raise ValueError(
-                f"`tokens` ({len(tokens)} rows) must be divisible by the number of documents ({documents})."
-            )
+        documents, width = len(memories[0].x), self.width(tokens, memories[0])
         if cache is None:
             context = LayerContext(None, memories)
             x = self.stack(self._layers, self.embedder(self.begun(tokens)), context)
         else:
             x = self.embedder(self.begun(tokens, cache.length), cache.length)
-            blocked = cache.advance(documents, len(tokens) // documents, tokens.size(1), tokens.device)
+            blocked = cache.advance(documents, width, tokens.size(1), tokens.device)
             # Masks are the same for all layers, and that of the memory for all steps.
             bias = None if blocked is None else as_bias(blocked, x)
             if not cache.memory_masks:
                 cache.memory_masks = [self._mask(number, memory, x) for number, memory in enumerate(memories)]
             masked = zip(memories, cache.memory_masks, strict=True)
             read = tuple(memory._replace(padding_mask=mask) for memory, mask in masked)
-            context = LayerContext(bias, read, hypotheses=len(tokens) // documents)
+            context = LayerContext(bias, read, hypotheses=width)
             # (BW, T, D) -> (B, WT, D) and back
             x = self.step(x.reshape(documents, -1, x.size(-1)), context, cache).view_as(x)
         return x if self.norm is None else self.norm(x)

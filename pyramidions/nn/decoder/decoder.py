@@ -79,6 +79,15 @@ class Decoder(nn.Module, ABC):
         """Run the layers on what follows a cache: (B, WT, D) -> (B, WT, D)."""
         return self.captured_steps.step(self.stack, self._layers, x, context, cache.states)
 
+    @staticmethod
+    def width(tokens: Tensor, memory: Memory) -> int:
+        """Return how many hypotheses, rows of ``tokens``, a document of the memory has."""
+        if len(tokens) % len(memory.x):
+            raise ValueError(
+                f"`tokens` ({len(tokens)} rows) must be divisible by the number of documents ({len(memory.x)})."
+            )
+        return len(tokens) // len(memory.x)
+
     @abstractmethod
     def features(self, tokens: Tensor, memories: tuple[Memory, ...], cache: DecoderCache | None = None) -> Tensor:
         """Return the last layer's output.
@@ -91,9 +100,6 @@ class Decoder(nn.Module, ABC):
 
         Returns:
             (BW, T, D).
-
-        Raises:
-            ValueError: documents have different numbers of prefixes.
         """
 
     @abstractmethod

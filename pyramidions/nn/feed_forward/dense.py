@@ -56,7 +56,6 @@ class DenseFeedForward(FeedForward):
     """Two linear layers (Vaswani et al. 2017, section 3.3).
 
     Args:
-        embed_dim: D.
         ffn_embed_dim: width between the two layers.
         activation: "relu", "gelu", or "gelu_tanh", which approximates it (BigBird).
         activation_dropout: probability of dropping a value after the activation while training.
@@ -108,7 +107,6 @@ class GatedFeedForward(FeedForward):
     Shazeer, 2020, "GLU Variants Improve Transformer", section 2; none of the three has a bias.
 
     Args:
-        embed_dim: D.
         ffn_embed_dim: width between the layers.
         activation: "relu", "gelu", or "gelu_tanh", which approximates it (T5 1.1).
         activation_dropout: probability of dropping a value of the product while training.

@@ -30,7 +30,6 @@ class ChosenUnits(nn.Module):
 
     Args:
         controller: (T, D) -> (T, ``ffn_embed_dim`` / M); computes in full precision under autocast.
-        embed_dim: D.
         ffn_embed_dim: hidden units of all blocks.
         choices: N.
         units: M.
@@ -112,16 +111,12 @@ class SparseFeedForward(FeedForward):
     stands before ReLU, the temperature is that of the noise, and there is no bias before ReLU.
 
     Args:
-        embed_dim: D.
         ffn_embed_dim: F, hidden units.
         block_size: N, consecutive hidden units; one of them is chosen.
         rank: of the controller; None for F / N.
         temperature: factor of the Gumbel noise that training adds before it chooses.
         quantized: share of calls in training that choose; the others weight all units of a block.
         activation_dropout: probability of dropping a value after ReLU while training.
-
-    Raises:
-        ValueError: a block size that does not divide F.
     """
 
     narrow: ClassVar = {"block_size": 4}
@@ -158,7 +153,6 @@ class LowRankController(nn.Module):
     """A linear layer whose weights are a product of two matrices.
 
     Args:
-        embed_dim: D.
         ffn_embed_dim: F.
         rank: inner dimension of the product.
     """
@@ -188,15 +182,11 @@ class ExpertsFeedForward(FeedForward):
     as in the sparse part with blocks of as many units as there are experts.
 
     Args:
-        embed_dim: D.
         ffn_embed_dim: F, hidden units of all experts.
         experts: how many there are.
         temperature: factor of the Gumbel noise that training adds before it chooses.
         quantized: share of calls in training that choose; the others weight all experts.
         activation_dropout: probability of dropping a value after ReLU while training.
-
-    Raises:
-        ValueError: a number of experts that does not divide F.
     """
 
     narrow: ClassVar = {"experts": 4}

@@ -113,9 +113,6 @@ class Dropout(nn.Module):
 
     Args:
         probability: of dropping a value.
-
-    Raises:
-        ValueError: a probability that is not at least 0 and below 1.
     """
 
     def __init__(self, probability: float) -> None:

@@ -61,11 +61,7 @@ def forward_and_recomputation() -> tuple[AbstractContextManager[None], AbstractC
 
 
 class _Replay:
-    """Answers with what was decided.
-
-    Raises:
-        RuntimeError: more is asked for than was decided.
-    """
+    """Answers with what was decided."""
 
     def __init__(self, made: Iterator[Tensor]) -> None:
         self._made = made

@@ -47,7 +47,6 @@ class Pointer(nn.Module):
     """Reads vectors, and the tokens in them, and decides between generating and copying.
 
     Args:
-        embed_dim: D.
         start: bias of the gate at first; above 0 it prefers to generate.
     """
 
@@ -111,7 +110,6 @@ class PointerOutput(Output):
     log-softmax leaves it unchanged. Where a document has nothing to copy, P is the softmax of the logits.
 
     Args:
-        embed_dim: D.
         vocab_size: V.
         tied: the vocabulary is scored by the token embeddings, as in `tied`; without, by weights of its own.
         start: b at first; P begins close to the softmax of the logits where it is high.

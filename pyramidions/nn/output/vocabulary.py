@@ -42,7 +42,6 @@ class UntiedOutput(Output):
     """A linear layer (Vaswani et al. 2017, section 3.4, without sharing its weights).
 
     Args:
-        embed_dim: D.
         vocab_size: V.
         bias: add a learned number to each logit, 0 at first.
     """
@@ -65,12 +64,8 @@ class MultiplicativeOutput(Output):
     Token v belongs to module v // ceil(V / S).
 
     Args:
-        embed_dim: D.
         vocab_size: V; the last module has fewer tokens where it is not divisible by ``modules``.
         modules: S.
-
-    Raises:
-        ValueError: fewer than 1 module, or more than tokens.
     """
 
     def __init__(self, embed_dim: int, vocab_size: int, modules: int = 4) -> None:

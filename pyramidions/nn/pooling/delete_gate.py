@@ -34,7 +34,6 @@ class DeleteGatePooler(Regularised, Pooler):
 
     Args:
         k: vectors to hand on, at most.
-        embed_dim: D.
         scale: what a deleted vector's scores lose.
         threshold: d above which evaluation drops a vector.
         share: of vectors that are to be deleted.

@@ -27,9 +27,6 @@ class MarkersPooler(Pooler):
         role_tokens: tokens of a unit that say who speaks; 0 for no roles.
         numbers: add a sinusoidal embedding of each unit's place among those handed on. Positions of layers that stay
             inside units then count from the start of the unit, so that its vectors depend on no other.
-
-    Raises:
-        ValueError: a sequence that does not say which units its vectors stand in, or who speaks.
     """
 
     reads_units = True

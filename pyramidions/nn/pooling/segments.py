@@ -33,7 +33,6 @@ class SegmentsPooler(Regularised, Pooler):
     Args:
         k: segments of a document, at most.
         window: positions of the longest document for each segment.
-        embed_dim: D.
         ffn_embed_dim: width of the predictor.
         prior: share of positions that end a segment; None for one in ``window``.
         temperature: of the sigmoid that gives boundaries a gradient.

@@ -126,9 +126,6 @@ class FunnelPooler(WindowPooler):
         window: positions whose mean is one query, the configured length over the configured k.
         layer: its "cross_attention" comes first, from pooled queries to unpooled keys and values.
         confined_to: attention stays within blocks of this many positions, divisible by ``window``; None for no blocks.
-
-    Raises:
-        ValueError: ``confined_to`` is not divisible by ``window``.
     """
 
     upsampling = "repeat"

@@ -31,7 +31,6 @@ class ConvProjections(Projections):
     Modules need not be heads: filtered rows are vectors again, which heads share.
 
     Args:
-        num_heads: H.
         filters: of queries, keys and values.
         averages: queries and keys are both the mean of what the filters of queries and of keys make.
         in_proj: makes rows of vectors.
@@ -138,16 +137,12 @@ def conv_projections(
 
     Args:
         embed_dim: D, divisible by ``num_heads`` and by ``modules``.
-        num_heads: H.
         modules: S; None for the number of heads.
         kernel: modules that a filter sees, its own in the middle.
         length_kernel: tokens that it sees, its own last; that of the output sees its own alone.
         value_kernel: modules that a filter of values sees.
         shares_query_key: queries are keys.
         joins_heads: it has an output; without, `output` is an error.
-
-    Raises:
-        ValueError: ``embed_dim`` is not divisible by ``num_heads`` or ``modules``.
     """
     size = _module_size(embed_dim, num_heads, modules)
     return ConvProjections(

@@ -46,15 +46,10 @@ class DenseProjections(SeparateProjections):
     """One linear layer for each (Vaswani et al. 2017, section 3.2.2).
 
     Args:
-        embed_dim: D.
-        num_heads: H.
         shares_query_key: keys are projected as queries are.
         joins_heads: it has an output; without, `output` is an error.
         inner_dim: width of all heads together, H * E, divisible by ``num_heads``; 0 for D.
         bias: each layer adds a learned vector.
-
-    Raises:
-        ValueError: the width of all heads is not divisible by ``num_heads``.
     """
 
     q_proj: HeadsLinear

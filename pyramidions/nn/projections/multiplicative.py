@@ -13,13 +13,9 @@ class MultiplicativeProjections(SeparateProjections):
 
     Args:
         embed_dim: D, divisible by ``num_heads`` and by ``modules``.
-        num_heads: H.
         modules: S; None for the number of heads.
         shares_query_key: keys are projected as queries are.
         joins_heads: it has an output; without, `output` is an error.
-
-    Raises:
-        ValueError: ``embed_dim`` is not divisible by ``num_heads`` or ``modules``.
     """
 
     def __init__(

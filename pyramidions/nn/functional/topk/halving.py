@@ -43,9 +43,6 @@ def successive_halving_topk(
     Returns:
         The selection, K = k (or L where that is smaller), ordered by the position of each vector's strongest
         member, padding last.
-
-    Raises:
-        ValueError: shapes that do not fit, a k below 1, or a base of at most 1.
     """
     if base is not None and base <= 1:
         raise ValueError(f"`base` must be above 1, or None for the plain softmax, but is {base}.")
