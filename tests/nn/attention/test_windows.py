@@ -1,0 +1,201 @@
+"""Attention in windows beside published code and formulas, and full attention beside that of torch."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from small_parts import ends_after
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from pyramidions.nn.attention import (
+    AdaptiveSpanAttention,
+    FullAttention,
+    GlobalRows,
+    SelfAttention,
+    SlidingWindowAttention,
+    TransientGlobalAttention,
+)
+from pyramidions.nn.marks import Marks
+from pyramidions.nn.projections import DenseProjections
+from pyramidions.nn.structure import StructureOf
+from pyramidions.nn.sublayer import LayerContext
+
+
+def make(window: int, ramp: int, *spans: float, penalty: float = 0.0) -> AdaptiveSpanAttention:
+    """Return attention whose heads have these parameters."""
+    kind = AdaptiveSpanAttention(len(spans), window, ramp, penalty)
+    with torch.no_grad():
+        kind.span.copy_(torch.tensor(spans))
+    return kind
+
+
+def test_spans_get_the_gradient_of_the_paper() -> None:
+    kind = make(20, 3, -1.0, 0.5, 2.0).double()
+    q, k, v = torch.randn(3, 3, 3, 101, 4, dtype=torch.float64)
+    padding, away = ends_after(101, 51, 1), (torch.arange(101)[:, None] - torch.arange(101)).abs()
+    grad = torch.randn(3, 3, 101, 4, dtype=torch.float64).masked_fill(padding[:, None, :, None], 0.0)
+    (found,) = torch.autograd.grad(kind(q, k, v, LayerContext(padding)), kind.span, grad)
+    scores = (q @ k.mT / 2).masked_fill(padding[:, None, None], -torch.inf)
+    kept = ((kind.side * kind.span.sigmoid()[:, None, None] - away) / kind.ramp + 1).clamp(0, 1) * (away <= kind.side)
+    weights = scores.softmax(dim=-1) * kept
+    mixed = weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-300) @ v
+    (expected,) = torch.autograd.grad(mixed, kind.span, grad)
+    torch.testing.assert_close(found, expected, atol=1e-7, rtol=1e-6)
+    assert found.abs().min() > 0
+
+
+def test_scores_beyond_the_span_never_outweigh_those_within() -> None:
+    # Far away stands a score that leaves nothing to the softmax of the paper in float32.
+    kind = make(200, 2, -3.0)
+    q, k, v = torch.randn(3, 1, 1, 90, 4)
+    k[:, :, 60:] *= 1e4
+    mixed = kind(q, k, v)
+    assert mixed.isfinite().all()
+    torch.testing.assert_close(mixed[:, :, :40], kind(q[:, :, :60], k[:, :, :60], v[:, :, :60])[:, :, :40])
+
+
+@torch.no_grad()
+def test_a_short_span_costs_less_in_evaluation() -> None:
+    kind, operations = make(200, 2, -3.0, -2.0), []
+    q, k, v = torch.randn(3, 1, 2, 500, 4)
+    for training in (True, False):
+        with FlopCounterMode(display=False) as counted:
+            kind.train(training)(q, k, v)
+        operations.append(counted.get_total_flops())
+    assert operations[0] > 2 * operations[1] > 0
+
+
+def test_the_penalty_is_the_mean_span_in_positions() -> None:
+    kind = make(100, 16, 0.0, math.log(3), penalty=0.5)
+    loss = kind.regulariser()
+    assert loss is not None and loss.item() == pytest.approx(0.5 * (25 + 37.5) / 2)
+    (grad,) = torch.autograd.grad(loss, kind.span)
+    torch.testing.assert_close(grad, 0.25 * 50 * torch.tensor([0.25, 0.1875]))
+    assert AdaptiveSpanAttention(2).regulariser() is None
+
+
+def sublayer(**options: int) -> SelfAttention:
+    torch.manual_seed(0)
+    given = {"window": 6, "block_size": 4, "buckets": 8, "furthest": 16, **options}
+    attention = TransientGlobalAttention(8, 2, **given)
+    for biases in (attention.biases, attention.block_biases):
+        if biases is not None:
+            biases.table.weight.data.normal_()
+    return SelfAttention(DenseProjections(8, 2), attention).double()
+
+
+def naive(function: SelfAttention, x: Tensor) -> Tensor:
+    """Attend from one document without padding, (L, D): each key, near or a block, is a row of its own."""
+    attention, length = function.attention, len(x)
+    assert isinstance(attention, TransientGlobalAttention)
+    size, whole = attention.block_size, length // attention.block_size if attention.block_size else 0
+    block = (torch.arange(length) // size).clamp(max=whole - 1) if whole else torch.zeros(length)
+    rows = [x]
+    if whole:
+        rows.append(attention.norm(torch.stack([x[block == n].sum(dim=0) for n in range(whole)])))
+    q, (k, v) = function.projections.queries(x[None]), function.projections.keys_values(torch.cat(rows)[None])
+    distance = torch.arange(length)[None] - torch.arange(length)[:, None]
+    near = attention.biases(distance.flatten(), False).unflatten(1, (length, length))
+    bias = near.masked_fill(distance.abs() > attention.side, -torch.inf)
+    if whole:
+        by_block = torch.arange(whole)[None] - block[:, None]
+        far = attention.block_biases(by_block.flatten(), False).unflatten(1, (length, whole))
+        bias = torch.cat([bias, far], dim=2)
+    return function.projections.output(((q @ k.mT / 2 + bias).softmax(-1)) @ v)[0]
+
+
+@pytest.mark.parametrize("options", [{}, {"block_size": 0}])
+def test_each_position_sees_its_window_and_the_sum_of_each_block_of_its_document(options: dict[str, int]) -> None:
+    # Of 18 positions the last two count in the fourth block; three positions are less than a block.
+    function, lengths = sublayer(**options), (18, 16, 9, 3)
+    x, padding = torch.randn(4, 18, 8, dtype=torch.double), ends_after(*lengths)
+    weights = [p for p in function.parameters() if p.requires_grad]
+    for row, length in enumerate(lengths):
+        found, expected = function(x, LayerContext(padding))[row, :length], naive(function, x[row, :length])
+        torch.testing.assert_close(found, expected)
+        # Each weight has one, also where a text is shorter than a block.
+        ours = torch.autograd.grad(found.square().sum(), weights)
+        theirs = torch.autograd.grad(expected.square().sum(), weights, allow_unused=True, materialize_grads=True)
+        torch.testing.assert_close(ours, theirs)
+
+
+DIM, HEADS, WINDOW = 48, 3, 8
+
+
+def released() -> Any:
+    """LED's attention with random weights, biases too."""
+    from transformers import LEDConfig
+    from transformers.models.led.modeling_led import LEDEncoderAttention
+
+    config = LEDConfig(
+        d_model=DIM, encoder_attention_heads=HEADS, attention_window=[WINDOW], attention_dropout=0.0, encoder_layers=1
+    )
+    torch.manual_seed(0)
+    theirs = LEDEncoderAttention(config, 0).eval()
+    for weight in theirs.parameters():
+        nn.init.normal_(weight, std=0.15)
+    return theirs
+
+
+def ours_of(theirs: Any) -> SelfAttention:
+    """Our sublayer with the weights of LED's."""
+    first, second = DenseProjections(DIM, HEADS), DenseProjections(DIM, HEADS, joins_heads=False)
+    inner = theirs.longformer_self_attn
+    pairs = [
+        *((getattr(first, f"{name[0]}_proj"), getattr(inner, name)) for name in ("query", "key", "value")),
+        *((getattr(second, f"{name[0]}_proj"), getattr(inner, f"{name}_global")) for name in ("query", "key", "value")),
+        (first.out_proj, theirs.output),
+    ]
+    for mine, other in pairs:
+        mine.load_state_dict(other.state_dict())
+    return SelfAttention(first, SlidingWindowAttention(WINDOW), global_rows=GlobalRows(second)).eval()
+
+
+def run(theirs: Any, x: Tensor, padding_mask: Tensor, marks: Marks) -> Tensor:
+    """Run LED's attention, which wants lengths that its window divides, as its encoder does."""
+    length = x.size(1)
+    missing = -length % WINDOW
+    x = nn.functional.pad(x, (0, 0, 0, missing))
+    padding_mask = nn.functional.pad(padding_mask, (0, missing), value=True)
+    marked = nn.functional.pad(marks.marked, (0, missing))
+    mask = torch.zeros(padding_mask.shape).masked_fill(padding_mask, -10_000.0).masked_fill(marked, 10_000.0)
+    return theirs(x, mask, padding_mask, marked, bool(marked.any()))[0][:, :length]
+
+
+@pytest.mark.parametrize(
+    ("length", "first"), [(1, 1), (4, 3), (5, 1), (8, 40), (9, 3), (23, 40), (64, 1), (150, 40), (300, 3)]
+)
+@torch.no_grad()
+def test_outputs_are_those_of_led(length: int, first: int) -> None:
+    theirs = released()
+    ours, x = ours_of(theirs), torch.randn(3, length, DIM)
+    padding_mask = torch.arange(length) >= torch.tensor([[length], [max(1, length - 5)], [(length + 1) // 2]])
+    structure = StructureOf(global_tokens=first)(padding_mask.long(), padding_mask)
+    # The first tokens of each document, or any, other ones in each.
+    anywhere = (torch.rand(3, length, generator=torch.Generator().manual_seed(3)) < 0.2) & ~padding_mask
+    anywhere[:, 0] = True
+    for marks in (structure.marks, Marks(anywhere, int(anywhere.sum(dim=1).max()))):
+        assert marks is not None
+        found = ours(x, LayerContext(padding_mask, marks=marks))
+        expected = run(theirs, x, padding_mask, marks)
+        torch.testing.assert_close(found[~padding_mask], expected[~padding_mask], rtol=0, atol=1e-5)
+
+
+def test_it_equals_torch_multihead_attention() -> None:
+    ours, theirs = DenseProjections(16, 4), nn.MultiheadAttention(16, 4, batch_first=True)
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat([ours.q_proj.weight, ours.k_proj.weight, ours.v_proj.weight]))
+        theirs.in_proj_bias.copy_(torch.cat([ours.q_proj.bias, ours.k_proj.bias, ours.v_proj.bias]))
+    theirs.out_proj.load_state_dict(ours.out_proj.state_dict())
+    x, mask = torch.randn(2, 5, 16), ends_after(5, 2)
+    out = SelfAttention(ours, FullAttention())(x, LayerContext(mask))
+    torch.testing.assert_close(out, theirs(x, x, x, key_padding_mask=mask, need_weights=False)[0])
+
+
+def test_what_is_received_adds_up_over_more_rows_than_are_held_at_a_time() -> None:
+    (q, k), mask = torch.randn(2, 2, 2, 600, 8), ends_after(600, 300)
+    weights = (q @ k.mT / 8**0.5).masked_fill(mask[:, None, None], -torch.inf).softmax(-1)
+    expected = weights.masked_fill(mask[:, None, :, None], 0.0).sum((1, 2))
+    torch.testing.assert_close(FullAttention().received(q, k, LayerContext(mask)), expected)
