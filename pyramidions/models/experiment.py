@@ -21,21 +21,13 @@ from pyramidions.models.presets import PRESETS
 
 
 class Experiment(NamedTuple):
-    """A model and the lengths of its texts.
+    """A model and the lengths of its texts."""
 
-    Attributes:
-        name: of the preset, or of the file as "table2/03_vanilla_8k".
-        model: its shape.
-        max_source_positions: tokens of the longest document.
-        max_target_positions: tokens of the longest summary.
-        run: every group of the config, as plain values; empty for a preset.
-    """
-
-    name: str
-    model: PyramidionConfig
-    max_source_positions: int
-    max_target_positions: int
-    run: dict[str, Any]
+    name: str  # of the preset, or of the file as "table2/03_vanilla_8k"
+    model: PyramidionConfig  # its shape
+    max_source_positions: int  # tokens of the longest document
+    max_target_positions: int  # tokens of the longest summary
+    run: dict[str, Any]  # every group of the config, as plain values; empty for a preset
 
 
 def read_experiment(config: str, overrides: tuple[str, ...] = ()) -> Experiment:

@@ -11,18 +11,12 @@ from pyramidions.nn.scorer import SCORER
 
 @dataclass(frozen=True)
 class LayerSpec:
-    """The parts of a layer.
+    """The parts of a layer."""
 
-    Attributes:
-        attention: by which it reads its own sequence.
-        feed_forward: transforms each position.
-        recurrence: beside the feed-forward part, or None.
-        cross_attention: by which it reads each memory; in an encoder, what was pooled before an upsampling.
-    """
-
-    attention: Part
-    feed_forward: Part
-    recurrence: Part | None = None
+    attention: Part  # by which it reads its own sequence
+    feed_forward: Part  # transforms each position
+    recurrence: Part | None = None  # beside the feed-forward part, or None
+    # by which it reads each memory; in an encoder, what was pooled before an upsampling
     cross_attention: tuple[Part, ...] = ()
 
     def supports(self, feature: Feature) -> bool:
@@ -32,23 +26,14 @@ class LayerSpec:
 
 @dataclass(frozen=True)
 class PoolingSpec:
-    """What follows the layers of a stage.
+    """What follows the layers of a stage."""
 
-    Attributes:
-        pooler: the kind of pooling.
-        length: representations that it hands on at most, K.
-        window: positions that one of them stands for, if the kind pools at a fixed ratio.
-        scorer: rates representations; None if the kind takes no scorer.
-        layer: owned by the pooler; None if the kind owns none.
-        upsampler: brings the output of the inner stages back to the length before, or None.
-    """
-
-    pooler: Part
-    length: int
-    window: int
-    scorer: Part | None = None
-    layer: LayerSpec | None = None
-    upsampler: Part | None = None
+    pooler: Part  # the kind of pooling
+    length: int  # representations that it hands on at most, K
+    window: int  # positions that one of them stands for, if the kind pools at a fixed ratio
+    scorer: Part | None = None  # rates representations; None if the kind takes no scorer
+    layer: LayerSpec | None = None  # owned by the pooler; None if the kind owns none
+    upsampler: Part | None = None  # brings the output of the inner stages back to the length before, or None
 
     @property
     def kind(self) -> type[Pooler]:
@@ -63,21 +48,13 @@ class PoolingSpec:
 
 @dataclass(frozen=True)
 class StageSpec:
-    """Layers, the pooling after them, and with upsampling the stages in between.
+    """Layers, the pooling after them, and with upsampling the stages in between."""
 
-    Attributes:
-        layers: in order.
-        longest: positions that the first of them reads at most.
-        pooling: what follows, or None.
-        inner: stages between pooling and upsampling.
-        is_memory: the decoder reads what the layers hand on.
-    """
-
-    layers: tuple[LayerSpec, ...]
-    longest: int
-    pooling: PoolingSpec | None = None
-    inner: tuple["StageSpec", ...] = ()
-    is_memory: bool = False
+    layers: tuple[LayerSpec, ...]  # in order
+    longest: int  # positions that the first of them reads at most
+    pooling: PoolingSpec | None = None  # what follows, or None
+    inner: tuple["StageSpec", ...] = ()  # stages between pooling and upsampling
+    is_memory: bool = False  # the decoder reads what the layers hand on
 
     def all_stages(self) -> "Iterator[StageSpec]":
         """Yield this stage and all within it, in the order in which their layers run."""
@@ -88,15 +65,11 @@ class StageSpec:
 
 @dataclass(frozen=True)
 class EncoderSpec:
-    """Stages of an encoder.
+    """Stages of an encoder."""
 
-    Attributes:
-        stages: run one after the other.
-        memories: what the decoder reads, in that order: by its number (from 0) the output of a stage that is a memory,
-            or None for that of the last layer.
-    """
-
-    stages: tuple[StageSpec, ...]
+    stages: tuple[StageSpec, ...]  # run one after the other
+    # what the decoder reads, in that order: by its number (from 0) the output of a stage that is a memory, or None for
+    # that of the last layer
     memories: tuple[int | None, ...] = (None,)
 
     def all_stages(self) -> Iterator[StageSpec]:
@@ -163,19 +136,12 @@ class ModelSpec:
 
 @dataclass(frozen=True)
 class ShortenedSpec:
-    """An hourglass over segments.
+    """An hourglass over segments."""
 
-    Attributes:
-        boundaries: mark where segments end.
-        segments: make one vector of each.
-        inner: reads them.
-        upsampling: brings them back to positions.
-    """
-
-    boundaries: Part
-    segments: Part
-    inner: "HourglassSpec"
-    upsampling: Part
+    boundaries: Part  # mark where segments end
+    segments: Part  # make one vector of each
+    inner: "HourglassSpec"  # reads them
+    upsampling: Part  # brings them back to positions
 
 
 @dataclass(frozen=True)

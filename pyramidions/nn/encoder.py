@@ -21,16 +21,11 @@ from pyramidions.nn.units import Units
 
 
 class Encoded(NamedTuple):
-    """What an encoder made of a batch.
+    """What an encoder made of a batch."""
 
-    Attributes:
-        sequence: the output of the last layer, K vectors a document.
-        pooled: the output of each pooler, by the number of the layer before it (from 0).
-        memories: what the decoder reads, in the order in which it does: the output, and those of earlier layers.
-    """
-
-    sequence: Sequence
-    pooled: dict[int, Pooled]
+    sequence: Sequence  # the output of the last layer, K vectors a document
+    pooled: dict[int, Pooled]  # the output of each pooler, by the number of the layer before it (from 0)
+    # what the decoder reads, in the order in which it does: the output, and those of earlier layers
     memories: tuple[Memory, ...]
 
 

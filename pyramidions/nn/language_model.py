@@ -36,14 +36,10 @@ class LanguageModelCache:
 
 
 class Features(NamedTuple):
-    """What a language model reads in a text.
+    """What a language model reads in a text."""
 
-    Attributes:
-        x: (B, T, D), the last layer's output.
-        segmentations: where segments end, of the outermost shortened part first; none of a cached step.
-    """
-
-    x: Tensor
+    x: Tensor  # (B, T, D), the last layer's output
+    # where segments end, of the outermost shortened part first; none of a cached step
     segmentations: tuple[Segmentation, ...]
 
 

@@ -19,16 +19,12 @@ class Provenance(NamedTuple):
     Poolings are followed, attention is not: a vector counts as its own position, whatever it has read. Where poolings
     give each position to few vectors, as most do, each vector has a list of members; where they mix all vectors into
     each, there is a whole matrix.
-
-    Attributes:
-        weights: (B, K, G), or (B, K, L) without members; how much of each, in float32 or wider.
-        members: (B, K, G), the positions that each vector is made of; one may be named twice. None for all of them.
-        length: L.
     """
 
-    weights: Tensor
+    weights: Tensor  # (B, K, G), or (B, K, L) without members; how much of each, in float32 or wider
+    # (B, K, G), the positions that each vector is made of; one may be named twice. None for all of them.
     members: Tensor | None
-    length: int
+    length: int  # L
 
     @classmethod
     def of_positions(cls, padding_mask: Tensor, dtype: torch.dtype = torch.float32) -> "Provenance":
@@ -74,18 +70,12 @@ def _rows(x: Tensor, rows: Tensor) -> Tensor:
 
 
 class Origins(NamedTuple):
-    """The tokens of a document, and how much of each is in each vector.
+    """The tokens of a document, and how much of each is in each vector."""
 
-    Attributes:
-        tokens: (B, U), the different tokens of each document; any token where a document has fewer.
-        places: (B, L), which of ``tokens`` each position holds.
-        made_of: which positions each vector is made of.
-        unpooled: (B, L, D), the vector of each position just before the first pooling; None if none has come.
-    """
-
-    tokens: Tensor
-    places: Tensor
-    made_of: Provenance
+    tokens: Tensor  # (B, U), the different tokens of each document; any token where a document has fewer
+    places: Tensor  # (B, L), which of ``tokens`` each position holds
+    made_of: Provenance  # which positions each vector is made of
+    # (B, L, D), the vector of each position just before the first pooling; None if none has come
     unpooled: Tensor | None = None
 
     @classmethod

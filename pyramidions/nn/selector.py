@@ -19,19 +19,12 @@ Pick: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 
 
 class Steps(NamedTuple):
-    """What was selected from each document, step by step; after the end, everything is 0.
+    """What was selected from each document, step by step; after the end, everything is 0."""
 
-    Attributes:
-        chosen: (B, S), the number of a unit; U is the end.
-        log_probs: (B, S, U + 1), of all units and of the end; -inf where a unit cannot be chosen.
-        values: (B, S), the rewards that the critic expects from each step on.
-        real: (B, S), True up to the end.
-    """
-
-    chosen: Tensor
-    log_probs: Tensor
-    values: Tensor
-    real: Tensor
+    chosen: Tensor  # (B, S), the number of a unit; U is the end
+    log_probs: Tensor  # (B, S, U + 1), of all units and of the end; -inf where a unit cannot be chosen
+    values: Tensor  # (B, S), the rewards that the critic expects from each step on
+    real: Tensor  # (B, S), True up to the end
 
 
 class Selector(nn.Module, ABC):

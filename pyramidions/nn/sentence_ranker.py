@@ -11,15 +11,10 @@ from pyramidions.nn.selector import Pick, Selector, Steps
 
 
 class Units(NamedTuple):
-    """The units of a batch of documents; U is the largest number of them.
+    """The units of a batch of documents; U is the largest number of them."""
 
-    Attributes:
-        x: (B, U, D), a vector of each.
-        known: (B, U), False where a document has no such unit, or a pooling handed on no vector of it.
-    """
-
-    x: Tensor
-    known: Tensor
+    x: Tensor  # (B, U, D), a vector of each
+    known: Tensor  # (B, U), False where a document has no such unit, or a pooling handed on no vector of it
 
 
 class SentenceRanker(nn.Module):

@@ -15,41 +15,25 @@ from pyramidions.nn.sublayer import Memory
 class Sequence(NamedTuple):
     """A batch of sequences of vectors.
 
-    Attributes:
-        x: (B, L, D).
-        padding_mask: (B, L), True at padding.
-        position: (B, L), the place of each vector in its document; a vector that a pooler mixed has the place of its
-            strongest member. None after a pooling without provenance.
-        lengths: number of real positions of each document, B integers on the host, if all padding is on the right;
-            None if unknown.
-        unit: (B, L), the number of the unit of the text (a sentence, a turn, a section) that each vector stands in, as
-            `position` does, and -1 at padding. None if the encoder knows no marker, and after a pooling without
-            provenance.
-        marks: the vectors that all others read, and that read all others; None if there are none, and after a pooling
-            without provenance.
-        query: the vectors of the query that stands before the document; None if nothing reads it, and after a pooling
-            without provenance.
-        roles: who speaks in each unit; None if nothing reads it, and after a pooling without provenance.
-        origins: which tokens the vectors are made of; None if nothing reads that, and after a pooling without
-            provenance.
-        key_bias: (B, L), what attention adds to the scores of each vector as a key; None for nothing, and after a
-            pooling without provenance.
-        global_vectors: (B, G, D), learned vectors beside the tokens: all of a document read them, and they read all of
-            it. None if there are none.
-        above: pooled vectors that these read by cross-attention; None before a top-down upsampling, and without one.
+    What follows `lengths`, but for `global_vectors` and `above`, is None where nothing reads it. It is None, as
+    `position` is, after a pooling without provenance. A vector that a pooler mixed has what its strongest member had.
     """
 
-    x: Tensor
-    padding_mask: Tensor
-    position: Tensor | None = None
+    x: Tensor  # (B, L, D)
+    padding_mask: Tensor  # (B, L), True at padding
+    position: Tensor | None = None  # (B, L), the place of each vector in its document
+    # number of real positions of each document, B integers on the host, if all padding is on the right; None if unknown
     lengths: list[int] | None = None
+    # (B, L), the number of the unit of the text (a sentence, a turn, a section) of each vector, and -1 at padding
     unit: Tensor | None = None
-    marks: Marks | None = None
-    query: Marks | None = None
-    roles: Roles | None = None
-    origins: Origins | None = None
-    key_bias: Tensor | None = None
+    marks: Marks | None = None  # the vectors that all others read, and that read all others
+    query: Marks | None = None  # the vectors of the query that stands before the document
+    roles: Roles | None = None  # who speaks in each unit
+    origins: Origins | None = None  # which tokens the vectors are made of
+    key_bias: Tensor | None = None  # (B, L), what attention adds to the scores of each vector as a key
+    # (B, G, D), learned vectors beside the tokens: all of a document read them, and they read all of it
     global_vectors: Tensor | None = None
+    # pooled vectors that these read by cross-attention; None before a top-down upsampling, and without one
     above: Memory | None = None
 
     @property
@@ -70,11 +54,8 @@ class Sequence(NamedTuple):
 
 
 class PoolingContext(NamedTuple):
-    """What a pooler may ask for.
+    """What a pooler may ask for."""
 
-    Attributes:
-        received: returns how much attention each position received in the layer before, (B, L), zero at padding. It is
-            computed when called, without gradients.
-    """
-
+    # returns how much attention each position received in the layer before, (B, L), zero at padding. It is computed
+    # when called, without gradients.
     received: Callable[[], Tensor]

@@ -21,17 +21,11 @@ from pyramidions.nn.upsampling import Upsampler
 
 
 class Passed(NamedTuple):
-    """What a stage returns.
+    """What a stage returns."""
 
-    Attributes:
-        sequence: its output.
-        poolings: the output of each pooler in it, in their order.
-        memories: in the order in which layers made them.
-    """
-
-    sequence: Sequence
-    poolings: list[Pooled]
-    memories: list[Sequence]
+    sequence: Sequence  # its output
+    poolings: list[Pooled]  # the output of each pooler in it, in their order
+    memories: list[Sequence]  # in the order in which layers made them
 
 
 class Stage:

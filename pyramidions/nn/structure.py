@@ -17,25 +17,15 @@ class Structure(NamedTuple):
 
 
 class StructureOf(NamedTuple):
-    """Finds the structure of texts.
+    """Finds the structure of texts."""
 
-    Attributes:
-        marker: the token at which a unit of the text starts; None if nothing reads units.
-        separator: the token between a query and its document; None for documents without queries.
-        name_end: the token behind the name that a turn begins with, or None if the vocabulary has none.
-        global_tokens: this many tokens at the beginning of a text are global.
-        global_marker: a token that is global wherever it stands, or None.
-        global_query: the tokens of the query are global.
-        reads_query: a part reads `Sequence.query`.
-    """
-
-    marker: int | None = None
-    separator: int | None = None
-    name_end: int | None = None
-    global_tokens: int = 0
-    global_marker: int | None = None
-    global_query: bool = False
-    reads_query: bool = False
+    marker: int | None = None  # the token at which a unit of the text starts; None if nothing reads units
+    separator: int | None = None  # the token between a query and its document; None for documents without queries
+    name_end: int | None = None  # the token behind the name that a turn begins with, or None if the vocabulary has none
+    global_tokens: int = 0  # this many tokens at the beginning of a text are global
+    global_marker: int | None = None  # a token that is global wherever it stands, or None
+    global_query: bool = False  # the tokens of the query are global
+    reads_query: bool = False  # a part reads `Sequence.query`
 
     def __call__(self, tokens: Tensor, padding_mask: Tensor, marked: Tensor | None = None) -> Structure:
         """Find the structure of tokens (B, L); ``marked`` (B, L) are further global ones, or None.

@@ -13,20 +13,13 @@ from pyramidions.nn.units import Units
 
 
 class Memory(NamedTuple):
-    """Vectors that a cross-attention reads.
+    """Vectors that a cross-attention reads."""
 
-    Attributes:
-        x: (B, K, D).
-        padding_mask: (B, K), True at padding, or its `as_bias`, or None if there is no padding.
-        origins: which tokens the vectors are made of; None if nothing reads that.
-        key_bias: (B, K), what is added to the scores of each vector; None for nothing.
-        unit: (B, K), the number of the unit of the text that each vector stands in, -1 at padding; None if unknown.
-    """
-
-    x: Tensor
-    padding_mask: Tensor | None = None
-    origins: Origins | None = None
-    key_bias: Tensor | None = None
+    x: Tensor  # (B, K, D)
+    padding_mask: Tensor | None = None  # (B, K), True at padding, or its `as_bias`, or None if there is no padding
+    origins: Origins | None = None  # which tokens the vectors are made of; None if nothing reads that
+    key_bias: Tensor | None = None  # (B, K), what is added to the scores of each vector; None for nothing
+    # (B, K), the number of the unit of the text that each vector stands in, -1 at padding; None if unknown
     unit: Tensor | None = None
 
     def select(self, documents: Tensor) -> "Memory":
@@ -40,15 +33,10 @@ class Memory(NamedTuple):
 
 
 class Memories(NamedTuple):
-    """What the hypotheses of a batch read: a document's share one row of each memory.
+    """What the hypotheses of a batch read: a document's share one row of each memory."""
 
-    Attributes:
-        each: one for each place that cross-attentions read.
-        width: hypotheses of a document, W. They are consecutive rows of what a decoder reads.
-    """
-
-    each: tuple[Memory, ...]
-    width: int = 1
+    each: tuple[Memory, ...]  # one for each place that cross-attentions read
+    width: int = 1  # hypotheses of a document, W. They are consecutive rows of what a decoder reads.
 
     def reorder(self, order: Tensor, width: int) -> "Memories":
         """Return what the hypotheses ``order`` (B'W',) read, ``width`` W' of a document; see `staying`."""
@@ -72,49 +60,33 @@ NOBODY: Mapping[nn.Module, Watcher] = MappingProxyType({})
 
 
 class Summaries(NamedTuple):
-    """What stands for blocks of positions in attention.
+    """What stands for blocks of positions in attention."""
 
-    Attributes:
-        keys: (B, H, G, E).
-        values: (B, H, G, E).
-        absent: (B, G), True where a document has no such block.
-        blocks: (B, L), the block that each position is in.
-    """
-
-    keys: Tensor
-    values: Tensor
-    absent: Tensor
-    blocks: Tensor
+    keys: Tensor  # (B, H, G, E)
+    values: Tensor  # (B, H, G, E)
+    absent: Tensor  # (B, G), True where a document has no such block
+    blocks: Tensor  # (B, L), the block that each position is in
 
 
 class LayerContext(NamedTuple):
-    """What sublayers, and attention kinds in them, read besides their own input; the same for all layers of a stack.
+    """What sublayers, and attention kinds in them, read besides their own input; the same for all layers of a stack."""
 
-    Attributes:
-        padding_mask: (B, L), True at padding of the layers' own input, or None. In a cached step, which of all written
-            positions each query must not see, in the form that `CoreAttention.step` takes.
-        memories: what cross-attention reads: each sublayer one of them, by its place.
-        watchers: by function; each is called with its function's input, (B, L, D), detached, in every pass over whole
-            sequences.
-        marks: positions of the layers' own input that all others read, and that read all others; or None.
-        units: of the text, in which the positions of the layers' own input stand; None if nobody knows.
-        hypotheses: W of a document, whose new positions follow each other in a cached step; 1 elsewhere.
-        new_padding_mask: (BW, T), True at new positions of a cached step that are padding, in front of all others, or
-            None.
-        is_causal: a position reads those up to itself. A sublayer says so to its attention.
-        key_bias: (B, L), what self-attention adds to the scores of each key; None for nothing.
-        summaries: of blocks, if the attention kind reads any; it makes them itself (`CoreAttention.reading`).
-    """
-
+    # (B, L), True at padding of the layers' own input, or None. In a cached step, which of all written positions each
+    # query must not see, in the form that `CoreAttention.step` takes.
     padding_mask: Tensor | None = None
-    memories: tuple[Memory, ...] = ()
+    memories: tuple[Memory, ...] = ()  # what cross-attention reads: each sublayer one of them, by its place
+    # by function; each is called with its function's input, (B, L, D), detached, in every pass over whole sequences
     watchers: Mapping[nn.Module, Watcher] = NOBODY
+    # positions of the layers' own input that all others read, and that read all others; or None
     marks: Marks | None = None
+    # of the text, in which the positions of the layers' own input stand; None if nobody knows
     units: Units | None = None
-    hypotheses: int = 1
+    hypotheses: int = 1  # W of a document, whose new positions follow each other in a cached step; 1 elsewhere
+    # (BW, T), True at new positions of a cached step that are padding, in front of all others, or None
     new_padding_mask: Tensor | None = None
-    is_causal: bool = False
-    key_bias: Tensor | None = None
+    is_causal: bool = False  # a position reads those up to itself. A sublayer says so to its attention.
+    key_bias: Tensor | None = None  # (B, L), what self-attention adds to the scores of each key; None for nothing
+    # of blocks, if the attention kind reads any; it makes them itself (`CoreAttention.reading`)
     summaries: Summaries | None = None
 
 

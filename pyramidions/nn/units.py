@@ -14,16 +14,11 @@ _SHORT = 16
 
 
 class Rows(NamedTuple):
-    """Segments of like length.
+    """Segments of like length."""
 
-    Attributes:
-        members: (N * M), of each position of a segment its place in the flattened batch.
-        shape: N, M.
-        padding_mask: (N, M), True behind a segment's last position, or None if all segments fill their rows.
-    """
-
-    members: Tensor
-    shape: tuple[int, int]
+    members: Tensor  # (N * M), of each position of a segment its place in the flattened batch
+    shape: tuple[int, int]  # N, M
+    # (N, M), True behind a segment's last position, or None if all segments fill their rows
     padding_mask: Tensor | None
 
 

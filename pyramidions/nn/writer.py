@@ -15,17 +15,11 @@ from pyramidions.nn.transformer import Transformer
 
 
 class Hypothesis(NamedTuple):
-    """One summary of a document.
+    """One summary of a document."""
 
-    Attributes:
-        tokens: (T,), with the end, without the start.
-        score: sum of ``token_scores`` behind the prefix / T ** length penalty.
-        token_scores: (T,), log-probability of each token.
-    """
-
-    tokens: Tensor
-    score: float
-    token_scores: Tensor
+    tokens: Tensor  # (T,), with the end, without the start
+    score: float  # sum of ``token_scores`` behind the prefix / T ** length penalty
+    token_scores: Tensor  # (T,), log-probability of each token
 
 
 class NoSummaryError(ValueError):

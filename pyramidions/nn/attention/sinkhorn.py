@@ -169,17 +169,11 @@ class SinkhornAttention(CoreAttention):
 
 
 class _Mixing(NamedTuple):
-    """How a bucket of keys or values is joined by a mixture of all.
+    """How a bucket of keys or values is joined by a mixture of all."""
 
-    Attributes:
-        sorting: (B, H, N, N), weights of buckets.
-        share: (B, H, N, M), how much of a mixed key is of real ones.
-        allowed: (B, H, N, 1, 2M), which keys a bucket sees; None for all.
-    """
-
-    sorting: Tensor
-    share: Tensor
-    allowed: Tensor | None
+    sorting: Tensor  # (B, H, N, N), weights of buckets
+    share: Tensor  # (B, H, N, M), how much of a mixed key is of real ones
+    allowed: Tensor | None  # (B, H, N, 1, 2M), which keys a bucket sees; None for all
 
     @classmethod
     def of(cls, sorting: Tensor, real: Tensor | None, dtype: torch.dtype) -> "_Mixing":

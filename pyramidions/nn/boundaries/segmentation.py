@@ -11,36 +11,24 @@ from pyramidions.base.registry import Registry
 
 
 class HiddenStates(NamedTuple):
-    """Hidden states of a text, or of the next part of it.
+    """Hidden states of a text, or of the next part of it."""
 
-    Attributes:
-        x: (B, L, D).
-        tokens: (B, L), which they stand for; None if they stand for segments.
-        padding_mask: (B, L), True at padding; None if there is none.
-        start: the position of the first, of all rows or (B, 1).
-        before: (B, D), the hidden state in front of the first; None at the beginning of a text.
-    """
-
-    x: Tensor
-    tokens: Tensor | None = None
-    padding_mask: Tensor | None = None
-    start: int | Tensor = 0
-    before: Tensor | None = None
+    x: Tensor  # (B, L, D)
+    tokens: Tensor | None = None  # (B, L), which they stand for; None if they stand for segments
+    padding_mask: Tensor | None = None  # (B, L), True at padding; None if there is none
+    start: int | Tensor = 0  # the position of the first, of all rows or (B, 1)
+    before: Tensor | None = None  # (B, D), the hidden state in front of the first; None at the beginning of a text
 
 
 class Segmentation(NamedTuple):
-    """Where segments end.
+    """Where segments end."""
 
-    Attributes:
-        boundaries: (B, L), exactly 1 at the last position of a segment and 0 elsewhere, in float32 or better; of a kind
-            that learns from what becomes of the segments, with a gradient.
-        logits: (B, L), of a boundary at each position, in float32 or better; None if the kind predicts none.
-        padding_mask: (B, L), True at padding, which has no boundaries; None if there is none.
-    """
-
+    # (B, L), exactly 1 at the last position of a segment and 0 elsewhere, in float32 or better; of a kind that learns
+    # from what becomes of the segments, with a gradient
     boundaries: Tensor
+    # (B, L), of a boundary at each position, in float32 or better; None if the kind predicts none
     logits: Tensor | None = None
-    padding_mask: Tensor | None = None
+    padding_mask: Tensor | None = None  # (B, L), True at padding, which has no boundaries; None if there is none
 
     @property
     def closed(self) -> Tensor:

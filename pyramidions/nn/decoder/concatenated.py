@@ -23,18 +23,13 @@ class Joined(NamedTuple):
     """The real vectors of a memory, the target right behind them, and all padding of the memory at the end.
 
     So a document has the same neighbours alone and in a batch, and what is causal never reads padding.
-
-    Attributes:
-        x: (B, K + T, D).
-        order: (B, K + T), where each vector stood in the memory followed by the target; None where nothing moved.
-        places: (B, T), where the target stands.
-        length: K.
     """
 
-    x: Tensor
+    x: Tensor  # (B, K + T, D)
+    # (B, K + T), where each vector stood in the memory followed by the target; None where nothing moved
     order: Tensor | None
-    places: Tensor
-    length: int
+    places: Tensor  # (B, T), where the target stands
+    length: int  # K
 
     @classmethod
     def of(cls, memory: Memory, target: Tensor) -> "Joined":

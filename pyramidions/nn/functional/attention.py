@@ -52,15 +52,10 @@ def tiled_attention(
 
 
 class Attended(NamedTuple):
-    """What queries read.
+    """What queries read."""
 
-    Attributes:
-        mixed: (..., Lq, E).
-        total: log-sum-exp of their scores, (..., Lq, 1), in float32 or better.
-    """
-
-    mixed: Tensor
-    total: Tensor
+    mixed: Tensor  # (..., Lq, E)
+    total: Tensor  # log-sum-exp of their scores, (..., Lq, 1), in float32 or better
 
 
 def attended(

@@ -12,19 +12,13 @@ class BlockLists(NamedTuple):
     """Lists of blocks (Zaheer et al. 2020, section 2); they follow from the number of a document's own blocks.
 
     A list names no block twice; -1 stands for none.
-
-    Attributes:
-        window: blocks in the window, an odd number.
-        ends: blocks at either end of the document.
-        random: blocks that are drawn from all others, without replacement and with equal chances, or all if there are
-            fewer.
-        seed: where they come from.
     """
 
-    window: int
-    ends: int
+    window: int  # blocks in the window, an odd number
+    ends: int  # blocks at either end of the document
+    # blocks that are drawn from all others, without replacement and with equal chances, or all if there are fewer
     random: int
-    seed: int
+    seed: int  # where they come from
 
     @property
     def full(self) -> int:

@@ -14,20 +14,14 @@ from pyramidions.nn.functional.precision import full_precision
 
 
 class SegmentSums(NamedTuple):
-    """Sums over segments.
+    """Sums over segments."""
 
-    Attributes:
-        total: (B, K + 1, D), the sum of each segment's vectors, in float32 or better; after the last segment of a row
-            stands what follows its last boundary, and then zeros.
-        size: (B, K + 1), how many vectors those are.
-        number: (B, L), the segment of each position.
-        closed: (B,), how many segments a row has.
-    """
-
+    # (B, K + 1, D), the sum of each segment's vectors, in float32 or better; after the last segment of a row stands
+    # what follows its last boundary, and then zeros
     total: Tensor
-    size: Tensor
-    number: Tensor
-    closed: Tensor
+    size: Tensor  # (B, K + 1), how many vectors those are
+    number: Tensor  # (B, L), the segment of each position
+    closed: Tensor  # (B,), how many segments a row has
 
     def means(self) -> Tensor:
         """Return the mean of each segment, zeros after a row's last: (B, K, D)."""

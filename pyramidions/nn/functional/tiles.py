@@ -21,18 +21,12 @@ Index = tuple[Any, ...]
 
 
 class Tile(NamedTuple):
-    """A part of the matrices of weights.
+    """A part of the matrices of weights."""
 
-    Attributes:
-        lead: which matrices, an index of the leading dimensions.
-        rows: which queries.
-        span: which keys, in the order of the text.
-        places: of the keys in each tensor that holds some: an index, or the numbers of blocks (N, S).
-    """
-
-    lead: Index
-    rows: slice
-    span: slice
+    lead: Index  # which matrices, an index of the leading dimensions
+    rows: slice  # which queries
+    span: slice  # which keys, in the order of the text
+    # of the keys in each tensor that holds some: an index, or the numbers of blocks (N, S)
     places: tuple[Index | Tensor, ...]
 
     @property
@@ -96,17 +90,12 @@ def _matrices(leading: Sequence[int], weights: int, on_gpu: bool) -> Iterator[In
 
 
 class Dense(NamedTuple):
-    """Every query reads every key that it may.
+    """Every query reads every key that it may."""
 
-    Attributes:
-        keys: how many there are.
-        allowed: broadcastable to (..., Lq, Lk), True where attention is allowed, or what is added to scores; or None.
-        is_causal: query i sees keys up to i.
-    """
-
-    keys: int
+    keys: int  # how many there are
+    # broadcastable to (..., Lq, Lk), True where attention is allowed, or what is added to scores; or None
     allowed: Tensor | None = None
-    is_causal: bool = False
+    is_causal: bool = False  # query i sees keys up to i
 
     def rows(self, shape: Sequence[int], on_gpu: bool) -> int:
         *leading, length, _ = shape
@@ -146,25 +135,15 @@ class Dense(NamedTuple):
 
 
 class Band(NamedTuple):
-    """Every query reads the keys near it.
+    """Every query reads the keys near it."""
 
-    Attributes:
-        hidden: (B, L), True at keys that no window shows.
-        reach: how far a query sees in either direction.
-        sees_itself: a query sees its own position; without, it does only where it sees nothing else.
-        ahead: a query sees later positions, too.
-        further_k: (B, H, G, E), of keys that every query sees; or None.
-        further_v: (B, H, G, E).
-        absent: (B, G), True where a document has no such key.
-    """
-
-    hidden: Tensor
-    reach: int
-    sees_itself: bool = True
-    ahead: bool = True
-    further_k: Tensor | None = None
-    further_v: Tensor | None = None
-    absent: Tensor | None = None
+    hidden: Tensor  # (B, L), True at keys that no window shows
+    reach: int  # how far a query sees in either direction
+    sees_itself: bool = True  # a query sees its own position; without, it does only where it sees nothing else
+    ahead: bool = True  # a query sees later positions, too
+    further_k: Tensor | None = None  # (B, H, G, E), of keys that every query sees; or None
+    further_v: Tensor | None = None  # (B, H, G, E)
+    absent: Tensor | None = None  # (B, G), True where a document has no such key
 
     def rows(self, shape: Sequence[int], on_gpu: bool) -> int:
         length = shape[-2]
@@ -219,15 +198,10 @@ class Band(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Blocks of queries (N, M, E) read blocks of keys (K, M, E).
+    """Blocks of queries (N, M, E) read blocks of keys (K, M, E)."""
 
-    Attributes:
-        blocks: (N, S), which ones.
-        allowed: (N, S M), which keys of those, at least one in each row.
-    """
-
-    blocks: Tensor
-    allowed: Tensor
+    blocks: Tensor  # (N, S), which ones
+    allowed: Tensor  # (N, S M), which keys of those, at least one in each row
 
     def rows(self, shape: Sequence[int], on_gpu: bool) -> int:
         return shape[-2]
@@ -263,13 +237,10 @@ class ScoreMod(Protocol):
 
 
 class ByDistance(NamedTuple):
-    """A bias for each distance.
+    """A bias for each distance."""
 
-    Attributes:
-        bias: (H, 2R + 1) or (1, 2R + 1) for all heads, of the distances -R to R from a query to a key; `UNSEEN` where
-            nothing is seen.
-    """
-
+    # (H, 2R + 1) or (1, 2R + 1) for all heads, of the distances -R to R from a query to a key; `UNSEEN` where nothing
+    # is seen
     bias: Tensor
 
     def prepared(self, rows: int) -> tuple[Tensor, ...]:
@@ -294,15 +265,10 @@ class ByDistance(NamedTuple):
 
 
 class ByBlock(NamedTuple):
-    """A bias for each distance between the block of a query and a block that is a key.
+    """A bias for each distance between the block of a query and a block that is a key."""
 
-    Attributes:
-        bias: (H, 2S - 1), of the distances 1 - S to S - 1 from the block of a query to a key.
-        blocks: (B, Lq), the block that each query is in.
-    """
-
-    bias: Tensor
-    blocks: Tensor
+    bias: Tensor  # (H, 2S - 1), of the distances 1 - S to S - 1 from the block of a query to a key
+    blocks: Tensor  # (B, Lq), the block that each query is in
 
     def prepared(self, rows: int) -> tuple[Tensor, ...]:
         return full_precision(self.bias), self.blocks
@@ -323,19 +289,12 @@ class ByBlock(NamedTuple):
 
 
 class Relative(NamedTuple):
-    """Scores ((q_i + u) k_j + (q_i + w) r_(i - j)) / sqrt(E) (Dai et al. 2019, section 3.3).
+    """Scores ((q_i + u) k_j + (q_i + w) r_(i - j)) / sqrt(E) (Dai et al. 2019, section 3.3)."""
 
-    Attributes:
-        distances: r, (H, N, E), of the distances R down to 0 if causal, and else down to -R.
-        content_bias: u, (H, E).
-        position_bias: w, (H, E).
-        reach: R, how far a query sees.
-    """
-
-    distances: Tensor
-    content_bias: Tensor
-    position_bias: Tensor
-    reach: int
+    distances: Tensor  # r, (H, N, E), of the distances R down to 0 if causal, and else down to -R
+    content_bias: Tensor  # u, (H, E)
+    position_bias: Tensor  # w, (H, E)
+    reach: int  # R, how far a query sees
 
     def prepared(self, rows: int) -> tuple[Tensor, ...]:
         # Rows of a tile share their keys: some are too far from the last row, or come after the first.

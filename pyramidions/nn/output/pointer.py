@@ -18,23 +18,14 @@ _LINEAR = 40.0  # from where log(1 + exp(x)) is x, also in float64
 
 
 class PointerMemory(NamedTuple):
-    """What a pointer reads of a memory, computed once for all steps.
+    """What a pointer reads of a memory, computed once for all steps."""
 
-    Attributes:
-        keys: (B, K, D).
-        values: (B, K), what the gate reads of each vector.
-        token_keys: (B, L, d), of the tokens of the document.
-        padding_mask: (B, K), True at padding; None without.
-        origins: which tokens can be copied from each vector.
-        key_bias: (B, K), what is added to the scores of each vector; None for nothing.
-    """
-
-    keys: Tensor
-    values: Tensor
-    token_keys: Tensor
-    padding_mask: Tensor | None
-    origins: Origins
-    key_bias: Tensor | None = None
+    keys: Tensor  # (B, K, D)
+    values: Tensor  # (B, K), what the gate reads of each vector
+    token_keys: Tensor  # (B, L, d), of the tokens of the document
+    padding_mask: Tensor | None  # (B, K), True at padding; None without
+    origins: Origins  # which tokens can be copied from each vector
+    key_bias: Tensor | None = None  # (B, K), what is added to the scores of each vector; None for nothing
 
     def select(self, documents: Tensor) -> "PointerMemory":
         """Return that of ``documents`` (B',), in that order."""

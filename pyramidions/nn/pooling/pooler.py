@@ -12,27 +12,19 @@ from pyramidions.nn.sequence import PoolingContext, Sequence
 
 
 class Pooled(NamedTuple):
-    """The output of a pooler.
+    """The output of a pooler."""
 
-    Attributes:
-        x: (B, K, D).
-        padding_mask: (B, K), True at padding.
-        sources: (B, K, G), which inputs each vector is made of; None if the kind has no provenance.
-        weights: (B, K, G), how much of each; None likewise.
-        lengths: number of real vectors of each document, B integers on the host, from a kind whose `Pooler.kept` cannot
-            tell; padding comes after them. None otherwise.
-        spread: (B,), the highest less the lowest score of each document, NaN for one whose vectors are all handed on;
-            None without a scorer that learns to select.
-        key_bias: (B, K), what later attention adds to the scores of each vector as a key, or None.
-    """
-
-    x: Tensor
-    padding_mask: Tensor
-    sources: Tensor | None = None
-    weights: Tensor | None = None
+    x: Tensor  # (B, K, D)
+    padding_mask: Tensor  # (B, K), True at padding
+    sources: Tensor | None = None  # (B, K, G), which inputs each vector is made of; None if the kind has no provenance
+    weights: Tensor | None = None  # (B, K, G), how much of each; None likewise
+    # number of real vectors of each document, B integers on the host, from a kind whose `Pooler.kept` cannot tell;
+    # padding comes after them. None otherwise.
     lengths: list[int] | None = None
+    # (B,), the highest less the lowest score of each document, NaN for one whose vectors are all handed on; None
+    # without a scorer that learns to select
     spread: Tensor | None = None
-    key_bias: Tensor | None = None
+    key_bias: Tensor | None = None  # (B, K), what later attention adds to the scores of each vector as a key, or None
 
     def sharpness(self) -> tuple[Tensor, Tensor] | None:
         """Return the share of each vector's strongest member, (B, K), and whether it has several, (B, K); or None."""

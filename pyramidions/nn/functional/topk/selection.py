@@ -8,21 +8,13 @@ from torch import Tensor
 
 
 class TopK(NamedTuple):
-    """What a top-k operator selected, in the order of the input.
+    """What a top-k operator selected, in the order of the input."""
 
-    Attributes:
-        x: (B, K, D), the selected vectors; zero at padding, unless all passed through unchanged.
-        padding_mask: (B, K), True where a document had no vector left to give.
-        scores: (B, K), the scores that the selected vectors carry; zero at padding.
-        sources: (B, K, G), which inputs a vector is made of; of a tournament, its winner first.
-        weights: (B, K, G), how much of each; they sum to 1, and to 0 at padding.
-    """
-
-    x: Tensor
-    padding_mask: Tensor
-    scores: Tensor
-    sources: Tensor
-    weights: Tensor
+    x: Tensor  # (B, K, D), the selected vectors; zero at padding, unless all passed through unchanged
+    padding_mask: Tensor  # (B, K), True where a document had no vector left to give
+    scores: Tensor  # (B, K), the scores that the selected vectors carry; zero at padding
+    sources: Tensor  # (B, K, G), which inputs a vector is made of; of a tournament, its winner first
+    weights: Tensor  # (B, K, G), how much of each; they sum to 1, and to 0 at padding
 
 
 def prepare(
