@@ -51,12 +51,7 @@ _OFFERED = ("embed_dim", "num_heads", "ffn_embed_dim", "activation_dropout", "no
 
 
 class Assembly:
-    """Makes modules of a config.
-
-    Args:
-        config: with all fields in their ranges.
-        vocab_size: V.
-    """
+    """Makes modules of a config, with all fields in their ranges."""
 
     def __init__(self, config: Any, vocab_size: int) -> None:
         self.config = config

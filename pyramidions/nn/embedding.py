@@ -16,9 +16,6 @@ class TagEmbeddings(nn.Module):
     """Joins a token's embedding with those of its part of speech and its entity (Zhu et al. 2020, section 3.2).
 
     The three are concatenated, and mapped to the width of the model. Training begins as without tags.
-
-    Args:
-        tag_dim: width of the embedding of a tag.
     """
 
     def __init__(self, embed_dim: int, tag_dim: int) -> None:

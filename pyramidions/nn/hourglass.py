@@ -18,11 +18,6 @@ class Hourglass(nn.Module):
 
     An upsampler joins what the shortened part tells of a position with what the layers before it handed on. That part
     may hold an hourglass in turn.
-
-    Args:
-        before: run first.
-        shortened: runs in between, on segments; None for nothing.
-        after: run last.
     """
 
     def __init__(
@@ -89,12 +84,6 @@ class Shortened(nn.Module):
 
     Before a row's first boundary that is the output of the null group, a learned vector that stands in front of the
     segments. So no position sees a later one.
-
-    Args:
-        boundaries: marks where segments end.
-        segments: makes one vector of each.
-        inner: reads the null group and the segments.
-        upsampling: joins what it read with the positions.
     """
 
     def __init__(

@@ -41,12 +41,7 @@ class Written:
 
 
 class ShortenedState:
-    """What a shortened part keeps.
-
-    Args:
-        open: of segments that did not end yet; None if the pooling needs nothing of earlier steps.
-        inner: of the hourglass over segments.
-    """
+    """What a shortened part keeps: the segment that did not end yet, if pooling needs it, and the inner hourglass."""
 
     def __init__(self, open: State | None, inner: "HourglassState") -> None:
         self.open = open
@@ -80,13 +75,7 @@ class ShortenedState:
 
 
 class HourglassState:
-    """What an hourglass keeps.
-
-    Args:
-        before: of each sublayer of each layer that runs first.
-        after: the same of those that run last.
-        shortened: of the shortened part, or None.
-    """
+    """What an hourglass keeps: of each sublayer of the layers that run first and last, and of the shortened part."""
 
     def __init__(
         self, before: list[list[State | None]], after: list[list[State | None]], shortened: ShortenedState | None

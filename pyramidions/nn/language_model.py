@@ -16,11 +16,7 @@ _STD = 0.02
 
 
 class LanguageModelCache:
-    """What a language model keeps between cached steps of a batch of texts.
-
-    Args:
-        state: of its hourglass.
-    """
+    """What a language model keeps between cached steps of a batch of texts."""
 
     def __init__(self, state: HourglassState) -> None:
         self.state = state
@@ -47,15 +43,7 @@ class LanguageModel(nn.Module):
     """Predicts each token of a text from those before it (Nawrot et al. 2023).
 
     New weights are normal with a standard deviation of 0.02, around 1 in norms; biases are 0, and null groups normal
-    with a standard deviation of 1.
-
-    Args:
-        embedder: of tokens.
-        hourglass: all layers.
-        stack: composes them.
-        output: from features to logits.
-        norm: normalises the last layer's output (pre-norm models), or None.
-        padding_idx: the token that is padding.
+    with a standard deviation of 1. A ``norm`` is that of the last layer's output, in pre-norm models.
     """
 
     def __init__(

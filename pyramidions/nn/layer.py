@@ -20,8 +20,6 @@ class Sublayer(nn.Module):
     """Adds a function's output to its input; the norm is before the function or after the sum.
 
     Args:
-        function: computes the output.
-        dropout: probability of dropping a value of the function's output while training.
         normalize_before: pre-norm (Xiong et al. 2020) instead of post-norm (Vaswani et al. 2017).
         beside: a second function, whose output is added as well; it reads the input before any norm, and its output is
             not dropped. Or None.
@@ -101,11 +99,7 @@ class Sublayer(nn.Module):
 
 
 class Layer(nn.Module):
-    """Sublayers, one after the other.
-
-    Args:
-        sublayers: by name, in their order, e.g. "self_attention" and "feed_forward".
-    """
+    """Sublayers, one after the other, by name, e.g. "self_attention" and "feed_forward"."""
 
     def __init__(self, sublayers: Mapping[str, Sublayer]) -> None:
         super().__init__()

@@ -6,10 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pyramidions.nn.functional.kernels import on_device, without_cudnn_attention
-from pyramidions.nn.sublayer import Memories, Memory
-from pyramidions.nn.transformer import Transformer
-from pyramidions.nn.writer import Hypothesis, Writer, given_scores
+from pyramidions.nn.writer import Choose, Writer
 
 
 class Sampling(Writer):
@@ -62,45 +59,15 @@ class Sampling(Writer):
         among += [f"the most probable tokens that make up {self.top_p:g}"] if self.top_p < 1 else []
         return {"sampling": ", ".join([f"temperature {self.temperature:g}", *among])}
 
-    @torch.no_grad()
-    @without_cudnn_attention()
-    def write(self, transformer: Transformer, memories: tuple[Memory, ...]) -> list[list[Hypothesis]]:
-        self._check(transformer)
-        read, pad, device = Memories(memories), transformer.padding_idx, memories[0].x.device
-        documents = list(range(len(memories[0].x)))
-        uniform = self._uniform(len(documents)).to(device)
-        finished: dict[int, Hypothesis] = {}
-        cache = transformer.decoder.new_cache()
-        written = torch.tensor([self.eos, *self.prefix], device=device).repeat(len(documents), 1)
-        scores = torch.zeros(len(documents), len(self.prefix), device=device)
-        unread = written.size(1)
-        for step in range(len(self.prefix), self.max_len + 1):
-            logits = transformer.decoder(written[:, -unread:], read.each, cache)
-            unread = 1
-            if logits.size(1) > 1:
-                scores = given_scores(written[:, 1:], logits[:, :-1])
-            log_probs = self._rule_out(logits[:, -1].float().log_softmax(dim=-1), written[:, 1:], pad)
-            token = self._sample(log_probs, uniform[:, step])
-            # (B, 1 + T) -> (B, 2 + T)
-            written = torch.cat([written, token], dim=1)
-            scores = torch.cat([scores, log_probs.gather(1, token)], dim=1)
-            if step < self.min_len:
-                continue
-            # The host waits for a GPU here, once.
-            ends = self._is_end(token[:, 0]).tolist() if step < self.max_len else [True] * len(documents)
-            for row, document in enumerate(documents):
-                if ends[row]:
-                    finished[document] = self._hypothesis(written[row, 1:], scores[row])
-            left = [row for row, end in enumerate(ends) if not end]
-            if not left:
-                break
-            if len(left) < len(documents):
-                documents = [documents[row] for row in left]
-                staying = on_device(left, device)
-                read = read.reorder(staying, 1)
-                uniform, written, scores = (x.index_select(0, staying) for x in (uniform, written, scores))
-                cache.reorder(staying, 1)
-        return [[finished[document]] for document in sorted(finished)]
+    def _choosing(self, documents: int, device: torch.device) -> Choose:
+        uniform = self._uniform(documents).to(device)
+
+        def choose(log_probs: Tensor, totals: Tensor, numbers: Tensor, step: int) -> tuple[Tensor, Tensor, Tensor]:
+            token = self._sample(log_probs, uniform[:, step].index_select(0, numbers))
+            rows = torch.arange(len(token), device=device)[:, None]
+            return rows, token, totals + log_probs.gather(1, token)
+
+        return choose
 
     def _uniform(self, documents: int) -> Tensor:
         """Return numbers from 0, below 1, for each token of each document: (B, N)."""
@@ -134,11 +101,3 @@ class Sampling(Writer):
             beyond = probs.cumsum(dim=-1) - probs >= self.top_p
             logits = logits.masked_fill(beyond.gather(1, order.argsort(dim=-1)), -math.inf)
         return logits
-
-    def _hypothesis(self, tokens: Tensor, scores: Tensor) -> Hypothesis:
-        total = float(scores[len(self.prefix) :].sum())
-        if math.isnan(total):
-            raise self._nan()
-        if total == -math.inf:
-            raise self._impossible()
-        return Hypothesis(tokens.clone(), total / len(tokens) ** self.length_penalty, scores.clone())

@@ -20,12 +20,8 @@ class Units(NamedTuple):
 class SentenceRanker(nn.Module):
     """Selects units of a document by the first vector of each (Liu and Lapata 2019, section 3.1).
 
-    That is the vector at its start, unless a pooling handed on later ones alone.
-
-    Args:
-        encoder: reads the document; it knows the marker, and its poolings have provenance.
-        output: selects.
-        padding_idx: the token that is padding.
+    That is the vector at its start, unless a pooling handed on later ones alone. The encoder knows the marker, and its
+    poolings have provenance.
     """
 
     def __init__(self, encoder: Encoder, output: Selector, padding_idx: int) -> None:

@@ -35,10 +35,7 @@ class Stage:
     poolings are, and a model with pooling can start from the weights of one without.
 
     Args:
-        layers: run first, one after the other.
-        pooler: follows them, or None.
-        inner: run on what the pooler handed on.
-        upsampler: brings their output back to the length before pooling, or None.
+        layers, pooler, inner, upsampler: in this order; all but the layers may be left out.
         memory: makes a memory of what the layers hand on (a norm, in pre-norm models); None if no decoder reads it.
     """
 

@@ -7,13 +7,7 @@ from pyramidions.nn.encoder import Encoder
 
 
 class Transformer(nn.Module):
-    """A sequence-to-sequence Transformer (Vaswani et al. 2017) with pooling in its encoder.
-
-    Args:
-        encoder: reads the document.
-        decoder: writes the summary.
-        padding_idx: the token that is padding.
-    """
+    """A sequence-to-sequence Transformer (Vaswani et al. 2017) with pooling in its encoder."""
 
     def __init__(self, encoder: Encoder, decoder: Decoder, padding_idx: int) -> None:
         super().__init__()

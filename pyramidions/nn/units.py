@@ -23,14 +23,10 @@ class Rows(NamedTuple):
 
 
 class Segments:
-    """Runs of positions of a flattened batch, as rows in batches of like length.
+    """Runs of positions of a flattened batch (B, L), as rows in batches of like length.
 
-    At least half of a row of more than 16 positions is no padding.
-
-    Args:
-        runs: where each starts, and how long it is, in their order; at least one.
-        batch: B, L.
-        device: where the batch is.
+    At least half of a row of more than 16 positions is no padding. Of each run is given where it starts, and how long
+    it is, in their order; there is one at least.
     """
 
     def __init__(self, runs: list[tuple[int, int]], batch: tuple[int, int], device: torch.device) -> None:
@@ -79,11 +75,7 @@ def _rows(runs: list[tuple[int, int]], width: int, count: int, device: torch.dev
 
 
 class Units:
-    """The units of a batch; each run of vectors of one unit counts as one.
-
-    Args:
-        unit: (B, L), as `Sequence.unit`.
-    """
+    """The units of a batch, given by `Sequence.unit`; each run of vectors of one unit counts as one."""
 
     def __init__(self, unit: Tensor) -> None:
         self.unit = unit

@@ -2,15 +2,15 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from pyramidions.nn.functional.kernels import without_cudnn_attention
+from pyramidions.nn.functional.kernels import on_device, without_cudnn_attention
 from pyramidions.nn.ngram import block_repeated_ngrams
-from pyramidions.nn.sublayer import Memory
+from pyramidions.nn.sublayer import Memories, Memory
 from pyramidions.nn.transformer import Transformer
 
 
@@ -24,6 +24,28 @@ class Hypothesis(NamedTuple):
 
 class NoSummaryError(ValueError):
     """No summary is possible: scores are NaN, or n-gram blocking forbids every token."""
+
+
+class _Rows(NamedTuple):
+    """The hypotheses so far, one row each; each document that is still in the batch has W of them."""
+
+    tokens: Tensor  # (BW, 1 + T), the start included
+    token_scores: Tensor  # (BW, T)
+    totals: Tensor  # (B, W), sums of token_scores behind the prefix
+
+    def extend(self, rows: Tensor, tokens: Tensor, scores: Tensor, totals: Tensor) -> "_Rows":
+        """Continue ``rows`` (B, W'), each any number of times, by ``tokens`` of ``scores``; ``totals`` are the sums."""
+        rows = rows.flatten()
+        return _Rows(
+            torch.cat([self.tokens[rows], tokens.reshape(-1, 1)], dim=1),
+            torch.cat([self.token_scores[rows], scores.reshape(-1, 1)], dim=1),
+            totals,
+        )
+
+
+#: Finds continuations in a step: of log-probabilities (BW, V), sums of the hypotheses so far (B, W), the numbers of the
+#: documents (B,) and the place of the token, the rows, tokens and sums of C candidates a document, best first: (B, C).
+Choose = Callable[[Tensor, Tensor, Tensor, int], tuple[Tensor, Tensor, Tensor]]
 
 
 class Writer(ABC):
@@ -42,6 +64,10 @@ class Writer(ABC):
     Raises:
         ValueError: an argument that breaks a rule.
     """
+
+    #: hypotheses of a document, and how many of the finished ones are returned at most; None returns all
+    beam: int = 1
+    best: int | None = None
 
     def __init__(
         self,
@@ -98,7 +124,8 @@ class Writer(ABC):
         memories: tuple[Memory, ...] = transformer.encoder(tokens, mask).memories
         return memories
 
-    @abstractmethod
+    @torch.no_grad()
+    @without_cudnn_attention()
     def write(self, transformer: Transformer, memories: tuple[Memory, ...]) -> list[list[Hypothesis]]:
         """Summarize documents that the encoder has read.
 
@@ -114,6 +141,52 @@ class Writer(ABC):
             ValueError: the model is in training mode; or its vocabulary lacks the end, or is too small for the kind;
                 or n-gram blocking leaves no summary of a document; or scores are not numbers.
         """
+        self._check(transformer)
+        read, pad, device = Memories(memories), transformer.padding_idx, memories[0].x.device
+        documents = list(range(len(memories[0].x)))
+        numbers, choose = torch.arange(len(documents), device=device), self._choosing(len(documents), device)
+        finished: list[list[Hypothesis]] = [[] for _ in documents]
+        cache = transformer.decoder.new_cache()
+        # Until a token is chosen, a document has one hypothesis only.
+        live = _Rows(
+            torch.tensor([self.eos, *self.prefix], device=device).repeat(len(documents), 1),
+            torch.zeros(len(documents), len(self.prefix), device=device),
+            torch.zeros(len(documents), 1, device=device),
+        )
+        unread = live.tokens.size(1)
+        for step in range(len(self.prefix), self.max_len + 1):
+            logits = transformer.decoder(live.tokens[:, -unread:], read.each, cache)
+            unread = 1
+            if logits.size(1) > 1:
+                live = live._replace(token_scores=given_scores(live.tokens[:, 1:], logits[:, :-1]))
+            log_probs = self._rule_out(logits[:, -1].float().log_softmax(dim=-1), live.tokens[:, 1:], pad)
+            rows, token, totals = choose(log_probs, live.totals, numbers, step)
+            scores, ends, before = log_probs[rows, token], self._is_end(token), len(documents)
+            if step >= self.min_len:
+                over = self._over(totals, ends)
+                if over:
+                    self._finish(live.extend(rows, token, scores, totals), over, documents, finished)
+                left = [index for index, document in enumerate(documents) if len(finished[document]) < self.beam]
+                if step == self.max_len or not left:
+                    break
+                if len(left) < len(documents):
+                    documents = [documents[index] for index in left]
+                    staying = on_device(left, device)
+                    numbers, rows, token, scores, totals, ends = (
+                        x.index_select(0, staying) for x in (numbers, rows, token, scores, totals, ends)
+                    )
+            # (B, C) -> (B, W): the best that do not end, in their order
+            going_on = ends.byte().argsort(dim=1, stable=True)[:, : self.beam]
+            rows, token, scores, totals = (x.gather(1, going_on) for x in (rows, token, scores, totals))
+            live = live.extend(rows, token, scores, totals)
+            if self.beam > 1 or len(documents) < before:
+                read = read.reorder(rows.flatten(), self.beam)
+                cache.reorder(rows.flatten(), self.beam)
+        return [self._ranked(hypotheses) for hypotheses in finished]
+
+    @abstractmethod
+    def _choosing(self, documents: int, device: torch.device) -> Choose:
+        """Return what finds continuations of so many documents."""
 
     def _check(self, transformer: Transformer) -> None:
         vocabulary, pad = transformer.decoder.embedder.tokens.num_embeddings, transformer.padding_idx
@@ -142,6 +215,43 @@ class Writer(ABC):
         for other in self.ends[1:]:
             found |= tokens.eq(other)
         return found
+
+    def _over(self, totals: Tensor, ends: Tensor) -> list[tuple[int, int, float]]:
+        """Return of the best candidates, ``totals`` (B, C), which have come to their end: (document, column, total).
+
+        The host waits for a GPU here, once.
+        """
+        sums, ending = torch.stack([totals, ends.to(totals.dtype)]).tolist()
+        # NaN counts as the highest score, so that it stays once it is there.
+        if any(total != total for row in sums for total in row):
+            raise self._nan()
+        return [
+            (document, column, sums[document][column])
+            for document, row in enumerate(ending)
+            for column, ends_here in enumerate(row[: self.beam])
+            if ends_here and sums[document][column] != -math.inf
+        ]
+
+    def _finish(
+        self,
+        candidates: _Rows,
+        over: list[tuple[int, int, float]],
+        documents: list[int],
+        finished: list[list[Hypothesis]],
+    ) -> None:
+        """Add to ``finished`` the best candidates that are ``over``, rows (BC) of C a document."""
+        columns = candidates.totals.size(1)
+        for document, column, total in over:
+            hypotheses = finished[documents[document]]
+            if len(hypotheses) < self.beam:
+                row = document * columns + column
+                tokens, scores = candidates.tokens[row, 1:].clone(), candidates.token_scores[row].clone()
+                hypotheses.append(Hypothesis(tokens, total / len(tokens) ** self.length_penalty, scores))
+
+    def _ranked(self, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+        if not hypotheses:
+            raise self._impossible()
+        return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)[: self.best]
 
     def _nan(self) -> NoSummaryError:
         return NoSummaryError("The model's scores must be numbers, but are NaN.")

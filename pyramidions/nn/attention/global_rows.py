@@ -13,11 +13,7 @@ from pyramidions.nn.sublayer import LayerContext
 
 
 class GlobalRows(nn.Module):
-    """Full attention from marked positions (Beltagy et al. 2020, section 3.1).
-
-    Args:
-        projections: their own, of queries, keys and values; None for those of the other positions.
-    """
+    """Full attention from marked positions (Beltagy et al. 2020, section 3.1), by ``projections`` of their own."""
 
     def __init__(self, projections: Projections | None = None, dropout: float = 0.0) -> None:
         super().__init__()

@@ -15,11 +15,7 @@ from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, Pair, State, Subla
 class SelfAttention(SublayerFunction):
     """Multi-head attention among the positions of a sequence (Vaswani et al. 2017, section 3.2.2).
 
-    Args:
-        projections: of queries, keys, values and the output.
-        attention: the kind, between projected heads.
-        is_causal: position i sees positions up to i.
-        global_rows: what marked positions see, if the kind reads marks; None for the same projections, undropped.
+    ``global_rows`` tell what marked positions see, if the kind reads marks; None for the same projections, undropped.
     """
 
     def __init__(
@@ -97,13 +93,7 @@ class SelfAttention(SublayerFunction):
 
 
 class CrossAttention(SublayerFunction):
-    """Multi-head attention from a sequence to a memory (Vaswani et al. 2017, section 3.2.3).
-
-    Args:
-        projections: of queries, keys, values and the output.
-        attention: the kind, between projected heads.
-        reads: the number of the memory that it reads (from 0).
-    """
+    """Multi-head attention from a sequence to the memory of number ``reads`` (Vaswani et al. 2017, section 3.2.3)."""
 
     def __init__(self, projections: Projections, attention: CoreAttention, reads: int = 0) -> None:
         super().__init__()

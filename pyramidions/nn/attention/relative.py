@@ -27,11 +27,7 @@ from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, State
 
 
 class Distances(nn.Module):
-    """What all layers of a model share: the biases of queries, and sinusoids of distances.
-
-    Args:
-        embed_dim: D, even.
-    """
+    """What all layers of a model share: the biases of queries, and sinusoids of distances."""
 
     def __init__(self, embed_dim: int, num_heads: int) -> None:
         super().__init__()

@@ -97,11 +97,7 @@ class KeysValues(CapturableState):
 
 
 class HashedKeysValues(State):
-    """Keys, values and buckets of a document's written tokens, shared by its hypotheses.
-
-    Attributes:
-        rotations: with which all steps hash; None before the first.
-    """
+    """Keys, values and buckets of a document's written tokens, shared by its hypotheses; all steps hash alike."""
 
     def __init__(self) -> None:
         self._keys_values = KeysValues()
@@ -136,11 +132,7 @@ class ProjectedDistances(KeysValues):
 
 
 class ProjectedMemory(CapturableState):
-    """What a document's hypotheses read of its memory.
-
-    Args:
-        projections: the state of the projections that make queries, or None.
-    """
+    """What a document's hypotheses read of its memory, and the state of the projections that make queries, or None."""
 
     def __init__(self, projections: State | None = None) -> None:
         self.projections = projections

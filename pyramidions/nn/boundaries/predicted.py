@@ -25,11 +25,7 @@ def spikes(x: Tensor, window: int) -> Tensor:
 
 
 class BoundaryPredictor(nn.Module):
-    """Two linear layers with a GELU in between (Nawrot et al. 2023, section 3.1).
-
-    Args:
-        ffn_embed_dim: width between them.
-    """
+    """Two linear layers with a GELU in between (Nawrot et al. 2023, section 3.1)."""
 
     def __init__(self, embed_dim: int, ffn_embed_dim: int) -> None:
         super().__init__()

@@ -62,11 +62,7 @@ class Lineage:
 
 
 class DecoderCache:
-    """What a decoder keeps between steps: the states of its sublayers, and who descends from which hypothesis.
-
-    Args:
-        states: of each sublayer of each layer.
-    """
+    """What a decoder keeps between steps: the states of its sublayers, and who descends from which hypothesis."""
 
     def __init__(self, states: list[list[State | None]]) -> None:
         self.states = states

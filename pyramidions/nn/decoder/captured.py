@@ -94,14 +94,7 @@ def _is_plain(layers: Sequence[Layer], x: Tensor, context: LayerContext) -> bool
 
 
 class _Step(nn.Module):
-    """A step as a function of tensors.
-
-    Args:
-        stack, layers, states: as in `Stack.step`.
-        context: of the step, but for what it must not see.
-        parts: of the states.
-        numbers: how many tensors say what the step must not see, and how many each part holds.
-    """
+    """A step as a function of tensors: what it must not see, and what each part of the states holds, by ``numbers``."""
 
     def __init__(
         self,

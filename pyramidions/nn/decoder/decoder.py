@@ -20,17 +20,8 @@ from pyramidions.nn.sublayer import LayerContext, Memory
 class Decoder(nn.Module, ABC):
     """Predicts the next token from a target prefix and what the encoder hands on.
 
-    Args:
-        embedder: of tokens and positions.
-        layers: all layers, causal.
-        stack: composes them.
-        output: from features to logits.
-        norm: normalises the last layer's output (pre-norm models), or None.
-        start: the token that is read first, whatever a prefix begins with; None for what it begins with. Searches and
-            datasets begin with the end, `</s>`, and need not know.
-
-    Attributes:
-        captured_steps: compute `step`.
+    It reads ``start`` first, whatever a prefix begins with; None for what it begins with. Searches and datasets begin
+    with the end, `</s>`, and need not know. A ``norm`` is that of the last layer's output, in pre-norm models.
     """
 
     #: the names of each layer's sublayers, in order, without options

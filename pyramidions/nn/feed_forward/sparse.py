@@ -150,12 +150,7 @@ class SparseFeedForward(FeedForward):
 
 
 class LowRankController(nn.Module):
-    """A linear layer whose weights are a product of two matrices.
-
-    Args:
-        ffn_embed_dim: F.
-        rank: inner dimension of the product.
-    """
+    """A linear layer whose weights are a product of two matrices, of inner dimension ``rank``."""
 
     def __init__(self, embed_dim: int, ffn_embed_dim: int, rank: int) -> None:
         super().__init__()

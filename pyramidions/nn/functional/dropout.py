@@ -109,11 +109,7 @@ def relu_drop(x: Tensor, probability: float) -> Tensor:
 
 
 class Dropout(nn.Module):
-    """`drop` while training.
-
-    Args:
-        probability: of dropping a value.
-    """
+    """`drop` while training."""
 
     def __init__(self, probability: float) -> None:
         super().__init__()

@@ -37,8 +37,7 @@ class PointerMemory(NamedTuple):
 class Pointer(nn.Module):
     """Reads vectors, and the tokens in them, and decides between generating and copying.
 
-    Args:
-        start: bias of the gate at first; above 0 it prefers to generate.
+    The bias of the gate is ``start`` at first; above 0 it prefers to generate.
     """
 
     def __init__(self, embed_dim: int, start: float) -> None:

@@ -106,9 +106,7 @@ class Pooler(nn.Module, ABC):
 class WindowPooler(Pooler):
     """Pools windows of positions, each to one vector.
 
-    Args:
-        window: positions from one window to the next, the configured length over the configured k, whatever a batch's
-            length.
+    From one ``window`` to the next it is the configured length over the configured k, whatever a batch's length.
     """
 
     takes_window = True

@@ -18,14 +18,7 @@ Inference = Literal["soft", "hard"]
 
 
 class TopKPooler(Pooler):
-    """Hands on k vectors, selected or mixed by an operator.
-
-    Args:
-        k: representations to hand on.
-        scorer: rates them.
-        train: the operator of `pyramidions.nn.functional.topk` that selects while training.
-        evaluate: the one that selects otherwise.
-    """
+    """Hands on k vectors, selected or mixed: while training by one operator of `functional.topk`, else by another."""
 
     takes_scorer = True
 

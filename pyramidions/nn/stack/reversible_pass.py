@@ -59,12 +59,7 @@ def reversible_pass(
 
 
 class _Streams:
-    """The values of both streams: only the last are kept; the backward pass recovers those before.
-
-    Args:
-        first: (B, L, D), the beginning of one.
-        second: (B, L, D), that of the other.
-    """
+    """The values of both streams: only the last are kept; the backward pass recovers those before."""
 
     def __init__(self, first: Tensor, second: Tensor) -> None:
         self.dtype = first.dtype
