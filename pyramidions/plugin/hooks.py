@@ -10,16 +10,16 @@ Further such places have a module of their own:
 
 The order in which fairseq calls a task of ours in a training (`tasks/training_task.py`), and who acts:
 
-1. `Task(cfg)`: options are checked, and a damaged `--path`.
-2. `build_model`: `check_run`; `TrainingRun.begin` holds and mends the folder, then finds the `Start`; the model must
-   suit the task, the data and the resumed run; it is built; parts are frozen (`begin_learning`).
+1. `Task(cfg)`: options are checked; a damaged `--path` is refused.
+2. `build_model`: `check_run`; `TrainingRun.begin` holds and mends the folder, and finds the `Start`; the model must fit
+   the task, the data and the resumed run; it is built, and parts are frozen (`begin_learning`).
 3. fairseq loads the checkpoint; `set_checkpoint_dict`: the `StoppingRule` counts on.
-4. For each epoch, `get_batch_iterator`: batches hold every example; before the first one, the schedule is doubted.
+4. For each epoch, `get_batch_iterator`: batches hold every example; before the first, a hopeless schedule is told.
 5. For each batch, `train_step`: an interrupted run ends; the `ScorerRate` follows the optimizer.
 6. For each update, `optimizer_step`, then `TimelySaves.updated`; `reduce_metrics` checks the name of the best metric.
 7. For a validation, `valid_step`, `reduce_metrics` and `post_validate`: the `StoppingRule` counts.
-8. For a save, `get_checkpoint_dict`: the config is the user's again, old files move aside; fairseq writes; `post_save`:
-   the `CheckpointFolder` verifies what was written, and only then old files go.
+8. For a save, `get_checkpoint_dict`: the config is the user's again, and old files move aside. fairseq writes. In
+   `post_save` the `CheckpointFolder` verifies what was written, and only then old files go.
 9. At exit, a save that failed is mended.
 """
 
