@@ -8,13 +8,20 @@ import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple
 
 from pyramidions.base.errors import UserError
 from pyramidions.extract.methods import known_methods
 from pyramidions.files.progress import counted
-from pyramidions.runs.progress import as_time
-from pyramidions.runs.recipe import CPU_TFLOPS, GPU_TFLOPS, CorpusSize, Selecting, recipe, rounded_up, tier_of
+from pyramidions.runs.recipe import (
+    CorpusSize,
+    Schedule,
+    Selecting,
+    rounded_up,
+    saves_every,
+    summarizer_schedule,
+    tier_of,
+)
 
 #: Documents below which a summarizer that starts from random weights does not learn to write.
 FEW = 5_000
@@ -22,7 +29,6 @@ FEW = 5_000
 CPU_TOKENS, GPU_TOKENS = 60_000, 1_500_000
 #: The kind that predicts which n-grams a summary holds.
 CONCEPTS = "concepts"
-_LONG_EPOCH = 1_000  # updates; a checkpoint is saved within longer ones
 _LONGEST, _BATCH = 8192, 16_384  # tokens that an extractor reads of a document, and of a batch
 # Documents that its training reads, at least one epoch: half an hour on a core, minutes on a GPU. 200 papers teach no
 # more after ten epochs.
@@ -74,44 +80,6 @@ def find_machine(gpus: int | None) -> Machine:
     return Machine(gpus, 0.8 * float(done.stdout))
 
 
-class Schedule(NamedTuple):
-    """How a model is trained.
-
-    Attributes:
-        flags: of fairseq-train, but for folders, machine and seed.
-        updates: at most.
-        hours: by the clock, estimated.
-        about: the model, in words.
-        batch: documents that are summarized at a time.
-    """
-
-    flags: tuple[str, ...]
-    updates: int
-    hours: float
-    about: str
-    batch: int
-
-    @classmethod
-    def read(cls, facts: dict[str, Any]) -> Self:
-        """Return the schedule whose fields were written as JSON."""
-        return cls(**{**facts, "flags": tuple(facts["flags"])})
-
-    def __str__(self) -> str:
-        time = f"about {as_time(self.hours)} if this machine is as fast as assumed; the first updates will tell"
-        return f"{self.about}; at most {counted(self.updates, 'update')}, {time}"
-
-
-def _summarizer(corpus: CorpusSize, machine: Machine, most_hours: float | None) -> Schedule:
-    tier, tflops = tier_of(corpus.documents, machine.gpus), GPU_TFLOPS if machine.gpus else CPU_TFLOPS
-    worker_hours = None if most_hours is None else most_hours * machine.workers
-    found = recipe(corpus, machine.workers, machine.memory, tier, worker_hours, tflops)
-    hours = min(found.hours(tflops) / machine.workers, math.inf if most_hours is None else most_hours)
-    about = f"{found.tier.arch}, {found.cost.parameters / 1e6:.1f} million parameters"
-    saves = ("--save-interval-updates", str(_LONG_EPOCH), "--keep-interval-updates", "1")
-    flags = (*found.flags, *(saves if found.epoch_updates > _LONG_EPOCH else ()))
-    return Schedule(flags, found.updates, hours, about, min(8, found.lengths.batch))
-
-
 def _extractor(corpus: CorpusSize, machine: Machine, most_hours: float | None) -> Schedule:
     """Return how an extractor is trained; its learning rate falls to 0 by the end, so updates are decided here."""
     longest = min(_LONGEST, rounded_up(corpus.source["p95"], 512))
@@ -124,7 +92,7 @@ def _extractor(corpus: CorpusSize, machine: Machine, most_hours: float | None) -
         # The rest is for validation, and for a slower machine.
         updates = max(1, min(updates, int(0.7 * most_hours * 3600 / seconds)))
     # A stopped run loses a tenth at most.
-    saves = ("--save-interval-updates", str(updates // 10), "--keep-interval-updates", "1")
+    saves = saves_every(updates // 10)
     flags = (
         *("--arch", "extractor", "--max-source-positions", str(longest)),
         *("--criterion", "extractive_summarization", "--optimizer", "adam", "--clip-norm", "1.0"),
@@ -176,7 +144,7 @@ KINDS = {
         labels=False,
         vocab_size=lambda documents, gpus: tier_of(documents, gpus).vocab_size,
         selecting=lambda documents, gpus: tier_of(documents, gpus).selecting,
-        schedule=_summarizer,
+        schedule=lambda corpus, machine, hours: summarizer_schedule(corpus, machine.gpus, machine.memory, hours),
         next_command=lambda model: f"pyramidions summarize {shlex.quote(str(model))} paper.pdf",
     ),
     "extractor": Kind(

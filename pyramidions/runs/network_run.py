@@ -15,10 +15,9 @@ from pyramidions.files.processes import USER_DIR, as_typed, program
 from pyramidions.files.progress import counted, progress_bar
 from pyramidions.files.run_facts import RunFacts
 from pyramidions.runs.arguments import Arguments
-from pyramidions.runs.kinds import Schedule
 from pyramidions.runs.plan import Plan
 from pyramidions.runs.progress import NewLines, TrainingBar, begun
-from pyramidions.runs.recipe import CorpusSize
+from pyramidions.runs.recipe import CorpusSize, Schedule
 from pyramidions.runs.run import UNTRAINED, Places, Run
 from pyramidions.runs.steps import Command, Step
 

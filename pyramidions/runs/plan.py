@@ -12,8 +12,8 @@ from pyramidions.data.holdout import Survey, held_out, survey
 from pyramidions.data.manifest import distribution
 from pyramidions.files.progress import counted
 from pyramidions.runs.arguments import Arguments, absolute, find_sources
-from pyramidions.runs.kinds import CONCEPTS, KINDS, Kind, Machine, Schedule, choose_kind, find_machine
-from pyramidions.runs.recipe import CorpusSize, Selecting
+from pyramidions.runs.kinds import CONCEPTS, KINDS, Kind, Machine, choose_kind, find_machine
+from pyramidions.runs.recipe import CorpusSize, Schedule, Selecting
 
 _MOST_SMALL, _FEW_CAPITALS = 0.5, 0.01  # of the words; a first word of a sentence is one of 20 or 30
 _PIECES = 1.5  # of a word, about, in vocabularies of these sizes

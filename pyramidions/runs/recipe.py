@@ -2,16 +2,15 @@
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from pyramidions.base.arguments import flag_of
-
-# Only a network is counted.
-if TYPE_CHECKING:
-    from pyramidions.runs.measure.cost import Cost, Lengths
+from pyramidions.files.progress import counted
+from pyramidions.runs.progress import as_time
 
 #: Operations a second, in 10^12, that are assumed: half of an A100 in float32, and two cores.
 GPU_TFLOPS, CPU_TFLOPS = 10.0, 0.03
+_LONG_EPOCH = 1_000  # updates; a checkpoint is saved within longer ones
 _WEIGHT_BYTES = 16  # a parameter in float32, its gradient and Adam's two moments
 
 
@@ -153,38 +152,31 @@ TIERS = (
 )
 
 
-class Recipe(NamedTuple):
-    """Settings for a corpus, and what they need.
+class Schedule(NamedTuple):
+    """How a model is trained.
 
     Attributes:
-        tier: of the corpus.
-        flags: of fairseq-train, but for its folders.
-        lengths: most tokens of a document and of a summary, and documents that a worker holds at a time.
-        epoch_updates: updates of an epoch.
-        cost: of a batch of the longest documents.
-        operations: floating-point operations of the whole run, without validation.
+        flags: of fairseq-train, but for folders, machine and seed.
+        updates: at most.
+        hours: by the clock, estimated.
+        about: the model, in words.
+        batch: documents that are summarized at a time.
     """
 
-    tier: Tier
     flags: tuple[str, ...]
-    lengths: "Lengths"
-    epoch_updates: int
-    cost: "Cost"
-    operations: float
+    updates: int
+    hours: float
+    about: str
+    batch: int
 
-    @property
-    def updates(self) -> int:
-        """Updates of the run at most."""
-        return self.tier.epochs * self.epoch_updates
+    @classmethod
+    def read(cls, facts: dict[str, Any]) -> Self:
+        """Return the schedule whose fields were written as JSON."""
+        return cls(**{**facts, "flags": tuple(facts["flags"])})
 
-    @property
-    def memory(self) -> tuple[int, int]:
-        """Bytes of each worker for weights, gradients and moments, and for activations of the longest documents."""
-        return _WEIGHT_BYTES * self.cost.parameters, sum(self.cost.activations.values())
-
-    def hours(self, tflops: float) -> float:
-        """Return the hours of all workers together, without validation, if each sustains `tflops`."""
-        return self.operations / (tflops * 1e12) / 3600
+    def __str__(self) -> str:
+        time = f"about {as_time(self.hours)} if this machine is as fast as assumed; the first updates will tell"
+        return f"{self.about}; at most {counted(self.updates, 'update')}, {time}"
 
 
 def tier_of(documents: int, gpus: int) -> Tier:
@@ -192,23 +184,20 @@ def tier_of(documents: int, gpus: int) -> Tier:
     return next(tier for tier in TIERS if not gpus or tier.most is None or documents <= tier.most)
 
 
-def recipe(
-    corpus: CorpusSize, workers: int, memory: float, tier: Tier, worker_hours: float | None, tflops: float
-) -> Recipe:
-    """Return the settings for a corpus.
+def summarizer_schedule(corpus: CorpusSize, gpus: int, memory: float, most_hours: float | None) -> Schedule:
+    """Return how a summarizer is trained. The batch is as large as memory allows, and at least one document.
 
     Args:
         corpus: what is known of it.
-        workers: GPUs, or 1 for the CPU.
-        memory: bytes of each; the batch is as large as fits, and at least one document.
-        tier: of the model.
-        worker_hours: of all workers together, after which the training is stopped; None for a whole run. The warm-up
-            takes a tenth of them at most, and the learning rate falls from then on where the tier lets it fall.
-        tflops: that each worker sustains, to tell how far it comes in these hours.
+        gpus: that train; 0 for the CPU.
+        memory: bytes of each.
+        most_hours: after which the training is stopped; None for a whole run. The warm-up takes a tenth of them at
+            most, and the learning rate falls from then on where the tier lets it fall.
     """
     from pyramidions.models import preset
     from pyramidions.runs.measure.cost import Lengths, cost_of
 
+    tier, workers, tflops = tier_of(corpus.documents, gpus), max(gpus, 1), GPU_TFLOPS if gpus else CPU_TFLOPS
     source = min(tier.longest, rounded_up(corpus.source["p95"], 512))
     if corpus.selecting is not None:
         source = corpus.selecting.budget
@@ -221,31 +210,37 @@ def recipe(
     operations = (
         3 * 2 * cost_of(config, Lengths(*mean, 1, corpus.vocab_size)).total() * float(corpus.documents) * tier.epochs
     )
+    hours = operations / (tflops * 1e12) / 3600 / workers
+    batch = max(1, tier.update // workers)
+    while True:
+        cost = cost_of(config, Lengths(source, target, batch, corpus.vocab_size))
+        if batch == 1 or _WEIGHT_BYTES * cost.parameters + sum(cost.activations.values()) <= memory:
+            break
+        batch //= 2
+    frequency = max(1, round(tier.update / (batch * workers)))
+    epoch_updates = math.ceil(math.ceil(math.ceil(corpus.documents / batch) / workers) / frequency)
+    updates = tier.epochs * epoch_updates
+    warmup = min(tier.warmup[0], tier.warmup[1] * epoch_updates)
+    if most_hours is not None and most_hours < hours:
+        warmup = min(warmup, max(1, int(0.1 * most_hours / hours * updates)))
+        hours = most_hours
+    flags = (
+        *("--arch", tier.arch, *model_flags(fields)),
+        *("--max-source-positions", str(source), "--max-target-positions", str(target)),
+        *("--criterion", "pooled_cross_entropy", "--optimizer", "adam", "--clip-norm", "1.0", *tier.flags),
+        *(() if corpus.selecting is None else corpus.selecting.flags),
+        *("--warmup-updates", str(warmup), "--max-update", str(updates)),
+        *("--batch-size", str(batch)),
+        *("--update-freq", str(frequency), "--no-epoch-checkpoints"),
+        *(saves_every(_LONG_EPOCH) if epoch_updates > _LONG_EPOCH else ()),
+    )
+    about = f"{tier.arch}, {cost.parameters / 1e6:.1f} million parameters"
+    return Schedule(flags, updates, hours, about, min(8, batch))
 
-    share = 1.0 if worker_hours is None else min(1.0, worker_hours * 3600 * tflops * 1e12 / operations)
 
-    def with_batch(batch: int) -> Recipe:
-        lengths = Lengths(source, target, batch, corpus.vocab_size)
-        frequency = max(1, round(tier.update / (batch * workers)))
-        epoch_updates = math.ceil(math.ceil(math.ceil(corpus.documents / batch) / workers) / frequency)
-        warmup = min(tier.warmup[0], tier.warmup[1] * epoch_updates)
-        if share < 1:
-            warmup = min(warmup, max(1, int(0.1 * share * tier.epochs * epoch_updates)))
-        flags = (
-            *("--arch", tier.arch, *model_flags(fields)),
-            *("--max-source-positions", str(source), "--max-target-positions", str(target)),
-            *("--criterion", "pooled_cross_entropy", "--optimizer", "adam", "--clip-norm", "1.0", *tier.flags),
-            *(() if corpus.selecting is None else corpus.selecting.flags),
-            *("--warmup-updates", str(warmup), "--max-update", str(tier.epochs * epoch_updates)),
-            *("--batch-size", str(batch)),
-            *("--update-freq", str(frequency), "--no-epoch-checkpoints"),
-        )
-        return Recipe(tier, flags, lengths, epoch_updates, cost_of(config, lengths), operations)
-
-    found = with_batch(max(1, tier.update // workers))
-    while found.lengths.batch > 1 and sum(found.memory) > memory:
-        found = with_batch(found.lengths.batch // 2)
-    return found
+def saves_every(updates: int) -> tuple[str, ...]:
+    """Return the flags that save in mid-epoch, and keep the last of these checkpoints."""
+    return "--save-interval-updates", str(updates), "--keep-interval-updates", "1"
 
 
 def rounded_up(tokens: float, multiple: int) -> int:
