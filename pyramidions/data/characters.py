@@ -7,10 +7,11 @@ streams that it cleaned, and its pieces, to the next one.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from pyramidions.base.arguments import Range, check_fields
 from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
 from pyramidions.data.character_folder import CharacterFolder
@@ -19,7 +20,8 @@ from pyramidions.data.folder import CHARACTERS, SPLITS, refuse_foreign
 from pyramidions.data.indexed import IndexedWriter
 from pyramidions.data.manifest import holds, make_folder, part, work_key, write_manifest
 from pyramidions.data.text_streams import TextStream
-from pyramidions.data.unigram_pieces import check_pieces, count_words, piece_boundaries, train_pieces
+from pyramidions.data.unigram_pieces import count_words, piece_boundaries, train_pieces
+from pyramidions.data.vocabulary import MOST_PIECES
 from pyramidions.files.atomic import atomic_file, recover_folder, write_file
 from pyramidions.files.progress import with_elapsed
 from pyramidions.text.alphabets import Alphabet, Letters, alphabet_of
@@ -28,6 +30,7 @@ from pyramidions.text.alphabets import Alphabet, Letters, alphabet_of
 WHOLE = "whole"
 #: Most characters of a split (Nawrot et al. 2023, section 4.1).
 TRAIN_CHARACTERS, VALID_CHARACTERS = 400_000_000, 2_000_000
+_Characters = Annotated[int, Range(1)]
 _LIBRARY = "sentencepiece"
 _BLOCK = 2**20  # characters in memory at a time
 _ITEM = 2**16  # characters of an item; fairseq reads items whole
@@ -45,20 +48,16 @@ class CharacterSettings:
     """
 
     characters: str
-    train_characters: int = TRAIN_CHARACTERS
-    valid_characters: int = VALID_CHARACTERS
-    test_characters: int | None = None
-    pieces: int | None = None
+    train_characters: _Characters = TRAIN_CHARACTERS
+    valid_characters: _Characters = VALID_CHARACTERS
+    test_characters: _Characters | None = None
+    pieces: Annotated[int, Range(2, MOST_PIECES)] | None = None
 
     def __post_init__(self) -> None:
         alphabet = alphabet_of(self.characters)
-        for name in ("train_characters", "valid_characters", "test_characters"):
-            if (value := getattr(self, name)) is not None and not 1 <= value < 2**40:
-                raise UserError(f"`{name}` must be at least 1 and below {2**40:,}, but is {value}.")
-        if self.pieces is not None:
-            check_pieces(self.pieces)
-            if not isinstance(alphabet, Letters):
-                raise UserError(f"`pieces` are of letters, but `characters` is {self.characters!r}.")
+        check_fields(self)
+        if self.pieces is not None and not isinstance(alphabet, Letters):
+            raise UserError(f"`pieces` are of letters, but `characters` is {self.characters!r}.")
 
     def most(self, split: str) -> int | None:
         """Return the most characters of a split; None for all of them."""

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 import sentencepiece
 
-from pyramidions.base.errors import UserError
-from pyramidions.data.vocabulary import MOST_PIECES, train_model
+from pyramidions.data.vocabulary import train_model
 from pyramidions.text.tokenizer import SPACE
 
 #: Characters of a piece (Nawrot et al. 2023, released code), the space before a word included.
@@ -18,12 +17,6 @@ _MOST_WORDS = 1_000_000
 # sentencepiece leaves out longer words, which are no words.
 _MAX_BYTES = 4096
 _WHITE = re.compile("[ \n]")
-
-
-def check_pieces(pieces: int) -> None:
-    """Raise a UserError if the size of a Unigram model is invalid for every text."""
-    if not 2 <= pieces <= MOST_PIECES:
-        raise UserError(f"`pieces` must be at least 2 and at most {MOST_PIECES:,}, but is {pieces}.")
 
 
 def count_words(texts: Iterable[str]) -> Counter[str]:

@@ -34,20 +34,16 @@ def check_query_model(cfg: Any, preprocessing: Preprocessing) -> None:
 def check_folder(preprocessing: Preprocessing) -> None:
     """Refuse a data folder with queries for a model without them, and the other way round."""
     folder = preprocessing.folder
-    if folder.has_tags != preprocessing.has_tags:
-        have, trained = ("have", "without: leave out") if folder.has_tags else ("have no", "with them: use")
-        raise UserError(f"The documents of {folder.path} {have} tags, but the model was trained {trained} --tags.")
-    if folder.has_queries == preprocessing.has_queries:
-        return
-    if folder.has_queries:
-        raise UserError(
-            f"The documents of {folder.path} have queries, but the model was trained without: prepare them without "
-            "--query-field."
-        )
-    raise UserError(
-        f"The documents of {folder.path} have no queries, but the model was trained with them: prepare them with "
-        "--query-field."
-    )
+    for what, flag, has, reads in (
+        ("tags", "--tags", folder.has_tags, preprocessing.has_tags),
+        ("queries", "--query-field", folder.has_queries, preprocessing.has_queries),
+    ):
+        if has != reads:
+            have, trained, how = ("have", "without", "without") if has else ("have no", "with them", "with")
+            raise UserError(
+                f"The documents of {folder.path} {have} {what}, but the model was trained {trained}: prepare them "
+                f"{how} {flag}."
+            )
 
 
 def check_split(preprocessing: Preprocessing, split: str, documents: Any) -> None:
