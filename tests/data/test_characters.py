@@ -8,7 +8,6 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from pyramidions.base.errors import UserError
 from pyramidions.data import characters
 from pyramidions.data.character_folder import CharacterFolder
 from pyramidions.data.characters import WHOLE, CharacterSettings, prepare_characters
-from pyramidions.data.folder import DataFolder
 from pyramidions.data.manifest import InputHash
 from pyramidions.data.text_streams import TextStream
 from pyramidions.data.unigram_pieces import piece_boundaries
@@ -226,52 +224,9 @@ def test_what_lies_elsewhere_is_not_fetched_again(out: Path) -> None:
         prepare_characters(out, {"train": unread._replace(source="hub/b")}, CharacterSettings("en"))
 
 
-@pytest.mark.parametrize(
-    ("streams", "settings"),
-    [
-        ({}, ENGLISH),
-        ({WHOLE: stream("abcdefg")}, ENGLISH),
-        ({WHOLE: stream("")}, ENGLISH),
-        ({"valid": stream("שלום")}, ENGLISH),
-        ({"valid": stream("a b")}, replace(ENGLISH, pieces=9)),
-        ({"train": stream("a b")}, CharacterSettings("en", pieces=900)),
-    ],
-)
-def test_bad_input_is_refused_and_leaves_nothing(
-    out: Path, streams: dict[str, TextStream], settings: CharacterSettings
-) -> None:
-    with pytest.raises(UserError):
-        prepare_characters(out, streams, settings)
-    assert not out.parent.exists() or not list(out.parent.iterdir())
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"characters": "bytes", "pieces": 9},
-        {"characters": "de"},
-        {"characters": "en", "test_characters": 0},
-        {"characters": "en", "pieces": 1},
-    ],
-)
-def test_invalid_settings_are_refused(given: dict[str, Any]) -> None:
-    with pytest.raises(UserError):
-        CharacterSettings(**given)
-
-
 def test_a_text_in_another_language_is_told(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     prepare_characters(out, {"train": stream("שלום לכולם and hi")}, CharacterSettings("en"))
     assert "only 41% of the characters of text are left: is its language 'en'?" in capsys.readouterr().err
-
-
-def test_readers_of_documents_and_of_characters_refuse_each_others_folders(
-    out: Path, whole: dict[str, bytes], tmp_path: Path
-) -> None:
-    prepare_characters(out, {"train": stream("some text")}, CharacterSettings("en"))
-    with pytest.raises(UserError):
-        _ = DataFolder(out).manifest
-    with pytest.raises(UserError):
-        _ = CharacterFolder(tmp_path / "whole" / "data").manifest
 
 
 def test_missing_and_damaged_splits_are_named(out: Path) -> None:

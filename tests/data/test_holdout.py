@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from refusals import refused
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.holdout import held_out, survey, write_splits
@@ -42,11 +41,6 @@ def test_a_tenth_is_held_out_for_testing_and_a_twentieth_for_validation(
     number: int, splits: tuple[str, ...], sizes: dict[str, int]
 ) -> None:
     assert held_out(np.arange(number), splits, "papers") == sizes
-
-
-def test_a_handful_of_documents_is_refused() -> None:
-    with refused("but has 9"):
-        held_out(np.arange(9), ("test",), "papers")
 
 
 def test_the_splits_hold_every_document_once_and_their_order_decides_nothing(tmp_path: Path) -> None:

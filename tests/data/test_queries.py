@@ -39,20 +39,6 @@ def test_a_query_is_read_from_the_field_that_is_named(tmp_path):
     assert found.fields_read(document, record) == {"id": "a", "query": "Why?", "article": "text", "abstract": "short"}
 
 
-@pytest.mark.parametrize("record", [{}, {"query": " \n"}, {"query": 3}])
-def test_a_query_that_was_asked_for_must_be_there(record, tmp_path):
-    path = tmp_path / "meetings.jsonl"
-    path.write_text(json.dumps({"id": "a", "article": "text", "abstract": "short"} | record))
-    with pytest.raises(UserError):
-        list(corpus(path))
-
-
-@pytest.mark.parametrize("fields", [("text", None, None, "text"), (None, None, None, "abstract"), ("a", "a", None)])
-def test_query_document_and_summary_have_fields_of_their_own(fields):
-    with pytest.raises(UserError):
-        known_fields(*fields)
-
-
 def test_the_hash_of_documents_without_queries_is_that_of_their_three_texts():
     without, with_query = InputHash(), InputHash()
     without.add(Document("a", "text", "short"))
