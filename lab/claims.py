@@ -9,21 +9,11 @@ import click
 
 from pyramidions.cli.columns import columns
 from pyramidions.models import preset
-from pyramidions.runs.measure import CostPart
-from pyramidions.runs.measure.cost import Lengths, cost_of
-
-#: what the decoder does, the projections of the memory to keys and values included
-DECODER = (
-    CostPart.DECODER_ATTENTION,
-    CostPart.CROSS_ATTENTION,
-    CostPart.DECODER_PROJECTIONS,
-    CostPart.MEMORY_PROJECTIONS,
-    CostPart.DECODER_FEED_FORWARD,
-    CostPart.OUTPUT,
-)
+from pyramidions.runs.measure import CostPart, Lengths, cost_of
 
 _SELF, _OWN, _CROSS = CostPart.ENCODER_ATTENTION, CostPart.DECODER_ATTENTION, CostPart.CROSS_ATTENTION
 _OTHERS = (CostPart.ENCODER_PROJECTIONS, CostPart.ENCODER_FEED_FORWARD)
+_DECODER = tuple(CostPart)[tuple(CostPart).index(_OWN) :]  # with the projections of the memory to keys and values
 
 
 class Counted(NamedTuple):
@@ -115,8 +105,8 @@ CLAIMS = (
     Claim(
         _DECODERS,
         "13x",
-        Counted("deep_blockwise", DECODER, {"target": 256}, causal=True),
-        Counted("deep_pyramidion", DECODER, {"target": 256}, causal=True),
+        Counted("deep_blockwise", _DECODER, {"target": 256}, causal=True),
+        Counted("deep_pyramidion", _DECODER, {"target": 256}, causal=True),
         "everything: 256 tokens, all projections, feed-forward and the output layer of 32768 pieces",
     ),
     Claim(
