@@ -82,17 +82,7 @@ def prepare_characters(
     workers: int,
     overwrite: bool,
 ) -> str:
-    """Make a folder of characters; return the report.
-
-    Args:
-        out: the folder.
-        name: INPUT, or None.
-        files: of splits.
-        options: of `prepare --characters`.
-        config: of a dataset.
-        field: of records.
-        workers, overwrite: as for `pyramidions.data.characters.prepare_characters`.
-    """
+    """Make a folder of characters; return the report."""
     from pyramidions.base.notes import note
     from pyramidions.data.characters import WHOLE, CharacterSettings
     from pyramidions.data.characters import prepare_characters as make_folder

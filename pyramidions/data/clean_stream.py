@@ -19,20 +19,7 @@ from pyramidions.text.alphabets import Alphabet
 def clean_stream(
     folder: Path, name: str, stream: TextStream, alphabet: Alphabet, most: int | None, workers: int
 ) -> dict[str, Any]:
-    """Clean a stream, to its end or until it has given so many characters, unless an interrupted run did.
-
-    Args:
-        folder: the partial folder, which gets the ids.
-        name: of the stream.
-        stream: the text.
-        alphabet: says what becomes of it.
-        most: characters that are wanted; None for all.
-        workers: number of processes that clean.
-
-    Returns:
-        The manifest's entry for the stream: the parts that were read, their hash, whether they are all, and the
-        characters before and after cleaning.
-    """
+    """Clean a stream, to its end or until it has given so many characters, unless an interrupted run did."""
     if found := finished_part(folder, name):
         if stream.source is not None or is_same(stream, found):
             note(f"takes the text of {name} that was cleaned before")

@@ -64,22 +64,7 @@ def encode(
     pairing: Pairing | None = None,
     tags: str | None = None,
 ) -> dict[str, Any]:
-    """Write the files of a split.
-
-    Args:
-        folder: to write to.
-        split: `train`, `valid` or `test`.
-        corpus: its documents.
-        expected: the manifest's entry for these documents, from when they were checked.
-        model: what to encode with.
-        workers: number of processes that encode.
-        labels: label the sentences of documents.
-        pairing: makes pairs of each document; None to take documents as they are.
-        tags: the spaCy pipeline that tags words; None for no tags.
-
-    Returns:
-        The manifest's entry for the split.
-    """
+    """Write the files of a split."""
     digest = InputHash()
     with progress_bar(f"encoding {split}", expected["documents"], "documents") as bar, ExitStack() as opened:
         files = _SplitFiles(folder, split, model.vocab_size * (1 if tags is None else NUM_TAGS), labels, opened)

@@ -7,12 +7,7 @@ from pyramidions.base.errors import UserError
 
 
 class UniqueIds:
-    """Gives each document an id that no earlier one has.
-
-    Args:
-        number_repeated: make a repeated id `a` unique, as `a#2`, `a#3` and so on, instead of refusing it.
-        seen: ids that were given before.
-    """
+    """Gives each document an id that no earlier one has."""
 
     def __init__(self, number_repeated: bool, seen: set[str] | None = None) -> None:
         self._number_repeated = number_repeated

@@ -30,10 +30,6 @@ class IndexedWriter:
     """Appends token sequences to `prefix.bin` and, when closed without an error, writes `prefix.idx`.
 
     Memory: four bytes an item. Both files are synced to disk before the writer closes.
-
-    Args:
-        prefix: path without the endings.
-        vocab_size: ids are below it.
     """
 
     def __init__(self, prefix: str | Path, vocab_size: int) -> None:
@@ -82,11 +78,7 @@ class IndexedWriter:
 
 
 class IndexedReader:
-    """Reads back what `IndexedWriter` wrote, one item at a time, without loading the file.
-
-    Args:
-        prefix: path without the endings.
-    """
+    """Reads back what `IndexedWriter` wrote, one item at a time, without loading the file."""
 
     def __init__(self, prefix: str | Path) -> None:
         index = Path(f"{prefix}.idx").read_bytes()

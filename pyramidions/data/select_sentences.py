@@ -87,9 +87,6 @@ class SelectByOracle(SelectSentences):
 
     Texts are then as long as those that an extractor selects later; Manakul and Gales (2021, "Long-Span Summarization")
     fill up, too. The reference decides, so this is for training and validation, never for test.
-
-    Args:
-        budget: as in `SelectSentences`.
     """
 
     def __init__(self, budget: int) -> None:
@@ -115,9 +112,6 @@ def select_tokens(
         budget: most tokens, prefix and end of the text included; and the markers of sentences, where the
             tokenizer has them.
         stops: as in `SelectionRules`.
-
-    Returns:
-        Indices in reading order.
     """
     texts = list(with_speakers(found))
     markers = int(tokenizer.marker_id is not None)

@@ -58,15 +58,7 @@ def open_text(path: Path, field: str | None = None) -> TextStream:
 def streamed_dataset(
     name: str, config: str | None, split: str, field: str | None = None, files: str | None = None
 ) -> TextStream:
-    """Return the texts of a Hugging Face dataset, one a line, which are fetched as they are read.
-
-    Args:
-        name: of the dataset, a folder that holds one, or a kind of file, such as `text`.
-        config: its configuration.
-        split: as the dataset names it.
-        field: of its records; `TEXT_FIELD` if None.
-        files: for a kind of file, their address.
-    """
+    """Return the texts of a Hugging Face dataset, one a line, which are fetched as they are read."""
     source = "/".join(filter(None, [files or name, config, split]))
     place = Path(name)
     return TextStream(

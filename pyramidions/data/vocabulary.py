@@ -41,12 +41,7 @@ _MAX_BYTES = 4 * _MAX_CHARACTERS
 
 
 class VocabSizeError(UserError):
-    """A corpus is too small for a vocabulary.
-
-    Args:
-        message: what to show.
-        most: pieces that the corpus allows.
-    """
+    """A corpus is too small for a vocabulary."""
 
     def __init__(self, message: str, most: int = 0) -> None:
         super().__init__(message)

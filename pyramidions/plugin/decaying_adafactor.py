@@ -20,10 +20,6 @@ class FairseqDecayingAdafactor(FairseqAdafactor):
     and takes the product for the next tensor's learning rate, so that all but the first hardly learn. Here each has the
     rate of the schedule, times its own size alone. ``--weight-decay`` is the share of its weights that an update takes
     away, whatever the rate.
-
-    Args:
-        args: the options.
-        params: what is trained.
     """
 
     # The share is too small for weights of 16 bits.

@@ -168,9 +168,6 @@ class NGramBlocker(nn.Module):
 
     Without its CUDA extension, fairseq's own blocks nothing: it compares with the padding after a hypothesis instead of
     its last tokens.
-
-    Args:
-        size: n.
     """
 
     def __init__(self, size: int) -> None:

@@ -50,16 +50,7 @@ def fit_policy(
     workers: int,
     on_step: Callable[[str], object] = lambda _: None,
 ) -> Trees:
-    """Fit trees to what sentences add, at the steps of choices by coverage, then by the first trees (Ross et al. 2011).
-
-    Args:
-        folder: of `read_papers`.
-        model: predicts concepts; it has `words`.
-        counts: of the training documents.
-        seed: of the sentences that are learned from, and of choices that stray.
-        workers: processes that choose.
-        on_step: told what begins.
-    """
+    """Fit trees to what sentences add, at steps of choices by coverage, then by the first trees (Ross et al. 2011)."""
 
     places = learned_from(counts.known[0].documents)
 
@@ -115,15 +106,7 @@ def _f1(example: Example, wanted: WantedConcepts, model: ConceptModel) -> float:
 def choose_and_see(
     numbered: tuple[int, Example], model: ConceptModel, counts: Counts, trees: Trees | None, seed: int, turn: int
 ) -> Steps:
-    """Choose sentences of one document, and note what some of those that were open at each step would have added.
-
-    Args:
-        numbered: the document and its number.
-        model: predicts its concepts.
-        counts: of the training documents.
-        trees: choose; None for coverage.
-        seed, turn: of the random numbers, with the document's own.
-    """
+    """Choose sentences of one document, and note what some of those that were open at each step would have added."""
     number, example = numbered
     generator = np.random.default_rng((seed, turn, number))
     wanted = model._replace(known=counts.without(number)).wanted(example.paper)

@@ -100,11 +100,7 @@ def begun(words: tuple[str, ...], checkpoint: Path) -> tuple[Progress, float]:
 
 
 class NewLines:
-    """Reads the lines that a process appends to a file from now on.
-
-    Args:
-        path: of the file, which may not exist yet.
-    """
+    """Reads the lines that a process appends to a file from now on."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._rest = path, ""

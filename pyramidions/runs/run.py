@@ -32,11 +32,7 @@ UNTRAINED: Mapping[str, Ranker] = {"lead": Lead(), "hiporank": HipoRank()}
 
 
 class Places:
-    """Where the files of a run lie.
-
-    Args:
-        model: the export, which appears in the end.
-    """
+    """Where the files of a run lie."""
 
     def __init__(self, model: Path) -> None:
         if model.name in ("", ".."):

@@ -86,12 +86,7 @@ class Step:
 
 
 class State:
-    """What is done of a run, and other facts of it: a file that is written at once when they change.
-
-    Args:
-        path: the file.
-        facts: what it holds; `done` has the facts of each finished step.
-    """
+    """What is done of a run, and other facts of it: a file that is written at once when they change."""
 
     FORMAT = 1
 

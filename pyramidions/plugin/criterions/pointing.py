@@ -91,9 +91,6 @@ class SentenceRewards:
     whole summary. Where sentences are rewritten, the t-th gets the ROUGE-L of its new text against the t-th sentence of
     the summary, and 0 beyond the last; the end gets the ROUGE-1 of all (Chen and Bansal 2018, section 3.2). Words are
     runs of a-z and 0-9, so that other scripts get no rewards.
-
-    Args:
-        rewrite: rewrites sentences; None for sentences that stay as they are.
     """
 
     _MOST_KEPT = 100_000

@@ -56,11 +56,7 @@ class PyramidionLanguageModelConfig(LanguageModelConfig, RecordedConfig):
 
 @register_model("pyramidion_lm", dataclass=PyramidionLanguageModelConfig)
 class PyramidionLanguageModel(FittingModel, FairseqLanguageModel):
-    """A `LanguageModel` behind fairseq's interface.
-
-    Args:
-        decoder: reads and predicts.
-    """
+    """A `LanguageModel` behind fairseq's interface."""
 
     decoder: PyramidionLanguageDecoder
 

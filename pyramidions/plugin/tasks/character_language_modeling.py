@@ -30,11 +30,7 @@ _NAME = "character_language_modeling"
 
 
 class CharacterCodec:
-    """The letters of a language behind fairseq's interface for subword units.
-
-    Args:
-        alphabet: the letters.
-    """
+    """The letters of a language behind fairseq's interface for subword units."""
 
     def __init__(self, alphabet: Alphabet) -> None:
         self.alphabet = alphabet
@@ -236,9 +232,6 @@ class CharacterLanguageModelingTask(TrainingTask):
             prefix_tokens: (B, T), what texts begin with, padded on the right; None for what the batch shows behind the
                 first place.
             constraints: None.
-
-        Returns:
-            Of each text its hypotheses, the best first, which begin with what it begins with.
         """
         if not isinstance(generator, CharacterGenerator):  # --score-reference
             scores: list[list[dict[str, Tensor]]] = super().inference_step(generator, models, sample)

@@ -16,12 +16,7 @@ MUCH = 0.25
 
 
 class SizedTexts(BaseWrapperDataset):
-    """One side of pairs.
-
-    Args:
-        dataset: what the texts are made of, by index.
-        sizes: their lengths in tokens, at most.
-    """
+    """One side of pairs."""
 
     def __init__(self, dataset: Any, sizes: np.ndarray) -> None:
         super().__init__(dataset)

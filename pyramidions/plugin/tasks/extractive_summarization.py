@@ -25,12 +25,7 @@ _NAME = "extractive_summarization"
 
 
 class SentenceExtractor:
-    """Writes the best sentences of each document, in reading order, as its only hypothesis.
-
-    Args:
-        tokenizer: with a sentence marker.
-        rules: of the selection, which is by the mean score of all models.
-    """
+    """Writes the best sentences of each document, in reading order, as its only hypothesis."""
 
     eos = EOS
 

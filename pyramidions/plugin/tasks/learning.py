@@ -25,10 +25,6 @@ class ScorerRate:
     optimizer and a scheduler for each, in a file. The step of Adam and its like is proportional to the rate: a
     multiple of the step, weight decay included, is the step at that multiple of the rate. The optimizer's own state
     and checkpoints are as ever, so that a run resumes exactly, and may resume with another multiple.
-
-    Args:
-        model: with all weights frozen that shall be.
-        scale: the multiple.
     """
 
     def __init__(self, model: nn.Module, scale: float) -> None:
@@ -101,9 +97,6 @@ class WithRegulariser:
 
     Gradients are divided by what the criterion counts, tokens or documents. The parts' losses are multiplied by it
     before, so that each token or document bears them once.
-
-    Args:
-        criterion: of fairseq.
     """
 
     def __init__(self, criterion: Any) -> None:

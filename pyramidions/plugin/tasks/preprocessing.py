@@ -189,12 +189,7 @@ class Preprocessing:
 
 
 class PieceCodec:
-    """A tokenizer behind fairseq's interface for subword units.
-
-    Args:
-        tokenizer: the tokenizer.
-        has_queries: a text is a query, a tab and a document.
-    """
+    """A tokenizer behind fairseq's interface for subword units."""
 
     def __init__(self, tokenizer: Tokenizer, has_queries: bool = False) -> None:
         self.tokenizer = tokenizer

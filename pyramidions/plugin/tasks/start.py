@@ -25,9 +25,6 @@ def check_given(run: Optional[DictConfig]) -> None:
 class Start:
     """What a run begins with: the last checkpoint of its folder, another one, or nothing.
 
-    Args:
-        run: the config of the whole run, whose folder holds whole checkpoints.
-
     Attributes:
         path: the checkpoint whose weights the run begins with; None if there is none.
         fine_tunes: whether these are the weights of another run.

@@ -31,9 +31,6 @@ class TimelySaves:
     Such a save comes after an update and writes `checkpoint_last.pt` alone. It is never made where fairseq would save
     or validate anyway, at the end of an epoch above all: a run that goes on ends like one that was not interrupted. A
     second SIGINT ends the run at once.
-
-    Args:
-        run: the config of the whole run.
     """
 
     def __init__(self, run: DictConfig) -> None:

@@ -27,10 +27,6 @@ class StoppingRule:
 
     fairseq's own --patience counts validations in mid-epoch as well, and counts from zero when a run restarts. This
     one counts those at the ends of epochs only, and its count travels in the checkpoint.
-
-    Args:
-        patience: validations without progress after which the run ends; 0 never ends it.
-        run: the config of the whole run.
     """
 
     def __init__(self, patience: int, run: DictConfig) -> None:
@@ -74,10 +70,6 @@ class StoppingRule:
 
 class TrainingRun:
     """A run of fairseq-train; fairseq's hooks call it before and after each event.
-
-    Args:
-        run: the config of the whole run.
-        patience: validations at epoch ends without progress after which the run ends; 0 never ends it.
 
     Attributes:
         epoch: iterator over the batches of the current epoch; None before the first.

@@ -65,9 +65,6 @@ def part_of(name: str, module: nn.Module) -> CostPart | None:
 class PartCounter(TorchDispatchMode):
     """Counts the work of a forward pass, and what it keeps for the backward pass.
 
-    Args:
-        model: what will run.
-
     Attributes:
         products: multiplications in matrix products, by part.
         weighted: multiplications of vectors with weights outside of matrix products, by part.
