@@ -28,6 +28,12 @@ def _file(name: str) -> Any:
     )
 
 
+def _setting(name: str, meaning: str, **more: Any) -> Any:
+    """Return the option of a setting of the vocabulary, with its default."""
+    more.setdefault("show_default", "is_flag" not in more)
+    return click.option(option(name), default=getattr(Settings, name), help=meaning or None, **more)
+
+
 @click.command()
 @click.argument("input", required=False, type=PLACE)
 @_file("train")
@@ -45,41 +51,22 @@ def _file(name: str) -> Any:
     "query.",
 )
 @click.option("--out", required=True, type=PATH, help="Data folder to make.")
-@click.option(
-    "--vocab-size",
-    default=Settings.vocab_size,
-    show_default=True,
-    help="Number of pieces, with the four special ones.",
-)
-@click.option("--model-type", type=click.Choice(MODEL_TYPES), default=Settings.model_type, show_default=True)
-@click.option(
-    "--character-coverage",
-    default=Settings.character_coverage,
-    show_default=True,
-    help="Share of characters covered by the vocabulary; the others become <unk>.",
-)
-@click.option(
-    "--sentence-markers", is_flag=True, default=Settings.sentence_markers, help="Put <sentence> before each sentence."
-)
-@click.option(
-    "--turn-markers",
+@_setting("vocab_size", "Number of pieces, with the four special ones.")
+@_setting("model_type", "", type=click.Choice(MODEL_TYPES))
+@_setting("character_coverage", "Share of characters covered by the vocabulary; the others become <unk>.")
+@_setting("sentence_markers", "Put <sentence> before each sentence.", is_flag=True)
+@_setting(
+    "turn_markers",
+    "Put <turn> before each line instead, such as the turns of a meeting, and </name> behind its speaker.",
     is_flag=True,
-    default=Settings.turn_markers,
-    help="Put <turn> before each line instead, such as the turns of a meeting, and </name> behind its speaker.",
 )
-@click.option(
-    "--fold-case",
+@_setting(
+    "fold_case",
+    "Read capitals as small letters, for a corpus without capitals; summaries get those of their document.",
     is_flag=True,
-    default=Settings.fold_case,
-    help="Read capitals as small letters, for a corpus without capitals; summaries get those of their document.",
 )
-@click.option(
-    "--sentences",
-    default=Settings.sentences,
-    show_default=True,
-    help="Most sentences of the train split that the vocabulary is trained on.",
-)
-@click.option("--seed", default=Settings.seed, show_default=True, help="Seed of the choice of these sentences.")
+@_setting("sentences", "Most sentences of the train split that the vocabulary is trained on.")
+@_setting("seed", "Seed of the choice of these sentences.")
 @click.option(
     "--tokenizer",
     type=PATH,

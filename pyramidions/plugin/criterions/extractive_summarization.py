@@ -17,9 +17,8 @@ from pyramidions.base.arguments import Range, flag_of
 from pyramidions.base.errors import UserError
 from pyramidions.data.labels import CHOSEN, HEADING
 from pyramidions.nn.selector import Steps, draw
-from pyramidions.plugin.criterions.overlap_reward import OverlapReward
 from pyramidions.plugin.criterions.pointing import SentenceRewards, actor_critic, follow_labels, set_cross_entropy
-from pyramidions.plugin.criterions.sentence_sampling import gumbel_keys, select_by
+from pyramidions.plugin.criterions.reinforced_selection import OverlapReward, gumbel_keys, reinforce, select_by
 from pyramidions.plugin.criterions.summed import SummedCriterion, total
 from pyramidions.plugin.options import option
 from pyramidions.text.normalization import split_sentences
@@ -264,11 +263,6 @@ def _rewriting(model: Any, device: torch.device) -> Callable[[list[str]], list[s
     most = min(model.config.decoding_max_length, model.max_target_positions - 1)
     options = {"long": "truncate", "beam": 1, "max_len": most}
     return lambda texts: [summary.text for summary in summarizer.summarize(texts, **options)]
-
-
-def reinforce(log_prob: Tensor, reward: Tensor, baseline: Tensor) -> Tensor:
-    """Return what has the gradient of the expected negative reward (Williams 1992), for sampled selections."""
-    return -(reward - baseline).detach() * log_prob
 
 
 def _hits(scores: Tensor, positive: Tensor) -> Tensor:

@@ -9,9 +9,7 @@ import torch
 from torch import Tensor
 
 from pyramidions.extract.selection import Budget, SelectionRules, select
-from pyramidions.plugin.criterions.extractive_summarization import reinforce
-from pyramidions.plugin.criterions.overlap_reward import OverlapReward
-from pyramidions.plugin.criterions.sentence_sampling import gumbel_keys, select_by
+from pyramidions.plugin.criterions.reinforced_selection import OverlapReward, gumbel_keys, reinforce, select_by
 
 SCORES = torch.tensor([0.5, -1.0, 1.2], dtype=torch.float64)
 LENGTHS = torch.tensor([3, 2, 4])

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyramidions.plugin.tasks.config import ToySequencesConfig
-from pyramidions.plugin.tasks.copying import copying_batch, spans_to_copy
 from pyramidions.plugin.tasks.datasets import DrawnPairs
+from pyramidions.plugin.tasks.long_document_summarization import copying_batch, spans_to_copy
 from pyramidions.plugin.tasks.span_denoising import Corruption, SpanNoise
 from pyramidions.plugin.tasks.toy_sequences import PROBLEMS, SYMBOLS, ToySequencesTask, addition, copying
 
