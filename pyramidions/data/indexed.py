@@ -83,18 +83,14 @@ class IndexedReader:
     def __init__(self, prefix: str | Path) -> None:
         index = Path(f"{prefix}.idx").read_bytes()
         header = struct.calcsize("<9sQBQ")
-        if len(index) < header or not index.startswith(_MAGIC):
-            raise UserError(f"{prefix}.idx must be an index in fairseq's mmap format.")
-        _, version, code, items = struct.unpack("<9sQBQ", index[:header])
-        if version != _VERSION:
-            raise UserError(f"{prefix}.idx must have the version {_VERSION} of its format, but has {version}.")
-        dtype = next((dtype for dtype, known in _DTYPE_CODES.items() if known == code), None)
-        if dtype is None:
-            codes = " or ".join(map(str, _DTYPE_CODES.values()))
-            raise UserError(f"{prefix}.idx must have the type code {codes} for its tokens, but has {code}.")
+        known = {code: dtype for dtype, code in _DTYPE_CODES.items()}
+        begin = index[:header] if len(index) >= header else bytes(header)
+        magic, version, code, items = struct.unpack("<9sQBQ", begin)
         # Behind the header: a length of four bytes and a begin of eight for every item.
-        if len(index) != header + 12 * items:
-            raise UserError(f"{prefix}.idx is damaged: it is not as long as its {items} items make it.")
+        is_whole = (magic, version) == (_MAGIC, _VERSION) and code in known and len(index) == header + 12 * items
+        if not is_whole:
+            raise UserError(f"{prefix}.idx must be a whole index in fairseq's mmap format, but is not.")
+        dtype = known[code]
         self._lengths = np.frombuffer(index, np.int32, items, header)
         self._ends = np.cumsum(self._lengths, dtype=np.int64)
         begins = np.frombuffer(index, np.int64, items, header + 4 * items)

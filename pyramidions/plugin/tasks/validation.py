@@ -136,11 +136,19 @@ def _mean(meters: Any, name: str) -> float:
 def check_best(cfg: Any) -> None:
     """Check the score that chooses the best checkpoint of the run that the task of ``cfg`` belongs to."""
     run = run_of(cfg)
-    if run is None or run.dataset.disable_validation:
+    figure = None if run is None or run.dataset.disable_validation else run.checkpoint.best_checkpoint_metric
+    if run is None or figure not in FIGURES:
         return
-    metric = run.checkpoint.best_checkpoint_metric
-    if metric in FIGURES:
-        _check_best(metric, list(asked_metrics(cfg)), run.checkpoint.maximize_best_checkpoint_metric)
+    metric, better = metric_of(figure), FIGURES[figure].better
+    if metric not in asked_metrics(cfg):
+        flags = "--eval-rouge" if metric == "rouge" else f"--eval-metrics {metric}"
+        raise UserError(f"--best-checkpoint-metric {figure} needs {flags}, which is not given.")
+    maximizes = run.checkpoint.maximize_best_checkpoint_metric
+    if better is not None and maximizes != (better == "higher"):
+        raise UserError(
+            f"--best-checkpoint-metric {figure} {'excludes' if maximizes else 'needs'} "
+            f"--maximize-best-checkpoint-metric: {better} is better."
+        )
 
 
 def check_best_of_update(run: DictConfig, logged: Iterable[str], criterion: Any) -> None:
@@ -158,16 +166,3 @@ def check_best_metric(run: DictConfig, logged: Iterable[str]) -> None:
     if metric not in names:
         known = ", ".join(sorted(name for name in names - _COUNTED if not name.startswith("_")))
         raise UserError(f"--best-checkpoint-metric must be one of {known}, but is {metric!r}.")
-
-
-def _check_best(figure: str, computed: list[str], maximizes: bool) -> None:
-    metric = metric_of(figure)
-    if metric not in computed:
-        flags = "--eval-rouge" if metric == "rouge" else f"--eval-metrics {metric}"
-        raise UserError(f"--best-checkpoint-metric {figure} needs {flags}, which is not given.")
-    if maximizes != (FIGURES[figure].better == "higher") and FIGURES[figure].better is not None:
-        needed = "excludes" if maximizes else "needs"
-        better = FIGURES[figure].better
-        raise UserError(
-            f"--best-checkpoint-metric {figure} {needed} --maximize-best-checkpoint-metric: {better} is better."
-        )
