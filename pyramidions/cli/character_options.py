@@ -16,13 +16,7 @@ _SHARED = {"input", "train", "valid", "test", "out", "source_field", "config", "
 
 
 class CharacterOptions(NamedTuple):
-    """Options of `prepare --characters`; None where nothing is given.
-
-    Attributes:
-        characters: the language, whose letters are kept, or bytes.
-        train_characters, valid_characters, test_characters: most characters of these splits.
-        pieces: size of the Unigram model.
-    """
+    """Options of `prepare --characters`; None where nothing is given."""
 
     characters: str | None
     train_characters: int | None

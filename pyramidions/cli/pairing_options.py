@@ -17,16 +17,7 @@ if TYPE_CHECKING:
 
 
 class PairingOptions(NamedTuple):
-    """Options of `prepare` that decide what becomes of a document.
-
-    Attributes:
-        divide: "sections", "sentences", or None.
-        section_types: a file with the table, or None for ours.
-        least_words: of a section and its part of the summary, or None for the default.
-        select: a method or a model, or None.
-        select_test: likewise for test documents; None for the same.
-        budget: most tokens of a selection, or None.
-    """
+    """Options of `prepare` that decide what becomes of a document; None where nothing is given."""
 
     divide: str | None
     section_types: Path | None
@@ -67,13 +58,9 @@ class PairingOptions(NamedTuple):
             return self._divided(splits)
         if self.select is None:
             return {}
-        budget = self.budget or 0
-        pairings: dict[str, Pairing] = {}
-        for split in splits:
-            if split == "test" and self.select_test is not None:
-                pairings[split] = _selecting(self.select_test, "select_test", budget)
-            else:
-                pairings[split] = _selecting(self.select, "select", budget)
+        pairings: dict[str, Pairing] = dict.fromkeys(splits, _selecting(self.select, "select", self.budget or 0))
+        if self.select_test is not None:
+            pairings["test"] = _selecting(self.select_test, "select_test", self.budget or 0)
         return pairings
 
     def _divided(self, splits: list[str]) -> "dict[str, Pairing]":

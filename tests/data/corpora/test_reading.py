@@ -345,9 +345,3 @@ def test_progress_ends_at_the_size_of_all_files(tmp_path: Path) -> None:
     documents = read_corpus(KNOWN["bigpatent"], "all", tmp_path).documents("train")
     places = [record.progress for _, record in documents.with_records()]
     assert places == sorted(places) and (places[-1], "B") == documents.size()
-
-
-@pytest.mark.parametrize(("name", "config"), [("bigpatent", "z"), ("billsum", "all")])
-def test_a_wrong_configuration_is_refused(name: str, config: str) -> None:
-    with pytest.raises(UserError):
-        configuration(KNOWN[name], config)
