@@ -25,7 +25,7 @@ from pyramidions.extract import HipoRank
 from pyramidions.inference import Summarizer
 from pyramidions.inference.document_losses import FolderLosses, token_losses
 from pyramidions.plugin.tasks.datasets import HeadDataset
-from pyramidions.plugin.tasks.preprocessing import Length, PieceCodec, Preprocessing
+from pyramidions.plugin.tasks.preprocessing import PieceCodec, Preprocessing, Setting
 from pyramidions.plugin.tasks.splits import load_split
 from pyramidions.pretrained.exporting import export_model
 from pyramidions.pretrained.importing import import_model
@@ -153,7 +153,7 @@ def prepared(primera: tuple[Any, Path], tmp_path_factory: pytest.TempPathFactory
 
 def test_training_reads_what_summarize_reads(summarizer: Summarizer, prepared: DataFolder) -> None:
     tokenizer, task = summarizer.model.tokenizer, "long_document_summarization"
-    lengths = {"max_source_positions": Length(64, 64), "max_target_positions": Length(40, 40)}
+    lengths = {"max_source_positions": Setting(64, 64), "max_target_positions": Setting(40, 40)}
     split = load_split(Preprocessing(prepared, task, lengths), "train", check_hashes=True, warn=True)
     for index, texts in enumerate(TEXTS):
         row = split[index]["source"].tolist()

@@ -11,6 +11,9 @@ from pyramidions.base.arguments import OneOf, Range
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
 from pyramidions.plugin.options import option
 
+#: Tokens of a text: one, and the end.
+LENGTH = Range(2)
+
 
 def _patience() -> Any:
     return option(
@@ -39,6 +42,7 @@ class DocumentTaskConfig(FairseqDataclass):
         None,
         "tokens of a document; longer documents are truncated. Default: "
         f"{MAX_SOURCE_POSITIONS}, or at generation what the checkpoint was trained with",
+        LENGTH,
     )
     stopping_patience: int = _patience()
     freeze: Optional[str] = _frozen("encoder, poolers")
@@ -79,7 +83,7 @@ class LongDocumentSummarizationConfig(ScoredTaskConfig):
 
     freeze: Optional[str] = _frozen("encoder, decoder, poolers, pointer")
     max_target_positions: Optional[int] = option(
-        None, f"tokens of a summary; {MAX_TARGET_POSITIONS}, or what the checkpoint says"
+        None, f"tokens of a summary; {MAX_TARGET_POSITIONS}, or what the checkpoint says", LENGTH
     )
     copying_updates: int = option(
         0,
@@ -106,6 +110,7 @@ class ExtractiveSummarizationConfig(ScoredTaskConfig):
         None,
         "words of an extract. Default: mean of the training summaries, or at generation what the "
         "checkpoint was trained with",
+        Range(1),
     )
     redundancy: Optional[str] = option(
         None,
@@ -126,6 +131,7 @@ class SpanDenoisingConfig(DocumentTaskConfig):
         None,
         f"tokens of all missing spans with their sentinels; {MAX_TARGET_POSITIONS}, or what the checkpoint "
         "says. A passage has as many tokens as fit both limits",
+        LENGTH,
     )
     corrupted_share: float = option(
         0.15, "share of a passage's tokens that is missing", Range(0, 1, open=True, below=True)

@@ -22,7 +22,7 @@ from pyramidions.plugin.tasks import decoding
 from pyramidions.plugin.tasks.config import DocumentTaskConfig
 from pyramidions.plugin.tasks.datasets import PairDataset
 from pyramidions.plugin.tasks.learning import ScorerRate, begin_fine_tuning
-from pyramidions.plugin.tasks.preprocessing import Length, PieceCodec, Preprocessing, Setting
+from pyramidions.plugin.tasks.preprocessing import PieceCodec, Preprocessing, Setting
 from pyramidions.plugin.tasks.queries import check_query_model
 from pyramidions.plugin.tasks.schedule import warn_of_schedule
 from pyramidions.plugin.tasks.splits import documents_alone, examples_of
@@ -183,10 +183,10 @@ class WritingTask(DocumentTask):
     ) -> None:
         super().__init__(cfg)
         lengths = {
-            "max_source_positions": Length(cfg.max_source_positions, MAX_SOURCE_POSITIONS),
-            "max_target_positions": Length(cfg.max_target_positions, MAX_TARGET_POSITIONS),
+            "max_source_positions": Setting(cfg.max_source_positions, MAX_SOURCE_POSITIONS, is_needed=True),
+            "max_target_positions": Setting(cfg.max_target_positions, MAX_TARGET_POSITIONS, is_needed=True),
         }
-        self.preprocessing = Preprocessing(DataFolder(cfg.data), task, lengths, settings)
+        self.preprocessing = Preprocessing(DataFolder(cfg.data), task, {**lengths, **settings})
 
     def max_positions(self) -> tuple[int, int]:
         """Return the most tokens of what is read and of what is written."""

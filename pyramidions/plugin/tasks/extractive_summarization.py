@@ -17,7 +17,7 @@ from pyramidions.nn.selector import SELECTOR
 from pyramidions.plugin.tasks import decoding
 from pyramidions.plugin.tasks.config import ExtractiveSummarizationConfig
 from pyramidions.plugin.tasks.document_task import DocumentTask
-from pyramidions.plugin.tasks.preprocessing import Length, Preprocessing, Setting
+from pyramidions.plugin.tasks.preprocessing import Preprocessing, Setting
 from pyramidions.plugin.tasks.splits import load_labelled_split, no_labels
 from pyramidions.text.tokenizer import EOS, Tokenizer
 
@@ -99,11 +99,11 @@ class ExtractiveSummarizationTask(DocumentTask):
         super().__init__(cfg)
         folder = DataFolder(cfg.data)
         lengths = {
-            "max_source_positions": Length(cfg.max_source_positions, MAX_SOURCE_POSITIONS),
-            "extract_words": Length(cfg.extract_words, _summary_words(folder), least=1, reason="one word"),
+            "max_source_positions": Setting(cfg.max_source_positions, MAX_SOURCE_POSITIONS, is_needed=True),
+            "extract_words": Setting(cfg.extract_words, _summary_words(folder), is_needed=True),
         }
         settings = {"redundancy": Setting(cfg.redundancy, "none"), "mmr_weight": Setting(cfg.mmr_weight, MMR_WEIGHT)}
-        self.preprocessing = Preprocessing(folder, _NAME, lengths, settings)
+        self.preprocessing = Preprocessing(folder, _NAME, {**lengths, **settings})
         asked = {name: setting.asked for name, setting in settings.items() if setting.asked is not None}
         SelectionRules(Budget(), **asked).check()
 

@@ -1,7 +1,6 @@
 """What travels in the checkpoint: the tokenizer, the lengths of texts, and a task's own settings."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple, Optional
 
 from fairseq.data import Dictionary
@@ -20,32 +19,18 @@ SOURCE_PREFIX = "source_prefix"
 _SHOWN = 60  # characters of a wrong line
 
 
-class Length(NamedTuple):
-    """How long something may be.
-
-    Attributes:
-        asked: what the user says; None for what the checkpoint says, or else the default.
-        default: None where there is none.
-        least: the smallest allowed.
-        reason: what makes it the smallest, for the error.
-    """
-
-    asked: Optional[int]
-    default: Optional[int]
-    least: int = 2
-    reason: str = "a token and the end of the text"
-
-
 class Setting(NamedTuple):
-    """A setting of the task's own, which an older checkpoint may lack.
+    """A length or another setting of the task.
 
     Attributes:
         asked: what the user says; None for what the checkpoint says, or else the default.
-        default: also what a checkpoint without the setting means.
+        default: also what a checkpoint without the setting means; None where there is none.
+        is_needed: every checkpoint of the task has it.
     """
 
     asked: Any
-    default: Any
+    default: Any = None
+    is_needed: bool = False
 
 
 class _Dictionary(Dictionary):
@@ -85,8 +70,7 @@ class Preprocessing:
     Args:
         folder: the data; may be empty where a checkpoint will say what it lacks.
         task: fairseq's name of the task.
-        lengths: by the names of their options.
-        settings: likewise.
+        settings: by the names of their options.
 
     Attributes:
         task: its name.
@@ -97,24 +81,17 @@ class Preprocessing:
         self,
         folder: DataFolder,
         task: str,
-        lengths: Mapping[str, Length],
-        settings: Mapping[str, Setting] = MappingProxyType({}),
+        settings: Mapping[str, Setting],
     ) -> None:
         self.folder = folder
         self.dictionary = _Dictionary()
         self.dictionary.preprocessing = self
         self.task = task
-        both: dict[str, Length | Setting] = {**lengths, **settings}
-        self._asked = {name: value.asked for name, value in both.items()}
-        self._known = {name: value.default for name, value in both.items()}
-        self._needed = {"tokenizer", *lengths}
-        # Of settings that a checkpoint may lack.
-        self._defaults = {name: setting.default for name, setting in settings.items()}
+        self._settings = settings
+        self._asked = {name: setting.asked for name, setting in settings.items()}
+        self._known = {name: setting.default for name, setting in settings.items()}
         self._tokenizer: Optional[Tokenizer] = None
         self._is_from_checkpoint = False
-        for name, (asked, _, least, reason) in lengths.items():
-            if asked is not None and asked < least:
-                raise UserError(f"`{name}` must be at least {least}, {reason}, but is {asked}.")
         if folder.tokenizer_path.exists():
             folder.verify_tokenizer()
             self._use(folder.tokenizer())
@@ -167,7 +144,8 @@ class Preprocessing:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take tokenizer and settings from a checkpoint, or compare them with those of the others of an ensemble."""
-        if not self._needed <= state.keys():
+        needed = {"tokenizer", *(name for name, setting in self._settings.items() if setting.is_needed)}
+        if not needed <= state.keys():
             raise UserError(f"The checkpoint was not trained with --task {self.task}.")
         if self._tokenizer is None:
             self._use(Tokenizer.from_recorded(state))
@@ -176,7 +154,7 @@ class Preprocessing:
             other = "the ensemble's other models" if self._is_from_checkpoint else folder
             raise UserError(f"The checkpoint was trained with another tokenizer than that of {other}.")
         for name, known in self._known.items():
-            found = state.get(name, self._defaults.get(name))
+            found = state.get(name, self._settings[name].default)
             if self._is_from_checkpoint and self._asked[name] is None and found != known:
                 if name == QUERIES:
                     raise UserError("Models that answer queries and models that do not cannot be an ensemble.")

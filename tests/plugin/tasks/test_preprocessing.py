@@ -14,7 +14,7 @@ from pyramidions.data.folder import DataFolder
 from pyramidions.plugin.tasks.config import LongDocumentSummarizationConfig
 from pyramidions.plugin.tasks.datasets import HeadDataset
 from pyramidions.plugin.tasks.long_document_summarization import LongDocumentSummarizationTask
-from pyramidions.plugin.tasks.preprocessing import SOURCE_PREFIX, TAGS, Length, Preprocessing, Setting
+from pyramidions.plugin.tasks.preprocessing import SOURCE_PREFIX, TAGS, Preprocessing, Setting
 from pyramidions.plugin.tasks.queries import check_query_model
 from pyramidions.plugin.tasks.splits import documents_alone
 from pyramidions.text.tokenizer import EOS
@@ -22,7 +22,7 @@ from pyramidions.text.tokenizer import EOS
 
 def preprocessing(folder: Path, longest: int) -> Preprocessing:
     (folder / "tokenizer.json").write_bytes(bart_bytes())
-    return Preprocessing(DataFolder(folder), "a_task", {"max_source_positions": Length(longest, None)})
+    return Preprocessing(DataFolder(folder), "a_task", {"max_source_positions": Setting(longest)})
 
 
 def test_a_text_begins_with_the_prefix_and_keeps_it_when_it_is_cut() -> None:
@@ -42,8 +42,8 @@ def test_what_is_typed_begins_with_it_too(tmp_path: Path) -> None:
 def test_a_prefix_of_documents_follows_that_of_the_tokenizer(tmp_path: Path) -> None:
     asked = preprocessing(tmp_path, 8).need_tokenizer().encode("summarize: ")
     for room, kept in ((4, [9, 8]), (3, [9])):
-        lengths = {"max_source_positions": Length(len(asked) + room, None)}
-        asking = Preprocessing(DataFolder(tmp_path), "a_task", lengths, {SOURCE_PREFIX: Setting("summarize: ", "")})
+        given = {"max_source_positions": Setting(len(asked) + room), SOURCE_PREFIX: Setting("summarize: ", "")}
+        asking = Preprocessing(DataFolder(tmp_path), "a_task", given)
         documents = documents_alone(asking, [torch.tensor([9, 8, 7, 2])], reads_end=True)
         assert documents[0]["source"].tolist() == [0, *asked, *kept, 2]
     assert asking.state_dict()[SOURCE_PREFIX] == "summarize: "
@@ -62,7 +62,7 @@ def test_the_dictionary_holds_every_piece_under_its_id(tmp_path: Path) -> None:
 def test_only_where_words_are_tagged_has_a_token_many_ids(tmp_path: Path) -> None:
     untagged = preprocessing(tmp_path, 8).dictionary
     assert untagged[9 + len(untagged)] == "<unk>"
-    tagged = Preprocessing(DataFolder(tmp_path), "a_task", {}, {TAGS: Setting(True, False)}).dictionary
+    tagged = Preprocessing(DataFolder(tmp_path), "a_task", {TAGS: Setting(True, False)}).dictionary
     assert tagged[9 + len(tagged)] == tagged[9] == untagged[9] != "<unk>"
 
 

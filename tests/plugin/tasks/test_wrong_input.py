@@ -34,7 +34,7 @@ from pyramidions.plugin.tasks.config import (
 from pyramidions.plugin.tasks.extractive_summarization import ExtractiveSummarizationTask
 from pyramidions.plugin.tasks.learning import begin_fine_tuning
 from pyramidions.plugin.tasks.long_document_summarization import LongDocumentSummarizationTask
-from pyramidions.plugin.tasks.preprocessing import SOURCE_PREFIX, Length, Preprocessing, Setting
+from pyramidions.plugin.tasks.preprocessing import SOURCE_PREFIX, Preprocessing, Setting
 from pyramidions.plugin.tasks.queries import check_query_model
 from pyramidions.plugin.tasks.span_denoising import SpanDenoisingTask
 from pyramidions.plugin.tasks.splits import documents_alone
@@ -86,8 +86,8 @@ class Given(NamedTuple):
         """Read a document with a tokenizer whose texts begin with `<s>`."""
         (self.folder / "tokenizer.json").write_bytes(bart_bytes().replace(b'"<mask>"', b'"' + pieces + b'"'))
         settings = {SOURCE_PREFIX: Setting(source_prefix, "")} if source_prefix else {}
-        lengths = {"max_source_positions": Length(longest, None)}
-        preprocessing = Preprocessing(DataFolder(self.folder), "a_task", lengths, settings)
+        settings["max_source_positions"] = Setting(longest)
+        preprocessing = Preprocessing(DataFolder(self.folder), "a_task", settings)
         return documents_alone(preprocessing, [torch.tensor([9, 8, EOS])], reads_end=True)
 
 
@@ -164,8 +164,8 @@ QUERY, TEXT = [*[5] * 5, EOS, 9, EOS], [5, EOS, 9, EOS]
 #: what is refused, the option or file that is named, and its value
 TABLE: list[tuple[Callable[[Given], object], str, str]] = [
     # Lengths, the tokenizer, and checkpoints
-    (lambda g: g.writes(max_source_positions=1), "`max_source_positions`", "at least 2"),
-    (lambda g: g.extracts(extract_words=0), "`extract_words`", "but is 0."),
+    (lambda g: g.writes(max_source_positions=1), "--max-source-positions", "at least 2"),
+    (lambda g: g.extracts(extract_words=0), "--extract-words", "but is 0."),
     (lambda g: g.writes(stopping_patience=-1), "--stopping-patience", "but is -1."),
     (lambda g: g.writes().build_bpe("gpt2"), "--bpe", "'gpt2'"),
     (lambda g: g.writes().load_state_dict({}), "not trained with", "--task long_document_summarization."),
