@@ -137,6 +137,7 @@ setup(
                 "py.typed",
                 "__init__.pyi",
                 "data/section_types.json",
+                "pretrained/card.md",
                 "data/corpora/corpora.toml",
                 "extract/shipped/*/*",
             ),

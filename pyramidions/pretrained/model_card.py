@@ -1,10 +1,13 @@
-"""The model card of an exported model, in Markdown."""
+"""The model card of an exported model: the facts that `card.md` is filled with."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote as quote_url
+from urllib.parse import quote
+
+from jinja2 import Environment, StrictUndefined  # torch needs it, too
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.markdown import plain, shell_word
@@ -17,63 +20,6 @@ from pyramidions.pretrained.saved_model import SavedExtractor, SavedLanguageMode
 from pyramidions.pretrained.settings import reading_of
 from pyramidions.text.alphabets import LETTERS
 from pyramidions.text.tokenizer import DOCUMENT_SEPARATOR
-
-_CARD = """\
-{front}# {name}
-
-{purpose}
-
-{use}
-
-## Model
-
-{model}
-
-{source}## Training data
-
-{data}
-
-{scores}## Licence
-
-{licence}
-
-## Limits
-
-{limits}
-"""
-_SUMMARIZER = """\
-```python
-from pyramidions import Summarizer
-
-Summarizer.from_pretrained({name!r}).summarize(["A long document ..."])
-# In transformers, after `import pyramidions.hf`: AutoModelForSeq2SeqLM.from_pretrained({name!r})
-```"""
-_TRANSFORMERS = """\
-```python
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-
-tokenizer = AutoTokenizer.from_pretrained({name!r})
-model = AutoModelForSeq2SeqLM.from_pretrained({name!r})
-inputs = tokenizer({document!r}, truncation=True, return_tensors="pt")
-summary = model.generate(**inputs)[0]
-print(tokenizer.decode(summary, skip_special_tokens=True))
-```"""
-# No config of transformers has them.
-_GLOBAL_TOKENS = """
-
-The first {tokens} global. Before `generate`:
-
-```python
-mask = inputs["attention_mask"].clone()
-mask[:, {count}:] = 0
-inputs["global_attention_mask"] = mask
-```"""
-_SEPARATORS = """
-inputs["global_attention_mask"] |= inputs["input_ids"] == tokenizer.convert_tokens_to_ids("{name}")
-```
-
-{name} stands behind each of several documents, and is global, too."""
-_NOT_SAID = "Not said."
 
 
 def model_card(
@@ -101,38 +47,54 @@ def model_card(
             any, that of the data is named.
     """
     found = None if scores is None else CardScores.read(scores)
+    origin = model.origin if isinstance(model, SavedModel) else None
+    is_language_model, is_extractor = (isinstance(model, kind) for kind in (SavedLanguageModel, SavedExtractor))
     about: dict[str, Any] = {"library_name": "transformers" if for_transformers else "pyramidions"}
-    parts = {"source": "", "scores": "", "data": _NOT_SAID if data is None else _data(model, data)}
     if isinstance(model, SavedLanguageModel):
-        parts |= {
-            "purpose": "Predicts characters, and draws segments in texts; a language model with dynamic pooling "
-            "(Nawrot et al. 2023).",
-            "use": f"```bash\npyramidions segments {shell_word(name)} paper.txt\n```",
-            "limits": f"{model.alphabet.limits} Segments help to predict the next character, and need not be words.",
-        }
         about["tags"] = ["character-language-model", "dynamic-pooling"]
         languages = languages or [each for each in LETTERS if each == model.alphabet.language]
     else:
-        parts |= _of_summaries(model, name, for_transformers)
-        parts["scores"] = f"## Scores\n\n{_NOT_SAID if found is None else found.tables()}\n\n"
-        extracts, pools = isinstance(model, SavedExtractor), model.config.pooling_lengths is not None
+        pools = model.config.pooling_lengths is not None
         about["pipeline_tag"] = "summarization"
-        about["tags"] = ["long-documents", *["extractive-summarization"] * extracts, *["pooling"] * pools]
-        if isinstance(model, SavedModel) and (origin := model.origin) is not None:
-            parts["source"] = _source(model)
+        about["tags"] = ["long-documents", *["extractive-summarization"] * is_extractor, *["pooling"] * pools]
+        if origin is not None:
             about["tags"].append(origin.family)
             about["base_model"] = origin.source if origin.on_hub else None
         if not datasets:
             # The scores may be on another one.
             about["datasets"] = [hub] if (hub := _corpus(data).get("hub")) else None
     about["language"] = list(languages)
-    return _CARD.format(
+    return _template().render(
         front=front_matter(name, licence, datasets, found, about),
-        name=plain(name),
-        model=table(("", ""), _rows(model).items()),
-        licence=plain(licence or "") or _NOT_SAID,
-        **parts,
+        name=name,
+        kind="Transformer for the library transformers"
+        if for_transformers
+        else "Pyramidion Transformer (Pietruszka et al. 2022)",
+        model=model,
+        origin=origin,
+        is_language_model=is_language_model,
+        is_extractor=is_extractor,
+        for_transformers=for_transformers,
+        separator=DOCUMENT_SEPARATOR,
+        rows=_rows(model),
+        corpus={"name": "", "config": "", "hub": "", "licence": "", **_corpus(data)},
+        splits=_splits(model, data),
+        pairs=_pairs(data),
+        scores=found,
+        licence=licence,
     )
+
+
+def _template() -> Any:
+    made = Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
+    made.filters |= {
+        "plain": lambda text: plain(str(text or "")),
+        "shell_word": shell_word,
+        "repr": repr,
+        "quote_url": quote,
+    }
+    made.globals["table"] = table
+    return made.from_string(files(__package__).joinpath("card.md").read_text(encoding="utf-8"))
 
 
 def renamed(card: str, name: str) -> str:
@@ -146,44 +108,6 @@ def renamed(card: str, name: str) -> str:
         card,
         flags=re.MULTILINE,
     )
-
-
-def _of_summaries(model: SavedModel | SavedExtractor, name: str, for_transformers: bool) -> dict[str, str]:
-    if isinstance(model, SavedExtractor):
-        purpose = "Extracts sentences from long documents"
-        use = f"```bash\npyramidions extract paper.txt --method {shell_word(name)}\n```"
-        limits = "Extracts are sentences of the document, but out of their context they may mislead."
-    else:
-        purpose = "Answers queries about long documents" if model.queries else "Summarizes long documents"
-        document = f"{model.source_prefix}A long document ..."
-        use = (_TRANSFORMERS if for_transformers else _SUMMARIZER).format(name=name, document=document)
-        if model.queries:
-            use = use.replace('"])', '"], query="What ...?")')
-        count = model.config.global_tokens
-        if for_transformers and count and "sliding_window" in model.config.self_attention:
-            tokens = "token is" if count == 1 else f"{count} tokens are"
-            use += _GLOBAL_TOKENS.format(tokens=tokens, count=count)
-            if model.config.global_markers:
-                use = use.removesuffix("\n```") + _SEPARATORS.format(name=DOCUMENT_SEPARATOR)
-        limits = "Summaries contain mistakes that read well: check them against the document before you use them."
-    kind = "Transformer for the library transformers" if for_transformers else None
-    return {
-        "purpose": f"{purpose}; a {kind or 'Pyramidion Transformer (Pietruszka et al. 2022)'}.",
-        "use": use,
-        "limits": limits,
-    }
-
-
-def _source(model: SavedModel) -> str:
-    origin = model.origin
-    assert origin is not None
-    name, licence = plain(origin.source), plain(origin.licence or "") or "not said"
-    if origin.on_hub:
-        place = f"[{name}](https://huggingface.co/{quote_url(origin.source)}) at commit {plain(origin.revision or '')}"
-    else:
-        place = f"the folder {name}"
-    family = plain(origin.family)
-    return f"## Source\n\nThe weights started from {place}, of the family {family}; its licence: {licence}.\n\n"
 
 
 def _rows(model: SavedModel | SavedExtractor | SavedLanguageModel) -> dict[str, str]:
@@ -243,46 +167,37 @@ def _selection(model: SavedExtractor) -> str:
     return f"at most {words}; {avoids[model.redundancy]}"
 
 
-def _data(model: Any, data: DataFolder | CharacterFolder) -> str:
+def _splits(model: Any, data: DataFolder | CharacterFolder | None) -> list[tuple[str, ...]]:
+    """Return the row of each split; none without data."""
+    if data is None:
+        return []
     if isinstance(data, CharacterFolder):
-        return _characters(model, data)
-    if data.tokenizer() != model.tokenizer:
-        raise UserError(f"The data folder {data.path} was made with another tokenizer than the model's.")
+        what, is_own = "alphabet", data.alphabet == model.alphabet
+    else:
+        what, is_own = "tokenizer", data.tokenizer() == model.tokenizer
+    if not is_own:
+        raise UserError(f"The data folder {data.path} was made with another {what} than the model's.")
     rows = []
     for split in data.splits:
-        counts, origin = data.manifest["splits"].get(split), data.manifest["inputs"].get(split, {})
-        if counts is None or not isinstance(origin.get("sha256"), str):
-            raise UserError(
-                f"{data.manifest_path} must be as written by `pyramidions prepare`, but lacks inputs.{split}.sha256."
-            )
-        means = (f"{counts[side]['mean']:,.0f}" for side in ("source_tokens", "target_tokens"))
-        rows.append((split, f"{counts['documents']:,}", *means, plain(origin["sha256"])))
-    splits = table(("split", "documents", "tokens of a document", "of its summary", "SHA-256 of the input"), rows)
-    corpus, paragraphs = _corpus(data), [splits]
-    if "name" in corpus:
-        config = f", configuration {corpus['config']}" if "config" in corpus else ""
-        hub = f" ({corpus['hub']} on the Hugging Face hub)" if "hub" in corpus else ""
-        licence = corpus.get("licence", "not said")
-        paragraphs.insert(0, plain(f"Documents of the corpus {corpus['name']}{config}{hub}; its licence: {licence}."))
-    pairs = data.manifest["settings"].get("pairs", {}).get("train", {})
-    return "\n\n".join([*paragraphs, *_how_to_read(pairs)])
-
-
-def _characters(model: Any, data: CharacterFolder) -> str:
-    if data.alphabet != model.alphabet:
-        raise UserError(
-            f"The data folder {data.path} must be of the model's alphabet {model.alphabet.name!r}, but is of "
-            f"{data.alphabet.name!r}."
-        )
-    rows = []
-    for split in data.splits:
-        count, digest = data.manifest["splits"][split].get("characters"), data.manifest["files"].get(f"{split}.bin")
-        if not isinstance(count, int) or not isinstance(digest, str):
+        counts = data.manifest["splits"].get(split, {})
+        try:
+            if isinstance(data, CharacterFolder):
+                numbers, digest = [counts["characters"]], data.manifest["files"][f"{split}.bin"]
+            else:
+                means = [counts[side]["mean"] for side in ("source_tokens", "target_tokens")]
+                numbers, digest = [counts["documents"], *means], data.manifest["inputs"][split]["sha256"]
+            rows.append((split, *(f"{number:,.0f}" for number in numbers), plain(digest)))
+        except (AttributeError, KeyError, TypeError, ValueError):
             raise UserError(
                 f"{data.manifest_path} must be as written by `pyramidions prepare`, but lacks what it says of {split}."
-            )
-        rows.append((split, f"{count:,}", plain(digest)))
-    return table(("split", "characters", "SHA-256 of their ids"), rows)
+            ) from None
+    return rows
+
+
+def _pairs(data: DataFolder | CharacterFolder | None) -> dict[str, Any]:
+    """Return what the manifest says of how documents of train were made of longer ones."""
+    found = data.manifest["settings"].get("pairs", {}).get("train", {}) if isinstance(data, DataFolder) else {}
+    return {"kind": None, "method": None, "sha256": None, **found}
 
 
 def _corpus(data: DataFolder | CharacterFolder | None) -> dict[str, str]:
@@ -291,23 +206,3 @@ def _corpus(data: DataFolder | CharacterFolder | None) -> dict[str, str]:
     if not isinstance(found, dict) or "train" not in (found.get("splits") or ()):
         return {}
     return {name: value for name, value in found.items() if isinstance(value, str)}
-
-
-def _how_to_read(pairs: Mapping[str, Any]) -> list[str]:
-    """Describe how a model reads long documents that was trained on parts of some, given the manifest's entry."""
-    kind, method = pairs.get("kind"), plain(str(pairs.get("method")))
-    if kind == "sections":
-        return ["Documents of train are sections with their parts of a summary: use `--long sections`."]
-    if kind == "single sentences":
-        return ["Documents of train are single sentences, rewritten to those of a summary: use `--long rewrite`."]
-    if kind != "sentences":
-        return []
-    by, use = method, f"`--long extract --select {method}`"
-    if method == "model":
-        by, weights = "a trained extractor", plain(str(pairs.get("sha256")))
-        use = f"`--long extract --select` with this extractor (SHA-256 of its weights, tokenizer and length: {weights})"
-    elif method == "oracle":
-        by = "the oracle"
-        use = "`--long extract`, with `--select` and a trained extractor if you have one"
-    by += " selected by the reference summary" if method == "oracle" else " selected"
-    return [f"Documents of train are sentences that {by}: use {use}."]
