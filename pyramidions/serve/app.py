@@ -5,6 +5,7 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from functools import partial
 from html import escape
@@ -41,6 +42,7 @@ _FRAMED = (
     "sandbox allow-scripts allow-downloads; default-src 'none'; img-src data: blob:; frame-ancestors 'self'; "
     "script-src 'unsafe-inline'; style-src 'unsafe-inline'"
 )
+# A registry of the system may say otherwise.
 _TYPES = {".css": "text/css", ".js": "text/javascript"}
 
 
@@ -78,14 +80,6 @@ class Pages:
         return (self._folder / f"{key}.html", self._names[key]) if key in self._names else None
 
 
-class _RefusedError(Exception):
-    """An upload that is not summarized, and the status that says why."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
-
-
 def make_app(methods: Mapping[str, Summarize], folder: Path) -> Starlette:
     """Return the application; the first method is chosen at first. The folder, for uploads and pages, is empty."""
     pages = Pages(folder)
@@ -111,8 +105,8 @@ def make_app(methods: Mapping[str, Summarize], folder: Path) -> Starlette:
                         raise ClientDisconnect
                     page = await _in_thread(work)
             return PlainTextResponse(pages.add(name, page))
-        except _RefusedError as error:
-            return PlainTextResponse(str(error), error.status)
+        except HTTPException:
+            raise
         except UserError as error:
             return PlainTextResponse(str(error), 422)
         except ClientDisconnect:
@@ -143,15 +137,15 @@ def _options(request: Request, methods: Mapping[str, Summarize]) -> tuple[str, s
     """Return the method, the name of the document, and the number of words; or refuse the request."""
     origin = request.headers.get("origin")
     if origin is not None and origin != f"http://{request.headers['host']}":
-        raise _RefusedError(403, "Other pages must not use this one.")
+        raise HTTPException(403, "Other pages must not use this one.")
     asked = request.query_params
     method, name, words = asked.get("method", ""), Path(asked.get("name", "")).name, asked.get("words", "")
     if method not in methods:
-        raise _RefusedError(422, f"`method` must be one of {', '.join(methods)}, but is {method!r}.")
+        raise HTTPException(422, f"`method` must be one of {', '.join(methods)}, but is {method!r}.")
     if file_ending(Path(name)) not in ENDINGS:
-        raise _RefusedError(415, f"A document must end in {', '.join(ENDINGS)}, but is called {name!r}.")
+        raise HTTPException(415, f"A document must end in {', '.join(ENDINGS)}, but is called {name!r}.")
     if words and not (words.isascii() and words.isdigit() and 0 < int(words) <= MOST_WORDS):
-        raise _RefusedError(422, f"`words` must be a number from 1 to {MOST_WORDS:,}, but is {words!r}.")
+        raise HTTPException(422, f"`words` must be a number from 1 to {MOST_WORDS:,}, but is {words!r}.")
     return method, name, int(words) if words else None
 
 
@@ -163,35 +157,27 @@ async def _receive(request: Request, path: Path) -> None:
         async for some in request.stream():
             size += len(some)
             if size > most * MEBIBYTE:
-                raise _RefusedError(413, f"A document must have at most {most} MiB.")
+                raise HTTPException(413, f"A document must have at most {most} MiB.")
             file.write(some)
 
 
 async def _in_thread(work: Callable[[], str]) -> str:
     """Call a function in a thread that does not keep the process from ending."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[str] = loop.create_future()
-
-    def tell(result: str | None, error: Exception | None) -> None:
-        if done.cancelled():
-            return
-        if error is None:
-            done.set_result(str(result))
-        else:
-            done.set_exception(error)
+    done: Future[str] = Future()
 
     def run() -> None:
-        try:
-            told: tuple[str | None, Exception | None] = work(), None
-        except BaseException as error:
-            # Whatever it is, the next document must not wait for this one.
-            told = None, RuntimeError(f"{type(error).__name__}: {error}") if not isinstance(error, UserError) else error
         # After Ctrl-C nobody waits for it.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(tell, *told)
+        with suppress(InvalidStateError):
+            try:
+                done.set_result(work())
+            except UserError as error:
+                done.set_exception(error)
+            except BaseException as error:
+                # Whatever it is, the next document must not wait for this one.
+                done.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
 
     threading.Thread(target=run, daemon=True).start()
-    return await done
+    return await asyncio.wrap_future(done)
 
 
 def _own(name: str) -> str:
