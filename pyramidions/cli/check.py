@@ -120,8 +120,8 @@ def _told(number: int, sentence: "SummarySentence", found: "CheckedSummary") -> 
     lines = [f"{number}. [{sentence.told}] {sentence.text}"]
     if sentence.missing:
         lines.append(f"   not in the document: {', '.join(sentence.missing)}")
-    if (verdict := sentence.verdict) is not None:
-        lines.append(f"   entailed {verdict.entailment:.0%}, contradicted {verdict.contradiction:.0%}")
+    if sentence.entailment and sentence.contradiction:
+        lines.append(f"   entailed {sentence.entailment.share:.0%}, contradicted {sentence.contradiction.share:.0%}")
     for best in sentence.by_words[:1]:
         heading = found.heading(best.start)
         lines.append(f"   > [{best.share:.0%}] {best.text}" + (f" ({heading})" if heading else ""))

@@ -3,7 +3,7 @@
 from pyramidions.base.errors import UserError
 from pyramidions.pages.page import MOST, DocumentPage, Item, Kind, Sentence, sentence_of, supported_by, text_of
 from pyramidions.scoring.summary_check import CheckedSummary
-from pyramidions.text.support import SummarySentence, Supporting
+from pyramidions.text.support import SummarySentence
 
 _KIND: Kind = {
     "layout": "sentences",
@@ -53,11 +53,7 @@ def _sentence(sentence: SummarySentence) -> Sentence:
     shown = sentence_of(sentence)
     if sentence.missing:
         shown["support"].append(supported_by(f"Not in the document: {', '.join(sentence.missing)}"))
-    if (verdict := sentence.verdict) is not None:
-        for title, chance, place in (
-            ("Entailed", verdict.entailment, verdict.entails),
-            ("Contradicted", verdict.contradiction, verdict.contradicts),
-        ):
-            judged = Supporting("", place, place + 1, chance)
-            shown["support"].append(supported_by(f"{title}: {chance:.0%}", [judged]))
+    for title, found in (("Entailed", sentence.entailment), ("Contradicted", sentence.contradiction)):
+        if found is not None:
+            shown["support"].append(supported_by(f"{title}: {found.share:.0%}", [found]))
     return shown

@@ -12,7 +12,7 @@ from pyramidions.text.headings import HeadedText, Lines, headed_lines
 from pyramidions.text.language import Language
 from pyramidions.text.normalization import normalize
 from pyramidions.text.outline import Outline, outline
-from pyramidions.text.support import SummarySentence, SupportIndex, Verdict
+from pyramidions.text.support import SummarySentence, SupportIndex, Supporting
 from pyramidions.text.words import word_places, words_of
 
 # torch takes seconds to import: only when it is needed.
@@ -58,19 +58,15 @@ class CheckedSummary(NamedTuple):
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return the sentences as values that JSON holds, with those that support them."""
 
-        def place(position: int) -> dict[str, Any]:
-            return {"position": position, "section": self.heading(position)}
+        def place(found: Supporting) -> dict[str, Any]:
+            return {"position": found.start, "section": self.heading(found.start)}
 
         values = []
         for sentence in self.sentences:
-            value = sentence.to_dict(lambda each: place(each.start)) | {"missing": list(sentence.missing)}
-            if (verdict := sentence.verdict) is not None:
-                for name, chance, position in (
-                    ("entailment", verdict.entailment, verdict.entails),
-                    ("contradiction", verdict.contradiction, verdict.contradicts),
-                ):
-                    text = self.document.sentences[position].text
-                    value[name] = {"probability": round(chance, 4), "sentence": text, **place(position)}
+            value = sentence.to_dict(place) | {"missing": list(sentence.missing)}
+            for name, found in (("entailment", sentence.entailment), ("contradiction", sentence.contradiction)):
+                if found is not None:
+                    value[name] = {"probability": round(found.share, 4), "sentence": found.text, **place(found)}
             values.append(value)
         return values
 
@@ -118,13 +114,15 @@ def check_summary(
     numbers |= {number.partition("^")[0] for number in numbers}
     found, truncated = [], 0
     for text in (sentence for part in _parts(summary) for sentence in _sentences(part, cut.language)):
-        missing, verdict = tuple(dict.fromkeys(_missing(text, words, numbers, cut.language))), None
+        missing = tuple(dict.fromkeys(_missing(text, words, numbers, cut.language)))
+        sentence = replace(index.support(text), missing=missing)
         if entails is not None and texts:
             judged = entails.judged(texts, text)
-            best = judged.probabilities.argmax(axis=0).tolist()
-            verdict = Verdict(*judged.probabilities.max(axis=0).tolist(), *best)
+            best = zip(judged.probabilities.argmax(axis=0), judged.probabilities.max(axis=0), strict=True)
+            entailment, contradiction = (Supporting(texts[at], int(at), int(at) + 1, float(most)) for at, most in best)
+            sentence = replace(sentence, entailment=entailment, contradiction=contradiction)
             truncated += judged.truncated
-        found.append(replace(index.support(text), missing=missing, verdict=verdict))
+        found.append(sentence)
         on_progress(text)
     return CheckedSummary(cut, tuple(found), truncated)
 

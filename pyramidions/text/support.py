@@ -30,27 +30,13 @@ class Supporting(NamedTuple):
         text: on one line.
         start, end: its place, in what the document was cut into: tokens, or sentences.
         share: of the pairs of words of the summary's sentence, what this one adds to those before it; or the share of
-            its attention that goes here.
+            its attention that goes here; or the probability that a classifier gives.
     """
 
     text: str
     start: int
     end: int
     share: float
-
-
-class Verdict(NamedTuple):
-    """What a classifier says of a sentence, given each sentence of the document.
-
-    Attributes:
-        entailment, contradiction: the highest probabilities.
-        entails, contradicts: the sentences of the document that they are of, by position.
-    """
-
-    entailment: float
-    contradiction: float
-    entails: int
-    contradicts: int
 
 
 @dataclass(frozen=True)
@@ -66,7 +52,8 @@ class SummarySentence:
         missing: its numbers and its names that the document does not hold, if they were looked for. A name is a word
             with a capital; of the first word of a sentence, and in German, whose nouns have one, a capital behind its
             first letter.
-        verdict: of a classifier; None without one.
+        entailment, contradiction: the sentence of the document that a classifier finds to entail, or to contradict, it
+            most; None without one.
     """
 
     text: str
@@ -74,7 +61,8 @@ class SummarySentence:
     by_words: tuple[Supporting, ...] = ()
     by_attention: tuple[Supporting, ...] | None = None
     missing: tuple[str, ...] = ()
-    verdict: Verdict | None = None
+    entailment: Supporting | None = None
+    contradiction: Supporting | None = None
 
     @property
     def is_supported(self) -> bool | None:

@@ -11,7 +11,6 @@ from refusals import refused
 from pyramidions.scoring import check_summary
 from pyramidions.scoring.metric import Judged
 from pyramidions.text.headings import HeadedText
-from pyramidions.text.support import Verdict
 
 DOCUMENT = HeadedText.of(
     [
@@ -82,9 +81,10 @@ class SaysOfFirstWords:
 def test_a_classifier_tells_what_entails_a_sentence_most_and_what_contradicts_it_most() -> None:
     found = check_summary("All rest.", DOCUMENT, entails=SaysOfFirstWords())
     (checked,) = found.sentences
-    assert found.truncated == 1 and checked.verdict == Verdict(1.0, pytest.approx(0.3), 2, 0)
+    assert found.truncated == 1 and checked.entailment == ("All bees fly fast.", 2, 3, 1.0)
+    assert checked.contradiction == ("We counted 1,000 bees in Rome.", 0, 1, pytest.approx(0.3))
     (alone,) = check_summary("All rest.", "", entails=SaysOfFirstWords()).sentences
-    assert alone.verdict is None and alone.is_supported is False
+    assert alone.entailment is None and alone.is_supported is False
 
 
 @pytest.mark.parametrize(
