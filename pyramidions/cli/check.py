@@ -91,7 +91,7 @@ def check(
     write_json(out, {**about, "sentences": found.to_dicts()})
     if page is not None:
         from pyramidions.files.atomic import write_file
-        from pyramidions.scoring.checked_page import checked_page
+        from pyramidions.scoring.summary_check import checked_page
 
         write_file(page, checked_page(found, texts[1].origin.name, entailment).encode())
 

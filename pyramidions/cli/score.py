@@ -1,21 +1,59 @@
 """`pyramidions score`."""
 
 import re
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import Field, asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, get_args
 
 import click
 
+from pyramidions.base.arguments import flag_of
 from pyramidions.base.errors import UserError
-from pyramidions.cli.metric_options import metric_options
 from pyramidions.cli.naming import naming_options
-from pyramidions.cli.outputs import PATH
-
-if TYPE_CHECKING:
-    from pyramidions.scoring.metric import MetricOptions
+from pyramidions.cli.option_groups import option_group
+from pyramidions.cli.outputs import PATH, check_output
+from pyramidions.cli.score_report import side_by_side, table, write_json
+from pyramidions.data.folder import DataFolder
+from pyramidions.files.atomic import atomic_file
+from pyramidions.files.bounded import file_hash
+from pyramidions.files.parallel import available_cores
+from pyramidions.scoring.examples import Examples, FolderDocuments, Read, Texts
+from pyramidions.scoring.examples import lead as first_sentences
+from pyramidions.scoring.metric import METRICS, Metric, MetricOptions
+from pyramidions.scoring.scores import metrics_of, score_documents
+from pyramidions.scoring.summaries import References, read_documents, read_summaries
+from pyramidions.text.language import Language
 
 LEAD = "lead"
+
+
+def _option(field: "Field[Any]") -> Any:
+    # `str | None` is a str that may be absent.
+    kind = next(kind for kind in (*get_args(field.type), field.type) if kind is not type(None))
+    return click.option(
+        flag_of(field.name),
+        type=kind,
+        is_flag=kind is bool,
+        default=field.default,
+        show_default=field.default not in (None, False),
+        help=field.metadata["help"],
+    )
+
+
+#: Gives a command `--metrics`, as ``metrics``, and the fields of `MetricOptions`, as ``metric_options``.
+metric_options = option_group(
+    click.option(
+        "--metrics",
+        default="rouge",
+        show_default=True,
+        callback=lambda _context, _option, names: names.split(","),
+        help=f"Metrics, with commas in between, of {', '.join(METRICS.names)}.",
+    ),
+    *map(_option, fields(MetricOptions)),
+    name="metric_options",
+    kind=MetricOptions,
+)
 
 
 @click.command(short_help="Score summaries against the raw references.")
@@ -51,7 +89,7 @@ def score(
     references: Path | None,
     documents: Path | None,
     metrics: list[str],
-    metric_options: "MetricOptions",
+    metric_options: MetricOptions,
     baseline: tuple[Path, ...],
     lead: bool,
     lead_words: int | None,
@@ -74,14 +112,6 @@ def score(
       pyramidions score summaries.jsonl --references references.jsonl --documents papers.jsonl \\
           --metrics rouge,meteor,coverage,novelty
     """
-    from pyramidions.cli.score_inputs import ScoreInputs
-    from pyramidions.cli.score_report import side_by_side, table, write_json
-    from pyramidions.files.atomic import atomic_file
-    from pyramidions.files.parallel import available_cores
-    from pyramidions.scoring.examples import Examples
-    from pyramidions.scoring.scores import metrics_of, score_documents
-    from pyramidions.scoring.summaries import read_summaries
-
     if data and references:
         raise UserError("Exactly one of --data and --references must be given.")
     if references is not None and split is not None:
@@ -116,8 +146,6 @@ def score(
 
 
 def _check_output(out: Path | None, data: Path | None, inputs: list[Path]) -> None:
-    from pyramidions.cli.outputs import check_output
-
     if out is not None and data is not None and data.resolve() in out.resolve().parents:
         raise UserError(f"--json must not lie in the data folder {data}, but is {out}.")
     check_output("--json", out, "an older file of scores", inputs)
@@ -129,3 +157,56 @@ def _split(summaries: Path, asked: str | None) -> str:
     if named and asked not in (None, named[1]):
         raise UserError(f"--split must be {named[1]}, as the name of {summaries} says, but is {asked}.")
     return asked or (named[1] if named else "test")
+
+
+class ScoreInputs:
+    """References and documents, from files or else from a split of a data folder."""
+
+    def __init__(self, data: Path | None, split: str, references: Path | None, documents: Path | None) -> None:
+        self._folder = None if data is None else DataFolder(data)
+        self._split = split
+        self._documents = documents
+        if self._folder is not None:
+            references = self._folder.existing_references(split)
+            if self._folder.manifest_path.exists():
+                _refuse_damaged(self._folder, references)
+        if references is None:
+            raise UserError("Exactly one of --data and --references must be given.")
+        self.references = References.read(references)
+
+    def sources(self, metrics: Mapping[str, Metric]) -> Texts | None:
+        """Return the documents, or None if no metric reads them."""
+        reading = [name for name, metric in metrics.items() if metric.reads_source]
+        if self._documents is not None:
+            if not reading:
+                raise UserError(
+                    f"--documents has no effect: none of the metrics ({', '.join(metrics)}) reads documents."
+                )
+            return read_documents(self._documents, self.references)
+        if reading and self._folder is None:
+            raise UserError(f"The metric {reading[0]} reads the documents: give --documents or --data.")
+        return self._whole(self._folder) if reading and self._folder else None
+
+    def leads(self, words: int | None, language: str) -> Texts:
+        """Return the first sentences of each document, of ``words`` words, or of the mean of training summaries."""
+        if self._folder is None:
+            raise UserError("--lead needs --data, which has the documents.")
+        if words is None:
+            train = self._folder.manifest["splits"].get("train")
+            if train is None:
+                raise UserError(f"--lead needs --lead-words, since {self._folder.path} has no train split.")
+            words = round(train["target_words"]["mean"])
+        documents, cut = self._whole(self._folder), Language(language)
+        return Read(len(documents), lambda at: first_sentences(documents[at], words, cut))
+
+    def _whole(self, folder: DataFolder) -> FolderDocuments:
+        _refuse_damaged(folder, folder.tokens_path(self._split, "source"), folder.tokenizer_path)
+        return FolderDocuments(folder, self._split)
+
+
+def _refuse_damaged(folder: DataFolder, *paths: Path) -> None:
+    """Refuse files whose hash is not the manifest's: one flipped bit would give another score."""
+    hashes = folder.manifest["files"]
+    for path in paths:
+        if path.is_file() and path.name in hashes and file_hash(path) != hashes[path.name]:
+            raise UserError(f"{path} is damaged: its SHA-256 is not the one in {folder.manifest_path.name}.")

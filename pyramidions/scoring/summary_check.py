@@ -1,4 +1,4 @@
-"""Checks a summary by anybody against its document, sentence by sentence."""
+"""Checks a summary by anybody against its document, sentence by sentence, and shows both on an HTML page."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyramidions.base.arguments import refuse_path
 from pyramidions.base.errors import UserError
 from pyramidions.files.progress import counted
+from pyramidions.pages.page import MOST, DocumentPage, Item, Kind, Sentence, sentence_of, supported_by, text_of
 from pyramidions.text.headings import HeadedText, Lines, headed_lines
 from pyramidions.text.language import Language
 from pyramidions.text.normalization import normalize
@@ -30,6 +31,22 @@ _COMMAS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _STOPS = re.compile(r"\d{1,3}(?:\.\d{3})+(?:,\d+)?")
 #: Languages that write 1.000,5 for one thousand and a half.
 _WITH_STOPS = frozenset("az bs ca da de el es eu gl hr id is it mk nl pt ro sl sr tr vi".split())  # noqa: SIM905, shorter
+
+_KIND: Kind = {
+    "layout": "sentences",
+    "title": "A summary and its document",
+    "unit": "sentence",
+    "heading": "Summary",
+    "chart": "Where the document supports the summary",
+    "chosen": "Supports",
+    "alone": "No sentences of the document support it enough.",
+    "help": "Choose a sentence of the summary to find what supports it in the document.",
+    "legend": [
+        (0.8, "supports the summary; the darker, the more"),
+        ("", "Numbers in the margin count sentences.", "wide"),
+    ],
+    "figure": "Blue: supports the summary; the darker, the more.",
+}
 
 
 class CheckedSummary(NamedTuple):
@@ -125,6 +142,43 @@ def check_summary(
         found.append(sentence)
         on_progress(text)
     return CheckedSummary(cut, tuple(found), truncated)
+
+
+def checked_page(checked: CheckedSummary, name: str, model: str | None = None) -> str:
+    """Return the page of a checked summary; the document and a classifier have these names on it."""
+    page = DocumentPage(_KIND, {} if model is None else {"entailment": model})
+    shades = [0] * len(checked.document.sentences)
+    for best in (each for sentence in checked.sentences for each in sentence.by_words):
+        shades[best.start] = max(shades[best.start], round(1000 * best.share))
+    page.put(
+        {
+            "name": name,
+            "about": checked.told,
+            **text_of(checked.document),
+            "shades": [shades],
+            "items": [_item(sentence) for sentence in checked.sentences],
+            "sentences": [_sentence(sentence) for sentence in checked.sentences],
+        }
+    )
+    if page.left_out:
+        raise UserError(f"A page holds at most {MOST // 2**20} MiB, but the document is longer.")
+    return page.html()
+
+
+def _item(sentence: SummarySentence) -> Item:
+    note = sentence.told + (f"; not in the document: {', '.join(sentence.missing)}" if sentence.missing else "")
+    best = [each.start for each in sentence.by_words[:1] if sentence.is_supported]
+    return {"text": sentence.text, "note": note, "links": [{"to": best} if best else None]}
+
+
+def _sentence(sentence: SummarySentence) -> Sentence:
+    shown = sentence_of(sentence)
+    if sentence.missing:
+        shown["support"].append(supported_by(f"Not in the document: {', '.join(sentence.missing)}"))
+    for title, found in (("Entailed", sentence.entailment), ("Contradicted", sentence.contradiction)):
+        if found is not None:
+            shown["support"].append(supported_by(f"{title}: {found.share:.0%}", [found]))
+    return shown
 
 
 def _sentences(text: str, language: str) -> list[str]:
