@@ -58,7 +58,7 @@ def check(
     """
     from pyramidions.cli.naming import naming_options
     from pyramidions.files.progress import progress_bar
-    from pyramidions.scoring.summary_check import check_summary
+    from pyramidions.scoring.summary_check import check_summary, checked_page
     from pyramidions.text.support import THRESHOLD
 
     inputs = [each for each in (summary, document) if str(each) != "-"]
@@ -91,7 +91,6 @@ def check(
     write_json(out, {**about, "sentences": found.to_dicts()})
     if page is not None:
         from pyramidions.files.atomic import write_file
-        from pyramidions.scoring.summary_check import checked_page
 
         write_file(page, checked_page(found, texts[1].origin.name, entailment).encode())
 

@@ -198,8 +198,6 @@ def test_of_several_memories_one_is_chosen_and_global_tokens_are_marked(opened: 
     page = opened(explanations(("both.txt", [both]), ("one.txt", [GENES]), ("copied.txt", [copying])))
     assert [page.all(".s").index(token) for token in page.all(".s.global")] == [0, 40]
     assert page.find(".when-global").is_displayed()
-    names = [option.text for option in page.all("#view option")]
-    assert names == ["all that the decoder reads (mean)", "the encoder's output (9 vectors)", "layer 1 (600 vectors)"]
     page.all("#items .w")[0].click()
     for view, memory in enumerate((None, 0, 1)):
         Select(page.find("#view")).select_by_index(view)
@@ -209,32 +207,20 @@ def test_of_several_memories_one_is_chosen_and_global_tokens_are_marked(opened: 
     assert not page.find("#views").is_displayed() and not page.find(".when-global").is_displayed()
     # What a word was copied from is shown first where the model copies.
     choose(page, 2)
-    names = [option.text for option in page.all("#view option")]
-    assert names == ["the encoder's output (9 vectors)", "the tokens it was copied from"]
+    assert [option.text for option in page.all("#view option")][1] == "the tokens it was copied from"
     page.all("#items .w")[0].click()
     # The word has two tokens, of which the second was generated.
     assert page.marked() == {30, 50} and "copied with a probability of 37.5%: " in page.find("#status").text
     page.all("#items .w")[1].click()
     assert page.marked() == set() and page.find("#status").text.endswith("was generated, not copied.")
-    page.find("#view").send_keys(Keys.ARROW_UP)
-    assert len(page.marked()) == 64
 
 
 def test_what_is_unknown_is_said_in_place(opened: Opener) -> None:
-    hidden = GENES.trace._replace(provenance=None, further=(MemoryTrace(1, 600, UNPOOLED, torch.rand(7, 600)),))
     first, *later = GENES.trace.layers
     layers = [first, *(layer._replace(sharpness=None, reached=None) for layer in later)]
-    unknown = replace(GENES, trace=Trace(layers, 9, None, None))
-    page = opened(explanations(("hidden.txt", [replace(GENES, trace=hidden)]), ("unknown.txt", [unknown])))
-    said = "What single words drew on is not known"
-    assert said in page.find("#unknown-links").text
-    page.find("#view").send_keys(Keys.END)
-    assert page.find("#unknown-links").text == ""
-    page.all("#items .w")[0].click()
-    assert len(page.marked()) == 64
-    choose(page, 1)
+    page = opened(explanations(("unknown.txt", [replace(GENES, trace=Trace(layers, 9, None, None))])))
     assert "keeps no record of which tokens" in page.find("#unknown-shades").text
-    assert said in page.find("#unknown-links").text and shades(page).eq(0).all()
+    assert "What single words drew on is not known" in page.find("#unknown-links").text and shades(page).eq(0).all()
     page.find("#layer").send_keys(Keys.HOME)
     assert page.find("#unknown-shades").text == "" and shades(page).eq(1).all()
     page.all("#items .w")[0].click()
@@ -277,16 +263,14 @@ def test_the_page_shows_the_query_and_what_another_one_changed(opened: Opener) -
 def test_each_sentence_of_a_summary_names_its_support(opened: Opener) -> None:
     unknown = replace(SUPPORTED, trace=Trace(SUPPORTED.trace.layers, 4, None, SUPPORTED.trace.attention))
     page = opened(explanations(("cells.txt", [SUPPORTED, SUPPORTED]), ("a", [unknown])))
-    items = page.all("#sentences > li")
     # Two pieces of two sentences each.
-    assert len(items) == 4
-    copied, made_up = items[:2]
-    assert copied.text.startswith("Cold water stops them.\nBy words: 100% of its pairs of words\n100%\nCold water")
+    copied, made_up, *others = items = page.all("#sentences > li")
+    assert len(others) == 2 and copied.text.startswith(
+        "Cold water stops them.\nBy words: 100% of its pairs of words\n100%\nCold water"
+    )
     assert "By attention: where most of it went" in copied.text and "without support" not in copied.text
     assert made_up.text.startswith("Unicorns sing at night. without support\nBy words: 0% of its pairs of words")
     assert ["alone" in item.get_attribute("class") for item in items] == [False, True, False, True]
-    shown = [item.text for item in page.all("#sentences > li:nth-child(2) .support:last-child li")]
-    assert shown == [f"{100 * each.share:.0f}%\n{each.text}" for each in SUPPORTED.sentences[1].by_attention]
 
     def supports() -> list[int]:
         return [at for at, token in enumerate(page.all(".s")) if "supports" in token.get_attribute("class")]
@@ -321,14 +305,12 @@ def test_an_extraction_shows_sections_sentences_and_the_summary(opened: Opener) 
     # Shades follow ranks: 3, none, 2, 3, 5, 1 of six.
     torch.testing.assert_close(shades(page).sqrt(), torch.tensor([0.12, 0, 0.28, 0.12, 0, 0.8]))
     # A reference and concepts stand beside the summary.
-    page = opened(extractions(example(), covered=[[(f"concept {number}", 0.5) for number in range(9)]] * 2))
+    covered = [[(f"concept {number}", 0.5) for number in range(9)]] * 2
+    page = opened(extractions(example(), covered=covered, reference="Genes <i>map</i>.\n\n\n\nTo loci."))
     for item in page.all("#items li"):
         sentence, concepts = item.find_element("css selector", ".w"), item.find_element("css selector", ".beside")
         assert sentence.rect["width"] > concepts.rect["width"] > 50
-    page = opened(extractions(example(), reference="Genes <i>map</i>.\n\n\n\nTo loci."))
     assert page.find("#reference").text == "Genes <i>map</i>.\n\nTo loci."
-    summary, reference = page.find("#items").rect, page.find("#reference").rect
-    assert summary["x"] == reference["x"] and summary["y"] < reference["y"] < 800
 
 
 def test_sentences_of_summary_and_document_are_linked_by_mouse_and_keyboard(opened: Opener) -> None:
@@ -373,34 +355,27 @@ def test_sentences_of_summary_and_document_are_linked_by_mouse_and_keyboard(open
 
 def test_only_the_chosen_sentences_are_shown_on_request(opened: Opener) -> None:
     long_one = long(25, 800, tuple(range(500, 20_000, 1000)))
-    page = opened(extractions(example(), example(chosen=(2, 4)), HEADINGS_ALONE, long_one))
+    page = opened(extractions(example(), HEADINGS_ALONE, long_one))
     page.find("#only").click()
     shown = "\n".join(("… 1 sentence", "Methods", "… 1 sentence 1They were counted twice. … 2 sentences"))
     assert page.find("#document").text == f"{shown}\nResults\n2Genes map to loci.\nAcknowledgements"
     page.all(".gap")[2].click()
     assert not page.find("#only").is_selected() and page.find(".picked").text == "A test was made."
     assert len(page.all(".s")) == 6
-    # What is left out is counted under each subheading.
     choose(page, 1)
-    page.find("#only").click()
-    assert page.all("#document section")[1].text.split("\n") == [
-        *("Methods", "… 1 sentence 1They were counted twice."),
-        *("Statistics", "… 1 sentence 2It was fair."),
-    ]
-    choose(page, 2)
     assert page.find("#about").text == "hiporank chose 0 of 0 sentences: 0 of 0 words." and not page.all(".s")
     page.find("#curve").click()
     page.find("#only").click()
     assert not page.all("#items li") and page.find("#status").text == ""
     # So it is among twenty thousand sentences.
-    choose(page, 3)
+    page.find("#only").click()
+    choose(page, 2)
     page.all("#items .w")[-1].click()
     page.settle()
     assert page.in_sight(page.find(".picked")) and page.find(".picked").text.startswith("Sentence 24.300")
     middle = "const b = arguments[0].getBoundingClientRect(); return (b.top + b.bottom) / 2 / innerHeight"
     assert page.run(middle, page.find(".picked")) == pytest.approx(0.55, abs=0.1)
-    if not page.find("#only").is_selected():
-        page.find("#only").click()
+    page.find("#only").click()
     assert len(page.all(".s")) == 20 and len(page.all(".gap")) == 20 * 2 + 5
 
 
