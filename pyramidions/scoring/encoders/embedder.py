@@ -1,6 +1,6 @@
-"""Vectors of the tokens of texts, for BERTScore and MoverScore, and how rare tokens are."""
+"""Vectors of the tokens of texts, for BERTScore and MoverScore."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -109,24 +109,6 @@ class Embedder:
             for index, of_text, length in zip(batch, found, lengths.tolist(), strict=True):
                 vectors[index] = of_text[:length]
         return list(map(Embedded, tokens, vectors))
-
-
-class Rarity:
-    """Learns in how many texts each piece is; memory grows by the vocabulary, not by texts."""
-
-    def __init__(self, vocab_size: int) -> None:
-        self._texts = 0
-        self._with_piece = np.zeros(vocab_size, dtype=np.int64)
-
-    def learn(self, texts: Iterable[Tokens]) -> None:
-        for tokens in texts:
-            self._texts += 1
-            self._with_piece[np.unique(tokens.ids)] += 1
-
-    def weights(self, tokens: Tokens) -> np.ndarray:
-        """Return the inverse document frequency log((N + 1) / (n + 1)) of each token, in n of N texts: (tokens,)."""
-        weights: np.ndarray = np.log((self._texts + 1) / (self._with_piece[tokens.ids] + 1))
-        return weights
 
 
 @lru_cache(maxsize=2)

@@ -19,7 +19,7 @@ from pyramidions.scoring.metric import METRICS, CountingMetric, Example, Figure
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from pyramidions.scoring.encoders.embedder import Embedded, Embedder, Rarity, Tokens
+    from pyramidions.scoring.encoders.embedder import Embedded, Embedder, Tokens
 
 _PUNCTUATION = frozenset(punctuation)
 _LENGTHS = (1, 2)  # of n-grams
@@ -88,12 +88,17 @@ class EmbeddingMetric(CountingMetric):
             )
         return found
 
-    def _rarity(self, texts: Iterable[str] = ()) -> "Rarity":
-        from pyramidions.scoring.encoders.embedder import Rarity
+    def _rarity(self, texts: Iterable[str] = ()) -> np.ndarray:
+        """Return the inverse document frequency log((N + 1) / (n + 1)) of each piece, in n of N texts: (vocabulary,).
 
-        rarity = Rarity(self.embedder.vocab_size)
+        Memory grows by the vocabulary, not by texts.
+        """
+        read, with_piece = 0, np.zeros(self.embedder.vocab_size, dtype=np.int64)
         for some in chunks(texts, self.batch_size):
-            rarity.learn(self.embedder.tokens(some))
+            for tokens in self.embedder.tokens(some):
+                read += 1
+                with_piece[np.unique(tokens.ids)] += 1
+        rarity: np.ndarray = np.log((read + 1) / (with_piece + 1))
         return rarity
 
 
@@ -140,7 +145,7 @@ class BertScore(EmbeddingMetric):
         return np.array([precision, recall, 2 * precision * recall / total if total else 0.0])
 
     def _mean(self, best: "Tensor", tokens: "Tokens") -> float:
-        weights = self._of_references.weights(tokens) if self._idf else np.ones(len(tokens.ids))
+        weights = self._of_references[tokens.ids] if self._idf else np.ones(len(tokens.ids))
         return float(best.double().cpu().numpy() @ self.weighed(weights * ~tokens.delimits, ~tokens.delimits))
 
     def signature(self) -> str:
@@ -201,7 +206,7 @@ class MoverScore(EmbeddingMetric):
             return np.zeros(len(_LENGTHS))
         return np.array([1 - self._distance(_ngrams(*left, n), _ngrams(*right, n)) for n in _LENGTHS])
 
-    def _kept(self, text: "Embedded", rarity: "Rarity") -> tuple[np.ndarray, np.ndarray] | None:
+    def _kept(self, text: "Embedded", rarity: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Return vectors of unit length and weights of the tokens that count; None where no word does."""
         tokens, dropped = text.tokens, _PUNCTUATION | self._stop_words
         kept = ~tokens.continues & [piece.lower() not in dropped for piece in tokens.pieces]
@@ -210,7 +215,7 @@ class MoverScore(EmbeddingMetric):
             return None
         # Distances of nearly equal vectors are lost in single precision.
         vectors = text.vectors.cpu().double().numpy()[kept]
-        return _unit(vectors), self.weighed(rarity.weights(tokens)[kept], is_own)
+        return _unit(vectors), self.weighed(rarity[tokens.ids[kept]], is_own)
 
     def _distance(self, left: tuple[np.ndarray, np.ndarray], right: tuple[np.ndarray, np.ndarray]) -> float:
         """Return the earth mover's distance of two lots of vectors of unit length with weights."""
