@@ -19,7 +19,7 @@ from pyramidions.scoring.metric import METRICS, CountingMetric, Example, Figure
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from pyramidions.scoring.encoders.embedder import Embedded, Embedder, Tokens
+    from pyramidions.scoring.encoders.embedder import Embedded, Tokens
 
 _PUNCTUATION = frozenset(punctuation)
 _LENGTHS = (1, 2)  # of n-grams
@@ -35,9 +35,11 @@ class EmbeddingMetric(CountingMetric):
     combine: ClassVar[Callable[..., Any]]
     batch_size: ClassVar[int] = 32
 
-    def __init__(self, embedder: "Embedder") -> None:
+    def __init__(self, model: str | None, layer: int | None, device: str) -> None:
+        from pyramidions.scoring.encoders.embedder import embedder
+
         super().__init__()
-        self.embedder = embedder
+        self.embedder = embedder(model, layer, device)
 
     def score(self, examples: Sequence[Example]) -> np.ndarray:
         texts = list(dict.fromkeys(text for example in examples for text in (example.prediction, *example.references)))
@@ -102,18 +104,15 @@ class EmbeddingMetric(CountingMetric):
         return rarity
 
 
+@METRICS.register("bertscore")
 class BertScore(EmbeddingMetric):
     """Precision, recall and F1 of tokens, each matched with the most similar one of the other text; 0 to 100.
 
     BERTScore (Zhang, Kishore, Wu, Weinberger and Artzi, 2020). Similar is the cosine of vectors in context. CLS and SEP
     may be matched, but weigh nothing, as in the authors' package; torchmetrics leaves them out, so its figures
     differ. Of several references the best counts, by each figure. Figures are not rescaled by a
-    baseline.
-
-    Args:
-        idf: weigh tokens by how rare they are among the references of all documents (section 3, "importance
-            weighting"); otherwise all weigh the same.
-        is_recommended: the embedder's layer is the one that is recommended for its model, or was asked for.
+    baseline. Tokens weigh the same or, by idf, as rare as they are among the references of all documents (section 3,
+    "importance weighting"). Without a layer, the one counts that is recommended for the model, else its last.
     """
 
     name: ClassVar = "bertscore"
@@ -124,10 +123,20 @@ class BertScore(EmbeddingMetric):
         "bertscore_f1": Figure("BERTScore F1"),
     }
 
-    def __init__(self, embedder: "Embedder", *, idf: bool = False, is_recommended: bool = True) -> None:
-        super().__init__(embedder)
-        self._idf = idf
-        self._is_recommended = is_recommended
+    def __init__(
+        self,
+        embedding_model: str | None = None,
+        embedding_layer: int | None = None,
+        device: str = "cpu",
+        bertscore_idf: bool = False,
+    ) -> None:
+        from pyramidions.scoring.encoders.embedder import best_layer
+
+        if embedding_layer is None and embedding_model is not None:
+            embedding_layer = best_layer(embedding_model)
+        super().__init__(embedding_model, embedding_layer, device)
+        self._idf = bertscore_idf
+        self._is_recommended = embedding_layer is not None
         self._of_references = self._rarity()
 
     def fit(self, examples: Iterable[Example]) -> None:
@@ -158,21 +167,7 @@ class BertScore(EmbeddingMetric):
         return super().remarks() + [unknown] * (not self._is_recommended)
 
 
-@METRICS.register("bertscore")
-def bertscore(
-    embedding_model: str | None = None,
-    embedding_layer: int | None = None,
-    device: str = "cpu",
-    bertscore_idf: bool = False,
-) -> BertScore:
-    """Load the model; without a layer, the one that is recommended for it, else its last."""
-    from pyramidions.scoring.encoders.embedder import best_layer, embedder
-
-    best = None if embedding_model is None else best_layer(embedding_model)
-    layer = best if embedding_layer is None else embedding_layer
-    return BertScore(embedder(embedding_model, layer, device), idf=bertscore_idf, is_recommended=layer is not None)
-
-
+@METRICS.register("moverscore")
 class MoverScore(EmbeddingMetric):
     """1 minus the earth mover's distance between the n-grams of two texts, for n = 1 and 2; 100 is best.
 
@@ -188,10 +183,16 @@ class MoverScore(EmbeddingMetric):
     combine: ClassVar = staticmethod(np.mean)
     figures: ClassVar = {f"mover{n}": Figure(f"MoverScore-{n}") for n in _LENGTHS}
 
-    def __init__(self, embedder: "Embedder", stop_words: frozenset[str] = frozenset()) -> None:
-        super().__init__(embedder)
+    def __init__(
+        self,
+        embedding_model: str | None = None,
+        embedding_layer: int | None = None,
+        device: str = "cpu",
+        stop_words: str | None = None,
+    ) -> None:
         self._transport = optional_library("ot", "The metric moverscore", extra="metrics")
-        self._stop_words = stop_words
+        self._stop_words = frozenset() if stop_words is None else _words_of(Path(stop_words))
+        super().__init__(embedding_model, embedding_layer, device)
         self._of_summaries = self._of_references = self._rarity()
 
     def fit(self, examples: Iterable[Example]) -> None:
@@ -248,19 +249,6 @@ def _ngrams(vectors: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarra
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
-
-
-@METRICS.register("moverscore")
-def moverscore(
-    embedding_model: str | None = None,
-    embedding_layer: int | None = None,
-    device: str = "cpu",
-    stop_words: str | None = None,
-) -> MoverScore:
-    from pyramidions.scoring.encoders.embedder import embedder
-
-    words = frozenset() if stop_words is None else _words_of(Path(stop_words))
-    return MoverScore(embedder(embedding_model, embedding_layer, device), words)
 
 
 def _words_of(path: Path) -> frozenset[str]:

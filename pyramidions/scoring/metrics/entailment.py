@@ -1,7 +1,7 @@
 """Whether a document entails the sentences of its summary."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -10,14 +10,11 @@ from pyramidions.scoring.metric import METRICS, CountingMetric, Example, Figure,
 from pyramidions.text.language import Language
 from pyramidions.text.normalization import SPLITTER, normalize
 
-# torch takes seconds to import: only when it is needed.
-if TYPE_CHECKING:
-    from pyramidions.scoring.encoders.readers import EntailmentClassifier
-
 #: What the document is read as: the best of its sentences, or all of it.
 Premise = Literal["sentences", "document"]
 
 
+@METRICS.register("entailment")
 class Entailment(CountingMetric):
     """How likely a sentence of the document entails, or contradicts, each sentence of the summary; 0 to 100.
 
@@ -35,16 +32,25 @@ class Entailment(CountingMetric):
     reads_source: ClassVar[bool] = True
     batch_size: ClassVar[int] = 4
 
-    def __init__(self, model: "EntailmentClassifier", premise: Premise = "sentences", language: str = "en") -> None:
-        if premise == "sentences" and model.is_binary:
+    def __init__(
+        self,
+        entailment_model: str | None = None,
+        entailment_premise: Premise = "sentences",
+        device: str = "cpu",
+        language: str = "en",
+    ) -> None:
+        # torch takes seconds to import: only when it is needed.
+        from pyramidions.scoring.encoders.readers import EntailmentClassifier
+
+        self._model = EntailmentClassifier(entailment_model, device)
+        if entailment_premise == "sentences" and self._model.is_binary:
             raise UserError(
                 "`entailment_premise` must be document for a classifier of two labels, but is sentences: any document "
                 "has a sentence that does not entail the claim."
             )
         super().__init__()
-        self._premise = premise
+        self._premise = entailment_premise
         self._language = Language(language)
-        self._model = model
 
     def of(self, example: Example) -> Sequence[float]:
         claims, source = self._language.sentences(example.prediction), normalize(example.source or "")
@@ -65,15 +71,3 @@ class Entailment(CountingMetric):
 
     def remarks(self) -> list[str]:
         return truncated_pairs("entailment", self.counts, "of a premise and a sentence of a summary")
-
-
-@METRICS.register("entailment")
-def entailment(
-    entailment_model: str | None = None,
-    entailment_premise: Premise = "sentences",
-    device: str = "cpu",
-    language: str = "en",
-) -> Entailment:
-    from pyramidions.scoring.encoders.readers import EntailmentClassifier
-
-    return Entailment(EntailmentClassifier(entailment_model, device), entailment_premise, language)

@@ -56,6 +56,7 @@ def _normalised(example: Example) -> Example:
     return Example(normalize(example.prediction), references, normalize(example.source or ""))
 
 
+@METRICS.register("bartscore")
 class BartScore(PairMetric):
     """Mean log-likelihood of the summary's tokens given a reference, of the reference's given the summary, and F.
 
@@ -71,6 +72,9 @@ class BartScore(PairMetric):
         "bartscore_f": Figure("BARTScore F", bounded=False),
     }
 
+    def __init__(self, bartscore_model: str | None = None, device: str = "cpu") -> None:
+        super().__init__(_likelihoods(bartscore_model, device))
+
     def pairs(self, example: Example) -> list[tuple[str, str]]:
         summary = example.prediction
         return [pair for reference in example.references for pair in ((reference, summary), (summary, reference))]
@@ -80,6 +84,7 @@ class BartScore(PairMetric):
         return precision, recall, (precision + recall) / 2
 
 
+@METRICS.register("bartscore_faithfulness")
 class BartScoreFaithfulness(PairMetric):
     """Mean log-likelihood of the summary's tokens given the document; otherwise as `BartScore`.
 
@@ -91,6 +96,9 @@ class BartScoreFaithfulness(PairMetric):
     figures: ClassVar = {"bartscore_faithfulness": Figure("BARTScore faithfulness", bounded=False)}
     reads_source: ClassVar[bool] = True
 
+    def __init__(self, bartscore_model: str | None = None, device: str = "cpu") -> None:
+        super().__init__(_likelihoods(bartscore_model, device))
+
     def pairs(self, example: Example) -> list[tuple[str, str]]:
         return [(example.source or "", example.prediction)]
 
@@ -98,6 +106,7 @@ class BartScoreFaithfulness(PairMetric):
         return [float(values[0])]
 
 
+@METRICS.register("bleurt")
 class Bleurt(PairMetric):
     """How good people would find the summary beside a reference, as a trained model predicts.
 
@@ -109,28 +118,16 @@ class Bleurt(PairMetric):
     settings: ClassVar = "BLEURT | best of references"
     figures: ClassVar = {"bleurt": Figure("BLEURT", bounded=False)}
 
+    def __init__(self, bleurt_model: str | None = None, device: str = "cpu") -> None:
+        from pyramidions.scoring.encoders.raters import RegressionRater
+
+        super().__init__(RegressionRater(bleurt_model, device))
+
     def pairs(self, example: Example) -> list[tuple[str, str]]:
         return [(reference, example.prediction) for reference in example.references]
 
     def combine(self, values: np.ndarray) -> Sequence[float]:
         return [float(values.max())]
-
-
-@METRICS.register("bartscore")
-def bartscore(bartscore_model: str | None = None, device: str = "cpu") -> BartScore:
-    return BartScore(_likelihoods(bartscore_model, device))
-
-
-@METRICS.register("bartscore_faithfulness")
-def bartscore_faithfulness(bartscore_model: str | None = None, device: str = "cpu") -> BartScoreFaithfulness:
-    return BartScoreFaithfulness(_likelihoods(bartscore_model, device))
-
-
-@METRICS.register("bleurt")
-def bleurt(bleurt_model: str | None = None, device: str = "cpu") -> Bleurt:
-    from pyramidions.scoring.encoders.raters import RegressionRater
-
-    return Bleurt(RegressionRater(bleurt_model, device))
 
 
 @lru_cache(maxsize=1)
