@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from pyramidions.cli.columns import columns
+from pyramidions.cli.outputs import columns
 from pyramidions.models import preset
 from pyramidions.runs.measure import CostPart, Lengths, cost_of
 

@@ -13,7 +13,7 @@ from scipy.stats import kendalltau, rankdata, t
 from lab.tables import markdown, with_interval
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
-from pyramidions.cli.outputs import PATH
+from pyramidions.cli.options import PATH
 from pyramidions.files.bounded import read_regular
 from pyramidions.scoring import FIGURES
 from pyramidions.scoring.scores import SAMPLES, SEED, Estimate

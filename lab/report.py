@@ -28,7 +28,8 @@ from lab.seeds import SeededRow, bits_per_character, by_seed, compared, differen
 from lab.tables import markdown, with_interval
 from pyramidions.base.errors import UserError
 from pyramidions.base.markdown import plain
-from pyramidions.cli.outputs import PATH, check_output
+from pyramidions.cli.options import PATH
+from pyramidions.cli.outputs import check_output
 from pyramidions.files.atomic import write_file
 from pyramidions.scoring import FIGURES
 

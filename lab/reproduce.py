@@ -29,7 +29,7 @@ from lab.runner import Runner
 from lab.scale import SCALES, Scale, scaled_configs
 from pyramidions.base.environment import why_no_gpu
 from pyramidions.base.errors import UserError
-from pyramidions.cli.outputs import PATH
+from pyramidions.cli.options import PATH
 from pyramidions.data.folder import DataFolder
 from pyramidions.documents.records import FILE_ENDINGS
 from pyramidions.scoring.scores import metrics_of

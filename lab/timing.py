@@ -21,8 +21,8 @@ from torch.utils.benchmark.utils.timer import timer
 
 from pyramidions.base.environment import commit, hardware, versions, why_no_gpu
 from pyramidions.base.errors import UserError
-from pyramidions.cli.outputs import PATH, check_output, write_json
-from pyramidions.cli.user_dir import user_dir_option
+from pyramidions.cli.options import PATH, user_dir_option
+from pyramidions.cli.outputs import check_output, write_json
 from pyramidions.files.progress import progress_bar
 from pyramidions.models.builder import build
 from pyramidions.models.experiment import Experiment, read_experiment, with_lengths

@@ -7,7 +7,7 @@ import click
 
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
-from pyramidions.cli.outputs import PATH
+from pyramidions.cli.options import PATH
 
 
 @click.command()

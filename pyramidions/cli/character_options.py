@@ -8,8 +8,7 @@ import click
 from click.core import ParameterSource
 
 from pyramidions.base.errors import UserError
-from pyramidions.cli.naming import naming_options, option
-from pyramidions.cli.option_groups import option_group
+from pyramidions.cli.options import naming_options, option, option_group
 
 # What the user may say of documents and of characters alike.
 _SHARED = {"input", "train", "valid", "test", "out", "source_field", "config", "workers", "overwrite"}

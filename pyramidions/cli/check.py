@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pyramidions.base.errors import UserError
-from pyramidions.cli.language_option import language_option
-from pyramidions.cli.outputs import PATH, check_output, check_page, write_json
+from pyramidions.cli.options import PATH, language_option
+from pyramidions.cli.outputs import check_output, check_page, write_json
 
 if TYPE_CHECKING:
     from pyramidions.documents.source import InputText
@@ -56,7 +56,7 @@ def check(
       pyramidions check summary.txt paper.pdf
       pyramidions check answer.md report.html --entailment OWNER/NAME --explain page.html
     """
-    from pyramidions.cli.naming import naming_options
+    from pyramidions.cli.options import naming_options
     from pyramidions.files.progress import progress_bar
     from pyramidions.scoring.summary_check import check_summary, checked_page
     from pyramidions.text.support import THRESHOLD

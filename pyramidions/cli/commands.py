@@ -35,7 +35,7 @@ _COMMANDS = {
     "serve": "pyramidions.cli.serve:serve",
     "summarize": "pyramidions.cli.summarize:summarize",
     "train": "pyramidions.cli.train:train",
-    "user-dir": "pyramidions.cli.user_dir:user_dir",
+    "user-dir": "pyramidions.cli.commands:user_dir",
 }
 # Of the repository, not of the package.
 _OF_THE_LAB = ("claims", "report", "reproduce", "time")
@@ -233,3 +233,16 @@ def main(ctx: click.Context, debug: bool) -> None:
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+
+
+@click.command("user-dir")
+def user_dir() -> None:
+    """Print the folder to pass to fairseq as --user-dir.
+
+    \b
+    Example:
+      fairseq-train data --user-dir "$(pyramidions user-dir)" --arch deep_pyramidion ...
+    """
+    from pyramidions.files.processes import USER_DIR
+
+    click.echo(USER_DIR)

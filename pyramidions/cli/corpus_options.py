@@ -2,8 +2,7 @@
 
 import click
 
-from pyramidions.cli.language_option import language_option
-from pyramidions.cli.option_groups import option_group
+from pyramidions.cli.options import language_option, option_group
 
 #: Of a `Corpus`: its fields, its configuration, and what to do with odd documents.
 corpus_options = option_group(

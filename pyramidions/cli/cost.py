@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyramidions.base.errors import UserError
-from pyramidions.cli.outputs import PATH, check_output, write_json
-from pyramidions.cli.user_dir import user_dir_option
+from pyramidions.cli.options import PATH, user_dir_option
+from pyramidions.cli.outputs import check_output, write_json
 
 if TYPE_CHECKING:
     from pyramidions.models import PyramidionConfig

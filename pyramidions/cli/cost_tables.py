@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from pyramidions.cli.columns import columns
+from pyramidions.cli.outputs import columns
 from pyramidions.runs.measure import Comparison, Cost, CostPart, Lengths
 
 _LEGEND = """

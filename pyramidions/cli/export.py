@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyramidions.base.errors import UserError
-from pyramidions.cli.outputs import PATH
-from pyramidions.cli.user_dir import user_dir_option
+from pyramidions.cli.options import PATH, user_dir_option
 
 if TYPE_CHECKING:
     from pyramidions.files.hub import HubName

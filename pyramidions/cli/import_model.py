@@ -10,9 +10,8 @@ import click
 
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
-from pyramidions.cli.naming import naming_options, option
-from pyramidions.cli.outputs import PATH, check_output
-from pyramidions.cli.user_dir import user_dir_option
+from pyramidions.cli.options import PATH, naming_options, option, user_dir_option
+from pyramidions.cli.outputs import check_output
 from pyramidions.files.progress import counted, progress_bar
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyramidions.base.errors import UserError
-from pyramidions.cli.naming import option
+from pyramidions.cli.options import option
 
 if TYPE_CHECKING:
     from pyramidions.data.corpora import KnownCorpus, Reading

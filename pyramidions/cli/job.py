@@ -17,6 +17,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.notes import listening
 from pyramidions.base.parts import loaded
 from pyramidions.cli.job_options import Asked
+from pyramidions.cli.options import first_given
 from pyramidions.cli.outputs import check_output, check_page
 from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.cli.worker import Result, Worker, find_layout
@@ -66,26 +67,8 @@ class Job:
         kind = "an older file of summaries" if self.layout.kind == "json" else "a text"
         check_output("--out", asked.out, kind, paths)
         check_page("--explain", asked.page, paths, [] if asked.out is None else [asked.out])
-        if asked.engine and asked.page:
-            raise UserError("--engine and --explain exclude each other.")
-        if asked.as_one:
-            excluded = {
-                "--engine": asked.engine,
-                "--resume": asked.resume,
-                "--query-field": fields.query,
-                "--reference-field": fields.reference,
-            }
-            if given := next((name for name, value in excluded.items() if value), None):
-                raise UserError(f"--as-one makes one document of all: {given} excludes it.")
-        device = click.get_current_context().params.get("device")
-        if asked.engine and device not in (None, "cpu", "cuda"):
-            raise UserError(f"--engine ray gives a GPU to each worker: --device must be cpu or cuda, but is {device}.")
-        asked.check_files()
         self._is_resumable = _is_resumable(asked)
-        if asked.resume and asked.page:
-            raise UserError("--resume and --explain exclude each other.")
-        if asked.resume and not self._is_resumable:
-            raise UserError("--resume needs --out, a file that ends in .jsonl.")
+        _check_together(asked, fields, self._is_resumable)
         self.report = ReadingReport(paths, verb)
         self._source = Source(paths, fields, together, asked.as_one)
         self._asked = asked
@@ -105,65 +88,63 @@ class Job:
             device: of a worker; a GPU where there is one if it is None.
             remarks: closing note for each remark, by the remark's name.
         """
+        from pyramidions.cli.engines import Here, OnRay
+
+        # Notes on documents do not break the bar.
+        with listening(self.report.note), self._resumable() as kept, ExitStack() as outputs:
+            common = self._source, make, self.report, kept.inputs if kept else 0
+            engine = Here(*common) if self._asked.engine is None else OnRay(*common, device != "cpu")
+            if kept is not None and self._asked.resume and not kept.inputs:
+                self.report.note("No interrupted run is left: this one begins at the first document.")
+            tally = _Tally(kept.facts if kept else {})
+            self.report.add(2 * tally.size)
+            self.report.skip(self._skipped)
+            write: Callable[[Result], object] | None = None
+            for group in engine.groups():
+                for result in group:
+                    tally.add(result)
+                    # Without any result, older outputs stay.
+                    write = write or outputs.enter_context(self._output(engine, kept))
+                    write(result)
+                if kept is not None:
+                    tally.failed, tally.size = tally.failed or self.report.failed, self.report.done
+                    kept.commit(engine.inputs, tally.facts())
+            if not tally.total:
+                if kept is not None:
+                    kept.discard()
+                return 1
+            if write is None:
+                # An interrupted run had made all of them.
+                outputs.enter_context(self._output(engine, kept))
+            # The page may have to leave documents out.
+            outputs.close()
+            for sentence in tally.sentences(remarks or {}):
+                self.report.note(sentence)
+            self.report.finish()
+            return 1 if self.report.failed or tally.failed else 0
+
+    @contextmanager
+    def _resumable(self) -> "Iterator[ResumableFile | None]":
         from pyramidions.files.resumable import resumable_file
 
-        with ExitStack() as stack:
-            # Notes on documents do not break the bar.
-            stack.enter_context(listening(self.report.note))
-            kept = None
-            if self._is_resumable and self._asked.out is not None:
-                kept = stack.enter_context(resumable_file(self._asked.out, self._settings(), self._asked.resume))
+        if not self._is_resumable or self._asked.out is None:
+            yield None
+            return
+        with resumable_file(self._asked.out, self._settings(), self._asked.resume) as kept:
             try:
-                engine = self._engine(make, device != "cpu", kept.inputs if kept else 0)
-                return self._run(engine, kept, remarks or {})
+                yield kept
             except BaseException:
-                if kept is not None and kept.inputs:
+                if kept.inputs:
                     self.report.note(f"{self._asked.out}.partial keeps what is done; --resume goes on behind it.")
                 raise
 
-    def _run(self, engine: "Here | OnRay", kept: "ResumableFile | None", remarks: Mapping[str, str]) -> int:
-        if kept is not None and self._asked.resume and not kept.inputs:
-            self.report.note("No interrupted run is left: this one begins at the first document.")
-        tally = _Tally(kept.facts if kept else {})
-        self.report.add(2 * tally.size)
-        self.report.skip(self._skipped)
-        results = self._results(engine, kept, tally)
-        first = next(results, None)
-        # Without any result, older outputs stay.
-        if not tally.total:
-            if kept is not None:
-                kept.discard()
-            return 1
-        if engine.said is not None:
-            self.report.note(engine.said)
-        with self._output(engine, kept) as write:
-            for result in chain([first] if first else [], results):
-                write(result)
-        for sentence in tally.sentences(remarks):
-            self.report.note(sentence)
-        self.report.finish()
-        return 1 if self.report.failed or tally.failed else 0
-
-    def _engine(self, make: Callable[[], Worker], on_gpu: bool, done: int) -> "Here | OnRay":
-        from pyramidions.cli.engines import Here, OnRay
-
-        if self._asked.engine is None:
-            return Here(self._source, make, self.report, done)
-        return OnRay(self._source, make, self.report, done, on_gpu)
-
-    def _results(self, engine: "Here | OnRay", kept: "ResumableFile | None", tally: "_Tally") -> Iterator[Result]:
-        for group in engine.groups():
-            for result in group:
-                tally.add(result)
-                yield result
-            if kept is not None:
-                tally.failed, tally.size = tally.failed or self.report.failed, self.report.done
-                kept.commit(engine.inputs, tally.facts())
-
     @contextmanager
     def _output(self, engine: "Here | OnRay", kept: "ResumableFile | None") -> Iterator[Callable[[Result], object]]:
+        """Open what results are written to."""
         from pyramidions.files.atomic import atomic_file, written_together
 
+        if engine.said is not None:
+            self.report.note(engine.said)
         asked, ids = self._asked, _Ids(self._source.paths, kept, self._asked.as_one)
         if kept is not None:
             yield lambda result: kept.write(_line(result, ids))
@@ -180,11 +161,11 @@ class Job:
                 end = "" if is_list else "\n"
                 yield lambda result: file.write(f"{next(between)}{_line(result, ids)}{end}".encode())
                 file.write(b"\n]\n" if is_list else b"")
-            worker = engine.worker
-            if page is not None and worker is not None and worker.page is not None:
-                page.write(worker.page.html().encode())
-        if worker is not None and worker.page is not None and asked.page is not None and worker.page.left_out:
-            self.report.fail(worker.page.full(asked.page))
+            shown = None if engine.worker is None else engine.worker.page
+            if page is not None and shown is not None:
+                page.write(shown.html().encode())
+        if asked.page is not None and shown is not None and shown.left_out:
+            self.report.fail(shown.full(asked.page))
 
     def _show(self, ids: "_Ids", result: Result) -> None:
         with self.report.bar_aside():
@@ -212,9 +193,6 @@ class Job:
 class _Tally:
     """Counts results, and remarks.
 
-    Args:
-        facts: what an interrupted run counted.
-
     Attributes:
         total: the number of results.
         failed: whether something could not be read.
@@ -222,6 +200,7 @@ class _Tally:
     """
 
     def __init__(self, facts: Mapping[str, Any]) -> None:
+        """Go on from what an interrupted run counted."""
         self.failed: bool = facts.get("failed", False)
         self.total: int = facts.get("total", 0)
         self.size: float = facts.get("size", 0.0)
@@ -246,13 +225,7 @@ class _Tally:
 
 
 class _Ids:
-    """The ids of documents, as `prepare` gives them: those of the records, else a position or a name.
-
-    Args:
-        paths: of all files that are read.
-        kept: has the results that are there already.
-        as_one: they are one document.
-    """
+    """The ids of documents, as `prepare` gives them: those of the records, else a position or a name."""
 
     def __init__(self, paths: list[Path], kept: "ResumableFile | None", as_one: bool) -> None:
         from pyramidions.data.ids import UniqueIds
@@ -274,6 +247,29 @@ def _line(result: Result, ids: _Ids) -> str:
     about = {"id": ids.of(result.origin), "name": result.origin.name, **result.body}
     # Arguments may hold lone surrogates, which UTF-8 does not.
     return json.dumps(about, ensure_ascii=False).encode("utf-8", "replace").decode()
+
+
+def _check_together(asked: Asked, fields: "Fields", is_resumable: bool) -> None:
+    """Refuse options that do not fit together, and files that are all missing."""
+    if asked.engine and asked.page:
+        raise UserError("--engine and --explain exclude each other.")
+    if asked.as_one:
+        excluded = {
+            "--engine": asked.engine,
+            "--resume": asked.resume,
+            "--query-field": fields.query,
+            "--reference-field": fields.reference,
+        }
+        if given := first_given(excluded):
+            raise UserError(f"--as-one makes one document of all: {given} excludes it.")
+    device = click.get_current_context().params.get("device")
+    if asked.engine and device not in (None, "cpu", "cuda"):
+        raise UserError(f"--engine ray gives a GPU to each worker: --device must be cpu or cuda, but is {device}.")
+    asked.check_files()
+    if asked.resume and asked.page:
+        raise UserError("--resume and --explain exclude each other.")
+    if asked.resume and not is_resumable:
+        raise UserError("--resume needs --out, a file that ends in .jsonl.")
 
 
 def _is_resumable(asked: Asked) -> bool:

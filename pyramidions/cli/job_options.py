@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import click
 
 from pyramidions.base.errors import UserError
-from pyramidions.base.reading import BY_HEADINGS, SELECTING
-from pyramidions.cli.option_groups import option_group
-from pyramidions.cli.outputs import PATH
+from pyramidions.base.reading import BY_HEADINGS, SELECTING, WRITER_KEY, WRITER_READS, WRITER_WORDS
+from pyramidions.cli.options import PATH, first_given, option, option_group
+from pyramidions.files.lines import read_lines
 
 
 class Asked(NamedTuple):
@@ -26,9 +26,23 @@ class Asked(NamedTuple):
     engine: str | None
     resume: bool
     page: Path | None = None
+    queries: tuple[str, ...] = ()
+    query_file: Path | None = None
+    query_field: str | None = None
+
+    def for_all(self) -> list[str]:
+        """Return the queries for all documents; none if each has its own, or there are none."""
+        given = {"--query": self.queries, "--query-file": self.query_file, "--query-field": self.query_field}
+        if len(several := [name for name, value in given.items() if value]) > 1:
+            raise UserError(f"{several[0]} and {several[1]} exclude each other.")
+        if self.query_file is None:
+            return list(self.queries)
+        if queries := [line.strip() for line in read_lines(self.query_file) if line.strip()]:
+            return queries
+        raise UserError(f"{self.query_file} must hold a query a line, but holds none.")
 
     def check_files(self) -> None:
-        """Refuse files of which none is there, before a model is loaded for them."""
+        """Refuse files that are all missing, before a model is loaded for them."""
         if self.files and not any(str(path) == "-" or os.path.lexists(path) for path in self.files):
             raise UserError(f"{self.files[0]}: No such file or directory.")
 
@@ -43,29 +57,7 @@ reading_options = option_group(
     click.option("--as-one", is_flag=True, help="Read all FILES as one document, with a section for each file."),
 )
 
-
-class AskedQueries(NamedTuple):
-    """Queries that a user gives; at most one of these."""
-
-    queries: tuple[str, ...]
-    query_file: Path | None
-    query_field: str | None
-
-    def for_all(self) -> list[str]:
-        """Return the queries for all documents; none if each has its own, or there are none.
-
-        Raises:
-            UserError: they are given in two ways, or the file holds none.
-        """
-        from pyramidions.inference.queries import read_queries
-
-        given = {"--query": self.queries, "--query-file": self.query_file, "--query-field": self.query_field}
-        if len(several := [name for name, value in given.items() if value]) > 1:
-            raise UserError(f"{several[0]} and {several[1]} exclude each other.")
-        return list(self.queries) if self.query_file is None else read_queries(self.query_file)
-
-
-#: What a summary answers, as `about`.
+#: What a summary answers.
 query_options = option_group(
     click.option(
         "--query",
@@ -76,8 +68,6 @@ query_options = option_group(
     ),
     click.option("--query-file", type=PATH, help="File with one query per line."),
     click.option("--query-field", help="Field with the query of a document, in .jsonl files."),
-    name="about",
-    kind=AskedQueries,
 )
 
 
@@ -119,17 +109,7 @@ def writing_options(page: str | None = None) -> Callable[[Any], Any]:
 def check_long(
     long: str, section_types: Path | None, select: str | None, language: str | None, checks: bool, as_one: bool
 ) -> None:
-    """Refuse options of other ways to read long documents.
-
-    Args:
-        long: one of `LONG`.
-        section_types, select, language: options, or None.
-        checks: summaries are looked for in their documents, by the language, too.
-        as_one: all files are one document.
-
-    Raises:
-        UserError: one is given that this way does not read.
-    """
+    """Refuse options that this way to read long documents does not use."""
     if section_types is not None and long != "sections":
         raise UserError("--section-types is an option of --long sections, which is not given.")
     if select is not None and long not in SELECTING:
@@ -141,11 +121,7 @@ def check_long(
 
 
 def check_model(model: Path, command: str) -> None:
-    """Refuse a document where the model belongs.
-
-    Raises:
-        UserError: the name ends as that of a document.
-    """
+    """Refuse a document where the model belongs."""
     from pyramidions.documents.file_formats import LIMITS
 
     if model.suffix.lower() in LIMITS:
@@ -161,3 +137,64 @@ def check_model(model: Path, command: str) -> None:
 def model_name(model: Path) -> str:
     """Return what a page calls a model: that of a checkpoint needs its folder's name."""
     return "/".join(model.resolve().parts[-2:]) if model.is_file() else model.resolve().name
+
+
+#: Options of `summarize` that a served model takes, too; those of --writer have its name.
+_SHARED = (
+    "as_one",
+    *("model", "files", "field", "id_field", "queries", "query_file", "query_field", "long", "section_types", "select"),
+    *("language", "checks", "layout", "as_json", "out", "resume", "engine"),
+)
+
+# Options whose parameters have other names.
+_FLAGS = {"page": "explain"}
+
+
+class Served(NamedTuple):
+    """What a user asks of a model on a server."""
+
+    writer: str | None
+    writer_model: str | None
+    writer_words: int | None
+    writer_reads: int | None
+
+    def asked(self) -> bool:
+        """Return whether such a model is asked for; refuse options that do not fit together."""
+        if self.writer is None:
+            if given := first_given({option(name): value is not None for name, value in self._asdict().items()}):
+                raise UserError(f"{given} is an option of --writer, which is not given.")
+            return False
+        context = click.get_current_context()
+        for name in context.params:
+            # Of grouped options, the context knows each by its own name.
+            given_by = context.get_parameter_source(name)
+            if given_by is click.core.ParameterSource.COMMANDLINE and name not in _SHARED + Served._fields:
+                raise UserError(f"{option(_FLAGS.get(name, name))} is for a MODEL, in whose place --writer is given.")
+        if self.writer_model is None:
+            raise UserError("--writer-model must name the model on the server, but is not given.")
+        return True
+
+
+#: The options of a model on a server, as `served`.
+served_options = option_group(
+    click.option(
+        "--writer",
+        metavar="URL",
+        help="Write with a language model on a server with an OpenAI-compatible API, such as vLLM or Ollama: "
+        f"http://localhost:8000/v1. There is no MODEL then. A key, if the server wants one, is read from {WRITER_KEY}.",
+    ),
+    click.option("--writer-model", metavar="NAME", help="Name of the model on that server."),
+    click.option(
+        "--writer-words",
+        type=click.IntRange(1),
+        help=f"Words that --writer asks for, at most, of each part.  [default: {WRITER_WORDS}]",
+    ),
+    click.option(
+        "--writer-reads",
+        type=click.IntRange(1),
+        help="Most tokens that --writer reads at once, estimated at four characters each. --long says how it reads "
+        f"longer documents.  [default: {WRITER_READS:,}]",
+    ),
+    name="served",
+    kind=Served,
+)

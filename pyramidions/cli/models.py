@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import click
 
+from pyramidions.cli.outputs import columns
+
 
 class KnownModel(NamedTuple):
     """A model on the hub, as its card describes it.
@@ -52,6 +54,5 @@ def models() -> None:
     """
     rows = [("model", "reads tokens", "trained on", "parameters", "licence")]
     rows += [(m.name, f"{m.tokens:,}", m.documents, f"{m.millions}M", m.licence) for m in KNOWN]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    for line in columns(rows, range(5)):
+        click.echo(line)

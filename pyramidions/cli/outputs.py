@@ -1,41 +1,22 @@
-"""Checks the outputs of a command before the work, so that a typing mistake overwrites nothing."""
+"""What commands write: tables, and files that are checked before the work, so that a mistake overwrites nothing."""
 
 import os
 import re
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
-
-import click
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import as_json_bytes
 
-# The page of a model or a dataset.
-_ON_HUB = re.compile(
-    r"https?://(?:www\.)?(?:huggingface\.co|hf\.co)/(?:datasets/)?(?!docs/|spaces/|papers/|blog/|datasets/)([\w.-]{1,96}/[\w.-]{1,96})"
-    r"(?:/tree/main)?/?$"
-)
 
-
-class _Path(click.Path):
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not str(value):
-            # It would be the folder of the command.
-            self.fail("must be a path, but is empty.", param, ctx)
-        # As a path it would lose a slash.
-        if (found := _ON_HUB.match(str(value))) is not None:
-            self.fail(f"must be a path or a name, but is an address: write {found[1]}.", param, ctx)
-        if "://" in str(value):
-            self.fail(f"must be a path on this machine, but is {str(value)!r}: download it first.", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-#: The type of an argument that is a file or a folder.
-PATH = _Path(path_type=Path)
-#: The same as text: it may also be the name of a dataset.
-PLACE = _Path(path_type=str)
+def columns(rows: Iterable[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
+    """Return rows of cells as lines with aligned columns: those named by ``left`` to the left, others to the right."""
+    cells = list(rows)
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    form = "  ".join(f"{{:{'<' if n in left else '>'}{width}}}" for n, width in enumerate(widths))
+    return [form.format(*row).rstrip() for row in cells]
 
 
 def _is_text(begin: bytes) -> bool:

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from pyramidions.base.errors import UserError
-from pyramidions.cli.naming import naming_options
-from pyramidions.cli.option_groups import option_group
-from pyramidions.cli.outputs import PATH
+from pyramidions.cli.options import PATH, naming_options, option_group
 
 if TYPE_CHECKING:
     from pyramidions.data.pairing import Pairing

@@ -12,10 +12,8 @@ from pyramidions.base.errors import UserError
 from pyramidions.cli.character_options import CharacterOptions, character_options, prepare_characters
 from pyramidions.cli.corpus_options import corpus_options
 from pyramidions.cli.inputs import find_inputs
-from pyramidions.cli.naming import naming_options, option
-from pyramidions.cli.outputs import PATH, PLACE
+from pyramidions.cli.options import PATH, PLACE, naming_options, option, user_dir_option
 from pyramidions.cli.pairing_options import PairingOptions, pairing_options
-from pyramidions.cli.user_dir import user_dir_option
 from pyramidions.data.vocabulary import MODEL_TYPES, Settings
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ import click
 
 from pyramidions.base.arguments import flag_of
 from pyramidions.base.errors import UserError
-from pyramidions.cli.naming import naming_options
-from pyramidions.cli.option_groups import option_group
-from pyramidions.cli.outputs import PATH, check_output
+from pyramidions.cli.options import PATH, naming_options, option_group
+from pyramidions.cli.outputs import check_output
 from pyramidions.cli.score_report import side_by_side, table, write_json
 from pyramidions.data.folder import DataFolder
 from pyramidions.files.atomic import atomic_file

@@ -6,11 +6,7 @@ import click
 
 from pyramidions.base.errors import UserError
 from pyramidions.cli.job_options import model_name
-from pyramidions.cli.language_option import language_option
-from pyramidions.cli.naming import naming_options
-from pyramidions.cli.outputs import PATH
-from pyramidions.cli.precision_option import precision_option
-from pyramidions.cli.user_dir import user_dir_option
+from pyramidions.cli.options import PATH, language_option, naming_options, precision_option, user_dir_option
 from pyramidions.inference.precision import AUTO
 
 # Connections beyond this number are refused.

@@ -11,22 +11,26 @@ from pyramidions.base.reading import BY_HEADINGS, LONG
 from pyramidions.cli.job import Job
 from pyramidions.cli.job_options import (
     Asked,
-    AskedQueries,
+    Served,
     check_long,
     check_model,
     job_command,
     query_options,
     reading_options,
+    served_options,
     writing_options,
 )
-from pyramidions.cli.language_option import READ_AS, language_option
-from pyramidions.cli.naming import naming_options, option
-from pyramidions.cli.option_groups import Grouped
-from pyramidions.cli.outputs import PATH
-from pyramidions.cli.precision_option import precision_option
-from pyramidions.cli.served import Served, served_options
+from pyramidions.cli.options import (
+    PATH,
+    READ_AS,
+    Grouped,
+    language_option,
+    naming_options,
+    option,
+    precision_option,
+    user_dir_option,
+)
 from pyramidions.cli.summarizing import Reading, Summarizing, Writing
-from pyramidions.cli.user_dir import user_dir_option
 from pyramidions.inference.precision import AUTO
 
 _GROUPS = {
@@ -119,7 +123,6 @@ _GROUPS = {
 def summarize(
     asked: Asked,
     model: Path | None,
-    about: AskedQueries,
     served: Served,
     long: str | None,
     section_types: Path | None,
@@ -183,9 +186,9 @@ def summarize(
     of_sampling = {name: value for name, value in of_sampling.items() if value is not None}
     if of_sampling and not sampling:
         raise UserError(f"{option(next(iter(of_sampling)))} is an option of --sampling, which is not given.")
-    for_all = about.for_all()
-    fields = Fields(asked.field, asked.id_field, query=about.query_field, sections=long in BY_HEADINGS)
-    reads = {"MODEL": model, "--section-types": section_types, "--select": select, "--query-file": about.query_file}
+    for_all = asked.for_all()
+    fields = Fields(asked.field, asked.id_field, query=asked.query_field, sections=long in BY_HEADINGS)
+    reads = {"MODEL": model, "--section-types": section_types, "--select": select, "--query-file": asked.query_file}
     with (
         naming_options("writer", "device", "precision", "select", "query", *decoding, *of_sampling),
         Job(asked, "summarizing", fields, together=together, several=len(for_all) > 1, reads=reads) as job,
@@ -201,7 +204,7 @@ def summarize(
             precision,
             decoding,
             of_sampling if sampling else None,
-            about.query_field is not None,
+            asked.query_field is not None,
             batch_size,
             explains=asked.page is not None,
         )

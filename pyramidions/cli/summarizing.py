@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.reading import WRITER_READS, WRITER_WORDS
-from pyramidions.cli.job_options import model_name
-from pyramidions.cli.served import Served
-from pyramidions.cli.worker import Checked, Layout, Report, Result, Worker, as_text
+from pyramidions.cli.job_options import Served, model_name
+from pyramidions.cli.worker import Layout, Report, Result, Worker, as_text, each_query, listed, refusal
 
 if TYPE_CHECKING:
     from pyramidions.documents.source import InputText, Origin
     from pyramidions.inference.summary import Summary
+
+# Numbers and names that a note lists.
+_NAMED = 5
 
 
 class Reading(NamedTuple):
@@ -48,16 +50,23 @@ class Reading(NamedTuple):
         """
         from pyramidions.inference.summary import as_plain, by_section
 
-        written = "\n\n".join(summary.text for summary in summaries)
-        checked = Checked(written, document if self.checks else None, self.language)
-        language = summaries[0].coverage.language or checked.language
+        language, notes, check = summaries[0].coverage.language, _notes(summaries), {}
+        if self.checks and document is not None:
+            from pyramidions.scoring.summary_check import check_summary
+
+            found = check_summary("\n\n".join(summary.text for summary in summaries), document, self.language)
+            language = language or found.document.language
+            check = {"language": found.document.language, "check": found.to_dicts()}
+            missing = [each for sentence in found.sentences for each in sentence.missing]
+            named = f" ({', '.join(missing[:_NAMED])}{', …' if len(missing) > _NAMED else ''})" if missing else ""
+            notes.append(f"{found.told.removesuffix('.')}{named}")
         remarks = () if self.language or language is None else (language,)
         if self.layout.kind == "json":
-            body = {"long": self.long, **(about or {}), **as_plain(summaries), **checked.about}
-            return Result(origin, body, remarks)
-        notes = [*_notes(summaries), *checked.notes]
-        text = as_text(self.layout, origin.name, notes, summaries[0].query, by_section(summaries))
-        return Result(origin, text, remarks)
+            return Result(origin, {"long": self.long, **(about or {}), **as_plain(summaries), **check}, remarks)
+        parts = by_section(summaries)
+        is_list = self.layout.kind == "list"
+        text = listed(parts, self.layout.width) if is_list else " ".join(text for _, text in parts)
+        return Result(origin, as_text(self.layout, origin.name, summaries[0].query, text, notes), remarks)
 
 
 class Summarizing(Worker):
@@ -107,13 +116,11 @@ class Summarizing(Worker):
 
     def results(self, documents: "Iterable[InputText]", report: Report) -> Iterator[Result]:
         """Yield the summary of each document, or one for each query."""
-        from pyramidions.inference.queries import answerable, each_query
         from pyramidions.inference.stream import explain_documents, summarize_documents
 
-        if self._reading.queries:
-            documents = each_query(documents, self._reading.queries)
-        elif self._own_queries:
-            documents = answerable(documents, self._summarizer.reader, report.fail)
+        documents = each_query(documents, self._reading.queries)
+        if self._own_queries:
+            documents = self._answerable(documents, report)
         # Those that are read, and not yet summarized.
         read = deque["InputText"]()
         if self._reading.checks:
@@ -132,6 +139,16 @@ class Summarizing(Worker):
                 read.popleft()
             document = read.popleft().text if self._reading.checks else None
             yield self._reading.result(each.origin, document, each.summaries)
+
+    def _answerable(self, documents: "Iterable[InputText]", report: Report) -> "Iterator[InputText]":
+        """Yield the documents whose own query the model can read."""
+        for document in documents:
+            try:
+                self._summarizer.reader.asking(document.query)
+            except UserError as error:
+                report.fail(refusal(document, error))
+            else:
+                yield document
 
 
 class Writing(Worker):
@@ -158,25 +175,20 @@ class Writing(Worker):
 
     def results(self, documents: "Iterable[InputText]", report: Report) -> Iterator[Result]:
         """Yield the summary of each document, or one for each query."""
-        from pyramidions.inference.queries import each_query
         from pyramidions.inference.served_model import UnusableServerError
 
-        queries, about = self._reading.queries, {"writer": self._served.writer_model}
-        for document in each_query(documents, queries) if queries else documents:
+        for document in each_query(documents, self._reading.queries):
             try:
                 found = self._summarizer.summarize(document.text, document.query)
             except UnusableServerError:
                 raise
             except UserError as error:
-                report.fail(UserError(f"{document.origin.name}: {_named(error)}"))
+                report.fail(refusal(document, error, "--writer-reads"))
                 continue
             finally:
                 report.add(2 * document.size)
+            about = {"writer": self._served.writer_model}
             yield self._reading.result(document.origin, document.text, found, about)
-
-
-def _named(error: UserError) -> str:
-    return str(error).replace("`budget`", "--writer-reads").replace("`query`", "its query")
 
 
 def _noted(documents: "Iterable[InputText]", read: "deque[InputText]") -> "Iterator[InputText]":

@@ -8,7 +8,7 @@ import click
 
 from pyramidions.base.errors import UserError
 from pyramidions.cli.corpus_options import corpus_options
-from pyramidions.cli.outputs import PATH, PLACE
+from pyramidions.cli.options import PATH, PLACE
 
 
 @click.command(short_help="Train a model on documents, in one command.")
@@ -49,7 +49,7 @@ def train(
       pyramidions train documents/ -o my-model --source-field text --target-field summary --hours 2
       pyramidions train papers.jsonl -o my-model --dry-run
     """
-    from pyramidions.cli.naming import naming_options
+    from pyramidions.cli.options import naming_options
     from pyramidions.runs.arguments import Arguments, absolute
     from pyramidions.runs.training import show_plan
     from pyramidions.runs.training import train as train_model

@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from pyramidions.pages.page import DocumentPage
 
 
-# Numbers and names that a note lists.
-_NAMED = 5
-
-
 class Layout(NamedTuple):
     """How results are written.
 
@@ -37,15 +33,7 @@ class Layout(NamedTuple):
 
 
 def find_layout(layout: str | None, as_json: bool, out: Path | None, named: bool) -> Layout:
-    """Return how results are written.
-
-    Args:
-        layout, as_json, out: what --format, --json and --out say.
-        named: as in `Layout`.
-
-    Raises:
-        UserError: two of them say different things, or the ending of the file names another format.
-    """
+    """Return how results are written, by --format, --json and --out; refuse what these contradict each other in."""
     holds_json = out is not None and out.suffix.lower() in (".json", ".jsonl")
     if layout not in (None, "json") and (as_json or holds_json):
         raise UserError(f"--format must be json with --json, or where --out ends in .json or .jsonl, but is {layout}.")
@@ -67,30 +55,19 @@ def _is_terminal() -> bool:
 
 
 def listed(parts: Iterable[tuple[str, str]], width: int) -> str:
-    """Return texts in lines of a width, each below the heading of its section if that has one."""
+    """Return texts in lines of a width, each below its heading, or "" for none."""
     return "\n\n".join(
         f"{heading}{heading and chr(10)}{textwrap.fill(text, width, initial_indent='  ', subsequent_indent='  ')}"
         for heading, text in parts
     )
 
 
-def as_text(
-    layout: Layout, name: str, notes: Sequence[str], query: str | None, parts: Sequence[tuple[str, str]]
-) -> str:
-    """Return a summary as text, below the name of its document where that is asked for, or where there are notes.
-
-    Args:
-        layout: "list" or "text".
-        name: of the document.
-        notes: on how the summary was made.
-        query: what it answers, or None.
-        parts: the heading of each section, or "", and its summary.
-    """
+def as_text(layout: Layout, name: str, query: str | None, text: str, notes: Sequence[str] = ()) -> str:
+    """Return a summary below the name of its document and its query, where these are asked for or there are notes."""
     note = f" ({'; '.join(notes)})" if notes else ""
     head = f"{name}{note}:\n" if layout.named or note else ""
     if layout.named and query is not None:
         head += f"Query: {' '.join(query.split())}\n"
-    text = listed(parts, layout.width) if layout.kind == "list" else " ".join(text for _, text in parts)
     return f"{head}{text}{chr(10) if layout.named else ''}"
 
 
@@ -106,35 +83,6 @@ class Result(NamedTuple):
     origin: "Origin"
     body: dict[str, Any] | str
     remarks: tuple[str, ...] = ()
-
-
-class Checked:
-    """A summary beside its document.
-
-    Args:
-        summary: what is looked for.
-        document: its text; None to check nothing.
-        language: of both; None to detect it.
-
-    Attributes:
-        about: values that JSON holds.
-        notes: for the reader.
-        language: of both; None where nothing is checked.
-    """
-
-    def __init__(self, summary: str, document: str | None, language: str | None = None) -> None:
-        self.about: dict[str, Any] = {}
-        self.notes: list[str] = []
-        self.language: str | None = None
-        if document is not None:
-            from pyramidions.scoring.summary_check import check_summary
-
-            found = check_summary(summary, document, language)
-            self.language = found.document.language
-            self.about |= {"language": self.language, "check": found.to_dicts()}
-            self.notes.append(found.told.removesuffix("."))
-            if missing := [each for sentence in found.sentences for each in sentence.missing]:
-                self.notes[-1] += f" ({', '.join(missing[:_NAMED])}{', …' if len(missing) > _NAMED else ''})"
 
 
 class Report(Protocol):
@@ -163,9 +111,22 @@ class Worker(ABC):
 
     @abstractmethod
     def results(self, documents: "Iterable[InputText]", report: Report) -> Iterator[Result]:
-        """Yield the results of documents that are computed together, in their order.
+        """Yield the results of documents that are computed together, in their order; report those without one."""
 
-        Args:
-            documents: are read one by one.
-            report: receives those without a result.
-        """
+
+def each_query(documents: "Iterable[InputText]", queries: Sequence[str]) -> "Iterable[InputText]":
+    """Return the documents, each once for each query; as they are without queries."""
+    return _repeated(documents, queries) if queries else documents
+
+
+def _repeated(documents: "Iterable[InputText]", queries: Sequence[str]) -> "Iterator[InputText]":
+    for document in documents:
+        before = (document.number - 1) * len(queries)
+        for number, query in enumerate(queries, before + 1):
+            yield document._replace(query=query, size=document.size // len(queries), number=number)
+
+
+def refusal(document: "InputText", error: UserError, budget: str = "") -> UserError:
+    """Return an error about a document, whose query, and ``budget``, are no arguments of the caller."""
+    said = str(error).replace("`query`", "its query", 1)
+    return UserError(f"{document.origin.name}: {said.replace('`budget`', budget, 1) if budget else said}")

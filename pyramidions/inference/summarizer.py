@@ -1,7 +1,7 @@
 """Summaries of texts, in a few lines of Python."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, repeat
 from pathlib import Path
 from typing import Unpack
 
@@ -20,7 +20,6 @@ from pyramidions.inference.explanation import Explanation, trace
 from pyramidions.inference.line_breaks import LineBreaks
 from pyramidions.inference.long_documents import LongReader, Part, joined, merge
 from pyramidions.inference.precision import FLOAT32, PrecisionName, found_precision, in_precision
-from pyramidions.inference.queries import with_queries
 from pyramidions.inference.reader import OnRead, Reader, TokenizedText, check_queries
 from pyramidions.inference.search import Bounds, DecodingSettings, decoding_settings
 from pyramidions.inference.selection_model import selection
@@ -153,7 +152,7 @@ class Summarizer:
         check_reading(reader.long, section_types, select, language)
         parts: list[list[Part]] = []
         queries: list[str | None] = []
-        for number, (text, asked) in enumerate(with_queries(texts, query), 1):
+        for number, (text, asked) in enumerate(_with_queries(texts, query), 1):
             queries.append(asked)
             parts.append([part.of(number) for part in reader.parts(text, f"document {number}", on_read, asked)])
 
@@ -351,3 +350,17 @@ class Summarizer:
 
 def _bounds(document: TokenizedText, decoding: DecodingSettings) -> Bounds:
     return decoding.for_length(document.whole, document.share, document.sentence)
+
+
+def _with_queries(texts: Iterable[str], query: str | Iterable[str] | None) -> Iterator[tuple[str, str | None]]:
+    """Yield each document with its query, one for all of them or one for each."""
+    if query is None or isinstance(query, str):
+        yield from zip(texts, repeat(query))
+        return
+    asked, rule = iter(query), "`query` must be a text, or a list of one text for each document"
+    for text in texts:
+        if (following := next(asked, None)) is None:
+            raise UserError(f"{rule}, but there are fewer.")
+        yield text, following
+    if next(asked, None) is not None:
+        raise UserError(f"{rule}, but there are more.")

@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,11 +19,14 @@ from texts_in_languages import PAPERS
 
 from pyramidions import Extractor
 from pyramidions.base.errors import UserError
-from pyramidions.cli import main, reading_report
+from pyramidions.base.notation import Part
+from pyramidions.cli import extracting, main, reading_report
+from pyramidions.cli.extract import Selecting
 from pyramidions.cli.reading_report import ReadingReport
+from pyramidions.cli.worker import Layout
 from pyramidions.documents.source import Fields, read_files
 from pyramidions.extract import TfIdf
-from pyramidions.inference import LearnedRanker, SavedExtractor, extraction_stream
+from pyramidions.inference import LearnedRanker, SavedExtractor
 from pyramidions.inference.precision import Precision
 from pyramidions.text.outline import Outline
 
@@ -275,13 +279,13 @@ def test_each_byte_of_a_text_takes_at_most_four_of_memory(kind: str, method: str
 
 
 def test_progress_is_counted_within_a_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extraction_stream, "_STEP", 20)
+    monkeypatch.setattr(extracting, "_STEP", 20)
     (tmp_path / "a.txt").write_text(PAPER * 3)
     (tmp_path / "b.txt").write_text("# Only\n\n# Headings\n")
     steps: list[float] = []
-    extractor, told = Extractor(), {"on_progress": steps.append, "refuse": print}
+    worker = extracting.Extracting(Layout("text"), Selecting(Part("hiporank"), *[None] * 9), None, (), False, False)
     documents = read_files([tmp_path / "a.txt", tmp_path / "b.txt"], Fields(by_line=True), print)
-    found = list(extraction_stream.extract_documents(documents, extractor, extractor.rules(), **told))
+    found = list(worker.results(documents, SimpleNamespace(add=steps.append, fail=print)))
     assert len(found) == 1 and len(steps) > 20 and max(steps) < len(PAPER)
     # A document is read and extracted from; one that is refused is read.
     assert sum(steps) == 2 * len(PAPER * 3) + len("# Only\n\n# Headings\n")

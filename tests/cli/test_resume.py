@@ -13,12 +13,11 @@ from click.testing import Result as Invoked
 from refusals import refused
 from small_language_models import saved
 
-from pyramidions.cli import job
+from pyramidions.cli import extracting, job
 from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.cli.worker import Result
 from pyramidions.documents.source import Origin
 from pyramidions.files import resumable
-from pyramidions.inference import extraction_stream
 
 Run = Callable[..., Invoked]
 Fail = Callable[..., str]
@@ -48,7 +47,7 @@ def left(out: Path) -> list[str]:
 def interrupted(run: Run, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Return a command whose run was interrupted when some of its groups were done."""
     command = ["extract", corpus, "--sentences", 1, "-o", corpus.with_name("out.jsonl")]
-    outline, seen = extraction_stream.document_outline, list[object]()
+    outline, seen = extracting.document_outline, list[object]()
 
     def stops(*arguments: object) -> object:
         seen.append(arguments)
@@ -57,7 +56,7 @@ def interrupted(run: Run, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> list
         return outline(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(extraction_stream, "document_outline", stops)
+        patch.setattr(extracting, "document_outline", stops)
         done = run(*command)
     assert done.exit_code == 130 and f"{command[-1]}.partial keeps what is done; --resume goes on" in done.stderr
     return command
@@ -74,8 +73,8 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes_notes_and_status(
     # Behind the last whole group.
     with partial.open("ab") as file:
         file.write(b'{"id": "torn')
-    outline, seen = extraction_stream.document_outline, list[object]()
-    monkeypatch.setattr(extraction_stream, "document_outline", lambda *given: (seen.append(given), outline(*given))[1])
+    outline, seen = extracting.document_outline, list[object]()
+    monkeypatch.setattr(extracting, "document_outline", lambda *given: (seen.append(given), outline(*given))[1])
     sizes: list[float] = []
     add = ReadingReport.add
     monkeypatch.setattr(ReadingReport, "add", lambda report, size: (sizes.append(size), add(report, size))[1])

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from click.testing import Result
 
+from pyramidions.cli import extracting
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
 from pyramidions.extract.core import Ranker
-from pyramidions.inference import extraction_stream
 from pyramidions.runs.arguments import Arguments
 from pyramidions.runs.network_run import NetworkRun
 from pyramidions.runs.plan import make_plan
@@ -45,9 +45,9 @@ def release(papers: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def extracted(release: Path, run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> dict[str, Outline]:
     """By the ids of the documents, the outlines that `pyramidions extract` reads."""
-    outlines, outlined = [], extraction_stream.document_outline
+    outlines, outlined = [], extracting.document_outline
     monkeypatch.setattr(
-        extraction_stream, "document_outline", lambda *given: outlines.append(outlined(*given)) or outlines[-1]
+        extracting, "document_outline", lambda *given: outlines.append(outlined(*given)) or outlines[-1]
     )
     done = run("extract", release, "--method", "lead", "--field", "article_text", "--json")
     assert done.exit_code == 0, done.output
