@@ -284,8 +284,7 @@ def _held(place: str | Path | None) -> str | None:
     """Describe the state of a model or of documents, for a later run to compare; None for the name of a method."""
     from pyramidions.documents.source import list_files
     from pyramidions.files.hub import fetch, hub_name
-    from pyramidions.inference.batch_map import stamps
-    from pyramidions.pretrained.places import CONFIG
+    from pyramidions.pretrained.places import CONFIG, place_of
 
     if place is None:
         return None
@@ -293,7 +292,7 @@ def _held(place: str | Path | None) -> str | None:
         return f"commit {fetch(on_hub, [CONFIG]).commit}"
     if not Path(place).exists():
         return None
-    return _state([Path(name) for name in stamps(place)] or list_files([Path(place)]).paths)
+    return _state(place_of(place).files() or list_files([Path(place)]).paths)
 
 
 def _state(files: list[Path]) -> str:
