@@ -116,7 +116,7 @@ class Summarizing(Worker):
 
     def results(self, documents: "Iterable[InputText]", report: Report) -> Iterator[Result]:
         """Yield the summary of each document, or one for each query."""
-        from pyramidions.inference.stream import explain_documents, summarize_documents
+        from pyramidions.inference.stream import Stream
 
         documents = each_query(documents, self._reading.queries)
         if self._own_queries:
@@ -125,14 +125,11 @@ class Summarizing(Worker):
         read = deque["InputText"]()
         if self._reading.checks:
             documents = _noted(documents, read)
-        given = documents, self._summarizer, self._reader, self._decoding
+        stream = Stream(self._summarizer, self._reader, self._decoding, report.add, report.fail)
         if self.page is not None:
-            found = explain_documents(*given, self._page, on_progress=report.add, refuse=report.fail)
+            found = stream.explained(documents, self._page)
         else:
-            copied = self._reading.layout.kind == "json"
-            found = summarize_documents(
-                *given, batch_size=self._batch_size, on_progress=report.add, copied=copied, refuse=report.fail
-            )
+            found = stream.summarized(documents, self._batch_size, copied=self._reading.layout.kind == "json")
         for each in found:
             # Those that were refused have no result.
             while self._reading.checks and read[0].origin != each.origin:

@@ -53,7 +53,7 @@ def _writing(model: Path, name: str, device: str | None, precision: str, languag
     from pyramidions.inference.explanation_page import ExplanationPage
     from pyramidions.inference.reader import check_queries
     from pyramidions.inference.search import decoding_settings
-    from pyramidions.inference.stream import explain_documents
+    from pyramidions.inference.stream import Stream
     from pyramidions.inference.summarizer import Summarizer
     from pyramidions.pretrained.bundle import reads_long
 
@@ -70,11 +70,7 @@ def _writing(model: Path, name: str, device: str | None, precision: str, languag
         with _noted(page, asked):
             document = read_file(asked.path, Fields(sections=True))
         named = document._replace(origin=document.origin._replace(name=asked.name))
-        list(
-            explain_documents(
-                [named], summarizer, reader, decoding_settings(summarizer.model), page, on_progress=_ignore
-            )
-        )
+        list(Stream(summarizer, reader, decoding_settings(summarizer.model)).explained([named], page))
         return _whole(page)
 
     return _naming(summarize)
@@ -108,7 +104,3 @@ def _noted(page: DocumentPage, asked: Asked) -> Iterator[None]:
     with listening(told.append):
         yield
     page.note = " ".join(told).replace(str(asked.path), asked.name)
-
-
-def _ignore(_: float) -> None:
-    """Show no progress: the page counts seconds."""

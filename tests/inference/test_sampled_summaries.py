@@ -12,7 +12,7 @@ from pyramidions.cli import main
 from pyramidions.documents.source import InputText, Origin
 from pyramidions.inference import SamplingOptions, Summarizer
 from pyramidions.inference.search import decoding_settings
-from pyramidions.inference.stream import summarize_documents
+from pyramidions.inference.stream import Stream
 from pyramidions.pretrained.importing import import_model, write_checkpoint
 
 TEXTS = ["Bees fly fast over roses.", "A rose.", "Bees fly fast over roses.", "May is warm, and June is warmer. " * 3]
@@ -57,11 +57,7 @@ def test_a_stream_samples_what_a_list_does(summarizer: Summarizer, long: str) ->
             InputText(Origin(f"{number}", None, 1), text, len(text), number=number)
             for number, text in enumerate(texts, 1)
         )
-        found = summarize_documents(
-            *(documents, summarizer, summarizer.long_reader(long), settings),
-            batch_size=batch_size,
-            on_progress=lambda _: None,
-        )
+        found = Stream(summarizer, summarizer.long_reader(long), settings).summarized(documents, batch_size)
         return [" ".join(summary.text for summary in each.summaries) for each in found]
 
     assert streamed(1) == streamed(8) == written(summarizer, texts, long=long)

@@ -17,7 +17,7 @@ from pyramidions.inference.explanation_page import ExplanationPage
 from pyramidions.inference.long_documents import LongReader
 from pyramidions.inference.reader import Reader, TokenizedText
 from pyramidions.inference.search import decoding_settings
-from pyramidions.inference.stream import explain_documents, summarize_documents
+from pyramidions.inference.stream import Stream
 from pyramidions.inference.summarizer import OnWritten, UnwritableError
 from pyramidions.text.tokenizer import Tokenizer
 
@@ -55,10 +55,9 @@ def streamed(
 ) -> tuple[dict[str, list[str]], list[str], float]:
     """Return the summaries of each document, why others have none, and the sum of the progress."""
     told, done = list[str](), list[float]()
-    reader, progress = LongReader(writer.reader, long), {"batch_size": batch_size, "on_progress": done.append}
-    if tells:
-        progress["refuse"] = lambda error: told.append(str(error))
-    results = list(summarize_documents(given, writer, reader, None, **progress))
+    refuse = [lambda error: told.append(str(error))] if tells else []
+    stream = Stream(writer, LongReader(writer.reader, long), None, done.append, *refuse)
+    results = list(stream.summarized(given, batch_size))
     return {each.origin.name: [summary.text.strip() for summary in each.summaries] for each in results}, told, sum(done)
 
 
@@ -67,8 +66,7 @@ def test_documents_are_asked_for_a_few_batches_at_a_time(tokenizer: Tokenizer, m
     asked: list[int] = []
     done: list[float] = []
     echo = Echo(tokenizer, 99)
-    reader = LongReader(echo.reader)
-    results = summarize_documents(documents(asked), echo, reader, None, batch_size=1, on_progress=done.append)
+    results = Stream(echo, LongReader(echo.reader), None, done.append).summarized(documents(asked), 1)
     origin, (summary,) = next(results)
     assert (origin.name, origin.position, summary.text.strip()) == ("a:1", 1, "a b 1")
     assert asked == [1, 2]
@@ -141,11 +139,11 @@ def test_a_document_that_cannot_be_explained_is_passed_over(
 
     monkeypatch.setattr(summarizer, "explain_tokenized", stuck)
     others = [document for document in documents([]) if document.number != 3]
-    list(explain_documents(others, summarizer, summarizer.long_reader(long), decoding, page, on_progress=done.append))
+    given = summarizer, summarizer.long_reader(long), decoding, done.append
+    list(Stream(*given).explained(others, page))
     left, page = page.left, ExplanationPage()
     done.clear()
-    given = documents([]), summarizer, summarizer.long_reader(long), decoding, page
-    found = explain_documents(*given, on_progress=done.append, refuse=lambda error: told.append(str(error)))
+    found = Stream(*given, lambda error: told.append(str(error))).explained(documents([]), page)
     assert [result.origin.name for result in found] == ["a:1", "a:2", "a:4", "a:5"]
     assert told == ["a:3: " + UNWRITABLE] and page.left_out == 0
     assert page.left == left and sum(done) == pytest.approx(2 * 5 * 16)
@@ -168,11 +166,8 @@ def test_progress_counts_each_piece_when_its_summary_is_written(
 
     monkeypatch.setattr(summarizer, "_best", watched)
     given = [InputText(Origin("a", None, 1), text, 100, number=1)]
-    parts = given, summarizer, summarizer.long_reader("chunk"), decoding
-    if explains:
-        list(explain_documents(*parts, ExplanationPage(), on_progress=done.append))
-    else:
-        list(summarize_documents(*parts, batch_size=1, on_progress=done.append))
+    found = Stream(summarizer, summarizer.long_reader("chunk"), decoding, done.append)
+    list(found.explained(given, ExplanationPage()) if explains else found.summarized(given, 1))
     assert len(seen) == pieces > 5 and sum(done) == pytest.approx(200)
     # A batch is read ahead, which takes a tenth of the time.
     assert all(0 <= 100 * place / pieces - share / 2 + 10 <= 30 for place, share in enumerate(seen))
