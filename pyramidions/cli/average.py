@@ -45,16 +45,6 @@ def average_checkpoints(paths: tuple[Path, ...]) -> dict[str, Any]:
     """Average the floating-point weights of checkpoints, summing in float64 and returning float32.
 
     Weights that share memory, such as tied embeddings, still do. Whole numbers are taken from the last one.
-
-    Args:
-        paths: at least one checkpoint; one at a time is in memory beside the sum.
-
-    Returns:
-        A checkpoint that torch's safe loading reads.
-
-    Raises:
-        UserError: a file is missing, damaged or no checkpoint, or its weights are not finite; or two checkpoints differ
-            in settings of the model, in the vocabulary, or in the names or shapes of their weights.
     """
     import torch
 

@@ -81,11 +81,7 @@ def _clean_stop() -> Iterator[None]:
 
 
 class Commands(click.Group):
-    """A group that imports its commands lazily and shows a user's mistake without a traceback.
-
-    Args:
-        places: by name of a command, its module and its name there.
-    """
+    """A group that imports its commands lazily, by their ``places``, and shows a user's mistake without a traceback."""
 
     def __init__(self, *args: Any, places: Mapping[str, str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

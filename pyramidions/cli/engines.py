@@ -55,15 +55,6 @@ class Here:
         inputs: inputs read so far; valid once the results of a group are consumed.
         said: as `Worker.said`; known with the first result.
         worker: the worker; None where there are several.
-
-    Args:
-        source: of the documents.
-        make: makes the worker.
-        report: hears how the work goes on.
-        done: inputs at the beginning that have their results.
-
-    Raises:
-        UserError: the worker cannot be made.
     """
 
     def __init__(self, source: Source, make: Callable[[], Worker], report: Report, done: int = 0) -> None:
@@ -171,9 +162,6 @@ class OnRay:
         make: makes the worker; picklable.
         report, done: as in `Here`.
         on_gpu: whether a worker takes a GPU, where there is one.
-
-    Raises:
-        UserError: standard input is read, or Ray is not installed.
     """
 
     def __init__(
@@ -195,11 +183,7 @@ class OnRay:
         self._report = report
 
     def groups(self) -> Iterator[Iterable[Result]]:
-        """Yield the results of each group, in order.
-
-        Raises:
-            UserError: no worker can be made, or those of a group died `TRIES` times, or the cluster fails.
-        """
+        """Yield the results of each group, in order."""
         ray = self._ray
         is_ours = not ray.is_initialized()
         if is_ours:

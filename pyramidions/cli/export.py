@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyramidions.base.errors import UserError
-from pyramidions.cli.options import PATH, user_dir_option
+from pyramidions.cli.options import PATH, first_given, user_dir_option
 
 if TYPE_CHECKING:
     from pyramidions.files.hub import HubName
@@ -87,9 +87,7 @@ def _place(name: str | None, private: bool, revision: str | None) -> "HubName | 
     from pyramidions.files.hub import parsed
 
     if name is None:
-        if given := next(
-            (option for option, value in {"--private": private, "--revision": revision}.items() if value), None
-        ):
+        if given := first_given({"--private": private, "--revision": revision}):
             raise UserError(f"{given} is an option of --push, which is not given.")
         return None
     found = parsed(name)
@@ -119,9 +117,9 @@ def _check_whole(folder: Path, about: dict[str, Any]) -> None:
 
     if not (folder / CONFIG).is_file():
         raise UserError(f"FOLDER must be given unless CHECKPOINT is an export, but {folder} is none.")
-    options = {"licence": "license", "languages": "language", "datasets": "dataset"}
-    if given := next((options.get(option, option) for option, value in about.items() if value), None):
-        raise UserError(f"--{given} is for a new export, which needs FOLDER.")
+    options = {"licence": "--license", "languages": "--language", "datasets": "--dataset"}
+    if given := first_given({options.get(name, f"--{name}"): value for name, value in about.items()}):
+        raise UserError(f"{given} is for a new export, which needs FOLDER.")
     check_export(folder)
 
 

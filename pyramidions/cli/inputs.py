@@ -38,16 +38,8 @@ def find_inputs(
 ) -> Inputs:
     """Return the documents of `prepare`; the facts about a known corpus are shown at once.
 
-    Args:
-        name: INPUT: a folder, a dataset or a known corpus, or None.
-        files: of some splits, which win over those of the input; beside a corpus with queries, theirs are in `query`.
-        release: files of the known corpus.
-        config: of a dataset or of the known corpus.
-        skip_empty, number_repeated_ids, language: as for `Corpus`.
-        fields: the options that name fields of records.
-
-    Raises:
-        UserError: there is no such input, or options do not fit it.
+    The ``files`` of splits win over those of the input, ``name``; beside a corpus with queries, theirs are in `query`.
+    The ``fields`` are options that name fields of records.
     """
     from pyramidions.data.folder import SPLITS
     from pyramidions.data.papers import open_papers

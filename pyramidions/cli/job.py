@@ -42,9 +42,6 @@ class Job:
         together: see `Source`.
         several: each document has several results.
         reads: further files and folders that results depend on, by the names of their parameters.
-
-    Raises:
-        UserError: an output cannot be written, or options do not fit together.
     """
 
     def __init__(
@@ -81,13 +78,7 @@ class Job:
         self.report.close()
 
     def run(self, make: Callable[[], Worker], device: str | None, remarks: Mapping[str, str] | None = None) -> int:
-        """Do the work; return the exit status.
-
-        Args:
-            make: makes a worker; picklable.
-            device: of a worker; a GPU where there is one if it is None.
-            remarks: closing note for each remark, by the remark's name.
-        """
+        """Do the work by workers that ``make``, picklable, makes; return the exit status. Remarks have closing notes."""
         from pyramidions.cli.engines import Here, OnRay
 
         # Notes on documents do not break the bar.

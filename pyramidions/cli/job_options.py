@@ -72,11 +72,7 @@ query_options = option_group(
 
 
 def writing_options(page: str | None = None) -> Callable[[Any], Any]:
-    """Add the options about what is written, and what computes it.
-
-    Args:
-        page: what the page of --explain shows; None for a command without a page.
-    """
+    """Add the options about what is written, and what computes it; ``page`` says what that of --explain shows."""
     explain = click.option("--explain", "page", metavar="PAGE.html", type=PATH, help=f"Write a page {page}.")
     return option_group(
         click.option(

@@ -63,12 +63,10 @@ def naming_options(*arguments: str) -> Iterator[None]:
 
 
 def option_group(*options: Callable[[Any], Any], name: str = "", kind: Any = None) -> Callable[[Any], Any]:
-    """Return what gives a command some options of click.
+    """Return what gives a command some options of click, each by its own name.
 
-    Args:
-        name: the argument that passes them all to the command; "" to pass each by its own name.
-        kind: the named tuple or dataclass of that argument, whose fields are the names of the options; one that the
-            command lacks has a default.
+    With a ``kind``, a named tuple or dataclass, the argument ``name`` holds those that are its fields; one that the
+    command lacks has a default there.
     """
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:

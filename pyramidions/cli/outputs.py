@@ -56,17 +56,9 @@ _KINDS: dict[str, Callable[[bytes], object]] = {
 def check_output(
     option: str, path: Path | None, kind: str, inputs: Iterable[Path] = (), outputs: Iterable[Path] = ()
 ) -> None:
-    """Refuse an output that cannot be written, or that would replace another kind of file.
+    """Refuse an output that cannot be written, or that would replace another kind of file, an input or an output.
 
-    Args:
-        option: its name, for the error.
-        path: the output; nothing is checked if None.
-        kind: what is written, by a name above.
-        inputs: files that the command reads.
-        outputs: its other outputs.
-
-    Raises:
-        UserError: a folder, a place in no folder, one of the inputs or other outputs, or a file of another kind.
+    Nothing is checked if ``path`` is None; ``kind`` is a name above.
     """
     if path is None:
         return

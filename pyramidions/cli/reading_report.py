@@ -20,10 +20,6 @@ NAMED = 20  # skipped files that are named
 class ReadingReport:
     """Reports what cannot be read, and shows a progress bar if the work takes longer than a few seconds.
 
-    Args:
-        paths: of all files that are read.
-        work: what the progress bar calls the work.
-
     Attributes:
         failed: something could not be read.
         done: bytes so far.

@@ -73,12 +73,7 @@ def segments(asked: Asked, model: Path, device: str | None) -> int:
 
 
 class Segmenting(Worker):
-    """Finds segments.
-
-    Args:
-        layout: of the results.
-        model, device: of `Segmenter.from_pretrained`.
-    """
+    """Finds segments, by a `Segmenter`."""
 
     def __init__(self, layout: Layout, model: Path, device: str | None) -> None:
         from pyramidions.inference.segmenter import Segmenter

@@ -40,14 +40,7 @@ class Reading(NamedTuple):
     def result(
         self, origin: "Origin", document: str | None, summaries: "list[Summary]", about: Mapping[str, Any] | None = None
     ) -> Result:
-        """Return the result of a document.
-
-        Args:
-            origin: where the document comes from.
-            document: its text, where its summary is checked.
-            summaries: of its parts.
-            about: further values that JSON holds.
-        """
+        """Return the result of a document, whose text is there where its summary is checked."""
         from pyramidions.inference.summary import as_plain, by_section
 
         language, notes, check = summaries[0].coverage.language, _notes(summaries), {}
@@ -149,12 +142,7 @@ class Summarizing(Worker):
 
 
 class Writing(Worker):
-    """Writes summaries by a model on a server.
-
-    Args:
-        reading: of documents.
-        served: the model.
-    """
+    """Writes summaries by a model on a server."""
 
     def __init__(self, reading: Reading, served: Served) -> None:
         from pyramidions.data.section_types import section_types

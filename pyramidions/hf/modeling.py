@@ -331,14 +331,15 @@ def _fields(config: PyramidionsConfig) -> PyramidionConfig:
 
 def _built(config: PyramidionsConfig, fields: PyramidionConfig) -> Transformer:
     """Build the model with new weights."""
-    markers = {
-        "marker_idx": config.marker_id,
-        "name_end_idx": config.name_end_id,
-        "document_separator_idx": config.document_separator_id,
-        "separator_idx": config.eos_token_id,
-    }
     return build(
-        fields, config.vocab_size, config.pad_token_id, max_target_positions=config.max_target_positions, **markers
+        fields,
+        config.vocab_size,
+        config.pad_token_id,
+        marker_idx=config.marker_id,
+        max_target_positions=config.max_target_positions,
+        separator_idx=config.eos_token_id,
+        name_end_idx=config.name_end_id,
+        document_separator_idx=config.document_separator_id,
     )
 
 

@@ -60,15 +60,7 @@ def estimate_tokens(texts: Sequence[str]) -> list[int]:
 
 
 def tokens_of(tokenizer: str | Path) -> CountTokens:
-    """Return what counts tokens by the tokenizer of a model.
-
-    Args:
-        tokenizer: a tokenizer.json, a folder with one, or a model on the hub that has one: OWNER/NAME or
-            OWNER/NAME@REVISION.
-
-    Raises:
-        UserError: there is none, it cannot be read, or the library tokenizers is missing.
-    """
+    """Return what counts tokens by a tokenizer.json, a folder with one, or a model on the hub that has one."""
     name = hub_name(tokenizer)
     place = Path(tokenizer) if name is None else fetch(name, [_FILE]).path
     file = place if place.is_file() else place / _FILE
@@ -129,16 +121,8 @@ def compress(
 ) -> Compressed:
     """Keep the most important sentences of a document, below their headings.
 
-    Args:
-        text: of the document.
-        extractor: rates the sentences, by its own rules about repetitions, and about sentences that do not fit.
-        budget: most tokens of what is kept, headings and [...] included.
-        count: counts tokens.
-        query: what the reader wants to know, for an extractor that reads queries.
-        redundancy: as in `Extractor.extract`.
-
-    Raises:
-        UserError: not even one sentence fits into the budget, or the document has none; or as `Extractor.rank`.
+    Headings and [...] count among the tokens of the budget. The extractor's own rules say what becomes of repetitions,
+    and of sentences that do not fit.
     """
     outline = document_outline(text, language=extractor.language)
     # More words do not fit: hardly any is less than half a token.

@@ -37,15 +37,11 @@ class FolderLosses:
     """Measures a model on the first documents of a split, which it reads as in training: truncated.
 
     Args:
-        model: the model.
+        model: the model, which is moved to ``device``.
         folder: made by `pyramidions prepare`, with the model's tokenizer.
         split: one of its splits.
         documents: how many; all if there are fewer.
-        device: of the model, which is moved there; a GPU if it is None and there is one.
-
-    Raises:
-        UserError: the folder lacks the split or a file, was made with another tokenizer, or has queries where the model
-            answers none, or the other way round; the split has fewer than two documents; or there is no such device.
+        device: of the model.
     """
 
     def __init__(
@@ -107,15 +103,7 @@ class FolderLosses:
 
 
 def token_losses(model: SavedModel, document: Document) -> Tensor:
-    """Return how improbable a model finds each token of a document's summary, in nats: (T,), in float32.
-
-    Args:
-        model: on the CPU.
-        document: with a summary; both are truncated.
-
-    Raises:
-        UserError: as `SavedModel.source_ids`.
-    """
+    """Return how improbable a model finds each token of a document's summary, in nats: (T,); both are truncated."""
     source, target = model.source_ids(document.source), model.target_ids(document.target)
     ids = torch.tensor([source]), torch.tensor([target])
     losses, _ = losses_and_copied(model.transformer, *ids, copies=False, eos=model.tokenizer.eos)
@@ -128,15 +116,8 @@ def losses_and_copied(
 ) -> tuple[Tensor, Tensor | None]:
     """Return how improbable a model finds each token of a summary, in nats, and how likely each is copied.
 
-    Args:
-        transformer: in evaluation mode.
-        source: ids of the document, (1, L).
-        target: ids of the summary, its end included, (1, T).
-        copies: whether to tell what is copied.
-        eos: the end of the summary.
-
-    Returns:
-        (T,) in float32, and (T,), given that the token is written; None if the model copies nothing.
+    The ids are of the document, (1, L), and of the summary with its end, (1, T). Both results are (T,) in float32; the
+    second, given that the token is written, is None if the model copies nothing.
     """
     given = torch.cat([torch.full_like(target[:, :1], eos), target[:, :-1]], dim=1)
     memories = transformer.encoder(source, source.eq(transformer.padding_idx)).memories

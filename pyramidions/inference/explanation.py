@@ -206,14 +206,7 @@ class Explanation:
 
 @torch.inference_mode()
 def trace(transformer: Transformer, document: Tensor, summary: Tensor, eos: int) -> Trace:
-    """Follow a document through a model that writes a given summary.
-
-    Args:
-        transformer: in evaluation mode.
-        document: (L,), the tokens that are read.
-        summary: (T,), the tokens that are written.
-        eos: the token that the decoder starts from.
-    """
+    """Follow a document, ids (L,), through a model in evaluation mode that writes a given summary, (T,)."""
     tokens, encoder = document[None], transformer.encoder
     padding_mask = tokens.eq(transformer.padding_idx)
     encoded = encoder(tokens, padding_mask)

@@ -268,11 +268,7 @@ class Extractor:
 def document_outline(
     text: str | Lines, on_read: Callable[[int], object] = lambda _: None, language: str | None = None
 ) -> Outline:
-    """Return the outline of a document that can be extracted from; arguments as in `read_outline`.
-
-    Raises:
-        UserError: it is empty, or holds headings only.
-    """
+    """Return the outline of a document that can be extracted from; arguments as in `read_outline`."""
     found = read_outline(text, on_read, language)
     if not found.units:
         raise UserError("A document must hold text, but holds none.")

@@ -144,11 +144,7 @@ class LearnedRanker(Ranker):
 def _plan(begins: Sequence[int], ends: Sequence[int], most: int, most_units: int) -> Iterator[tuple[int, int, int]]:
     """Yield windows: the first unit, the first one that no earlier window has, and the one after the last.
 
-    Args:
-        begins: positions of the first tokens of the units.
-        ends: positions after their last tokens.
-        most: tokens of a window; a longer unit has a window of its own.
-        most_units: of a window.
+    A unit of more than ``most`` tokens has a window of its own.
     """
     first = new = 0
     while new < len(ends):

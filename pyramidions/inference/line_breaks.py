@@ -32,8 +32,7 @@ class LineBreaks:
     def restore(self, tokens: Iterable[str]) -> list[str]:
         r"""Return tokens with "\n" in place of the space before them where a line begins, "\n\n" for a paragraph.
 
-        Args:
-            tokens: the next ones after the last call. Empty tokens stay empty. Markers become empty: they are no text.
+        They come after those of the last call. Empty tokens stay empty. Markers become empty: they are no text.
         """
         return [self._restored(token) if token not in ("", NAME_END_SURFACE) else "" for token in tokens]
 

@@ -55,9 +55,6 @@ class LongReader:
         types: the table of section types, a file with one, or None for ours; `sections` summarizes its types `write`.
         selecting: selects the sentences that `extract` and `rewrite` read; HipoRank if None.
         language: of the documents, an ISO 639-1 code; None to detect it.
-
-    Raises:
-        UserError: there is no such way, or the table is invalid.
     """
 
     @checked
@@ -76,17 +73,7 @@ class LongReader:
         self._selecting = selecting or selection()
 
     def parts(self, text: str, name: str, on_read: OnRead | None = None, query: str | None = None) -> Iterator[Part]:
-        """Yield the parts of a document in order, at least one.
-
-        Args:
-            text: the document.
-            name: what an error calls it.
-            on_read: progress callback.
-            query: stands before each part; None for a model that answers none.
-
-        Raises:
-            UserError: the document is not a string, or holds no text; or as `Reader.asking`.
-        """
+        """Yield the parts of a document in order, at least one."""
         # A selection, or a section, tells less of how words are written.
         casing = self.reader.casing(text)
         for part in self._parts(text, name, on_read, self.reader.asking(query)):
@@ -192,17 +179,7 @@ def _beginning(text: str, head: TokenizedText, reader: Reader, why: str, languag
 def merge(
     documents: Sequence[list[Summary]], reader: Reader, write: Write, queries: Sequence[str | None] | None = None
 ) -> list[list[Summary]]:
-    """Replace the summaries of a document's pieces by a summary of these summaries, until it is one.
-
-    Args:
-        documents: the summaries of the pieces of each document; a single one stays as it is.
-        reader: of the model.
-        write: summarizes.
-        queries: one for each document; None for a model without queries.
-
-    Returns:
-        A single summary for each document, in their order, with those of its pieces.
-    """
+    """Replace several summaries of pieces of a document by a summary of these summaries, until it is one."""
     readers = [reader.asking(query) for query in queries or [None] * len(documents)]
     current = [list(summaries) for summaries in documents]
     lengths = [sum(summary.document_tokens for summary in summaries) for summaries in documents]

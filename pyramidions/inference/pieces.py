@@ -7,17 +7,10 @@ from pyramidions.text.normalization import split_line
 
 
 def pieces(tokens: Iterable[list[str]], most: int, has_markers: bool, marks_first: bool = False) -> Iterator[list[str]]:
-    """Cut tokens between sentences into the longest possible pieces.
+    """Cut tokens, as `Tokenizer.surfaces` gives them, between sentences into the longest possible pieces.
 
-    Args:
-        tokens: of a document, some at a time, as `Tokenizer.surfaces` gives them.
-        most: tokens of a piece. A sentence that is longer is cut between words, a word that is longer between tokens.
-        has_markers: the tokenizer puts a marker, an empty token, between sentences. A marker where a piece ends is left
-            out, unless the first sentence has one, too.
-        marks_first: it has.
-
-    Yields:
-        The pieces in order, none of them empty.
+    A longer sentence is cut between words, a longer word between tokens. Where the tokenizer puts markers, empty
+    tokens, between sentences, one where a piece ends is left out, unless the first sentence has one, too.
     """
     piece: list[str] = []
     sentence = 0  # where the last sentence of the piece begins

@@ -39,18 +39,7 @@ class Precision(NamedTuple):
 
 @checked
 def found_precision(precision: PrecisionName, device: TorchDevice, embed_dim: int | None = None) -> Precision:
-    """Return the precision to compute in.
-
-    Args:
-        precision: "float32"; "bfloat16", slow where the machine has no instructions for it; "int8", for weights of
-            linear layers, on a CPU; or "auto": bfloat16 where the machine has instructions for it, but float32
-            for small models on a CPU, which gain little.
-        device: where the model computes.
-        embed_dim: D of the model; None where it is not known yet.
-
-    Raises:
-        UserError: there is no such precision, or not on this device.
-    """
+    """Return the precision to compute in, by what a user chooses; ``embed_dim`` is None where it is not known yet."""
     if precision == INT8 and device.type != "cpu":
         raise UserError(f"`precision` int8 is for CPUs, but the device is {str(device)!r}.")
     if precision == FLOAT32:
@@ -100,11 +89,7 @@ def _capabilities() -> Mapping[str, Any]:
 
 
 def in_precision(network: "Network", precision: Precision) -> "Network":
-    """Return a network in evaluation mode in a precision: itself in float32, else a copy.
-
-    Raises:
-        UserError: int8, and it has no layer with weights of this kind.
-    """
+    """Return a network in evaluation mode in a precision: itself in float32, else a copy."""
     import torch
 
     from pyramidions.nn.reduced import in_bfloat16, in_int8

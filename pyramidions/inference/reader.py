@@ -53,9 +53,6 @@ class Reader:
         max_source_positions: most tokens that the model reads, prefix, query and end of the text included.
         queries: the model answers queries; see `asking`.
         prefix: stands before each document.
-
-    Raises:
-        UserError: these leave no room for a token.
     """
 
     def __init__(
@@ -89,15 +86,7 @@ class Reader:
             )
 
     def asking(self, query: str | None) -> "Reader":
-        """Return what reads documents behind a query: documents are cut, queries never.
-
-        Args:
-            query: None for a model that answers none.
-
-        Raises:
-            UserError: the model needs a query and there is none, or the other way round; or the query is no text, holds
-                none, or has more tokens than half of what the model reads.
-        """
+        """Return what reads documents behind a query: documents are cut, queries never."""
         check_queries(self.queries, query is not None)
         if query is None:
             return self
@@ -119,30 +108,19 @@ class Reader:
         return reader
 
     def budget(self, documents: int = 1) -> int:
-        """Return the most tokens that the model reads of each document, beside query, prefix and separators.
-
-        Those around each text are included.
-        """
+        """Return the most tokens that the model reads of each document and around it, beside the query."""
         return self.tokenizer.share(self._most, documents) + self._around - len(self._query)
 
     def head(self, text: str, name: str, on_read: OnRead | None = None) -> TokenizedText:
         """Return the head of a document, as long as the model reads; the other tokens are counted.
 
         Of several documents (`documents_of`), a model whose tokenizer separates them reads equal shares (Xiao et al.
-        2022, section 2.1), each with the separator behind it.
-
-        Args:
-            text: the document.
-            name: what an error calls it.
-            on_read: progress callback.
-
-        Raises:
-            UserError: the document is not a string, or holds no text.
+        2022, section 2.1), each with the separator behind it. Errors call the document ``name``.
         """
         return self.head_of(self.documents(text), name, on_read)._replace(casing=self.casing(text))
 
     def head_of(self, documents: Sequence[str], name: str, on_read: OnRead | None = None) -> TokenizedText:
-        """Return the heads of documents that are read together; other arguments and errors are those of `head`."""
+        """Return the heads of documents that are read together."""
         head: list[str] = []
         whole = self._around
         if (share := self.tokenizer.share(self._most, len(documents))) < 1:
@@ -169,10 +147,7 @@ class Reader:
         return "".join("\n\n" if any(token is end for end in self._end) else token for token in tokens).strip()
 
     def pieces(self, text: str, name: str, on_read: OnRead | None = None) -> Iterator[TokenizedText]:
-        """Yield a whole document in pieces, each as long as the model reads.
-
-        Args and errors are those of `head`.
-        """
+        """Yield a whole document in pieces, each as long as the model reads."""
         casing = self.casing(text)
         markers = self.tokenizer.marker_id is not None, self.tokenizer.marks_first
         for document in self.documents(text):
@@ -197,15 +172,7 @@ class Reader:
 
 
 def check_queries(queries: bool, given: bool) -> None:
-    """Refuse a query for a model that answers none, and no query for one that does.
-
-    Args:
-        queries: the model answers queries.
-        given: there is a query.
-
-    Raises:
-        UserError: they differ.
-    """
+    """Refuse a query for a model that answers none, and no query for one that does."""
     if queries and not given:
         raise UserError("The model answers queries: give `query`.")
     if given and not queries:

@@ -46,13 +46,7 @@ class DecodingSettings(NamedTuple):
     sampling: SamplingOptions | None = None
 
     def for_length(self, tokens: int, share: int = 1, sentence: bool = False) -> Bounds:
-        """Return the lengths of the summary of a document of so many tokens, its end included.
-
-        Args:
-            tokens: of the document or part.
-            share: how many parts of a document share the lengths; each may take an equal share of them.
-            sentence: it is a single one, which may become as long as it is.
-        """
+        """Return the lengths of the summary of a part of so many tokens; a sentence may become as long as it is."""
         length = -(-tokens // 16) * 16 if sentence else _rounded_down(max(tokens - 1, 1))
         longest = -(-self.max_len // share)
         most, least = longest, self.min_len // share
@@ -85,11 +79,7 @@ def _rounded_down(tokens: int) -> int:
 
 @checked
 def decoding_settings(model: SavedModel, **asked: Unpack[DecodingOptions]) -> DecodingSettings:
-    """Return how a model decodes documents of any length; `None` uses its own default, and no sampling.
-
-    Raises:
-        UserError: an argument breaks a rule.
-    """
+    """Return how a model decodes documents of any length; `None` uses its own default, and no sampling."""
     config = model.config
     # One position is the end of the text.
     longest = model.max_target_positions - 1
@@ -112,11 +102,7 @@ def decoding_settings(model: SavedModel, **asked: Unpack[DecodingOptions]) -> De
 
 @checked
 def check_decoding(**asked: Unpack[DecodingOptions]) -> None:
-    """Check what `decoding_settings` checks, as far as this needs no model.
-
-    Raises:
-        UserError: an argument breaks a rule, whatever the model.
-    """
+    """Check what `decoding_settings` checks, as far as this needs no model."""
     # Values that break no rule stand for those of the model.
     _settings(DecodingSettings(1, 0, 2**30, 0.0, 0), asked)
 

@@ -29,16 +29,7 @@ class Selection(NamedTuple):
 
 
 def selection(select: str | Path = "hiporank", device: Device | None = None, precision: str = FLOAT32) -> Selection:
-    """Return what selects sentences.
-
-    Args:
-        select: a method that needs no reference, or a trained extractor: a checkpoint, a folder of checkpoints (the
-            best is taken), or an exported model.
-        device, precision: of a trained extractor, as in `LearnedRanker`.
-
-    Raises:
-        UserError: there is no such method; or the errors of `LearnedRanker.from_pretrained`.
-    """
+    """Return what selects sentences."""
     found = find_method(select, "select")
     if found.concepts is not None:
         return Selection(found.name, read_ranker(found.concepts))
@@ -56,14 +47,8 @@ def make_ranker(path: Path) -> Ranker:
 
 
 def fingerprint(path: Path) -> str:
-    """Return a SHA-256 of an extractor's weights, tokenizer and length, whatever file they are in.
-
-    It is read in another process: sentencepiece may crash in the fork of a process in which torch has computed.
-
-    Raises:
-        UserError: there is no extractor.
-    """
-    # One worker would be this process.
+    """Return a SHA-256 of an extractor's weights, tokenizer and length, whatever file they are in."""
+    # Sentencepiece may crash in the fork of a process in which torch has computed. One worker would be this process.
     (found,) = ordered_map(_fingerprint, [path], workers=2)
     return found
 

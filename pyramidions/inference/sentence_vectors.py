@@ -48,11 +48,7 @@ class EncoderVectors:
     def from_pretrained(
         cls, path: str | Path, device: Device | None = None, precision: PrecisionName = FLOAT32
     ) -> "EncoderVectors":
-        """Read a checkpoint, a folder of checkpoints (the best is taken), or an exported model.
-
-        Raises:
-            UserError: there is none, or it is damaged; or as the class.
-        """
+        """Read a checkpoint, a folder of checkpoints (the best is taken), or an exported model."""
         found = found_device(device)
         found_precision(precision, found)
         return cls(load_model(path), found, precision=precision)

@@ -63,9 +63,6 @@ class ServedModel:
             (`WRITER_KEY`); a server on another machine gets it by https only.
         name: of the model.
         patience: seconds until a silent server has failed.
-
-    Raises:
-        UserError: the URL is none of such an interface.
     """
 
     @checked
@@ -92,15 +89,7 @@ class ServedModel:
         self._opener: OpenerDirector = build_opener(_NoRedirects, *([ProxyHandler({})] if is_here else []))
 
     def answer(self, asked: str, words: int) -> tuple[str, bool]:
-        """Return what the model answers, on one line, and whether the server cut it.
-
-        Args:
-            asked: what is asked, document included.
-            words: that the answer may have; it is cut at `_TOKENS_OF_A_WORD` times as many tokens and more.
-
-        Raises:
-            UserError: the server fails, is silent, or answers something else.
-        """
+        """Return what the model answers in about so many words, on one line, and whether the server cut it."""
         messages = [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": asked}]
         most = _limit(words)
         found = self._post({"model": self.name, "messages": messages, "temperature": 0, "max_tokens": most})
@@ -199,15 +188,7 @@ class ServedSummarizer:
         self._types = types or section_types()
 
     def summarize(self, document: str, query: str | None = None) -> list[Summary]:
-        """Summarize a document: one summary, or one for each section or piece that is summarized.
-
-        Args:
-            document: its text.
-            query: what the summary answers.
-
-        Raises:
-            UserError: as `ServedModel.answer`; or not even one sentence can be read at once.
-        """
+        """Summarize a document: one summary, or one for each section or piece that is summarized."""
         if query is not None and not query.strip():
             raise UserError("`query` must hold text, but is blank.")
         language = self._extractor.language or detect_language(document)

@@ -75,13 +75,7 @@ class Stream:
         self._on_progress, self._refuse = on_progress, refuse
 
     def summarized(self, documents: Iterable[InputText], batch_size: int, copied: bool = False) -> Iterator[Summarized]:
-        """Yield documents with their summaries, in order, reading a few batches at a time.
-
-        Args:
-            documents: any number of them.
-            batch_size: documents or parts that are read at once.
-            copied: as in `Summarizer.summarize`.
-        """
+        """Yield documents with their summaries, in order, reading a few batches at a time."""
         results = self._of_parts(documents, batch_size, copied)
         if self._reader.long != "merge":
             yield from results
