@@ -78,7 +78,7 @@ class Job:
         self.report.close()
 
     def run(self, make: Callable[[], Worker], device: str | None, remarks: Mapping[str, str] | None = None) -> int:
-        """Do the work by workers that ``make``, picklable, makes; return the exit status. Remarks have closing notes."""
+        """Do the work by workers that ``make``, picklable, makes; return the exit status; ``remarks`` have notes."""
         from pyramidions.cli.engines import Here, OnRay
 
         # Notes on documents do not break the bar.

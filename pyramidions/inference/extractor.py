@@ -171,14 +171,7 @@ class Extractor:
     def rules(
         self, words: Count | None = None, sentences: Count | None = None, redundancy: Redundancy | None = None
     ) -> SelectionRules:
-        """Return how sentences are selected, with the defaults of the method or of the trained extractor.
-
-        Args:
-            words, sentences, redundancy: as in `extract`.
-
-        Raises:
-            UserError: a budget below 1, or no such redundancy.
-        """
+        """Return how sentences are selected, with the defaults of the method or of the trained extractor."""
         own = SelectionRules(Budget(WORDS)) if self._ranker is None else self._ranker.rules
         if self._concepts is not None:
             own = ConceptRanker(self._concepts).rules
@@ -199,15 +192,7 @@ class Extractor:
 
     @checked
     def check_query(self, query: str | None, name: str = "query") -> None:
-        """Refuse a query that the method does not read, and one that asks for no word.
-
-        Args:
-            query: or None, which is accepted.
-            name: of the argument.
-
-        Raises:
-            UserError: it is such a query.
-        """
+        """Refuse a query, the argument ``name``, that the method does not read, or that asks for no word."""
         if query is None:
             return
         if self._concepts is None:
@@ -219,12 +204,7 @@ class Extractor:
     def rank(self, documents: Iterable[Ranked], limit: Budget) -> Iterator[np.ndarray]:
         """Yield the scores of the sentences of each document; a trained extractor reads several at once.
 
-        Args:
-            documents: any number of them.
-            limit: of a summary, which "oracle" and a model of concepts keep to.
-
-        Raises:
-            UserError: a reference is missing.
+        "oracle" and a model of concepts keep to ``limit``, the budget of a summary.
         """
         if self._learned is not None:
             yield from self._learned.rank_all(document.outline for document in documents)
@@ -251,13 +231,7 @@ class Extractor:
     def covered(self, extraction: Extraction, query: str | None = None) -> list[list[tuple[str, float]]] | None:
         """Return the wanted concepts that each extracted sentence is the first to cover, the most wanted first.
 
-        Args:
-            extraction: what `extract` returned.
-            query: what it was asked.
-
-        Returns:
-            For each sentence its concepts, each with the probability that a summary holds it; None if the method is no
-            model of concepts.
+        Each has the probability that a summary holds it. None if the method is no model of concepts.
         """
         if self._concepts is None:
             return None

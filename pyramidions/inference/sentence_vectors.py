@@ -23,9 +23,6 @@ class EncoderVectors:
         model: a trained summarizer.
         device, precision: as in `Summarizer`.
         batch_size: sentences that are read at once; those of like length share a batch.
-
-    Raises:
-        UserError: as `Summarizer`.
     """
 
     @checked

@@ -173,16 +173,7 @@ class Summarizer:
         select: str | Path | None = None,
         language: str | None = None,
     ) -> LongReader:
-        """Return what reads documents of any length for this model.
-
-        Args:
-            long, types, language: as in `LongReader`.
-            select: a method or a trained extractor for "extract" and "rewrite"; "hiporank" if None.
-
-        Raises:
-            UserError: as `LongReader` and `selection`; or ``types`` or ``select`` is given, but not the ``long`` that
-                reads it.
-        """
+        """Return what reads documents of any length for this model; arguments as in `summarize`."""
         long = self.model.config.decoding_long if long is None else long
         check_reading(long, types, select)
         found = None if select is None else selection(select, self.device, self.precision.name)
@@ -198,17 +189,7 @@ class Summarizer:
         on_written: OnWritten | None = None,
         copied: bool = False,
     ) -> list[Summary]:
-        """Summarize documents that `reader` has tokenized; those of like length are read together.
-
-        Args:
-            documents: or pieces of documents.
-            decoding: how to decode.
-            batch_size: documents that are read at once.
-            on_written: progress callback.
-            copied: as in `summarize`.
-
-        Returns:
-            The summaries, in the order of ``documents``.
+        """Summarize documents, or pieces, that `reader` has tokenized; those of like length are read together.
 
         Raises:
             UnwritableError: no summary keeps the rules of decoding, or scores are not numbers.
@@ -288,16 +269,7 @@ class Summarizer:
     def explain_tokenized(
         self, document: TokenizedText, line_breaks: LineBreaks, decoding: DecodingSettings
     ) -> Explanation:
-        """Summarize and explain a document that `reader` has tokenized.
-
-        Args:
-            document: or a piece of one, which comes after those before.
-            line_breaks: of the whole document.
-            decoding: how to decode.
-
-        Raises:
-            UnwritableError: no summary keeps the rules of decoding, or scores are not numbers.
-        """
+        """Summarize and explain a document, or its next piece, that `reader` has tokenized; errors as of `write`."""
         bounds = _bounds(document, decoding)
         writer = decoding.writer(bounds, [document])
         ids = self._ids(document)
