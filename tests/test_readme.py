@@ -178,8 +178,7 @@ def test_hydra_reads_quoted_values_as_the_page_writes_them() -> None:
 def test_one_command_plans_a_training(page: str, documents: str, told: str, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "papers.jsonl").write_text("\n".join(json.dumps(paper) for paper in papers("train", 12)))
     (tmp_path / "sumpubmed").symlink_to(folder / "documents")
-    words = [*command(page, "pyramidions", "train"), "--dry-run"]
-    assert documents in words
+    words = [*command(page, "pyramidions", "train", documents), "--dry-run"]
     if documents == "sumpubmed":
         words += ["--source-field", "text", "--target-field", "summary"]
     assert told in run_in(tmp_path, words)
