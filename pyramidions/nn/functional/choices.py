@@ -34,7 +34,7 @@ def gated_relu(hidden: Tensor, logits: Tensor, chosen: Tensor | None, dropout: f
     """Return ``drop(relu(hidden * mask), dropout)``.
 
     The mask is the softmax p of the logits, or one-hot where a choice was made, with the gradient of p
-    (straight-through). Masked units get no gradient through the ReLU: they reach the logits only through the softmax.
+    (straight-through). Masked units get no gradient through the ReLU; they reach the logits only through the softmax.
 
     Args:
         hidden: (T, B, N, M), the M units of each of N choices, in B blocks.

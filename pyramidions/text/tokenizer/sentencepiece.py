@@ -87,7 +87,8 @@ class SentencePieceTokenizer(Tokenizer):
 
     @classmethod
     def wrote(cls, model_bytes: bytes) -> bool:
-        return True  # sentencepiece itself refuses files that are not its models
+        """Return True: loading already rejects other files."""
+        return True
 
     def normalize(self, text: str) -> str:
         return " ".join(str(self._model.normalize(normalize(text))).replace(SPACE, " ").split())
