@@ -178,7 +178,7 @@ def test_a_file_that_another_process_finishes_is_left_alone(tmp_path: Path, monk
         (tmp_path / "out.jsonl.partial").replace(out)
         out.write_text("theirs")
 
-    monkeypatch.setattr(resumable, "_lock", finish)
+    monkeypatch.setattr(resumable, "lock", finish)
     with refused("out.jsonl"), resumable.resumable_file(out, {}, False):
         pass
     assert out.read_text() == "theirs" and [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
