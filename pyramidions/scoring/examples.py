@@ -58,13 +58,7 @@ class FolderDocuments:
 
 
 class Examples:
-    """The examples of one system; each iteration reads them again.
-
-    Args:
-        predictions: one text a document.
-        references: of the documents in the same order.
-        sources: the documents, or None.
-    """
+    """The examples of one system, in the order of the documents; each iteration reads them again."""
 
     def __init__(self, predictions: Texts, references: Listed[tuple[str, ...]], sources: Texts | None = None) -> None:
         if not len(references):

@@ -14,31 +14,19 @@ METRICS: "Registry[Metric]" = Registry("metric")
 
 
 class Example(NamedTuple):
-    """A summary to score.
+    """A summary to score."""
 
-    Attributes:
-        prediction: the summary.
-        references: summaries that people wrote of the same document, at least one.
-        source: the document; None where it is not at hand, and no metric that reads it is asked for.
-    """
-
-    prediction: str
-    references: tuple[str, ...]
-    source: str | None = None
+    prediction: str  #: the summary
+    references: tuple[str, ...]  #: summaries that people wrote of the same document, at least one
+    source: str | None = None  #: the document; None where no metric reads it
 
 
 class Figure(NamedTuple):
-    """One number of a metric.
+    """One number of a metric."""
 
-    Attributes:
-        label: its heading.
-        better: whether higher or lower figures are better; None where the figure describes and does not judge.
-        bounded: of a figure that judges, whether it goes from 0 to 100. One that does not has no worst value.
-    """
-
-    label: str
-    better: Literal["higher", "lower"] | None = "higher"
-    bounded: bool = True
+    label: str  #: its heading
+    better: Literal["higher", "lower"] | None = "higher"  #: None where the figure describes and does not judge
+    bounded: bool = True  #: whether a figure that judges goes from 0 to 100; one that does not has no worst value
 
     @property
     def digits(self) -> int:
@@ -67,11 +55,7 @@ class Metric(ABC):
 
     # Most metrics have nothing to learn.
     def fit(self, examples: Iterable[Example]) -> None:  # noqa: B027
-        """Learn what depends on all documents, such as how rare a word is; called once, before `score`.
-
-        Args:
-            examples: all of them, one at a time. The predictions are those of the system that is scored next.
-        """
+        """Learn what depends on all documents of a system, such as how rare a word is; called once, before `score`."""
 
     def score(self, examples: Sequence[Example]) -> np.ndarray:
         """Return the figures of examples: (documents, figures), in the order of `figures`.
@@ -95,16 +79,13 @@ class Metric(ABC):
 
 
 class CountingMetric(Metric):
-    """A metric that counts what its remarks are about, anew for each system.
-
-    Attributes:
-        counts: of the documents since `fit`, by what is counted.
-    """
+    """A metric that counts what its remarks are about, anew for each system."""
 
     # Counts of other processes would be lost.
     in_workers: ClassVar[bool] = False
 
     def __init__(self) -> None:
+        #: Of the documents since `fit`, by what is counted.
         self.counts: Counter[str] = Counter()
 
     def fit(self, examples: Iterable[Example]) -> None:

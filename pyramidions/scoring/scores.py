@@ -40,19 +40,12 @@ class Difference(NamedTuple):
 
 @dataclass(eq=False)
 class Scores:
-    """The scores of one system.
+    """The scores of one system."""
 
-    Attributes:
-        figures: what was measured, by name.
-        scores: (documents, figures), in this order.
-        signatures: of the metrics.
-        remarks: what a reader of the figures must know, in sentences.
-    """
-
-    figures: Mapping[str, Figure]
-    scores: np.ndarray
-    signatures: Sequence[str] = ()
-    remarks: Sequence[str] = ()
+    figures: Mapping[str, Figure]  #: what was measured, by name
+    scores: np.ndarray  #: (documents, figures), in this order
+    signatures: Sequence[str] = ()  #: of the metrics
+    remarks: Sequence[str] = ()  #: what a reader of the figures must know, in sentences
     _compared: "dict[Scores, dict[str, Difference]]" = field(default_factory=dict, init=False, repr=False)
 
     @cached_property

@@ -50,17 +50,11 @@ _KIND: Kind = {
 
 
 class CheckedSummary(NamedTuple):
-    """A summary beside its document.
+    """A summary beside its document."""
 
-    Attributes:
-        document: in sentences.
-        sentences: of the summary.
-        truncated: pairs of sentences that are longer than the classifier reads.
-    """
-
-    document: Outline
-    sentences: tuple[SummarySentence, ...]
-    truncated: int = 0
+    document: Outline  #: in sentences
+    sentences: tuple[SummarySentence, ...]  #: of the summary
+    truncated: int = 0  #: pairs of sentences that are longer than the classifier reads
 
     @property
     def told(self) -> str:
