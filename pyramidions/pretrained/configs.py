@@ -44,7 +44,7 @@ def family_that_holds(model: SavedModel) -> Family:
         )
     # The import says what the class computes.
     config = {**_architecture(model, family), **_special(model)}
-    read = shape_of(Source(Path("the export"), "", None, config, config | _writing(model, family), {}, None)).config
+    read = shape_of(Source(Path("the export"), "", None, config, config | _writing(model), {}, None)).config
     left_out = {*_NOT_COMPARED, *(_MARKS if family.takes_marks else ())}
     for name in (field for field in vars(read) if field not in left_out and not field.startswith("decoding_")):
         mine, theirs = getattr(model.config, name), getattr(read, name)
@@ -64,7 +64,7 @@ def described(model: SavedModel, family: Family) -> tuple[dict[str, Any], dict[s
     config = {**_architecture(model, family), "vocab_size": model.tokenizer.vocab_size, **ids}
     if len(ends := model.tokenizer.ends) > 1:
         ids["eos_token_id"] = [*ends]
-    return config, {**ids, **_writing(model, family), **forced}
+    return config, {**ids, **_writing(model), **forced}
 
 
 def family_of(config: PyramidionConfig) -> Family:
@@ -122,7 +122,7 @@ def _special(model: SavedModel) -> dict[str, Any]:
     return ids if tokenizer.bos is None else {**ids, "bos_token_id": tokenizer.bos}
 
 
-def _writing(model: SavedModel, family: Family) -> dict[str, Any]:
+def _writing(model: SavedModel) -> dict[str, Any]:
     """Return what generation_config.json says, but for tokens."""
     return searching(model.config, min(lengths_of(model)[1], model.max_target_positions))
 
