@@ -22,13 +22,6 @@ function drawn(tag, attributes, text) {
   if (text !== undefined) element.textContent = text.replace(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, "");
   return element;
 }
-// The cells of a table are text or elements.
-function fillTable(id, head, rows) {
-  const line = (cells, each) => made("tr", {}, ...cells.map(each));
-  byId(id).replaceChildren(
-    made("thead", {}, line(head, cell => made("th", {scope: "col"}, cell))),
-    made("tbody", {}, ...rows.map(cells => line(cells, (cell, at) => at ? made("td", {}, cell) : made("th", {scope: "row", dir: "auto"}, cell)))));
-}
 // A sentence of a summary, with what supports it.
 function supportedSentence({text, enough, support}, placed) {
   const badge = enough === false ? [" ", made("span", {className: "badge", textContent: "without support"})] : [];
@@ -125,12 +118,18 @@ function open(number) {
   byId("comparison").hidden = !data.query || !others.length;
   byId("compare").replaceChildren(option("no other query", ""), ...others);
   byId("table-part").hidden = !data.table;
-  if (data.table) fillTable("numbers", data.table.head, data.table.rows.map(([first, ...cells], at) => [data.table.go ? link(first, () => go(data.table.go[at])) : first, ...cells]));
+  if (data.table) drawTable(data.table);
   drawItems();
   drawText();
   drawSupport();
   show();
   select(null, null);
+}
+function drawTable({head, rows, go: places}) {
+  const first = (text, at) => made("th", {scope: "row", dir: "auto"}, places ? link(text, () => go(places[at])) : text);
+  byId("numbers").replaceChildren(
+    made("thead", {}, made("tr", {}, ...head.map(cell => made("th", {scope: "col"}, cell)))),
+    made("tbody", {}, ...rows.map(([text, ...cells], at) => made("tr", {}, first(text, at), ...cells.map(cell => made("td", {}, cell))))));
 }
 function link(textContent, follow) {
   const button = made("button", {className: "w", type: "button", dir: "auto", textContent});
