@@ -10,8 +10,6 @@ def block_repeated_ngrams(log_probs: Tensor, tokens: Tensor, size: int) -> Tenso
 
     Scores (B, V) become -inf where the tokens so far, (B, T), hold the n-gram of this ``size``.
     """
-    if size < 1:
-        raise ValueError(f"`size` must be at least 1, but is {size}.")
     length = tokens.size(1)
     if length < size:
         return log_probs

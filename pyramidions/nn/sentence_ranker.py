@@ -26,8 +26,6 @@ class SentenceRanker(nn.Module):
 
     def __init__(self, encoder: Encoder, output: Selector, padding_idx: int) -> None:
         super().__init__()
-        if encoder.structure_of.marker is None:
-            raise ValueError("A model that rates sentences needs a vocabulary with a sentence marker.")
         self.encoder = encoder
         self.output = output
         self.padding_idx = padding_idx

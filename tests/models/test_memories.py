@@ -12,7 +12,7 @@ from pyramidions.models import preset
 from pyramidions.models.parse import spec_of
 from pyramidions.nn import BeamSearch, Transformer
 from pyramidions.nn.attention import CrossAttention, HeposAttention
-from pyramidions.nn.sublayer import Memories, Memory
+from pyramidions.nn.sublayer import Memory
 from pyramidions.runs.measure import CostPart
 from pyramidions.runs.measure.cost import Lengths, cost_of
 
@@ -122,18 +122,3 @@ def test_kinds_may_differ_from_memory_to_memory_and_layer_to_layer() -> None:
     fields = {"cross_attention": "hepos(stride=1); hepos(stride=2) | hepos(stride=4)"}
     layers = spec_of(preset("vanilla", **TINY, memories="1,last", **fields)).layers
     assert [[part.options["stride"] for part in layer.cross_attention] for layer in layers] == [[1, 2], [1, 4]]
-
-
-@torch.no_grad()
-def test_steps_equal_the_whole_prefix_while_documents_and_hypotheses_come_and_go() -> None:
-    whole, tokens, written = model("2,last"), token_rows(20, 9, 13), token_rows(4, 4, 4)
-    memories, cache = read(whole, tokens), whole.decoder.new_cache()
-    whole.decoder(written, memories, cache)
-    order = torch.tensor([0, 0, 2, 2])
-    cache.reorder(order, 2)
-    left = Memories(memories).reorder(order, 2).each
-    assert [len(memory.x) for memory in left] == [2, 2]
-    written = torch.cat([written[order], torch.tensor([[5], [6], [7], [8]])], dim=1)
-    after = whole.decoder(written[:, -1:], left, cache)
-    alone = tuple(memory.select(order) for memory in memories)
-    torch.testing.assert_close(after, whole.decoder(written, alone)[:, -1:], rtol=0, atol=1e-5)

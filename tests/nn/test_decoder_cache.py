@@ -4,7 +4,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
+from noise import add_noise
+from small_parts import ends_after
 
 from pyramidions.models import build, preset
 from pyramidions.nn import Decoder, DecoderCache
@@ -25,16 +26,24 @@ KINDS: dict[str, dict[str, object]] = {
     "sliding_window": {"decoder_self_attention": "sliding_window(window=4, dilation=2, dilated_heads=1)"},
 }
 kinds = pytest.mark.parametrize("kind", KINDS)
+#: decoders, by what they read
+READING: dict[str, dict[str, object]] = {
+    "one memory": {},
+    "two memories": {"memories": "1,last"},
+    "in front": {"decoder": "concatenated", "max_source_positions": 64},
+    "streams in front": {
+        "decoder": "concatenated(reads_streams=True)",
+        "max_source_positions": 64,
+        "stack": "reversible",
+        "normalize_before": True,
+    },
+}
 
 
 def _decoder(**overrides: object) -> Decoder:
     torch.manual_seed(0)
     small = {"embed_dim": DIM, "ffn_embed_dim": 24, "num_heads": 2, "decoder_layers": LAYERS, **overrides}
     return build(preset("vanilla", **small), VOCABULARY).decoder.eval()
-
-
-def _step(decoder: Decoder, written: Tensor, new: int, memory: Tensor, cache: DecoderCache) -> Tensor:
-    return decoder.features(written[:, written.size(1) - new :], (Memory(memory),), cache)
 
 
 def test_all_kinds_that_write_token_by_token_are_tried() -> None:
@@ -46,30 +55,39 @@ def test_all_kinds_that_write_token_by_token_are_tried() -> None:
 @settings(deadline=None, max_examples=25)
 @given(
     data=st.data(),
+    reading=st.sampled_from(sorted(READING)),
     positions=st.sampled_from(["none", "sinusoidal"]),
+    recurrence=st.sampled_from(["none", "sru"]),
     projections=st.sampled_from(PROJECTIONS.names),
     crossing=st.sampled_from(PROJECTIONS.names),
+    lengths=st.sampled_from([None, (5, 2, 0), (4, 4, 1)]),
 )
 def test_however_hypotheses_replace_each_other_the_output_is_that_of_their_own_prefix(
-    kind: str, data: st.DataObject, positions: str, projections: str, crossing: str
+    kind: str, data: st.DataObject, reading: str, crossing: str, lengths: tuple[int, ...] | None, **parts: str
 ) -> None:
-    decoder = _decoder(
-        decoder_positions=positions, decoder_projections=projections, cross_projections=crossing, **KINDS[kind]
-    )
-    memory, width = torch.randn(3, 5, DIM), data.draw(st.integers(1, 3))
+    fields = {**KINDS[kind], **READING[reading], "decoder_positions": parts["positions"]}
+    in_front = "decoder" in fields
+    fields |= {} if in_front else {"cross_projections": crossing}
+    decoder = _decoder(recurrence=parts["recurrence"], decoder_projections=parts["projections"], **fields)
+    add_noise(decoder, 0.1)
+    padding, dim = None if lengths is None else ends_after(*lengths, width=5), DIM * (1 + ("stack" in fields))
+    memories = tuple(Memory(torch.randn(3, 5, dim), padding) for _ in range(1 + ("memories" in fields)))
+    width = data.draw(st.integers(1, 3))
     written = torch.randint(4, VOCABULARY, (3 * width, data.draw(st.integers(1, 3))))
     cache, new = decoder.new_cache(), written.size(1)
     for _ in range(data.draw(st.integers(1, 5))):
-        after = _step(decoder, written, new, memory, cache)
-        whole = decoder.features(written, (Memory(memory.repeat_interleave(width, dim=0)),))
+        after = decoder.features(written[:, written.size(1) - new :], memories, cache)
+        rows = torch.arange(len(written)) // width
+        whole = decoder.features(written, tuple(memory.select(rows) for memory in memories))
         torch.testing.assert_close(after, whole[:, -new:], rtol=0, atol=1e-5)
-        assert cache.length == written.size(1) and (cache.documents, cache.width) == (len(memory), width)
+        count = len(memories[0].x)
+        assert cache.length == written.size(1) and (cache.documents, cache.width) == (count, width)
         # Some documents stay, with hypotheses that descend from any of their own.
-        documents = torch.tensor(sorted(data.draw(st.sets(st.integers(0, len(memory) - 1), min_size=1))))
+        documents = torch.tensor(sorted(data.draw(st.sets(st.integers(0, count - 1), min_size=1))))
         before, width = width, data.draw(st.integers(1, 3))
         order = (documents[:, None] * before + torch.randint(before, (len(documents), width))).flatten()
         cache.reorder(order, width)
-        memory, new = memory[documents], data.draw(st.integers(1, 2))
+        memories, new = tuple(memory.select(documents) for memory in memories), data.draw(st.integers(1, 2))
         written = torch.cat([written[order], torch.randint(4, VOCABULARY, (len(order), new))], dim=1)
 
 
@@ -123,12 +141,12 @@ def test_the_mask_of_the_memory_is_made_once_in_the_type_of_queries_and_follows_
     padding = torch.arange(5) >= torch.tensor([[5], [2], [0]])
     written = torch.randint(4, VOCABULARY, (3, 3))
     decoder.features(written[:, :1], (Memory(memory, padding),), cache)
-    made = cache.memory_masks[0]
+    made = cache.states[0][1].mask
     assert made is not None and made.shape == (3, 1, 1, 5) and made.stride(2) == 16
     # Of a document of nothing but padding all is seen.
     assert made.isneginf().sum(dim=(1, 2, 3)).tolist() == [0, 3, 0]
     decoder.features(written[:, 1:2], (Memory(memory, padding),), cache)
-    assert cache.memory_masks[0] is made
+    assert cache.states[0][1].mask is made
     kept = torch.tensor([1, 2])
     cache.reorder(kept, 1)
     after = decoder.features(written[kept, 2:], (Memory(memory[kept], padding[kept]),), cache)
@@ -137,4 +155,4 @@ def test_the_mask_of_the_memory_is_made_once_in_the_type_of_queries_and_follows_
     half = decoder.new_cache()
     with torch.autocast("cpu", torch.bfloat16):
         decoder.features(written[:, :1], (Memory(memory, padding),), half)
-    assert half.memory_masks[0] is not None and half.memory_masks[0].dtype == torch.bfloat16
+    assert half.states[0][1].mask is not None and half.states[0][1].mask.dtype == torch.bfloat16

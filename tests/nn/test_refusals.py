@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_parts import DIM, HEADS, SETTING, VOCABULARY, function, layer, vectors
+from small_parts import DIM, HEADS, SETTING, VOCABULARY, layer, vectors
 from torch import nn
 from whole_models import MARKER, PAD, batch, tiny
 
@@ -17,11 +17,9 @@ from pyramidions.nn.attention import ATTENTION, HeposAttention, LinformerAttenti
 from pyramidions.nn.boundaries import BOUNDARIES, HiddenStates, Segmentation
 from pyramidions.nn.decoder import DECODER
 from pyramidions.nn.feed_forward import FEED_FORWARD
-from pyramidions.nn.functional.dropout import Dropout
 from pyramidions.nn.functional.topk import gumbel_topk, hard_topk, iterative_topk, successive_halving_topk
 from pyramidions.nn.layer import Layer
 from pyramidions.nn.multiplicative import check_modules
-from pyramidions.nn.ngram import block_repeated_ngrams
 from pyramidions.nn.output import OUTPUT, PointerOutput
 from pyramidions.nn.pooling import POOLING, MarkersPooler, TopKPooler
 from pyramidions.nn.positions import POSITIONS, AxialPositions, LearnedPositions
@@ -34,7 +32,6 @@ from pyramidions.nn.selector import SELECTOR, draw
 from pyramidions.nn.sequence import PoolingContext, Sequence
 from pyramidions.nn.stack import STACK, ReversibleStack
 from pyramidions.nn.stage import Stage
-from pyramidions.nn.structure import StructureOf
 from pyramidions.nn.sublayer import Memory
 from pyramidions.nn.upsampling import UPSAMPLING
 
@@ -88,12 +85,6 @@ def ranker() -> SentenceRanker:
     return build_extractor(config, VOCABULARY, MARKER, PAD)
 
 
-def rating_without_a_marker() -> object:
-    encoder = ranker().encoder
-    encoder.structure_of = StructureOf()
-    return SentenceRanker(encoder, nn.Linear(DIM, 1), PAD)
-
-
 def rating_without_units() -> object:
     model = ranker()
     model.encoder.register_forward_hook(
@@ -119,7 +110,6 @@ PARTS: list[tuple[Call, str, str]] = [
     (lambda: HeposAttention(6, 4), "num_heads", "(6) must be divisible by the `stride` of hepos (4)."),
     (lambda: LinformerAttention(9)(*vectors(3, 1, 2, 10, 4)), "at most 9 positions", "but read 10."),
     (lambda: RelativeAttention(9, 3), "embed_dim", "but is 9."),
-    (lambda: function("self_attention", "blockwise", is_causal=True), "self-attention", "but is BlockwiseAttention."),
     (lambda: ATTENTION.build("linformer", {"max_length": 9, "compressed": 0}), "compressed", "but is 0."),
     (lambda: ATTENTION.build("sliding_window", {"dilation": 2}), "dilated_heads", "0"),
     (lambda: tiny().encoder(batch(5), batch(5).eq(PAD), marked=~REAL), "marked", "no layer has one."),
@@ -130,8 +120,6 @@ PARTS: list[tuple[Call, str, str]] = [
     (lambda: concatenated(Memory(X)), "longest_memory", "but there are 5."),
     (three_for_two(), "tokens", "(3 rows) must be divisible by the number of documents (2)."),
     (three_for_two(decoder="concatenated"), "tokens", "(3 rows) must be divisible by the number of documents (2)."),
-    (lambda: Dropout(-0.1), "dropout", "but is -0.1."),
-    (lambda: Dropout(1.0), "dropout", "but is 1.0."),
     (lambda: successive_halving_topk(X, SCORES, 1, base=1.0), "base", "but is 1.0."),
     (lambda: successive_halving_topk(X, SCORES, 1, padding_mask=REAL[:, 1:]), "padding_mask", "but is (1, 4)."),
     (lambda: successive_halving_topk(X, SCORES[:, 1:], 2), "scores", "(1, 5, 8) and (1, 4)."),
@@ -164,8 +152,6 @@ PARTS: list[tuple[Call, str, str]] = [
     (scored_by_attention([]), "The scorer", "no self-attention comes before it."),
     (scored_by_attention([layer("feed_forward")]), "The scorer", "no self-attention comes before it."),
     (lambda: in_int8(nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 1))), "precision", "int8 is for models with dense"),
-    (lambda: block_repeated_ngrams(torch.zeros(1, 4), torch.tensor([[1]]), 0), "size", "but is 0."),
-    (rating_without_a_marker, "a vocabulary", "marker"),
     (rating_without_units, "needs poolings", "made of"),
 ]
 SEARCHES = [

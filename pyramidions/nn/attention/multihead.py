@@ -26,16 +26,6 @@ class SelfAttention(SublayerFunction):
         global_rows: GlobalRows | None = None,
     ) -> None:
         super().__init__()
-        if Feature.ITSELF not in attention.supports:
-            raise ValueError(
-                "`self_attention` must be of a kind by which a sequence reads itself, "
-                f"but is {type(attention).__name__}."
-            )
-        if is_causal and Feature.STEPS not in attention.supports:
-            raise ValueError(
-                "A decoder's self-attention must be of a kind that goes on from what was written, "
-                f"but is {type(attention).__name__}."
-            )
         if projections.look_back and Feature.UNITS in attention.supports:
             raise ValueError(
                 f"{type(attention).__name__} stays inside units of the text, so its projections must read each "

@@ -69,9 +69,6 @@ class DecoderCache:
         #: target positions already decoded
         self.length = 0
         self.lineage = Lineage()
-        #: what masks each memory in cached steps: what cross-attention adds to its scores, (B, 1, 1, K), or the mask
-        #: (B, K) where a kind takes no bias; None of a memory without padding, and no entries before the first step
-        self.memory_masks: list[Tensor | None] = []
         #: what the output layer reads of the memories; None before the first step, and if it reads none
         self.prepared: PointerMemory | None = None
 
@@ -107,8 +104,6 @@ class DecoderCache:
         self.lineage.reorder(order, self.documents if documents is None else len(documents))
         self._move(order, documents)
         if documents is not None:
-            masks = self.memory_masks
-            self.memory_masks = [None if mask is None else mask.index_select(0, documents) for mask in masks]
             self.prepared = None if self.prepared is None else self.prepared.select(documents)
 
     def _move(self, order: Tensor, documents: Tensor | None) -> None:

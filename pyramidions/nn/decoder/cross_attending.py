@@ -25,14 +25,16 @@ class CrossAttendingDecoder(Decoder):
             x = self.stack(self._layers, self.embedder(self.begun(tokens)), context)
         else:
             x = self.embedder(self.begun(tokens, cache.length), cache.length)
+            if not cache.length:
+                # The first step reads the memories for all others.
+                masks = (self._mask(number, memory, x) for number, memory in enumerate(memories))
+                memories = tuple(
+                    memory._replace(padding_mask=mask) for memory, mask in zip(memories, masks, strict=True)
+                )
             blocked = cache.advance(documents, width, tokens.size(1), tokens.device)
-            # Masks are the same for all layers, and that of the memory for all steps.
+            # The same for all layers.
             bias = None if blocked is None else as_bias(blocked, x)
-            if not cache.memory_masks:
-                cache.memory_masks = [self._mask(number, memory, x) for number, memory in enumerate(memories)]
-            masked = zip(memories, cache.memory_masks, strict=True)
-            read = tuple(memory._replace(padding_mask=mask) for memory, mask in masked)
-            context = LayerContext(bias, read, hypotheses=width)
+            context = LayerContext(bias, memories, hypotheses=width)
             # (BW, T, D) -> (B, WT, D) and back
             x = self.step(x.reshape(documents, -1, x.size(-1)), context, cache).view_as(x)
         return x if self.norm is None else self.norm(x)

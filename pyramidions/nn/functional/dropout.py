@@ -113,8 +113,6 @@ class Dropout(nn.Module):
 
     def __init__(self, probability: float) -> None:
         super().__init__()
-        if not 0 <= probability < 1:
-            raise ValueError(f"`dropout` must be at least 0 and below 1, but is {probability}.")
         self.probability = probability
 
     def forward(self, x: Tensor) -> Tensor:

@@ -257,10 +257,7 @@ def test_a_wide_kind_reads_a_sequence_of_another_length_as_full_attention_does(k
 @kinds
 def test_what_a_kind_does_not_support_is_refused_in_its_name(kind: str) -> None:
     attention, (q, k, v) = make(kind, "narrow"), heads(7)
-    shared = attention.shares_query_key
-    projections = PROJECTIONS.build("dense", {}, embed_dim=16, num_heads=2, shares_query_key=shared)
     attempts: list[tuple[Feature, Callable[[], object]]] = [
-        (Feature.ITSELF, lambda: SelfAttention(projections, attention)),
         (Feature.OTHERS, lambda: attention(q[:, :, :3], k, v)),
         (Feature.CAUSAL, lambda: attention(q, k, v, LayerContext(is_causal=True))),
         (Feature.STEPS, attention.new_state),

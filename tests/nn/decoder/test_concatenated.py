@@ -2,8 +2,6 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from small_parts import DIM, VOCABULARY, ends_after, layer, vectors
 from torch import Tensor, nn
 
@@ -57,31 +55,6 @@ def test_a_document_in_a_batch_is_what_it_is_alone_wherever_its_padding_stands(s
     for row in range(4):
         expected = by_hand(decoder, x[row][~padding[row]], tokens[row])
         torch.testing.assert_close(found[row], expected, rtol=0, atol=1e-5)
-
-
-@forms
-@torch.no_grad()
-@settings(deadline=None, max_examples=8)
-@given(data=st.data())
-def test_steps_equal_the_whole_prefix_however_hypotheses_replace_each_other(stack: str, data: st.DataObject) -> None:
-    decoder, x = make(stack, recurs=data.draw(st.booleans())), vectors(3, 5, DIM, seed=1)
-    lengths = data.draw(st.sampled_from([None, (5, 2, 0), (4, 4, 1)]))
-    padding = None if lengths is None else ends_after(*lengths, width=5)
-    memory, width = Memory(x, padding), data.draw(st.integers(1, 3))
-    written = prefixes(3 * width, data.draw(st.integers(1, 3)))
-    cache, new, seed = decoder.new_cache(), written.size(1), 10
-    for _ in range(3):
-        after = decoder.features(written[:, written.size(1) - new :], (memory,), cache)
-        rows = torch.arange(len(memory.x)).repeat_interleave(width)
-        whole = decoder.features(written, (memory.select(rows),))
-        torch.testing.assert_close(after, whole[:, -new:], rtol=0, atol=1e-5)
-        assert (cache.length, cache.documents, cache.width) == (written.size(1), len(memory.x), width)
-        documents = torch.tensor(sorted(data.draw(st.sets(st.integers(0, len(memory.x) - 1), min_size=1))))
-        before, width = width, data.draw(st.integers(1, 3))
-        order = (documents[:, None] * before + torch.randint(before, (len(documents), width))).flatten()
-        cache.reorder(order, width)
-        memory, new, seed = memory.select(documents), data.draw(st.integers(1, 2)), seed + 1
-        written = torch.cat([written[order], prefixes(len(order), new, seed)], dim=1)
 
 
 @torch.no_grad()

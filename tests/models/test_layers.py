@@ -1,4 +1,4 @@
-"""Kinds of projections in whole models: what each position reads, and what cannot go together."""
+"""Projections and recurrences in whole models: what each position reads, and what learns."""
 
 from typing import Any
 
@@ -7,9 +7,64 @@ import torch
 import torch.nn.functional as F
 from whole_models import batch, documents, encode, tiny
 
+from pyramidions.nn import Transformer
 from pyramidions.nn.attention import ATTENTION, SelfAttention
 from pyramidions.nn.projections import PROJECTIONS, ConvProjections, MultiplicativeProjections
+from pyramidions.nn.recurrence import Recurrence
+from pyramidions.nn.stack import STACK
 from pyramidions.nn.sublayer import LayerContext
+
+LAYERS = 5  # three of the encoder and two of the decoder
+
+
+def model(attention: str = "full", pooling: str = "none", **overrides: Any) -> Transformer:
+    """Return a model whose recurrences matter from the start."""
+    made = tiny(attention, pooling, **{"recurrence": "sru(dim=3)", **overrides}).eval()
+    with torch.no_grad():
+        for part in made.modules():
+            if isinstance(part, Recurrence):
+                for weight in part.parameters():
+                    weight.add_(torch.randn_like(weight), alpha=0.5)
+    return made
+
+
+def recurring(of: Transformer) -> list[bool]:
+    layers = [*of.encoder.layers, *of.decoder.layers]
+    return [any(isinstance(part, Recurrence) for part in layer.modules()) for layer in layers]
+
+
+def test_every_layer_has_one_or_those_that_are_named() -> None:
+    assert recurring(model()) == [True] * LAYERS
+    assert recurring(tiny()) == [False] * LAYERS
+    assert recurring(model(recurrence="none | sru | none | none | sru")) == [False, True, False, False, True]
+    first, second = (
+        layer.sublayers["feed_forward"].beside
+        for part in [model(recurrence="none | sru(dim=7) | none | none | sru(layers=2)")]
+        for layer in (part.encoder.layers[1], part.decoder.layers[1])
+    )
+    assert (first.down.out_features, len(first.units)) == (7, 1)
+    assert (second.down.out_features, len(second.units)) == (32, 2)
+
+
+def test_without_it_a_seed_gives_the_weights_that_it_gave() -> None:
+    before, after = tiny().state_dict(), tiny(recurrence="none | none | none | none | sru").state_dict()
+    assert all(after[name].equal(weight) for name, weight in before.items())
+    added = after.keys() - before.keys()
+    assert added and all(name.startswith("decoder.layers.1.sublayers.feed_forward.beside.") for name in added)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("stack", STACK.names)
+def test_it_begins_anew_where_the_blocks_of_its_layer_do(stack: str) -> None:
+    whole = model("blockwise(block_size=8)", stack=stack, normalize_before=True)
+    tokens = batch(24)
+    changed = tokens.clone()
+    changed[:, 9] = 7 + (tokens[:, 9] == 7)
+    before, after = (encode(whole, each)[0] for each in (tokens, changed))
+    # Blocks of eight: the second alone has changed, from its second vector on.
+    moved = (before - after).abs().sum(dim=-1)[0] > 1e-6
+    assert moved[8:16].all() and not moved[:8].any() and not moved[16:].any()
+
 
 CONVOLVE = ["conv", "multiplicative_conv"]
 convolving = pytest.mark.parametrize("projections", CONVOLVE)
@@ -19,24 +74,31 @@ def everywhere(projections: str) -> dict[str, Any]:
     return dict.fromkeys(("encoder_projections", "decoder_projections", "cross_projections"), projections)
 
 
+def stacked(stack: str) -> dict[str, Any]:
+    return {"recurrence": "sru(dim=3)", "stack": stack, "normalize_before": True}
+
+
 @pytest.mark.parametrize(
-    ("projections", "attention", "pooling"),
+    ("attention", "pooling", "fields"),
     [
-        ("multiplicative", "full", "funnel"),
-        ("multiplicative_conv", "blockwise", "soft_topk"),
-        ("multiplicative_conv", "linformer", "none"),
-        ("conv", "blockwise", "funnel"),
-        ("conv", "lsh", "none"),
-        ("conv", "sliding_window", "mean"),
+        ("full", "funnel", everywhere("multiplicative")),
+        ("blockwise", "soft_topk", everywhere("multiplicative_conv")),
+        ("linformer", "none", everywhere("multiplicative_conv")),
+        ("blockwise", "funnel", everywhere("conv")),
+        ("lsh", "none", everywhere("conv")),
+        ("sliding_window", "mean", everywhere("conv")),
+        ("sliding_window", "markers", stacked("plain")),
+        ("full", "none", stacked("recomputing")),
+        ("blockwise", "soft_topk", stacked("reversible")),
+        ("blockwise", "funnel", stacked("reversible")),
     ],
 )
 @torch.no_grad()
-def test_a_document_is_encoded_as_if_it_were_alone(projections: str, attention: str, pooling: str) -> None:
-    model = tiny(attention, pooling, **everywhere(projections)).eval()
-    tokens = batch(23, 9, 1)
-    together = documents(*encode(model, tokens))
+def test_a_document_is_encoded_as_if_it_were_alone(attention: str, pooling: str, fields: dict[str, Any]) -> None:
+    whole, tokens = model(attention, pooling, **{"recurrence": "none", **fields}), batch(23, 9, 1)
+    together = documents(*encode(whole, tokens))
     for row, length in enumerate((23, 9, 1)):
-        (alone,) = documents(*encode(model, tokens[row : row + 1, :length]))
+        (alone,) = documents(*encode(whole, tokens[row : row + 1, :length]))
         torch.testing.assert_close(together[row], alone, rtol=0, atol=1e-5)
 
 
@@ -45,19 +107,19 @@ def test_a_document_is_encoded_as_if_it_were_alone(projections: str, attention: 
     [("conv", "reversible", "hepos"), ("multiplicative", "plain", "hepos"), ("multiplicative_conv", "plain", "full")],
 )
 def test_every_weight_learns(projections: str, stack: str, cross: str) -> None:
-    model = tiny("blockwise", stack=stack, cross_attention=cross, normalize_before=True, **everywhere(projections))
+    whole = tiny("blockwise", stack=stack, cross_attention=cross, normalize_before=True, **everywhere(projections))
     source, target = batch(23, 9, 1), batch(6, 6, 6, seed=1)
-    F.cross_entropy(model.train()(source, target).flatten(0, 1), target.flatten()).backward()
-    for name, weight in model.named_parameters():
+    F.cross_entropy(whole.train()(source, target).flatten(0, 1), target.flatten()).backward()
+    for name, weight in whole.named_parameters():
         assert weight.grad is not None and weight.grad.isfinite().all(), name
         assert weight.grad.any() or "k_proj.bias" in name, name
 
 
 def test_each_field_projects_its_own_attention() -> None:
-    model = tiny(
+    whole = tiny(
         encoder_projections="conv", decoder_projections="multiplicative", cross_projections="multiplicative_conv"
     )
-    read, written = model.encoder.layers[0].sublayers, model.decoder.layers[0].sublayers
+    read, written = whole.encoder.layers[0].sublayers, whole.decoder.layers[0].sublayers
     of_encoder, of_decoder, of_memory = (
         layer.function.projections
         for layer in (read["self_attention"], written["self_attention"], written["cross_attention"])
@@ -85,11 +147,11 @@ def test_blocks_begin_anew_whether_the_encoder_or_attention_cuts_them(projection
 def test_reversible_layers_of_other_blocks_are_those_of_plain_ones(projections: str) -> None:
     fields = {"normalize_before": True, "encoder_projections": projections, "stack": "reversible"}
     fields["self_attention"] = "blockwise(block_size=4) | blockwise(block_size=8) | blockwise(block_size=4)"
-    model = tiny("blockwise", **fields).eval()
+    whole = tiny("blockwise", **fields).eval()
     before, changed = batch(24), batch(24)
     # Blocks of 8 hold all that a token reaches.
     changed[0, 7] = 5 + (changed[0, 7] == 5)
-    differs = (encode(model, before)[0] - encode(model, changed)[0]).abs().amax(dim=-1)[0] > 1e-6
+    differs = (encode(whole, before)[0] - encode(whole, changed)[0]).abs().amax(dim=-1)[0] > 1e-6
     assert differs.nonzero().flatten().max() < 8
 
 
