@@ -57,13 +57,8 @@ ALLOWED = {
     ),
     "pyramidions.nn.selector": "base nn.options nn.functional nn.scorer nn.selector",
     "pyramidions.nn.sentence_ranker": "nn.encoder nn.selector",
-    "pyramidions.nn.hourglass_state": "nn.functional nn.sublayer",
-    "pyramidions.nn.hourglass": (
-        "nn.boundaries nn.functional nn.hourglass_state nn.layer nn.segments nn.stack nn.sublayer"
-    ),
-    "pyramidions.nn.language_model": (
-        "nn.attention nn.boundaries nn.embedding nn.hourglass nn.hourglass_state nn.output nn.stack"
-    ),
+    "pyramidions.nn.hourglass": "nn.boundaries nn.functional nn.layer nn.segments nn.stack nn.sublayer",
+    "pyramidions.nn.language_model": "nn.attention nn.boundaries nn.embedding nn.hourglass nn.output nn.stack",
     "pyramidions.nn.decoder": (
         "base nn.options nn.functional nn.sublayer nn.embedding nn.attention nn.layer nn.stack nn.output nn.decoder"
     ),

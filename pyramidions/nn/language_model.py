@@ -7,8 +7,7 @@ from torch import Tensor, nn
 from pyramidions.nn.attention import Distances
 from pyramidions.nn.boundaries import Boundaries, Segmentation, SupervisedBoundaries
 from pyramidions.nn.embedding import Embedder
-from pyramidions.nn.hourglass import Hourglass, Shortened
-from pyramidions.nn.hourglass_state import HourglassState
+from pyramidions.nn.hourglass import Hourglass, HourglassState, Shortened
 from pyramidions.nn.output import Output
 from pyramidions.nn.stack import Stack
 

@@ -13,11 +13,11 @@ from pyramidions.nn.attention.core_attention import supporting as supporting
 from pyramidions.nn.attention.discourse import DiscourseAttention as DiscourseAttention
 from pyramidions.nn.attention.efficient import EfficientAttention as EfficientAttention
 from pyramidions.nn.attention.full import FullAttention as FullAttention
-from pyramidions.nn.attention.global_rows import GlobalRows as GlobalRows
 from pyramidions.nn.attention.hepos import HeposAttention as HeposAttention
 from pyramidions.nn.attention.linformer import LinformerAttention as LinformerAttention
 from pyramidions.nn.attention.lsh import LSHAttention as LSHAttention
 from pyramidions.nn.attention.multihead import CrossAttention as CrossAttention
+from pyramidions.nn.attention.multihead import GlobalRows as GlobalRows
 from pyramidions.nn.attention.multihead import SelfAttention as SelfAttention
 from pyramidions.nn.attention.pooled_blockwise import PooledBlockwiseAttention as PooledBlockwiseAttention
 from pyramidions.nn.attention.relative import Distances as Distances

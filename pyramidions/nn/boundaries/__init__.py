@@ -2,9 +2,9 @@
 
 from pyramidions.nn.boundaries.predicted import EntropyBoundaries as EntropyBoundaries
 from pyramidions.nn.boundaries.predicted import GumbelBoundaries as GumbelBoundaries
+from pyramidions.nn.boundaries.predicted import RoutingBoundaries as RoutingBoundaries
 from pyramidions.nn.boundaries.predicted import SupervisedBoundaries as SupervisedBoundaries
 from pyramidions.nn.boundaries.predicted import UnigramBoundaries as UnigramBoundaries
-from pyramidions.nn.boundaries.routing import RoutingBoundaries as RoutingBoundaries
 from pyramidions.nn.boundaries.segmentation import BOUNDARIES as BOUNDARIES
 from pyramidions.nn.boundaries.segmentation import Boundaries as Boundaries
 from pyramidions.nn.boundaries.segmentation import FixedBoundaries as FixedBoundaries
