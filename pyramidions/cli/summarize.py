@@ -2,7 +2,6 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -27,10 +26,11 @@ from pyramidions.cli.options import (
     language_option,
     naming_options,
     option,
+    option_group,
     precision_option,
     user_dir_option,
 )
-from pyramidions.cli.summarizing import Reading, Summarizing, Writing
+from pyramidions.cli.summarizing import Computing, Reading, Summarizing, Writing
 from pyramidions.inference.precision import AUTO
 
 _GROUPS = {
@@ -120,6 +120,7 @@ _GROUPS = {
 @precision_option(AUTO)
 @user_dir_option
 @job_command
+@option_group(name="computing", kind=Computing)
 def summarize(
     asked: Asked,
     model: Path | None,
@@ -129,11 +130,7 @@ def summarize(
     select: str | None,
     language: str | None,
     checks: bool,
-    sampling: bool,
-    batch_size: int,
-    device: str | None,
-    precision: str,
-    **decoding: Any,
+    computing: Computing,
 ) -> int:
     """Summarize documents.
 
@@ -178,34 +175,22 @@ def summarize(
         from pyramidions.pretrained.bundle import reads_long
 
         long = long or reads_long(model)
-        together = inputs_together(batch_size)
+        together = inputs_together(computing.batch_size)
     check_long(long, section_types, select, language, checks, asked.as_one)
     if asked.page is not None and long == "merge":
         raise UserError("--explain cannot trace a summary of summaries back to the document: --long must not be merge.")
-    of_sampling = {name: decoding.pop(name) for name in ("temperature", "top_k", "top_p", "seed")}
-    of_sampling = {name: value for name, value in of_sampling.items() if value is not None}
-    if of_sampling and not sampling:
+    if (of_sampling := computing.of_sampling()) and not computing.sampling:
         raise UserError(f"{option(next(iter(of_sampling)))} is an option of --sampling, which is not given.")
     for_all = asked.for_all()
     fields = Fields(asked.field, asked.id_field, query=asked.query_field, sections=long in BY_HEADINGS)
     reads = {"MODEL": model, "--section-types": section_types, "--select": select, "--query-file": asked.query_file}
     with (
-        naming_options("writer", "device", "precision", "select", "query", *decoding, *of_sampling),
+        naming_options("writer", "select", "query", *Computing._fields),
         Job(asked, "summarizing", fields, together=together, several=len(for_all) > 1, reads=reads) as job,
     ):
         reading = Reading(job.layout, for_all, long, section_types, select, language, checks)
         if model is None:
             return job.run(partial(Writing, reading, served), "cpu", READ_AS)
-        make = partial(
-            Summarizing,
-            reading,
-            model,
-            device,
-            precision,
-            decoding,
-            of_sampling if sampling else None,
-            asked.query_field is not None,
-            batch_size,
-            explains=asked.page is not None,
-        )
-        return job.run(make, device, READ_AS)
+        own_queries, explains = asked.query_field is not None, asked.page is not None
+        make = partial(Summarizing, reading, model, computing, own_queries, explains)
+        return job.run(make, computing.device, READ_AS)

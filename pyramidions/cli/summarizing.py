@@ -62,47 +62,65 @@ class Reading(NamedTuple):
         return Result(origin, as_text(self.layout, origin.name, summaries[0].query, text, notes), remarks)
 
 
+#: Options of a search, and of sampling instead.
+_SEARCH = ("beam", "min_len", "max_len", "length_penalty", "no_repeat_ngram")
+_SAMPLING = ("temperature", "top_k", "top_p", "seed")
+
+
+class Computing(NamedTuple):
+    """How a model on this machine computes and decodes, as the options of `summarize` say."""
+
+    device: str | None
+    precision: str
+    batch_size: int
+    sampling: bool
+    beam: int | None
+    min_len: int | None
+    max_len: int | None
+    length_penalty: float | None
+    no_repeat_ngram: int | None
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    seed: int | None
+
+    def of_search(self) -> dict[str, Any]:
+        """Return the options of the search, None for the model's."""
+        return {name: getattr(self, name) for name in _SEARCH}
+
+    def of_sampling(self) -> dict[str, Any]:
+        """Return the options of --sampling that are given."""
+        return {name: value for name in _SAMPLING if (value := getattr(self, name)) is not None}
+
+
 class Summarizing(Worker):
     """Writes summaries by a model on this machine.
 
     Args:
         reading: of documents.
-        model, device, precision: of `Summarizer.from_pretrained`.
-        decoding: of `decoding_settings`.
-        sampling: of `SamplingOptions`, or None for a search.
+        model: of `Summarizer.from_pretrained`.
+        computing: the options.
         own_queries: each document has a query of its own.
-        batch_size: documents or parts that the model reads at once.
         explains: gather a page.
     """
 
-    def __init__(
-        self,
-        reading: Reading,
-        model: Path,
-        device: str | None,
-        precision: str,
-        decoding: Mapping[str, Any],
-        sampling: Mapping[str, Any] | None,
-        own_queries: bool,
-        batch_size: int,
-        explains: bool,
-    ) -> None:
+    def __init__(self, reading: Reading, model: Path, computing: Computing, own_queries: bool, explains: bool) -> None:
         from pyramidions.inference.decoding_options import SamplingOptions
         from pyramidions.inference.explanation_page import ExplanationPage
         from pyramidions.inference.reader import check_queries
         from pyramidions.inference.search import decoding_settings
         from pyramidions.inference.summarizer import Summarizer
 
-        sampled = None if sampling is None else SamplingOptions(**sampling)
-        self._summarizer = Summarizer.from_pretrained(model, device, precision)
+        sampled = SamplingOptions(**computing.of_sampling()) if computing.sampling else None
+        self._summarizer = Summarizer.from_pretrained(model, computing.device, computing.precision)
         check_queries(self._summarizer.model.queries, bool(reading.queries) or own_queries)
         for query in reading.queries:
             self._summarizer.reader.asking(query)
-        self._decoding = decoding_settings(self._summarizer.model, **decoding, sampling=sampled)
+        self._decoding = decoding_settings(self._summarizer.model, **computing.of_search(), sampling=sampled)
         self._reader = self._summarizer.long_reader(reading.long, reading.types, reading.select, reading.language)
         self._reading = reading
         self._own_queries = own_queries
-        self._batch_size = batch_size
+        self._batch_size = computing.batch_size
         self.said = self._summarizer.precision.said
         if explains:
             self.page = self._page = ExplanationPage(model_name(model))

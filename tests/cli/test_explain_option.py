@@ -76,15 +76,6 @@ def test_outputs_are_two_files(
     assert {path.name for path in tmp_path.iterdir()} == {"a.txt", "p.html"}
 
 
-def test_a_place_that_cannot_be_written_is_told_before_the_work(
-    fail: Callable[..., str], checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "a.txt").write_text("One.")
-    monkeypatch.setattr(Summarizer, "explain_tokenized", lambda *_, **__: pytest.fail("the work has begun"))
-    page = tmp_path / "a.txt" / "p.html"
-    assert str(page.parent) in fail("summarize", checkpoint, tmp_path / "a.txt", "--explain", page)
-
-
 def test_support_of_all_pieces_is_in_one_list() -> None:
     def support(*summaries: Summary) -> Any:
         return as_plain(summaries).get("support")

@@ -112,10 +112,6 @@ def test_work_that_takes_longer_shows_how_far_it_is_even_in_a_batch_in_which_nob
     assert "summarizing: 100%" in ended and "17.0/17.0" in ended
 
 
-def test_standard_input_is_one_document(run: Run, checkpoint: Path) -> None:
-    assert run("summarize", checkpoint, *SHORT, text="One two three.").stdout.splitlines() == [alone(checkpoint).text]
-
-
 def test_a_long_document_is_cut_or_read_in_pieces(run: Run, checkpoint: Path, article: str, tmp_path: Path) -> None:
     path = tmp_path / "long.txt"
     path.write_text(article)

@@ -119,7 +119,6 @@ def test_a_mistake_is_told_before_the_first_batch_where_it_can_be(checkpoint: Pa
         (SummarizerMap, {"model": checkpoint, "into": "text"}, "into"),
         (SummarizerMap, {"model": checkpoint, "min_len": 5, "max_len": 4}, "max_len"),
         (SummarizerMap, {"model": checkpoint, "long": "merge", "select": "lead"}, "select"),
-        (ExtractorMap, {"reference_column": "abstract"}, "reference_column"),
         (ExtractorMap, {"method": "lead", "precision": "int8"}, "precision"),
     ]
     for kind, options, named in early:
