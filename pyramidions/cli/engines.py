@@ -154,14 +154,8 @@ class _Actor:
 class OnRay:
     """Runs a worker on each GPU, or on each core, of a Ray cluster; without a cluster, on this machine.
 
-    Ray Data reads the inputs, hands out groups of them, and computes a group again whose worker died. Its attributes
-    are those of `Here`.
-
-    Args:
-        source: of the documents, which all machines must find at the same paths.
-        make: makes the worker; picklable.
-        report, done: as in `Here`.
-        on_gpu: whether a worker takes a GPU, where there is one.
+    Ray Data reads the inputs, which all machines must find at the same paths, hands out groups of them, and computes a
+    group again whose worker died. Its attributes are those of `Here`.
     """
 
     def __init__(

@@ -136,21 +136,21 @@ class Job:
 
         if engine.said is not None:
             self.report.note(engine.said)
-        asked, ids = self._asked, _Ids(self._source.paths, kept, self._asked.as_one)
+        asked, id_of = self._asked, _ids(self._source.paths, kept, self._asked.as_one)
         if kept is not None:
-            yield lambda result: kept.write(_line(result, ids))
+            yield lambda result: kept.write(_line(result, id_of))
             return
         # A page appears together with the file.
         with written_together(), ExitStack() as stack:
             page = None if asked.page is None else stack.enter_context(atomic_file(asked.page))
             if asked.out is None:
-                yield partial(self._show, ids)
+                yield partial(self._show, id_of)
             else:
                 file = stack.enter_context(atomic_file(asked.out))
                 is_list = asked.out.suffix.lower() == ".json"
                 between = chain(["[\n"], repeat(",\n")) if is_list else repeat("")
                 end = "" if is_list else "\n"
-                yield lambda result: file.write(f"{next(between)}{_line(result, ids)}{end}".encode())
+                yield lambda result: file.write(f"{next(between)}{_line(result, id_of)}{end}".encode())
                 file.write(b"\n]\n" if is_list else b"")
             shown = None if engine.worker is None else engine.worker.page
             if page is not None and shown is not None:
@@ -158,9 +158,9 @@ class Job:
         if asked.page is not None and shown is not None and shown.left_out:
             self.report.fail(shown.full(asked.page))
 
-    def _show(self, ids: "_Ids", result: Result) -> None:
+    def _show(self, id_of: "Callable[[Origin], str]", result: Result) -> None:
         with self.report.bar_aside():
-            click.echo(_line(result, ids))
+            click.echo(_line(result, id_of))
 
     def _settings(self) -> dict[str, str | None]:
         """Return what decides about the results, by names that a user knows."""
@@ -215,27 +215,26 @@ class _Tally:
                 yield f"{'The document' if self.total == 1 else of_several} {told}"
 
 
-class _Ids:
-    """The ids of documents, as `prepare` gives them: those of the records, else a position or a name."""
+def _ids(paths: list[Path], kept: "ResumableFile | None", as_one: bool) -> "Callable[[Origin], str]":
+    """Return what gives documents ids, as `prepare` does: those of the records, else a position or a name."""
+    from pyramidions.data.ids import UniqueIds
+    from pyramidions.documents.file_formats import holds_records
 
-    def __init__(self, paths: list[Path], kept: "ResumableFile | None", as_one: bool) -> None:
-        from pyramidions.data.ids import UniqueIds
-        from pyramidions.documents.file_formats import holds_records
+    by_position = not as_one and len(paths) == 1 and holds_records(paths[0])
+    seen = {str(each.get("id")) for each in kept.objects()} if kept else set()
+    given = UniqueIds(number_repeated=True, seen=seen)
 
-        self._by_position = not as_one and len(paths) == 1 and holds_records(paths[0])
-        seen = {str(each.get("id")) for each in kept.objects()} if kept else set()
-        self._given = UniqueIds(number_repeated=True, seen=seen)
+    def id_of(origin: "Origin") -> str:
+        position = str(origin.position) if by_position else origin.name
+        return given.add(position if origin.id is None else origin.id, origin.name)
 
-    def of(self, origin: "Origin") -> str:
-        """Return the id of the document that comes next."""
-        position = str(origin.position) if self._by_position else origin.name
-        return self._given.add(position if origin.id is None else origin.id, origin.name)
+    return id_of
 
 
-def _line(result: Result, ids: _Ids) -> str:
+def _line(result: Result, id_of: "Callable[[Origin], str]") -> str:
     if isinstance(result.body, str):
         return result.body
-    about = {"id": ids.of(result.origin), "name": result.origin.name, **result.body}
+    about = {"id": id_of(result.origin), "name": result.origin.name, **result.body}
     # Arguments may hold lone surrogates, which UTF-8 does not.
     return json.dumps(about, ensure_ascii=False).encode("utf-8", "replace").decode()
 

@@ -91,7 +91,7 @@ class ServedModel:
     def answer(self, asked: str, words: int) -> tuple[str, bool]:
         """Return what the model answers in about so many words, on one line, and whether the server cut it."""
         messages = [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": asked}]
-        most = _limit(words)
+        most = _TOKENS_OF_A_WORD * words + 2048  # models that think need room
         found = self._post({"model": self.name, "messages": messages, "temperature": 0, "max_tokens": most})
         try:
             (choice, *_) = found["choices"]
@@ -267,10 +267,6 @@ def _tokens(text: str) -> int:
     return number
 
 
-def _limit(words: int) -> int:
-    return _TOKENS_OF_A_WORD * words + 2048  # models that think need room
-
-
 def _asked(text: str, what: str, words: int, query: str | None) -> str:
     task = f"Summarize {what}" if query is None else f"Answer this question by {what}: {query}\n\nAnswer"
     # The document must not end itself.
@@ -283,24 +279,20 @@ def _pieces(text: str, most: int, language: str) -> list[str]:
     for paragraph in text.split("\n\n"):
         # A heading stands with the text below it.
         above = f"{found[-1]}\n\n" if found and found[-1].rpartition("\n\n")[2].startswith("#") else ""
-        if _fits(f"{above}{paragraph}", most):
+        if _tokens(f"{above}{paragraph}") <= most:
             parts = [f"{above}{paragraph}"]
         else:
             first, *others = _short(paragraph, most, language)
-            above = above if _fits(f"{above}{first}", most) else ""
+            above = above if _tokens(f"{above}{first}") <= most else ""
             parts = _joined([f"{above}{first}", *others], " ", most)
         found[len(found) - bool(above) :] = parts
     return _joined(found, "\n\n", most)
 
 
-def _fits(text: str, most: int) -> bool:
-    return _tokens(text) <= most
-
-
 def _short(paragraph: str, most: int, language: str) -> Iterator[str]:
     """Yield the sentences of a paragraph, and the parts of those that are longer."""
     for sentence in sentences_of(paragraph, language):
-        if _fits(sentence, most):
+        if _tokens(sentence) <= most:
             yield sentence
         else:
             # A character is one token at most.

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from click.testing import Result as Invoked
@@ -185,6 +184,5 @@ def test_a_file_that_another_process_finishes_is_left_alone(tmp_path: Path, monk
 
 
 def test_what_utf_8_cannot_spell_does_not_end_a_run() -> None:
-    ids = SimpleNamespace(of=lambda _: "1")
-    line = job._line(Result(Origin("a", None, 1), {"query": "caf\udce9"}), ids)
+    line = job._line(Result(Origin("a", None, 1), {"query": "caf\udce9"}), lambda _: "1")
     assert json.loads(line.encode())["query"] == "caf?"
