@@ -17,18 +17,13 @@ Checked = TypeVar("Checked", bound=Callable[..., Any])
 
 
 class Range(NamedTuple):
-    """The numbers that an annotated argument may be: ``Annotated[int, Range(1)]``.
+    """The numbers that an annotated argument may be: ``Annotated[int, Range(1)]``."""
 
-    Attributes:
-        least, most: the smallest and the largest one.
-        open: ``least`` itself is refused.
-        below: ``most`` itself is refused.
-    """
-
+    # least, most: the smallest and the largest one.
     least: float
     most: float = math.inf
-    open: bool = False
-    below: bool = False
+    open: bool = False  # ``least`` itself is refused
+    below: bool = False  # ``most`` itself is refused
 
     def rule(self, value: Any) -> str | None:
         """Return the rule that a number breaks; None if it breaks none."""
@@ -73,17 +68,11 @@ Share = Annotated[float, Range(0, 1)]
 
 
 class Broken(NamedTuple):
-    """A rule that a value breaks.
+    """A rule that a value breaks."""
 
-    Attributes:
-        place: where the value stands in the argument, such as "[3]"; empty where it is the argument itself.
-        rule: what it must be, such as "a whole number".
-        value: what it is.
-    """
-
-    place: str
-    rule: str
-    value: Any
+    place: str  # where the value stands in the argument, such as "[3]"; empty where it is the argument itself
+    rule: str  # what it must be, such as "a whole number"
+    value: Any  # what it is
 
     @property
     def said(self) -> str:

@@ -81,15 +81,10 @@ _MISSING = "missing"
 
 
 class _Facts(NamedTuple):
-    """What checkpoints of one model have in common.
+    """What checkpoints of one model have in common."""
 
-    Attributes:
-        settings: by name; a name that only one of two checkpoints has is of another release.
-        shapes: of weights, by name.
-    """
-
-    settings: dict[str, Any]
-    shapes: dict[str, tuple[int, ...]]
+    settings: dict[str, Any]  # by name; a name that only one of two checkpoints has is of another release
+    shapes: dict[str, tuple[int, ...]]  # of weights, by name
 
 
 def _facts(state: dict[str, Any]) -> _Facts:

@@ -23,20 +23,14 @@ TRIES = 4  # of a group whose worker dies
 
 
 class Source(NamedTuple):
-    """What is read.
+    """What is read."""
 
-    Attributes:
-        paths: files.
-        fields: what is read of them.
-        together: inputs that are computed together, and with no others, so that the last digits of a score do not
-            depend on the engine.
-        as_one: all inputs are one document.
-    """
-
-    paths: list[Path]
-    fields: Fields
+    paths: list[Path]  # files
+    fields: Fields  # what is read of them
+    # Inputs that are computed together, and with no others, so that the last digits of a score do not depend on the
+    # engine.
     together: int = 1
-    as_one: bool = False
+    as_one: bool = False  # all inputs are one document
 
     def groups(self, done: int = 0) -> Iterator[Iterator[Input]]:
         """Yield groups of inputs but the first `done`; each group must be read before the next is asked for."""

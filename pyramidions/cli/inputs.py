@@ -14,15 +14,11 @@ if TYPE_CHECKING:
 
 
 class Inputs(NamedTuple):
-    """The documents of `prepare`.
+    """The documents of `prepare`."""
 
-    Attributes:
-        corpora: makes the documents of each split, given whether `sections` of records are read.
-        about: the known corpus that they come from, for the manifest; None for others.
-    """
-
+    # Makes the documents of each split, given whether `sections` of records are read.
     corpora: dict[str, "Callable[..., Corpus]"]
-    about: dict[str, Any] | None
+    about: dict[str, Any] | None  # the known corpus that they come from, for the manifest; None for others
 
 
 def find_inputs(

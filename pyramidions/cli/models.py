@@ -8,21 +8,13 @@ from pyramidions.cli.outputs import columns
 
 
 class KnownModel(NamedTuple):
-    """A model on the hub, as its card describes it.
+    """A model on the hub, as its card describes it."""
 
-    Attributes:
-        name: on the hub.
-        tokens: of the longest document that it reads at once.
-        documents: that it was trained on.
-        millions: of parameters.
-        licence: of the weights.
-    """
-
-    name: str
-    tokens: int
-    documents: str
-    millions: int
-    licence: str
+    name: str  # on the hub
+    tokens: int  # of the longest document that it reads at once
+    documents: str  # that it was trained on
+    millions: int  # of parameters
+    licence: str  # of the weights
 
 
 #: The smallest first. The facts are those of model cards; what the models write has not been scored here.

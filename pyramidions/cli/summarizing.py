@@ -20,22 +20,16 @@ _NAMED = 5
 
 
 class Reading(NamedTuple):
-    """How documents are read, and summaries laid out.
+    """How documents are read, and summaries laid out."""
 
-    Attributes:
-        layout: of the results.
-        queries: each document is summarized once for each of them.
-        long, types, select, language: of `Summarizer.long_reader`.
-        checks: look for the sentences of summaries in their documents.
-    """
-
-    layout: Layout
-    queries: Sequence[str]
+    layout: Layout  # of the results
+    queries: Sequence[str]  # each document is summarized once for each of them
+    # long, types, select, language: of `Summarizer.long_reader`.
     long: str
     types: Path | None
     select: str | None
     language: str | None
-    checks: bool
+    checks: bool  # look for the sentences of summaries in their documents
 
     def result(
         self, origin: "Origin", document: str | None, summaries: "list[Summary]", about: Mapping[str, Any] | None = None

@@ -17,19 +17,12 @@ if TYPE_CHECKING:
 
 
 class Layout(NamedTuple):
-    """How results are written.
+    """How results are written."""
 
-    Attributes:
-        kind: "list", by section and in lines; "text"; or "json", an object a document.
-        named: texts stand below the names of their documents.
-        width: of the lines of a list.
-        coloured: a list may have colours.
-    """
-
-    kind: str
-    named: bool = False
-    width: int = 80
-    coloured: bool = False
+    kind: str  # "list", by section and in lines; "text"; or "json", an object a document
+    named: bool = False  # texts stand below the names of their documents
+    width: int = 80  # of the lines of a list
+    coloured: bool = False  # a list may have colours
 
 
 def find_layout(layout: str | None, as_json: bool, out: Path | None, named: bool) -> Layout:
@@ -72,17 +65,11 @@ def as_text(layout: Layout, name: str, query: str | None, text: str, notes: Sequ
 
 
 class Result(NamedTuple):
-    """What was made of a document.
+    """What was made of a document."""
 
-    Attributes:
-        origin: where the document comes from.
-        body: what follows id and name in its object; or its text.
-        remarks: keys into the command's closing notes.
-    """
-
-    origin: "Origin"
-    body: dict[str, Any] | str
-    remarks: tuple[str, ...] = ()
+    origin: "Origin"  # where the document comes from
+    body: dict[str, Any] | str  # what follows id and name in its object; or its text
+    remarks: tuple[str, ...] = ()  # keys into the command's closing notes
 
 
 class Report(Protocol):
@@ -99,15 +86,10 @@ class Report(Protocol):
 
 
 class Worker(ABC):
-    """Makes results of documents.
+    """Makes results of documents."""
 
-    Attributes:
-        said: a sentence about its precision and the machine; None where nothing depends on it.
-        page: what gathers its documents for a page; None without one.
-    """
-
-    said: str | None = None
-    page: "DocumentPage | None" = None
+    said: str | None = None  # a sentence about its precision and the machine; None where nothing depends on it
+    page: "DocumentPage | None" = None  # what gathers its documents for a page; None without one
 
     @abstractmethod
     def results(self, documents: "Iterable[InputText]", report: Report) -> Iterator[Result]:

@@ -61,8 +61,7 @@ class CharacterSettings:
 
     def most(self, split: str) -> int | None:
         """Return the most characters of a split; None for all of them."""
-        value: int | None = getattr(self, f"{split}_characters")
-        return value
+        return getattr(self, f"{split}_characters")
 
     @property
     def cut(self) -> dict[str, int]:

@@ -32,18 +32,14 @@ class EncodedPair(NamedTuple):
     """A text and its summary as ids, which end in `</s>`; the labels of its sentences, if there are any.
 
     Where documents have queries, the text begins with one, which ends in `</s>`, too.
-
-    Attributes:
-        query_tokens: number of ids of the query.
-        name: (id, summary) where they are not those of the document.
     """
 
     source: np.ndarray
     target: np.ndarray
     target_words: int
     labels: np.ndarray
-    query_tokens: int = 0
-    name: tuple[str, str] | None = None
+    query_tokens: int = 0  # number of ids of the query
+    name: tuple[str, str] | None = None  # (id, summary) where they are not those of the document
 
 
 class EncodedDocument(NamedTuple):
@@ -197,5 +193,4 @@ def _encoded(document: Document, model: Tokenizer, labels: bool, tags: str | Non
 def _tagged(text: str, model: Tokenizer, tags: str) -> list[int]:
     """Return ids of a text, each plus the number of pieces times its tag."""
     surfaces = [surface for some in model.surfaces([text]) for surface in some]
-    found: list[int] = (np.array(model.ids_of(surfaces)) + model.vocab_size * word_tags(surfaces, tags)).tolist()
-    return found
+    return (np.array(model.ids_of(surfaces)) + model.vocab_size * word_tags(surfaces, tags)).tolist()

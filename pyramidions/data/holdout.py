@@ -25,24 +25,16 @@ _SHARES = {"test": (0.1, 1000), "valid": (0.05, 500)}  # of the documents, and a
 
 
 class Survey(NamedTuple):
-    """What one reading of a corpus tells.
+    """What one reading of a corpus tells."""
 
-    Attributes:
-        source_words, target_words: of each document and of its summary.
-        small: share of the summaries' words that are written in small letters.
-        capitalized: share of them that have capitals and small letters.
-        hashes: of each document's id, in 64 bits.
-        skipped: empty documents that are left out.
-        trimmed: summaries that were cut.
-    """
-
+    # source_words, target_words: of each document and of its summary.
     source_words: np.ndarray
     target_words: np.ndarray
-    small: float
-    capitalized: float
-    hashes: np.ndarray
-    skipped: int
-    trimmed: int
+    small: float  # share of the summaries' words that are written in small letters
+    capitalized: float  # share of them that have capitals and small letters
+    hashes: np.ndarray  # of each document's id, in 64 bits
+    skipped: int  # empty documents that are left out
+    trimmed: int  # summaries that were cut
 
     @property
     def documents(self) -> int:

@@ -16,14 +16,10 @@ NUM_LABELS = 3
 
 
 class LabelledSource(NamedTuple):
-    """A document as ids with markers, and with a label for each unit.
+    """A document as ids with markers, and with a label for each unit."""
 
-    Attributes:
-        ids: without `</s>`.
-        labels: one of `HEADING`, `SENTENCE` and `CHOSEN` for each unit of the document's outline, in its order.
-    """
-
-    ids: list[int]
+    ids: list[int]  # without `</s>`
+    # One of `HEADING`, `SENTENCE` and `CHOSEN` for each unit of the document's outline, in its order.
     labels: np.ndarray
 
 

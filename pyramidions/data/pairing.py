@@ -8,15 +8,10 @@ from pyramidions.text.tokenizer import Tokenizer
 
 
 class Pairs(NamedTuple):
-    """What a document becomes.
+    """What a document becomes."""
 
-    Attributes:
-        documents: texts with their summaries; their ids differ.
-        is_whole: the document could not be handled as asked, and is taken as it is.
-    """
-
-    documents: list[Document]
-    is_whole: bool = False
+    documents: list[Document]  # texts with their summaries; their ids differ
+    is_whole: bool = False  # the document could not be handled as asked, and is taken as it is
 
 
 class Pairing(ABC):

@@ -17,17 +17,11 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 class Section(NamedTuple):
-    """A section that has a type.
+    """A section that has a type."""
 
-    Attributes:
-        heading: as the document has it.
-        kind: its type.
-        sentences: without the headings of subsections; at least one.
-    """
-
-    heading: str
-    kind: str
-    sentences: list[str]
+    heading: str  # as the document has it
+    kind: str  # its type
+    sentences: list[str]  # without the headings of subsections; at least one
 
     @property
     def text(self) -> str:
@@ -36,17 +30,11 @@ class Section(NamedTuple):
 
 
 class SectionTypes(NamedTuple):
-    """The table of section types (Gidiotis and Tsoumakas 2020, "A Divide-and-Conquer Approach", section 3.2).
+    """The table of section types (Gidiotis and Tsoumakas 2020, "A Divide-and-Conquer Approach", section 3.2)."""
 
-    Attributes:
-        keywords: of each type, single words or several; in lower case.
-        train: types whose sections become training pairs.
-        write: types whose sections are summarized.
-    """
-
-    keywords: dict[str, tuple[str, ...]]
-    train: tuple[str, ...]
-    write: tuple[str, ...]
+    keywords: dict[str, tuple[str, ...]]  # of each type, single words or several; in lower case
+    train: tuple[str, ...]  # types whose sections become training pairs
+    write: tuple[str, ...]  # types whose sections are summarized
 
     def of(self, heading: str) -> str | None:
         """Return the type of a section: that of its heading's first keyword, the longest if several begin there."""

@@ -27,16 +27,12 @@ _BLOCK = 2**20  # bytes of a plain text that are read at a time
 
 
 class TextStream(NamedTuple):
-    """A text, in parts that are cut at white space.
+    """A text, in parts that are cut at white space."""
 
-    Attributes:
-        name: for errors.
-        read: yields the parts from the beginning, about a megabyte each; joined they are the text.
-        source: what is read elsewhere than on this machine, such as a dataset on the hub; None for files here.
-    """
-
-    name: str
+    name: str  # for errors
+    # Yields the parts from the beginning, about a megabyte each; joined they are the text.
     read: Callable[[], Iterator[str]]
+    # What is read elsewhere than on this machine, such as a dataset on the hub; None for files here.
     source: str | None = None
 
 

@@ -36,18 +36,13 @@ _UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 class Compressed(NamedTuple):
-    """A document in fewer tokens.
+    """A document in fewer tokens."""
 
-    Attributes:
-        text: Markdown: the most important sentences in reading order, below their headings; [...] stands for what is
-            left out between them.
-        tokens: of it.
-        extraction: the sentences.
-    """
-
+    # Markdown: the most important sentences in reading order, below their headings; [...] stands for what is left out
+    # between them.
     text: str
-    tokens: int
-    extraction: Extraction
+    tokens: int  # of it
+    extraction: Extraction  # the sentences
 
 
 def estimate_tokens(texts: Sequence[str]) -> list[int]:

@@ -17,19 +17,12 @@ from pyramidions.text.tokenizer import EOS
 
 
 class Losses(NamedTuple):
-    """The loss on one document's summary, the mean of its tokens in nats, `</s>` included.
+    """The loss on one document's summary, the mean of its tokens in nats, `</s>` included."""
 
-    Attributes:
-        id: of the document.
-        own: where the model reads the document.
-        another: where it reads the next document of the split instead.
-        copied: of a model that copies, the share of the summary that is probably copied from its own document; else
-            None.
-    """
-
-    id: str
-    own: float
-    another: float
+    id: str  # of the document
+    own: float  # where the model reads the document
+    another: float  # where it reads the next document of the split instead
+    # Of a model that copies, the share of the summary that is probably copied from its own document; else None.
     copied: float | None
 
 

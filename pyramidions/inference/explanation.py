@@ -19,23 +19,16 @@ from pyramidions.text.support import SummarySentence
 
 
 class LayerTrace(NamedTuple):
-    """Trace of an encoder layer.
+    """Trace of an encoder layer."""
 
-    Attributes:
-        number: of the layer, from 1.
-        received: vectors that it worked on.
-        handed_on: vectors that it handed on, after pooling.
-        sharpness: the share of the strongest member in a pooled vector, on average over vectors of two members or
-            more, as `pooled_cross_entropy` logs it; None where the layer does not pool, its pooling has no provenance,
-            or there is no such vector.
-        reached: (L,), how much of each token is in the vectors handed on, 1 for all of it; None where a pooling has
-            no provenance.
-    """
-
-    number: int
-    received: int
-    handed_on: int
+    number: int  # of the layer, from 1
+    received: int  # vectors that it worked on
+    handed_on: int  # vectors that it handed on, after pooling
+    # The share of the strongest member in a pooled vector, on average over vectors of two members or more, as
+    # `pooled_cross_entropy` logs it; None where the layer does not pool, its pooling has no provenance, or there is no
+    # such vector.
     sharpness: float | None
+    # (L,), how much of each token is in the vectors handed on, 1 for all of it; None where a pooling has no provenance.
     reached: Tensor | None
 
     @property
@@ -48,21 +41,16 @@ class LayerTrace(NamedTuple):
 
 
 class MemoryTrace(NamedTuple):
-    """What the decoder looked at of an encoder layer's output.
+    """What the decoder looked at of an encoder layer's output."""
 
-    Attributes:
-        layer: its number, from 1; None for the output of the encoder.
-        vectors: that the decoder could look at.
-        provenance: what each of them is made of, K vectors of B = 1 documents. None where a pooling has none.
-        attention: (T, K), how much of its attention to the encoder each token of the summary spent on each, the mean
-            over the decoder's layers and heads; rows sum to 1, less the share of heads that found nothing to read. A
-            decoder without cross-attention attends to the summary as well, and rows sum to what it does not spend on
-            that. None where the kind of attention cannot tell.
-    """
-
-    layer: int | None
-    vectors: int
+    layer: int | None  # its number, from 1; None for the output of the encoder
+    vectors: int  # that the decoder could look at
+    # What each of them is made of, K vectors of B = 1 documents. None where a pooling has none.
     provenance: Provenance | None
+    # (T, K), how much of its attention to the encoder each token of the summary spent on each, the mean over the
+    # decoder's layers and heads; rows sum to 1, less the share of heads that found nothing to read. A decoder without
+    # cross-attention attends to the summary as well, and rows sum to what it does not spend on that. None where the
+    # kind of attention cannot tell.
     attention: Tensor | None
 
     @property
@@ -78,23 +66,19 @@ class MemoryTrace(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """How tokens became the vectors that the decoder looked at.
+    """How tokens became the vectors that the decoder looked at."""
 
-    Attributes:
-        layers: one entry per encoder layer; a layer owned by a pooler (funnel) is reported with that pooler.
-        memory, provenance, attention: of the encoder's output, see `MemoryTrace`.
-        further: outputs of earlier layers that the decoder looked at, too.
-        seen_by_all: (L,), True at global tokens, which all others see and which see all others; None without any.
-        copied: (T, L), how likely each token of the summary was copied from each token of the document, given that it
-            was written; rows sum to how likely it was copied at all. None where the output layer copies nothing.
-    """
-
+    # One entry per encoder layer; a layer owned by a pooler (funnel) is reported with that pooler.
     layers: list[LayerTrace]
+    # memory, provenance, attention: of the encoder's output, see `MemoryTrace`.
     memory: int
     provenance: Provenance | None
     attention: Tensor | None
-    further: tuple[MemoryTrace, ...] = ()
+    further: tuple[MemoryTrace, ...] = ()  # outputs of earlier layers that the decoder looked at, too
+    # (L,), True at global tokens, which all others see and which see all others; None without any.
     seen_by_all: Tensor | None = None
+    # (T, L), how likely each token of the summary was copied from each token of the document, given that it was
+    # written; rows sum to how likely it was copied at all. None where the output layer copies nothing.
     copied: Tensor | None = None
 
     @property

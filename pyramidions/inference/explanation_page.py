@@ -279,5 +279,4 @@ def _link(shares: Tensor | None, start: int, least: float = 0.0) -> Link | None:
 
 
 def _rounded(shares: Tensor, parts: int) -> list[int]:
-    rounded: list[int] = (shares * parts).round().int().tolist()
-    return rounded
+    return (shares * parts).round().int().tolist()

@@ -30,17 +30,11 @@ if TYPE_CHECKING:
 
 
 class Ranked(NamedTuple):
-    """A document whose sentences are ranked.
+    """A document whose sentences are ranked."""
 
-    Attributes:
-        outline: of the document.
-        reference: the summary that the method "oracle" needs.
-        query: what the summary answers, for a model of concepts.
-    """
-
-    outline: Outline
-    reference: str | None = None
-    query: str | None = None
+    outline: Outline  # of the document
+    reference: str | None = None  # the summary that the method "oracle" needs
+    query: str | None = None  # what the summary answers, for a model of concepts
 
 
 class Extractor:

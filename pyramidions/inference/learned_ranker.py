@@ -26,21 +26,13 @@ _BATCH_TOKENS = 2**16  # of a batch, padding included
 
 
 class _Window(NamedTuple):
-    """Consecutive units of a document that the model reads at once.
+    """Consecutive units of a document that the model reads at once."""
 
-    Attributes:
-        document: its number.
-        first: number of its first unit.
-        known: units at its beginning that an earlier window rates; they are read for their context.
-        units: number of all units.
-        ids: of its tokens.
-    """
-
-    document: int
-    first: int
-    known: int
-    units: int
-    ids: np.ndarray
+    document: int  # its number
+    first: int  # number of its first unit
+    known: int  # units at its beginning that an earlier window rates; they are read for their context
+    units: int  # number of all units
+    ids: np.ndarray  # of its tokens
 
 
 class LearnedRanker(Ranker):
@@ -128,8 +120,7 @@ class LearnedRanker(Ranker):
             return np.zeros(0)
         x, known = (torch.cat(each) for each in zip(*parts, strict=True))
         scores: Tensor = self._ranker.output(x[None], (known & sentences)[None])[0]
-        found: np.ndarray = scores[sentences].double().cpu().numpy()
-        return found
+        return scores[sentences].double().cpu().numpy()
 
     @torch.inference_mode()
     def _read(self, batch: Sequence[_Window]) -> Units:
@@ -137,8 +128,7 @@ class LearnedRanker(Ranker):
         source = torch.full((len(batch), max(lengths)), PAD)
         for row, window in zip(source, batch, strict=True):
             row[: len(window.ids)] = torch.from_numpy(window.ids)
-        found: Units = self._ranker.units(source.to(self.device), lengths)
-        return found
+        return self._ranker.units(source.to(self.device), lengths)
 
 
 def _plan(begins: Sequence[int], ends: Sequence[int], most: int, most_units: int) -> Iterator[tuple[int, int, int]]:

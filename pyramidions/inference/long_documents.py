@@ -23,19 +23,12 @@ Write = Callable[[list[TokenizedText]], list[Summary]]
 
 
 class Part(NamedTuple):
-    """What a model reads of a document at once.
+    """What a model reads of a document at once."""
 
-    Attributes:
-        tokenized: a whole document, its beginning, a piece, a section, or selected sentences.
-        coverage: what this is of the document.
-        text: its own text, where it does not follow the part before it in the document; else None.
-        query: what stands before it, or None.
-    """
-
-    tokenized: TokenizedText
-    coverage: Coverage = Coverage()
-    text: str | None = None
-    query: str | None = None
+    tokenized: TokenizedText  # a whole document, its beginning, a piece, a section, or selected sentences
+    coverage: Coverage = Coverage()  # what this is of the document
+    text: str | None = None  # its own text, where it does not follow the part before it in the document; else None
+    query: str | None = None  # what stands before it, or None
 
     def of(self, number: int) -> "Part":
         """Say which document, of those that are summarized, this is a part of."""

@@ -26,15 +26,10 @@ _X86 = ("x86_64", "amd64", "i386", "i686")
 
 
 class Precision(NamedTuple):
-    """The precision in which a model computes.
+    """The precision in which a model computes."""
 
-    Attributes:
-        name: "float32", "bfloat16" or "int8".
-        said: a sentence for the user: which it is, and what that has to do with the machine.
-    """
-
-    name: str
-    said: str
+    name: str  # "float32", "bfloat16" or "int8"
+    said: str  # a sentence for the user: which it is, and what that has to do with the machine
 
 
 @checked
@@ -79,8 +74,7 @@ def _capabilities() -> Mapping[str, Any]:
 
     ask = getattr(torch.cpu, "get_capabilities", None)
     if ask is not None:
-        found: Mapping[str, Any] = ask()
-        return found
+        return ask()
     # Older versions of torch ask for a few of x86's, and deny them on all other CPUs.
     if platform.machine().lower() not in _X86:
         return {}

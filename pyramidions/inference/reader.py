@@ -15,27 +15,18 @@ OnRead = Callable[[int], object]
 
 
 class TokenizedText(NamedTuple):
-    """What a model reads of a document or of a piece of it.
+    """What a model reads of a document or of a piece of it."""
 
-    Attributes:
-        tokens: those that the model reads, as `Tokenizer.surfaces` gives them, without prefix and end of the text.
-        whole: number of tokens of the whole document or piece, prefix and end included.
-        share: how many parts of a document share the lengths that decoding allows for its summary.
-        around: number of tokens that are read beside: the prefix, the query, and the end of the text.
-        number: of the document among those that are summarized, from 1; 0 for what was itself written.
-        query: ids of what stands before it: the model's prefix, and the query as `Tokenizer.asked` gives it.
-        casing: of the text, for a model that writes no capitals; None for one that does.
-        sentence: it is a single one, to be rewritten.
-    """
-
+    # Those that the model reads, as `Tokenizer.surfaces` gives them, without prefix and end of the text.
     tokens: list[str]
-    whole: int
-    share: int = 1
-    around: int = 1
-    number: int = 0
+    whole: int  # number of tokens of the whole document or piece, prefix and end included
+    share: int = 1  # how many parts of a document share the lengths that decoding allows for its summary
+    around: int = 1  # number of tokens that are read beside: the prefix, the query, and the end of the text
+    number: int = 0  # of the document among those that are summarized, from 1; 0 for what was itself written
+    # Ids of what stands before it: the model's prefix, and the query as `Tokenizer.asked` gives it.
     query: tuple[int, ...] = ()
-    casing: Casing | None = None
-    sentence: bool = False
+    casing: Casing | None = None  # of the text, for a model that writes no capitals; None for one that does
+    sentence: bool = False  # it is a single one, to be rewritten
 
     @property
     def read(self) -> int:

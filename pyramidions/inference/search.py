@@ -15,17 +15,11 @@ _GRID = 64  # of document lengths, in tokens
 
 
 class Bounds(NamedTuple):
-    """Lengths of a document's summary, in tokens without its end; documents that share them can share a batch.
+    """Lengths of a document's summary, in tokens without its end; documents that share them can share a batch."""
 
-    Attributes:
-        least: fewest tokens.
-        most: most tokens.
-        shortened_to: `most`, where the document is so short that this is less than for a long one; else None.
-    """
-
-    least: int
-    most: int
-    shortened_to: int | None
+    least: int  # fewest tokens
+    most: int  # most tokens
+    shortened_to: int | None  # `most`, where the document is so short that this is less than for a long one; else None
 
 
 class DecodingSettings(NamedTuple):

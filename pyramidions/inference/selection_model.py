@@ -17,15 +17,10 @@ from pyramidions.pretrained.saved_model import load_extractor, weights_hash
 
 
 class Selection(NamedTuple):
-    """What selects the sentences of a long document.
+    """What selects the sentences of a long document."""
 
-    Attributes:
-        method: as it was given: the name of a method, or the path of a trained extractor.
-        ranker: rates the sentences.
-    """
-
-    method: str
-    ranker: Ranker
+    method: str  # as it was given: the name of a method, or the path of a trained extractor
+    ranker: Ranker  # rates the sentences
 
 
 def selection(select: str | Path = "hiporank", device: Device | None = None, precision: str = FLOAT32) -> Selection:

@@ -249,17 +249,11 @@ class ServedSummarizer:
 
 
 class _Part(NamedTuple):
-    """What a model reads at once.
+    """What a model reads at once."""
 
-    Attributes:
-        text: as it is asked for.
-        whole: tokens of what that was cut from.
-        coverage: what this is of the document.
-    """
-
-    text: str
-    whole: int
-    coverage: Coverage = Coverage()
+    text: str  # as it is asked for
+    whole: int  # tokens of what that was cut from
+    coverage: Coverage = Coverage()  # what this is of the document
 
 
 def _tokens(text: str) -> int:

@@ -45,8 +45,7 @@ def part_fields(kind: type[Any]) -> dict[str, Any]:
 
 
 def _registry(kind: type[Any], name: str) -> Registry[Any]:
-    registry: Registry[Any] = kind.__dataclass_fields__[name].metadata["registry"]
-    return registry
+    return kind.__dataclass_fields__[name].metadata["registry"]
 
 
 def parts_with_defaults(kind: type[Any], name: str, text: str) -> Parts:

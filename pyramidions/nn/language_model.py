@@ -98,8 +98,7 @@ class LanguageModel(nn.Module):
 
     def logits(self, features: Tensor) -> Tensor:
         """Score the vocabulary: (B, T, D) -> (B, T, V)."""
-        logits: Tensor = self.output(features, self.embedder.tokens.weight)
-        return logits
+        return self.output(features, self.embedder.tokens.weight)
 
     def forward(self, tokens: Tensor, cache: LanguageModelCache | None = None) -> Tensor:
         """Return the logits of the token after each of ``tokens``, (B, T, V); arguments as in `features`."""

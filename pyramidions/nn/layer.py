@@ -76,8 +76,7 @@ class Sublayer(nn.Module):
     def step_branch(self, x: Tensor, context: LayerContext, state: State | None) -> Tensor:
         """Return what a cached step adds to ``x``; shapes as in `SublayerFunction.step`."""
         if self.beside is None:
-            added: Tensor = self.dropout(self.function.step(self.entering(x), context, state))
-            return added
+            return self.dropout(self.function.step(self.entering(x), context, state))
         assert isinstance(state, Pair)
         added = self.dropout(self.function.step(self.entering(x), context, state.first))
         return added + self.beside.step(x, context, state.second)
@@ -92,8 +91,7 @@ class Sublayer(nn.Module):
 
     def _normalized(self, x: Tensor) -> Tensor:
         if self.global_norm is None:
-            normalized: Tensor = self.norm(x)
-            return normalized
+            return self.norm(x)
         tokens, others = x.split([x.size(1) - self.global_vectors, self.global_vectors], dim=1)
         return torch.cat([self.norm(tokens), self.global_norm(others)], dim=1)
 

@@ -102,8 +102,7 @@ class Int8TiedOutput(Output):
         self.linear = Int8Linear(embedding, largest=largest)
 
     def forward(self, features: Tensor, embedding: Tensor, prepared: None = None) -> Tensor:
-        logits: Tensor = self.linear(features)
-        return logits
+        return self.linear(features)
 
 
 def in_bfloat16(network: Network) -> Network:

@@ -172,13 +172,11 @@ class _AdditiveAttention(nn.Module):
 
     def keys(self, x: Tensor) -> Tensor:
         """Return the keys of units, once for all steps: (B, U, D)."""
-        keys: Tensor = self.key(x)
-        return keys
+        return self.key(x)
 
     def forward(self, keys: Tensor, query: Tensor) -> Tensor:
         """Return the scores of keys (B, U, D) for a query (B, D): (B, U)."""
-        scores: Tensor = self.score(torch.tanh(keys + self.query(query)[:, None])).squeeze(-1)
-        return scores
+        return self.score(torch.tanh(keys + self.query(query)[:, None])).squeeze(-1)
 
 
 def _index(place: int, x: Tensor) -> Tensor:

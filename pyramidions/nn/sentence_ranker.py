@@ -53,8 +53,7 @@ class SentenceRanker(nn.Module):
         known = units.known if allowed is None else units.known & allowed
         if picks:
             return [self.output.steps(units.x, known, pick) for pick in picks]
-        scores: Tensor = self.output(units.x, known)
-        return scores
+        return self.output(units.x, known)
 
     def units(self, source: Tensor, lengths: list[int] | None = None) -> Units:
         """Return a vector of each unit of a batch; arguments as in `forward`."""

@@ -121,8 +121,7 @@ class Writer(ABC):
             padding_mask: (B, L), True at padding; None where that is just where the padding token stands.
         """
         mask = tokens.eq(transformer.padding_idx) if padding_mask is None else padding_mask
-        memories: tuple[Memory, ...] = transformer.encoder(tokens, mask).memories
-        return memories
+        return transformer.encoder(tokens, mask).memories
 
     @torch.no_grad()
     @without_cudnn_attention()

@@ -38,25 +38,15 @@ _PRETRAINED_LONG = "extract"
 
 
 class Bundle(NamedTuple):
-    """What a place says about a model of any kind: only its weights and its tokenizer have been checked.
+    """What a place says about a model of any kind: only its weights and its tokenizer have been checked."""
 
-    Attributes:
-        name: of the place, for errors.
-        kind: of the model.
-        config: its fields by name.
-        settings: by name: what the task says of itself, or all of an export's config.json.
-        weights: by name.
-        tokenizer: of a model of documents; None for a language model.
-        arch: as fairseq calls the architecture; None of an export.
-    """
-
-    name: str
-    kind: ModelKind
-    config: dict[str, Any]
-    settings: Mapping[str, Any]
-    weights: dict[str, Tensor]
-    tokenizer: Tokenizer | None
-    arch: Any = None
+    name: str  # of the place, for errors
+    kind: ModelKind  # of the model
+    config: dict[str, Any]  # its fields by name
+    settings: Mapping[str, Any]  # by name: what the task says of itself, or all of an export's config.json
+    weights: dict[str, Tensor]  # by name
+    tokenizer: Tokenizer | None  # of a model of documents; None for a language model
+    arch: Any = None  # as fairseq calls the architecture; None of an export
 
 
 def read_bundle(path: str | Path, *wanted: ModelKind) -> Bundle:

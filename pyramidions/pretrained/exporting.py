@@ -29,21 +29,13 @@ _GENERATION, _TOKENIZER = OF_TRANSFORMERS
 
 
 class Export(NamedTuple):
-    """A model as it is exported.
+    """A model as it is exported."""
 
-    Attributes:
-        weights: by name.
-        files: by name, but for config.json and the card.
-        config: what config.json says, but for hashes.
-        family: of transformers, whose class holds the model; None for an export of ours.
-        reason: why no family holds a summarizer; else empty.
-    """
-
-    weights: Mapping[str, Tensor]
-    files: Mapping[str, bytes]
-    config: Mapping[str, Any]
-    family: Family | None = None
-    reason: str = ""
+    weights: Mapping[str, Tensor]  # by name
+    files: Mapping[str, bytes]  # by name, but for config.json and the card
+    config: Mapping[str, Any]  # what config.json says, but for hashes
+    family: Family | None = None  # of transformers, whose class holds the model; None for an export of ours
+    reason: str = ""  # why no family holds a summarizer; else empty
 
     def write(self, folder: str | Path, card: str) -> None:
         """Write the folder; arguments and errors are those of `export_model`."""

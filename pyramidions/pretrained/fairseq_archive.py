@@ -61,17 +61,11 @@ _GENERATOR = "generator."  # proposes words while BART-LS is pretrained; the mod
 
 
 class Archive(NamedTuple):
-    """A model of fairseq, in the terms of transformers.
+    """A model of fairseq, in the terms of transformers."""
 
-    Attributes:
-        config: what a config.json would say.
-        weights: by the names that transformers has for them.
-        vocabulary: a tokenizer.json of its texts.
-    """
-
-    config: dict[str, Any]
-    weights: dict[str, Tensor]
-    vocabulary: bytes
+    config: dict[str, Any]  # what a config.json would say
+    weights: dict[str, Tensor]  # by the names that transformers has for them
+    vocabulary: bytes  # a tokenizer.json of its texts
 
 
 def archive_name(path: Path) -> str:

@@ -11,29 +11,20 @@ if TYPE_CHECKING:
 
 
 class ModelKind(NamedTuple):
-    """A kind of model.
+    """A kind of model."""
 
-    Attributes:
-        name: as config.json of an export says.
-        task: fairseq's name of the task that trains it.
-        config_name: of the class in `pyramidions.models` that has its fields.
-        vocabulary: the key of what a checkpoint's task says about its tokens.
-        purpose: what it does, and how to use it, as an error says of the model ``path``.
-    """
-
-    name: str
-    task: str
-    config_name: str
-    vocabulary: str
-    purpose: str
+    name: str  # as config.json of an export says
+    task: str  # fairseq's name of the task that trains it
+    config_name: str  # of the class in `pyramidions.models` that has its fields
+    vocabulary: str  # the key of what a checkpoint's task says about its tokens
+    purpose: str  # what it does, and how to use it, as an error says of the model ``path``
 
     @property
     def config(self) -> "type[EncoderConfig] | type[LanguageModelConfig]":
         """The class that has its fields."""
         import pyramidions.models as models
 
-        found: type[EncoderConfig] | type[LanguageModelConfig] = getattr(models, self.config_name)
-        return found
+        return getattr(models, self.config_name)
 
 
 SUMMARIZER = ModelKind(

@@ -7,19 +7,12 @@ _LONGEST = 200  # letters of a value
 
 
 class Origin(NamedTuple):
-    """The pretrained model that a model started from.
+    """The pretrained model that a model started from."""
 
-    Attributes:
-        source: its name on the Hugging Face hub, or that of a folder.
-        family: its family of models.
-        revision: its commit on the hub; None for a folder.
-        licence: of its weights, as its card says; None if it does not.
-    """
-
-    source: str
-    family: str
-    revision: str | None = None
-    licence: str | None = None
+    source: str  # its name on the Hugging Face hub, or that of a folder
+    family: str  # its family of models
+    revision: str | None = None  # its commit on the hub; None for a folder
+    licence: str | None = None  # of its weights, as its card says; None if it does not
 
     def known(self) -> dict[str, str]:
         """Return the known facts as plain values."""

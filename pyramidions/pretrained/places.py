@@ -32,23 +32,16 @@ MODEL, DICTIONARY, ARCHIVES = "model.pt", "dict.txt", (".tar.gz", ".tgz", ".tar"
 
 
 class Place(NamedTuple):
-    """A model on this machine or on the hub, of which only the config has been read.
+    """A model on this machine or on the hub, of which only the config has been read."""
 
-    Attributes:
-        given: what the user says.
-        kind: of what lies there.
-        path: of the file or folder; of a model on the hub, of the folder in the cache, which may have its config alone.
-        config: what config.json says, for an export or a model of transformers; else empty.
-        hub: its name on the hub; None for a path.
-        commit: on the hub.
-    """
-
-    given: str
-    kind: PlaceKind
+    given: str  # what the user says
+    kind: PlaceKind  # of what lies there
+    # Of the file or folder; of a model on the hub, of the folder in the cache, which may have its config alone.
     path: Path
+    # What config.json says, for an export or a model of transformers; else empty.
     config: dict[str, Any] = {}  # noqa: RUF012  (never changed)
-    hub: HubName | None = None
-    commit: str | None = None
+    hub: HubName | None = None  # its name on the hub; None for a path
+    commit: str | None = None  # on the hub
 
     @property
     def name(self) -> str:

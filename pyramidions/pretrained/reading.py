@@ -28,23 +28,14 @@ _NOT_APPLIED: dict[str, Any] = {
 
 
 class Pretrained(NamedTuple):
-    """A pretrained model as it was trained.
+    """A pretrained model as it was trained."""
 
-    Attributes:
-        shape: of the model.
-        config: of ours, which says all of it.
-        tokenizer: with its own ids.
-        weights: by our names, in float32.
-        origin: of the weights.
-        not_applied: settings of its generation that ours does not have, with their values.
-    """
-
-    shape: Shape
-    config: PyramidionConfig
-    tokenizer: Tokenizer
-    weights: dict[str, Tensor]
-    origin: Origin
-    not_applied: dict[str, Any]
+    shape: Shape  # of the model
+    config: PyramidionConfig  # of ours, which says all of it
+    tokenizer: Tokenizer  # with its own ids
+    weights: dict[str, Tensor]  # by our names, in float32
+    origin: Origin  # of the weights
+    not_applied: dict[str, Any]  # settings of its generation that ours does not have, with their values
 
 
 def read_pretrained(place: Place) -> Pretrained:

@@ -29,26 +29,16 @@ _PICKLED_WEIGHTS = (*WEIGHTS[2:], "pytorch_model-*-of-*.bin")
 
 
 class Source(NamedTuple):
-    """A pretrained model as it was found: its settings have not been checked.
+    """A pretrained model as it was found: its settings have not been checked."""
 
-    Attributes:
-        path: of the folder.
-        name: on the hub, or of the folder.
-        commit: on the hub, or None.
-        config: of the architecture.
-        generation: how it writes; what generation_config.json does not say, config.json may.
-        weights: by name, in the floating-point format of the files.
-        licence: as the model card says, or None.
-        vocabulary: a tokenizer.json of an archive of fairseq; None where the tokenizer is a file of the folder.
-    """
-
-    path: Path
-    name: str
-    commit: str | None
-    config: dict[str, Any]
-    generation: dict[str, Any]
-    weights: dict[str, Tensor]
-    licence: str | None
+    path: Path  # of the folder
+    name: str  # on the hub, or of the folder
+    commit: str | None  # on the hub, or None
+    config: dict[str, Any]  # of the architecture
+    generation: dict[str, Any]  # how it writes; what generation_config.json does not say, config.json may
+    weights: dict[str, Tensor]  # by name, in the floating-point format of the files
+    licence: str | None  # as the model card says, or None
+    # A tokenizer.json of an archive of fairseq; None where the tokenizer is a file of the folder.
     vocabulary: bytes | None = None
 
 

@@ -15,19 +15,13 @@ from pyramidions.text.tokenizer import Tokenizer
 
 @dataclass
 class Transfer:
-    """What became of the weights, by our names.
+    """What became of the weights, by our names."""
 
-    Attributes:
-        taken: as they were.
-        extended: tables of positions that were copied to be longer, each with its old and its new length.
-        new: initialised here.
-        dropped: that the model has no place for.
-    """
-
-    taken: list[str] = field(default_factory=list)
+    taken: list[str] = field(default_factory=list)  # as they were
+    # Tables of positions that were copied to be longer, each with its old and its new length.
     extended: dict[str, tuple[int, int]] = field(default_factory=dict)
-    new: list[str] = field(default_factory=list)
-    dropped: list[str] = field(default_factory=list)
+    new: list[str] = field(default_factory=list)  # initialised here
+    dropped: list[str] = field(default_factory=list)  # that the model has no place for
 
 
 def transferred(

@@ -35,15 +35,10 @@ FOLDS = 5
 
 
 class Example(NamedTuple):
-    """A document and its summary.
+    """A document and its summary."""
 
-    Attributes:
-        paper: the document.
-        summary: the words of its summary.
-    """
-
-    paper: Paper
-    summary: Words
+    paper: Paper  # the document
+    summary: Words  # the words of its summary
 
     @property
     def held(self) -> tuple[np.ndarray, np.ndarray]:
@@ -113,14 +108,10 @@ def _unpacked(arrays: dict[str, np.ndarray]) -> Iterable[Example]:
 
 
 class Counts(NamedTuple):
-    """Frequencies of words, and of pairs.
+    """Frequencies of words, and of pairs."""
 
-    Attributes:
-        known: of all training documents.
-        others: for each fold of them, of the documents outside: what is known of a document that was not counted.
-    """
-
-    known: tuple[Frequencies, Frequencies]
+    known: tuple[Frequencies, Frequencies]  # of all training documents
+    # For each fold of them, of the documents outside: what is known of a document that was not counted.
     others: tuple[tuple[Frequencies, Frequencies], ...]
 
     def without(self, number: int) -> tuple[Frequencies, Frequencies]:

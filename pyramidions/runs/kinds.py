@@ -38,15 +38,10 @@ _GPU_BYTES = "import torch; print(min(torch.cuda.get_device_properties(i).total_
 
 
 class Machine(NamedTuple):
-    """What a run computes on.
+    """What a run computes on."""
 
-    Attributes:
-        gpus: number of GPUs; 0 for the CPU.
-        memory: bytes of each GPU, or of the CPU, that a training may take.
-    """
-
-    gpus: int
-    memory: float
+    gpus: int  # number of GPUs; 0 for the CPU
+    memory: float  # bytes of each GPU, or of the CPU, that a training may take
 
     @property
     def workers(self) -> int:
@@ -117,24 +112,16 @@ def _extract_command(model: Path) -> str:
 
 
 class Kind(NamedTuple):
-    """A kind of model.
+    """A kind of model."""
 
-    Attributes:
-        task: fairseq's --task; "" for a kind that it does not train.
-        labels: its data says which sentences a summary would take.
-        vocab_size: pieces that suit a number of documents, on a number of GPUs.
-        selecting: how it reads selected sentences of documents, by their number and that of GPUs; None if it reads
-            whole documents.
-        schedule: how it is trained on a corpus, by a machine, in so many hours; None for no limit.
-        next_command: what one does with the model.
-    """
-
-    task: str
-    labels: bool
-    vocab_size: Callable[[int, int], int]
+    task: str  # fairseq's --task; "" for a kind that it does not train
+    labels: bool  # its data says which sentences a summary would take
+    vocab_size: Callable[[int, int], int]  # pieces that suit a number of documents, on a number of GPUs
+    # How it reads selected sentences of documents, by their number and that of GPUs; None if it reads whole documents.
     selecting: Callable[[int, int], Selecting | None]
+    # How it is trained on a corpus, by a machine, in so many hours; None for no limit.
     schedule: Callable[[CorpusSize, Machine, float | None], Schedule]
-    next_command: Callable[[Path], str]
+    next_command: Callable[[Path], str]  # what one does with the model
 
 
 #: by the choice of --kind

@@ -21,34 +21,22 @@ _PIECES = 1.5  # of a word, about, in vocabularies of these sizes
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run will do.
+    """What a run will do."""
 
-    Attributes:
-        given: the input of each split that was given.
-        held_out: documents of each split where some must be held out of the train split; empty where none must.
-        documents: to train on.
-        skipped: empty documents of the train split, which are left out.
-        kind: a name in `KINDS`.
-        why: this kind.
-        vocab_size: number of pieces.
-        gpus, memory: of the machine.
-        has_queries: documents have queries; sentences are then not selected without them.
-        trimmed: summaries that are cut for training, where keywords or notices begin.
-        fold_case: a model that writes reads capitals as small letters: the summaries have hardly any.
-    """
-
-    given: dict[str, str]
+    given: dict[str, str]  # the input of each split that was given
+    # Documents of each split where some must be held out of the train split; empty where none must.
     held_out: dict[str, int]
-    documents: int
-    skipped: int
-    kind: str
-    why: str
-    vocab_size: int
+    documents: int  # to train on
+    skipped: int  # empty documents of the train split, which are left out
+    kind: str  # a name in `KINDS`
+    why: str  # this kind
+    vocab_size: int  # number of pieces
+    # gpus, memory: of the machine.
     gpus: int
     memory: float
-    has_queries: bool = False
-    trimmed: int = 0
-    fold_case: bool = False
+    has_queries: bool = False  # documents have queries; sentences are then not selected without them
+    trimmed: int = 0  # summaries that are cut for training, where keywords or notices begin
+    fold_case: bool = False  # a model that writes reads capitals as small letters: the summaries have hardly any
 
     @property
     def selecting(self) -> Selecting | None:

@@ -29,17 +29,11 @@ _STRAYING, _STRAYS = 0.25, 8
 
 
 class Steps(NamedTuple):
-    """Sentences at the steps of a choice.
+    """Sentences at the steps of a choice."""
 
-    Attributes:
-        rows: (sentences, features): what was known of each.
-        added: (sentences,): the recall of the summary's words and of its pairs that each would have added.
-        lengths: (sentences,): words of each.
-    """
-
-    rows: np.ndarray
-    added: np.ndarray
-    lengths: np.ndarray
+    rows: np.ndarray  # (sentences, features): what was known of each
+    added: np.ndarray  # (sentences,): the recall of the summary's words and of its pairs that each would have added
+    lengths: np.ndarray  # (sentences,): words of each
 
 
 def fit_policy(

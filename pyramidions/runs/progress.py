@@ -54,21 +54,13 @@ def as_time(hours: float) -> str:
 
 @dataclass
 class Progress:
-    """Where a training is.
+    """Where a training is."""
 
-    Attributes:
-        metric: the one that the best checkpoint is chosen by.
-        highest: whether its highest value is the best.
-        updates: done so far.
-        loss: of the last interval.
-        best: value of the metric in validation so far.
-    """
-
-    metric: str = "loss"
-    highest: bool = False
-    updates: int = 0
-    loss: float | None = None
-    best: float | None = None
+    metric: str = "loss"  # the one that the best checkpoint is chosen by
+    highest: bool = False  # whether its highest value is the best
+    updates: int = 0  # done so far
+    loss: float | None = None  # of the last interval
+    best: float | None = None  # value of the metric in validation so far
 
     def read(self, line: str) -> None:
         """Take note of a line of the log."""

@@ -15,67 +15,39 @@ _WEIGHT_BYTES = 16  # a parameter in float32, its gradient and Adam's two moment
 
 
 class Selecting(NamedTuple):
-    """How a model reads sentences that are selected from a document in place of its beginning.
+    """How a model reads sentences that are selected from a document in place of its beginning."""
 
-    Attributes:
-        budget: tokens of these sentences at most.
-        fields: of the model, beside those of its tier; nothing is pooled.
-        flags: of the training, beside.
-    """
-
-    budget: int
-    fields: dict[str, Any]
-    flags: tuple[str, ...]
+    budget: int  # tokens of these sentences at most
+    fields: dict[str, Any]  # of the model, beside those of its tier; nothing is pooled
+    flags: tuple[str, ...]  # of the training, beside
 
 
 class CorpusSize(NamedTuple):
-    """What is known of a prepared corpus.
+    """What is known of a prepared corpus."""
 
-    Attributes:
-        documents: for training.
-        vocab_size: pieces, specials included.
-        source: "mean" and "p95" of a document's tokens.
-        target: "mean", "p5" and "max" of a summary's tokens.
-        has_queries: documents have queries; a scorer that reads them decides then what is kept.
-        selecting: how sentences were selected from them; None for whole documents.
-    """
-
-    documents: int
-    vocab_size: int
-    source: Mapping[str, float]
-    target: Mapping[str, float]
-    has_queries: bool = False
-    selecting: Selecting | None = None
+    documents: int  # for training
+    vocab_size: int  # pieces, specials included
+    source: Mapping[str, float]  # "mean" and "p95" of a document's tokens
+    target: Mapping[str, float]  # "mean", "p5" and "max" of a summary's tokens
+    has_queries: bool = False  # documents have queries; a scorer that reads them decides then what is kept
+    selecting: Selecting | None = None  # how sentences were selected from them; None for whole documents
 
 
 class Tier(NamedTuple):
-    """What suits corpora up to a size.
+    """What suits corpora up to a size."""
 
-    Attributes:
-        most: documents up to which it is taken; None for any number.
-        vocab_size: pieces that suit so many documents.
-        arch: the preset.
-        fields: what differs from it.
-        pooled: after each layer, by how much the longest document is condensed; None where a layer keeps all.
-        longest: most tokens of a document that are read.
-        selecting: how `pyramidions train` shortens documents first; None if it does not.
-        update: documents an update.
-        epochs: most epochs.
-        warmup: updates of the warm-up at most, and epochs at most.
-        flags: of the training, beside.
-    """
-
-    most: int | None
-    vocab_size: int
-    arch: str
-    fields: dict[str, Any]
+    most: int | None  # documents up to which it is taken; None for any number
+    vocab_size: int  # pieces that suit so many documents
+    arch: str  # the preset
+    fields: dict[str, Any]  # what differs from it
+    # After each layer, by how much the longest document is condensed; None where a layer keeps all.
     pooled: tuple[int | None, ...]
-    longest: int
-    selecting: Selecting | None
-    update: int
-    epochs: int
-    warmup: tuple[int, int]
-    flags: tuple[str, ...]
+    longest: int  # most tokens of a document that are read
+    selecting: Selecting | None  # how `pyramidions train` shortens documents first; None if it does not
+    update: int  # documents an update
+    epochs: int  # most epochs
+    warmup: tuple[int, int]  # updates of the warm-up at most, and epochs at most
+    flags: tuple[str, ...]  # of the training, beside
 
 
 _ROUGE = ("--eval-rouge", "--eval-rouge-args", "beam=2")
@@ -153,21 +125,13 @@ TIERS = (
 
 
 class Schedule(NamedTuple):
-    """How a model is trained.
+    """How a model is trained."""
 
-    Attributes:
-        flags: of fairseq-train, but for folders, machine and seed.
-        updates: at most.
-        hours: by the clock, estimated.
-        about: the model, in words.
-        batch: documents that are summarized at a time.
-    """
-
-    flags: tuple[str, ...]
-    updates: int
-    hours: float
-    about: str
-    batch: int
+    flags: tuple[str, ...]  # of fairseq-train, but for folders, machine and seed
+    updates: int  # at most
+    hours: float  # by the clock, estimated
+    about: str  # the model, in words
+    batch: int  # documents that are summarized at a time
 
     @classmethod
     def read(cls, facts: dict[str, Any]) -> Self:

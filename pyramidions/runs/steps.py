@@ -32,15 +32,10 @@ class StepError(UserError):
 
 
 class Command(NamedTuple):
-    """One process.
+    """One process."""
 
-    Attributes:
-        words: the program and its arguments.
-        gpus: numbers of the GPUs that it sees; empty for the CPU, None for all GPUs.
-    """
-
-    words: tuple[str, ...]
-    gpus: tuple[int, ...] | None = None
+    words: tuple[str, ...]  # the program and its arguments
+    gpus: tuple[int, ...] | None = None  # numbers of the GPUs that it sees; empty for the CPU, None for all GPUs
 
     def __str__(self) -> str:
         words = shlex.join(self.words)
@@ -58,31 +53,19 @@ class Command(NamedTuple):
 
 @dataclass(frozen=True)
 class Step:
-    """Commands that run side by side, and what they make.
+    """Commands that run side by side, and what they make."""
 
-    Attributes:
-        name: of the step.
-        argv: the commands, or work of ours that returns them, where they follow from earlier steps.
-        outputs: files or folders that are there when it is done.
-        log: gets the output of the commands, after that of earlier runs.
-        out: gets their standard output instead.
-        cwd: the folder in which they run; None for ours.
-        after: work of ours after the commands.
-        watch: what happens while they run.
-        saves: a command that is interrupted finishes and saves a piece of its work, for which we wait.
-        made_from: hashes of what it reads; another one makes it another step.
-    """
-
-    name: str
+    name: str  # of the step
+    # The commands, or work of ours that returns them, where they follow from earlier steps.
     argv: Sequence[Command] | Callable[[], Sequence[Command]]
-    outputs: tuple[Path, ...]
-    log: Path
-    out: Path | None = None
-    cwd: Path | None = None
-    after: Callable[[], object] | None = None
-    watch: Watch | None = None
-    saves: bool = False
-    made_from: Mapping[str, str] | None = None
+    outputs: tuple[Path, ...]  # files or folders that are there when it is done
+    log: Path  # gets the output of the commands, after that of earlier runs
+    out: Path | None = None  # gets their standard output instead
+    cwd: Path | None = None  # the folder in which they run; None for ours
+    after: Callable[[], object] | None = None  # work of ours after the commands
+    watch: Watch | None = None  # what happens while they run
+    saves: bool = False  # a command that is interrupted finishes and saves a piece of its work, for which we wait
+    made_from: Mapping[str, str] | None = None  # hashes of what it reads; another one makes it another step
 
 
 class State:

@@ -39,19 +39,14 @@ class Metric(ABC):
 
     A metric takes its options as arguments of its constructor, named as in `MetricOptions`. What it needs
     besides (weights, libraries) it loads there, so that a user learns of what is missing before anything is scored.
-
-    Attributes:
-        figures: what it measures, by the names that logs and files have. No two metrics have a name in common.
-        reads_source: whether it needs `Example.source`.
-        in_workers: whether it may run in several processes, as what is cheap and has no weights does. The instance is
-            pickled then.
-        batch_size: how many examples it gets at a time.
     """
 
+    # What it measures, by the names that logs and files have. No two metrics have a name in common.
     figures: ClassVar[Mapping[str, Figure]]
-    reads_source: ClassVar[bool] = False
+    reads_source: ClassVar[bool] = False  # whether it needs `Example.source`
+    # Whether it may run in several processes, as what is cheap and has no weights does. The instance is pickled then.
     in_workers: ClassVar[bool] = True
-    batch_size: ClassVar[int] = 16
+    batch_size: ClassVar[int] = 16  # how many examples it gets at a time
 
     # Most metrics have nothing to learn.
     def fit(self, examples: Iterable[Example]) -> None:  # noqa: B027

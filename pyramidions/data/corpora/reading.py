@@ -21,19 +21,12 @@ Openers = Mapping[str, Callable[[], Records]]
 
 
 class Reading(NamedTuple):
-    """How a corpus is read.
+    """How a corpus is read."""
 
-    Attributes:
-        corpus: what is read.
-        config: its configuration.
-        form: the shape of its records.
-        splits: what opens the records of each split.
-    """
-
-    corpus: KnownCorpus
-    config: str
-    form: Form
-    splits: Openers
+    corpus: KnownCorpus  # what is read
+    config: str  # its configuration
+    form: Form  # the shape of its records
+    splits: Openers  # what opens the records of each split
 
     def documents(
         self, split: str, *, number_repeated_ids: bool = False, sections: bool = False, language: str | None = None

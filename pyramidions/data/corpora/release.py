@@ -16,15 +16,10 @@ ARCHIVE = ".zip"
 
 
 class ReleaseFile(NamedTuple):
-    """A file of a release.
+    """A file of a release."""
 
-    Attributes:
-        path: below the release, whose name is its first part; archives are folders, and no `.gz` or `.xz` ends it.
-        lines: reads it.
-    """
-
-    path: str
-    lines: LinesFile
+    path: str  # below the release, whose name is its first part; archives are folders, and no `.gz` or `.xz` ends it
+    lines: LinesFile  # reads it
 
     @property
     def stem(self) -> str:

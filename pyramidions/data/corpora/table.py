@@ -27,34 +27,25 @@ _SPLITS = {
 
 @dataclass(frozen=True)
 class Form:
-    """A shape in which the documents of a corpus come.
+    """A shape in which the documents of a corpus come."""
 
-    Attributes:
-        fields: of a document.
-        example: a file of it, for errors.
-        files: patterns of the paths of its files, JSON lines or tables; the first that matches counts. `{split}` and
-            `{config}` stand for names, `*` for any text, and an archive in a path is a folder.
-        splits: `train`, `valid` and `test`, or some of them, by their names in the files.
-        in_parts: a split may have several files.
-        configs: configurations that come in this form; all if empty.
-        fetched: names of the files to fetch from the hub; none if Hugging Face datasets reads what is there.
-        documents: makes documents of a record, where a record is not one.
-        columns: that a record must have; those of the fields if empty.
-        summaries: pattern of the files of summaries, where those lie apart; they begin with the same name before a dot.
-        pairs: reads a file of documents and that of their summaries.
-    """
-
-    fields: FieldNames
-    example: str
+    fields: FieldNames  # of a document
+    example: str  # a file of it, for errors
+    # Patterns of the paths of its files, JSON lines or tables; the first that matches counts. `{split}` and `{config}`
+    # stand for names, `*` for any text, and an archive in a path is a folder.
     files: tuple[str, ...]
+    # `train`, `valid` and `test`, or some of them, by their names in the files.
     splits: Mapping[str, str] = field(default_factory=lambda: {split: split for split in SPLITS})
-    in_parts: bool = False
-    configs: tuple[str, ...] = ()
+    in_parts: bool = False  # a split may have several files
+    configs: tuple[str, ...] = ()  # configurations that come in this form; all if empty
+    # Names of the files to fetch from the hub; none if Hugging Face datasets reads what is there.
     fetched: tuple[str, ...] = ()
+    # Makes documents of a record, where a record is not one.
     documents: Callable[[Record], Iterator[Record]] | None = None
-    columns: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()  # that a record must have; those of the fields if empty
+    # Pattern of the files of summaries, where those lie apart; they begin with the same name before a dot.
     summaries: str = ""
-    pairs: shapes.ReadPair | None = None
+    pairs: shapes.ReadPair | None = None  # reads a file of documents and that of their summaries
 
     @property
     def is_tables(self) -> bool:
@@ -73,31 +64,19 @@ class Form:
 
 @dataclass(frozen=True)
 class KnownCorpus:
-    """A corpus of the field.
+    """A corpus of the field."""
 
-    Attributes:
-        name: as the user gives it.
-        paper: authors and year.
-        home: where people find it.
-        licence: as its owners state it.
-        sizes: documents of each split, by configuration; the first is the default, "" the name of an only one.
-        forms: the first is that of the hub, if the corpus is there.
-        hub: OWNER/NAME on the Hugging Face hub.
-        download: bytes that are fetched from there, about.
-        held_out: share of the train documents that become the valid split, where there is none.
-        counted: what the sizes count.
-    """
-
-    name: str
-    paper: str
-    home: str
-    licence: str
+    name: str  # as the user gives it
+    paper: str  # authors and year
+    home: str  # where people find it
+    licence: str  # as its owners state it
+    # Documents of each split, by configuration; the first is the default, "" the name of an only one.
     sizes: Mapping[str, Mapping[str, int]]
-    forms: tuple[Form, ...]
-    hub: str | None = None
-    download: int = 0
-    held_out: float = 0.0
-    counted: str = "documents"
+    forms: tuple[Form, ...]  # the first is that of the hub, if the corpus is there
+    hub: str | None = None  # OWNER/NAME on the Hugging Face hub
+    download: int = 0  # bytes that are fetched from there, about
+    held_out: float = 0.0  # share of the train documents that become the valid split, where there is none
+    counted: str = "documents"  # what the sizes count
 
     @property
     def configs(self) -> list[str]:

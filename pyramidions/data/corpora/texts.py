@@ -18,23 +18,14 @@ _CC100 = "https://data.statmt.org/cc-100"
 
 @dataclass(frozen=True)
 class KnownText:
-    """A text of the field.
+    """A text of the field."""
 
-    Attributes:
-        paper: authors and year.
-        place: where it comes from.
-        licence: as its owners state it.
-        streams: returns the streams of a language, by split.
-        languages: the alphabets that it is read in.
-        settings: of `CharacterSettings` that are usual for it.
-    """
-
-    paper: str
-    place: str
-    licence: str
-    streams: Callable[[str], dict[str, TextStream]]
-    languages: tuple[str, ...]
-    settings: Mapping[str, int] = field(default_factory=dict)
+    paper: str  # authors and year
+    place: str  # where it comes from
+    licence: str  # as its owners state it
+    streams: Callable[[str], dict[str, TextStream]]  # returns the streams of a language, by split
+    languages: tuple[str, ...]  # the alphabets that it is read in
+    settings: Mapping[str, int] = field(default_factory=dict)  # of `CharacterSettings` that are usual for it
 
     def facts(self, name: str) -> list[str]:
         """Return the lines to print before anything is downloaded."""

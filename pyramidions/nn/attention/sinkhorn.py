@@ -22,8 +22,7 @@ def sinkhorn(logits: Tensor, absent: Tensor, iterations: int) -> Tensor:
     ``absent`` (..., N) are 0. For the backward pass only the logits and vectors are kept: it computes the matrices
     between again.
     """
-    out: Tensor = _Sinkhorn.apply(logits, absent, iterations)
-    return out
+    return _Sinkhorn.apply(logits, absent, iterations)
 
 
 class _Sinkhorn(torch.autograd.Function):

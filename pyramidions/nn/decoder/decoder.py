@@ -117,8 +117,7 @@ class Decoder(nn.Module, ABC):
             if cache.prepared is None:
                 cache.prepared = self.output.prepare(memories)
             prepared = cache.prepared
-        logits: Tensor = self.output(features, self.embedder.tokens.weight, prepared)
-        return logits
+        return self.output(features, self.embedder.tokens.weight, prepared)
 
     @torch.no_grad()
     def copied(

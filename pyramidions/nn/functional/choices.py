@@ -42,8 +42,7 @@ def gated_relu(hidden: Tensor, logits: Tensor, chosen: Tensor | None, dropout: f
         chosen: (T, B), or None for the softmax.
         dropout: probability of dropping a value.
     """
-    out: Tensor = _GatedRelu.apply(hidden, logits, chosen, dropout)
-    return out
+    return _GatedRelu.apply(hidden, logits, chosen, dropout)
 
 
 class _GatedRelu(torch.autograd.Function):

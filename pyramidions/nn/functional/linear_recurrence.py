@@ -16,8 +16,7 @@ def linear_recurrence(decay: Tensor, new: Tensor, before: Tensor | None = None) 
     """
     if before is not None:
         new = torch.cat([new[:, :1] + decay[:, :1] * before[:, None], new[:, 1:]], dim=1)
-    summed: Tensor = _LinearRecurrence.apply(decay, new)
-    return summed
+    return _LinearRecurrence.apply(decay, new)
 
 
 class _LinearRecurrence(torch.autograd.Function):

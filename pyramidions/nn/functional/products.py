@@ -22,8 +22,7 @@ def long_products(x: Tensor, matrix: Tensor) -> Tensor:
     usual = torch.is_grad_enabled() or torch.is_autocast_enabled(x.device.type) or x.dtype != torch.float32
     if _LINEAR is None or not torch.backends.mkldnn.enabled or not x.is_cpu or usual:
         return F.linear(x, matrix)
-    products: Tensor = _LINEAR(x, matrix, None, "none", [], "")
-    return products
+    return _LINEAR(x, matrix, None, "none", [], "")
 
 
 if _LINEAR is not None:

@@ -85,8 +85,7 @@ def means_of_segments(x: Tensor, boundaries: Tensor, most: int | None = None) ->
     position. With n positions in segment k, G its gradient, and m its mean, position i has g = G (x_i - m) / n, and the
     gradient of a boundary is the sum of all g after it.
     """
-    means: Tensor = _MeansOfSegments.apply(x, boundaries, most)
-    return means
+    return _MeansOfSegments.apply(x, boundaries, most)
 
 
 def lasts_of_segments(x: Tensor, boundaries: Tensor) -> Tensor:

@@ -92,8 +92,7 @@ class SegmentsPooler(Regularised, Pooler):
         if not has_values(sizes):
             # the most there may be, all of one size
             return [sizes.size(1)] * len(sizes) + [self.window]
-        known: list[int] = torch.cat([(sizes > 0).sum(dim=1), sizes.amax()[None]]).tolist()
-        return known
+        return torch.cat([(sizes > 0).sum(dim=1), sizes.amax()[None]]).tolist()
 
 
 def _spans(boundaries: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -104,8 +104,7 @@ class ConvProjections(Projections):
     def _keys(self, rows: Tensor) -> Tensor:
         if self.averages:
             return self._queries(rows)
-        k: Tensor = self.k_proj(rows)
-        return k
+        return self.k_proj(rows)
 
     def _all(self, rows: Tensor, documents: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries, keys and values of ``rows``; ``documents`` as in `_heads`."""

@@ -64,8 +64,7 @@ class Projections(nn.Module, ABC):
         """Join the heads' outputs: (B, H, Lq, E) -> (B, Lq, D)."""
         if self.out_proj is None:
             raise ValueError("These projections have no output.")
-        joined: Tensor = self.out_proj(join_heads(mixed))
-        return joined
+        return self.out_proj(join_heads(mixed))
 
     def reads_unprojected(self, queries: int) -> bool:
         """Return whether so few queries a document had better read vectors by `scores` and `mixed`."""

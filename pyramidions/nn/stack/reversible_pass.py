@@ -54,8 +54,7 @@ def reversible_pass(
         first, second = _Addition.apply(
             streams, sublayer, context, list(weights), first, second, *read, *weights.values()
         )
-    ended: Tensor = _End.apply(streams, merges, first, second)
-    return ended
+    return _End.apply(streams, merges, first, second)
 
 
 class _Streams:
@@ -213,8 +212,7 @@ def _context(ctx: Any, read: list[Tensor]) -> LayerContext:
     leaves = list(ctx.leaves)
     for place, tensor in zip(ctx.places, read, strict=True):
         leaves[place] = tensor
-    context: LayerContext = tree_unflatten(leaves, ctx.structure)
-    return context
+    return tree_unflatten(leaves, ctx.structure)
 
 
 def _autocast_of(x: Tensor) -> Callable[[], AbstractContextManager[object]]:

@@ -7,17 +7,11 @@ from torch import Tensor
 
 
 class _Counts(NamedTuple):
-    """N-grams of a document and its summary.
+    """N-grams of a document and its summary."""
 
-    Attributes:
-        shared: (U, G), how often each unit has each n-gram of the summary.
-        expected: (G,), how often the summary has it.
-        sizes: (U,), n-grams of each unit.
-    """
-
-    shared: Tensor
-    expected: Tensor
-    sizes: Tensor
+    shared: Tensor  # (U, G), how often each unit has each n-gram of the summary
+    expected: Tensor  # (G,), how often the summary has it
+    sizes: Tensor  # (U,), n-grams of each unit
 
 
 class OverlapReward:
@@ -80,15 +74,11 @@ def _ngrams(n: int, tokens: Tensor, is_text: Tensor, units: Tensor) -> tuple[Ten
 
 
 class Selected(NamedTuple):
-    """What was selected from each of N documents.
+    """What was selected from each of N documents."""
 
-    Attributes:
-        chosen: (N, U), True for a selected sentence.
-        log_prob: (N,), the log-probability that `gumbel_keys` order sentences so that they are selected one after the
-            other; 0 where there was nothing to select.
-    """
-
-    chosen: Tensor
+    chosen: Tensor  # (N, U), True for a selected sentence
+    # (N,), the log-probability that `gumbel_keys` order sentences so that they are selected one after the other; 0
+    # where there was nothing to select.
     log_prob: Tensor
 
 

@@ -132,8 +132,7 @@ class CachedDecoder(FairseqIncrementalDecoder, ABC):
 
     def output_layer(self, features: Tensor, **unused: Any) -> Tensor:
         """Return logits: (B, T, D) -> (B, T, V)."""
-        logits: Tensor = self.core.logits(features)
-        return logits
+        return self.core.logits(features)
 
     def reorder_incremental_state_scripting(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:
         """Keep the hypotheses ``new_order`` (B',)."""

@@ -32,17 +32,11 @@ from pyramidions.text.tokenizer import DOCUMENT_SEPARATOR, MARKERS, NAME_END
 
 
 class EncoderOut(NamedTuple):
-    """What the encoder hands to the decoder.
+    """What the encoder hands to the decoder."""
 
-    Attributes:
-        memories: what the decoder reads.
-        pooled: of each layer that pools, by its number; what criterions log.
-        begun: whether fairseq's search has said how many hypotheses of a document there are.
-    """
-
-    memories: Memories
-    pooled: Mapping[int, Pooled]
-    begun: bool = False
+    memories: Memories  # what the decoder reads
+    pooled: Mapping[int, Pooled]  # of each layer that pools, by its number; what criterions log
+    begun: bool = False  # whether fairseq's search has said how many hypotheses of a document there are
 
 
 class PyramidionEncoder(FairseqEncoder):

@@ -234,8 +234,7 @@ class CharacterLanguageModelingTask(TrainingTask):
             constraints: None.
         """
         if not isinstance(generator, CharacterGenerator):  # --score-reference
-            scores: list[list[dict[str, Tensor]]] = super().inference_step(generator, models, sample)
-            return scores
+            return super().inference_step(generator, models, sample)
         if prefix_tokens is None:
             # What is written begins behind </s>.
             prefix_tokens = sample["net_input"]["src_tokens"][:, 1:]

@@ -78,8 +78,7 @@ class CharacterWindows(FairseqDataset):
             return {}
 
         def padded(name: str, padding: int) -> Tensor:
-            rows: Tensor = collate_tokens([sample[name] for sample in samples], padding, left_pad=False)
-            return rows
+            return collate_tokens([sample[name] for sample in samples], padding, left_pad=False)
 
         lengths = [len(sample["source"]) for sample in samples]
         batch = {
@@ -97,8 +96,7 @@ class CharacterWindows(FairseqDataset):
     @property
     def sizes(self) -> np.ndarray:
         """How many characters each window shows, (windows,)."""
-        sizes: np.ndarray = self._places[:, 2] - self._places[:, 0]
-        return sizes
+        return self._places[:, 2] - self._places[:, 0]
 
     def num_tokens(self, index: int) -> int:
         return int(self.sizes[index])
@@ -107,8 +105,7 @@ class CharacterWindows(FairseqDataset):
         return self.num_tokens(index)
 
     def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
-        sizes: np.ndarray = self.sizes[indices]
-        return sizes
+        return self.sizes[indices]
 
     def ordered_indices(self) -> np.ndarray:
         """Return the order of the windows: that of the text, or this epoch's of training."""

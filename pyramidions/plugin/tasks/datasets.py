@@ -142,15 +142,10 @@ class PairDataset(LanguagePairDataset):
 
 
 class Drawing(Protocol):
-    """What draws pairs anew in each epoch.
+    """What draws pairs anew in each epoch."""
 
-    Attributes:
-        epoch: the one being read.
-        sizes: most tokens of each source and of each target.
-    """
-
-    epoch: int
-    sizes: tuple[np.ndarray, np.ndarray]
+    epoch: int  # the one being read
+    sizes: tuple[np.ndarray, np.ndarray]  # most tokens of each source and of each target
 
     def __len__(self) -> int:
         """Return the number of pairs."""

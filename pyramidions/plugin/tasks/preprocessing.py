@@ -20,17 +20,11 @@ _SHOWN = 60  # characters of a wrong line
 
 
 class Setting(NamedTuple):
-    """A length or another setting of the task.
+    """A length or another setting of the task."""
 
-    Attributes:
-        asked: what the user says; None for what the checkpoint says, or else the default.
-        default: also what a checkpoint without the setting means; None where there is none.
-        is_needed: every checkpoint of the task has it.
-    """
-
-    asked: Any
-    default: Any = None
-    is_needed: bool = False
+    asked: Any  # what the user says; None for what the checkpoint says, or else the default
+    default: Any = None  # also what a checkpoint without the setting means; None where there is none
+    is_needed: bool = False  # every checkpoint of the task has it
 
 
 class _Dictionary(Dictionary):

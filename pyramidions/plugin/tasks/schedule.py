@@ -41,25 +41,16 @@ def check_run(run: DictConfig, stopping_patience: int) -> None:
 
 
 class Schedule(NamedTuple):
-    """When a run warms up, validates and ends, in updates.
+    """When a run warms up, validates and ends, in updates."""
 
-    Attributes:
-        epoch_updates: updates an epoch.
-        warmup: updates until the learning rate is at its peak; 0 without a warm-up.
-        max_update: the last update; None where neither --max-update nor --max-epoch sets one.
-        validate_interval: epochs from one validation to the next.
-        patience: validations at epoch ends without progress after which the run ends; 0 never ends it.
-        first_validation: the first update after which there is a validation; None where validation is disabled.
-        pooling_warmup: updates until the model pools to its configured lengths; 0 where it always does.
-    """
-
-    epoch_updates: int
-    warmup: int
-    max_update: Optional[int]
-    validate_interval: int
-    patience: int
+    epoch_updates: int  # updates an epoch
+    warmup: int  # updates until the learning rate is at its peak; 0 without a warm-up
+    max_update: Optional[int]  # the last update; None where neither --max-update nor --max-epoch sets one
+    validate_interval: int  # epochs from one validation to the next
+    patience: int  # validations at epoch ends without progress after which the run ends; 0 never ends it
+    # The first update after which there is a validation; None where validation is disabled.
     first_validation: Optional[int]
-    pooling_warmup: int = 0
+    pooling_warmup: int = 0  # updates until the model pools to its configured lengths; 0 where it always does
 
 
 def schedule_of(cfg: Any, batches: int) -> Optional[Schedule]:

@@ -22,18 +22,13 @@ _NAME = "span_denoising"
 
 
 class SpanNoise(NamedTuple):
-    """How much of a text is corrupted (Raffel et al. 2020, section 3.3.4).
+    """How much of a text is corrupted (Raffel et al. 2020, section 3.3.4)."""
 
-    Attributes:
-        share: of its tokens.
-        mean: tokens of a span.
-        copies: whether a span stays in the text, between two sentinels, so that it can be copied. Not in the paper.
-        sentinels: the tokens that stand for the first span, the second, and so on; the last one for all that follow.
-    """
-
-    share: float
-    mean: float
+    share: float  # of its tokens
+    mean: float  # tokens of a span
+    # Whether a span stays in the text, between two sentinels, so that it can be copied. Not in the paper.
     copies: bool = False
+    # The tokens that stand for the first span, the second, and so on; the last one for all that follow.
     sentinels: Sequence[int] = (UNK,)
 
     def sentinel(self, number: int) -> int:
@@ -89,8 +84,7 @@ class SpanNoise(NamedTuple):
 def _partition(total: int, parts: int, random: np.random.Generator) -> list[int]:
     """Cut ``total`` into so many parts of at least 1, all ways equally likely."""
     cuts = np.sort(random.choice(total - 1, parts - 1, replace=False)) + 1
-    lengths: list[int] = np.diff([0, *cuts, total]).tolist()
-    return lengths
+    return np.diff([0, *cuts, total]).tolist()
 
 
 class Corruption:

@@ -33,31 +33,19 @@ _PUBLISHED_SINUSOIDS = {"first": 0, "frequencies": "published"}
 
 @dataclass(frozen=True)
 class Bart(Family):
-    """How a family differs from the others that are like BART, beyond what configs say.
+    """How a family differs from the others that are like BART, beyond what configs say."""
 
-    Attributes:
-        name: what their configs call it.
-        class_name: what transformers calls their class.
-        tokenizer_class: as in `Family`.
-        normalize_before: pre-norm, with a norm of the last layer's output.
-        normalizes_embeddings: a norm follows the embeddings.
-        learns_positions: positions are a table; else sinusoids, as Vaswani et al. (2017) publish them.
-        unused_positions: rows of the tables of positions in front, which no token has.
-        windowed: the encoder's attention is Longformer's.
-        in_blocks: the encoder's attention is BigBird's, and projections have no biases unless the config says so.
-        final_norm: what the norm of the last layer's output is called.
-    """
-
-    name: str
-    class_name: str
-    tokenizer_class: str = "BartTokenizer"
-    normalize_before: bool = False
-    normalizes_embeddings: bool = True
-    learns_positions: bool = True
-    unused_positions: int = 0
-    windowed: bool = False
+    name: str  # what their configs call it
+    class_name: str  # what transformers calls their class
+    tokenizer_class: str = "BartTokenizer"  # as in `Family`
+    normalize_before: bool = False  # pre-norm, with a norm of the last layer's output
+    normalizes_embeddings: bool = True  # a norm follows the embeddings
+    learns_positions: bool = True  # positions are a table; else sinusoids, as Vaswani et al. (2017) publish them.
+    unused_positions: int = 0  # rows of the tables of positions in front, which no token has
+    windowed: bool = False  # the encoder's attention is Longformer's
+    # The encoder's attention is BigBird's, and projections have no biases unless the config says so.
     in_blocks: bool = False
-    final_norm: str = "layer_norm"
+    final_norm: str = "layer_norm"  # what the norm of the last layer's output is called
 
     def shape(self, source: Source) -> Shape:
         read = Settings(source)

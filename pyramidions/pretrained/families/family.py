@@ -25,19 +25,12 @@ ACTIVATIONS = {
 
 
 class Family(ABC):
-    """Models that read configs and weights alike.
+    """Models that read configs and weights alike."""
 
-    Attributes:
-        name: what their configs call it.
-        class_name: what transformers calls their class, before "ForConditionalGeneration".
-        tokenizer_class: that of transformers which reads their tokenizers where there is no tokenizer.json.
-        reads_prefix: their configs may say what stands before each document.
-    """
-
-    name: str
-    class_name: str
-    tokenizer_class: str
-    reads_prefix: bool = False
+    name: str  # what their configs call it
+    class_name: str  # what transformers calls their class, before "ForConditionalGeneration"
+    tokenizer_class: str  # that of transformers which reads their tokenizers where there is no tokenizer.json
+    reads_prefix: bool = False  # their configs may say what stands before each document
 
     @abstractmethod
     def shape(self, source: Source) -> "Shape":
@@ -68,24 +61,16 @@ class Family(ABC):
 
 @dataclass(frozen=True)
 class Shape:
-    """A pretrained model's architecture in our terms.
+    """A pretrained model's architecture in our terms."""
 
-    Attributes:
-        family: it belongs to.
-        config: of ours.
-        max_source_positions: most tokens of a document.
-        max_target_positions: most tokens of a summary.
-        ids: of the special tokens: "pad", "eos", "start" of the decoder's input, and "bos" and "forced", the first
-            token of each summary, where there are any.
-        source_prefix: stands before each document.
-    """
-
-    family: Family
-    config: PyramidionConfig
-    max_source_positions: int
-    max_target_positions: int
+    family: Family  # it belongs to
+    config: PyramidionConfig  # of ours
+    max_source_positions: int  # most tokens of a document
+    max_target_positions: int  # most tokens of a summary
+    # Of the special tokens: "pad", "eos", "start" of the decoder's input, and "bos" and "forced", the first token of
+    # each summary, where there are any.
     ids: dict[str, int]
-    source_prefix: str = ""
+    source_prefix: str = ""  # stands before each document
 
 
 #: by name; importing the package fills it

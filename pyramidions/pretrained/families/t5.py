@@ -50,14 +50,11 @@ class T5(Family):
 
     Ours divides scores by the root of a head's width, and T5 does not: queries are multiplied by it. Where T5 divides
     the output by the root of the width, the last norm does.
-
-    Attributes:
-        scales_output: a model with tied embeddings divides its output.
     """
 
     name: str
     class_name: str
-    scales_output: bool = True
+    scales_output: bool = True  # a model with tied embeddings divides its output
     tokenizer_class: str = "T5Tokenizer"
     reads_prefix: bool = True
 

@@ -23,19 +23,12 @@ _READS_DEVICE = Tensor.device.__get__
 
 
 class Lengths(NamedTuple):
-    """A batch of full-length documents and their summaries.
+    """A batch of full-length documents and their summaries."""
 
-    Attributes:
-        source: L, tokens of each document.
-        target: T, tokens of each summary.
-        batch: B.
-        vocab_size: V.
-    """
-
-    source: Count = 8192
-    target: Count = 512
-    batch: Count = 1
-    vocab_size: Count = 32768
+    source: Count = 8192  # L, tokens of each document
+    target: Count = 512  # T, tokens of each summary
+    batch: Count = 1  # B
+    vocab_size: Count = 32768  # V
 
 
 class Cost(NamedTuple):
@@ -49,20 +42,14 @@ class Cost(NamedTuple):
     Activations are what a training step keeps for its backward pass, parameters excluded: in float32, with fused
     attention, and with a byte for each value that dropout looks at. A tensor that several operators keep is counted
     once, for the part that keeps it first. Short-lived buffers, gradients and the optimizer's state come on top.
-
-    Attributes:
-        lengths: of the batch.
-        products: multiplications in matrix products, by part.
-        weighted: multiplications of vectors with weights outside of matrix products, by part: soft pooling.
-        activations: bytes, by part.
-        parameters: of the model; embeddings that the output layer shares count once.
     """
 
-    lengths: Lengths
-    products: dict[CostPart, int]
+    lengths: Lengths  # of the batch
+    products: dict[CostPart, int]  # multiplications in matrix products, by part
+    # Multiplications of vectors with weights outside of matrix products, by part: soft pooling.
     weighted: dict[CostPart, int]
-    activations: dict[CostPart, int]
-    parameters: int
+    activations: dict[CostPart, int]  # bytes, by part
+    parameters: int  # of the model; embeddings that the output layer shares count once
 
     def multiplications(self) -> dict[CostPart, int]:
         """Return all multiplications, by part."""
@@ -176,8 +163,7 @@ def _fused_attention(
         attn_mask = torch.empty_like(attn_mask, dtype=q.dtype)
     # torch has one such operator for each device. The CPU's keeps no more than it must: a GPU's may pad.
     fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-    mixed: Tensor = fused(q, k, v, 0.0, is_causal, attn_mask=attn_mask)[0]
-    return mixed
+    return fused(q, k, v, 0.0, is_causal, attn_mask=attn_mask)[0]
 
 
 def _dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:

@@ -25,15 +25,10 @@ _SCALED = (*_ATTENTION, *_PROJECTIONS, "feed_forward", "scorer", "pooling")
 
 
 class Comparison(NamedTuple):
-    """What a small instance costs.
+    """What a small instance costs."""
 
-    Attributes:
-        counted: without computing.
-        measured: while it computes.
-    """
-
-    counted: Cost
-    measured: Cost
+    counted: Cost  # without computing
+    measured: Cost  # while it computes
 
     def agrees(self) -> bool:
         """Return whether all figures are equal."""

@@ -100,8 +100,7 @@ class EmbeddingMetric(CountingMetric):
             for tokens in self.embedder.tokens(some):
                 read += 1
                 with_piece[np.unique(tokens.ids)] += 1
-        rarity: np.ndarray = np.log((read + 1) / (with_piece + 1))
-        return rarity
+        return np.log((read + 1) / (with_piece + 1))
 
 
 @METRICS.register("bertscore")
