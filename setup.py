@@ -33,7 +33,7 @@ BASE = [
 ]
 
 # Enough to run a model: to summarize, to extract by a trained extractor, to build one in Python.
-TORCH = ["torch>=2.6,<3"]
+TORCH = ["torch>=2.6,<3", "jinja2>=3.1,<4"]  # jinja2 fills the cards of exported models
 
 # What a model reads and writes with that started from BART, LED or PEGASUS.
 PRETRAINED = [

@@ -100,10 +100,8 @@ class Runner:
     def _run_side_by_side(
         self, jobs: Sequence[Job], unprepared: Sequence[str], stop: Callable[[], object]
     ) -> list[str]:
-        """Run all jobs at once, each in a thread that waits for its steps; return names of those that failed.
-
-        A job begins after the one that it is fine-tuned from, which comes before it.
-        """
+        """Run all jobs at once, each in a thread that waits for its steps; return names of those that failed."""
+        # A job begins after the one that it is fine-tuned from, which comes before it.
         begun: dict[tuple[str, str, int | None], Future[bool]] = {}
 
         def attempt(job: Job, before: Future[bool] | None) -> bool:

@@ -204,6 +204,14 @@ hold_torch() {
     hold=(--constraint "$constraints" --no-build-isolation)
 }
 
+# fairseq has seven extensions, of which each takes a compiler and a gigabyte or two for half a minute.
+compile_side_by_side() {
+    local cores
+    cores=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
+    printf '[build_ext]\nparallel = %d\n' "$((cores < 4 ? cores : 4))" >"$venv/build.cfg"
+    export DIST_EXTRA_CONFIG=$venv/build.cfg
+}
+
 # Says which torch there is, and whether it can use the GPU.
 report_torch() {
     local told
@@ -250,6 +258,7 @@ main() {
     install_torch
     step "build tools (a few seconds)" pip install "${build_tools[@]}"
     hold_torch
+    compile_side_by_side
     step "fairseq, compiled here (1 to 3 minutes)" pip install "${hold[@]}" "$fairseq"
     step "pyramidions with [$extra] (about 1 minute)" pip install "${hold[@]}" --editable "${root}[$extra,bench]"
     # fairseq asks for it, for speech alone, and gets one of another torch, with which transformers cannot be imported.

@@ -6,7 +6,9 @@ Raised since eec1c4ca (package 62,661 lines, lab 12,889, tests 60,448, 13,532 ro
   characters (`documents/formulas.py`, `text/normalization.py`). Tests, 224 lines and 55 rows: of these, and this file.
 - Package, 204 lines: parts of a user's own come from a folder or an installed module (`base/parts.py`, `--user-dir`);
   LaTeX in which definitions begin environments.
-- Scripts, 341 lines: `upgrade.py` has what the package needed for models of older releases.
+- Scripts, 386 lines: `upgrade.py` has what the package needed for models of older releases: 341 for what they wrote, and
+  45 to put the state of an optimizer in today's order.
+- Rest, 2 rows: sentences about summaries and damage, which two tests held, are bad inputs.
 - Tests, 220 lines and 34 rows: tokenizers of any kind, folders of any family, parts of one's own.
 - Rest, 747 rows: each case of bad_input is a test of its own, and was a part of one before.
 - `extract`, 2 options: `--tokens` and `--tokenizer` stand for the command `compress`.
@@ -22,9 +24,9 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 59_893, "lab": 5_999, "scripts": 341, "tests": 46_857}
+LINES = {"pyramidions": 53_442, "lab": 5_998, "scripts": 386, "tests": 45_977}
 #: Tests of each side of the package, with each row of their tables counted by itself.
-ROWS = {"above-the-seam": 1_357, "rest": 5_504}
+ROWS = {"above-the-seam": 1_256, "rest": 5_506}
 COMMANDS = 15
 #: Options of commands, without --help. --user-dir is one of each command that builds or loads a model.
 OPTIONS = {"extract": 25, "prepare": 40, "score": 26, "summarize": 35, "train": 17}

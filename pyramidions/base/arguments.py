@@ -32,7 +32,7 @@ class Range(NamedTuple):
             return None
         from_below = f"{'above' if self.open else 'at least'} {self.least:g}"
         if self.below:
-            return f"{from_below} and below {self.most:g}"
+            return f"{from_below} and below {self.most:,.15g}"
         if self.open:
             return from_below + ("" if self.most == math.inf else f" and at most {self.most:g}")
         unbounded = self.most == math.inf or (value < self.least and self.most == _MOST)
@@ -118,9 +118,7 @@ def check(values: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
         UserError: a value has another type, or is out of its range.
     """
     for name, value in values.items():
-        # The layers of a model have the same numbers.
-        find = _broken_by_number if type(value) in (int, float, bool, NoneType) else broken
-        if name in hints and (wrong := find(value, hints[name])) is not None:
+        if name in hints and (wrong := _found_broken(value, hints[name])) is not None:
             raise UserError(f"`{name}{wrong.place}` {wrong._replace(place='').said}.")
 
 
@@ -193,6 +191,16 @@ def broken(value: Any, hint: Any) -> Broken | None:
 
 
 _broken_by_number = functools.lru_cache(maxsize=1024, typed=True)(broken)
+
+
+def _found_broken(value: Any, hint: Any) -> Broken | None:
+    """Return what `broken` does; the layers of a model have the same numbers, which are checked once."""
+    if type(value) not in (int, float, bool, NoneType):
+        return broken(value, hint)
+    try:
+        return _broken_by_number(value, hint)
+    except TypeError:  # what a part's author says beside a type may have no hash
+        return broken(value, hint)
 
 
 def _is_of_type(value: Any, hint: Any, origin: Any, of: tuple[Any, ...]) -> bool:

@@ -144,7 +144,9 @@ def _write(
         raise UserError(f"--scores must be of summaries, but {checkpoint} is a language model.")
     export = export_of(model)
     if export.reason:
-        click.echo(f"transformers reads it after `import pyramidions.hf`, as one of ours: {export.reason}")
+        click.echo(
+            f"In transformers it needs `import pyramidions.hf`, since none of its families holds it: {export.reason}"
+        )
     card = model_card(
         model,
         folder.resolve().name,

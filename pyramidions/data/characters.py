@@ -30,7 +30,8 @@ from pyramidions.text.alphabets import Alphabet, Letters, alphabet_of
 WHOLE = "whole"
 #: Most characters of a split (Nawrot et al. 2023, section 4.1).
 TRAIN_CHARACTERS, VALID_CHARACTERS = 400_000_000, 2_000_000
-_Characters = Annotated[int, Range(1)]
+# A manifest holds no larger number.
+_Characters = Annotated[int, Range(1, 2**40, below=True)]
 _LIBRARY = "sentencepiece"
 _BLOCK = 2**20  # characters in memory at a time
 _ITEM = 2**16  # characters of an item; fairseq reads items whole

@@ -29,6 +29,7 @@ from pyramidions.pretrained.places import (
 )
 from pyramidions.text.tokenizer import JsonTokenizer, Numbering, SentencePieceTokenizer, Tokenizer
 
+WEIGHTS = "model.safetensors"
 #: The file of a tokenizer has one of these names in an export.
 TOKENIZERS = (SentencePieceTokenizer.file_name, JsonTokenizer.file_name)
 #: How a language model calls the characters that it reads at once.
@@ -41,7 +42,7 @@ class Bundle(NamedTuple):
     """What a place says about a model of any kind: only its weights and its tokenizer have been checked."""
 
     name: str  # of the place, for errors
-    kind: ModelKind  # of the model
+    kind: ModelKind
     config: dict[str, Any]  # its fields by name
     settings: Mapping[str, Any]  # by name: what the task says of itself, or all of an export's config.json
     weights: dict[str, Tensor]  # by name
@@ -69,7 +70,7 @@ def reads_long(path: str | Path) -> str:
     place = place_of(path)
     if place.family in KNOWN_FAMILIES:
         return str(place.config.get(LONG, _PRETRAINED_LONG))
-    config = _export(place)[1] if place.kind == "export" else read_bundle(path, SUMMARIZER).config
+    config = described_model(place)[1] if place.kind == "export" else read_bundle(path, SUMMARIZER).config
     return str(config.get("decoding_long", PyramidionConfig.decoding_long))
 
 
@@ -93,7 +94,7 @@ def _read_checkpoint(place: Place, wanted: Collection[ModelKind]) -> Bundle:
     if kind is LANGUAGE_MODEL:
         said = {WINDOW: task.get(WINDOW) if isinstance(task, Mapping) else None, **said}
     else:
-        said = {**said, "source": state.get("source")}
+        said = {**said, **{name: state[name] for name in ("source",) if name in state}}
         try:
             tokenizer = Tokenizer.from_recorded(said)
         except UserError as error:
@@ -113,26 +114,25 @@ def _read_checkpoint(place: Place, wanted: Collection[ModelKind]) -> Bundle:
 
 def _read_export(place: Place, wanted: Collection[ModelKind]) -> Bundle:
     # Other models need none of it.
-    from pyramidions.pretrained.source import WEIGHTS, read_weights
+    from pyramidions.pretrained.source import IN_SAFETENSORS, read_weights
 
-    kind, config = _export(place)
+    kind, config = described_model(place)
     # The weights of another kind of model are not worth their download.
     _refuse_other(place, kind, wanted)
     folder, hashes = place.path, place.hashes
     if place.hub is not None:
-        folder = fetch(place.hub, [*WEIGHTS[:2], "model-*-of-*.safetensors", *TOKENIZERS], place.commit).path
+        folder = fetch(place.hub, [*IN_SAFETENSORS, *TOKENIZERS], place.commit).path
     check_hashes(folder, hashes)
-    tokenizer = None
+    weights, tokenizer = read_weights(folder, pickled=False), None
     if kind is not LANGUAGE_MODEL:
-        # transformers writes no hashes.
         held = hashes or [name for name in TOKENIZERS if (folder / name).is_file()]
         file = next((name for name in TOKENIZERS if name in held), TOKENIZERS[0])
         tokenizer = Tokenizer.from_file(folder / file, Numbering.recorded(place.config.get("special_tokens")))
-    return Bundle(str(folder), kind, config, place.config, read_weights(folder), tokenizer)
+    return Bundle(str(folder), kind, config, place.config, weights, tokenizer)
 
 
-def _export(place: Place) -> tuple[ModelKind, dict[str, Any]]:
-    """Return what config.json of an export says of the kind of model, and of its fields."""
+def described_model(place: Place) -> tuple[ModelKind, dict[str, Any]]:
+    """Return what config.json of an export says of the kind of model, and of its fields, or refuse what is damaged."""
     about, path = place.config, place.path / CONFIG
     refuse_older(place.name, about["format"])
     kind, config = about.get("kind", SUMMARIZER.name), about.get("model")
@@ -140,6 +140,10 @@ def _export(place: Place) -> tuple[ModelKind, dict[str, Any]]:
         raise UserError(f"{path} is damaged: `kind` must be one of {', '.join(KINDS)}, but is {shown(kind)}.")
     if not isinstance(config, dict):
         raise UserError(f"{path} is damaged: `model` must hold the model's settings.")
+    whole = [{WEIGHTS}] if kind == LANGUAGE_MODEL.name else [{WEIGHTS, name} for name in TOKENIZERS]
+    # transformers writes no hashes.
+    if place.hashes and place.hashes.keys() not in whole:
+        raise UserError(f"{path} is damaged: `sha256` must hold the hashes of {' and '.join(sorted(whole[0]))}.")
     return KINDS[kind], config
 
 

@@ -14,7 +14,7 @@ from pyramidions.pretrained.model_kinds import LANGUAGE_MODEL
 from pyramidions.pretrained.places import CONFIG, HASHES, WRITTEN_BY, Place, check_hashes, place_with_config
 from pyramidions.text.tokenizer import JsonTokenizer, SentencePieceTokenizer
 
-# What may be replaced can be told without torch.
+# Weights alone need torch.
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -83,7 +83,7 @@ def refuse_foreign(folder: Path) -> None:
         raise UserError(f"{rule} holds {min(others)}.")
     if not held or CONCEPTS_CARD in held:
         return
-    place = exported(folder / CONFIG)
+    place = exported(folder)
     if place is None:
         raise UserError(f"{rule} holds a {CONFIG} of something else.")
     for name, expected in place.hashes.items() if place.kind == "transformers" else ():
@@ -93,6 +93,8 @@ def refuse_foreign(folder: Path) -> None:
 
 def check_export(folder: Path) -> None:
     """Refuse a folder that is not a whole export: it lacks a file, or holds others, or one is damaged."""
+    from pyramidions.pretrained.bundle import described_model
+
     rule = f"{folder} must be a folder that `pyramidions export` wrote, but"
     if not folder.is_dir():
         raise UserError(f"{rule} {'is a file' if folder.exists() else 'does not exist'}.")
@@ -102,21 +104,23 @@ def check_export(folder: Path) -> None:
     if others := held - set(EXPORTED):
         raise UserError(f"{rule} holds {min(others)}.")
     place = place_with_config(folder, str(folder))
-    if not is_of_export(place):
+    if place.kind == "export":
+        described_model(place)
+    elif not is_of_export(place):
         raise UserError(f"{rule} holds a {CONFIG} of something else.")
     needed = {WEIGHTS, *place.hashes, *(OF_TRANSFORMERS if place.kind == "transformers" else ())}
     # transformers writes no hashes.
-    if place.config.get("kind") != LANGUAGE_MODEL.name and not held & set(TOKENIZERS):
+    if place.kind == "export" and described_model(place)[0] is not LANGUAGE_MODEL and not held & set(TOKENIZERS):
         needed.add(TOKENIZERS[0])
     if lacking := needed - held:
         raise UserError(f"The exported model {folder} lacks {min(lacking)}.")
     check_hashes(folder, place.hashes)
 
 
-def exported(config: Path) -> Place | None:
+def exported(folder: Path) -> Place | None:
     """Return the place of an export, by its config.json; None for anything else."""
     try:
-        place = place_with_config(config.parent, str(config.parent))
+        place = place_with_config(folder, str(folder))
         return place if is_of_export(place) else None
     except UserError:
         return None
@@ -133,7 +137,7 @@ def is_of_export(place: Place) -> bool:
 
 def is_export(config: Path, hashes: Mapping[str, str]) -> bool:
     """Return whether a model is an export, by its config.json and what is known of the hashes of its files."""
-    place = exported(config)
+    place = exported(config.parent)
     if place is None or place.kind == "export":
         return place is not None
     return all(hashes.get(name, expected) == expected for name, expected in place.hashes.items())

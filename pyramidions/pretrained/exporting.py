@@ -1,4 +1,4 @@
-"""Writes a model and its tokenizer as a folder that transformers reads: the import, backwards."""
+"""Writes a model as an export: in the format of a family of transformers that holds it, else in ours."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -24,7 +24,7 @@ WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.b
 # What is read of a model on the hub.
 _ABOUT = (GENERATION, CARD)
 _TOKENIZERS = (JSON, SETTINGS, ADDED, *SLOW)
-_SAFE_WEIGHTS = (*WEIGHTS[:2], "model-*-of-*.safetensors")
+IN_SAFETENSORS = (*WEIGHTS[:2], "model-*-of-*.safetensors")
 _PICKLED_WEIGHTS = (*WEIGHTS[2:], "pytorch_model-*-of-*.bin")
 
 
@@ -55,7 +55,7 @@ def read_source(place: Place, check: Callable[[Source], object]) -> Source:
     if path.is_file():
         raise UserError(f"A pretrained model must be a folder, but {path} is a file.")
     if place.kind != "transformers":
-        raise UserError(f"{path} lacks {CONFIG}.")
+        raise UserError(f"{path} must be a model of transformers, with a {CONFIG}, but is none.")
     if hub:
         fetch(hub, _ABOUT, commit)
     generation = read_json(path / GENERATION) if (path / GENERATION).exists() else {}
@@ -63,19 +63,20 @@ def read_source(place: Place, check: Callable[[Source], object]) -> Source:
     source = Source(path, own, commit, config, config | generation, {}, _licence(path / CARD))
     check(source)
     if hub:
-        fetch(hub, [*_TOKENIZERS, *_SAFE_WEIGHTS], commit)
+        fetch(hub, [*_TOKENIZERS, *IN_SAFETENSORS], commit)
         if not any((path / safe).is_file() for safe in WEIGHTS[:2]):
             fetch(hub, _PICKLED_WEIGHTS, commit)
     check_hashes(path, place.hashes)
     return source._replace(weights=read_weights(path))
 
 
-def read_weights(folder: Path) -> dict[str, Tensor]:
-    """Read the weights in a folder, of one file or several, by name."""
-    name = next((name for name in WEIGHTS if (folder / name).is_file()), None)
+def read_weights(folder: Path, pickled: bool = True) -> dict[str, Tensor]:
+    """Read the weights in a folder, of one file or several, by name; ``pickled`` ones only where that is allowed."""
+    names = WEIGHTS if pickled else WEIGHTS[:2]
+    name = next((name for name in names if (folder / name).is_file()), None)
     if name is None:
-        raise UserError(f"{folder} lacks weights: one of {', '.join(WEIGHTS)}.")
-    if name == WEIGHTS[0] and (folder / WEIGHTS[2]).is_file():
+        raise UserError(f"{folder} lacks weights: one of {', '.join(names)}.")
+    if pickled and name == WEIGHTS[0] and (folder / WEIGHTS[2]).is_file():
         _refuse_others(_safetensors(folder / name), folder)
     weights: dict[str, Tensor] = {}
     for path in _shards(folder / name) if name.endswith(".json") else [folder / name]:

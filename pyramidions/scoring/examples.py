@@ -63,6 +63,9 @@ class Examples:
     def __init__(self, predictions: Texts, references: Listed[tuple[str, ...]], sources: Texts | None = None) -> None:
         if not len(references):
             raise UserError("There must be at least one document to score.")
+        for name, texts in {"predictions": predictions, "sources": sources}.items():
+            if texts is not None and len(texts) != len(references):
+                raise UserError(f"`{name}` must be {len(references):,}, one for each document, but are {len(texts):,}.")
         self.predictions = predictions
         self.references = references
         self.sources = sources

@@ -67,6 +67,8 @@ class Scores:
         The p-value is twice the share of samples, one more sample counted on either side, in which the difference has
         not the sign that it has overall; at most 1.
         """
+        if self.scores.shape != other.scores.shape:
+            raise UserError("Two systems must be compared by the same figures of the same documents, but are not.")
         # The table and the file ask for the same, which takes seconds where documents are many.
         if other not in self._compared:
             differences = self.scores - other.scores

@@ -10,12 +10,12 @@ import pytest
 import torch
 from click.testing import Result
 from fairseq.data import Dictionary
-from pyramidions.conversion import calibration
 from small_pretrained import RECIPE, model_of, save
 
 from pyramidions import Summarizer
 from pyramidions.models.checkpoints import fingerprint
 from pyramidions.models.experiment import read_experiment
+from pyramidions.pretrained import calibration
 from pyramidions.pretrained.checkpoint_file import read_checkpoint
 from pyramidions.pretrained.importing import import_model
 from pyramidions.text.tokenizer import Tokenizer

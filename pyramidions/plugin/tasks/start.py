@@ -71,8 +71,13 @@ class Start:
 
         An optimizer's state goes by the place of a parameter among all.
         """
+        if self.resumed is None:
+            return
         own = [name for name, _ in model.named_parameters(remove_duplicate=False)]
-        if self.resumed is not None and own != [name for name in self.resumed.weights if name in {*own}]:
+        known = {*own}
+        before = [name for name in self.resumed.weights if name in known]
+        # What lacks weights is of another architecture, and fairseq's loading says so.
+        if len(before) == len(own) and before != own:
             raise UserError(
                 f"The weights of {self.path} must stand in the order of the model to resume its run, but do not: "
                 "--reset-optimizer goes on with the weights alone."

@@ -204,6 +204,8 @@ def _quoting(head: Head, place: str, library: Any) -> Iterator[dict[str, bool]]:
     # It raises whatever a file makes it stumble over.
     except Exception as error:
         reason = " ".join(str(error).split()).partition(". ")[0].rstrip(".")
+        if "torchaudio" in reason:
+            raise UserError(f"transformers cannot load torchaudio ({reason}): `pip uninstall torchaudio`.") from None
         raise UserError(
             f"`{head.option}` must be a model in safetensors that transformers reads, but it says of {place}: {reason}."
         ) from None
