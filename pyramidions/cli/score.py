@@ -190,6 +190,11 @@ class ScoreInputs:
         """Return the first sentences of each document, of ``words`` words, or of the mean of training summaries."""
         if self._folder is None:
             raise UserError("--lead needs --data, which has the documents.")
+        if self._split in self._folder.manifest["settings"].get("pairs", {}):
+            raise UserError(
+                f"--lead needs whole documents, and {self._folder.path} holds parts of them: write the lead by "
+                "`pyramidions extract --method lead`, and give it as --baseline."
+            )
         if words is None:
             train = self._folder.manifest["splits"].get("train")
             if train is None:
