@@ -14,6 +14,7 @@ from pyramidions.files.hub import fetch
 from pyramidions.models.checkpoints import refuse_older
 from pyramidions.models.config import PyramidionConfig
 from pyramidions.pretrained.checkpoint_file import read_checkpoint
+from pyramidions.pretrained.export_folder import TOKENIZERS, WEIGHTS
 from pyramidions.pretrained.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER, ModelKind
 from pyramidions.pretrained.places import (
     CHECKPOINTS,
@@ -27,11 +28,8 @@ from pyramidions.pretrained.places import (
     place_of,
     unknown_family,
 )
-from pyramidions.text.tokenizer import JsonTokenizer, Numbering, SentencePieceTokenizer, Tokenizer
+from pyramidions.text.tokenizer import Numbering, Tokenizer
 
-WEIGHTS = "model.safetensors"
-#: The file of a tokenizer has one of these names in an export.
-TOKENIZERS = (SentencePieceTokenizer.file_name, JsonTokenizer.file_name)
 #: How a language model calls the characters that it reads at once.
 WINDOW = "tokens_per_sample"
 # How a pretrained model reads documents that are longer than it reads.
