@@ -19,7 +19,7 @@ from pyramidions.files.archive import is_whole_checkpoint
 from pyramidions.files.atomic import write_file
 from pyramidions.files.bounded import file_hash
 from pyramidions.files.run_facts import RunFacts
-from pyramidions.models.checkpoints import FORMAT
+from pyramidions.models.formats import FORMAT
 from pyramidions.runs.steps import Say, StepError
 from pyramidions.scoring import FIGURES
 

@@ -32,14 +32,14 @@ from pyramidions.models import (
     build_language_model,
 )
 from pyramidions.models.builder import shapes_alone
-from pyramidions.models.checkpoints import ARCHITECTURES, FORMAT
 from pyramidions.models.config import config_as
 from pyramidions.models.fields import part_fields
+from pyramidions.models.formats import ARCHITECTURES, FORMAT
 from pyramidions.models.training import freeze
 from pyramidions.pretrained.checkpoint_file import check_weights, load_safely
-from pyramidions.pretrained.export_folder import CARD, TOKENIZERS, WEIGHTS
+from pyramidions.pretrained.export_folder import TOKENIZERS, WEIGHTS
 from pyramidions.pretrained.model_kinds import KINDS, SUMMARIZER
-from pyramidions.pretrained.places import CONFIG, check_hashes, read_json
+from pyramidions.pretrained.places import CARD, CONFIG, check_hashes, read_json
 from pyramidions.pretrained.saved_model import load_any
 from pyramidions.pretrained.source import read_weights
 from pyramidions.text.tokenizer import PAD

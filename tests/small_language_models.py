@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pyramidions.models import LANGUAGE_MODEL_PRESETS, build_language_model, language_model_preset
-from pyramidions.models.checkpoints import FORMAT
+from pyramidions.models.formats import FORMAT
 from pyramidions.nn import LanguageModel
 from pyramidions.text.alphabets import recorded_alphabet
 

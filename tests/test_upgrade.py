@@ -30,7 +30,7 @@ from torch import nn
 from pyramidions.base.errors import UserError
 from pyramidions.inference import load_model
 from pyramidions.models import ExtractorConfig, LanguageModelConfig, PyramidionConfig, build_extractor, preset
-from pyramidions.models.checkpoints import FORMAT
+from pyramidions.models.formats import FORMAT
 from pyramidions.plugin.models.pyramidion import PyramidionModel, PyramidionModelConfig
 from pyramidions.plugin.tasks.start import Start
 from pyramidions.pretrained.saved_model import load_language_model

@@ -88,8 +88,8 @@ class _Facts(NamedTuple):
 
 
 def _facts(state: dict[str, Any]) -> _Facts:
-    from pyramidions.models.checkpoints import VOCABULARY
     from pyramidions.models.config import NO_SHAPE
+    from pyramidions.models.formats import VOCABULARY
 
     config, weights = (state.get("cfg") or {}).get("model") or {}, state["model"]
     settings = {name: value for name, value in config.items() if not any(part in name for part in NO_SHAPE)}

@@ -164,8 +164,9 @@ def _write(
 def _publish(folder: Path, place: "HubName", private: bool) -> str:
     """Upload an export; return its address."""
     from pyramidions.files.hub import upload
-    from pyramidions.pretrained.export_folder import CARD, EXPORTED, is_export
+    from pyramidions.pretrained.export_folder import EXPORTED, is_export
     from pyramidions.pretrained.model_card import renamed
+    from pyramidions.pretrained.places import CARD
 
     with TemporaryDirectory(prefix="pyramidions-") as published:
         for path in folder.resolve().iterdir():

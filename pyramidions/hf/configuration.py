@@ -9,11 +9,12 @@ from transformers import PreTrainedConfig
 
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
-from pyramidions.models.checkpoints import FORMAT
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
+from pyramidions.models.formats import FORMAT
 from pyramidions.pretrained.export_folder import CODE
-from pyramidions.pretrained.for_transformers import AUTO_MAP, CODE_TEXT, MODEL_TYPE
 from pyramidions.pretrained.model_kinds import SUMMARIZER
+from pyramidions.pretrained.own_files import AUTO_MAP, CODE_TEXT
+from pyramidions.pretrained.places import MODEL_TYPE
 from pyramidions.pretrained.saved_model import SavedModel, description
 from pyramidions.text.tokenizer import BOS, EOS, PAD
 

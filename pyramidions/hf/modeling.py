@@ -15,15 +15,15 @@ from pyramidions.base.arguments import CountOrZero, check, shown
 from pyramidions.base.errors import UserError
 from pyramidions.hf.configuration import PyramidionsConfig
 from pyramidions.models import PyramidionConfig, build
-from pyramidions.models.checkpoints import refuse_older
 from pyramidions.models.config import check_lengths
+from pyramidions.models.formats import refuse_older
 from pyramidions.nn import Decoder, DecoderCache, Encoder, Transformer
 from pyramidions.nn.functional.kernels import in_evaluation_without_cudnn_attention
 from pyramidions.nn.functional.masking import flush_right_padding
 from pyramidions.nn.functional.precision import full_precision
 from pyramidions.nn.reduced import DECIDING
 from pyramidions.nn.sublayer import Memory
-from pyramidions.pretrained.for_transformers import ENDS, generation_fields
+from pyramidions.pretrained.own_files import ENDS, generation_fields
 from pyramidions.pretrained.saved_model import SavedModel, described_config
 
 # Of the fields that nothing else checks.

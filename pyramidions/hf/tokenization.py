@@ -8,7 +8,7 @@ from transformers import PreTrainedTokenizer
 
 from pyramidions.base.arguments import Range, check
 from pyramidions.base.errors import UserError
-from pyramidions.pretrained.for_transformers import TOKENIZER_MAP, tokenizer_fields
+from pyramidions.pretrained.own_files import TOKENIZER_MAP, tokenizer_fields
 from pyramidions.pretrained.saved_model import SavedModel
 from pyramidions.text.tokenizer import (
     JsonTokenizer,

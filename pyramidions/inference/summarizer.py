@@ -26,8 +26,8 @@ from pyramidions.inference.selection_model import selection
 from pyramidions.inference.summary import Summary
 from pyramidions.nn import Hypothesis, NoSummaryError, Writer
 from pyramidions.nn.sublayer import Memory
+from pyramidions.pretrained.in_words import settings as about_model
 from pyramidions.pretrained.saved_model import SavedModel, load_model
-from pyramidions.pretrained.settings import settings as about_model
 
 #: Progress callback: the place of a document whose summary is written.
 OnWritten = Callable[[int], object]

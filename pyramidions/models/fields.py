@@ -1,6 +1,6 @@
 """The fields of a flat config: how they are declared, and how their texts are read."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field, fields
 from itertools import chain
 from typing import Any
@@ -58,6 +58,24 @@ def parts_with_defaults(kind: type[Any], name: str, text: str) -> Parts:
         return Part(part.kind, {**defaults, **part.options})
 
     return [[whole(part) for part in memory] for memory in parse_parts(name, text)]
+
+
+def same_parts(
+    kind: type[Any], name: str, first: str, second: str, compared: Callable[[Part], Part] = lambda part: part
+) -> bool:
+    """Return whether two texts of a field describe the same parts, of which ``compared`` keeps what matters.
+
+    Options at their defaults may be left out, and equal layers or memories may be one entry.
+    """
+
+    def folded(entries: list[Any]) -> list[Any]:
+        return entries[:1] if all(entry == entries[0] for entry in entries) else entries
+
+    def read(text: str) -> list[Any]:
+        memories = parts_with_defaults(kind, name, text)
+        return folded([folded([compared(part) for part in memory]) for memory in memories])
+
+    return read(first) == read(second)
 
 
 def scaled_field(kind: type[Any], name: str, value: Any, lengths: int, widths: int) -> Any:

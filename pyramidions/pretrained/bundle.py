@@ -11,8 +11,8 @@ from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
 from pyramidions.files.hub import fetch
-from pyramidions.models.checkpoints import refuse_older
 from pyramidions.models.config import PyramidionConfig
+from pyramidions.models.formats import refuse_older
 from pyramidions.pretrained.checkpoint_file import read_checkpoint
 from pyramidions.pretrained.export_folder import TOKENIZERS, WEIGHTS
 from pyramidions.pretrained.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER, ModelKind

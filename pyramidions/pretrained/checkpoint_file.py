@@ -10,7 +10,7 @@ import torch
 
 from pyramidions.base.errors import UserError
 from pyramidions.files.archive import is_damaged
-from pyramidions.models.checkpoints import refuse_older_checkpoint
+from pyramidions.models.formats import refuse_older_checkpoint
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:

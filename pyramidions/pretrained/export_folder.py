@@ -11,16 +11,26 @@ from pyramidions.extract.concepts.files import CARD as CONCEPTS_CARD
 from pyramidions.files.atomic import atomic_folder, sync
 from pyramidions.files.bounded import file_hash
 from pyramidions.pretrained.model_kinds import LANGUAGE_MODEL
-from pyramidions.pretrained.places import CONFIG, HASHES, WRITTEN_BY, Place, check_hashes, place_with_config
+from pyramidions.pretrained.places import (
+    CARD,
+    CONFIG,
+    GENERATION_CONFIG,
+    HASHES,
+    TOKENIZER_CONFIG,
+    WRITTEN_BY,
+    Place,
+    check_hashes,
+    place_with_config,
+)
 from pyramidions.text.tokenizer import JsonTokenizer, SentencePieceTokenizer
 
 # Weights alone need torch.
 if TYPE_CHECKING:
     from torch import Tensor
 
-WEIGHTS, CARD = "model.safetensors", "README.md"
+WEIGHTS = "model.safetensors"
 #: What an export for transformers may hold beside them. Ours of a summarizer hold the first two.
-OF_TRANSFORMERS = ("generation_config.json", "tokenizer_config.json")
+OF_TRANSFORMERS = (GENERATION_CONFIG, TOKENIZER_CONFIG)
 #: In an export of ours, where transformers finds our classes.
 CODE = "modeling_pyramidions.py"
 #: Of an export, the file of its tokenizer has one of these names.
@@ -128,7 +138,7 @@ def exported(folder: Path) -> Place | None:
 
 def is_of_export(place: Place) -> bool:
     """Return whether a config.json is that of an export, or refuse damaged hashes."""
-    from pyramidions.models.checkpoints import FORMAT
+    from pyramidions.models.formats import FORMAT
 
     if place.kind == "export":
         return place.config["format"] in range(1, FORMAT + 1) and isinstance(place.config.get("model"), dict)

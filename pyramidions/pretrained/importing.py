@@ -13,9 +13,9 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.notation import Part, parse_part, parse_parts, written
 from pyramidions.files.atomic import atomic_file
 from pyramidions.models import PyramidionConfig
-from pyramidions.models.checkpoints import FORMAT, VOCABULARY, fingerprint
 from pyramidions.models.config import check_lengths, config_as
-from pyramidions.models.fields import part_fields, parts_with_defaults
+from pyramidions.models.fields import part_fields, same_parts
+from pyramidions.models.formats import FORMAT, VOCABULARY, fingerprint
 from pyramidions.nn.pooling import POOLING
 from pyramidions.pretrained.calibration import spread_scores
 from pyramidions.pretrained.families import Shape
@@ -169,7 +169,10 @@ def check_kept(asked: PyramidionConfig, made: PyramidionConfig, own: PyramidionC
     for name in asdict(own):
         is_learned = name in _POSITIONS and _is_learned(getattr(own, name)) and _is_learned(getattr(asked, name))
         right, why = (made, "to hold both texts and weights") if is_learned else (own, "as in the pretrained model")
-        if not name.startswith(_MAY_DIFFER) and not _same(name, getattr(asked, name), getattr(right, name)):
+        first, second = getattr(asked, name), getattr(right, name)
+        are_parts = name in part_fields(PyramidionConfig) and None not in (first, second)
+        is_same = same_parts(PyramidionConfig, name, first, second) if are_parts else first == second
+        if not name.startswith(_MAY_DIFFER) and not is_same:
             raise UserError(f"`{name}` must be {getattr(right, name)}, {why}, but is {getattr(asked, name)}.")
 
 
@@ -184,15 +187,6 @@ def _longer(values: dict[str, Any], shape: Shape, lengths: tuple[int, int]) -> d
     values["decoding_max_length"] = min(values["decoding_max_length"], lengths[1] - 2)
     values["decoding_min_length"] = min(values["decoding_min_length"], values["decoding_max_length"])
     return values
-
-
-def _same(name: str, first: Any, second: Any) -> bool:
-    """Return whether two values of a field are the same; options may be in any order."""
-    are_parts = name in part_fields(PyramidionConfig) and None not in (first, second)
-    if are_parts:
-        # Options at their defaults may be left out.
-        first, second = (parts_with_defaults(PyramidionConfig, name, text) for text in (first, second))
-    return bool(first == second)
 
 
 def _is_learned(positions: str) -> bool:

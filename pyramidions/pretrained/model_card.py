@@ -16,8 +16,8 @@ from pyramidions.data.folder import DataFolder
 from pyramidions.extract.selection import WORDS
 from pyramidions.models.parse import extractor_spec_of, spec_of
 from pyramidions.pretrained.card_data import CardScores, front_matter, table
+from pyramidions.pretrained.in_words import reading_of
 from pyramidions.pretrained.saved_model import SavedExtractor, SavedLanguageModel, SavedModel
-from pyramidions.pretrained.settings import reading_of
 from pyramidions.text.alphabets import LETTERS
 from pyramidions.text.tokenizer import DOCUMENT_SEPARATOR
 
@@ -49,12 +49,12 @@ def model_card(
     found = None if scores is None else CardScores.read(scores)
     origin = model.origin if isinstance(model, SavedModel) else None
     is_language_model, is_extractor = (isinstance(model, kind) for kind in (SavedLanguageModel, SavedExtractor))
+    pools = not isinstance(model, SavedLanguageModel) and model.config.pooling_lengths is not None
     about: dict[str, Any] = {"library_name": "transformers" if for_transformers else "pyramidions"}
     if isinstance(model, SavedLanguageModel):
         about["tags"] = ["character-language-model", "dynamic-pooling"]
         languages = languages or [each for each in LETTERS if each == model.alphabet.language]
     else:
-        pools = model.config.pooling_lengths is not None
         about["pipeline_tag"] = "summarization"
         about["tags"] = ["long-documents", *["extractive-summarization"] * is_extractor, *["pooling"] * pools]
         if origin is not None:
@@ -69,7 +69,9 @@ def model_card(
         name=name,
         kind="Transformer for the library transformers"
         if for_transformers
-        else "Pyramidion Transformer (Pietruszka et al. 2022)",
+        else "Pyramidion Transformer (Pietruszka et al. 2022)"
+        if pools
+        else "Transformer without pooling",
         model=model,
         origin=origin,
         is_language_model=is_language_model,

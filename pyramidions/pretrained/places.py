@@ -7,7 +7,8 @@ from typing import Any, Literal, NamedTuple
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
-from pyramidions.extract.concepts.files import ARRAYS, CARD, is_concept_model
+from pyramidions.extract.concepts.files import ARRAYS, is_concept_model
+from pyramidions.extract.concepts.files import CARD as CONCEPTS_CARD
 from pyramidions.files.bounded import file_hash, read_regular
 from pyramidions.files.hub import HubName, absent, fetch, hub_name, when_damaged
 
@@ -15,7 +16,9 @@ from pyramidions.files.hub import HubName, absent, fetch, hub_name, when_damaged
 #: "fairseq": fairseq's own BART, packed or not; "concepts": a model of concepts; "other": something else.
 PlaceKind = Literal["checkpoint", "export", "transformers", "fairseq", "concepts", "other"]
 
-CONFIG = "config.json"
+CONFIG, CARD = "config.json", "README.md"
+#: How transformers decodes, and how it reads a text.
+GENERATION_CONFIG, TOKENIZER_CONFIG = "generation_config.json", "tokenizer_config.json"
 #: The families of transformers' models that are read.
 KNOWN_FAMILIES = ("bart", "led", "pegasus", "bigbird_pegasus", "pegasus_x", "mbart", "t5", "mt5", "longt5")
 #: How transformers calls our models in an export of ours, whose config.json has the hashes of its files under "sha256".
@@ -69,7 +72,7 @@ class Place(NamedTuple):
         if self.hub is not None:
             return []
         if self.kind == "concepts":
-            return [self.path / CARD, self.path / ARRAYS]
+            return [self.path / CONCEPTS_CARD, self.path / ARRAYS]
         if self.kind in ("export", "transformers"):
             return [file for file in sorted(self.path.iterdir()) if file.is_file()]
         return [self.path] if self.path.is_file() else []

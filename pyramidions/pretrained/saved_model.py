@@ -23,13 +23,13 @@ from pyramidions.models import (
     build_language_model,
 )
 from pyramidions.models.builder import shapes_alone
-from pyramidions.models.checkpoints import FORMAT
 from pyramidions.models.config import LONGEST_TEXT, EncoderConfig, check_lengths, config_as
+from pyramidions.models.formats import FORMAT
 from pyramidions.nn import LanguageModel, SentenceRanker, Transformer
 from pyramidions.pretrained.bundle import WINDOW, Bundle, read_bundle
-from pyramidions.pretrained.for_transformers import config_fields
 from pyramidions.pretrained.model_kinds import EXTRACTOR, LANGUAGE_MODEL, SUMMARIZER, ModelKind
 from pyramidions.pretrained.origin import Origin, origin_of
+from pyramidions.pretrained.own_files import config_fields
 from pyramidions.text.alphabets import Alphabet, recorded_alphabet
 from pyramidions.text.tokenizer import PAD, Tokenizer
 

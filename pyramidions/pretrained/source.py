@@ -15,15 +15,22 @@ from pyramidions.files.bounded import read_regular
 from pyramidions.files.hub import fetch, when_damaged
 from pyramidions.pretrained.checkpoint_file import check_weights, load_safely
 from pyramidions.pretrained.fairseq_archive import archive_name, read_archive
-from pyramidions.pretrained.places import CONFIG, Place, check_hashes, read_json
-from pyramidions.pretrained.tokenizers import ADDED, JSON, SETTINGS, SLOW
+from pyramidions.pretrained.places import (
+    CARD,
+    CONFIG,
+    GENERATION_CONFIG,
+    TOKENIZER_CONFIG,
+    Place,
+    check_hashes,
+    read_json,
+)
+from pyramidions.pretrained.tokenizers import ADDED, JSON, SLOW
 
-GENERATION, CARD = "generation_config.json", "README.md"
 #: Files of weights, in the order in which they are looked for; an index names the files of a model that has several.
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 # What is read of a model on the hub.
-_ABOUT = (GENERATION, CARD)
-_TOKENIZERS = (JSON, SETTINGS, ADDED, *SLOW)
+_ABOUT = (GENERATION_CONFIG, CARD)
+_TOKENIZERS = (JSON, TOKENIZER_CONFIG, ADDED, *SLOW)
 IN_SAFETENSORS = (*WEIGHTS[:2], "model-*-of-*.safetensors")
 _PICKLED_WEIGHTS = (*WEIGHTS[2:], "pytorch_model-*-of-*.bin")
 
@@ -58,7 +65,7 @@ def read_source(place: Place, check: Callable[[Source], object]) -> Source:
         raise UserError(f"{path} must be a model of transformers, with a {CONFIG}, but is none.")
     if hub:
         fetch(hub, _ABOUT, commit)
-    generation = read_json(path / GENERATION) if (path / GENERATION).exists() else {}
+    generation = read_json(path / GENERATION_CONFIG) if (path / GENERATION_CONFIG).exists() else {}
     own = hub.name if hub else path.resolve().name
     source = Source(path, own, commit, config, config | generation, {}, _licence(path / CARD))
     check(source)

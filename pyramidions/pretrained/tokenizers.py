@@ -8,9 +8,10 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.optional import optional_library
 from pyramidions.base.strict_json import parse_json
 from pyramidions.files.bounded import read_regular
+from pyramidions.pretrained.places import TOKENIZER_CONFIG
 from pyramidions.text.tokenizer import JsonTokenizer, Numbering, Tokenizer
 
-JSON, SETTINGS = JsonTokenizer.file_name, "tokenizer_config.json"
+JSON = JsonTokenizer.file_name
 #: pieces that the tokenizer's own file may lack, with their ids
 ADDED = "added_tokens.json"
 #: What transformers makes a tokenizer.json of, and what it reads beside.
@@ -51,7 +52,7 @@ def _made_by_transformers(folder: Path, class_name: str) -> bytes:
     if not any((folder / name).is_file() for name in (JSON, *SLOW)):
         raise UserError(f"The folder must hold a tokenizer ({JSON}, or {', '.join(SLOW[:-1])}), but holds none.")
     transformers = optional_library("transformers", f"A tokenizer without a whole {JSON}")
-    settings = _json(folder / SETTINGS)
+    settings = _json(folder / TOKENIZER_CONFIG)
     names_class = isinstance(settings, dict) and "tokenizer_class" in settings
     try:
         found = getattr(transformers, "AutoTokenizer" if names_class else class_name).from_pretrained(
@@ -65,12 +66,12 @@ def _made_by_transformers(folder: Path, class_name: str) -> bytes:
 
 def _added(folder: Path) -> dict[str, int]:
     """Return the tokens that were added to a tokenizer and their ids, as the files beside it say."""
-    listed, settings = _json(folder / ADDED), _json(folder / SETTINGS)
+    listed, settings = _json(folder / ADDED), _json(folder / TOKENIZER_CONFIG)
     by_id = settings.get("added_tokens_decoder", {}) if isinstance(settings, dict) else {}
     try:
         found = {str(token["content"]): int(i) for i, token in by_id.items()}
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise UserError(f"{SETTINGS} must have a token for each id of `added_tokens_decoder`.") from None
+        raise UserError(f"{TOKENIZER_CONFIG} must have a token for each id of `added_tokens_decoder`.") from None
     if not isinstance(listed, dict) or not all(type(i) is int for i in listed.values()):
         raise UserError(f"{ADDED} must have an id for each token.")
     return {**found, **listed}
@@ -89,7 +90,7 @@ def _tokens(data: bytes) -> set[str]:
 
 def tokenizer_length(folder: Path) -> int:
     """Return how many tokens a text may have, as tokenizer_config.json says; 0 where it does not."""
-    found = _json(folder / SETTINGS)
+    found = _json(folder / TOKENIZER_CONFIG)
     most = found.get("model_max_length") if isinstance(found, dict) else None
     return most if isinstance(most, int) and 0 < most <= _LONGEST else 0
 

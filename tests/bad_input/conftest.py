@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from pyramidions.cli import main
 from pyramidions.inference import export_model, load_model
 from pyramidions.models import build, preset
-from pyramidions.models.checkpoints import FORMAT
+from pyramidions.models.formats import FORMAT
 from pyramidions.text.tokenizer import PAD, Tokenizer
 
 WORDS = [a + b for a in "ba de ki lo mu ra se ti".split() for b in "ban den kin lon mur ras sel tin".split()]

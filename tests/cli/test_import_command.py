@@ -13,8 +13,8 @@ from fairseq.data import Dictionary
 from small_pretrained import RECIPE, model_of, save
 
 from pyramidions import Summarizer
-from pyramidions.models.checkpoints import fingerprint
 from pyramidions.models.experiment import read_experiment
+from pyramidions.models.formats import fingerprint
 from pyramidions.pretrained import calibration
 from pyramidions.pretrained.checkpoint_file import read_checkpoint
 from pyramidions.pretrained.importing import import_model

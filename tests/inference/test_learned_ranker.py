@@ -16,7 +16,7 @@ from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.inference import LearnedRanker, SavedExtractor, export_model, load_extractor
 from pyramidions.inference.learned_ranker import _plan
 from pyramidions.models import build_extractor, extractor_preset
-from pyramidions.models.checkpoints import FORMAT
+from pyramidions.models.formats import FORMAT
 from pyramidions.text.outline import Outline, outline
 from pyramidions.text.tokenizer import PAD
 

@@ -17,7 +17,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.inference import Summarizer, export_model, load_model
 from pyramidions.models import PyramidionConfig, build, preset
-from pyramidions.models.checkpoints import FORMAT
+from pyramidions.models.formats import FORMAT
 from pyramidions.nn import Transformer
 from pyramidions.text.tokenizer import PAD, Tokenizer
 

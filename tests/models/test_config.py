@@ -9,10 +9,10 @@ from refusals import refused
 from pyramidions.base.errors import UserError
 from pyramidions.base.notation import Part
 from pyramidions.models import preset
-from pyramidions.models.checkpoints import changed_part
 from pyramidions.models.config import PyramidionConfig, config_as
 from pyramidions.models.experiment import read_experiment, with_lengths
 from pyramidions.models.fields import scaled_field
+from pyramidions.models.fitting import changed_part
 from pyramidions.models.stages import parse_pooling_lengths
 
 

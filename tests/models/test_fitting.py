@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pyramidions.models.checkpoints import refuse_architecture
+from pyramidions.models.fitting import refuse_architecture
 from pyramidions.nn.scorer import LinearScorer, RandomScorer
 
 

@@ -18,16 +18,10 @@ from fairseq.models import (
 from omegaconf import DictConfig
 from torch import Tensor
 
-from pyramidions.models.checkpoints import (
-    FORMAT,
-    VOCABULARY,
-    fingerprint,
-    refuse_architecture,
-    refuse_older,
-    refuse_vocabulary,
-)
 from pyramidions.models.config import LONGEST_TEXT, Config, config_as, in_one_spelling
 from pyramidions.models.fields import part_fields
+from pyramidions.models.fitting import refuse_architecture, refuse_vocabulary
+from pyramidions.models.formats import FORMAT, VOCABULARY, fingerprint, refuse_older
 from pyramidions.plugin.hooks import bf16_without_tpu
 
 _CACHE = "pyramidions"

@@ -1,5 +1,6 @@
 """The model as fairseq sees it: what its search says of hypotheses, and its `incremental_state`."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Optional
@@ -11,7 +12,6 @@ from torch import Tensor
 from pyramidions.base.errors import UserError
 from pyramidions.base.notation import parse_part
 from pyramidions.models.builder import build
-from pyramidions.models.checkpoints import from_fairseq_transformer
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, PyramidionConfig
 from pyramidions.models.presets import PRESETS
 from pyramidions.nn import DecoderCache, Encoder
@@ -146,7 +146,7 @@ class PyramidionModel(FittingModel, FairseqEncoderDecoderModel):
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
         """Rename, in place, the weights of fairseq's own Transformer."""
-        from_fairseq_transformer(state_dict, untied=parse_part("output", self.config.output).kind == "untied")
+        _from_fairseq_transformer(state_dict, untied=parse_part("output", self.config.output).kind == "untied")
 
 
 def _refuse_longer(encoder: Encoder, asked: int, longest: int) -> None:
@@ -157,6 +157,51 @@ def _refuse_longer(encoder: Encoder, asked: int, longest: int) -> None:
             f"--max-source-positions must be at most {longest}, for which {type(tied[0]).__name__} has weights, but is "
             f"{asked}."
         )
+
+
+_LAYER = r"^(encoder|decoder)\.layers\.(\d+)\."
+_SUBLAYER = r"\1.core.layers.\2.sublayers."
+_RENAMED = [
+    (r"^(encoder|decoder)\.embed_tokens\.", r"\1.core.embedder.tokens."),
+    (r"^(encoder|decoder)\.layernorm_embedding\.", r"\1.core.embedder.norm."),
+    (r"^(encoder|decoder)\.layer_norm\.", r"\1.core.norm."),
+    (rf"{_LAYER}self_attn\.", rf"{_SUBLAYER}self_attention.function.projections."),
+    (rf"{_LAYER}encoder_attn\.", rf"{_SUBLAYER}cross_attention.function.projections."),
+    (rf"{_LAYER}(fc[12])\.", rf"{_SUBLAYER}feed_forward.function.\3."),
+    (rf"{_LAYER}self_attn_layer_norm\.", rf"{_SUBLAYER}self_attention.norm."),
+    (rf"{_LAYER}encoder_attn_layer_norm\.", rf"{_SUBLAYER}cross_attention.norm."),
+    (rf"{_LAYER}final_layer_norm\.", rf"{_SUBLAYER}feed_forward.norm."),
+]
+# What fairseq saves and we compute: the version mark, position tables, and the output layer that is the embedding.
+_DROPPED = re.compile(
+    r"^(encoder|decoder)\.(version|embed_positions\._float_tensor)$|^decoder\.output_projection\.weight$"
+)
+
+
+def _from_fairseq_transformer(weights: dict[str, Tensor], untied: bool = False) -> None:
+    """Rename, in place, the weights of a fairseq Transformer with sinusoidal positions and shared embeddings.
+
+    Weights that already have our names stay as they are. An ``untied`` model's output layer has weights of its own, as
+    the checkpoint's may.
+    """
+    if untied and "decoder.output_projection.weight" in weights:
+        weights["decoder.core.output.linear.weight"] = weights.pop("decoder.output_projection.weight")
+    shared = weights.get("decoder.embed_tokens.weight")
+    for key, part in (("decoder.output_projection.weight", "output layer"), ("encoder.embed_tokens.weight", "encoder")):
+        own = weights.get(key)
+        if own is not None and shared is not None and not (own.shape == shared.shape and own.equal(shared)):
+            raise ValueError(
+                f"The checkpoint must have one embedding for all (--share-all-embeddings), but its {part} has its own."
+            )
+    for key in list(weights):
+        if _DROPPED.search(key):
+            del weights[key]
+            continue
+        for pattern, ours in _RENAMED:
+            new, count = re.subn(pattern, ours, key)
+            if count:
+                weights[new] = weights.pop(key)
+                break
 
 
 register_presets("pyramidion", PRESETS)

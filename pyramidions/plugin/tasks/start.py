@@ -10,7 +10,8 @@ from torch import nn
 from pyramidions.base.errors import UserError
 from pyramidions.files.archive import is_damaged
 from pyramidions.files.run_facts import RunFacts, start_of
-from pyramidions.models.checkpoints import changed_part, refuse_older_checkpoint
+from pyramidions.models.fitting import changed_part
+from pyramidions.models.formats import refuse_older_checkpoint
 from pyramidions.models.training import parameters_of
 from pyramidions.plugin.tasks.checkpoint_folder import LAST
 

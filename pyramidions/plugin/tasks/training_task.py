@@ -10,7 +10,7 @@ from fairseq.logging import metrics
 from fairseq.tasks import FairseqTask
 
 from pyramidions.base.errors import UserError
-from pyramidions.models.checkpoints import refuse_older_checkpoint
+from pyramidions.models.formats import refuse_older_checkpoint
 from pyramidions.plugin.criterions.collapse import CollapseWatch
 from pyramidions.plugin.hooks import (
     WHOLE_BATCHES,

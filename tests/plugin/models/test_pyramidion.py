@@ -19,7 +19,7 @@ from tiny_presets import tiny_fields
 from torch import Tensor
 
 from pyramidions.models import EXTRACTOR_PRESETS, LANGUAGE_MODEL_PRESETS, PRESETS
-from pyramidions.models.checkpoints import ARCHITECTURES, MODELS
+from pyramidions.models.formats import ARCHITECTURES, MODELS
 from pyramidions.plugin.models.architectures import config_from
 from pyramidions.plugin.models.pyramidion import PyramidionModel, PyramidionModelConfig
 

@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Any
 from pyramidions.base.strict_json import as_json_bytes
 from pyramidions.models import PyramidionConfig
 from pyramidions.pretrained.export_folder import CODE
-from pyramidions.pretrained.places import MODEL_TYPE as MODEL_TYPE
+from pyramidions.pretrained.places import GENERATION_CONFIG, MODEL_TYPE, TOKENIZER_CONFIG
 from pyramidions.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from pyramidions.pretrained.saved_model import SavedModel
 
 MODEL, CONFIG, TOKENIZER = "PyramidionsForConditionalGeneration", "PyramidionsConfig", "PyramidionsTokenizer"
-#: How transformers decodes, and how it reads a text.
-GENERATION_CONFIG, TOKENIZER_CONFIG = "generation_config.json", "tokenizer_config.json"
 #: Where `trust_remote_code` finds the classes.
 _MODULE = CODE.removesuffix(".py")
 AUTO_MAP = {"AutoConfig": f"{_MODULE}.{CONFIG}", "AutoModelForSeq2SeqLM": f"{_MODULE}.{MODEL}"}
