@@ -3,6 +3,7 @@
 `tests/golden` holds the fields and the lengths of every file: what it recorded is compared here.
 """
 
+import csv
 import json
 import lzma
 import re
@@ -50,126 +51,9 @@ SMALL = [
     "task.stopping_patience=0",
 ]
 ADAFACTOR = ("_name", "lr", "scale_parameter", "decay_rate", "weight_decay", "weight_decay_updates")
-#: Models with sparse parts, and what they are compared with, in base size.
-TRAINED = ("transformer", "scaling", "experts", "terraformer", "terraformer_pyramidion")
-#: Systems for long documents that do not pool themselves.
-UNPOOLED = ("bigbird", "linformer", "lsh_hepos", "lsh_window", "reformer", "sinkhorn", "sinkhorn_hepos", "stride")
-DENSE = "embed_dim ffn_embed_dim num_heads encoder_layers decoder_layers normalize_before decoder_positions"
 #: Each file, the preset or other file that it equals, and the fields in which it differs.
-EQUALS = {
-    **dict.fromkeys(("table2/01_vanilla_512", "table2/02_vanilla_2k", "table2/03_vanilla_8k"), ("vanilla", "")),
-    **dict.fromkeys(("table2/04_blockwise_2k", "table2/05_blockwise_8k"), ("blockwise", "")),
-    **dict.fromkeys(("table2/06_transpooler_2k_512", "table2/07_transpooler_8k_512"), ("transpooler", "")),
-    "table2/08_transpooler_8k_2k": ("transpooler", "pooling_lengths"),
-    **dict.fromkeys(("table2/09_lsh_512", "table2/10_lsh_2k", "table2/11_lsh_8k"), ("lsh", "self_attention")),
-    **{f"table2/{name}": ("efficient", "self_attention") for name in ("12_efficient_512", "13_efficient_2k")},
-    "table2/14_efficient_8k": ("efficient", "self_attention"),
-    "table2/15_power_2k_1k_512": ("power", "pooling_lengths"),
-    "table2/16_power_8k_2k_512": ("power", ""),
-    "table2/17_power_8k_4k_2k": ("power", "pooling_lengths"),
-    **dict.fromkeys(("table2/18_funnel_2k_512", "table2/19_funnel_8k_512"), ("funnel", "")),
-    "table2/20_funnel_8k_2k": ("funnel", "pooling_lengths"),
-    "table3/blockwise": ("deep_blockwise", ""),
-    "table3/deep_pyramidion": ("deep_pyramidion", ""),
-    **{
-        f"table4/{score}": (f"transpooler_{score}", "")
-        for score in ("nonlinear", "random", "index", "embedding", "attention", "mean", "max")
-    },
-    "table7/21_pyramidion_8k_2k_512": ("pyramidion", ""),
-    "table7/22_pyramidion_8k_2k_512_3_layers": ("pyramidion", "encoder_layers pooling_lengths"),
-    "table7/23_pyramidion_8k_2k_512_128": ("pyramidion", "encoder_layers pooling_lengths"),
-    "table7/24_pyramidion_8k_4k_2k": ("pyramidion", "encoder_layers pooling_lengths"),
-    "table7/26_transpooler_8k_2k_3_layers": ("transpooler", "encoder_layers pooling_lengths"),
-    "table8/27_blockwise_2k_blocks_of_128": ("blockwise", "self_attention"),
-    "table8/30_transpooler_2k_512_blocks_of_128": ("transpooler", "self_attention"),
-    "table8/32_transpooler_2k_512_without_blocks": ("transpooler", "self_attention"),
-    **{
-        f"figure4/{name}_{layers}_layers": (name, f"encoder_layers decoder_layers {changed}")
-        for name, changed in (("vanilla", ""), ("blockwise", ""), ("pyramidion", "pooling_lengths"))
-        for layers in (4, 6, 8, 12, 16)
-    },
-    "neighbours/hepos": ("table2/05_blockwise_8k", "cross_attention"),
-    "neighbours/window": ("table2/05_blockwise_8k", "self_attention"),
-    "neighbours/lsh_window": ("table2/05_blockwise_8k", "self_attention"),
-    "neighbours/sinkhorn_window": ("table2/05_blockwise_8k", "self_attention"),
-    "neighbours/look_back": ("table7/21_pyramidion_8k_2k_512", "memories cross_attention"),
-    "pointing/pyramidion_mean": ("table7/21_pyramidion_8k_2k_512", "pooling"),
-    "pointing/pyramidion_random": ("table7/21_pyramidion_8k_2k_512", "scorer"),
-    "pointing/pyramidion_quarter": ("table7/21_pyramidion_8k_2k_512", "pooling_lengths"),
-    "pointing/pooled_blockwise": ("table2/05_blockwise_8k", "self_attention"),
-    "pointing/top_down": (
-        "table2/05_blockwise_8k",
-        "encoder_layers self_attention pooling pooling_lengths upsampling",
-    ),
-    "pointing/blockwise_pointer": ("table2/05_blockwise_8k", "output"),
-    "pointing/transpooler_pointer": ("table2/08_transpooler_8k_2k", "output"),
-    "pointing/hepos_pointer": ("neighbours/hepos", "output"),
-    "pointing/lsh_pointer": ("table2/11_lsh_8k", "output"),
-    "pointing/pyramidion_pointer": ("table7/21_pyramidion_8k_2k_512", "output"),
-    **{
-        f"pointing/{name}_pointer": (f"pointing/{name}", "output")
-        for name in ("pyramidion_mean", "pyramidion_random", "pyramidion_quarter", "pooled_blockwise", "top_down")
-    },
-    **{f"lecture/{name}": (name, "") for name in ("hat", "hmnet", "led", "led_pyramidion", "look_back")},
-    **{f"lecture/{name}": (name, "") for name in UNPOOLED},
-    **{f"lecture/{name}_pyramidion": (name, "pooling_lengths") for name in UNPOOLED},
-    # What pools units pools tokens before.
-    **{f"lecture/{name}_pyramidion": (name, "pooling pooling_lengths") for name in ("hat", "hmnet")},
-    "lecture/full": ("lsh_window", "self_attention"),
-    "lecture/bigbird_4k": ("bigbird", ""),
-    "sparse/transformer": ("vanilla", f"{DENSE} dropout decoding_beam"),
-    "sparse/scaling": ("deep_scaling", "dropout decoding_beam"),
-    "sparse/experts": ("sparse/transformer", "feed_forward"),
-    "sparse/terraformer": ("terraformer", "dropout"),
-    "sparse/terraformer_pyramidion": ("terraformer_pyramidion", "dropout"),
-    **{f"sparse/{name}_pretraining": (f"sparse/{name}", "dropout") for name in TRAINED},
-    **{
-        f"sparse/{name}_pretraining": ("sparse/transformer_pretraining", changed)
-        for name, changed in (
-            *((f"feed_forward_{size}", "feed_forward") for size in (64, 128)),
-            # Wider feed-forward parts make up for what projections lose.
-            ("multiplicative", "ffn_embed_dim decoder_projections"),
-            ("conv", "ffn_embed_dim decoder_projections"),
-            ("multiplicative_conv", "ffn_embed_dim decoder_projections"),
-            *((f"output_{modules}", "output") for modules in (2, 4, 8)),
-        )
-    },
-    "sparse/800m_both": ("scaling_800m", "dropout decoding_beam"),
-    "sparse/800m_projections": ("sparse/800m_both", "feed_forward"),
-    "sparse/800m_multiplicative": ("sparse/800m_projections", "decoder_projections"),
-    "sparse/800m_conv": ("sparse/800m_projections", "decoder_projections"),
-    "sparse/800m_dense": ("sparse/800m_projections", "ffn_embed_dim decoder_projections"),
-    **{f"sparse/800m_feed_forward{size}": ("sparse/800m_dense", "feed_forward") for size in ("", "_128")},
-    **{f"sparse/800m_output{modules}": ("sparse/800m_dense", "output") for modules in ("", "_2", "_8")},
-    "sparse/800m_terraformer": ("terraformer_800m", "dropout"),
-    "sparse/17b_both": ("scaling_17b", "dropout decoding_beam"),
-    "sparse/17b_projections": ("sparse/17b_both", "feed_forward"),
-    "sparse/17b_dense": ("sparse/17b_projections", "ffn_embed_dim decoder_projections cross_projections"),
-    "sparse/17b_feed_forward": ("sparse/17b_dense", "feed_forward"),
-    # Table 6 makes one part after the other sparse.
-    "sparse/17b_terraformer": ("terraformer_17b", "dropout"),
-    "sparse/17b_terraformer_both": ("sparse/17b_terraformer", "output"),
-    "sparse/17b_terraformer_feed_forward": ("sparse/17b_terraformer_both", "ffn_embed_dim decoder_projections"),
-    "sparse/17b_terraformer_dense": ("sparse/17b_terraformer_feed_forward", "feed_forward"),
-    # These have options of the released code.
-    **{f"dynamic_pooling/{name}": (f"hourglass_{name}", "boundaries") for name in ("gumbel", "unigram", "entropy")},
-    **{f"dynamic_pooling/gumbel_{end}": ("hourglass_gumbel", "boundaries") for end in ("25", "30", "45", "fi")},
-    **{
-        f"dynamic_pooling/{name}": (f"hourglass_{name}", "")
-        for name in ("vanilla", "fixed_2", "fixed_3", "fixed_4", "whitespace")
-    },
-    **{
-        f"dynamic_pooling/{name}_last": (f"dynamic_pooling/{name}", "segments")
-        for name in ("fixed_2", "entropy", "whitespace")
-    },
-    **{
-        f"dynamic_pooling/{name}_{layers}_layers": (f"dynamic_pooling/{name}", "layers")
-        for name in ("vanilla", "fixed_2", "unigram", "whitespace")
-        for layers in (8, 16, 20)
-    },
-}
-
-
+with (TESTS / "configs.csv").open(newline="") as _table:
+    EQUALS = {row["file"]: (row["equals"], row["but for"]) for row in csv.DictReader(_table)}
 #: Of those that are trained a step, files whose parts differ in kind; the others are, each night.
 EACH_PUSH = ("table2/11_lsh_8k", "table7/21_pyramidion_8k_2k_512", "neighbours/look_back", "pointing/top_down_pointer",
              "lecture/hat_pyramidion", "sparse/terraformer_pyramidion")  # fmt: skip
@@ -395,13 +279,6 @@ def test_a_corpus_goes_with_any_recipe(corpus: str) -> None:
         assert run["lr_scheduler"]["warmup_updates"] < run["optimization"]["max_update"] / 5
 
 
-def test_the_rate_is_one_over_the_root_of_the_update_after_its_warm_up() -> None:
-    run = read_experiment(str(CONFIGS / "sparse" / "terraformer.yaml")).run
-    assert [run["optimizer"][name] for name in ADAFACTOR] == ["decaying_adafactor", [0.01], True, -0.9, 1e-5, 0]
-    warmup = run["lr_scheduler"]["warmup_updates"]
-    assert run["lr_scheduler"]["_name"] == "inverse_sqrt" and warmup == 10000 and 1.0 / warmup**0.5 == 0.01
-
-
 @pytest.mark.parametrize("table", PRETRAINING_TABLES)
 def test_pretraining_is_on_missing_spans_and_rows_of_a_figure_differ_in_the_model_alone(table: str) -> None:
     runs = []
@@ -424,74 +301,10 @@ def test_pretraining_is_on_missing_spans_and_rows_of_a_figure_differ_in_the_mode
     assert [row.starts_from for row in tuned] == [f"{row.config}_pretraining" for row in tuned]
 
 
-def test_language_models_have_the_steps_rate_and_schedule_of_the_paper() -> None:
-    run = composed("dynamic_pooling")
-    assert run["optimization"] == {"lr": [0.00025], "clip_norm": 0.25, "max_update": 200000}
-    assert run["lr_scheduler"] == {"_name": "cosine", "warmup_updates": 4000}
-    assert run["dataset"]["batch_size"] * run["task"]["tokens_per_sample"] == 8 * 2048
-    assert run["optimizer"]["adam_betas"] == "(0.9, 0.999)" and run["optimizer"]["weight_decay"] == 0
-
-
 def test_pieces_are_read_where_boundaries_learn_from_them_and_nowhere_else() -> None:
-    for name in CHARACTERS:
-        task = own(CONFIGS / f"{name}.yaml").get("task", {})
-        assert bool({**underneath(CONFIGS / f"{name}.yaml")["task"], **task}.get("piece_boundaries")) == (
-            "unigram" in name
-        )
-        assert all(re.search(r"-\d+$", row.data) for row in ROWS if row.config == name and "unigram" in name)
-
-
-@pytest.mark.parametrize(
-    ("table", "row", "figures"),
-    [
-        ("lecture_govreport", "full", {"r1": 52.83, "r2": 20.50, "rl": 50.14}),
-        ("lecture_govreport", "sinkhorn_hepos", {"r1": 56.86, "r2": 22.62, "rl": 53.82}),
-        ("lecture_pubmed", "lsh_hepos", {"r1": 48.12, "r2": 21.06, "rl": 42.72}),
-        ("lecture_arxiv", "discourse_aware", {"r1": 35.80, "r2": 11.05, "rl": 31.80}),
-        ("dynamic_pooling_table1", "vanilla-text8", {"bpc": 1.143, "shortening_factor": 1}),
-        ("dynamic_pooling_table1", "gumbel-wiki40b-fi", {"bpc": 0.941, "shortening_factor": 2.6}),
-        ("dynamic_pooling_table1", "entropy-cc100-en", {"bpc": 1.218, "shortening_factor": 3.8}),
-        ("dynamic_pooling_table1", "unigram-wiki40b-he", {"bpc": 1.27, "shortening_factor": 1.9}),
-        ("dynamic_pooling_table1", "whitespace-wiki40b-vi", {"bpc": 1.057, "shortening_factor": 4.4}),
-        ("dynamic_pooling_table1", "fixed_4-wiki40b-en", {"bpc": 1.102, "shortening_factor": 4}),
-        ("dynamic_pooling_table2", "fixed_2_last-text8", {"bpc": 1.18}),
-        ("dynamic_pooling_table2", "entropy_last-text8", {"bpc": 1.151}),
-        ("dynamic_pooling_table2", "whitespace_last-text8", {"bpc": 1.144}),
-        ("sparse_table1", "17b_ff_qkv", {"token_s": 0.183, "block_ms": 14}),
-        ("sparse_table3", "ff_qkv", {"rte": 68.4, "mrpc": 81.2, "sst2": 91.6, "qnli": 90.1, "mnli": 82.9, "qqp": 89.9}),
-        (
-            "sparse_table4",
-            "terraformer",
-            {"copy": 99.9, "copy_sequences": 93.9, "addition": 86.9, "addition_sequences": 32.4},
-        ),
-        ("sparse_table5", "terraformer_800m", {"r1": 45.4, "r2": 17.86, "rl": 41.21, "rl_sentences": 26.33}),
-        ("sparse_table6", "ff_qkv_loss", {"token_s": 0.097}),
-        ("sparse_table8", "terraformer_175k", {"steps": 175000, "log_perplexity": 1.59, "token_s": 0.086}),
-    ],
-)
-def test_published_figures_are_those_of_the_paper(table: str, row: str, figures: dict[str, float]) -> None:
-    (found,) = (each for each in CATALOGUE if (each.table, each.row) == (table, row))
-    assert {name: found.paper[name] for name in figures} == figures
-    assert table == "dynamic_pooling_table2" or found.paper == figures
-
-
-def test_every_table_is_there_with_its_figures_and_what_the_papers_test_found() -> None:
-    published = [row for row in CATALOGUE if not row.config and not row.table.startswith("lecture_")]
-    assert {row.table for row in published} == {
-        *(f"sparse_table{table}" for table in range(1, 9)),
-        *("dynamic_pooling_table1", "dynamic_pooling_table2"),
-    }
-    assert all(row.paper for row in published)
-    names = [row.row for row in ROWS if row.table == "dynamic_pooling_figure3" and "_" in row.row]
-    sizes = [f"unigram_{size}" for size in (200, 500, 1000, 3000, 5000, 10000)]
-    assert {*sizes, *(f"gumbel_{prior}" for prior in (20, 25, 30, 37, 45))} <= {*names}
-    characters = [row for row in published if row.table.startswith("dynamic_pooling_")]
-    assert len(characters) == 8 * 6 + 3 * 2
-    # What is better than vanilla and fixed is noted.
-    english = {f"{kind}-{data}" for kind in ("unigram", "whitespace") for data in ("text8", "wiki40b-en", "cc100-en")}
-    drawn = {f"{kind}-{data}" for kind in ("gumbel", "entropy") for data in ("text8", "cc100-en")}
-    better = {row.row for row in characters if row.note}
-    assert better == english | drawn | {"unigram-wiki40b-he", "whitespace-wiki40b-vi"}
+    for path in (CONFIGS / f"{name}.yaml" for name in CHARACTERS):
+        task = underneath(path)["task"] | own(path).get("task", {})
+        assert bool(task.get("piece_boundaries")) == ("unigram" in path.stem)
 
 
 def trained(data: DataFolder, folder: Path, *words: str) -> Any:

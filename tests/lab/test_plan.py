@@ -156,14 +156,6 @@ def test_a_prepared_corpus_is_used_as_it_is_and_another_one_prepared(tmp_path: P
         planner(prepared=raw, corpus="text8-500").prepare("text8-500")
 
 
-def test_a_step_says_how_many_machines_and_gpus_it_needs_and_which_metrics() -> None:
-    plan = planner(8, nodes=2)
-    steps = (plan.train(row("3"), 4), plan.generate(row("3"), 4), plan.score(row("3")), plan.time(row("3"), 4))
-    assert [(step.nodes, step.gpus) for step in steps] == [(2, 8), (1, 8), (1, 0), (1, 1)]
-    assert "--metrics" not in words(plan.score(row("3")))
-    assert words(replace(plan, metrics=("rouge", "meteor")).score(row("3")))[-2:] == ["--metrics", "rouge,meteor"]
-
-
 def test_characters_are_trained_on_one_gpu_with_their_pieces_and_tested_by_last_quarters(tmp_path: Path) -> None:
     here = replace(planner(8, corpus="text8"), seed=2)
     step = here.train(row("gumbel_25"), 4)

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from refusals import refused
-from result_files import CATALOGUE, DEEP, DELETED, POOLED, VANILLA, write, write_topk
+from result_files import CATALOGUE, DEEP, DELETED, POOLED, VANILLA, write
 
 from lab import report as report_module
 from lab.report import write_report
@@ -154,37 +154,6 @@ def test_bits_of_fairseq_are_shown_in_nats(out: Path, section: Any) -> None:
     # 2.5 bits are 1.73 nats.
     assert [*found.loc["scaling", ["updates ours", "log-perplexity ours"]]] == ["524,288", "1.73"]
     assert [*found.loc["dense", ["updates paper", "log-perplexity paper"]]] == ["500,000", "1.57"]
-
-
-def test_bad_input_is_one_sentence(fail: Any, out: Path, configs: Path, tmp_path: Path) -> None:
-    for words, argument in (
-        ([tmp_path / "no"], "OUT"),
-        ([out, "--configs", out], "--configs"),
-        ([out, "--to", tmp_path / "x.csv"], "--to"),
-    ):
-        assert fail("report", *words).startswith(f"{argument} must be ")
-
-
-def test_the_page_may_lie_elsewhere_and_is_written_again_after_a_kill(
-    run: Any, fail: Any, out: Path, configs: Path, tmp_path: Path
-) -> None:
-    write_topk(out)
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    command = ["report", out, "--configs", configs, "--to", docs / "ours.md"]
-    assert run(*command).exit_code == 0
-    rows = table(docs / "ours.md", "Figures 5 and 6").values.tolist()
-    assert rows == [["x86_64, 2 threads", "38ff4f9", "sorting pays"]]
-    written = {path.name: path.read_bytes() for path in docs.iterdir()}
-    assert sorted(written) == ["ours-topk.png", "ours.csv", "ours.md"] and [*out.iterdir()] == [out / "topk"]
-    # The page comes last.
-    (docs / "ours.md").unlink()
-    assert run(*command).exit_code == 0
-    assert {path.name: path.read_bytes() for path in docs.iterdir()} == written
-    (docs / "ours.md").unlink()
-    (docs / "ours.csv").write_text("of another report")
-    assert str(docs / "ours.csv") in fail(*command)
-    assert sorted(path.name for path in docs.iterdir()) == ["ours-topk.png", "ours.csv"]
 
 
 def test_a_damaged_result_or_a_failure_in_drawing_leaves_the_old_report(

@@ -20,7 +20,7 @@ from lab import run as run_module
 from lab import runner as module
 from lab.catalogue import jobs_for, read_catalogue
 from lab.plan import Machines, Planner
-from lab.run import RowStep, _where, bits_of, joined, locked, memory_of, run_here, training_memory
+from lab.run import RowStep, _where, bits_of, locked, memory_of, run_here, training_memory
 from lab.runner import Runner, training
 from lab.scale import SCALES
 from lab.slurm import Cluster
@@ -62,16 +62,6 @@ def test_what_is_done_is_not_done_again_and_what_fails_is_not_done(tmp_path: Pat
     with refused("no such thing", StepError):
         run(step(tmp_path, "raise SystemExit('no such thing')"))
     assert not work.is_done
-
-
-def test_parts_are_joined_in_order(tmp_path: Path) -> None:
-    parts = (tmp_path / "one", tmp_path / "two")
-    for part in parts:
-        part.write_text(f"{part.name}\n")
-    joined(parts, tmp_path / "made")
-    assert (tmp_path / "made").read_text() == "one\ntwo\n"
-    with refused("/nowhere/part", StepError):
-        joined([Path("/nowhere/part")], tmp_path / "made")
 
 
 def test_a_folder_is_held_as_long_as_a_process_works_in_it(tmp_path: Path) -> None:
@@ -215,12 +205,6 @@ def test_power_needs_a_trained_model_and_not_a_timed_one(world: World) -> None:
     assert world.trained() == ["04", "05", "15"]
     assert failed == [f"arxiv/table2/{name}" for name in ("04_blockwise_2k", "05_blockwise_8k", "16_power_8k_2k_512")]
     assert "  an update has 252 documents: batches of 4 on each GPU do not make 256" in world.said
-
-
-def test_a_corpus_that_cannot_be_prepared_fails_its_rows(world: World) -> None:
-    world.happens = fails(("ar", "prepare"))
-    world.runner.planner.corpora["arxiv"] = None
-    assert world.go("1") == ["arxiv/table2/01_vanilla_512"] and world.ran == [("ar", "prepare")]
 
 
 def test_other_metrics_score_a_row_again_and_train_it_no_more(world: World) -> None:
