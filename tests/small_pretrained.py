@@ -21,15 +21,10 @@ SHAPE = {
     "decoder_attention_heads": 2,
 }
 PIECES = {
-    "bart": 340,
-    "led": 340,
-    "pegasus": 80 + 103,
-    "bigbird_pegasus": 80 + 103,
-    "pegasus_x": 80 + 103,
+    **dict.fromkeys(("bart", "led"), 340),
+    **dict.fromkeys(("pegasus", "bigbird_pegasus", "pegasus_x"), 80 + 103),
     "mbart": 80 + 1 + 52 + 1,
-    "t5": 184,
-    "mt5": 184,
-    "longt5": 184,
+    **dict.fromkeys(("t5", "mt5", "longt5"), 184),
 }
 #: of T5 and mT5, which call a shape otherwise; heads are narrower together than the model
 T5_SHAPE = {
@@ -44,40 +39,36 @@ T5_SHAPE = {
 }
 
 
+#: The classes of families, and what is small about them beside their shape.
+_OF_FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "bart": ("Bart", {"max_position_embeddings": 40}),
+    "led": (
+        "LED",
+        {"max_encoder_position_embeddings": 64, "max_decoder_position_embeddings": 40, "attention_window": [8, 4]},
+    ),
+    "pegasus": (
+        "Pegasus",
+        {"max_position_embeddings": 40, "activation_function": "relu", "scale_embedding": True},
+    ),
+    # 44 tokens are seen whole.
+    "bigbird_pegasus": ("BigBirdPegasus", {"max_position_embeddings": 64, "block_size": 4}),
+    "pegasus_x": ("PegasusX", {"max_position_embeddings": 64, "block_size": 8, "num_global_tokens": 3}),
+    "mbart": ("MBart", {"max_position_embeddings": 40, "decoder_start_token_id": 2}),
+    "t5": ("T5", {}),
+    "mt5": ("MT5", {}),
+    "longt5": ("LongT5", {"encoder_attention_type": "transient-global", "local_radius": 3, "global_block_size": 4}),
+}
+FAMILIES = list(_OF_FAMILIES)
+
+
 def model_of(family: str, **changes: Any) -> Any:
     """Return a model of a family, all of its weights random: by itself it has norms of 1 and biases of 0."""
-    shape = {**(T5_SHAPE if family in ("t5", "mt5", "longt5") else SHAPE), "vocab_size": PIECES[family], **changes}
-    if family == "t5":
-        model = transformers.T5ForConditionalGeneration(transformers.T5Config(**shape))
-    elif family == "mt5":
-        model = transformers.MT5ForConditionalGeneration(transformers.MT5Config(**shape))
+    name, own = _OF_FAMILIES[family]
+    shape = {**(T5_SHAPE if "t5" in family else SHAPE), "vocab_size": PIECES[family], **own, **changes}
+    config = getattr(transformers, f"{name}Config")(**shape)
+    model = getattr(transformers, f"{name}ForConditionalGeneration")(config)
+    if family == "mt5":
         model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
-    elif family == "longt5":
-        attention = {"encoder_attention_type": "transient-global", "local_radius": 3, "global_block_size": 4}
-        model = transformers.LongT5ForConditionalGeneration(transformers.LongT5Config(**attention, **shape))
-    elif family == "bart":
-        config = transformers.BartConfig(**{"max_position_embeddings": 40, **shape})
-        model = transformers.BartForConditionalGeneration(config)
-    elif family == "mbart":
-        config = transformers.MBartConfig(**{"max_position_embeddings": 40, "decoder_start_token_id": 2, **shape})
-        model = transformers.MBartForConditionalGeneration(config)
-    elif family == "led":
-        lengths = {"max_encoder_position_embeddings": 64, "max_decoder_position_embeddings": 40}
-        model = transformers.LEDForConditionalGeneration(
-            transformers.LEDConfig(**{**lengths, "attention_window": [8, 4], **shape})
-        )
-    elif family == "pegasus_x":
-        settings = {"max_position_embeddings": 64, "block_size": 8, "num_global_tokens": 3}
-        model = transformers.PegasusXForConditionalGeneration(transformers.PegasusXConfig(**{**settings, **shape}))
-    elif family == "bigbird_pegasus":
-        settings = {"max_position_embeddings": 64, "block_size": 4}
-        # 44 tokens are seen whole.
-        model = transformers.BigBirdPegasusForConditionalGeneration(
-            transformers.BigBirdPegasusConfig(**{**settings, **shape})
-        )
-    else:
-        settings = {"max_position_embeddings": 40, "activation_function": "relu", "scale_embedding": True}
-        model = transformers.PegasusForConditionalGeneration(transformers.PegasusConfig(**{**settings, **shape}))
     torch.manual_seed(7)
     for name, weight in model.named_parameters():
         if family != "pegasus" or "embed_positions" not in name:

@@ -2,9 +2,9 @@
 
 import importlib.util
 import itertools
+import pkgutil
 import re
 import runpy
-import shlex
 import subprocess
 import sys
 from argparse import SUPPRESS
@@ -16,15 +16,21 @@ from typing import Any
 
 import click
 import pytest
+from doc_pages import PAGES, ROOT, USER_DIR, blocks, commands, text
 from fairseq import options
 from hydra import compose, initialize_config_dir
 from test_layering import MAY_IMPORT
 
-import pyramidions.plugin  # noqa: F401  (registers with fairseq, which may be imported later than pyramidions)
+import pyramidions.nn
+import pyramidions.plugin
+from lab.catalogue import read_catalogue
 from lab.cli import main as lab
 from pyramidions.base.registry import Registry
 from pyramidions.cli import main
-from pyramidions.models import PyramidionConfig
+from pyramidions.data.corpora.table import KNOWN
+from pyramidions.data.corpora.texts import TEXTS
+from pyramidions.extract.methods import known_methods
+from pyramidions.models import EXTRACTOR_PRESETS, LANGUAGE_MODEL_PRESETS, PRESETS, PyramidionConfig
 from pyramidions.nn import Transformer
 from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.decoder import DECODER
@@ -37,13 +43,11 @@ from pyramidions.nn.scorer import SCORER
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.upsampling import UPSAMPLING
 from pyramidions.runs.measure import CostPart, Lengths, compare, cost_of, shrink
+from pyramidions.scoring import METRICS
 
-ROOT = Path(__file__).parent.parent
-PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
-PLUGIN = str(ROOT / "pyramidions")
-TASK = ["data", "--user-dir", PLUGIN, "--task", "long_document_summarization"]
-CHARACTERS = ["data", "--user-dir", PLUGIN, "--task", "character_language_modeling"]
-EXTRACTION = ["data", "--user-dir", PLUGIN, "--task", "extractive_summarization"]
+TASK = ["data", "--user-dir", USER_DIR, "--task", "long_document_summarization"]
+CHARACTERS = ["data", "--user-dir", USER_DIR, "--task", "character_language_modeling"]
+EXTRACTION = ["data", "--user-dir", USER_DIR, "--task", "extractive_summarization"]
 FOLDERS = {"pyramidions", "tests", "configs", "scripts", "docs", "data", "lab"}
 TASKS = {
     *("long_document_summarization", "extractive_summarization", "character_language_modeling"),
@@ -61,15 +65,6 @@ flag_tables = runpy.run_path(str(ROOT / "docs" / "training_flags.py"))["tables"]
 pages = pytest.mark.parametrize("page", PAGES)
 
 
-def text(page: str) -> str:
-    return (ROOT / page).read_text(encoding="utf-8")
-
-
-def blocks(page: str, language: str) -> list[str]:
-    """Return the code blocks of a page in a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```", text(page), re.MULTILINE | re.DOTALL)
-
-
 def prose(page: str) -> str:
     """Return a page without its code blocks."""
     return re.sub(r"^```.*?^```", "", text(page), flags=re.MULTILINE | re.DOTALL)
@@ -78,17 +73,6 @@ def prose(page: str) -> str:
 def spans(page: str) -> list[str]:
     """Return what stands in backticks."""
     return [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", prose(page))]
-
-
-def commands(page: str) -> list[list[str]]:
-    """Return the words of every shell command; no comments, variables, redirections, or ends of background jobs."""
-    found = []
-    for block in blocks(page, "bash"):
-        for line in block.replace("\\\n", " ").replace('"$(pyramidions user-dir)"', PLUGIN).splitlines():
-            words = shlex.split(line.partition(" > ")[0].removesuffix(" &"), comments=True)
-            if words := list(itertools.dropwhile(lambda word: re.match(r"[A-Z_]+=", word), words)):
-                found.append(words)
-    return found
 
 
 def anchors(page: Path) -> set[str]:
@@ -117,7 +101,7 @@ def known_flags() -> set[str]:
         (options.get_training_parser(), [*TASK, *chosen, "transformer"]),  # whose weights can be loaded
         (options.get_training_parser(), [*EXTRACTION, *chosen, "extractor", *extracts]),
         (options.get_training_parser(), [*TASK, *chosen, "deep_pyramidion", "--task", "span_denoising"]),
-        (options.get_training_parser(), ["--user-dir", PLUGIN, "--task", "toy_sequences", *chosen, "vanilla"]),
+        (options.get_training_parser(), ["--user-dir", USER_DIR, "--task", "toy_sequences", *chosen, "vanilla"]),
         (
             options.get_training_parser(),
             [*CHARACTERS, *chosen, "hourglass_gumbel", "--criterion", "boundary_cross_entropy"],
@@ -164,7 +148,7 @@ def parse(program: str, words: list[str]) -> None:
         subcommand(words[2], lab).make_context(words[2], words[3:])
     elif program in FAIRSEQS:
         args = options.parse_args_and_arch(FAIRSEQS[program](), input_args=words)
-        assert args.task in TASKS and args.user_dir == PLUGIN
+        assert args.task in TASKS and args.user_dir == USER_DIR
     elif program == "fairseq-hydra-train":
         with initialize_config_dir(str(ROOT / "configs"), version_base="1.1"):
             assert compose("base", overrides=[word for word in words if word.startswith("+")]).model
@@ -274,6 +258,38 @@ def test_the_architecture_says_what_each_room_imports() -> None:
     rooms = set(may)
     assert said.pop("cli") - {"all", "but", "and"} == rooms - {"cli"} - may.pop("cli")
     assert said == may
+
+
+#: What the page of papers names in backticks in the column `here` of any table, and must name.
+NAMED = {
+    name
+    for line in text("docs/papers.md").splitlines()
+    if line.startswith("| ")
+    for name in re.findall(r"`([^`]+)`", line.split(" | ")[1])
+}
+TO_NAME = {
+    *(*PRESETS, *EXTRACTOR_PRESETS, *LANGUAGE_MODEL_PRESETS, *METRICS.names, *KNOWN, *TEXTS, "table10"),
+    *(row.table for row in read_catalogue(ROOT / "configs")),
+}
+
+
+def kinds_of_parts() -> set[str]:
+    """Return the names in all registries of `pyramidions.nn`."""
+    packages = (found.name for found in pkgutil.iter_modules(pyramidions.nn.__path__, "pyramidions.nn."))
+    parts: list[Any] = [value for name in packages for value in vars(importlib.import_module(name)).values()]
+    return {name for part in parts if isinstance(part, Registry) for name in part.names}
+
+
+def test_the_page_of_papers_names_every_preset_metric_corpus_and_table_and_nothing_that_is_not_there() -> None:
+    assert set() == TO_NAME - NAMED
+    for name in NAMED - TO_NAME - kinds_of_parts() - {*known_methods()}:
+        program, _, rest = name.partition(" ")
+        if program == "pyramidions":
+            command, *flags = rest.split()
+            known = {flag for option in main.get_command(None, command).params for flag in option.opts}  # type: ignore[arg-type, union-attr]
+            assert known.issuperset(flags), name
+        else:
+            assert (ROOT / name).is_file(), name
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from conftest import SAMPLE
+from doc_pages import ROOT, blocks, commands, text
 from documents import pdf
 from explanations import only_document, texts_of
 from fairseq import options
@@ -24,39 +25,15 @@ import pyramidions.plugin  # noqa: F401  (registers with fairseq, which may be i
 from pyramidions.cli import main
 from pyramidions.pretrained.saved_model import load_model
 
-ROOT = Path(__file__).parent.parent
-USER_DIR, TASK = str(ROOT / "pyramidions"), "long_document_summarization"
 
-
-def text(page: str) -> str:
+def page_of(name: str) -> str:
     """Return the README, or a page of docs/."""
-    return (ROOT / ("README.md" if page == "README" else f"docs/{page}.md")).read_text(encoding="utf-8")
-
-
-def blocks(page: str) -> list[tuple[str, str]]:
-    """Return language and content of the code blocks of a page."""
-    return re.findall(r"^```(\w+)\n(.*?)^```", text(page), re.MULTILINE | re.DOTALL)
-
-
-def commands(page: str) -> list[list[str]]:
-    """Return the words of every shell command, comments and line breaks gone."""
-    found = []
-    for language, block in blocks(page):
-        if language == "bash":
-            for line in block.replace("\\\n", " ").splitlines():
-                if words := shlex.split(line, comments=True):
-                    found.append([re.sub(r"\$\(pyramidions user-dir\)", str(ROOT / "pyramidions"), w) for w in words])
-    return found
-
-
-def python_examples(page: str) -> list[str]:
-    """Return every Python example of a page."""
-    return [block for language, block in blocks(page) if language == "python"]
+    return "README.md" if name == "README" else f"docs/{name}.md"
 
 
 def command(page: str, *start: str) -> list[str]:
     """Return the first command of a page that starts so."""
-    return next(words for words in commands(page) if words[: len(start)] == list(start))
+    return next(words for words in commands(page_of(page)) if words[: len(start)] == list(start))
 
 
 def papers(split: str, count: int) -> list[dict[str, str]]:
@@ -98,7 +75,9 @@ def test_own_documents_from_preparation_to_scores(folder: Path) -> None:
     assert "sharpness_2" in log and "rouge2" in log
     run_in(folder, command("tutorial", "fairseq-generate", "prepared"), *short)
     run_in(folder, command("training", "pyramidions", "average"))
-    ensemble = next(words for words in commands("training") if "--results-path" in words and "ensemble" in words)
+    ensemble = next(
+        words for words in commands("docs/training.md") if "--results-path" in words and "ensemble" in words
+    )
     run_in(folder, ensemble, *short)
     assert (folder / "ensemble" / "generate-test.txt").exists()
     log = run_in(folder, command("tutorial", "pyramidions", "score"), "--lead-words", "50")
@@ -111,7 +90,7 @@ def test_own_documents_from_preparation_to_scores(folder: Path) -> None:
     assert [text.strip() for text in texts_of(only_document((folder / "page.html").read_text()))] == ["One two three."]
     run_in(folder, command("tutorial", "pyramidions", "export"))
     assert "n=4" in (folder / "my-summarizer" / "README.md").read_text()
-    ((example,), (explained,)) = (python_examples(page) for page in ("summarizing", "explaining"))
+    ((example,), (explained,)) = (blocks(page_of(page), "python") for page in ("summarizing", "explaining"))
     for model in ("checkpoints", "my-summarizer"):
         program = example.replace('"checkpoints"', repr(model)).replace("300", "8")
         log = run_in(folder, ["python", "-c", f"{program}\n{explained}\nprint(explanation.reached)"])
@@ -128,7 +107,7 @@ def test_extraction_from_a_first_summary_to_a_trained_extractor(folder: Path, tm
     (tmp_path / "paper.pdf").write_bytes(pdf("One two three."))
     assert "One two three." in run_in(tmp_path, command("README", "pyramidions", "extract", "paper.pdf"))
     assert "One two three." in (tmp_path / "page.html").read_text()
-    example, _ = python_examples("README")
+    example, _ = blocks("README.md", "python")
     assert run_in(tmp_path, ["python", "-c", example]).endswith("A long paper ...\n")
     run_in(tmp_path, command("extracting", "pyramidions", "prepare", "documents/"), "--vocab-size", "600")
     # The test split of both folders is the same; the ids are positions.
@@ -160,7 +139,7 @@ def test_a_language_model_of_characters_is_trained_and_its_segments_are_shown(tm
 
 
 def test_hydra_reads_quoted_values_as_the_page_writes_them() -> None:
-    quoted = re.findall(r"`([\"']model\.\w+=[^`]+)`", text("reproducing"))
+    quoted = re.findall(r"`([\"']model\.\w+=[^`]+)`", text("docs/reproducing.md"))
     with initialize_config_dir(str(ROOT / "configs"), version_base="1.1"):
         model = compose("base", overrides=[shlex.split(override)[0] for override in quoted]).model
     assert model.pooling_lengths == "None,2048,512,None,None,None"
@@ -221,12 +200,12 @@ def test_a_table_is_planned_and_nothing_is_installed(tmp_path: Path) -> None:
 
 
 def test_costs_are_counted(folder: Path) -> None:
-    asked = [words for words in commands("costs") if words[:2] == ["pyramidions", "cost"]]
+    asked = [words for words in commands("docs/costs.md") if words[:2] == ["pyramidions", "cost"]]
     assert asked and all("10^9" in run_in(folder, words) for words in asked)
 
 
 def test_the_python_example_runs() -> None:
-    _, example = python_examples("README")
+    _, example = blocks("README.md", "python")
     names: dict[str, Any] = {}
     exec(example, names)  # noqa: S102, the example of the page
     assert tuple(names["logits"].shape) == (1, 1, 32768)
@@ -236,7 +215,7 @@ def test_a_pretrained_model_is_imported(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bart-base").mkdir()
     save(model_of("bart", encoder_layers=6, max_position_embeddings=1024), tmp_path / "bart-base")
-    for words in (words for words in commands("pretrained") if words[2:3] == ["./bart-base"]):
+    for words in (words for words in commands("docs/pretrained.md") if words[2:3] == ["./bart-base"]):
         done = CliRunner().invoke(main, words[1:])
         assert done.exit_code == 0, done.output
     found = load_model(tmp_path / "long-bart.pt")
@@ -261,5 +240,5 @@ def test_the_figure_is_what_the_presets_draw() -> None:
 def test_no_command_of_the_readme_is_left_out() -> None:
     run_above = [("pyramidions", name) for name in ("extract", "models", "summarize", "train")]
     held_elsewhere = [("scripts/quickstart.sh",), ("scripts/test.sh",), ("scripts/setup.sh",), ("source",), ("pip",)]
-    for words in commands("README"):
+    for words in commands("README.md"):
         assert any(tuple(words[: len(start)]) == start for start in [*run_above, *held_elsewhere]), words

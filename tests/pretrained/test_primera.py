@@ -8,14 +8,11 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from click.testing import CliRunner
-from explanations import only_document, texts_of
 from refusals import refused
 from small_pretrained import given_to, model_of, save, token_ids
 from small_tokenizers import bart
 from texts_in_languages import PAPERS
 
-from pyramidions.cli import main
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.prepare import prepare
 from pyramidions.data.readers import Corpus, Document
@@ -30,8 +27,8 @@ from pyramidions.plugin.tasks.splits import load_split
 from pyramidions.pretrained.exporting import export_model
 from pyramidions.pretrained.importing import import_model
 from pyramidions.pretrained.model_card import model_card
+from pyramidions.pretrained.saved_model import load_model
 from pyramidions.scoring.examples import FolderDocuments
-from pyramidions.text.several_documents import documents_of
 from pyramidions.text.tokenizer import BOS, EOS, PAD
 
 SEPARATOR = "<doc-sep>"
@@ -211,14 +208,6 @@ def test_separators_of_documents_are_no_markers_of_sentences(primera: tuple[Any,
     assert Summarizer(plain).reader.head(ONE, "it").tokens[-1] is plain.tokenizer.document_separator
 
 
-def test_exports_keep_separators_global(primera: tuple[Any, Path], summarizer: Summarizer, tmp_path: Path) -> None:
-    export_model(summarizer.model, tmp_path / "export", "a card")
-    again = Summarizer.from_pretrained(tmp_path / "export")
-    texts = [together(ONE, TWO)]
-    given: Any = {"long": "truncate", "beam": 1, "min_len": 3, "max_len": 3}
-    assert again.summarize(texts, **given)[0] == summarizer.summarize(texts, **given)[0]
-
-
 def test_added_pieces_may_be_words_and_must_follow_the_others(primera: tuple[Any, Path], tmp_path: Path) -> None:
     folder = save(primera[0], tmp_path)
     (folder / "added_tokens.json").write_text(json.dumps({"covid": 340}))
@@ -230,28 +219,6 @@ def test_added_pieces_may_be_words_and_must_follow_the_others(primera: tuple[Any
             import_model(folder)
 
 
-def test_documents_of_one_are_those_it_was_made_of() -> None:
-    assert documents_of(together("# Bees\n\nThey fly.", "No heading.")) == ["Bees\n\nThey fly.\n\n", "No heading.\n\n"]
-    assert documents_of("# Bees\n\nThey fly.") == ["# Bees\n\nThey fly."]
-    assert documents_of("\n\x1e\nBees fly.\n\x1e\n\n\x1e\nCats\nsleep.") == ["Bees fly.", "Cats\nsleep."]
-    # Some fonts have a ligature there.
-    assert documents_of("e\x1ecient") == ["e\x1ecient"] and documents_of("\n\x1e\n") == ["\n\x1e\n"]
-
-
-def test_files_are_summarized_as_one_and_explained(primera: tuple[Any, Path], tmp_path: Path) -> None:
-    files = [tmp_path / "one.txt", tmp_path / "two.txt"]
-    for file, text in zip(files, (ONE, TWO), strict=True):
-        file.write_text(text)
-    page = tmp_path / "page.html"
-    words = ["summarize", primera[1], *files, "--as-one", "--long", "truncate", "--max-len", 3, "--min-len", 3]
-    done = CliRunner().invoke(main, [*map(str, words), "--explain", str(page)])
-    assert done.exit_code == 0, done.output
-    # 64 positions, <s> and </s> apart, are 31 for each, and one of these is the separator's.
-    (text,) = texts_of(only_document(page.read_text()))
-    first, second = text.split("\n\n")
-    assert ONE.startswith(first) and TWO.startswith(second)
-
-
 def test_an_export_for_transformers_keeps_the_separator_and_its_card_says_that_it_is_global(
     primera: tuple[Any, Path], tmp_path: Path
 ) -> None:
@@ -260,6 +227,7 @@ def test_an_export_for_transformers_keeps_the_separator_and_its_card_says_that_i
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "export")
     ids = tokenizer(f"One.{SEPARATOR} Two.{SEPARATOR}")["input_ids"]
     assert ids.count(tokenizer.convert_tokens_to_ids(SEPARATOR)) == 2
+    assert load_model(tmp_path / "export").config == model.config
     card = model_card(model, "my-model", for_transformers=True)
     marked = f'inputs["input_ids"] == tokenizer.convert_tokens_to_ids("{SEPARATOR}")'
     assert f'\ninputs["global_attention_mask"] |= {marked}\n```\n' in card
