@@ -1,5 +1,6 @@
 """Tiny encoders with random weights and their tokenizers, as the Hugging Face hub keeps them."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,19 @@ def save_roberta(folder: Path, kind: str = "RobertaModel", length: int = 40, **s
     randomized(getattr(transformers, kind)(config)).save_pretrained(folder)
     save_byte_level(folder, tokenizer)
     return folder
+
+
+def classifier(
+    folder: Path,
+    labels: Sequence[str],
+    length: int = 60,
+    of: str = "Sequence",
+    save: Callable[..., Path] = save_bert,
+) -> Path:
+    """Write a classifier of texts or tokens with these labels; return the folder."""
+    kind, names = {save_bert: "Bert", save_roberta: "Roberta"}[save], dict(enumerate(labels))
+    numbers = {label: number for number, label in names.items()}
+    return save(folder, f"{kind}For{of}Classification", length, id2label=names, label2id=numbers)
 
 
 def save_encoder_decoder(folder: Path, family: str = "Bart") -> str:

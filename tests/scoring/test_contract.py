@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from refusals import refused
-from small_encoders import TEXTS, save_bert, save_encoder_decoder
+from small_encoders import TEXTS, classifier, save_bert, save_encoder_decoder
 
 from pyramidions.base.errors import UserError
 from pyramidions.scoring import FIGURES, METRICS, Example, Metric, MetricOptions, metric_of
@@ -31,11 +31,6 @@ LONG = " ".join(TEXTS * 3)
 every_metric = pytest.mark.parametrize("name", METRICS.names)
 
 
-def classifier(folder: Path, kind: str, labels: Sequence[str]) -> str:
-    names = dict(enumerate(labels))
-    return str(save_bert(folder, kind, 64, id2label=names, label2id={label: n for n, label in names.items()}))
-
-
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return the options of metrics with models."""
@@ -44,12 +39,10 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "embedding_model": str(save_bert(folder / "encoder")),
         "embedding_layer": 2,
         "bartscore_model": save_encoder_decoder(folder / "writer"),
-        "bleurt_model": str(save_bert(folder / "rater", "BertForSequenceClassification", 64, num_labels=1)),
-        "entailment_model": classifier(
-            folder / "judge", "BertForSequenceClassification", ["contradiction", "neutral", "entailment"]
-        ),
+        "bleurt_model": str(classifier(folder / "rater", [""], 64)),
+        "entailment_model": str(classifier(folder / "judge", ["contradiction", "neutral", "entailment"], 64)),
         "qa_model": str(save_bert(folder / "reader", "BertForQuestionAnswering", 64)),
-        "tagger": classifier(folder / "tagger", "BertForTokenClassification", ["O", "B-PER", "I-PER"]),
+        "tagger": str(classifier(folder / "tagger", ["O", "B-PER", "I-PER"], 64, "Token")),
     }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 from refusals import refused
-from small_encoders import save_bert, save_roberta, transformers, wordpiece
+from small_encoders import classifier, save_bert, save_roberta, transformers, wordpiece
 from small_tokenizers import SENTENCES
 
 from pyramidions.scoring.encoders.readers import EntityTagger, QuestionAnswerer
@@ -21,13 +21,6 @@ ASKED = [
     Question("The [MASK] reads", " ".join(SENTENCES[:6])),
     Question("a [MASK]", "  "),
 ]
-
-
-def saved(folder: Path, labels: list[str], length: int = 16) -> Path:
-    names = dict(enumerate(labels))
-    return save_bert(
-        folder, "BertForTokenClassification", length, id2label=names, label2id={v: k for k, v in names.items()}
-    )
 
 
 def found(folder: Path, labels: dict[str, str], *sentences: str) -> list[list[str]]:
@@ -52,7 +45,7 @@ def found(folder: Path, labels: dict[str, str], *sentences: str) -> list[list[st
 
 
 def test_neighbours_of_one_type_are_one_entity_unless_the_second_begins_one(tmp_path: Path) -> None:
-    folder = saved(tmp_path / "prefixed", LABELS)
+    folder = classifier(tmp_path / "prefixed", LABELS, 16, "Token")
     labels = {"pool": "B-PER", "models": "I-PER", "documents": "B-LOC"}
     sentences = ["Pool models of documents.", "pool pool", "models", "pool documents models", ""]
     expected = [["Pool models", "documents"], ["pool", "pool"], ["models"], ["pool", "documents", "models"], []]
@@ -62,14 +55,14 @@ def test_neighbours_of_one_type_are_one_entity_unless_the_second_begins_one(tmp_
     assert found(folder, {"##o": "B-PER"}, "the fox.") == [[]]
     # A sentence longer than the model is read in pieces.
     assert found(folder, {"pool": "B-PER"}, "a " * 20 + "pool " + "a " * 30 + "pool") == [["pool", "pool"]]
-    plain = saved(tmp_path / "plain", ["O", "PER", "LOC"])
+    plain = classifier(tmp_path / "plain", ["O", "PER", "LOC"], 16, "Token")
     labels = {"pool": "PER", "models": "PER", "documents": "LOC"}
     assert found(plain, labels, "pool models documents") == [["pool models", "documents"]]
 
 
 def test_a_model_whose_labels_are_no_entities_is_refused(tmp_path: Path) -> None:
     with refused("`tagger` must have the label O"):
-        EntityTagger(str(saved(tmp_path, ["LABEL_0", "LABEL_1"])), "cpu")
+        EntityTagger(str(classifier(tmp_path, ["LABEL_0", "LABEL_1"], of="Token")), "cpu")
 
 
 @pytest.fixture(scope="module")
