@@ -21,6 +21,8 @@ from mkdocs.structure.pages import Page
 from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
+#: Programs that print the tables at the end of pages.
+TABLES = {"corpora.md": "docs.corpora_table", "flags.md": "docs.training_flags"}
 LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]*)([^)\s]*)(?=\))")
 
 
@@ -61,12 +63,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         target = target / "README.md" if target.is_dir() else target
         return os.path.relpath(_place(target), Path(page.file.src_uri).parent) + found[2]
 
-    return LINK.sub(moved, markdown) + (_flags() if page.file.src_uri == "flags.md" else "")
+    program = TABLES.get(page.file.src_uri)
+    return LINK.sub(moved, markdown) + (_printed(program) if program else "")
 
 
-def _flags() -> str:
-    """Return what training_flags.py prints: in a process of its own, since fairseq changes what is logged."""
-    command = [sys.executable, "-m", "docs.training_flags"]
+def _printed(program: str) -> str:
+    """Return what a program prints: in a process of its own, since fairseq changes what is logged."""
+    command = [sys.executable, "-m", program]
     return "\n" + subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
 
 

@@ -24,7 +24,7 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 53_447, "lab": 5_998, "scripts": 386, "tests": 45_979}
+LINES = {"pyramidions": 53_447, "lab": 5_998, "scripts": 386, "tests": 45955}
 #: Tests of each side of the package, with each row of their tables counted by itself.
 ROWS = {"above-the-seam": 1_256, "rest": 5_507}
 COMMANDS = 15

@@ -28,7 +28,7 @@ from pyramidions.pretrained.saved_model import load_model
 
 def page_of(name: str) -> str:
     """Return the README, or a page of docs/."""
-    return "README.md" if name == "README" else f"docs/{name}.md"
+    return "README.md" if name == "README" else name if name.endswith(".md") else f"docs/{name}.md"
 
 
 def command(page: str, *start: str) -> list[str]:
@@ -139,7 +139,7 @@ def test_a_language_model_of_characters_is_trained_and_its_segments_are_shown(tm
 
 
 def test_hydra_reads_quoted_values_as_the_page_writes_them() -> None:
-    quoted = re.findall(r"`([\"']model\.\w+=[^`]+)`", text("docs/reproducing.md"))
+    quoted = re.findall(r"`([\"']model\.\w+=[^`]+)`", text("lab/README.md"))
     with initialize_config_dir(str(ROOT / "configs"), version_base="1.1"):
         model = compose("base", overrides=[shlex.split(override)[0] for override in quoted]).model
     assert model.pooling_lengths == "None,2048,512,None,None,None"
@@ -190,7 +190,7 @@ def test_a_table_is_planned_and_nothing_is_installed(tmp_path: Path) -> None:
     for corpus in ("arxiv", "pubmed"):
         (tmp_path / "corpora" / corpus).mkdir(parents=True)
         (tmp_path / "corpora" / corpus / "manifest.json").touch()
-    program, *words = command("reproducing", "scripts/reproduce/table2.sh")
+    program, *words = command("lab/README.md", "scripts/reproduce/table2.sh")
     script = [tmp_path / program, *words, "--rows", "7"]
     done = subprocess.run([*script, "--dry-run"], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0 and "fairseq-hydra-train" in done.stdout, done.stderr
