@@ -19,13 +19,16 @@ from pyramidions.text.normalization import STOPS
 #: size of the page only if the depth is bounded; browsers stop at 512.
 DEPTH_LIMIT = 2000
 
-# Elements whose contents are not part of the text.
+# Elements whose contents are not part of the text, and those around it.
 _NO_TEXT = frozenset(
     """
-    script style noscript template nav svg title figure aside footer menu dialog button select textarea annotation
-    annotation-xml
+    script style template svg title figure dialog button select textarea annotation annotation-xml
     """.split()  # noqa: SIM905, a list has a line for each word
 )
+_AROUND_TEXT = frozenset(["nav", "aside", "footer", "menu", "noscript"])
+# Letters around the text, or hidden, for each letter of it, above which the text stands there: in a header that nothing
+# closes, or in what a script shows later.
+_MOST_AROUND = 15
 # Inside of these, a header belongs to the text.
 _TEXT = frozenset(["main", "article", "section"])
 # Words of a class, a role or an id that tell what stands around the text, in elements that have no meaning themselves.
@@ -70,7 +73,7 @@ _WORD_END = re.compile(rf"(?=</(?:{'|'.join(sorted(_BLOCK | _IN_LINE))})[\s/>])"
 _CHARSET = re.compile(
     rb"(?:<meta[^>]{0,200}charset|<\?xml[^>]{0,200}encoding)\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE
 )
-_HEAD = 1024
+_HEAD = 2**16
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _PIECE = 2**16  # characters that are parsed at a time
 
@@ -102,16 +105,23 @@ def page_text(html: str, name: str = "A page") -> HeadedText:
     an empty line between them. Figures, tables with headers and code listings are left out, and so is what stands
     around the text: navigation, headers, asides, footers, and blocks of links. The time is linear in the page's length.
     """
-    page = _Page(name)
-    parser = etree.HTMLParser(target=page, encoding="utf-8", huge_tree=True)
     # The parser does not report an end tag without a start tag, so the space is inserted before parsing.
     html = _WORD_END.sub(" ", html.replace("\0", ""))
+    page = _parsed(html, _Page(name))
+    # A header that is never closed holds the whole page.
+    if page.around > _MOST_AROUND * page.letters:
+        page = _parsed(html, _Page(name, keeps_around=True))
+    return HeadedText.of(page.parts)
+
+
+def _parsed(html: str, page: "_Page") -> "_Page":
+    parser = etree.HTMLParser(target=page, encoding="utf-8", huge_tree=True)
     for start in range(0, len(html), _PIECE):
         # UTF-8 cannot encode half a surrogate pair, which is not a character.
         parser.feed(html[start : start + _PIECE].encode("utf-8", "ignore"))
     if html:
         parser.close()
-    return HeadedText.of(page.parts)
+    return page
 
 
 @dataclass
@@ -135,18 +145,24 @@ class _Formula:
 class _Page:
     """Receives the parser's events; every start of an element has an end.
 
+    Args:
+        name: of the file, for errors.
+        keeps_around: read what stands around the text, too.
+
     Attributes:
         parts: as `HeadedText.of` takes them.
+        letters, around: how many letters stand in the text, and around it.
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, *, keeps_around: bool = False) -> None:
+        self._name, self._keeps_around = name, keeps_around
+        self.letters = self.around = 0
         self.parts: list[str | int] = []
-        self._depth = self._skipped = self._in_heading = self._preformatted = 0
+        self._depth = self._skipped = self._unseen = self._in_heading = self._preformatted = 0
         self._in_question: list[_InQuestion] = []
         self._formulas: list[_Formula] = []
         self._in_text = self._in_link = self._link = 0
-        self._hides: list[bool] = []  # of each open element
+        self._hides: list[tuple[bool, bool]] = []  # of each open element: from any reader, from ours
         self._marks: list[frozenset[str]] = [frozenset()]  # likewise, below that of the page
         self._begin_block()
 
@@ -160,9 +176,12 @@ class _Page:
             self._end_block()
             self._formulas.clear()
         marks = frozenset(" ".join(attributes.get(name, "") for name in ("class", "role", "id")).lower().split())
-        self._hides.append(self._is_around(tag, marks) or _is_hidden(attributes))
+        hides = tag in _NO_TEXT or self._is_listing(tag, marks)
+        is_around = not self._keeps_around and (self._is_around(tag, marks) or _is_hidden(attributes))
+        self._hides.append((hides, hides or is_around))
         self._marks.append(marks)
-        self._skipped += self._hides[-1]
+        self._unseen += self._hides[-1][0]
+        self._skipped += self._hides[-1][1]
         self._in_text += tag in _TEXT
         self._in_link += tag == "a"
         self._link = len(self.parts) if tag == "a" else self._link
@@ -192,7 +211,9 @@ class _Page:
         if tag in _BLOCK:
             self._end_block()
         self._marks.pop()
-        self._skipped -= self._hides.pop()
+        unseen, skipped = self._hides.pop()
+        self._unseen -= unseen
+        self._skipped -= skipped
         self._in_text -= tag in _TEXT
         self._in_link -= tag == "a"
         if tag in _NO_TEXT_WITH and (ended := self._in_question.pop()).has_no_text:
@@ -215,8 +236,10 @@ class _Page:
             self.parts.append(" " if in_line else "\n" if tag == "br" else "\n\n")
 
     def _is_around(self, tag: str, marks: frozenset[str]) -> bool:
-        if tag in _NO_TEXT or (tag == "header" and not self._in_text) or (tag in _MEANINGLESS and marks & _AROUND):
-            return True
+        is_around = tag in _AROUND_TEXT or (tag == "header" and not self._in_text)
+        return is_around or (tag in _MEANINGLESS and bool(marks & _AROUND))
+
+    def _is_listing(self, tag: str, marks: frozenset[str]) -> bool:
         return tag == "pre" and bool((marks | self._marks[-1]) & _LISTING)
 
     def _begin_block(self) -> None:
@@ -231,9 +254,13 @@ class _Page:
         self._begin_block()
 
     def data(self, text: str) -> None:
-        if self._skipped or text.strip() in _ANCHORS:
+        if self._unseen or text.strip() in _ANCHORS:
             return
         letters = sum(map(str.isalnum, text))
+        if self._skipped:
+            self.around += letters
+            return
+        self.letters += letters
         if self._in_link:
             self._linked += letters
         else:
