@@ -37,6 +37,8 @@ class DecodingSettings(NamedTuple):
     lowers_max: bool = True
     prefix: tuple[int, ...] = ()
     ends: tuple[int, ...] = (EOS,)
+    forced_end: bool = True
+    early_stopping: bool = True
     sampling: SamplingOptions | None = None
 
     def for_length(self, tokens: int, share: int = 1, sentence: bool = False) -> Bounds:
@@ -54,11 +56,12 @@ class DecodingSettings(NamedTuple):
     def writer(self, bounds: Bounds, documents: Sequence[TokenizedText]) -> Writer:
         """Build what writes summaries of these lengths of a batch of documents."""
         rules = (bounds.least, bounds.most, self.length_penalty, self.no_repeat_ngram, self.ends)
+        forced = {"prefix": self.prefix, "forced_end": self.forced_end}
         if self.sampling is None:
-            return BeamSearch(self.beam, *rules, best=1, prefix=self.prefix)
+            return BeamSearch(self.beam, *rules, best=1, early_stopping=self.early_stopping, **forced)
         return Sampling(
             *rules,
-            self.prefix,
+            **forced,
             seeds=[self.sampling.seed_of(document) for document in documents],
             temperature=self.sampling.temperature,
             top_k=self.sampling.top_k,
@@ -88,8 +91,10 @@ def decoding_settings(model: SavedModel, **asked: Unpack[DecodingOptions]) -> De
         min(longest, config.decoding_max_length),
         config.decoding_length_penalty,
         config.decoding_no_repeat_ngram,
-        prefix=model.tokenizer.prefix,
+        prefix=model.tokenizer.prefix if config.decoding_forced in ("both", "start") else (),
         ends=model.tokenizer.ends,
+        forced_end=config.decoding_forced in ("both", "end"),
+        early_stopping=not config.decoding_no_early_stopping,
     )
     return _settings(own, asked)
 

@@ -207,6 +207,17 @@ class PyramidionConfig(EncoderConfig):
         "n of the n-grams that a summary holds at most once, unless --no-repeat-ngram-size is given; 0 allows all",
         _TOKENS_OR_NONE,
     )
+    decoding_forced: str = described(
+        "both",
+        f"what `pyramidions summarize` forces, as transformers does: start, the token that begins each text of the "
+        f"tokenizer; end, at the most tokens of a summary: {', '.join(FORCED)}",
+        OneOf(FORCED),
+    )
+    decoding_no_early_stopping: bool = described(
+        False,
+        "let `pyramidions summarize` search on after as many finished summaries as beams, until no other can win, as "
+        "transformers does by default",
+    )
     decoding_long: str = described(
         "truncate",
         f"how `pyramidions summarize` reads a document that is longer than the model reads, unless --long is given: "

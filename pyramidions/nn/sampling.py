@@ -17,7 +17,7 @@ class Sampling(Writer):
     summary depends on its seed alone, whatever shares a batch with it.
 
     Args:
-        min_len, max_len, length_penalty, no_repeat_ngram, eos, prefix: as in `Writer`.
+        min_len, max_len, length_penalty, no_repeat_ngram, eos, prefix, forced_end: as in `Writer`.
         seeds: one for each document of a batch; None numbers them from 0.
         temperature: divides logits, above 0; below 1 the probable tokens become more so.
         top_k: sample among this many tokens; 0 for all. Tokens as probable as the last of them stay, too.
@@ -35,13 +35,14 @@ class Sampling(Writer):
         no_repeat_ngram: int = 0,
         eos: int | Sequence[int] = 2,
         prefix: Sequence[int] = (),
+        forced_end: bool = True,
         *,
         seeds: Sequence[int] | None = None,
         temperature: float = 1.0,
         top_k: int = 0,
         top_p: float = 1.0,
     ) -> None:
-        super().__init__(min_len, max_len, length_penalty, no_repeat_ngram, eos, prefix)
+        super().__init__(min_len, max_len, length_penalty, no_repeat_ngram, eos, prefix, forced_end)
         if not 0 < temperature < math.inf:
             raise ValueError(f"`temperature` must be positive and finite, but is {temperature}.")
         if top_k < 0:

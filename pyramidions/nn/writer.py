@@ -53,13 +53,15 @@ class Writer(ABC):
 
     Args:
         min_len: fewest tokens of a summary, without its end.
-        max_len: most tokens of a summary, without its end; there the end is forced.
+        max_len: most tokens of a summary, without its end; there the end is forced, or any token may stand in its place
+            (``forced_end``).
         length_penalty: power of the length, the end included, that divides a summary's sum of log-probabilities; above
             1 favours long summaries.
         no_repeat_ngram: n of the n-grams that a summary holds once at most, its end not counted; 0 allows all.
         eos: the token that ends a summary, and starts it for the decoder; of several, any ends it and the first starts.
         prefix: tokens that every summary begins with. They count towards the length but not the score, like forced
             tokens in transformers; fairseq adds their log-probabilities.
+        forced_end: whether a summary of ``max_len`` tokens must end.
 
     Raises:
         ValueError: an argument that breaks a rule.
@@ -77,6 +79,7 @@ class Writer(ABC):
         no_repeat_ngram: int = 0,
         eos: int | Sequence[int] = 2,
         prefix: Sequence[int] = (),
+        forced_end: bool = True,
     ) -> None:
         if not 0 <= min_len <= max_len:
             raise ValueError(
@@ -98,6 +101,7 @@ class Writer(ABC):
         self.ends = (eos,) if isinstance(eos, int) else tuple(eos)
         self.eos = self.ends[0]
         self.prefix = tuple(prefix)
+        self.forced_end = forced_end
 
     @property
     @abstractmethod
@@ -162,10 +166,14 @@ class Writer(ABC):
             rows, token, totals = choose(log_probs, live.totals, numbers, step)
             scores, ends, before = log_probs[rows, token], self._is_end(token), len(documents)
             if step >= self.min_len:
-                over = self._over(totals, ends)
+                over, running = self._over(totals, ends, is_last=step == self.max_len)
                 if over:
                     self._finish(live.extend(rows, token, scores, totals), over, documents, finished)
-                left = [index for index, document in enumerate(documents) if len(finished[document]) < self.beam]
+                left = [
+                    index
+                    for index, document in enumerate(documents)
+                    if self._goes_on(finished[document], running[index], step + 1)
+                ]
                 if step == self.max_len or not left:
                     break
                 if len(left) < len(documents):
@@ -201,7 +209,7 @@ class Writer(ABC):
         """Forbid, in place where possible, tokens that may not follow ``written`` (BW, T): (BW, V) -> (BW, V)."""
         log_probs[:, pad] = -math.inf
         length = written.size(1)
-        if length == self.max_len:
+        if length == self.max_len and self.forced_end:
             end = log_probs[:, self.ends].clone()
             log_probs.fill_(-math.inf)[:, self.ends] = end
         elif length < self.min_len:
@@ -215,21 +223,33 @@ class Writer(ABC):
             found |= tokens.eq(other)
         return found
 
-    def _over(self, totals: Tensor, ends: Tensor) -> list[tuple[int, int, float]]:
+    def _over(
+        self, totals: Tensor, ends: Tensor, *, is_last: bool
+    ) -> tuple[list[tuple[int, int, float]], list[float]]:
         """Return of the best candidates, ``totals`` (B, C), which have come to their end: (document, column, total).
 
-        The host waits for a GPU here, once.
+        Also return the best total of each document's others, and take all candidates of the last step as ended. The
+        host waits for a GPU here, once.
         """
         sums, ending = torch.stack([totals, ends.to(totals.dtype)]).tolist()
         # NaN counts as the highest score, so that it stays once it is there.
         if any(total != total for row in sums for total in row):
             raise self._nan()
-        return [
+        over = [
             (document, column, sums[document][column])
             for document, row in enumerate(ending)
             for column, ends_here in enumerate(row[: self.beam])
-            if ends_here and sums[document][column] != -math.inf
+            if (ends_here or is_last) and sums[document][column] != -math.inf
         ]
+        running = [
+            max((total for total, ends_here in zip(*each, strict=True) if not ends_here), default=-math.inf)
+            for each in zip(sums, ending, strict=True)
+        ]
+        return over, running
+
+    def _goes_on(self, hypotheses: list[Hypothesis], running: float, length: int) -> bool:
+        """Return whether a document needs more steps; ``running`` is the best sum of what has not ended, at a length."""
+        return len(hypotheses) < self.beam
 
     def _finish(
         self,
@@ -241,11 +261,15 @@ class Writer(ABC):
         """Add to ``finished`` the best candidates that are ``over``, rows (BC) of C a document."""
         columns = candidates.totals.size(1)
         for document, column, total in over:
-            hypotheses = finished[documents[document]]
-            if len(hypotheses) < self.beam:
-                row = document * columns + column
-                tokens, scores = candidates.tokens[row, 1:].clone(), candidates.token_scores[row].clone()
-                hypotheses.append(Hypothesis(tokens, total / len(tokens) ** self.length_penalty, scores))
+            row = document * columns + column
+            tokens, scores = candidates.tokens[row, 1:].clone(), candidates.token_scores[row].clone()
+            score = total / len(tokens) ** self.length_penalty
+            self._keep(Hypothesis(tokens, score, scores), finished[documents[document]])
+
+    def _keep(self, hypothesis: Hypothesis, others: list[Hypothesis]) -> None:
+        """Add a finished hypothesis to the others of its document, or drop it."""
+        if len(others) < self.beam:
+            others.append(hypothesis)
 
     def _ranked(self, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
         if not hypotheses:
