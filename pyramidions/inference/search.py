@@ -8,9 +8,16 @@ from pyramidions.base.errors import UserError
 from pyramidions.inference.decoding_options import DecodingOptions, SamplingOptions
 from pyramidions.inference.reader import TokenizedText
 from pyramidions.nn import BeamSearch, Sampling, Writer
+from pyramidions.nn.writer import ForcedEnd
 from pyramidions.pretrained.saved_model import SavedModel
 from pyramidions.text.tokenizer import EOS
 
+# By what a config forces.
+_FORCED_ENDS: dict[str, ForcedEnd] = {
+    "fairseq": "counted",
+    **dict.fromkeys(("both", "end"), "uncounted"),
+    **dict.fromkeys(("start", "none"), "no"),
+}
 _GRID = 64  # of document lengths, in tokens
 
 
@@ -37,7 +44,7 @@ class DecodingSettings(NamedTuple):
     lowers_max: bool = True
     prefix: tuple[int, ...] = ()
     ends: tuple[int, ...] = (EOS,)
-    forced_end: bool = True
+    forced_end: ForcedEnd = "counted"
     early_stopping: bool = True
     sampling: SamplingOptions | None = None
 
@@ -56,12 +63,14 @@ class DecodingSettings(NamedTuple):
     def writer(self, bounds: Bounds, documents: Sequence[TokenizedText]) -> Writer:
         """Build what writes summaries of these lengths of a batch of documents."""
         rules = (bounds.least, bounds.most, self.length_penalty, self.no_repeat_ngram, self.ends)
-        forced = {"prefix": self.prefix, "forced_end": self.forced_end}
+        prefix, forced_end = self.prefix, self.forced_end
         if self.sampling is None:
-            return BeamSearch(self.beam, *rules, best=1, early_stopping=self.early_stopping, **forced)
+            early = self.early_stopping
+            return BeamSearch(self.beam, *rules, 1, prefix, forced_end, early_stopping=early)
         return Sampling(
             *rules,
-            **forced,
+            prefix,
+            forced_end,
             seeds=[self.sampling.seed_of(document) for document in documents],
             temperature=self.sampling.temperature,
             top_k=self.sampling.top_k,
@@ -91,9 +100,9 @@ def decoding_settings(model: SavedModel, **asked: Unpack[DecodingOptions]) -> De
         min(longest, config.decoding_max_length),
         config.decoding_length_penalty,
         config.decoding_no_repeat_ngram,
-        prefix=model.tokenizer.prefix if config.decoding_forced in ("both", "start") else (),
+        prefix=model.tokenizer.prefix if config.decoding_forced in ("fairseq", "both", "start") else (),
         ends=model.tokenizer.ends,
-        forced_end=config.decoding_forced in ("both", "end"),
+        forced_end=_FORCED_ENDS[config.decoding_forced],
         early_stopping=not config.decoding_no_early_stopping,
     )
     return _settings(own, asked)

@@ -34,6 +34,8 @@ LONGEST_TEXT = 2**24
 NO_SHAPE = ("dropout", "checkpoint_activations", "decoding_", "max_source_positions")
 #: What a decoder may read first, beside a token by its id.
 STARTS = ("</s>", "<pad>", "<s>")
+#: What is forced at generation: as fairseq does, or what transformers does.
+FORCED = ("fairseq", "both", "start", "end", "none")
 
 # Far beyond any model: a damaged number is refused before memory is asked for.
 _WIDTH, _FFN_WIDTH, _HEADS, _LAYERS = Range(1, 2**16), Range(1, 2**20), Range(1, 2**10), Range(1, 1000)
@@ -208,9 +210,9 @@ class PyramidionConfig(EncoderConfig):
         _TOKENS_OR_NONE,
     )
     decoding_forced: str = described(
-        "both",
-        f"what `pyramidions summarize` forces, as transformers does: start, the token that begins each text of the "
-        f"tokenizer; end, at the most tokens of a summary: {', '.join(FORCED)}",
+        "fairseq",
+        f"what `pyramidions summarize` forces: the start (the token that begins each text of the tokenizer) and the "
+        f"end (at the most tokens of a summary) as fairseq does, or either as transformers does: {', '.join(FORCED)}",
         OneOf(FORCED),
     )
     decoding_no_early_stopping: bool = described(

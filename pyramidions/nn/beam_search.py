@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pyramidions.nn.transformer import Transformer
-from pyramidions.nn.writer import Choose, Hypothesis, Writer
+from pyramidions.nn.writer import Choose, ForcedEnd, Hypothesis, Writer
 
 
 class BeamSearch(Writer):
@@ -39,7 +39,7 @@ class BeamSearch(Writer):
         eos: int | Sequence[int] = 2,
         best: int | None = None,
         prefix: Sequence[int] = (),
-        forced_end: bool = True,
+        forced_end: ForcedEnd = "counted",
         *,
         early_stopping: bool = True,
     ) -> None:

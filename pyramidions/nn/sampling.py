@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pyramidions.nn.writer import Choose, Writer
+from pyramidions.nn.writer import Choose, ForcedEnd, Writer
 
 
 class Sampling(Writer):
@@ -35,7 +35,7 @@ class Sampling(Writer):
         no_repeat_ngram: int = 0,
         eos: int | Sequence[int] = 2,
         prefix: Sequence[int] = (),
-        forced_end: bool = True,
+        forced_end: ForcedEnd = "counted",
         *,
         seeds: Sequence[int] | None = None,
         temperature: float = 1.0,

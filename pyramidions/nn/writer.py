@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,6 +12,9 @@ from pyramidions.nn.functional.kernels import on_device, without_cudnn_attention
 from pyramidions.nn.ngram import block_repeated_ngrams
 from pyramidions.nn.sublayer import Memories, Memory
 from pyramidions.nn.transformer import Transformer
+
+#: What becomes of a summary of the most tokens.
+ForcedEnd = Literal["counted", "uncounted", "no"]
 
 
 class Hypothesis(NamedTuple):
@@ -61,7 +64,8 @@ class Writer(ABC):
         eos: the token that ends a summary, and starts it for the decoder; of several, any ends it and the first starts.
         prefix: tokens that every summary begins with. They count towards the length but not the score, like forced
             tokens in transformers; fairseq adds their log-probabilities.
-        forced_end: whether a summary of ``max_len`` tokens must end.
+        forced_end: whether a summary of ``max_len`` tokens must end: "counted", and the end's log-probability counts,
+            as in fairseq; "uncounted", as in transformers; "no".
 
     Raises:
         ValueError: an argument that breaks a rule.
@@ -79,7 +83,7 @@ class Writer(ABC):
         no_repeat_ngram: int = 0,
         eos: int | Sequence[int] = 2,
         prefix: Sequence[int] = (),
-        forced_end: bool = True,
+        forced_end: ForcedEnd = "counted",
     ) -> None:
         if not 0 <= min_len <= max_len:
             raise ValueError(
@@ -209,8 +213,8 @@ class Writer(ABC):
         """Forbid, in place where possible, tokens that may not follow ``written`` (BW, T): (BW, V) -> (BW, V)."""
         log_probs[:, pad] = -math.inf
         length = written.size(1)
-        if length == self.max_len and self.forced_end:
-            end = log_probs[:, self.ends].clone()
+        if length == self.max_len and self.forced_end != "no":
+            end = log_probs[:, self.ends].clone() if self.forced_end == "counted" else 0.0
             log_probs.fill_(-math.inf)[:, self.ends] = end
         elif length < self.min_len:
             log_probs[:, self.ends] = -math.inf
@@ -223,9 +227,7 @@ class Writer(ABC):
             found |= tokens.eq(other)
         return found
 
-    def _over(
-        self, totals: Tensor, ends: Tensor, *, is_last: bool
-    ) -> tuple[list[tuple[int, int, float]], list[float]]:
+    def _over(self, totals: Tensor, ends: Tensor, *, is_last: bool) -> tuple[list[tuple[int, int, float]], list[float]]:
         """Return of the best candidates, ``totals`` (B, C), which have come to their end: (document, column, total).
 
         Also return the best total of each document's others, and take all candidates of the last step as ended. The
@@ -248,7 +250,7 @@ class Writer(ABC):
         return over, running
 
     def _goes_on(self, hypotheses: list[Hypothesis], running: float, length: int) -> bool:
-        """Return whether a document needs more steps; ``running`` is the best sum of what has not ended, at a length."""
+        """Return whether a document needs more steps; ``running`` is the best sum of what goes on, of a length."""
         return len(hypotheses) < self.beam
 
     def _finish(

@@ -128,11 +128,6 @@ def _family_that_holds(model: SavedModel) -> Family:
     if len(model.tokenizer.prefix) > 1:
         raise UserError("A model that begins each text with several tokens must stay in our format: others force one.")
     family = _family_of(model.config)
-    if model.source_prefix and not family.reads_prefix:
-        raise UserError(
-            f"A model that reads {shown(model.source_prefix)} before each document must stay in our format, which says "
-            f"so."
-        )
     if not isinstance(model.tokenizer, JsonTokenizer):
         raise UserError(
             f"The tokenizer must be a {JsonTokenizer.file_name} in a {family.class_name} of transformers, but is a "
@@ -154,13 +149,10 @@ def _family_that_holds(model: SavedModel) -> Family:
 def _described(model: SavedModel, family: Family) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what config.json and generation_config.json say of a model in a family."""
     ids = _special(model)
-    forced = {"forced_eos_token_id": ids["eos_token_id"]}
-    if model.tokenizer.prefix:
-        forced["forced_bos_token_id"] = model.tokenizer.prefix[0]
     config = {**_architecture(model, family), "vocab_size": model.tokenizer.vocab_size, **ids}
     if len(ends := model.tokenizer.ends) > 1:
         ids["eos_token_id"] = [*ends]
-    return config, {**ids, **_writing(model), **forced}
+    return config, {**ids, **_writing(model)}
 
 
 def _family_of(config: PyramidionConfig) -> Family:
@@ -219,8 +211,9 @@ def _special(model: SavedModel) -> dict[str, Any]:
 
 
 def _writing(model: SavedModel) -> dict[str, Any]:
-    """Return what generation_config.json says, but for tokens."""
-    return searching(model.config, min(_lengths_of(model)[1], model.max_target_positions))
+    """Return what generation_config.json says, but for the tokens that each model has."""
+    longest = min(_lengths_of(model)[1], model.max_target_positions)
+    return searching(model.config, longest, model.tokenizer.prefix, model.tokenizer.eos)
 
 
 def _is_same(name: str, read: PyramidionConfig, config: PyramidionConfig) -> bool:

@@ -157,6 +157,10 @@ def _config(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:
         "pad_token_id": PAD,
         "eos_token_id": EOS,
         "decoder_start_token_id": EOS,
+        # As its hub of BART begins and ends summaries.
+        "forced_bos_token_id": BOS,
+        "forced_eos_token_id": EOS,
+        "early_stopping": True,
         **long,
     }
 

@@ -85,15 +85,16 @@ def generation_fields(
     """
     return {
         **ends,
-        **searching(config, target + 1),
-        "forced_eos_token_id": ends["eos_token_id"],
-        **({"forced_bos_token_id": prefix[0]} if len(prefix) == 1 else {}),
+        **searching(config, target + 1, prefix, ends["eos_token_id"]),
         "suppress_tokens": [ends["pad_token_id"]],
     }
 
 
-def searching(config: PyramidionConfig, longest: int) -> dict[str, Any]:
+def searching(config: PyramidionConfig, longest: int, prefix: Sequence[int], end: int) -> dict[str, Any]:
     """Return how `generate` searches by default; `longest` counts the first input of the decoder, and the end."""
+    forced = {"forced_eos_token_id": end} if config.decoding_forced in ("fairseq", "both", "end") else {}
+    if config.decoding_forced in ("fairseq", "both", "start") and len(prefix) == 1:
+        forced["forced_bos_token_id"] = prefix[0]
     # Theirs count the first input of the decoder, and the longest the end as well.
     most = min(config.decoding_max_length + 2, longest)
     return {
@@ -102,7 +103,8 @@ def searching(config: PyramidionConfig, longest: int) -> dict[str, Any]:
         "max_length": most,
         "min_length": min(config.decoding_min_length + 1, most - 1),
         "no_repeat_ngram_size": config.decoding_no_repeat_ngram,
-        "early_stopping": config.decoding_beam > 1,
+        "early_stopping": config.decoding_beam > 1 and not config.decoding_no_early_stopping,
+        **forced,
     }
 
 

@@ -17,13 +17,24 @@ from pyramidions.pretrained.source import Source, read_source
 from pyramidions.pretrained.tokenizers import read_tokenizer
 from pyramidions.text.tokenizer import Numbering, Tokenizer
 
-# Settings of transformers' generation, with the values that change nothing.
-_NOT_APPLIED: dict[str, Any] = {
-    "repetition_penalty": 1.0,
-    "encoder_repetition_penalty": 1.0,
-    "encoder_no_repeat_ngram_size": 0,
-    "num_beam_groups": 1,
+# What ours heeds of transformers' generation, and what has no effect on what it writes.
+_APPLIED = frozenset(
+    """
+    num_beams length_penalty max_length min_length max_new_tokens min_new_tokens no_repeat_ngram_size early_stopping
+    forced_eos_token_id pad_token_id eos_token_id bos_token_id decoder_start_token_id prefix use_cache return_dict
+    transformers_version output_attentions output_hidden_states output_scores output_logits return_dict_in_generate
+    """.split()  # noqa: SIM905, a list has a line for each word
+)
+# Values of other settings that change nothing; of any, nothing does.
+_NEUTRAL: dict[str, Any] = {
+    **dict.fromkeys(("repetition_penalty", "encoder_repetition_penalty", "temperature", "top_p", "typical_p"), 1.0),
+    **dict.fromkeys(("encoder_no_repeat_ngram_size", "diversity_penalty", "epsilon_cutoff", "eta_cutoff"), 0.0),
+    **dict.fromkeys(("num_beam_groups", "num_return_sequences"), 1),
+    **dict.fromkeys(("bad_words_ids", "suppress_tokens", "begin_suppress_tokens", "sequence_bias"), ()),
     "do_sample": False,
+    "top_k": 50,
+    "exponential_decay_length_penalty": (),
+    "forced_bos_token_id": None,
 }
 
 
@@ -68,11 +79,26 @@ def read_pretrained(place: Place) -> Pretrained:
     weights = pretrained_weights(source, shape, tokenizer)
     origin = origin_of(source.config.get(SOURCE))
     origin = origin or Origin(source.name, shape.family.name, source.commit, source.licence)
-    given = {name: source.generation.get(name, usual) for name, usual in _NOT_APPLIED.items()}
-    not_applied = {name: value for name, value in given.items() if value not in (None, _NOT_APPLIED[name])}
-    if forced is not None and not prefix:
-        not_applied["forced_bos_token_id"] = forced
-    return Pretrained(shape, config, tokenizer, weights, origin, not_applied)
+    return Pretrained(shape, config, tokenizer, weights, origin, _not_applied(source, bool(prefix)))
+
+
+def _not_applied(source: Source, begins: bool) -> dict[str, Any]:
+    """Return the settings of generation that ours lacks; ``begins`` says that the first token of a summary is forced.
+
+    Any name in generation_config.json is a setting; in config.json, those that transformers used to keep there.
+    """
+    applied = _APPLIED | {"forced_bos_token_id"} if begins else _APPLIED
+    given = source.generation
+    if not given.get("do_sample"):
+        applied = applied | {"temperature", "top_k", "top_p", "typical_p", "epsilon_cutoff", "eta_cutoff"}
+    return {
+        name: given[name]
+        for name in sorted(source.said | (_NEUTRAL.keys() & given.keys()))
+        if name not in applied
+        and not name.startswith("_")
+        and given[name] not in (None, False, [], {})
+        and given[name] != _NEUTRAL.get(name)
+    }
 
 
 def pretrained_weights(source: Source, shape: Shape, tokenizer: Tokenizer) -> dict[str, Tensor]:

@@ -28,6 +28,7 @@ from pyramidions.pretrained.tokenizers import ADDED, JSON, SLOW
 
 #: Files of weights, in the order in which they are looked for; an index names the files of a model that has several.
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
+_IDS = ("bos_token_id", "pad_token_id", "eos_token_id", "decoder_start_token_id", "prefix")
 # What is read of a model on the hub.
 _ABOUT = (GENERATION_CONFIG, CARD)
 _TOKENIZERS = (JSON, TOKENIZER_CONFIG, ADDED, *SLOW)
@@ -42,11 +43,12 @@ class Source(NamedTuple):
     name: str  # on the hub, or of the folder
     commit: str | None  # on the hub, or None
     config: dict[str, Any]  # of the architecture
-    generation: dict[str, Any]  # how it writes; what generation_config.json does not say, config.json may
+    generation: dict[str, Any]  # how it writes, from generation_config.json, else from config.json
     weights: dict[str, Tensor]  # by name, in the floating-point format of the files
     licence: str | None  # as the model card says, or None
     # A tokenizer.json of an archive of fairseq; None where the tokenizer is a file of the folder.
     vocabulary: bytes | None = None
+    said: frozenset[str] = frozenset()  # names that generation_config.json says
 
 
 def read_source(place: Place, check: Callable[[Source], object]) -> Source:
@@ -65,9 +67,12 @@ def read_source(place: Place, check: Callable[[Source], object]) -> Source:
         raise UserError(f"{path} must be a model of transformers, with a {CONFIG}, but is none.")
     if hub:
         fetch(hub, _ABOUT, commit)
-    generation = read_json(path / GENERATION_CONFIG) if (path / GENERATION_CONFIG).exists() else {}
+    said = read_json(path / GENERATION_CONFIG) if (path / GENERATION_CONFIG).exists() else {}
     own = hub.name if hub else path.resolve().name
-    source = Source(path, own, commit, config, config | generation, {}, _licence(path / CARD))
+    # As transformers has it: where that file is there, config.json says nothing but which tokens are special.
+    own_ids = {key: value for key, value in config.items() if key in _IDS}
+    generation = (own_ids if said else config) | _of_summaries(config) | said
+    source = Source(path, own, commit, config, generation, {}, _licence(path / CARD), said=frozenset(said))
     check(source)
     if hub:
         fetch(hub, [*_TOKENIZERS, *IN_SAFETENSORS], commit)
@@ -75,6 +80,13 @@ def read_source(place: Place, check: Callable[[Source], object]) -> Source:
             fetch(hub, _PICKLED_WEIGHTS, commit)
     check_hashes(path, place.hashes)
     return source._replace(weights=read_weights(path))
+
+
+def _of_summaries(config: dict[str, Any]) -> dict[str, Any]:
+    """Return how a model writes summaries, where its config says so beside other tasks, as those of older models do."""
+    tasks = config.get("task_specific_params")
+    found = tasks.get("summarization") if isinstance(tasks, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def read_weights(folder: Path, pickled: bool = True) -> dict[str, Tensor]:

@@ -54,14 +54,15 @@ def _made_by_transformers(folder: Path, class_name: str) -> bytes:
     transformers = optional_library("transformers", f"A tokenizer without a whole {JSON}")
     settings = _json(folder / TOKENIZER_CONFIG)
     names_class = isinstance(settings, dict) and "tokenizer_class" in settings
-    try:
-        found = getattr(transformers, "AutoTokenizer" if names_class else class_name).from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False
-        )
-        return str(found.backend_tokenizer.to_str()).encode()
-    except Exception as error:  # transformers raises errors of any kind
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(f"The tokenizer must be one that transformers reads, but it says: {reason}") from None
+    reason = ""
+    # What the files name may be no class that reads them, and that of the family is.
+    for name in ("AutoTokenizer", class_name) if names_class else (class_name,):
+        try:
+            found = getattr(transformers, name).from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+            return str(found.backend_tokenizer.to_str()).encode()
+        except Exception as error:  # transformers raises errors of any kind
+            reason = reason or " ".join(str(error).split())[:200]
+    raise UserError(f"The tokenizer must be one that transformers reads, but it says: {reason}")
 
 
 def _added(folder: Path) -> dict[str, int]:

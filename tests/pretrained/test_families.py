@@ -18,7 +18,6 @@ from small_tokenizers import SENTENCES, bart_bytes, byte_fallback, pegasus
 from pyramidions.inference import Summarizer
 from pyramidions.inference.search import decoding_settings
 from pyramidions.models import build, preset
-from pyramidions.nn import BeamSearch
 from pyramidions.pretrained.exporting import export_model, export_of
 from pyramidions.pretrained.families import FAMILIES as KNOWN
 from pyramidions.pretrained.importing import import_model, write_checkpoint
@@ -133,10 +132,11 @@ def test_generate_writes_the_same_summaries_in_the_settings_that_travel(
     settings = {"decoding_beam": 1, "decoding_min_length": 5, "decoding_max_length": 20}
     ours = replace(ours, config=replace(ours.config, **settings, decoding_no_repeat_ngram=ngram))
     theirs, _ = exported(ours, tmp_path / "out")
-    source, (pad, eos) = token_ids(ours.tokenizer, 33, 12, 7), (ours.tokenizer.pad, ours.tokenizer.eos)
+    source, pad = token_ids(ours.tokenizer, 33, 12, 7), ours.tokenizer.pad
     # Padding is never written by ours.
     found = theirs.generate(**given_to(theirs, source), suppress_tokens=[pad])
-    expected = BeamSearch(1, 5, 20, 1.0, ngram, eos=eos, prefix=ours.tokenizer.prefix)(ours.transformer, source)
+    search = decoding_settings(ours)
+    expected = search.writer(search.for_length(2**20), [])(ours.transformer, source)
     for text, (best,) in zip(found.tolist(), expected, strict=True):
         mine = best.tokens.tolist()
         assert text[1 : len(mine) + 1] == mine
@@ -242,17 +242,20 @@ def test_how_the_model_writes_its_licence_and_what_is_not_applied_come_along(
     bart: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = {"num_beams": 3, "length_penalty": 2.0, "min_length": 6, "max_length": 30, "no_repeat_ngram_size": 3}
-    settings |= {"repetition_penalty": 3.5, "num_beam_groups": 1, "encoder_no_repeat_ngram_size": 4}
+    settings |= {"repetition_penalty": 3.5, "num_beam_groups": 1, "encoder_no_repeat_ngram_size": 4, "top_p": 0.9}
+    settings |= {"forced_bos_token_id": 0, "bad_words_ids": [[7]], "suppress_tokens": [], "of_tomorrow": {"a": 1}}
     (bart / "generation_config.json").write_text(json.dumps(settings))
     (bart / "README.md").write_text("---\nlanguage: en\nlicense: apache-2.0\n---\n# A model\n")
     found = import_model(bart)
     decoding = decoding_settings(found.model)
     assert decoding[:5] == (3, 5, 28, 2.0, 3) and decoding.prefix == (0,)
     assert found.origin.licence == "apache-2.0"
-    assert found.not_applied == {"repetition_penalty": 3.5, "encoder_no_repeat_ngram_size": 4}
+    # Any name is a setting, unless it changes nothing: top_p without sampling.
+    expected = {"repetition_penalty": 3.5, "encoder_no_repeat_ngram_size": 4, "bad_words_ids": [[7]]}
+    assert found.not_applied == {**expected, "of_tomorrow": {"a": 1}}
     Summarizer.from_pretrained(bart, "cpu")
     told = capsys.readouterr().err
-    assert "repetition_penalty" in told and "encoder_no_repeat_ngram_size" in told and "num_beam_groups" not in told
+    assert all(name in told for name in found.not_applied) and "num_beam_groups" not in told and "top_p" not in told
     # Lengths without the first input of the decoder come first.
     (bart / "generation_config.json").write_text(json.dumps({**settings, "max_new_tokens": 9, "min_new_tokens": 4}))
     (bart / "README.md").write_text("# A model\n\nlicense: mit\n")
@@ -308,6 +311,34 @@ def test_a_t5_reads_its_prefix_before_each_document_and_writes_as_it_says(tmp_pa
     assert Summarizer.from_pretrained(tmp_path / "t5.pt", "cpu").summarize([text])[0].text == found.text
     export_model(model, tmp_path / "out", CARD)
     assert import_model(tmp_path / "out").model.source_prefix == "summarize: "
+
+
+def test_generation_config_wins_where_it_speaks_and_config_json_says_the_rest_of_a_task(tmp_path: Path) -> None:
+    folder = save(model_of("t5"), tmp_path / "t5")
+    said = {"prefix": "summarize: ", "num_beams": 4, "max_length": 30, "min_length": 9, "length_penalty": 2.0}
+    with_config(task_specific_params={"summarization": said}, num_beams=7, no_repeat_ngram_size=5)(folder)
+    (folder / "generation_config.json").write_text(json.dumps({"num_beams": 1, "max_length": 12}))
+    found = import_model(folder)
+    # What config.json says outside of its tasks counts where there is no other file.
+    assert decoding_settings(found.model)[:5] == (1, 8, 10, 2.0, 0) and found.model.source_prefix == "summarize: "
+
+
+@pytest.mark.parametrize("family", WRITTEN)
+def test_what_a_model_does_not_force_is_not_forced_by_its_export(family: str, saved: Saved, tmp_path: Path) -> None:
+    folder = save(saved[family][0], tmp_path / "model")
+    (folder / "generation_config.json").write_text(json.dumps({"num_beams": 4, "max_length": 12}))
+    model = import_model(folder).model
+    exported(model, out := tmp_path / "out")
+    said = json.loads((out / "generation_config.json").read_text())
+    assert said["early_stopping"] is False and not [name for name in said if name.startswith("forced")]
+    assert import_model(out).model.config == model.config
+
+
+def test_any_family_reads_its_prefix(saved: Saved, tmp_path: Path) -> None:
+    for family in FAMILIES:
+        folder = save(saved[family][0], tmp_path / family)
+        with_config(prefix="sum: ")(folder)
+        assert import_model(folder).model.source_prefix == "sum: "
 
 
 def test_a_table_of_the_released_t5_that_nothing_reads_is_left_out(saved: Saved, tmp_path: Path) -> None:
@@ -515,7 +546,6 @@ def test_what_no_model_of_transformers_does_stays_in_our_format(saved: Saved) ->
     made = SavedModel(build(config, bart.tokenizer.vocab_size, PAD), config, bart.tokenizer, 64, 32)
     for model, word in (
         (replace(bart, queries=True), "queries"),
-        (replace(bart, source_prefix="sum: "), "'sum: '"),
         (replace(bart, tokenizer=prepared), "must be a tokenizer.json"),
         (made, "encoder_positions"),
     ):

@@ -11,7 +11,6 @@ from torch import Tensor
 from pyramidions.base.errors import UserError
 from pyramidions.base.notation import Part, written, written_parts
 from pyramidions.models import PyramidionConfig
-from pyramidions.models.config import config_as
 from pyramidions.nn.positions import SinusoidalPositions
 from pyramidions.pretrained.families.family import (
     FAMILIES,
@@ -19,10 +18,9 @@ from pyramidions.pretrained.families.family import (
     Settings,
     Shape,
     activation_of,
-    decoding_of,
     name_of_activation,
     parts_of,
-    special_ids,
+    shaped,
 )
 from pyramidions.pretrained.names import EMBEDDING, LOGITS_BIAS, POSITIONS, SHARED, names_of, renamed
 from pyramidions.pretrained.source import Source
@@ -83,15 +81,12 @@ class Bart(Family):
             "decoder_positions": written(positions[1]),
             "max_source_positions": lengths[0],
             **{name: read.one(name, float, 0.0) for name in ("dropout", "attention_dropout", "activation_dropout")},
-            **decoding_of(Settings(source, source.generation), lengths[1]),
         }
         if self.windowed:
             values |= _windows(read, values["encoder_layers"])
         if self.in_blocks:
             values |= _blocks(read)
-        return Shape(
-            self, config_as(PyramidionConfig, values), *lengths, special_ids(Settings(source, source.generation))
-        )
+        return shaped(self, source, values, lengths)
 
     def weights(self, source: Source, shape: Shape) -> dict[str, Tensor]:
         found = renamed(source.weights, self.final_norm)

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from torch import Tensor
@@ -10,6 +11,7 @@ from pyramidions.base.arguments import fits, rule_of, shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.notation import Part
 from pyramidions.models import PyramidionConfig
+from pyramidions.models.config import FORCED, config_as
 from pyramidions.models.fields import parts_with_defaults
 from pyramidions.pretrained.places import unknown_family
 from pyramidions.pretrained.source import Source
@@ -30,7 +32,6 @@ class Family(ABC):
     name: str  # what their configs call it
     class_name: str  # what transformers calls their class, before "ForConditionalGeneration"
     tokenizer_class: str  # that of transformers which reads their tokenizers where there is no tokenizer.json
-    reads_prefix: bool = False  # their configs may say what stands before each document
 
     @abstractmethod
     def shape(self, source: Source) -> "Shape":
@@ -73,6 +74,9 @@ class Shape:
     source_prefix: str = ""  # stands before each document
 
 
+# By whether the start and the end of a summary are forced.
+_FORCED = dict(zip(product((True, False), repeat=2), FORCED[1:], strict=True))
+
 #: by name; importing the package fills it
 FAMILIES: dict[str, Family] = {}
 
@@ -96,6 +100,7 @@ class Settings:
     def __init__(self, source: Source, values: dict[str, Any] | None = None) -> None:
         self.path = source.path
         self.values = source.config if values is None else values
+        self.of_texts = source.config.get("eos_token_id")  # the token that ends texts
 
     def one(self, name: str, kind: Any, default: Any = None) -> Any:
         """Return a setting of a type; it must be there unless there is a default."""
@@ -148,11 +153,20 @@ def name_of_activation(activation: str) -> str:
     return names[-1] if names else activation
 
 
-def decoding_of(read: Settings, longest: int) -> dict[str, Any]:
+def shaped(family: Family, source: Source, values: dict[str, Any], lengths: tuple[int, int]) -> Shape:
+    """Return the shape of a model with these fields of its config, and with how it writes."""
+    read = Settings(source, source.generation)
+    config = config_as(PyramidionConfig, values | _decoding(read, lengths[1]))
+    source_length, target_length = lengths
+    return Shape(family, config, source_length, target_length, _special_ids(read), read.one("prefix", str, ""))
+
+
+def _decoding(read: Settings, longest: int) -> dict[str, Any]:
     """Return how the model is meant to write; lengths of transformers' count the first input of the decoder.
 
     `max_new_tokens` and `min_new_tokens` do not count it, and win over `max_length` and `min_length`.
     """
+    forced = tuple(read.values.get(f"forced_{each}_token_id") is not None for each in ("bos", "eos"))
     least, most = _length(read, "min", 0), min(_length(read, "max", longest), longest) - 2
     return {
         "decoding_beam": read.one("num_beams", int, 4),
@@ -160,6 +174,8 @@ def decoding_of(read: Settings, longest: int) -> dict[str, Any]:
         "decoding_max_length": most,
         "decoding_min_length": min(max(least - 1, 0), most),
         "decoding_no_repeat_ngram": read.one("no_repeat_ngram_size", int, 0),
+        "decoding_forced": _FORCED[forced],
+        "decoding_no_early_stopping": read.one("early_stopping", bool | str, False) is not True,
     }
 
 
@@ -171,12 +187,16 @@ def _length(read: Settings, which: str, usual: int) -> int:
 
 
 def ends_of(read: Settings) -> list[int]:
-    """Return the tokens that end a summary; generation_config.json may have several, in which any does."""
-    ends: int | list[int] = read.one("eos_token_id", int | list[int], -1)
-    return [end for end in ([ends] if isinstance(ends, int) else ends) if end >= 0]
+    """Return the tokens that end a summary; generation_config.json may have several, in which any does.
+
+    The one of config.json, which ends texts in training, comes first.
+    """
+    said: int | list[int] = read.one("eos_token_id", int | list[int], -1)
+    ends = [end for end in ([said] if isinstance(said, int) else said) if end >= 0]
+    return sorted(ends, key=lambda end: end != read.of_texts)
 
 
-def special_ids(read: Settings) -> dict[str, int]:
+def _special_ids(read: Settings) -> dict[str, int]:
     """Return the `ids` of a `Shape`; "eos" is the first of several."""
     names = {
         "pad": "pad_token_id",

@@ -11,17 +11,15 @@ from torch import Tensor
 from pyramidions.base.errors import UserError
 from pyramidions.base.notation import Part, written
 from pyramidions.models import PyramidionConfig
-from pyramidions.models.config import config_as
 from pyramidions.pretrained.families.family import (
     FAMILIES,
     Family,
     Settings,
     Shape,
     activation_of,
-    decoding_of,
     name_of_activation,
     parts_of,
-    special_ids,
+    shaped,
 )
 from pyramidions.pretrained.names import EMBEDDING, SHARED, UNTIED, pop_embedding
 from pyramidions.pretrained.source import Source
@@ -56,7 +54,6 @@ class T5(Family):
     class_name: str
     scales_output: bool = True  # a model with tied embeddings divides its output
     tokenizer_class: str = "T5Tokenizer"
-    reads_prefix: bool = True
 
     def shape(self, source: Source) -> Shape:
         read = Settings(source)
@@ -72,7 +69,6 @@ class T5(Family):
         }
         # No table of positions ends: a tokenizer may say that the model was trained on longer texts.
         length = max(read.one("n_positions", int, _LENGTH), tokenizer_length(source.path))
-        generation = source.generation | _of_summaries(source)
         values = {
             "embed_dim": width,
             "ffn_embed_dim": read.one("d_ff", int),
@@ -93,11 +89,8 @@ class T5(Family):
             **dict.fromkeys(
                 ("dropout", "attention_dropout", "activation_dropout"), read.one("dropout_rate", float, 0.1)
             ),
-            **decoding_of(Settings(source, generation), length),
         }
-        ids = special_ids(Settings(source, source.generation))
-        prefix = Settings(source, generation).one("prefix", str, "")
-        return Shape(self, config_as(PyramidionConfig, values), length, length, ids, prefix)
+        return shaped(self, source, values, (length, length))
 
     def _attention(self, read: Settings, distances: dict[str, Any]) -> Part:
         """Return that of the encoder."""
@@ -208,13 +201,6 @@ class LongT5(T5):
     def _called(self, config: PyramidionConfig, part: str) -> str:
         kind = "TransientGlobal" if parts_of(config, "self_attention")[0].options["block_size"] else "Local"
         return part.replace("SelfAttention", f"{kind}SelfAttention")
-
-
-def _of_summaries(source: Source) -> dict[str, Any]:
-    """Return how a model writes summaries, where it does other tasks as well."""
-    tasks = source.config.get("task_specific_params")
-    found = tasks.get("summarization") if isinstance(tasks, dict) else None
-    return found if isinstance(found, dict) else {}
 
 
 def _is_untied(source: Source) -> bool:

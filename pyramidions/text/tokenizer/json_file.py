@@ -140,10 +140,10 @@ class JsonTokenizer(Tokenizer):
         return texts
 
     def _is_text(self, i: int) -> bool:
-        return (i != self.unk or i == self.pad) and i != self.document_separator_id
+        return (i != self.unk or i == self.pad) and i not in (self.document_separator_id, self._line_break)
 
     def _sign(self, i: int) -> str:
-        return UNKNOWN if i == self.unk else ""
+        return UNKNOWN if i == self.unk else " " if i == self._line_break else ""
 
     def surfaces(self, of_windows: Iterable[str]) -> Iterator[list[str]]:
         for line, ids, ends in self._windows(of_windows):
@@ -183,6 +183,11 @@ class JsonTokenizer(Tokenizer):
 
     def _id_of(self, piece: str) -> int:
         return self._by_name.get(piece, self.unk)
+
+    @cached_property
+    def _line_break(self) -> int | None:
+        """The id of PEGASUS's piece for the end of a line (Zhang et al. 2020)."""
+        return self._ids.get("<n>")
 
     @cached_property
     def _by_name(self) -> dict[str, int]:
@@ -271,4 +276,4 @@ def _growth(step: Any) -> int:
         # A table, its size before it, and the texts that it points to, each with a zero behind it.
         texts = data[4 + int.from_bytes(data[:4], "little") :].split(b"\0")
         return max(1, *(len(text.decode(errors="replace")) for text in texts), 1)
-    return max(1, len(step["content"])) if isinstance(step.get("content"), str) else 1
+    return max(1, *(len(said) for name, said in step.items() if isinstance(said, str) and name != "type"), 1)
