@@ -7,17 +7,13 @@ from pyramidions.base.arguments import checked
 from pyramidions.base.errors import UserError
 from pyramidions.inference.decoding_options import DecodingOptions, SamplingOptions
 from pyramidions.inference.reader import TokenizedText
+from pyramidions.models import PyramidionConfig
+from pyramidions.models.config import FORCED, forces
 from pyramidions.nn import BeamSearch, Sampling, Writer
 from pyramidions.nn.writer import ForcedEnd
 from pyramidions.pretrained.saved_model import SavedModel
 from pyramidions.text.tokenizer import EOS
 
-# By what a config forces.
-_FORCED_ENDS: dict[str, ForcedEnd] = {
-    "fairseq": "counted",
-    **dict.fromkeys(("both", "end"), "uncounted"),
-    **dict.fromkeys(("start", "none"), "no"),
-}
 _GRID = 64  # of document lengths, in tokens
 
 
@@ -100,12 +96,18 @@ def decoding_settings(model: SavedModel, **asked: Unpack[DecodingOptions]) -> De
         min(longest, config.decoding_max_length),
         config.decoding_length_penalty,
         config.decoding_no_repeat_ngram,
-        prefix=model.tokenizer.prefix if config.decoding_forced in ("fairseq", "both", "start") else (),
+        prefix=model.tokenizer.prefix if forces("start", config) else (),
         ends=model.tokenizer.ends,
-        forced_end=_FORCED_ENDS[config.decoding_forced],
+        forced_end=_forced_end(config),
         early_stopping=not config.decoding_no_early_stopping,
     )
     return _settings(own, asked)
+
+
+def _forced_end(config: PyramidionConfig) -> ForcedEnd:
+    if forces("end", config):
+        return "counted" if config.decoding_forced == FORCED[0] else "uncounted"
+    return "no"
 
 
 @checked

@@ -228,6 +228,11 @@ class PyramidionConfig(EncoderConfig):
     )
 
 
+def forces(what: str, config: Any) -> bool:
+    """Return whether a model forces the "start" or the "end" of a summary; a config of fairseq's own forces both."""
+    return getattr(config, "decoding_forced", FORCED[0]) in (*FORCED[:2], what)
+
+
 @dataclass
 class ExtractorConfig(EncoderConfig):
     """Every choice that shapes a model that selects sentences: an encoder, and what selects by its vectors."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyramidions.base.strict_json import as_json_bytes
 from pyramidions.models import PyramidionConfig
+from pyramidions.models.config import forces
 from pyramidions.pretrained.export_folder import CODE
 from pyramidions.pretrained.places import GENERATION_CONFIG, MODEL_TYPE, TOKENIZER_CONFIG
 from pyramidions.text.tokenizer import Tokenizer
@@ -92,8 +93,8 @@ def generation_fields(
 
 def searching(config: PyramidionConfig, longest: int, prefix: Sequence[int], end: int) -> dict[str, Any]:
     """Return how `generate` searches by default; `longest` counts the first input of the decoder, and the end."""
-    forced = {"forced_eos_token_id": end} if config.decoding_forced in ("fairseq", "both", "end") else {}
-    if config.decoding_forced in ("fairseq", "both", "start") and len(prefix) == 1:
+    forced = {"forced_eos_token_id": end} if forces("end", config) else {}
+    if forces("start", config) and len(prefix) == 1:
         forced["forced_bos_token_id"] = prefix[0]
     # Theirs count the first input of the decoder, and the longest the end as well.
     most = min(config.decoding_max_length + 2, longest)
