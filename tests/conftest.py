@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).parent
 SAMPLE = TESTS.parent / "data" / "sample"
 #: Folders of the side of the package that needs no torch; with the rest they are the two jobs of a whole run.
-ABOVE_THE_SEAM = ("base", "data", "extract", "files", "pages", "scoring", "text")
+ABOVE_THE_SEAM = ("base", "data", "documents", "extract", "files", "pages", "scoring", "text")
 SIDES = ("above-the-seam", "rest")
 
 
