@@ -21,13 +21,13 @@ from lab.catalogue import (
     jobs_for,
     read_catalogue,
 )
+from lab.environment import why_no_gpu
 from lab.plan import Machines, Planner
 from lab.report import TITLES, write_report
 from lab.results import check_scale
 from lab.run import RowStep
 from lab.runner import Runner
 from lab.scale import SCALES, Scale, scaled_configs
-from pyramidions.base.environment import why_no_gpu
 from pyramidions.base.errors import UserError
 from pyramidions.cli.options import PATH
 from pyramidions.data.folder import DataFolder

@@ -123,7 +123,7 @@ def run_here(
 
 def _provenance(step: RowStep) -> dict[str, Any]:
     # Imports torch, which a job that fails can do without.
-    from pyramidions.base.environment import commit, versions
+    from lab.environment import commit, versions
 
     hardware = {**_hardware("cuda" if step.gpus else "cpu"), "nodes": step.nodes, "gpus": step.gpus}
     return {"commit": commit(), "versions": versions(), "hardware": hardware}
@@ -132,10 +132,14 @@ def _provenance(step: RowStep) -> dict[str, Any]:
 @cache
 def _hardware(device: str) -> dict[str, Any]:
     """Return the hardware, as another process reports it: asking here would hold some of a GPU's memory."""
-    from pyramidions.base.environment import hardware
+    from lab.environment import hardware
 
     code = f"import json, sys; from {hardware.__module__} import hardware; print(json.dumps(hardware(sys.argv[1])))"
-    done = subprocess.run([sys.executable, "-c", code, device], capture_output=True, text=True, check=True)
+    # The lab is in no wheel: the process finds it from the checkout.
+    checkout = Path(__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", code, device], cwd=checkout, capture_output=True, text=True, check=True
+    )
     told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return told
 

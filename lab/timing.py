@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.benchmark.utils.timer import timer
 
-from pyramidions.base.environment import commit, hardware, versions, why_no_gpu
+from lab.environment import commit, hardware, versions, why_no_gpu
 from pyramidions.base.errors import UserError
 from pyramidions.cli.options import PATH, user_dir_option
 from pyramidions.cli.outputs import check_output, write_json

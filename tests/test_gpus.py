@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pyramidions.base.environment import why_no_gpu
+from lab.environment import why_no_gpu
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pyramidions.base.environment import commit, hardware, versions
 from pyramidions.files.atomic import write_file, written_together
 
 # Programs of this folder are started by their paths, from where the checkout is not found.
 sys.path.append(str(Path(__file__).parents[2]))
+from lab.environment import commit, hardware, versions
 from lab.tables import markdown
 
 __all__ = ["markdown"]

@@ -93,6 +93,6 @@ def test_what_a_user_gets_wrong_ends_in_one_sentence(
 @pytest.mark.nightly
 def test_gpus_that_are_not_there_are_refused(fail: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
-    monkeypatch.setattr("pyramidions.base.environment._first_gpu", lambda: None)
+    monkeypatch.setattr("lab.environment._first_gpu", lambda: None)
     for asked, rule in ((["--gpus", 8], "--gpus must be 0"), ([], "--gpus must be given")):
         assert fail("reproduce", "table2", *asked, *CONFIGS).startswith(rule)

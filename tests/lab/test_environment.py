@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyramidions.base.environment import commit
+from lab.environment import commit
 
 
 def test_the_commit_is_of_code_that_git_tracks(tmp_path: Path) -> None:

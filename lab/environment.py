@@ -9,19 +9,19 @@ from typing import Any
 
 import torch
 
-from pyramidions.base import __version__
+from pyramidions import base
 
 
 def versions() -> dict[str, str]:
     """Return the versions of Python, torch and pyramidions, and of fairseq where it is installed."""
-    known = {"python": platform.python_version(), "torch": torch.__version__, "pyramidions": __version__}
+    known = {"python": platform.python_version(), "torch": torch.__version__, "pyramidions": base.__version__}
     try:
         return {**known, "fairseq": version("fairseq-fixed")}
     except PackageNotFoundError:
         return known
 
 
-def commit(folder: Path = Path(__file__).parent) -> str:
+def commit(folder: Path = Path(base.__file__).parent) -> str:
     """Return the commit of a package's code, with "-dirty" if files were changed since; "unknown" outside git."""
     # The package may lie in the repository of somebody else, who does not track it.
     ours = _git(folder, "ls-files", "--error-unmatch", "__init__.py")
