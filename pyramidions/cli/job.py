@@ -279,7 +279,7 @@ def _held(place: str | Path | None) -> str | None:
     if place is None:
         return None
     if on_hub := hub_name(place):
-        return f"commit {fetch(on_hub, [CONFIG]).commit}"
+        return f"commit {fetch(on_hub, [CONFIG]).name}"
     if not Path(place).exists():
         return None
     return _state(place_of(place).files() or list_files([Path(place)]).paths)

@@ -36,13 +36,6 @@ class HubName(NamedTuple):
         return self.name if self.revision is None else f"{self.name}@{self.revision}"
 
 
-class Fetched(NamedTuple):
-    """Files of a model or a dataset on this machine."""
-
-    path: Path  # of their folder
-    commit: str  # their hash on the hub
-
-
 def hub_name(place: str | Path) -> HubName | None:
     """Return what a place names on the hub, unless it is a path that exists.
 
@@ -82,8 +75,8 @@ def parsed(text: str) -> HubName | None:
     return HubName(name, found["revision"])
 
 
-def fetch(name: HubName, patterns: Sequence[str], commit: str | None = None, kind: Kind = "model") -> Fetched:
-    """Download files of a model or a dataset, or find them in the cache.
+def fetch(name: HubName, patterns: Sequence[str], commit: str | None = None, kind: Kind = "model") -> Path:
+    """Download files of a model or a dataset, or find them in the cache; return their folder, named by its commit.
 
     The cache is the hub's own (`HF_HOME`). Where the hub cannot be reached, its copy is taken, and a line says so. A
     branch may have moved on since the ``commit`` of what was fetched before; None is the newest of the revision.
@@ -108,10 +101,9 @@ def fetch(name: HubName, patterns: Sequence[str], commit: str | None = None, kin
             raise UserError(f"The download of {name} failed: {error}; run the same command to resume.") from None
         held = "is not on this machine" if commit is None else "is not whole in the cache"
         raise UserError(f"{name} {held}, and the hub at {api.endpoint} cannot be reached: {unreachable}.") from None
-    found = Fetched(folder, folder.name)
     if unreachable is not None:
-        _say_once(f"The hub cannot be reached: the copy of {name} in the cache is used, commit {found.commit}.")
-    return found
+        _say_once(f"The hub cannot be reached: the copy of {name} in the cache is used, commit {folder.name}.")
+    return folder
 
 
 def _downloaded(hub: Any, name: str, about: Any, revision: str | None, patterns: Sequence[str], kind: Kind) -> Path:

@@ -57,7 +57,7 @@ def estimate_tokens(texts: Sequence[str]) -> list[int]:
 def tokens_of(tokenizer: str | Path) -> CountTokens:
     """Return what counts tokens by a tokenizer.json, a folder with one, or a model on the hub that has one."""
     name = hub_name(tokenizer)
-    place = Path(tokenizer) if name is None else fetch(name, [_FILE]).path
+    place = Path(tokenizer) if name is None else fetch(name, [_FILE])
     file = place if place.is_file() else place / _FILE
     if not file.is_file():
         raise UserError(f"`tokenizer` must be a {_FILE}, or a model that has one, but {tokenizer} is none.")

@@ -119,7 +119,7 @@ def _read_export(place: Place, wanted: Collection[ModelKind]) -> Bundle:
     _refuse_other(place, kind, wanted)
     folder, hashes = place.path, place.hashes
     if place.hub is not None:
-        folder = fetch(place.hub, [*IN_SAFETENSORS, *TOKENIZERS], place.commit).path
+        folder = fetch(place.hub, [*IN_SAFETENSORS, *TOKENIZERS], place.commit)
     check_hashes(folder, hashes)
     weights, tokenizer = read_weights(folder, pickled=False), None
     if kind is not LANGUAGE_MODEL:

@@ -86,10 +86,10 @@ def place_of(given: str | Path) -> Place:
     """
     path = Path(given)
     if name := hub_name(given):
-        folder, commit = fetch(name, [CONFIG])
+        folder = fetch(name, [CONFIG])
         if not (folder / CONFIG).is_file():
             raise UserError(f"{name} on the hub must be a model of transformers or an export, but has no {CONFIG}.")
-        return place_with_config(folder, str(given))._replace(hub=name, commit=commit)
+        return place_with_config(folder, str(given))._replace(hub=name, commit=folder.name)
     if not path.exists():
         raise UserError(f"The model {path} {absent(path)}.")
     if path.suffix in (".safetensors", ".bin") and path.is_file() and (path.parent / CONFIG).exists():

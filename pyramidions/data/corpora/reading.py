@@ -84,7 +84,7 @@ def _from_hub(corpus: KnownCorpus, config: str) -> Reading:
         return Reading(corpus, config, form, of_hub)
     name = HubName(corpus.hub)
     # All passes over the documents read the same commit.
-    files = cache(lambda: release_files(fetch(name, form.fetched, kind="dataset").path))
+    files = cache(lambda: release_files(fetch(name, form.fetched, kind="dataset")))
     opened = {split: partial(_fetched, name, files, form, config, split) for split in form.splits}
     return Reading(corpus, config, form, opened)
 

@@ -140,8 +140,7 @@ def load(place: str | None, head: Head, device: str = "cpu", layers: int | None 
     library = optional_library("transformers", f"`{head.option}`", extra="metrics")
     hub = hub_name(place)
     # A model on the hub is judged by its config before it is downloaded.
-    about = fetch(hub, [_CONFIG]) if hub else None
-    folder = about.path if about else Path(place)
+    folder = fetch(hub, [_CONFIG]) if hub else Path(place)
     if not folder.is_dir():
         raise UserError(f"`{head.option}` must be a folder or a name on the hub, but there is no folder {place}.")
     with _quoting(head, place, library) as only_here:
@@ -152,8 +151,8 @@ def load(place: str | None, head: Head, device: str = "cpu", layers: int | None 
     if config.model_type == "big_bird":
         # It switches to full attention at the first short batch and stays there; texts must not depend on each other.
         config.attention_type = "original_full"
-    if hub and about:
-        folder = fetch(hub, [_CONFIG, *_FILES], about.commit).path
+    if hub:
+        folder = fetch(hub, [_CONFIG, *_FILES], folder.name)
     # BERTScore is defined with a space in front of the first word, where pieces hold spaces.
     spaces = {} if head.suffix else {"add_prefix_space": True}
     with _quoting(head, place, library) as only_here:
@@ -178,7 +177,7 @@ def load(place: str | None, head: Head, device: str = "cpu", layers: int | None 
         model = model.get_encoder()
     limits = [_longest_input(model, config), tokenizer.model_max_length]
     length = min((limit for limit in limits if limit is not None and limit < _NO_LENGTH), default=None)
-    name = f"{hub.name}@{about.commit[:10]}" if hub and about else f"{folder.resolve().name} sha256:{_digest(folder)}"
+    name = f"{hub.name}@{folder.name[:10]}" if hub else f"{folder.resolve().name} sha256:{_digest(folder)}"
     return Loaded(model.eval().to(found), tokenizer, place, name, length)
 
 

@@ -54,7 +54,7 @@ def test_only_what_is_wanted_is_downloaded_and_once(hub: Hub) -> None:
     sha = hub.add("owner/bart", FILES)
     for _ in range(2):
         found = fetch(BART, ["config.json", "*.md", "model.safetensors"])
-        assert found.commit == sha and {path.name for path in found.path.iterdir()} == {"config.json", "README.md"}
+        assert found.name == sha and {path.name for path in found.iterdir()} == {"config.json", "README.md"}
         assert hub.downloaded() == {"config.json", "README.md"}
     assert len([line for line in hub.asked if line.startswith("GET") and "/resolve/" in line]) == 2
 
@@ -63,10 +63,10 @@ def test_a_revision_stays_what_it_was_and_a_resumed_run_compares_commits(hub: Hu
     first = hub.add("owner/bart", FILES)
     assert _held("owner/bart") == f"commit {first}"
     second = hub.models["owner/bart"].commit({"config.json": b"[]"})
-    assert fetch(BART, ["*.json"]).commit == second
+    assert fetch(BART, ["*.json"]).name == second
     assert _held("owner/bart") == f"commit {second}" and _held("owner/bart@" + first) == f"commit {first}"
     found = fetch(HubName("owner/bart", first), ["*.json"])
-    assert found.commit == first and (found.path / "config.json").read_bytes() == b"{}"
+    assert found.name == first and (found / "config.json").read_bytes() == b"{}"
 
 
 def test_without_network_the_cache_is_used_and_said(
@@ -76,17 +76,17 @@ def test_without_network_the_cache_is_used_and_said(
     fetch(BART, ["config.json"])
     hub.down = 503
     capsys.readouterr()
-    assert fetch(BART, ["config.json"]).commit == sha
+    assert fetch(BART, ["config.json"]).name == sha
     line = f"The hub cannot be reached: the copy of owner/bart in the cache is used, commit {sha}.\n"
     assert capsys.readouterr().err.endswith(line)
     # What the cache has is read, and another commit is not.
     found = fetch(BART, ["*"])
-    assert found.commit == sha and {path.name for path in found.path.iterdir()} == {"config.json"}
+    assert found.name == sha and {path.name for path in found.iterdir()} == {"config.json"}
     with refused("owner/bart is not whole in the cache"):
         fetch(BART, ["*"], "0" * 40)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     asked = len(hub.asked)
-    assert fetch(BART, ["config.json"]).commit == sha and len(hub.asked) == asked
+    assert fetch(BART, ["config.json"]).name == sha and len(hub.asked) == asked
 
 
 def test_without_network_and_cache_a_sentence_says_so(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +104,7 @@ def test_a_download_that_breaks_or_gives_another_commit_says_how_to_go_on(
     hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub.add("owner/bart", FILES)
-    older = fetch(BART, ["config.json"]).path / "config.json"
+    older = fetch(BART, ["config.json"]) / "config.json"
     hub.models["owner/bart"].commit({"config.json": b"[]"})
 
     def broken(*_: object, **__: object) -> None:
@@ -152,7 +152,7 @@ def test_what_does_not_exist_is_named_as_the_hub_names_it() -> None:
 
 def test_a_damaged_file_of_the_cache_says_how_to_download_it_again(hub: Hub) -> None:
     hub.add("owner/bart", {"config.json": b"{}"})
-    path = fetch(BART, ["*"]).path / "config.json"
+    path = fetch(BART, ["*"]) / "config.json"
     assert when_damaged(path) == f"; remove {path.parents[2]} to download it again"
     assert when_damaged(Path("bart/config.json")) == ""
 
@@ -169,7 +169,7 @@ def test_a_model_that_the_hub_knows_by_another_name_is_found_without_network(
 
     monkeypatch.setattr(huggingface_hub.HfApi, "repo_info", renamed)
     for hub.down in (0, 503):
-        assert fetch(BART, ["config.json"]).commit == sha
+        assert fetch(BART, ["config.json"]).name == sha
 
 
 def test_a_download_runs_in_the_main_thread_so_that_ctrl_c_ends_it(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:

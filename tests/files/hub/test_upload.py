@@ -15,7 +15,7 @@ from small_pretrained import model_of, save
 
 from pyramidions import Summarizer
 from pyramidions.cli import main
-from pyramidions.files.hub import Fetched, HubName, fetch
+from pyramidions.files.hub import HubName, fetch
 from pyramidions.inference import load_model
 from pyramidions.pretrained.importing import import_model, write_checkpoint
 
@@ -165,7 +165,7 @@ def test_what_is_no_model_of_ours_on_the_hub_is_told_before_its_weights_are_down
 def test_all_files_are_of_the_commit_that_came_first(
     hub: Hub, bart: Path, exports: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def moving(name: HubName, *arguments: Any) -> Fetched:
+    def moving(name: HubName, *arguments: Any) -> Path:
         found = fetch(name, *arguments)
         hub.models[name.name].commit({"config.json": b"{}", "model.safetensors": b"x", "pytorch_model.bin": b"x"})
         return found
