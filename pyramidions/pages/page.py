@@ -7,20 +7,19 @@ its segments.
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar, NotRequired, TypedDict
 
 from pyramidions.base.errors import UserError
-from pyramidions.text.outline import Outline, blocks
+from pyramidions.text.outline import Outline
 from pyramidions.text.support import SummarySentence, Supporting
 
 #: most bytes of all texts on a page: browsers open it in a few seconds, and it fits in an e-mail
 MOST = 24 * 2**20
 
-#: sentences
-_PARAGRAPH = 8
+_PARAGRAPH = 8  # sentences
 # One script, in the order of its parts.
 _SCRIPT = ("page", "comparison", "chart", "figure")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -187,8 +186,36 @@ def text_of(outline: Outline) -> Document:
     """Return the sentences of a document as segments in paragraphs, under their headings."""
     return {
         "segments": [f" {sentence.text}" for sentence in outline.sentences],
-        "blocks": list(blocks(outline, _PARAGRAPH)),
+        "blocks": list(_blocks(outline)),
     }
+
+
+def _blocks(outline: Outline) -> Iterator[tuple[str, int, str]]:
+    """Yield headings of sections (h2) and of what is inside them (h3), and paragraphs (p).
+
+    Each has its tag, its first sentence from 0, and the heading or the number of that sentence.
+    """
+    headings = outline.headings
+    sentence, begun, size = 0, -1, _PARAGRAPH
+    for unit in outline.units:
+        opens_section = unit.section != begun and unit.text == headings[unit.section]
+        for section in range(begun + 1, unit.section + 1):
+            yield "h2", sentence, headings[section]
+            size = _PARAGRAPH
+        begun = unit.section
+        if unit.is_heading:
+            if not opens_section:
+                yield "h3", sentence, unit.text
+            size = _PARAGRAPH
+            continue
+        if size == _PARAGRAPH:
+            yield "p", sentence, f"{sentence + 1:,}"
+            size = 0
+        size += 1
+        sentence += 1
+    # Sections without any text.
+    for heading in headings[begun + 1 :]:
+        yield "h2", sentence, heading
 
 
 def sentence_of(sentence: SummarySentence, start: int = 0) -> Sentence:

@@ -164,35 +164,6 @@ def outline(
     return Outline(units, tuple(headings), language=language)
 
 
-def blocks(outline: Outline, most: int) -> Iterator[tuple[str, int, str]]:
-    """Yield headings of sections (h2) and of what is inside them (h3), and paragraphs (p), for a page.
-
-    Paragraphs have ``most`` sentences. Yielded are the tag, the first sentence from 0, and the heading or the number of
-    that sentence.
-    """
-    headings = outline.headings
-    sentence, begun, size = 0, -1, most
-    for unit in outline.units:
-        opens_section = unit.section != begun and unit.text == headings[unit.section]
-        for section in range(begun + 1, unit.section + 1):
-            yield "h2", sentence, headings[section]
-            size = most
-        begun = unit.section
-        if unit.is_heading:
-            if not opens_section:
-                yield "h3", sentence, unit.text
-            size = most
-            continue
-        if size == most:
-            yield "p", sentence, f"{sentence + 1:,}"
-            size = 0
-        size += 1
-        sentence += 1
-    # Sections without any text.
-    for heading in headings[begun + 1 :]:
-        yield "h2", sentence, heading
-
-
 def sentences_of(text: str, language: str) -> Iterator[str]:
     """Yield the sentences of a text by the rules of a language, and those that end without a space behind them.
 
