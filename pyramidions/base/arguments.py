@@ -118,7 +118,15 @@ def check(values: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
         UserError: a value has another type, or is out of its range.
     """
     for name, value in values.items():
-        if name in hints and (wrong := _found_broken(value, hints[name])) is not None:
+        if name not in hints:
+            continue
+        # The layers of a model have the same numbers, which are checked once.
+        is_number = type(value) in (int, float, bool, NoneType)
+        try:
+            wrong = (_broken_by_number if is_number else broken)(value, hints[name])
+        except TypeError:  # what a part's author says beside a type may have no hash
+            wrong = broken(value, hints[name])
+        if wrong is not None:
             raise UserError(f"`{name}{wrong.place}` {wrong._replace(place='').said}.")
 
 
@@ -139,7 +147,7 @@ def checked(function: Checked) -> Checked:
         return function
     signature = inspect.signature(function)
     further = [each.name for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD]
-    hints = functools.cache(lambda: _hints(function, further))
+    hints = functools.cache(functools.partial(_hints, function, further))
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -172,16 +180,9 @@ def broken(value: Any, hint: Any) -> Broken | None:
     """Return the rule of an annotation that a value breaks; None if it breaks none."""
     origin, of = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        # NaN is a number out of any range.
-        in_kind = fits(value, of[0]) or (of[0] is float and isinstance(value, float))
-        rules = (each.rule(value) for each in of[1:] if hasattr(each, "rule")) if in_kind else ()
-        rule = next((rule for rule in rules if rule is not None), None)
-        return broken(value, of[0]) if rule is None else Broken("", rule, value)
+        return _broken_rule(value, *of)
     if origin in (Union, UnionType):
-        found = {choice: wrong for choice in of if (wrong := broken(value, choice)) is not None}
-        # A number out of its range is called so, and so is a list with a wrong value.
-        closest = (wrong for choice, wrong in found.items() if wrong.place or wrong.rule != rule_of(choice))
-        return next(closest, Broken("", rule_of(hint), value)) if len(found) == len(of) else None
+        return _broken_choice(value, hint, of)
     if not _is_of_type(value, hint, origin, of):
         return Broken("", rule_of(hint), value)
     for place, held, its_hint in _held(value, origin, of):
@@ -190,17 +191,31 @@ def broken(value: Any, hint: Any) -> Broken | None:
     return None
 
 
+def _broken_rule(value: Any, kind: Any, *rules: Any) -> Broken | None:
+    """Return what a value breaks of an annotated type: the type, or a rule beside it."""
+    wrong = broken(value, kind)
+    # NaN is a number out of any range.
+    if wrong is not None and not (kind is float and isinstance(value, float)):
+        return wrong
+    for each in rules:
+        if hasattr(each, "rule") and (rule := each.rule(value)) is not None:
+            return Broken("", rule, value)
+    return wrong
+
+
+def _broken_choice(value: Any, hint: Any, choices: tuple[Any, ...]) -> Broken | None:
+    """Return what a value breaks of several types, None if it has one of them."""
+    closest: Broken | None = None
+    for choice in choices:
+        if (wrong := broken(value, choice)) is None:
+            return None
+        # A number out of its range is called so, and so is a list with a wrong value.
+        if closest is None and (wrong.place or wrong.rule != rule_of(choice)):
+            closest = wrong
+    return closest or Broken("", rule_of(hint), value)
+
+
 _broken_by_number = functools.lru_cache(maxsize=1024, typed=True)(broken)
-
-
-def _found_broken(value: Any, hint: Any) -> Broken | None:
-    """Return what `broken` does; the layers of a model have the same numbers, which are checked once."""
-    if type(value) not in (int, float, bool, NoneType):
-        return broken(value, hint)
-    try:
-        return _broken_by_number(value, hint)
-    except TypeError:  # what a part's author says beside a type may have no hash
-        return broken(value, hint)
 
 
 def _is_of_type(value: Any, hint: Any, origin: Any, of: tuple[Any, ...]) -> bool:

@@ -35,7 +35,6 @@ class HipoRank(Ranker):
         UserError: ``alpha`` is not positive, or an argument is of another type.
     """
 
-    @checked
     def __init__(
         self,
         mu: float = 1.0,

@@ -29,10 +29,6 @@ class Budget(NamedTuple):
     words: Count | None = None
     sentences: Count | None = None
 
-    def check(self) -> None:
-        """Check that something can be selected."""
-        check_fields(self)
-
 
 class SelectionRules(NamedTuple):
     """How sentences are selected by their scores.
@@ -51,11 +47,6 @@ class SelectionRules(NamedTuple):
     redundancy: Redundancy = "none"
     mmr_weight: Share = MMR_WEIGHT
     stops: bool = False
-
-    def check(self) -> None:
-        """Check the rules."""
-        check_fields(self)
-        self.budget.check()
 
 
 @checked
@@ -82,7 +73,8 @@ def select(
         UserError: a rule is invalid.
         ValueError: a score is NaN.
     """
-    rules.check()
+    check_fields(rules)
+    check_fields(rules.budget)
     scores = np.asarray(scores, dtype=np.float64)
     if np.isnan(scores).any():
         raise ValueError("Scores of sentences must be numbers, but one is NaN.")

@@ -37,7 +37,6 @@ class TextRank(Ranker):
         UserError: ``damping`` is not in [0, 1).
     """
 
-    @checked
     def __init__(self, damping: float = 0.85, vectors: SentenceVectors | None = None) -> None:
         if not 0 <= damping < 1:
             raise UserError(f"`damping` must be at least 0 and below 1, but is {damping}.")

@@ -170,9 +170,7 @@ class Extractor:
         if self._concepts is not None:
             own = ConceptRanker(self._concepts).rules
         budget = own.budget if words is None and sentences is None else Budget(words, sentences)
-        rules = own._replace(budget=budget, redundancy=redundancy or own.redundancy)
-        rules.check()
-        return rules
+        return own._replace(budget=budget, redundancy=redundancy or own.redundancy)
 
     @property
     def reads_queries(self) -> bool:

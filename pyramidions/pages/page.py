@@ -196,22 +196,21 @@ def _blocks(outline: Outline) -> Iterator[tuple[str, int, str]]:
     Each has its tag, its first sentence from 0, and the heading or the number of that sentence.
     """
     headings = outline.headings
-    sentence, begun, size = 0, -1, _PARAGRAPH
+    sentence, begun, inside = 0, -1, 0  # inside: sentences of the paragraph
     for unit in outline.units:
         opens_section = unit.section != begun and unit.text == headings[unit.section]
         for section in range(begun + 1, unit.section + 1):
             yield "h2", sentence, headings[section]
-            size = _PARAGRAPH
+            inside = 0
         begun = unit.section
         if unit.is_heading:
+            inside = 0
             if not opens_section:
                 yield "h3", sentence, unit.text
-            size = _PARAGRAPH
             continue
-        if size == _PARAGRAPH:
+        if inside % _PARAGRAPH == 0:
             yield "p", sentence, f"{sentence + 1:,}"
-            size = 0
-        size += 1
+        inside += 1
         sentence += 1
     # Sections without any text.
     for heading in headings[begun + 1 :]:

@@ -125,7 +125,7 @@ class HeadedText(str):
 
 
 def headed_lines(text: str | Lines) -> Iterator[Line]:
-    """Yield the lines of a text, headings among them.
+    """Return the lines of a text, headings among them.
 
     Headings are those of a `HeadedText`, or of markdown; and, in plain text, short lines that end in no punctuation, if
     they are numbered, in capitals, a usual title of a section ("Methods"), or stand below an empty line and above text.
@@ -133,9 +133,10 @@ def headed_lines(text: str | Lines) -> Iterator[Line]:
     left out, from its title to where its first entry comes again.
     """
     lines = text if callable(text) else partial(lines_of, text)
-    if isinstance(text, HeadedText):
-        yield from _known_lines(text, lines)
-        return
+    return _known_lines(text, lines) if isinstance(text, HeadedText) else _found_lines(lines)
+
+
+def _found_lines(lines: Lines) -> Iterator[Line]:
     is_markdown = len(list(islice(filter(_MARKDOWN.match, lines()), 2))) > 1
     contents, items = _contents(lines()), _Items()
     fenced = skipped = False

@@ -166,7 +166,7 @@ def _segments(text: str, language: str) -> Iterator[str]:
 
     The library's time is quadratic in the number of marks: a megabyte of nothing else would take minutes.
     """
-    cuts = [mark.start() for mark in islice(_MARK.finditer(text), _MOST_MARKS, None, _MOST_MARKS)]
+    cuts = map(re.Match.start, islice(_MARK.finditer(text), _MOST_MARKS, None, _MOST_MARKS))
     begun = ""
     for start, end in pairwise([0, *cuts, len(text)]):
         *ended, last = sentencex.segment(language, begun + text[start:end]) or [""]

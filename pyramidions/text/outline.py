@@ -14,7 +14,7 @@ from pyramidions.text.detection import detect_in_lines
 from pyramidions.text.headings import Line, Lines, headed_lines
 from pyramidions.text.language import ENGLISH
 from pyramidions.text.normalization import STOPS, readable, split_readable
-from pyramidions.text.text_windows import lines, sentences, windows
+from pyramidions.text.text_windows import WINDOW, lines, sentences, windows
 from pyramidions.text.words import UNSPACED
 
 # A word that a line's end cuts, as in the text of a PDF file; behind "state-of-the" the hyphen belongs to the word.
@@ -171,7 +171,9 @@ def sentences_of(text: str, language: str) -> Iterator[str]:
     is still as long has no full stops. It is cut behind semicolons and colons; and where these are missing, too, as in
     recognised speech, about every 200 characters.
     """
-    for some in sentences(windows(text), split=partial(split_readable, language=language)):
+    # Most texts are paragraphs, and have one window.
+    split = partial(split_readable, language=language)
+    for some in [split(text)] if len(text) <= WINDOW else sentences(windows(text), split=split):
         for sentence in some:
             # As in Chinese and Japanese.
             for part in filter(None, map(str.strip, _UNSPACED_END.split(sentence))):
@@ -192,34 +194,41 @@ def _units(
     headed: Iterable[Line], levels: Counter[int], on_read: Callable[[int], object], language: str
 ) -> Iterator[Unit]:
     """Yield headings, with their level for a section, and sentences, with 0; count the levels of all lines."""
-    paragraph: list[str] = []
+    for level, text in _blocks(headed, levels, on_read):
+        if level:
+            if title := readable(text):
+                yield Unit(title, level, is_heading=True)
+            continue
+        begun = ""
+        for sentence in sentences_of(_HYPHENATED.sub(_rejoined, text), language):
+            begun = f"{begun} {sentence}" if begun else sentence
+            # The number of an entry in a list is no sentence.
+            if any(map(str.isalpha, sentence)):
+                yield Unit(begun, 0)
+                begun = ""
+        if begun:
+            yield Unit(begun, 0)
+
+
+def _blocks(
+    headed: Iterable[Line], levels: Counter[int], on_read: Callable[[int], object]
+) -> Iterator[tuple[int, str]]:
+    """Yield headings with their level, and with 0 the lines up to where a sentence surely ends."""
+    begun: list[str] = []
     for line in chain(headed, [Line("")]):
         levels[line.level] += 1
         on_read(len(line.text) + 1)
-        if line.level or not line.text.strip() or line.begins_item:
-            yield from _sentences(paragraph, language)
-            paragraph = []
+        if begun and (line.level or not line.text.strip() or line.begins_item):
+            yield 0, "\n".join(begun)
+            begun = []
         if line.level:
-            if title := readable(line.text):
-                yield Unit(title, line.level, is_heading=True)
+            yield line.level, line.text
         elif line.text.strip():
-            paragraph.append(line.text)
+            begun.append(line.text)
             if _SENTENCE_END.search(line.text[-20:]):
-                yield from _sentences(paragraph, language)
-                paragraph = []
+                yield 0, "\n".join(begun)
+                begun = []
 
 
 def _rejoined(cut: re.Match[str]) -> str:
     return f"{cut[1]}-" if cut[1] else ""
-
-
-def _sentences(paragraph: list[str], language: str) -> Iterator[Unit]:
-    begun = ""
-    for sentence in sentences_of(_HYPHENATED.sub(_rejoined, "\n".join(paragraph)), language) if paragraph else ():
-        begun = f"{begun} {sentence}" if begun else sentence
-        # The number of an entry in a list is no sentence.
-        if any(map(str.isalpha, sentence)):
-            yield Unit(begun, 0)
-            begun = ""
-    if begun:
-        yield Unit(begun, 0)

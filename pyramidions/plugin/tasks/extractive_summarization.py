@@ -7,6 +7,7 @@ import torch
 from fairseq.tasks import register_task
 from torch import Tensor
 
+from pyramidions.base.arguments import check_fields
 from pyramidions.base.errors import UserError
 from pyramidions.base.notation import parse_part
 from pyramidions.data.folder import DataFolder
@@ -105,7 +106,7 @@ class ExtractiveSummarizationTask(DocumentTask):
         settings = {"redundancy": Setting(cfg.redundancy, "none"), "mmr_weight": Setting(cfg.mmr_weight, MMR_WEIGHT)}
         self.preprocessing = Preprocessing(folder, _NAME, {**lengths, **settings})
         asked = {name: setting.asked for name, setting in settings.items() if setting.asked is not None}
-        SelectionRules(Budget(), **asked).check()
+        check_fields(SelectionRules(Budget(), **asked))
 
     @property
     def extract_words(self) -> int:
