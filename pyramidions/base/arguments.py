@@ -112,11 +112,7 @@ def _with_article(kind: type) -> str:
 
 
 def check(values: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
-    """Check values by the annotations of their names.
-
-    Raises:
-        UserError: a value has another type, or is out of its range.
-    """
+    """Check values by the annotations of their names; a UserError names one of another type, or out of its range."""
     for name, value in values.items():
         if name not in hints:
             continue
@@ -137,11 +133,7 @@ def check_fields(record: Any) -> None:
 
 
 def checked(function: Checked) -> Checked:
-    """Check the arguments of a function, or of a dataclass, by their annotations before each call.
-
-    Raises:
-        UserError: as `check`.
-    """
+    """Check the arguments of a function, or of a dataclass, by their annotations before each call, as `check` does."""
     if inspect.isclass(function):
         function.__init__ = checked(function.__init__)  # type: ignore[method-assign]
         return function
@@ -266,15 +258,6 @@ def shown(value: Any) -> str:
 
 
 def refuse_path(name: str, text: object, instead: str) -> None:
-    """Refuse the path of a file where its text belongs.
-
-    Args:
-        name: of the argument.
-        text: its value.
-        instead: what reads files.
-
-    Raises:
-        UserError: it is the path of a file.
-    """
+    """Refuse the path of a file where its text belongs; ``instead`` says what reads files."""
     if isinstance(text, str) and len(text) < _LONGEST_PATH and os.path.isfile(text):  # noqa: PTH113, never raises
         raise UserError(f"`{name}` must be a text, but {text} names a file: {instead}.")

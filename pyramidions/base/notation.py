@@ -34,14 +34,9 @@ _PAIRS = {")": "(", "]": "[", "}": "{"}
 
 
 def parse_parts(name: str, text: str) -> Parts:
-    """Parse the field ``name``.
+    """Parse a text such as ``sliding_window(window=256) | lsh(bucket_size=64)``; options are Python literals.
 
-    Args:
-        name: of the field, for errors.
-        text: such as ``sliding_window(window=256) | lsh(bucket_size=64)``. Options are Python literals.
-
-    Raises:
-        UserError: the text is not of that form, or a number is not finite.
+    A UserError calls it by its field's name, and says that it has another form, or that a number is not finite.
     """
     if len(text) > _LONGEST:
         raise UserError(f"`{name}` must have at most {_LONGEST:,} characters, but has {len(text):,}.")
@@ -49,11 +44,7 @@ def parse_parts(name: str, text: str) -> Parts:
 
 
 def parse_part(name: str, text: str) -> Part:
-    """Parse the field ``name``, which describes a single part.
-
-    Raises:
-        UserError: as `parse_parts`, or there are several.
-    """
+    """Parse a field of a single part; errors are those of `parse_parts`, or that there are several."""
     parts = parse_parts(name, text)
     if len(parts) > 1 or len(parts[0]) > 1:
         raise UserError(f"`{name}` must be one part, but is {shown(text)}.")
@@ -66,11 +57,7 @@ def parse_list(name: str, text: str) -> list[Part]:
 
 
 def parse_options(name: str, text: str) -> dict[str, Any]:
-    """Parse the field ``name``, which holds options of one thing: ``beam=4, min_len=2``.
-
-    Raises:
-        UserError: as `parse_parts`.
-    """
+    """Parse a field with options of one thing, ``beam=4, min_len=2``; errors are those of `parse_parts`."""
     return _options(name, text, text, "option=value")
 
 
@@ -160,11 +147,7 @@ def _options(name: str, text: str, inside: str, form: str) -> dict[str, Any]:
 
 
 def _checked(value: Any) -> Any:
-    """Return a literal of the kinds that options have; tuples become lists.
-
-    Raises:
-        ValueError: another one.
-    """
+    """Return a literal of the kinds that options have, tuples as lists; a ValueError refuses others."""
     if isinstance(value, list | tuple):
         return [_checked(entry) for entry in value]
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):

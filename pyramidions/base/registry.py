@@ -15,11 +15,7 @@ Maker = TypeVar("Maker", bound=Callable[..., Any])
 
 
 class Registry(Generic[Part]):
-    """Parts of one axis by name. The annotations of a part's arguments say what its options may be.
-
-    Args:
-        axis: what the parts are, as error messages call it (``"self-attention"``).
-    """
+    """Parts of one axis by name. The annotations of a part's arguments say what its options may be."""
 
     def __init__(self, axis: str) -> None:
         self.axis = axis
@@ -55,16 +51,9 @@ class Registry(Generic[Part]):
         return name in self._makers
 
     def require(self, name: str, subject: str, *others: str) -> None:
-        """Refuse a name that no part has.
+        """Refuse a name, which an error calls ``subject``, that neither a part has nor is among ``others``.
 
-        Args:
-            name: of a part.
-            subject: what the error calls it.
-            others: names that will do as well.
-
-        Raises:
-            MissingPartError: the name is that of a part of a module that was not imported.
-            UserError: it is another unknown name.
+        A MissingPartError says that the part is of a module that was not imported.
         """
         if name in self._makers or name in others or name in self:
             return
@@ -92,15 +81,9 @@ class Registry(Generic[Part]):
         return _arguments_of(self._maker(name))
 
     def build(self, name: str, options: Mapping[str, Any], **given: Any) -> Part:
-        """Make the part ``name``.
+        """Make a part of the options that a user chose, and of what the model knows, where the part names it.
 
-        Args:
-            name: a registered name.
-            options: what the user chose; every key must be an argument of the part.
-            given: what the model knows (``embed_dim``, ``dropout``, ...); a part takes the arguments that it names.
-
-        Raises:
-            UserError: an unknown name or option, a missing one, or one that is not as its annotation says.
+        A UserError names an unknown part or option, a missing one, or one that is not as its annotation says.
         """
         maker, chosen = self._maker(name), dict(options)
         arguments = _arguments_of(maker)

@@ -17,11 +17,7 @@ def as_json_bytes(values: Any) -> bytes:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Read JSON that holds finite numbers only.
-
-    Args:
-        text: the JSON; bytes must be UTF-8.
-    """
+    """Read JSON, as bytes in UTF-8, of finite numbers only; a ValueError is a clause that says what is wrong."""
     try:
         return json.loads(text, parse_constant=_refused, parse_float=_finite, parse_int=_whole)
     except json.JSONDecodeError as error:

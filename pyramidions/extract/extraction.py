@@ -94,7 +94,11 @@ def _said(sentences: Sequence[Extract]) -> Iterator[str]:
 
 
 def extract(outline: Outline, scores: np.ndarray, rules: SelectionRules) -> Extraction:
-    """Extract sentences of a document that `fit_for_summary` accepts."""
+    """Extract the sentences with the highest scores, (sentences,), that are fit for a summary (`fit_for_summary`).
+
+    The rules bound their words, which are counted with speakers and without citations, and say what becomes of
+    repetitions.
+    """
     chosen = select(outline.texts, fit_for_summary(outline, scores), rules, lengths_of(outline), outline.language)
     return extraction_of(outline, scores, chosen)
 

@@ -41,11 +41,8 @@ _Results = Callable[[Mapping[str, list[str]]], Iterable[str]]
 class _BatchMap(ABC):
     """Adds a column to a batch by a model, which is read at the first batch and never pickled.
 
-    Args:
-        files: of the model. Their sizes and times of change are kept, so that a changed model is not taken for the
-            same.
-        column, into, skip_empty, device: of the maps.
-        beside: further columns that are read, by the argument that names them.
+    Sizes and times of change of the model's ``files`` are kept, so that a changed model is not taken for the same.
+    Further columns that are read, ``beside``, are given by the argument that names them.
     """
 
     def __init__(

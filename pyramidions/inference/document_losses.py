@@ -29,12 +29,8 @@ class Losses(NamedTuple):
 class FolderLosses:
     """Measures a model on the first documents of a split, which it reads as in training: truncated.
 
-    Args:
-        model: the model, which is moved to ``device``.
-        folder: made by `pyramidions prepare`, with the model's tokenizer.
-        split: one of its splits.
-        documents: how many; all if there are fewer.
-        device: of the model.
+    The model, whose tokenizer the folder must have, is moved to the device. Fewer documents are measured where there
+    are fewer.
     """
 
     def __init__(

@@ -14,14 +14,10 @@ _SPACES = str.maketrans("", "", f" {SPACE}")
 
 
 class LineBreaks:
-    r"""Puts the line breaks of a text back before its tokens, which lost them when the text was normalised.
+    """Puts the line breaks of a text back before its tokens, which lost them when the text was normalised.
 
     Tokens and text share their visible characters, in order: a token begins a line if as many of them stand before it
-    as before a line of the text.
-
-    Args:
-        text: as it was before it was normalised.
-        normalised: what the tokenizer makes of a text; `normalize` if None.
+    as before a line of the text. The text is given as it was; ``normalised`` is what the tokenizer makes of one.
     """
 
     def __init__(self, text: str, normalised: Callable[[str], str] | None = None) -> None:

@@ -40,14 +40,10 @@ class Part(NamedTuple):
 
 
 class LongReader:
-    """Reads documents of any length, part by part.
+    """Reads documents of any length, part by part, in the way ``long``.
 
-    Args:
-        reader: of the model.
-        long: one of `LONG`.
-        types: the table of section types, a file with one, or None for ours; `sections` summarizes its types `write`.
-        selecting: selects the sentences that `extract` and `rewrite` read; HipoRank if None.
-        language: of the documents, an ISO 639-1 code; None to detect it.
+    ``types`` says which sections "sections" summarizes, ``selecting`` which sentences "extract" and "rewrite" read
+    (HipoRank's if None), and ``language``, an ISO 639-1 code, whose rules find both (None detects it).
     """
 
     @checked

@@ -37,13 +37,8 @@ class TokenizedText(NamedTuple):
 class Reader:
     """Tokenizes documents, each once and window by window.
 
-    Where the tokenizer has a `document_separator`, it stands behind each document.
-
-    Args:
-        tokenizer: the model's.
-        max_source_positions: most tokens that the model reads, prefix, query and end of the text included.
-        queries: the model answers queries; see `asking`.
-        prefix: stands before each document.
+    Where the tokenizer has a `document_separator`, it stands behind each document, and the ``prefix`` stands before it.
+    ``max_source_positions`` counts prefix, query and end of the text, and ``queries`` says that the model answers them.
     """
 
     def __init__(

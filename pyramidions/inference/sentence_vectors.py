@@ -17,12 +17,9 @@ from pyramidions.text.tokenizer import PAD
 
 
 class EncoderVectors:
-    """The mean of what an encoder hands on, of each sentence read by itself.
+    """The mean of what the encoder of a summarizer hands on, of each sentence read by itself.
 
-    Args:
-        model: a trained summarizer.
-        device, precision: as in `Summarizer`.
-        batch_size: sentences that are read at once; those of like length share a batch.
+    Sentences of like length share a batch.
     """
 
     @checked

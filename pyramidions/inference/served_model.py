@@ -58,11 +58,9 @@ class _NoRedirects(HTTPRedirectHandler):
 class ServedModel:
     """A model that a server runs. Nothing is sent before `answer` is called.
 
-    Args:
-        url: of the interface, such as ``http://localhost:8000/v1``. The key is read from the environment
-            (`WRITER_KEY`); a server on another machine gets it by https only.
-        name: of the model.
-        patience: seconds until a silent server has failed.
+    The URL is that of the interface, such as ``http://localhost:8000/v1``. The key is read from the environment
+    (`WRITER_KEY`); a server on another machine gets it by https only. A server that is silent for ``patience`` seconds
+    has failed.
     """
 
     @checked
@@ -165,13 +163,9 @@ class ServedModel:
 class ServedSummarizer:
     """Summarizes documents of any length by a served model.
 
-    Args:
-        model: that writes.
-        long: one of `LONG`: how a document is read that has more than ``reads`` tokens.
-        extractor: selects the sentences of "extract".
-        words: of a summary, of each part of a document; the model is asked for at most so many.
-        reads: most tokens of a text that the model reads at once, by `estimate_tokens`.
-        types: of "sections".
+    A document of more than ``reads`` tokens, by `estimate_tokens`, is read in the way ``long``: the extractor selects
+    the sentences of "extract", and ``types`` the sections of "sections". Each part gets a summary of so many words at
+    most.
     """
 
     @checked

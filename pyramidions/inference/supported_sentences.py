@@ -15,9 +15,8 @@ def supported_sentences(
 ) -> tuple[SummarySentence, ...]:
     """Return the sentences of a summary and what supports them in the document as far as it was read.
 
-    Args:
-        document, written: the text of each token, as in `Explanation`.
-        drew_on: (T, L), how much each token of the summary drew on each of the document; None where that is unknown.
+    Tokens are given by their texts, as in `Explanation`. How much each token of the summary drew on each of the
+    document, (T, L), may be unknown.
     """
     places = _sentences(document)
     texts = [_text(document[start:end]) for start, end in places]

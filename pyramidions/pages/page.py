@@ -117,16 +117,10 @@ class Document(TypedDict, total=False):
 
 
 class DocumentPage:
-    """A page of documents, gathered one by one.
-
-    Args:
-        kind: of the page.
-        settings: by name.
-        most: bytes of all documents.
+    """A page of documents, gathered one by one, of ``most`` bytes.
 
     Attributes:
         most_of_one: the most that a page shows of one document, in words.
-        settings: likewise.
         left: bytes that are left on it.
         left_out: how many documents are not on the page, or not to their end.
         note: is said of each document that is put on the page.

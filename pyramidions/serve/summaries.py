@@ -24,8 +24,7 @@ def methods(
 ) -> Mapping[str, Summarize]:
     """Return what summarizes, by name; a model that writes, as `Summarizer.from_pretrained` reads it, comes first.
 
-    Raises:
-        UserError: as `Summarizer.from_pretrained`; the model has the name of a method, or answers queries.
+    It must not have the name of a method, nor answer queries.
     """
     # HipoRank is the default of `extract`, too.
     names = sorted(known_methods(), key=lambda known: known != "hiporank")

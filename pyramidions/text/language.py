@@ -60,16 +60,10 @@ STEMMERS = ("none", "porter", "snowball")
 class Language:
     """Words of a language, lower case, without punctuation.
 
-    Args:
-        code: ISO 639-1.
-        tokenization: "ascii" (runs of a-z and 0-9, by rouge-score), "words" (runs of letters and digits of any
-            script) or "characters"; None for the language's own: "ascii" for English, "characters" for languages
-            without spaces between words, else "words".
-        stemmer: "none", "porter", "snowball"; None for the language's own: "porter" for English, "snowball" where there
-            is one, else "none".
-
-    Raises:
-        UserError: an unknown code, tokenization or stemmer, or one that the language has not.
+    Tokenizations are "ascii" (runs of a-z and 0-9, by rouge-score), "words" (runs of letters and digits of any script)
+    and "characters"; None is the language's own: "ascii" for English, "characters" for languages without spaces between
+    words, else "words". None as a stemmer is "porter" for English, "snowball" where there is one, else "none". A
+    UserError names a code, a tokenization or a stemmer that is unknown, or that the language has not.
     """
 
     def __init__(self, code: str, tokenization: str | None = None, stemmer: str | None = None) -> None:

@@ -40,8 +40,7 @@ class Unit(NamedTuple):
 class Units(Sequence[Unit]):
     """Units in little more memory than their UTF-8: they are made when they are asked for.
 
-    Attributes:
-        on_read: called with the number of characters of each text that `Texts` reads; or None.
+    ``on_read`` is called with the number of characters of each text that `Texts` reads, unless it is None.
     """
 
     def __init__(self, units: Iterable[Unit]) -> None:

@@ -96,12 +96,8 @@ def listed(
 class SupportIndex:
     """Finds what supports the sentences of summaries of one source.
 
-    Pairs of two stop words, such as "of the", do not count: any document holds them. A number is one word.
-
-    Args:
-        sentences: those of the source.
-        language: of the source, an ISO 639-1 code; None to detect it.
-        places: where each sentence starts and ends; by default they are counted.
+    Pairs of two stop words, such as "of the", do not count: any document holds them. A number is one word. Where each
+    sentence of the source starts and ends, ``places``, is counted in sentences by default.
     """
 
     def __init__(

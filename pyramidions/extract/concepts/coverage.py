@@ -66,13 +66,8 @@ class Cover(Choice):
     """Chooses the sentence with the most weight of uncovered concepts for its length.
 
     The greedy choice by gain over length is that of Khuller, Moss and Naor (1999); Gillick and Favre (2009) summarize
-    by it.
-
-    Args:
-        wanted: the concepts.
-        lengths: (sentences,): words of each.
-        bonus: (sentences,): what a gain is multiplied by; a sentence of 0 is never chosen.
-        power: of the length that divides a gain.
+    by it. A gain is multiplied by the sentence's ``bonus``, (sentences,), and divided by this power of its length; a
+    sentence of bonus 0 is never chosen.
     """
 
     def __init__(self, wanted: Wanted, lengths: np.ndarray, bonus: np.ndarray, power: float) -> None:

@@ -40,18 +40,13 @@ class SentencePieceTokenizer(Tokenizer):
     Kudo & Richardson, 2018, "SentencePiece". Texts are normalised by `normalize`, then as the model says; those that
     `prepare` trains leave the text as it is.
 
-    Sentence markers: a model trained with them has the control piece `<sentence>`. `encode` then splits the text and
-    puts the marker before each sentence, so that the model may learn from boundaries; `decode` leaves it out and joins
-    with a space, because fairseq writes one line a document. Scoring finds its boundaries on both sides with
-    `split_sentences`, whether or not the model knows markers: no system gains by placing its own.
+    Markers are control pieces. `<sentence>` stands before each sentence, so that the model may learn from boundaries;
+    `decode` leaves it out, and scoring finds boundaries of its own: no system gains by placing them. `<turn>` stands
+    before each line instead, such as a turn of a dialogue, and `</name>` behind the name and colon that it begins with.
+    Those of 0.2.0, `<n>` and `<t>`, stand between sentences or lines, and none before the first.
 
-    Turn markers: a model trained with them has the control piece `<turn>` instead, which stands before each line of a
-    text, such as the turns of a dialogue, and `</name>` behind the name and colon that a line begins with.
-
-    Those of 0.2.0 have `<n>` or `<t>` between sentences or lines, and none before the first.
-
-    Languages: in an imported mBART, piece 0 is a language, which stands in front of each text. Its `<s>`, which no text
-    has, is the control piece `<bos>` at 4 then.
+    In an imported mBART, piece 0 is a language, which stands in front of each text. Its `<s>`, which no text has, is
+    the control piece `<bos>` at 4 then.
     """
 
     file_name = "sentencepiece.model"
