@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import SAMPLE
-from refusals import refused
 from safetensors.numpy import load_file
 
 from pyramidions.base.errors import UserError
@@ -154,10 +153,10 @@ def test_trees_predict_as_those_of_scikit_learn() -> None:
     assert chances == pytest.approx([1 / (1 + np.e), 1 / (1 + 1 / np.e)])
 
 
-@pytest.mark.parametrize("nodes", [[0], [-1, -1], [0, -1, -1, -1], [0, 0, -1, -1], [9, -1, -1], [-2]])
+@pytest.mark.parametrize("nodes", [[0], [-1, -1], [0, -1, -1, -1], [0, 0, -1, -1], [9, -1, -1]])
 def test_nodes_that_are_no_tree_are_refused(nodes: list[int]) -> None:
-    with pytest.raises(UserError):
-        Trees(0.0, np.array([0], dtype=np.int32), np.array(nodes, dtype=np.int16), np.zeros(len(nodes)), 2)
+    with pytest.raises(ValueError):
+        Trees(0.0, np.array([0], dtype=np.int32), np.array(nodes, dtype=np.int16), np.zeros(len(nodes)), 2).check()
 
 
 def test_ranked_sentences_are_selected_in_the_order_of_their_choice() -> None:
@@ -307,7 +306,14 @@ def test_the_model_of_meetings_prefers_what_was_decided() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        *({"format": 1}, {"kind": "extractor"}, {"words": 3}, {"policy": {"base": "x"}}, {"policy": {"base": 0.5}}),
+        *(
+            {"format": 1},
+            {"kind": "extractor"},
+            {"words": 3},
+            {"words": {"documents": -1}},
+            {"policy": {"base": "x"}},
+            {"policy": {"base": 0.5}},
+        ),
         *({"summary_words": 0}, {"language": "xx"}, {"sha256": "0"}, b"{", b"[]", b"\xff\xfe"),
     ],
     ids=str,
@@ -318,10 +324,3 @@ def test_a_changed_or_damaged_card_is_refused(tmp_path: Path, change: dict[str, 
     card.write_bytes(changed)
     with pytest.raises(UserError):
         load_concepts(tmp_path)
-
-
-@pytest.mark.parametrize(("seen", "hits"), [([5], [6]), ([11], [1]), ([5], [-1])])
-def test_frequencies_out_of_range_are_refused(tmp_path: Path, seen: list[int], hits: list[int]) -> None:
-    known = frequencies(hashes_of("cells"), seen, hits)
-    with refused("frequencies"):
-        load_concepts(write(tmp_path, small_model()._replace(known=(known, NOTHING))))

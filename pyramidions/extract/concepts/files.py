@@ -2,13 +2,13 @@
 
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from pyramidions.base.arguments import Count, CountOrZero, broken
+from pyramidions.base.arguments import Count, CountOrZero, Range, broken
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import as_json_bytes, parse_json
 from pyramidions.extract.concepts.features import Frequencies
@@ -79,14 +79,13 @@ def load_concepts(folder: Path) -> ConceptModel:
         raise UserError(f"{folder / ARRAYS} is damaged: its hash is not that of {CARD}.")
     try:
         arrays = load(content)
-        parts = [
-            _part(name, card.get(name), arrays, features) for name, features in zip(_ORDERS, FEATURES, strict=True)
-        ]
+        parts = [_part(name, card[name], arrays, features) for name, features in zip(_ORDERS, FEATURES, strict=True)]
         policy = _trees(_POLICY, card[_POLICY], arrays, len(FEATURE_NAMES)) if _POLICY in card else None
-    except SafetensorError as error:
-        raise UserError(f"{folder / ARRAYS} is damaged ({error}).") from None
     except UserError as error:
-        raise UserError(f"{folder} is damaged: {str(error).removesuffix('.')}.") from None
+        raise UserError(f"{folder} is damaged: {error}") from None
+    except (SafetensorError, LookupError, TypeError, ValueError) as error:
+        # The arrays are those that were written, so that little can be wrong with them.
+        raise UserError(f"{folder} is damaged ({type(error).__name__}: {error}).") from None
     (words, word_trees), (pairs, pair_trees) = parts
     if found := broken(card.get(_LENGTH), Count | None):
         raise UserError(f"{folder / CARD} is damaged: `{_LENGTH}` {found.said}.")
@@ -115,41 +114,23 @@ def _content(path: Path) -> bytes:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-_NUMBERS = {"documents": CountOrZero, "least": Count, "share": float}
-
-
-def _check_numbers(name: str, said: Any, hints: dict[str, Any]) -> None:
-    if not isinstance(said, dict):
-        raise UserError(f"`{name}` must be an object.")
-    for key, hint in hints.items():
-        if found := broken(said.get(key), hint):
-            raise UserError(f"`{name}.{key}` {found.said}.")
-
-
-def _of(name: str, arrays: dict[str, np.ndarray], keys: tuple[str, ...]) -> list[np.ndarray]:
-    if missing := next((key for key in keys if f"{name}.{key}" not in arrays), None):
-        raise UserError(f"{ARRAYS} must hold `{name}.{missing}`.")
-    return [arrays[f"{name}.{key}"] for key in keys]
+def _number(name: str, said: Any, key: str, hint: Any) -> Any:
+    """Return a number of the card; what it says of a part, ``name``, must be an object."""
+    if found := broken(said[key], hint):
+        raise UserError(f"`{name}.{key}` {found.said}.")
+    return said[key]
 
 
 def _trees(name: str, said: Any, arrays: dict[str, np.ndarray], features: int) -> Trees:
-    _check_numbers(name, said, {"base": float})
-    roots, feature, threshold = _of(name, arrays, _TREES)
-    return Trees(float(said["base"]), roots, feature, threshold, features)
+    roots, feature, threshold = (arrays[f"{name}.{key}"] for key in _TREES)
+    found = Trees(float(_number(name, said, "base", float)), roots, feature, threshold, features)
+    found.check()
+    return found
 
 
 def _part(name: str, said: Any, arrays: dict[str, np.ndarray], features: int) -> tuple[Frequencies, Trees]:
-    _check_numbers(name, said, _NUMBERS)
-    if not 0 < said["share"] < 1:
-        raise UserError(f"`{name}.share` must be above 0 and below 1, but is {said['share']}.")
-    keys, seen, hits = _of(name, arrays, _KNOWN)
-    are_lists = keys.ndim == 1 and keys.shape == seen.shape == hits.shape and keys.dtype == np.uint32
-    if not are_lists or seen.dtype != hits.dtype or hits.dtype not in (np.uint16, np.int32):
-        raise UserError(f"The frequencies of {name} must be lists of one length: of uint32, twice of uint16 or int32.")
-    seen, hits = seen.astype(np.int32), hits.astype(np.int32)
-    if (keys[1:] <= keys[:-1]).any():
-        raise UserError(f"The keys of the frequencies of {name} must rise.")
-    if len(keys) and not (hits.min() >= 0 and (hits <= seen).all() and seen.max() <= said["documents"]):
-        raise UserError(f"The frequencies of {name} must be from 0 to the number of documents.")
-    known = Frequencies(said["documents"], said["least"], said["share"], keys, seen, hits)
-    return known, _trees(name, said, arrays, features)
+    keys, *counts = (arrays[f"{name}.{key}"] for key in _KNOWN)
+    seen, hits = (each.astype(np.int32) for each in counts)
+    documents, least = _number(name, said, "documents", CountOrZero), _number(name, said, "least", Count)
+    share = _number(name, said, "share", Annotated[float, Range(0, 1, open=True, below=True)])
+    return Frequencies(documents, least, share, keys, seen, hits), _trees(name, said, arrays, features)

@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pyramidions.base.errors import UserError
-
 #: Leaves of a tree, which are the bits of a number.
 MOST_LEAVES = 32
 _BLOCK = 512  # rows that are rated at a time: their masks stay in the cache
@@ -26,15 +24,11 @@ class Trees:
         feature: (nodes,), int16: what a node tests, -1 for a leaf.
         threshold: (nodes,), float64: rows up to it go left; of a leaf, what it adds.
         features: number of features of a row.
-
-    Raises:
-        UserError: the arrays are no trees.
     """
 
     def __init__(
         self, base: float, roots: np.ndarray, feature: np.ndarray, threshold: np.ndarray, features: int
     ) -> None:
-        _check(base, roots, feature, threshold, features)
         self.base, self.roots, self.feature, self.threshold, self.features = base, roots, feature, threshold, features
 
     @classmethod
@@ -65,6 +59,12 @@ class Trees:
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the roots, the features and the thresholds."""
         return self.roots, self.feature, self.threshold
+
+    def check(self) -> None:
+        """Raise a ValueError where the nodes are no trees, or test a feature that no row has."""
+        tests, _ = self._tables
+        if any(test.feature >= self.features for test in tests):
+            raise ValueError("trees must test the features of a row")
 
     def chances(self, rows: np.ndarray) -> np.ndarray:
         """Return the probability of the event whose log odds the numbers are: (rows,), float64."""
@@ -146,26 +146,7 @@ def _walk(feature: list[int]) -> list[tuple[int, int, int]]:
             above = waiting.pop()
             found[above] = (above, found[above][1], leaf)
         elif node + 1 != len(feature):
-            raise ValueError
+            raise ValueError("nodes must be trees")
     if waiting or 2 * leaf - 1 != len(feature) or leaf > MOST_LEAVES:
-        raise ValueError
+        raise ValueError(f"nodes must be trees of at most {MOST_LEAVES} leaves")
     return found
-
-
-def _check(base: float, roots: np.ndarray, feature: np.ndarray, threshold: np.ndarray, features: int) -> None:
-    are_lists = roots.ndim == feature.ndim == threshold.ndim == 1 and len(feature) == len(threshold)
-    kinds = [str(array.dtype) for array in (feature, threshold, roots)]
-    if not are_lists or kinds != ["int16", "float64", "int32"] or not np.isfinite([base, *threshold]).all():
-        raise UserError("Trees must be lists of int16, finite float64 and int32, with a threshold for each node.")
-    if len(feature) and not -1 <= feature.min() <= feature.max() < features:
-        raise UserError(f"The features of trees must be from -1 to {features - 1}.")
-    # Each node belongs to a tree.
-    if [*roots[:1]] != [0] * (len(feature) > 0) or (np.diff(roots) < 1).any() or (roots >= len(feature)).any():
-        raise UserError("The roots of trees must rise from 0, within the nodes.")
-    for first, stop in _spans(roots, len(feature)):
-        try:
-            _walk(feature[first:stop].tolist())
-        except ValueError:
-            raise UserError(
-                f"The nodes {first} to {stop - 1} must be a tree of at most {MOST_LEAVES} leaves."
-            ) from None
