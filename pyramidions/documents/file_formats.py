@@ -5,7 +5,7 @@ from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from pyramidions.base.errors import UserError
 from pyramidions.documents.docx import docx_text
@@ -32,39 +32,10 @@ PAPERS: dict[str, Callable[[Path], Paper]] = {
 }
 # What shows that a file is a paper, and among how many of its first bytes.
 _MARKS = {".xml": ([*FORMATS], 4096), ".tex": ([BEGIN], 4 * MEBIBYTE)}
-#: The largest file that is read, of .jsonl files the longest line, in MiB; it is held in memory, in some formats as a
-#: multiple of its size.
-LIMITS = {
-    ".txt": 1024,
-    ".md": 64,
-    ".html": 256,
-    ".htm": 256,
-    ".pdf": 256,
-    ".docx": 256,
-    ".pptx": 256,
-    ".epub": 256,
-    ".xml": 64,
-    ".nxml": 64,
-    ".tex": 4,
-    ".tar.gz": 256,
-    ".vtt": 64,
-    ".srt": 64,
-    ".jsonl": LINE_LIMIT,
-    ".jsonl.gz": LINE_LIMIT,
-    ".jsonl.xz": LINE_LIMIT,
-}
 #: What reading one file of a format other than text may take: processor time in seconds for each MiB that it begins,
 #: and memory in MiB beside `MEMORY_RATIO` times its size. A small file may unpack to much, and the libraries take time
 #: quadratic in some of what they read.
 SECONDS, MEMORY, MEMORY_RATIO = 60, 1024, 8
-# They take long to import, so that is not done for each file anew.
-_LIBRARIES = {
-    ".pdf": ["pypdfium2"],
-    ".docx": ["mammoth"],
-    ".md": ["markdown_it", "mdit_py_plugins"],
-    ".tex": ["pylatexenc.latex2text"],
-    ".tar.gz": ["pylatexenc.latex2text"],
-}
 
 
 def file_ending(path: Path) -> str:
@@ -96,14 +67,13 @@ def file_text(path: Path) -> str:
     ending = file_ending(path)
     size = path.stat().st_size
     require_at_most(LIMITS[ending], size, printable(path))
-    if ending == ".txt":
-        return _text(path)
-    if ending in (".vtt", ".srt"):
-        return "\n".join(subtitle_lines(_text(path).splitlines()))
-    for library in _LIBRARIES.get(ending, []):
+    form = _BY_ENDING[ending]
+    if form.is_text:
+        return form.read(path)
+    for library in form.libraries:
         import_module(library)
     seconds, memory = SECONDS * (1 + size // MEBIBYTE), MEMORY * MEBIBYTE + MEMORY_RATIO * size
-    return in_limits(partial(_READERS[ending], path), printable(path), seconds, memory)
+    return in_limits(partial(form.read, path), printable(path), seconds, memory)
 
 
 def text_lines(file: BinaryIO, name: str) -> Iterator[str]:
@@ -149,13 +119,40 @@ def paper_of(path: Path) -> Paper:
     return PAPERS[file_ending(path)](path)
 
 
-_READERS: dict[str, Callable[[Path], HeadedText]] = {
-    ".md": _markdown,
-    ".html": _page,
-    ".htm": _page,
-    ".pdf": pdf_text,
-    ".docx": docx_text,
-    ".pptx": pptx_text,
-    ".epub": epub_text,
-    **dict.fromkeys(PAPERS, lambda path: paper_of(path).text),
+def _subtitles(path: Path) -> str:
+    return "\n".join(subtitle_lines(_text(path).splitlines()))
+
+
+def _paper_text(path: Path) -> HeadedText:
+    return paper_of(path).text
+
+
+class _Format(NamedTuple):
+    """How the files of an ending are read."""
+
+    limit: int  # MiB of the largest that is read; it is held in memory, in some formats as a multiple of its size
+    read: Callable[[Path], str]
+    libraries: tuple[str, ...] = ()  # take long to import, so that this is not done for each file anew
+    is_text: bool = False  # takes as long as it is, and no process with limits
+
+
+_LATEX = ("pylatexenc.latex2text",)
+_BY_ENDING = {
+    ".txt": _Format(1024, _text, is_text=True),
+    ".md": _Format(64, _markdown, ("markdown_it", "mdit_py_plugins")),
+    ".html": _Format(256, _page),
+    ".htm": _Format(256, _page),
+    ".pdf": _Format(256, pdf_text, ("pypdfium2",)),
+    ".docx": _Format(256, docx_text, ("mammoth",)),
+    ".pptx": _Format(256, pptx_text),
+    ".epub": _Format(256, epub_text),
+    ".xml": _Format(64, _paper_text),
+    ".nxml": _Format(64, _paper_text),
+    ".tex": _Format(4, _paper_text, _LATEX),
+    ".tar.gz": _Format(256, _paper_text, _LATEX),
+    ".vtt": _Format(64, _subtitles, is_text=True),
+    ".srt": _Format(64, _subtitles, is_text=True),
 }
+#: MiB of the largest file of each ending that is read, of .jsonl files of the longest line.
+LIMITS = {ending: form.limit for ending, form in _BY_ENDING.items()}
+LIMITS |= dict.fromkeys((".jsonl", ".jsonl.gz", ".jsonl.xz"), LINE_LIMIT)

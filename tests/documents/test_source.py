@@ -133,7 +133,7 @@ def test_a_reader_that_crashes_is_not_told_as_one_that_takes_too_much(
         faulthandler.disable()
         signal.raise_signal(signal.SIGSEGV)
 
-    monkeypatch.setitem(file_formats._READERS, ".md", crash)
+    monkeypatch.setitem(file_formats._BY_ENDING, ".md", file_formats._BY_ENDING[".md"]._replace(read=crash))
     assert sentence(tmp_path / "a.md", b"A word.").endswith(
         "a.md cannot be read. The process at work was ended by SIGSEGV."
     )
