@@ -95,6 +95,11 @@ def shown(text: str) -> str:
     return " | ".join(" ".join(line.split()) for line in marked.splitlines() if line.strip())
 
 
+def sample(name: str) -> bytes:
+    """Return a file of tests/documents/samples."""
+    return (Path(__file__).parent / "documents" / "samples" / name).read_bytes()
+
+
 def written(path: Path, content: str | bytes) -> Path:
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path

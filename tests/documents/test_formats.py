@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from documents import docx, pdf, shown, written
+from documents import docx, pdf, sample, shown, written
 
 from pyramidions.base.errors import UserError
 from pyramidions.documents.file_formats import file_text
@@ -27,39 +27,6 @@ def zipped(files: Mapping[str, str | bytes | None]) -> bytes:
     return content.getvalue()
 
 
-MARKDOWN = """---
-title: A paper
-tags: [x]
----
-
-# A **paper** on [dogs](https://example.org "d")
-
-![A picture](dog.png)
-Dogs *bark* at `night`[^why]
-and by **day**, [as cats][1] do.
-
-| Dog | Barks |
-|-----|-------|
-| Rex | 3     |
-
-Second
-------
-
-```python
-bark()
-```
-
-    bark(2)
-
-- One dog barks.
-- Two dogs <b>bark</b>. <!-- no -->
-
-> Why do they?
-
-[1]: https://example.org
-[^why]: Nobody knows.
-    It is a riddle.
-"""
 HEADED_DOCX = (
     '<w:p><w:pPr><w:pStyle w:val="Title"/></w:pPr><w:r><w:t>On length</w:t></w:r></w:p>'
     '<w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>Methods</w:t></w:r></w:p>'
@@ -68,31 +35,6 @@ HEADED_DOCX = (
     "<w:p><w:ins><w:r><w:t>All of wood.</w:t></w:r></w:ins><w:del><w:r><w:delText>old</w:delText></w:r></w:del></w:p>"
     "<w:tbl><w:tr><w:tc><w:p><w:r><w:t>A cell.</w:t></w:r></w:p></w:tc></w:tr></w:tbl>"
 )
-JATS = """<?xml version="1.0" encoding="ISO-8859-1"?>
-<!DOCTYPE article PUBLIC "-//NLM//DTD JATS 1.1//EN" "JATS-archivearticle1.dtd">
-<article xmlns:mml="http://www.w3.org/1998/Math/MathML">
-<front><article-meta><title-group>
-<article-title>On <italic>Apis</italic><fn><p>A note.</p></fn></article-title></title-group>
-<abstract abstract-type="graphical"><p>A picture.</p></abstract>
-<abstract><title>Abstract</title><sec><title>Aim</title><p>We count&nbsp;bees.</p></sec><sec><title>Result</title>
-<p>There are ten.</p></sec></abstract></article-meta></front>
-<body><p>Bees fly<sup><xref ref-type="bibr">1</xref>,<xref ref-type="bibr">2</xref></sup>.</p>
-<sec><label>1</label><title>Méthods</title>
-<p>They were counted [<xref ref-type="bibr">3</xref>&#8211;<xref ref-type="bibr">5</xref>] twice, as
-<xref ref-type="bibr">Bee et al. (1999)</xref> did (see <xref ref-type="fig">Figure 1</xref>); CO<sub>2</sub> fell
-<xref ref-type="bibr">[6]</xref>, <xref ref-type="bibr">[7]</xref>.
-Thus <disp-formula>x = 1</disp-formula>holds.<!-- no -->
-<fig><label>Figure 1</label><caption><p>A bee.</p></caption></fig></p>
-<sec><title>Rulers</title><list><list-item><p>of wood</p></list-item><list-item><p>of steel</p></list-item></list>
-<table-wrap><table><tr><td>9</td></tr></table></table-wrap></sec></sec></body>
-<back><ref-list><title>References</title><ref>Bee 1999</ref></ref-list></back></article>"""
-TEI = """<TEI xmlns="http://www.tei-c.org/ns/1.0">
-<teiHeader><fileDesc><titleStmt><title level="a">On bees</title></titleStmt></fileDesc>
-<profileDesc><abstract><div><p>We count.</p></div></abstract></profileDesc></teiHeader>
-<text><body><div><head n="1">Methods</head><p>They fly <ref type="bibr">[1, 2]</ref>.</p></div>
-<div><head n="1.1">Rulers</head><p>Of wood <formula>y</formula><note place="foot">No.</note>only.</p></div>
-<div><p>Without a heading.</p></div><figure><head>Figure 1</head><figDesc>A bee.</figDesc></figure></body>
-<back><div><head>Thanks</head></div></back></text></TEI>"""
 PACKAGE = """<package xmlns="http://www.idpf.org/2007/opf"><manifest>
 <item id="b" href="text/b%20c.xhtml" media-type="application/xhtml+xml"/>
 <item id="a" href="text/a.xhtml" media-type="application/xhtml+xml"/>
@@ -190,8 +132,8 @@ TIMES = "00:00:01.000 --> 00:00:02.000\n"
 ROLLING = "".join(f"{TIMES}{lines}\n\n" for lines in ("a\nb\nc", "b\nc\nd", "c\nd\ne"))
 READ = [
     ("a.txt", "# A\n\n<h1>b</h1>\n", "# A | <h1>b</h1>"),
-    ("a.md", MARKDOWN, "# A paper on dogs | Dogs bark at night and by day, as cats do. | ## Second | One dog barks. | "
-     "Two dogs bark. | Why do they?"),
+    ("a.md", sample("paper.md"), "# A paper on dogs | Dogs bark at night and by day, as cats do. | ## Second | "
+     "One dog barks. | Two dogs bark. | Why do they?"),
     ("a.md", "---\nNo front matter", "No front matter"),
     ("a.md", "A footnote[^1] without text.", "A footnote[^1] without text."),
     ("a.md", "\0", ""),
@@ -199,11 +141,11 @@ READ = [
     ("a.md", "<h1>b</h1>\n\n1 < 2 & 3", "# b | 1 < 2 & 3"),
     ("a.docx", docx("Before.", body=HEADED_DOCX),
      "Before. | # On length | # Methods | We measured. | ## Rulers | All of wood. | A cell."),
-    ("a.nxml", JATS.encode("latin-1"),
+    ("a.nxml", sample("jats.nxml"),
      "# On Apis | ## Abstract | We count bees. There are ten. | ## Introduction | Bees fly. | ## Méthods | They were "
      "counted twice, as Bee et al. (1999) did (see Figure 1); CO2 fell. Thus holds. | ### Rulers | of wood | of steel"),
-    ("a.xml", TEI, "# On bees | ## Abstract | We count. | ## Methods | They fly. | ### Rulers | Of wood only. | "
-     "Without a heading."),
+    ("a.xml", sample("tei.xml"), "# On bees | ## Abstract | We count. | ## Methods | They fly. | ### Rulers | "
+     "Of wood only. | Without a heading."),
     ("a.tex", b"A caf\xe9.", "A café."),
     # The contents are left out, and a font may be encrypted.
     ("a.epub", epub(**{"META-INF/encryption.xml": ENCRYPTED.replace("text/a.xhtml", "font.otf")}),
@@ -374,7 +316,7 @@ def test_hostile_and_long_markdown_is_read_whole(tmp_path: Path, monkeypatch: py
     page = page_text("".join(markdown_pages("---\ntitle: no\n---\n\n" + "\n\n---\n\n".join(paragraphs))))
     assert "title" not in page and page.split() == " ".join(paragraphs).split()
     # It is read in pieces, without a trace.
-    whole = file_text(written(tmp_path / "a.md", MARKDOWN * 5))
+    whole = file_text(written(tmp_path / "a.md", sample("paper.md") * 5))
     monkeypatch.setattr("pyramidions.documents.markdown_page._PIECE", 40)
     assert file_text(tmp_path / "a.md").split() == whole.split()
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from documents import shown, written
+from documents import sample, shown, written
 from refusals import refused
 
 from pyramidions.data.papers import open_papers, paper_files
@@ -14,40 +14,6 @@ from pyramidions.documents import latex
 from pyramidions.documents.file_formats import file_text
 from pyramidions.documents.latex import read_latex
 from pyramidions.documents.source import list_files
-
-LATEX = r"""
-\documentclass[11pt]{article}
-\usepackage{amsmath}
-\newcommand{\bee}{\emph{Apis}\xspace} \def\hive{bee\-hive}
-\newcommand{\hidden}[1]{}
-\title[short]{On \bee\thanks{Paid by bees.}}
-\author{A. Keeper}
-\begin{document}
-\maketitle
-\begin{abstract}
-We count~bees. % there are many
-
-There are 10\,\% more.
-\end{abstract}
-Bees fly \cite{bee,fly}.
-\section{M\'ethods}\label{sec:methods}
-They were counted \citep[p.~2]{bee}, as in a \hive{}, \textbf{twice} (see \cite{a}; \cite{b}).
-So $x_1 \in A$ holds.\footnote{Not always.} ``Quoted''---text.
-\begin{figure}\caption{A bee.}\end{figure}
-\begin{align}x &= 1\end{align}
-where \textcolor{red}{x} is \href{http://bee.org}{large}.
-
-\subsection*{Rulers}
-\begin{itemize}
-\item of wood
-\item[b)] of steel
-\end{itemize}
-\section{Results} \label{r}
-Section~\ref{sec:methods} and Section~\ref{r}, but not Figure~\ref{fig}.
-\begin{thebibliography}{9}\bibitem{bee} Bee 1999\end{thebibliography}
-\end{document}
-Never read.
-"""
 
 
 def packed(path: Path, files: Mapping[str, str | bytes]) -> Path:
@@ -61,7 +27,7 @@ def packed(path: Path, files: Mapping[str, str | bytes]) -> Path:
 
 
 def test_a_paper_is_read_with_its_headings_and_without_what_is_no_text(tmp_path: Path) -> None:
-    assert shown(file_text(written(tmp_path / "a.tex", LATEX))) == (
+    assert shown(file_text(written(tmp_path / "a.tex", sample("paper.tex")))) == (
         "# On Apis | ## Abstract | We count bees. There are 10 % more. | ## Introduction | Bees fly. | ## Méthods | "
         "They were counted, as in a beehive, twice (see). So x_1 ∈A holds. “Quoted”—text. where x is large. | "
         "### Rulers | of wood | of steel | ## Results | Section 1 and Section 2, but not Figure."
@@ -181,7 +147,7 @@ def test_of_a_folder_papers_are_read_and_neither_parts_nor_other_xml(tmp_path: P
 
 
 def test_a_paper_in_an_archive_is_a_record_with_its_abstract_and_sections(tmp_path: Path) -> None:
-    packed(tmp_path / "a.tar.gz", {"a.tex": LATEX})
+    packed(tmp_path / "a.tar.gz", {"a.tex": sample("paper.tex")})
     # Its id decides which split it is in.
     (record,) = [each for split in ("train", "valid", "test") for each in open_papers(tmp_path, split).read()]
     assert record.value["id"] == "a" and record.value["abstract"] == "We count bees. There are 10 % more."
