@@ -35,10 +35,18 @@ def test_each_method_extracts_whole_sentences(method: str) -> None:
         assert extraction.text in written.sentences
 
 
-def test_a_language_that_is_given_is_not_looked_for() -> None:
-    extraction = Extractor("lead", language="de").extract("We met Nr. 5 today. It slept.", sentences=1)
-    assert extraction.outline.language == "de"
-    assert extraction.text == "We met Nr. 5 today."
+@pytest.mark.parametrize(
+    ("language", "first", "rest"),
+    [
+        ("de", "We met Nr. 5 today.", " It slept."),
+        ("zh", "蜂飞得很快很高。", "它们住在罗马城里。"),
+        ("de", "Ann: Wir sehen uns am 3. Oktober in Rom.", "\nBob: Das ist sehr schön.\nAnn: Ja.\nBob: Ja."),
+    ],
+    ids=["German", "Chinese", "turns"],
+)
+def test_a_language_that_is_given_is_not_looked_for(language: str, first: str, rest: str) -> None:
+    extraction = Extractor("lead", language=language).extract(first + rest, sentences=1)
+    assert (extraction.outline.language, extraction.text) == (language, first)
 
 
 def ranked(language: str, *sentences: str) -> list[float]:

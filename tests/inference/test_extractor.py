@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pytest
 
 from pyramidions import Extraction, Extractor
 from pyramidions.extract import Budget, SelectionRules
@@ -134,20 +133,3 @@ def test_a_trained_extractor_brings_its_own_rules(monkeypatch, tmp_path):
     assert extractor.rules(sentences=2, redundancy="none") == SelectionRules(Budget(sentences=2), "none", 0.4)
     assert Extractor().rules() == SelectionRules(Budget(words=220), "none", 0.7)
     assert Extractor("lead").rules() == SelectionRules(Budget(words=220), stops=True)
-
-
-@pytest.mark.parametrize(
-    ("language", "first", "rest"),
-    [
-        ("de", "Das war am 3. Oktober bzw. Tage später bekannt.", " Alle wussten es."),
-        ("zh", "蜂飞得很快很高。", "它们住在罗马城里。"),
-        # Turns of a dialogue.
-        (
-            "de",
-            "Ann: Wir sehen uns am 3. Oktober in Rom wieder.",
-            "\nBob: Das ist sehr schön.\nAnn: Ja.\nBob: Ja.",
-        ),
-    ],
-)
-def test_the_rules_of_a_language_end_sentences(language: str, first: str, rest: str) -> None:
-    assert Extractor("lead", language=language).extract(first + rest, sentences=1).text == first

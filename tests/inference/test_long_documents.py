@@ -25,7 +25,6 @@ from pyramidions.extract.fitness import as_extracted
 from pyramidions.inference import Extractor, LearnedRanker, SavedModel, Summarizer, Summary, export_model
 from pyramidions.inference.long_documents import LongReader, joined, merge
 from pyramidions.inference.reader import Reader, TokenizedText
-from pyramidions.inference.search import DecodingSettings
 from pyramidions.inference.selection_model import Selection, selection
 from pyramidions.inference.summary import Coverage
 from pyramidions.models import PyramidionConfig, build
@@ -137,18 +136,6 @@ def test_without_sections_the_text_is_read_from_its_beginning_and_this_is_told(t
     assert part.coverage.heading is None and part.tokenized.share == 1
     assert part.coverage.note == "no section of a type in the table: the text was read from its beginning"
     assert part.tokenized == Reader(tokenizer, MOST).head(text, "a text")
-
-
-def test_the_lengths_of_a_summary_are_shared_among_sections_and_fit_sentences() -> None:
-    settings = DecodingSettings(1, 72, 966, 1.0, 0, lowers_min=False, lowers_max=False)
-    assert settings.for_length(5000) == (72, 966, None)
-    assert settings.for_length(5000, 4) == (18, 242, None)
-    lowered = settings._replace(lowers_min=True, lowers_max=True)
-    assert lowered.for_length(65, 4) == (18, 64, 64)
-    # A rewritten sentence may be as long as it was.
-    settings = DecodingSettings(8, 72, 127, 1.0, 0)
-    assert [settings.for_length(31, sentence=sentence).most for sentence in (True, False)] == [32, 16]
-    assert settings.for_length(400, sentence=True).most == 127
 
 
 @pytest.mark.parametrize("most", [40, 100])

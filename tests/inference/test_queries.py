@@ -98,17 +98,6 @@ def test_one_query_serves_all_documents_or_each_has_its_own(summarizer: Summariz
     assert {piece.query for piece in merged.pieces} == {QUERIES[0]}
 
 
-def test_a_model_with_queries_needs_one_and_one_without_takes_none(summarizer: Summarizer, without: Summarizer) -> None:
-    for call in (summarizer.summarize, lambda texts, **options: summarizer.explain(*texts, **options)):
-        with refused("give `query`"):
-            call([MEETING], **SHORT)
-    with refused("`query` must not be given"):
-        without.summarize([MEETING], query=QUERIES[0], **SHORT)
-    for query in (" \u200b", [7]):
-        with refused("query"):
-            summarizer.summarize([MEETING], query=query, **SHORT)  # type: ignore[arg-type]
-
-
 def test_a_query_takes_at_most_half_of_what_the_model_reads(summarizer: Summarizer) -> None:
     tokenizer, query = summarizer.model.tokenizer, "b" * 9
     while len(tokenizer.asked(f"{query}b")) <= (MOST - 1) // 2:

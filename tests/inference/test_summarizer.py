@@ -144,25 +144,33 @@ def test_bounds_that_a_user_gives_hold_for_short_documents(
     assert least <= bounded.tokens - 1 <= most and bounded.shortened_to == told
 
 
+DEEP = DecodingSettings(2, 72, 966, 1.0, 0)
+FIXED = DEEP._replace(lowers_min=False, lowers_max=False)
+
+
 @pytest.mark.parametrize(
-    ("tokens", "expected"),
+    ("settings", "length", "expected"),
     [
-        (2, (0, 1, 1)),
-        (64, (16, 32, 32)),
-        (65, (32, 64, 64)),
-        (401, (72, 384, 384)),
-        (961, (72, 960, 960)),
-        (1025, (72, 966, None)),
+        (DEEP, (2,), (0, 1, 1)),
+        (DEEP, (64,), (16, 32, 32)),
+        (DEEP, (65,), (32, 64, 64)),
+        (DEEP, (401,), (72, 384, 384)),
+        (DEEP, (1025,), (72, 966, None)),
+        # A limit that the user gives is not told as lowered.
+        (DEEP._replace(max_len=100, lowers_max=False), (65,), (32, 100, None)),
+        # Parts share the lengths.
+        (FIXED, (5000,), (72, 966, None)),
+        (FIXED, (5000, 4), (18, 242, None)),
+        (DEEP, (65, 4), (18, 64, 64)),
+        # A rewritten sentence may be as long as it was.
+        (DEEP, (31, 1, True), (16, 32, 32)),
+        (DEEP, (400, 1, True), (72, 400, 400)),
     ],
 )
-def test_the_limit_is_lowered_to_the_length_of_a_short_document_and_this_is_told(
-    tokens: int, expected: tuple[int, int, int | None]
+def test_lengths_fit_a_short_document_a_part_and_a_sentence(
+    settings: DecodingSettings, length: tuple[int, ...], expected: tuple[int, int, int | None]
 ) -> None:
-    deep = DecodingSettings(2, 72, 966, 1.0, 0, lowers_min=True, lowers_max=True)
-    assert deep.for_length(tokens) == expected
-    # A limit that the user gives is not told as lowered.
-    given = DecodingSettings(2, 72, 100, 1.0, 0, lowers_min=True, lowers_max=False)
-    assert given.for_length(tokens) == (expected[0], 100, None)
+    assert settings.for_length(*length) == expected
 
 
 def test_a_model_without_capitals_writes_words_as_the_document_does(
