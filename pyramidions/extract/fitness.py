@@ -239,10 +239,9 @@ def _is_label(text: str) -> bool:
 
 
 def without_back_matter(summary: str) -> str:
-    """Return a summary up to what no summary should hold: the first heading of back matter, or © with a year.
+    """Return a summary up to the first heading of back matter, or © with a year, unless it begins so.
 
-    A quarter of SumPubMed's abstracts end in a pointer to supplementary material, keywords or a copyright. A summary
-    that begins with such a line is returned as it is.
+    A quarter of SumPubMed's abstracts end in a pointer to supplementary material, keywords or a copyright.
     """
     lines = summary.split("\n")
     ends = (place for place, line in enumerate(lines) if _OWNED.search(line) or _BACK_MATTER.fullmatch(line))

@@ -19,12 +19,7 @@ MMR_WEIGHT = 0.7  #: of the score in maximal marginal relevance, unless another 
 
 
 class Budget(NamedTuple):
-    """How much may be selected.
-
-    Attributes:
-        words: most words of all sentences; None for any number.
-        sentences: most sentences; likewise.
-    """
+    """How much may be selected: most words of all sentences, and most sentences; None for any number."""
 
     words: Count | None = None
     sentences: Count | None = None

@@ -24,11 +24,10 @@ def is_damaged(path: Path) -> bool:
 
 
 def is_whole_checkpoint(path: Path) -> bool:
-    """Return whether every byte of a checkpoint can be read back.
+    """Return whether every byte of a checkpoint can be read back: every record is compared with its checksum.
 
-    Every record is read and compared with its checksum. The directory at the end of the archive does not suffice: it
-    can be right although records are damaged, or although a part of an earlier attempt lies before the archive, which
-    torch refuses.
+    The directory at the end can be right although records are damaged, or although a part of an earlier attempt lies
+    before the archive, which torch refuses.
     """
     try:
         with zipfile.ZipFile(path) as archive:

@@ -103,13 +103,7 @@ class ExplanationPage(DocumentPage):
 
 @checked
 def html_page(explanation: Explanation, name: str, model: str = "") -> str:
-    """Return the page of a single document that was read in one go (`ExplanationPage`).
-
-    Args:
-        explanation: what to show.
-        name: of the document, its heading.
-        model: what to call the model.
-    """
+    """Return the page of a single document that was read in one go (`ExplanationPage`), by its name and the model's."""
     page = ExplanationPage(model)
     page.add(name, [explanation], explanation.summary.query)
     return page.html()

@@ -140,12 +140,9 @@ class Extractor:
     ) -> Extraction:
         """Extract sentences of a file that holds one document.
 
-        Args:
-            path: ends in .txt, .md, .html, .htm, .pdf, .docx, .pptx, .epub, .xml, .nxml, .tex, .tar.gz, .vtt or .srt.
-            words, sentences, redundancy, reference, query: as in `extract`.
-
-        Raises:
-            UserError: as `extract`; or there is no such file, or it cannot be read, or holds records.
+        The path ends in .txt, .md, .html, .htm, .pdf, .docx, .pptx, .epub, .xml, .nxml, .tex, .tar.gz, .vtt or .srt.
+        The other arguments and the errors are those of `extract`; a UserError also says that there is no such file, or
+        that it cannot be read, or holds records.
         """
         path = Path(path)
         if holds_records(path):

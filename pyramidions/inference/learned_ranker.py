@@ -67,11 +67,7 @@ class LearnedRanker(Ranker):
     def from_pretrained(
         cls, path: str | Path, device: Device | None = None, precision: PrecisionName = FLOAT32
     ) -> "LearnedRanker":
-        """Read a checkpoint, a folder of checkpoints (the best is taken), or an exported model.
-
-        Raises:
-            UserError: there is none, or it is damaged, or it writes summaries; or as the class.
-        """
+        """Read a checkpoint, a folder of checkpoints (the best is taken), or an exported model, of an extractor."""
         found = found_device(device)
         found_precision(precision, found)
         return cls(load_extractor(path), found, precision)

@@ -98,7 +98,7 @@ class Reader:
         return self.tokenizer.share(self._most, documents) + self._around - len(self._query)
 
     def head(self, text: str, name: str, on_read: OnRead | None = None) -> TokenizedText:
-        """Return the head of a document, as long as the model reads; the other tokens are counted.
+        """Return the head of a document, as long as the model reads, and count the other tokens.
 
         Of several documents (`documents_of`), a model whose tokenizer separates them reads equal shares (Xiao et al.
         2022, section 2.1), each with the separator behind it. Errors call the document ``name``.

@@ -219,13 +219,7 @@ class Summarizer:
     ) -> Explanation:
         """Summarize the beginning of a document, as much as the model reads, and trace the summary back to it.
 
-        Args:
-            text: the document.
-            query: what the summary answers, as in `summarize`.
-            on_read, decoding: as in `summarize`, which writes the same with ``long="truncate"``.
-
-        Raises:
-            UserError: an argument that breaks a rule, or a document without text.
+        Arguments and errors are those of `summarize`, which writes the same with ``long="truncate"``.
         """
         settings = decoding_settings(self.model, **decoding)
         head = self.reader.asking(query).head(text, "`text`", on_read)._replace(number=1)
@@ -242,16 +236,7 @@ class Summarizer:
     ) -> Iterator[Explanation]:
         """Summarize a document of any length piece by piece, each as long as the model reads, and explain each.
 
-        Args:
-            text: the document.
-            query: what the summaries answer, as in `summarize`.
-            on_read, decoding: as in `summarize`.
-
-        Yields:
-            An explanation of each piece, in order.
-
-        Raises:
-            UserError: an argument that breaks a rule, or a document without text.
+        Arguments and errors are those of `summarize`.
         """
         settings = decoding_settings(self.model, **decoding)
         line_breaks = self._line_breaks(text)

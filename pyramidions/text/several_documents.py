@@ -10,8 +10,8 @@ DOCUMENT_END = "\n\x1e\n"
 def documents_of(text: str) -> list[str]:
     """Return the documents of a text.
 
-    Documents that `as_one` joined are returned without their names. In a text without known headings, `DOCUMENT_END`
-    stands between documents. Any other text is one document.
+    Documents that `as_one` joined are returned without their names; a text without known headings is cut at
+    `DOCUMENT_END`, and any other is one document.
     """
     if not isinstance(text, HeadedText):
         return [each for each in text.split(DOCUMENT_END) if holds_text(each)] or [text]

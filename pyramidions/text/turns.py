@@ -31,10 +31,9 @@ class Turn(NamedTuple):
 
 
 def split_turn(line: str) -> Turn | None:
-    """Return the turn that a line begins; None for a line of another form.
+    """Return the turn that a line begins, perhaps behind a time; None for a line of another form.
 
-    A name has at most six words and begins with a capital, or a letter of a script without capitals. A time may stand
-    in front of it.
+    A name has at most six words and begins with a capital, or a letter of a script without capitals.
     """
     if time := _TIME.match(line):
         line = line[time.end() :]

@@ -279,10 +279,7 @@ class Tokenizer(ABC):
         return most - least + 1
 
     def query_room(self, most: int, name: str) -> int:
-        """Return how many tokens a query may have, the `</s>` behind it included: half of what there is room for.
-
-        Arguments and errors are those of `room`.
-        """
+        """Return how many tokens a query may have, its `</s>` included: half of the `room`, whose errors these are."""
         return self.room(most, name) // 2
 
     def documents(self, text: str) -> list[str]:
@@ -315,10 +312,9 @@ class Tokenizer(ABC):
         return [*self.prefix, *query, *ids, self.eos]
 
     def asked(self, query: str) -> list[int]:
-        """Return what stands before a document to ask for something in it: the ids of the query, and `</s>`.
+        """Return the ids of a query and `</s>`, which stand before a document to ask for something in it.
 
-        No id of a text is `</s>`, so the first one ends the query. A query is no sentence of the document, and has no
-        markers.
+        No id of a text is `</s>`. A query is no sentence of the document, and has no markers.
         """
         ids = [i for i in self.encode(query) if i not in (self.marker_id, self.name_end_id)]
         # A query of nothing but `▁` has no pieces.
@@ -336,10 +332,9 @@ class Tokenizer(ABC):
         return " ".join(self._decode(ids).split())
 
     def encode_as_pieces(self, text: str) -> list[str]:
-        """Normalise a text and turn it into the pieces' names, an unknown one as `<unk>`.
+        """Return the names of a text's pieces, an unknown one as `<unk>`.
 
-        Built from the ids: sentencepiece's own list shows an unknown stretch of text as it stands, which a
-        dictionary lookup could mistake for a special piece.
+        Sentencepiece's own list shows an unknown stretch of text as it stands, which may spell a special piece.
         """
         return self.names(self.encode(text))
 
