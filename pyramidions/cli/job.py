@@ -25,7 +25,7 @@ from pyramidions.files.progress import counted
 
 if TYPE_CHECKING:
     from pyramidions.cli.engines import Here, OnRay
-    from pyramidions.documents.source import Fields, Origin
+    from pyramidions.documents.source import DocumentOrigin, Fields
     from pyramidions.files.resumable import ResumableFile
 
 #: Parameters that do not change a result.
@@ -158,7 +158,7 @@ class Job:
         if asked.page is not None and shown is not None and shown.left_out:
             self.report.fail(shown.full(asked.page))
 
-    def _show(self, id_of: "Callable[[Origin], str]", result: Result) -> None:
+    def _show(self, id_of: "Callable[[DocumentOrigin], str]", result: Result) -> None:
         with self.report.bar_aside():
             click.echo(_line(result, id_of))
 
@@ -215,7 +215,7 @@ class _Tally:
                 yield f"{'The document' if self.total == 1 else of_several} {told}"
 
 
-def _ids(paths: list[Path], kept: "ResumableFile | None", as_one: bool) -> "Callable[[Origin], str]":
+def _ids(paths: list[Path], kept: "ResumableFile | None", as_one: bool) -> "Callable[[DocumentOrigin], str]":
     """Return what gives documents ids, as `prepare` does: those of the records, else a position or a name."""
     from pyramidions.data.ids import UniqueIds
     from pyramidions.documents.file_formats import holds_records
@@ -224,14 +224,14 @@ def _ids(paths: list[Path], kept: "ResumableFile | None", as_one: bool) -> "Call
     seen = {str(each.get("id")) for each in kept.objects()} if kept else set()
     given = UniqueIds(number_repeated=True, seen=seen)
 
-    def id_of(origin: "Origin") -> str:
+    def id_of(origin: "DocumentOrigin") -> str:
         position = str(origin.position) if by_position else origin.name
         return given.add(position if origin.id is None else origin.id, origin.name)
 
     return id_of
 
 
-def _line(result: Result, id_of: "Callable[[Origin], str]") -> str:
+def _line(result: Result, id_of: "Callable[[DocumentOrigin], str]") -> str:
     if isinstance(result.body, str):
         return result.body
     about = {"id": id_of(result.origin), "name": result.origin.name, **result.body}

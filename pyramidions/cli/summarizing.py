@@ -12,7 +12,7 @@ from pyramidions.cli.job_options import Served, model_name
 from pyramidions.cli.worker import Layout, Report, Result, Worker, as_text, each_query, listed, refusal
 
 if TYPE_CHECKING:
-    from pyramidions.documents.source import InputText, Origin
+    from pyramidions.documents.source import DocumentOrigin, InputText
     from pyramidions.inference.summary import Summary
 
 # Numbers and names that a note lists.
@@ -32,7 +32,11 @@ class Reading(NamedTuple):
     checks: bool  # look for the sentences of summaries in their documents
 
     def result(
-        self, origin: "Origin", document: str | None, summaries: "list[Summary]", about: Mapping[str, Any] | None = None
+        self,
+        origin: "DocumentOrigin",
+        document: str | None,
+        summaries: "list[Summary]",
+        about: Mapping[str, Any] | None = None,
     ) -> Result:
         """Return the result of a document, whose text is there where its summary is checked."""
         from pyramidions.inference.summary import as_plain, by_section

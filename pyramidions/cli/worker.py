@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from pyramidions.base.errors import UserError
 
 if TYPE_CHECKING:
-    from pyramidions.documents.source import InputText, Origin
+    from pyramidions.documents.source import DocumentOrigin, InputText
     from pyramidions.pages.page import DocumentPage
 
 
@@ -67,7 +67,7 @@ def as_text(layout: Layout, name: str, query: str | None, text: str, notes: Sequ
 class Result(NamedTuple):
     """What was made of a document."""
 
-    origin: "Origin"  # where the document comes from
+    origin: "DocumentOrigin"  # where the document comes from
     body: dict[str, Any] | str  # what follows id and name in its object; or its text
     remarks: tuple[str, ...] = ()  # keys into the command's closing notes
 

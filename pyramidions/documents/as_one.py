@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pyramidions.base.arguments import checked
 from pyramidions.base.errors import UserError
-from pyramidions.documents.source import InputText, Origin
+from pyramidions.documents.source import DocumentOrigin, InputText
 from pyramidions.text.headings import HeadedText, Line, headed_lines
 from pyramidions.text.text_windows import holds_text
 
@@ -48,7 +48,7 @@ def read_as_one(documents: Iterable[InputText]) -> Iterator[InputText]:
     names = [document.origin.name for document in read]
     name = ", ".join(names) if len(names) <= _NAMED else f"{len(names)} documents"
     text = _joined((each.origin.id or each.origin.name, headed_lines(each.lines or each.text)) for each in read)
-    yield InputText(Origin(name, None, 1), text, sum(document.size for document in read))
+    yield InputText(DocumentOrigin(name, None, 1), text, sum(document.size for document in read))
 
 
 def _joined(documents: Iterable[tuple[str, Iterable[Line]]]) -> HeadedText:

@@ -34,7 +34,7 @@ Refuse = Callable[[UserError], object]
 Progress = Callable[[float], object]
 
 
-class Origin(NamedTuple):
+class DocumentOrigin(NamedTuple):
     """Where a document comes from."""
 
     name: str  # its file, of a .jsonl file with the line
@@ -45,7 +45,7 @@ class Origin(NamedTuple):
 class InputText(NamedTuple):
     """A document to summarize."""
 
-    origin: Origin  # where it comes from
+    origin: DocumentOrigin  # where it comes from
     text: str  # the whole text
     size: int  # bytes that it takes of its file
     reference: str | None = None  # its summary by a person, where a field of its record was named; else None
@@ -224,7 +224,7 @@ def _document(found: Input, fields: Fields) -> InputText:
         raise UserError(f"{name} must end in {', '.join(ENDINGS)}.")
     size = regular_size(path)
     _refuse_query(fields, name)
-    origin = Origin(name, None, 1)
+    origin = DocumentOrigin(name, None, 1)
     if fields.by_line and file_ending(path) == ".txt":
         require_at_most(LIMITS[".txt"], size, name)
         return InputText(origin, "", size, number=found.number, lines=lambda: text_lines(path.open("rb"), name))
@@ -243,7 +243,7 @@ def _standard_input(fields: Fields) -> InputText:
     content = at_most(sys.stdin.buffer.read, LIMITS[".txt"], name)
     lines = (lambda: text_lines(BytesIO(content), name)) if fields.by_line else None
     text = "" if lines else decoded_file(content, name)
-    return InputText(Origin(name.lower(), None, 1), text, len(content), lines=lines)
+    return InputText(DocumentOrigin(name.lower(), None, 1), text, len(content), lines=lines)
 
 
 def _is_folder(path: Path) -> bool:
@@ -256,7 +256,7 @@ def _json_document(found: Input, line: JsonLine, fields: Fields, *, again: bool 
     place = found.name
     record = Record(line.parsed(place, again=again), line.number, place, 0)
     name = id_of(record, fields.id)
-    origin = Origin(place, None if name is None else _encodable(name), record.number)
+    origin = DocumentOrigin(place, None if name is None else _encodable(name), record.number)
     field = fields.text or next((name for name in TEXT_FIELDS if name in record.value), TEXT_FIELDS[0])
     text: str | None = None
     if fields.sections and field not in (PLAIN.target, RELEASE.target, fields.reference):

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from pyramidions.base.errors import UserError
-from pyramidions.documents.source import InputText, Origin, Progress, Refuse
+from pyramidions.documents.source import DocumentOrigin, InputText, Progress, Refuse
 from pyramidions.files.parallel import chunks
 from pyramidions.inference.explanation import Explanation
 from pyramidions.inference.explanation_page import ExplanationPage
@@ -29,14 +29,14 @@ _Made = TypeVar("_Made")
 class Summarized(NamedTuple):
     """A document with its summary, or with the summaries of its pieces or sections."""
 
-    origin: Origin
+    origin: DocumentOrigin
     summaries: list[Summary]
 
 
 class _SizedPart(NamedTuple):
     """A part of a document."""
 
-    origin: Origin
+    origin: DocumentOrigin
     part: Part
     size: float  # progress when its summary is written
     is_last: bool  # of its document
@@ -199,5 +199,5 @@ def _each(
     return [*_each(work, given[:half]), *_each(work, given[half:])]
 
 
-def _named(error: UserError, origin: Origin) -> UserError:
+def _named(error: UserError, origin: DocumentOrigin) -> UserError:
     return UnwritableError(f"{origin.name}: {error}")

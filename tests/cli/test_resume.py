@@ -15,7 +15,7 @@ from small_language_models import saved
 from pyramidions.cli import extracting, job
 from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.cli.worker import Result
-from pyramidions.documents.source import Origin
+from pyramidions.documents.source import DocumentOrigin
 from pyramidions.files import resumable
 
 Run = Callable[..., Invoked]
@@ -184,5 +184,5 @@ def test_a_file_that_another_process_finishes_is_left_alone(tmp_path: Path, monk
 
 
 def test_what_utf_8_cannot_spell_does_not_end_a_run() -> None:
-    line = job._line(Result(Origin("a", None, 1), {"query": "caf\udce9"}), lambda _: "1")
+    line = job._line(Result(DocumentOrigin("a", None, 1), {"query": "caf\udce9"}), lambda _: "1")
     assert json.loads(line.encode())["query"] == "caf?"

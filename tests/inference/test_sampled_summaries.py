@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from small_pretrained import model_of, save
 
 from pyramidions.cli import main
-from pyramidions.documents.source import InputText, Origin
+from pyramidions.documents.source import DocumentOrigin, InputText
 from pyramidions.inference import SamplingOptions, Summarizer
 from pyramidions.inference.search import decoding_settings
 from pyramidions.inference.stream import Stream
@@ -54,7 +54,7 @@ def test_a_stream_samples_what_a_list_does(summarizer: Summarizer, long: str) ->
 
     def streamed(batch_size: int) -> list[str]:
         documents = (
-            InputText(Origin(f"{number}", None, 1), text, len(text), number=number)
+            InputText(DocumentOrigin(f"{number}", None, 1), text, len(text), number=number)
             for number, text in enumerate(texts, 1)
         )
         found = Stream(summarizer, summarizer.long_reader(long), settings).summarized(documents, batch_size)

@@ -10,7 +10,7 @@ from small_summarizer import exported
 
 from pyramidions.base.reading import Long
 from pyramidions.data.vocabulary import Settings, train_tokenizer
-from pyramidions.documents.source import InputText, Origin
+from pyramidions.documents.source import DocumentOrigin, InputText
 from pyramidions.inference import Summarizer, Summary, stream
 from pyramidions.inference.explanation import Explanation
 from pyramidions.inference.explanation_page import ExplanationPage
@@ -47,7 +47,7 @@ class Echo:
 def documents(asked: list[int]) -> Iterator[InputText]:
     for number in range(1, 6):
         asked.append(number)
-        yield InputText(Origin(f"a:{number}", None, number), f"a b {number}", 16, number=number)
+        yield InputText(DocumentOrigin(f"a:{number}", None, number), f"a b {number}", 16, number=number)
 
 
 def streamed(
@@ -165,7 +165,7 @@ def test_progress_counts_each_piece_when_its_summary_is_written(
         return best(*batch)
 
     monkeypatch.setattr(summarizer, "_best", watched)
-    given = [InputText(Origin("a", None, 1), text, 100, number=1)]
+    given = [InputText(DocumentOrigin("a", None, 1), text, 100, number=1)]
     found = Stream(summarizer, summarizer.long_reader("chunk"), decoding, done.append)
     list(found.explained(given, ExplanationPage()) if explains else found.summarized(given, 1))
     assert len(seen) == pieces > 5 and sum(done) == pytest.approx(200)
