@@ -104,34 +104,32 @@ def copied_share(summaries: Sequence[Summary]) -> float | None:
 
 def as_plain(summaries: Sequence[Summary]) -> dict[str, Any]:
     """Return the summaries of the parts of a document as values that JSON holds."""
-    first, query = summaries[0].coverage, summaries[0].query
+    first, about = summaries[0], summaries[0].coverage
     scores = [summary.score for summary in summaries]
-    about: dict[str, Any] = {
-        **({} if query is None else {"query": query}),
+    copied = copied_share(summaries)
+    selected, of = about.sentences or (None, None)
+    sections = [{"heading": each.coverage.heading, "summary": each.text} for each in summaries]
+    known = {
+        "query": first.query,
         "summary": " ".join(summary.text for summary in summaries),
-        "pieces": len(summaries[0].pieces) or len(summaries),
-        **({} if any(map(isnan, scores)) else {"scores": scores}),
+        "pieces": len(first.pieces) or len(summaries),
+        "scores": None if any(map(isnan, scores)) else scores,
         "document_tokens": sum(summary.document_tokens + summary.coverage.left_out for summary in summaries),
         "read_tokens": sum(summary.read_tokens for summary in summaries),
+        "copied": None if copied is None else round(copied, 4),
+        "sections": None if about.heading is None else sections,
+        "selected_sentences": selected,
+        "sentences": of,
+        "selected_by": about.selected_by,
+        "cut": any(summary.ended_early for summary in summaries) or None,
+        "documents": about.documents if about.documents > 1 else None,
+        "language": about.language,
+        "note": about.note,
+        "support": None
+        if first.sentences is None
+        else [_support(sentence) for summary in summaries for sentence in summary.sentences or ()],
     }
-    if (copied := copied_share(summaries)) is not None:
-        about["copied"] = round(copied, 4)
-    if first.heading is not None:
-        about["sections"] = [{"heading": each.coverage.heading, "summary": each.text} for each in summaries]
-    if first.sentences is not None:
-        about["selected_sentences"], about["sentences"] = first.sentences
-        about["selected_by"] = first.selected_by
-    if any(summary.ended_early for summary in summaries):
-        about["cut"] = True
-    if first.documents > 1:
-        about["documents"] = first.documents
-    if first.language is not None:
-        about["language"] = first.language
-    if first.note is not None:
-        about["note"] = first.note
-    if summaries[0].sentences is not None:
-        about["support"] = [_support(sentence) for summary in summaries for sentence in summary.sentences or ()]
-    return about
+    return {name: value for name, value in known.items() if value is not None}
 
 
 def _support(sentence: SummarySentence) -> dict[str, Any]:
