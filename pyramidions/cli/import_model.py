@@ -42,14 +42,6 @@ _LIMIT = 20  # documents of --compare and --calibrate
     "--output",
     help="Output layer; 'pointer(start=12)' adds a pointer that at first copies almost nothing.  [default: tied]",
 )
-# of 0.2, for one more release
-@click.option(
-    "--config",
-    metavar="FILE",
-    type=PATH,
-    help="Take architecture and lengths from a file such as configs/pretrained/bart_base_16k_pyramidion.yaml, instead "
-    "of from the options above. Needs the extra train.",
-)
 @user_dir_option
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, help="Seed of new weights.")
 @click.option(
@@ -76,7 +68,6 @@ def import_command(
     out: Path,
     max_source_positions: int | None,
     max_target_positions: int | None,
-    config: Path | None,
     seed: int,
     compare: Path | None,
     calibrate: Path | None,
@@ -96,10 +87,9 @@ def import_command(
       pyramidions import facebook/bart-base -o bart.pt
       pyramidions import ./bart-base -o long.pt --max-source-positions 16384 \\
           --self-attention 'blockwise(block_size=1024)' --pooling-lengths None,None,2048,512,None,None
-      pyramidions import facebook/bart-base -o long.pt --config configs/pretrained/bart_base_16k_pyramidion.yaml
     """
     from pyramidions.pretrained.calibration import calibrated_scorers
-    from pyramidions.pretrained.importing import check_kept, import_model, write_checkpoint
+    from pyramidions.pretrained.importing import import_model, write_checkpoint
 
     if out.suffix != ".pt":
         raise UserError(f"--out must end in .pt, but is {out}.")
@@ -107,16 +97,6 @@ def import_command(
     if limit is not None and compare is None and calibrate is None:
         raise UserError("--limit is an option of --compare and --calibrate, neither of which is given.")
     asked = _asked(changes)
-    if config is not None:
-        lengths = {"max_source_positions": max_source_positions, "max_target_positions": max_target_positions}
-        for name in (*(name for name, given in lengths.items() if given is not None), *asked):
-            raise UserError(f"{option(name)} cannot be given with --config, which says it.")
-        from pyramidions.models.experiment import read_experiment
-
-        recipe = read_experiment(str(config))
-        max_source_positions, max_target_positions = recipe.max_source_positions, recipe.max_target_positions
-        # How the model writes stays as it was pretrained.
-        asked = {name: value for name, value in asdict(recipe.model).items() if not name.startswith("decoding_")}
     if calibrate is not None and asked.get("pooling_lengths") is None:
         raise UserError("--calibrate needs --pooling-lengths, which are not given.")
     pairs = None if compare is None else _pairs(compare, limit or _LIMIT)
@@ -129,8 +109,6 @@ def import_command(
             changes=asked,
             seed=seed,
         )
-    if config is not None:
-        check_kept(recipe.model, found.model.config, found.original.config)
     if texts is not None and not calibrated_scorers(found.model):
         raise UserError("--calibrate needs poolings with a linear or nonlinear --scorer, but the model has none.")
     for line in _told(found):

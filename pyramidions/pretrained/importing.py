@@ -14,7 +14,6 @@ from pyramidions.base.notation import Part, parse_part, parse_parts, written
 from pyramidions.files.atomic import atomic_file
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import check_lengths, config_as
-from pyramidions.models.fields import part_fields, same_parts
 from pyramidions.models.formats import FORMAT, VOCABULARY, fingerprint
 from pyramidions.nn.pooling import POOLING
 from pyramidions.pretrained.calibration import spread_scores
@@ -25,11 +24,6 @@ from pyramidions.pretrained.reading import read_pretrained
 from pyramidions.pretrained.saved_model import SavedModel, load_model
 from pyramidions.pretrained.transfer import Transfer, transferred
 
-#: Beginnings of the fields in which a model may differ from the pretrained one: it reads its weights all the same.
-_MAY_DIFFER = (
-    *("self_attention", "global_", "pooling", "scorer", "upsampling", "stack", "checkpoint_activations"),
-    *("output", "dropout", "attention_dropout", "activation_dropout", "decoding_", "max_source_positions"),
-)
 # Attention that tells near from far, for families without positions.
 _KNOW_ORDER = {"bucketed", "transient_global"}
 # As fairseq registers them.
@@ -162,18 +156,6 @@ def write_checkpoint(path: Path, model: SavedModel) -> None:
         except RuntimeError as error:
             # Where a disk is full, torch finds that it did not write as much as it meant to.
             raise error.__context__ if isinstance(error.__context__, OSError) else error from None
-
-
-def check_kept(asked: PyramidionConfig, made: PyramidionConfig, own: PyramidionConfig) -> None:
-    """Refuse a config that takes the weights of a pretrained model, ``own``, for something else than they were."""
-    for name in asdict(own):
-        is_learned = name in _POSITIONS and _is_learned(getattr(own, name)) and _is_learned(getattr(asked, name))
-        right, why = (made, "to hold both texts and weights") if is_learned else (own, "as in the pretrained model")
-        first, second = getattr(asked, name), getattr(right, name)
-        are_parts = name in part_fields(PyramidionConfig) and None not in (first, second)
-        is_same = same_parts(PyramidionConfig, name, first, second) if are_parts else first == second
-        if not name.startswith(_MAY_DIFFER) and not is_same:
-            raise UserError(f"`{name}` must be {getattr(right, name)}, {why}, but is {getattr(asked, name)}.")
 
 
 def _longer(values: dict[str, Any], shape: Shape, lengths: tuple[int, int]) -> dict[str, Any]:

@@ -44,7 +44,9 @@ configs=$(cd -P "$configs" && pwd -P)
 names() { (cd "$configs/$1" && printf '%s, ' *.yaml | sed 's/\.yaml//g'); }
 [[ -f $configs/pretrained/$recipe.yaml ]] || fail "RECIPE must be one of $(names pretrained)but is $recipe."
 [[ -f $configs/corpus/$corpus.yaml ]] || fail "CORPUS must be one of $(names corpus)but is $corpus."
-[[ -n $source ]] || source=$(sed -n 's/^# Source: //p' "$configs/pretrained/$recipe.yaml")
+said() { sed -n "s/^# $1: //p" "$configs/pretrained/$recipe.yaml"; }
+[[ -n $source ]] || source=$(said Source)
+read -ra changes <<<"$(said Import)"
 [[ $gpus =~ ^[0-9]+$ ]] || fail "--gpus must be a number, but is $gpus."
 case $corpus in
     arxiv | pubmed | govreport)
@@ -80,7 +82,7 @@ printf '%s\n' "${arguments[@]}" >"$out/arguments"
 export PATH=$root/.venv/bin:$PATH
 plugin=$(pyramidions user-dir)
 
-[[ -f $start ]] || pyramidions import "$source" --config "$configs/pretrained/$recipe.yaml" -o "$start"
+[[ -f $start ]] || pyramidions import "$source" "${changes[@]}" -o "$start"
 [[ -f $out/data/manifest.json ]] ||
     pyramidions prepare "${documents[@]}" --skip-empty --tokenizer "$start" --out "$out/data"
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from click.testing import Result
 from fairseq.data import Dictionary
-from small_pretrained import RECIPE, model_of, save
+from small_pretrained import model_of, save
 
 from pyramidions import Summarizer
 from pyramidions.models.experiment import read_experiment
@@ -53,41 +53,6 @@ def test_it_says_what_was_taken_extended_and_made_anew(run: Run, bart: Path, tmp
     assert told[0][2] != "nan" and len({value for *_, value in told}) == 2
     state = read_checkpoint(out)
     assert state["source"] == {"source": bart.name, "family": "bart", "licence": "apache-2.0"}
-
-
-@pytest.fixture
-def recipe(tmp_path: Path) -> Path:
-    path = tmp_path / "configs" / "pretrained" / "small.yaml"
-    path.parent.mkdir(parents=True)
-    shutil.copy(CONFIGS / "base.yaml", tmp_path / "configs")
-    path.write_text(RECIPE)
-    return path
-
-
-def test_a_config_says_the_same_as_options(run: Run, bart: Path, tmp_path: Path, recipe: Path) -> None:
-    options = [*POOLED, "--pooling-lengths", "None,8"]
-    for name, given in (("options", options), ("config", ["--config", recipe])):
-        done = run("import", bart, "-o", tmp_path / f"{name}.pt", *given)
-        assert done.exit_code == 0, done.output
-    by_options, by_config = (read_checkpoint(tmp_path / f"{name}.pt")["model"] for name in ("options", "config"))
-    assert by_options.keys() == by_config.keys()
-    assert all(value.equal(by_config[name]) for name, value in by_options.items())
-
-
-@pytest.mark.parametrize(
-    ("says", "instead", "field"),
-    [
-        ("'gelu'", "'relu'", "`feed_forward`"),
-        ("length=120", "length=400", "`encoder_positions`"),
-        ("num_heads: 2", "num_heads: 4", "`num_heads`"),
-    ],
-)
-def test_a_config_of_another_model_is_refused(
-    fail: Fail, bart: Path, tmp_path: Path, recipe: Path, says: str, instead: str, field: str
-) -> None:
-    recipe.write_text(RECIPE.replace(says, instead))
-    assert f"{field} must be " in fail("import", bart, "-o", tmp_path / "bart.pt", "--config", recipe)
-    assert not (tmp_path / "bart.pt").exists()
 
 
 def test_the_printed_training_is_that_of_the_recipes(run: Run, bart: Path, tmp_path: Path) -> None:

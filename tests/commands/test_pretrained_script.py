@@ -10,6 +10,7 @@ from small_pretrained import RECIPE, model_of, save
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "scripts" / "reproduce" / "pretrained.sh"
 RUN = """# Source: nobody/nothing
+# Import: --max-source-positions 120 --self-attention blockwise(block_size=40) --pooling-lengths None,8
 lr_scheduler: {_name: polynomial_decay, total_num_update: 2}
 optimization: {max_update: 2, lr: [0.001], update_freq: [64]}
 dataset: {batch_size: 1, validate_interval: 1}
