@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from pyramidions.base.errors import UserError
-from pyramidions.cli.options import naming_options, option, option_group
+from pyramidions.cli.options import naming_options, option, option_group, require
 
 # What the user may say of documents and of characters alike.
 _SHARED = {"input", "train", "valid", "test", "out", "source_field", "config", "workers", "overwrite"}
@@ -30,9 +30,8 @@ class CharacterOptions(NamedTuple):
 
     def check(self, ctx: click.Context) -> None:
         """Raise a UserError if options exclude each other or lack each other."""
+        require("--characters", self.characters, {option(name): value for name, value in self.given.items()})
         if self.characters is None:
-            if self.given:
-                raise UserError(f"{option(next(iter(self.given)))} is an option of --characters, which is not given.")
             return
         for name in ctx.params:
             is_ours = name in _SHARED or name in self._fields

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pyramidions.base.errors import UserError
-from pyramidions.cli.options import PATH, language_option
+from pyramidions.cli.options import PATH, language_option, naming_options, require
 from pyramidions.cli.outputs import check_output, check_page, write_json
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ def check(
       pyramidions check summary.txt paper.pdf
       pyramidions check answer.md report.html --entailment OWNER/NAME --explain page.html
     """
-    from pyramidions.cli.options import naming_options
     from pyramidions.files.progress import progress_bar
     from pyramidions.scoring.summary_check import check_summary, checked_page
     from pyramidions.text.support import THRESHOLD
@@ -64,8 +63,7 @@ def check(
     inputs = [each for each in (summary, document) if str(each) != "-"]
     if not inputs:
         raise UserError("Of SUMMARY and DOCUMENT, one must be a file, but both are -.")
-    if device is not None and entailment is None:
-        raise UserError("--device is an option of --entailment, which is not given.")
+    require("--entailment", entailment, {"--device": device})
     check_output("--json", out, "an older file of checks", inputs)
     check_page("--explain", page, inputs, [out] if out else [])
     texts = _read(summary), _read(document)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyramidions.base.errors import UserError
-from pyramidions.cli.options import PATH, first_given, user_dir_option
+from pyramidions.cli.options import PATH, given, require, user_dir_option
 
 if TYPE_CHECKING:
     from pyramidions.files.hub import HubName
@@ -86,9 +86,8 @@ def _place(name: str | None, private: bool, revision: str | None) -> "HubName | 
     """Return where to publish; None for nowhere."""
     from pyramidions.files.hub import parsed
 
+    require("--push", name, {"--private": private, "--revision": revision})
     if name is None:
-        if given := first_given({"--private": private, "--revision": revision}):
-            raise UserError(f"{given} is an option of --push, which is not given.")
         return None
     found = parsed(name)
     if found is None or found.revision is not None:
@@ -101,11 +100,11 @@ def _check_new(folder: Path, languages: tuple[str, ...], datasets: tuple[str, ..
     from pyramidions.pretrained.export_folder import refuse_foreign
 
     refuse_foreign(folder)
-    for name, given, rule, form in (
+    for name, texts, rule, form in (
         ("language", languages, _LANGUAGE, "en"),
         ("dataset", datasets, _DATASET, "OWNER/NAME"),
     ):
-        for text in given:
+        for text in texts:
             if not rule.fullmatch(text):
                 raise UserError(f"--{name} must be of the form {form}, but is {text!r}.")
 
@@ -118,8 +117,8 @@ def _check_whole(folder: Path, about: dict[str, Any]) -> None:
     if not (folder / CONFIG).is_file():
         raise UserError(f"FOLDER must be given unless CHECKPOINT is an export, but {folder} is none.")
     options = {"licence": "--license", "languages": "--language", "datasets": "--dataset"}
-    if given := first_given({options.get(name, f"--{name}"): value for name, value in about.items()}):
-        raise UserError(f"{given} is for a new export, which needs FOLDER.")
+    if of_new := given({options.get(name, f"--{name}"): value for name, value in about.items()}):
+        raise UserError(f"{of_new[0]} is for a new export, which needs FOLDER.")
     check_export(folder)
 
 

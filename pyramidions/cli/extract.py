@@ -13,11 +13,12 @@ from pyramidions.cli.job_options import Asked, job_command, query_options, readi
 from pyramidions.cli.options import (
     PATH,
     READ_AS,
-    first_given,
+    exclude,
     language_option,
     naming_options,
     option_group,
     precision_option,
+    require,
     user_dir_option,
 )
 from pyramidions.inference.precision import AUTO
@@ -157,8 +158,7 @@ def extract(asked: Asked, selecting: Selecting, corpus: Path | None, reference_f
         method = parse_method(selecting.method, "method", ORACLE)
         if (method.kind == ORACLE) != (reference_field is not None):
             raise UserError(f"--method {ORACLE} and --reference-field must be given together.")
-        if corpus is not None and selecting.encoder is not None:
-            raise UserError("--idf and --vectors exclude each other.")
+        exclude({"--idf": corpus, "--vectors": selecting.encoder})
         _check_tokens(selecting, asked, method.kind == ORACLE)
         fitted = None if corpus is None else _fitted(corpus, asked.field, job.report)
         is_model = selecting.encoder is not None or find_method(method.kind, "method", ORACLE).network is not None
@@ -173,8 +173,7 @@ def extract(asked: Asked, selecting: Selecting, corpus: Path | None, reference_f
 def _check_tokens(selecting: Selecting, asked: Asked, is_oracle: bool) -> None:
     """Refuse options that say otherwise how much is kept, and in which form."""
     if selecting.tokens is None:
-        if selecting.tokenizer is not None:
-            raise UserError("--tokenizer is an option of --tokens, which is not given.")
+        require("--tokens", False, {"--tokenizer": selecting.tokenizer})
         return
     excluded = {
         "--words": selecting.words,
@@ -183,8 +182,7 @@ def _check_tokens(selecting: Selecting, asked: Asked, is_oracle: bool) -> None:
         "--format list": asked.layout == "list",
         "--method oracle": is_oracle,
     }
-    if given := first_given(excluded):
-        raise UserError(f"--tokens and {given} exclude each other.")
+    exclude({"--tokens": True, **excluded})
 
 
 def _fitted(corpus: Path, field: str | None, report: "Report") -> "TfIdf":

@@ -10,7 +10,7 @@ import click
 
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
-from pyramidions.cli.options import PATH, naming_options, option, user_dir_option
+from pyramidions.cli.options import PATH, naming_options, option, require, user_dir_option
 from pyramidions.cli.outputs import check_output
 from pyramidions.files.progress import counted, progress_bar
 
@@ -129,9 +129,8 @@ def import_command(
 def _asked(changes: dict[str, str | None]) -> dict[str, Any]:
     """Return the architecture that the options ask for."""
     asked = {name: value for name, value in changes.items() if value is not None}
-    for name in ("pooling", "scorer"):
-        if name in asked and "pooling_lengths" not in asked:
-            raise UserError(f"{option(name)} is an option of --pooling-lengths, which is not given.")
+    of_pooling = {option(name): asked.get(name) for name in ("pooling", "scorer")}
+    require("--pooling-lengths", asked.get("pooling_lengths"), of_pooling)
     return asked
 
 

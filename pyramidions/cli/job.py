@@ -17,7 +17,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.notes import listening
 from pyramidions.base.parts import loaded
 from pyramidions.cli.job_options import Asked
-from pyramidions.cli.options import first_given
+from pyramidions.cli.options import exclude
 from pyramidions.cli.outputs import check_output, check_page
 from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.cli.worker import Result, Worker, find_layout
@@ -241,23 +241,20 @@ def _line(result: Result, id_of: "Callable[[DocumentOrigin], str]") -> str:
 
 def _check_together(asked: Asked, fields: "Fields", is_resumable: bool) -> None:
     """Refuse options that do not fit together, and files that are all missing."""
-    if asked.engine and asked.page:
-        raise UserError("--engine and --explain exclude each other.")
+    exclude({"--engine": asked.engine, "--explain": asked.page})
     if asked.as_one:
-        excluded = {
+        of_each = {
             "--engine": asked.engine,
             "--resume": asked.resume,
             "--query-field": fields.query,
             "--reference-field": fields.reference,
         }
-        if given := first_given(excluded):
-            raise UserError(f"--as-one makes one document of all: {given} excludes it.")
+        exclude({"--as-one": True, **of_each})
     device = click.get_current_context().params.get("device")
     if asked.engine and device not in (None, "cpu", "cuda"):
         raise UserError(f"--engine ray gives a GPU to each worker: --device must be cpu or cuda, but is {device}.")
     asked.check_files()
-    if asked.resume and asked.page:
-        raise UserError("--resume and --explain exclude each other.")
+    exclude({"--resume": asked.resume, "--explain": asked.page})
     if asked.resume and not is_resumable:
         raise UserError("--resume needs --out, a file that ends in .jsonl.")
 

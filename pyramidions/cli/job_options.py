@@ -9,7 +9,7 @@ import click
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.reading import BY_HEADINGS, SELECTING, WRITER_KEY, WRITER_READS, WRITER_WORDS
-from pyramidions.cli.options import PATH, first_given, option, option_group
+from pyramidions.cli.options import PATH, exclude, option, option_group, require
 from pyramidions.files.lines import read_lines
 
 
@@ -32,9 +32,7 @@ class Asked(NamedTuple):
 
     def for_all(self) -> list[str]:
         """Return the queries for all documents; none if each has its own, or there are none."""
-        given = {"--query": self.queries, "--query-file": self.query_file, "--query-field": self.query_field}
-        if len(several := [name for name, value in given.items() if value]) > 1:
-            raise UserError(f"{several[0]} and {several[1]} exclude each other.")
+        exclude({"--query": self.queries, "--query-file": self.query_file, "--query-field": self.query_field})
         if self.query_file is None:
             return list(self.queries)
         if queries := [line.strip() for line in read_lines(self.query_file) if line.strip()]:
@@ -106,8 +104,7 @@ def check_long(
     long: str, section_types: Path | None, select: str | None, language: str | None, checks: bool, as_one: bool
 ) -> None:
     """Refuse options that this way to read long documents does not use."""
-    if section_types is not None and long != "sections":
-        raise UserError("--section-types is an option of --long sections, which is not given.")
+    require("--long sections", long == "sections", {"--section-types": section_types})
     if select is not None and long not in SELECTING:
         raise UserError(f"--select needs {' or '.join(f'--long {way}' for way in SELECTING)}.")
     if as_one and long == "sections":
@@ -156,9 +153,8 @@ class Served(NamedTuple):
 
     def asked(self) -> bool:
         """Return whether such a model is asked for; refuse options that do not fit together."""
+        require("--writer", self.writer, {option(name): value for name, value in self._asdict().items()})
         if self.writer is None:
-            if given := first_given({option(name): value is not None for name, value in self._asdict().items()}):
-                raise UserError(f"{given} is an option of --writer, which is not given.")
             return False
         context = click.get_current_context()
         for name in context.params:

@@ -47,9 +47,21 @@ def option(argument: str) -> str:
     return flag_of({"no_repeat_ngram": "no_repeat_ngram_size"}.get(argument, argument))
 
 
-def first_given(options: Mapping[str, object]) -> str | None:
-    """Return the first option with a value; None if all are None, empty or unset flags."""
-    return next((name for name, value in options.items() if value), None)
+def given(options: Mapping[str, object]) -> list[str]:
+    """Return the options that are given: those whose values are not None, not empty, and no unset flags."""
+    return [name for name, value in options.items() if value not in (None, (), "") and value is not False]
+
+
+def require(needed: str, is_given: object, options: Mapping[str, object]) -> None:
+    """Refuse options of another one, which is not given."""
+    if not is_given and (belonging := given(options)):
+        raise UserError(f"{belonging[0]} is an option of {needed}, which is not given.")
+
+
+def exclude(options: Mapping[str, object]) -> None:
+    """Refuse more than one of these options."""
+    if len(together := given(options)) > 1:
+        raise UserError(f"{together[0]} and {together[1]} exclude each other.")
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from pyramidions.base.errors import UserError
-from pyramidions.cli.options import PATH, naming_options, option_group
+from pyramidions.cli.options import PATH, exclude, naming_options, option_group, require
 
 if TYPE_CHECKING:
     from pyramidions.data.pairing import Pairing
@@ -26,17 +26,10 @@ class PairingOptions(NamedTuple):
 
     def check(self, splits: list[str]) -> None:
         """Raise a UserError if options exclude each other or lack each other."""
-        if self.divide and self.select:
-            raise UserError("--divide and --select exclude each other.")
-        belongs: dict[str, tuple[object, object, str]] = {
-            "--section-types": (self.section_types, self.divide == "sections" or None, "--divide sections"),
-            "--least-words": (self.least_words, self.divide == "sections" or None, "--divide sections"),
-            "--select-test": (self.select_test, self.select, "--select"),
-            "--budget": (self.budget, self.select, "--select"),
-        }
-        for name, (value, needed, option) in belongs.items():
-            if value is not None and needed is None:
-                raise UserError(f"{name} is an option of {option}, which is not given.")
+        exclude({"--divide": self.divide, "--select": self.select})
+        of_sections = {"--section-types": self.section_types, "--least-words": self.least_words}
+        require("--divide sections", self.divide == "sections", of_sections)
+        require("--select", self.select, {"--select-test": self.select_test, "--budget": self.budget})
         if self.select and self.budget is None:
             raise UserError("--select needs --budget, the most tokens of a document.")
         if self.select_test is not None and "test" not in splits:

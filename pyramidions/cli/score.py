@@ -10,7 +10,7 @@ import click
 
 from pyramidions.base.arguments import flag_of
 from pyramidions.base.errors import UserError
-from pyramidions.cli.options import PATH, naming_options, option_group
+from pyramidions.cli.options import PATH, naming_options, option_group, require
 from pyramidions.cli.outputs import check_output
 from pyramidions.cli.score_report import side_by_side, table, write_json
 from pyramidions.data.folder import DataFolder
@@ -113,8 +113,7 @@ def score(
     """
     if data and references:
         raise UserError("Exactly one of --data and --references must be given.")
-    if references is not None and split is not None:
-        raise UserError("--split can be given only with --data.")
+    require("--data", references is None, {"--split": split})
     read = [summaries, *baseline, *(path for path in (references, documents) if path)]
     _check_output(out, data, read)
     inputs = ScoreInputs(data, _split(summaries, split), references, documents)
@@ -124,12 +123,11 @@ def score(
     if repeated := [path for i, path in enumerate(baseline) if path in (summaries, *baseline[:i])]:
         raise UserError(f"--baseline must name other summaries each time, but {repeated[0]} comes twice.")
     systems = {str(path): read_summaries(path, expected) for path in (summaries, *baseline)}
+    require("--lead", lead, {"--lead-words": lead_words})
     if lead:
         if LEAD in systems:
             raise UserError(f"No file of summaries may be named {LEAD} beside --lead: rename it.")
         systems[LEAD] = inputs.leads(lead_words, metric_options.language)
-    elif lead_words is not None:
-        raise UserError("--lead-words can be given only with --lead.")
     with naming_options(*asdict(metric_options)):
         chosen = metrics_of(metrics, metric_options)
     sources = inputs.sources(chosen)

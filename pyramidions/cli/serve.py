@@ -6,7 +6,14 @@ import click
 
 from pyramidions.base.errors import UserError
 from pyramidions.cli.job_options import model_name
-from pyramidions.cli.options import PATH, language_option, naming_options, precision_option, user_dir_option
+from pyramidions.cli.options import (
+    PATH,
+    language_option,
+    naming_options,
+    precision_option,
+    require,
+    user_dir_option,
+)
 from pyramidions.inference.precision import AUTO
 
 # Connections beyond this number are refused.
@@ -41,10 +48,7 @@ def serve(port: int, model: Path | None, device: str | None, precision: str | No
 
     from pyramidions.base.optional import optional_library
 
-    if model is None:
-        for name, value in (("--device", device), ("--precision", precision)):
-            if value is not None:
-                raise UserError(f"{name} is an option of --model, which is not given.")
+    require("--model", model, {"--device": device, "--precision": precision})
     uvicorn = optional_library("uvicorn", "`pyramidions serve`", extra="serve")
     optional_library("starlette", "`pyramidions serve`", extra="serve")
     from pyramidions.serve.app import make_app

@@ -28,6 +28,7 @@ from pyramidions.cli.options import (
     option,
     option_group,
     precision_option,
+    require,
     user_dir_option,
 )
 from pyramidions.cli.summarizing import Computing, Reading, Summarizing, Writing
@@ -179,8 +180,8 @@ def summarize(
     check_long(long, section_types, select, language, checks, asked.as_one)
     if asked.page is not None and long == "merge":
         raise UserError("--explain cannot trace a summary of summaries back to the document: --long must not be merge.")
-    if (of_sampling := computing.of_sampling()) and not computing.sampling:
-        raise UserError(f"{option(next(iter(of_sampling)))} is an option of --sampling, which is not given.")
+    of_sampling = {option(name): value for name, value in computing.of_sampling().items()}
+    require("--sampling", computing.sampling, of_sampling)
     for_all = asked.for_all()
     fields = Fields(asked.field, asked.id_field, query=asked.query_field, sections=long in BY_HEADINGS)
     reads = {"MODEL": model, "--section-types": section_types, "--select": select, "--query-file": asked.query_file}

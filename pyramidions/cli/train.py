@@ -8,7 +8,7 @@ import click
 
 from pyramidions.base.errors import UserError
 from pyramidions.cli.corpus_options import corpus_options
-from pyramidions.cli.options import PATH, PLACE
+from pyramidions.cli.options import PATH, PLACE, exclude, naming_options
 
 
 @click.command(short_help="Train a model on documents, in one command.")
@@ -49,7 +49,6 @@ def train(
       pyramidions train documents/ -o my-model --source-field text --target-field summary --hours 2
       pyramidions train papers.jsonl -o my-model --dry-run
     """
-    from pyramidions.cli.options import naming_options
     from pyramidions.runs.arguments import Arguments, absolute
     from pyramidions.runs.training import show_plan
     from pyramidions.runs.training import train as train_model
@@ -57,8 +56,7 @@ def train(
     if options["hours"] is not None and math.isnan(options["hours"]):
         # Ranges let it pass.
         raise UserError("--hours must be a number, but is nan.")
-    if cpu and gpus:
-        raise UserError(f"--cpu and --gpus {gpus} exclude each other.")
+    exclude({"--cpu": cpu, f"--gpus {gpus}": gpus or None})
     arguments = Arguments(absolute(documents), gpus=0 if cpu else gpus, **options)
     with naming_options("vocab_size"):
         if dry_run:
