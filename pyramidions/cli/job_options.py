@@ -114,9 +114,13 @@ def check_long(
 
 
 def check_model(model: Path, command: str) -> None:
-    """Refuse a document where the model belongs."""
+    """Refuse a document, or the work folder of a training, where the model belongs."""
     from pyramidions.documents.file_formats import LIMITS
 
+    if (saved := model / "checkpoints").is_dir() and (model / "run.json").is_file():
+        raise UserError(
+            f"MODEL must be a model, but {model} is the work folder of a training: {saved} holds its models."
+        )
     if model.suffix.lower() in LIMITS:
         writes = command == "summarize"
         example = "facebook/bart-large-cnn" if writes else "MODEL"

@@ -165,13 +165,15 @@ def train_model(sentences: Iterator[str], name: str, size: int, **options: Any) 
 
 
 def _training_error(message: str, name: str, size: int) -> UserError:
+    is_usual = name == "vocab_size" and size == Settings.vocab_size
+    said = f"{size}, the default" if is_usual else f"{size}"
     if largest := re.search(r"value <= (\d+)", message):
-        told = f"`{name}` must be at most {largest[1]} for a corpus of this size, but is {size}."
+        told = f"`{name}` must be at most {largest[1]} for a corpus of this size, but is {said}."
         return VocabSizeError(told, int(largest[1]))
     if smallest := re.search(r"required_chars\. \d+ vs (\d+)", message):
         return UserError(
             f"`{name}` must be at least {smallest[1]}, the number of the corpus's characters and special pieces, but "
-            f"is {size}."
+            f"is {said}."
         )
     return UserError(f"sentencepiece cannot be trained on this corpus: {message}.")
 

@@ -53,5 +53,6 @@ def find_method(given: str | Path, name: str, *others: str) -> Method:
         if not path.is_dir():
             return Method(str(given))
     elif not path.exists() and not hub_name(given):
-        raise UserError(f"`{name}` must be one of {', '.join(known)}, or a trained extractor, but is {str(given)!r}.")
+        wrong = f"{given} does not exist" if path.name != str(given) else f"is {str(given)!r}"
+        raise UserError(f"`{name}` must be one of {', '.join(known)}, or a trained extractor, but {wrong}.")
     return Method(str(given), concepts=path) if is_concept_model(path) else Method(str(given), network=path)

@@ -19,7 +19,7 @@ class Selecting(NamedTuple):
 
     budget: int  # tokens of these sentences at most
     fields: dict[str, Any]  # of the model, beside those of its tier; nothing is pooled
-    flags: tuple[str, ...]  # of the training, beside
+    copying: int  # updates in which it learns to copy, at most; of a short training, a quarter
 
 
 class CorpusSize(NamedTuple):
@@ -71,7 +71,7 @@ TIERS = (
         },
         pooled=(4, 16),
         longest=2048,
-        selecting=Selecting(640, {"self_attention": "full", "decoding_long": "extract"}, ("--copying-updates", "400")),
+        selecting=Selecting(640, {"self_attention": "full", "decoding_long": "extract"}, copying=400),
         update=8,
         epochs=20,
         warmup=(500, 2),
@@ -185,14 +185,17 @@ def summarizer_schedule(corpus: CorpusSize, gpus: int, memory: float, most_hours
     epoch_updates = math.ceil(math.ceil(math.ceil(corpus.documents / batch) / workers) / frequency)
     updates = tier.epochs * epoch_updates
     warmup = min(tier.warmup[0], tier.warmup[1] * epoch_updates)
+    expected = updates
     if most_hours is not None and most_hours < hours:
+        expected = int(most_hours / hours * updates)
         warmup = min(warmup, max(1, int(0.1 * most_hours / hours * updates)))
         hours = most_hours
+    copying = 0 if corpus.selecting is None else min(corpus.selecting.copying, expected // 4)
     flags = (
         *("--arch", tier.arch, *model_flags(fields)),
         *("--max-source-positions", str(source), "--max-target-positions", str(target)),
         *("--criterion", "pooled_cross_entropy", "--optimizer", "adam", "--clip-norm", "1.0", *tier.flags),
-        *(() if corpus.selecting is None else corpus.selecting.flags),
+        *(("--copying-updates", str(copying)) if copying else ()),
         *("--warmup-updates", str(warmup), "--max-update", str(updates)),
         *("--batch-size", str(batch)),
         *("--update-freq", str(frequency), "--no-epoch-checkpoints"),

@@ -170,6 +170,7 @@ def folder(path: Path, whole: Path, *files: str) -> None:
     """Make a folder with empty files."""
     path.mkdir()
     for name in files:
+        (path / name).parent.mkdir(exist_ok=True)
         (path / name).touch()
 
 

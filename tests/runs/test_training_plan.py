@@ -231,8 +231,13 @@ def test_without_a_gpu_a_summarizer_copies_at_first_and_reads_selected_sentences
     corpus = CorpusSize(12_000, 4000, *lengths)
     selected, whole = scheduled(corpus._replace(selecting=selecting)), scheduled(corpus)
     assert value(selected, "--pooling-lengths") == "None,None" and value(whole, "--pooling-lengths") == "256,64"
-    assert value(selected, "--decoding-long") == "extract" and "--copying-updates" in selected.flags
+    assert value(selected, "--decoding-long") == "extract" and value(selected, "--copying-updates") == "400"
     assert not {"--decoding-long", "--copying-updates"} & set(whole.flags)
+    # A short training writes summaries in most of its updates.
+    few = corpus._replace(documents=34, selecting=selecting)
+    for hours in (None, scheduled(few).hours / 2):
+        short = scheduled(few, hours=hours)
+        assert int(value(short, "--copying-updates")) == short.updates // (4 if hours is None else 8)
 
 
 def test_summaries_are_cut_where_keywords_begin_but_for_references(tmp_path: Path) -> None:
