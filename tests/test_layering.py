@@ -80,7 +80,7 @@ ALLOWED = {
     # fairseq's face; nothing of ours imports it.
     "pyramidions.plugin.criterions": (
         "base data.labels pretrained.saved_model inference.summarizer nn.boundaries nn.pooling nn.selector text "
-        "plugin.criterions plugin.options"
+        "plugin.criterions plugin.hooks"
     ),
     "pyramidions.plugin": "base data extract files models nn scoring text plugin",
     "pyramidions.serve": "base documents extract files inference pages pretrained serve",

@@ -5,6 +5,7 @@ import inspect
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field, fields
 from numbers import Integral, Real
 from types import NoneType, SimpleNamespace, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, Unpack, get_args, get_origin, get_type_hints
@@ -240,6 +241,19 @@ def _held(value: Any, origin: Any, of: tuple[Any, ...]) -> Iterable[tuple[Any, A
     # An iterator is not read here: what it gives would be lost for the function.
     listed = isinstance(origin, type) and (isinstance(value, list | tuple) or hasattr(value, "ndim"))
     return ((place, held, of[0]) for place, held in enumerate(value)) if listed and of else ()
+
+
+def described(default: Any, meaning: str, rule: Range | EveryOther | OneOf | None = None) -> Any:
+    """Return the field of an option or a config, with its help and with what its values may be."""
+    return field(default=default, metadata={"help": meaning, "rule": rule})
+
+
+def check_described(kind: Any, given: Any, spelled: Callable[[str], str]) -> None:
+    """Refuse values that break the rules of the fields of a dataclass; ``spelled`` is how an error calls a field."""
+    for each in fields(kind):
+        rule, value = each.metadata.get("rule"), getattr(given, each.name, None)
+        if rule is not None and value is not None and (wrong := rule.rule(value)) is not None:
+            raise UserError(f"{spelled(each.name)} must be {wrong}, but is {shown(value)}.")
 
 
 def flag_of(argument: str) -> str:

@@ -1,15 +1,15 @@
 """The config of a model: a flat list of fields, a point in the product of axes."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Optional, Self, TypeVar, get_type_hints
 
-from pyramidions.base.arguments import OneOf, Range, fits, rule_of, shown
+from pyramidions.base.arguments import OneOf, Range, check_described, described, fits, rule_of, shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.notation import NONE, Part, lengths_in, parse_parts, written, written_parts
 from pyramidions.base.reading import LONG
-from pyramidions.models.fields import described, part_fields, parts_field, per, scaled_field
+from pyramidions.models.fields import part_fields, parts_field, per, scaled_field
 from pyramidions.nn.attention import ATTENTION, Feature, supporting
 from pyramidions.nn.boundaries import BOUNDARIES
 from pyramidions.nn.decoder import DECODER
@@ -321,10 +321,7 @@ def config_as(kind: type[Config], values: Mapping[str, Any]) -> Config:
 
 def check_numbers(config: Spec) -> None:
     """Refuse values that no model can have."""
-    for each in fields(config):  # type: ignore[arg-type]
-        rule, value = each.metadata.get("rule"), getattr(config, each.name)
-        if rule is not None and (broken := rule.rule(value)) is not None:
-            raise UserError(f"`{each.name}` must be {broken}, but is {shown(value)}.")
+    check_described(config, config, "`{}`".format)
     if getattr(config, "max_source_positions", None) is not None:
         check_lengths(config.max_source_positions, LONGEST_TEXT)  # type: ignore[attr-defined]
 

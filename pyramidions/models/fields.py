@@ -16,11 +16,6 @@ _WIDTHS = ("embed_dim", "ffn_embed_dim")
 _LENGTHS = ("max_source_positions", "max_target_positions", "decoding_min_length", "decoding_max_length")
 
 
-def described(default: Any, text: str, rule: Any = None) -> Any:
-    """Return a field that a text explains; a rule of `pyramidions.base.arguments` says what its values may be."""
-    return field(default=default, metadata={"help": text, "rule": rule})
-
-
 def parts_field(
     default: str | None,
     registry: Registry[Any],

@@ -40,6 +40,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigKeyError
 from torch import Tensor, nn
 
+from pyramidions.base.arguments import check_described, flag_of
 from pyramidions.nn.ngram import block_repeated_ngrams
 from pyramidions.scoring.summaries import ends_early
 
@@ -65,6 +66,11 @@ def run_of(cfg: Any) -> DictConfig | None:
         # The config stands alone, as when fairseq reads it from a checkpoint.
         return None
     return run if isinstance(run, DictConfig) and "checkpoint" in run else None
+
+
+def check_options(kind: type, given: Any) -> None:
+    """Check the options of a task or criterion, of which fairseq files the dataclass with the class."""
+    check_described(kind.__dataclass, given, flag_of)  # type: ignore[attr-defined]
 
 
 def model_name(cfg: Any) -> str:

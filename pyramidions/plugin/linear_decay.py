@@ -10,15 +10,15 @@ from fairseq.optim.lr_scheduler import FairseqLRScheduler, register_lr_scheduler
 from omegaconf import II
 from torch import distributed
 
+from pyramidions.base.arguments import described
 from pyramidions.base.errors import UserError
-from pyramidions.plugin.options import option
 
 
 @dataclass
 class LinearDecayConfig(FairseqDataclass):
     """Options of `--lr-scheduler linear_decay`."""
 
-    warmup_updates: int = option(0, "updates in which the learning rate rises to --lr")
+    warmup_updates: int = described(0, "updates in which the learning rate rises to --lr")
     lr: list[float] = II("optimization.lr")  # noqa: RUF009 (how fairseq fills the fields of a dataclass)
     max_update: int = II("optimization.max_update")
     stop_time_hours: float = II("optimization.stop_time_hours")

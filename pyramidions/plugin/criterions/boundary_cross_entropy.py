@@ -12,11 +12,10 @@ from fairseq.logging import metrics
 from omegaconf import II
 from torch import Tensor
 
-from pyramidions.base.arguments import Range
+from pyramidions.base.arguments import Range, described
 from pyramidions.base.errors import UserError
 from pyramidions.nn.boundaries import Segmentation
 from pyramidions.plugin.criterions.summed import SummedCriterion, total
-from pyramidions.plugin.options import option
 from pyramidions.text.tokenizer import SPACE
 
 
@@ -24,7 +23,7 @@ from pyramidions.text.tokenizer import SPACE
 class BoundaryCrossEntropyConfig(FairseqDataclass):
     """The options of `--criterion boundary_cross_entropy`."""
 
-    boundary_weight: float = option(
+    boundary_weight: float = described(
         1.0,
         "of what boundaries add to the loss: a prior, or the loss of their predictor",
         Range(0, math.inf, below=True),

@@ -13,14 +13,13 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 
-from pyramidions.base.arguments import Range, flag_of
+from pyramidions.base.arguments import Range, described, flag_of
 from pyramidions.base.errors import UserError
 from pyramidions.data.labels import CHOSEN, HEADING
 from pyramidions.nn.selector import Steps, draw
 from pyramidions.plugin.criterions.pointing import SentenceRewards, actor_critic, follow_labels, set_cross_entropy
 from pyramidions.plugin.criterions.reinforced_selection import OverlapReward, gumbel_keys, reinforce, select_by
 from pyramidions.plugin.criterions.summed import SummedCriterion, total
-from pyramidions.plugin.options import option
 from pyramidions.text.normalization import split_sentences
 from pyramidions.text.tokenizer import BOS, EOS, PAD, SPACE
 
@@ -29,20 +28,20 @@ from pyramidions.text.tokenizer import BOS, EOS, PAD, SPACE
 class ExtractiveSummarizationCriterionConfig(FairseqDataclass):
     """The options of `--criterion extractive_summarization`."""
 
-    positive_weight: float = option(
+    positive_weight: float = described(
         1.0, "weight of chosen sentences against all others", Range(0, math.inf, open=True, below=True)
     )
-    reward_weight: float = option(
+    reward_weight: float = described(
         0.0,
         "share of the reinforced loss in the sum with cross entropy, 0 to 1; 0 never samples. "
         "Samples do not avoid repetitions, whatever --redundancy is",
         Range(0, 1),
     )
-    reward_samples: Optional[int] = option(None, "selections sampled of each document; 4 if not given", Range(1))
-    reward_rouge2: Optional[float] = option(
+    reward_samples: Optional[int] = described(None, "selections sampled of each document; 4 if not given", Range(1))
+    reward_rouge2: Optional[float] = described(
         None, "weight of ROUGE-2 beside ROUGE-1 in the reward; 1 if not given", Range(0, math.inf, below=True)
     )
-    rewriter: Optional[str] = option(
+    rewriter: Optional[str] = described(
         None,
         "model that rewrites single sentences (`pyramidions prepare --divide sentences`), for the rewards "
         "of --selector pointer: each sentence gets the ROUGE of what it is rewritten to",

@@ -13,18 +13,17 @@ from fairseq.logging import metrics
 from omegaconf import II
 from torch import Tensor
 
-from pyramidions.base.arguments import Range
+from pyramidions.base.arguments import Range, described
 from pyramidions.nn.pooling import Pooled
 from pyramidions.plugin.criterions.collapse import SPREAD
 from pyramidions.plugin.criterions.summed import SummedCriterion, means, total
-from pyramidions.plugin.options import option
 
 
 @dataclass
 class PooledCrossEntropyConfig(FairseqDataclass):
     """The options of `--criterion pooled_cross_entropy`."""
 
-    label_smoothing: float = option(0.0, "probability mass spread over all tokens", Range(0, 1, below=True))
+    label_smoothing: float = described(0.0, "probability mass spread over all tokens", Range(0, 1, below=True))
     sentence_avg: bool = II("optimization.sentence_avg")
 
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 
-from pyramidions.plugin.options import check_options
+from pyramidions.plugin.hooks import check_options
 
 Logs = list[dict[str, Any]]
 

@@ -87,12 +87,12 @@ class CheckpointFolder:
                 os.fsync(content.fileno())
         self._restore()
 
-    def mend(self) -> bool:
+    def mend(self) -> None:
         """Replace checkpoints that a kill or a full disk has damaged by intact ones, and log it."""
         self._before = None
         remove_leftovers(self.path)
-        aside = {file for file, previous in self._last_and_best() if previous.exists()}
-        lost = {file for file in aside if not file.exists() and self._is_to_be(file)}
+        moved = [file for file, previous in self._last_and_best() if previous.exists() and not file.exists()]
+        lost = set(filter(self._is_to_be, moved))
         for file in sorted(self.path.glob("checkpoint*.pt")):
             if not _NUMBERED.fullmatch(file.name) and is_damaged(file) and not _is_cut_whole(file):
                 logger.warning("%s is damaged: renamed it to %s.", file, _set_aside(file).name)
@@ -104,7 +104,6 @@ class CheckpointFolder:
             logger.warning("No intact checkpoint has the best score: the next better validation writes one.")
         for _, previous in self._last_and_best():
             previous.unlink(missing_ok=True)
-        return bool(aside)
 
     def _last_and_best(self) -> Iterator[tuple[Path, Path]]:
         """Yield both files, and where they are moved aside."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Optional
 
-from fairseq.checkpoint_utils import checkpoint_paths, save_checkpoint
+from fairseq.checkpoint_utils import save_checkpoint
 from omegaconf import DictConfig
 from torch import distributed, nn
 
@@ -104,8 +104,7 @@ class TrainingRun:
             # A run that writes nothing leaves the folder to one that does.
             if self.run.distributed_training.distributed_rank == 0 and not self.run.checkpoint.no_save:
                 self._folder.hold()
-                if self._folder.mend():
-                    self._delete_old()
+                self._folder.mend()
         finally:
             if together:
                 distributed.barrier()
@@ -113,29 +112,6 @@ class TrainingRun:
         self._end_finished()
         # The plugin is loaded by now; where it lies on this machine is nothing that checkpoints should tell.
         self.run.common.user_dir = None
-
-    def _delete_old(self) -> None:
-        """Delete the checkpoints that an interrupted save did not get to, by fairseq's rules.
-
-        A run with nothing left to train would never save again.
-        """
-        checkpoint, folder = self.run.checkpoint, str(self._folder.path)
-        # The newest come first.
-        of_epochs = checkpoint_paths(folder, r"checkpoint(\d+)\.pt")
-        numbered = checkpoint_paths(folder, r"checkpoint_\d+_(\d+)\.pt", keep_match=True)
-        every = checkpoint.keep_interval_updates_pattern
-        of_updates = [path for path, update in numbered if every == -1 or update % every]
-        best = checkpoint_paths(folder, rf"checkpoint\.best_{checkpoint.best_checkpoint_metric}_(\d+\.?\d*)\.pt")
-        if not checkpoint.maximize_best_checkpoint_metric:
-            best.reverse()
-        for found, most in (
-            (of_epochs, checkpoint.keep_last_epochs),
-            (of_updates, checkpoint.keep_interval_updates),
-            (best, checkpoint.keep_best_checkpoints),
-        ):
-            for old in found[most:] if most > 0 else ():
-                Path(old).unlink()
-                logger.info("Deleted %s, which an interrupted save had left.", old)
 
     def _end_finished(self) -> None:
         """End the run if it resumes one that is finished."""

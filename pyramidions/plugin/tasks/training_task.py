@@ -15,13 +15,13 @@ from pyramidions.plugin.criterions.collapse import CollapseWatch
 from pyramidions.plugin.hooks import (
     WHOLE_BATCHES,
     begin_with_fillers,
+    check_options,
     end_workers_with_their_epoch,
     is_first_worker,
     load_on_each_worker,
     model_name,
     run_of,
 )
-from pyramidions.plugin.options import check_options
 from pyramidions.plugin.tasks.learning import ScorerRate, WithRegulariser, log_regulariser
 from pyramidions.plugin.tasks.schedule import check_run
 from pyramidions.plugin.tasks.start import check_given

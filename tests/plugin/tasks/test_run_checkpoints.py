@@ -10,7 +10,6 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from copy import deepcopy
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -97,45 +96,6 @@ def test_a_run_whose_time_was_over_before_its_first_validation_validates_once(da
     assert not (tmp_path / "checkpoint_best.pt").exists()
     train(data, tmp_path, "--stop-time-hours", "1e-9")
     assert updates(tmp_path / "checkpoint_best.pt") == 3
-
-
-@pytest.mark.parametrize(
-    ("flags", "kept", "left"),
-    [
-        ("--keep-interval-updates 2", ["checkpoint_1_3.pt", "checkpoint_1_4.pt"], "checkpoint_1_2.pt"),
-        (
-            "--keep-interval-updates 1 --keep-interval-updates-pattern 2",
-            ["checkpoint_1_2.pt", "checkpoint_1_3.pt", "checkpoint_1_4.pt"],
-            "checkpoint_1_1.pt",
-        ),
-        # The loss is the score: of two, the higher is the worse.
-        (
-            "--keep-interval-updates 1 --keep-best-checkpoints 1",
-            ["checkpoint_1_4.pt"],
-            "checkpoint.best_loss_99.0000.pt",
-        ),
-        ("--keep-last-epochs 1 --save-interval-updates 0 --max-epoch 2", [], "checkpoint1.pt"),
-    ],
-)
-def test_checkpoints_that_a_killed_last_save_had_left_to_delete_are_deleted(
-    data: DataFolder, tmp_path: Path, flags: str, kept: list[str], left: str
-) -> None:
-    cfg = config(data, tmp_path, "--max-update", "4", "--save-interval-updates", "1", *flags.split())
-    if "epoch" in flags:
-        cfg.checkpoint.no_epoch_checkpoints, cfg.optimization.max_update = False, 0
-
-    def train_again() -> None:
-        fairseq_train.main(deepcopy(cfg))
-
-    train_again()
-    before = sorted(tmp_path.iterdir())
-    assert sorted(path.name for path in tmp_path.glob("checkpoint_*_*.pt")) == kept
-    (tmp_path / left).write_bytes((tmp_path / "checkpoint_last.pt").read_bytes())
-    train_again()
-    assert (tmp_path / left).exists()  # The user's own affair.
-    (tmp_path / left).with_name("checkpoint_last.previous").write_bytes((tmp_path / left).read_bytes())
-    train_again()
-    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_runs_go_on_or_begin_with_checkpoints_of_older_torch(data: DataFolder, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from pyramidions.models import build, preset
 from pyramidions.plugin.criterions.boundary_cross_entropy import BoundaryCrossEntropyCriterion
 from pyramidions.plugin.criterions.extractive_summarization import ExtractiveSummarizationCriterion
 from pyramidions.plugin.criterions.pooled_cross_entropy import PooledCrossEntropyCriterion
-from pyramidions.plugin.options import check_options
+from pyramidions.plugin.hooks import check_options
 from pyramidions.plugin.tasks import decoding
 from pyramidions.plugin.tasks.character_language_modeling import CharacterLanguageModelingTask
 from pyramidions.plugin.tasks.config import (
