@@ -29,16 +29,7 @@ _TIMES = 4
 
 
 class Extracting(Worker):
-    """Extracts sentences.
-
-    Args:
-        layout: of the results.
-        selecting: the options.
-        fitted: vectors that know a corpus, or None.
-        queries: each document is extracted from once for each of them.
-        own_queries: each document has one of its own.
-        explains: gather a page.
-    """
+    """Extracts sentences."""
 
     def __init__(
         self,

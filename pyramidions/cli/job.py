@@ -182,13 +182,7 @@ class Job:
 
 
 class _Tally:
-    """Counts results, and remarks.
-
-    Attributes:
-        total: the number of results.
-        failed: whether something could not be read.
-        size: bytes of the inputs so far.
-    """
+    """Counts results, and remarks."""
 
     def __init__(self, facts: Mapping[str, Any]) -> None:
         """Go on from what an interrupted run counted."""

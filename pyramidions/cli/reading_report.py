@@ -18,12 +18,7 @@ NAMED = 20  # skipped files that are named
 
 
 class ReadingReport:
-    """Reports what cannot be read, and shows a progress bar if the work takes longer than a few seconds.
-
-    Attributes:
-        failed: something could not be read.
-        done: bytes so far.
-    """
+    """Reports what cannot be read, and shows a progress bar if the work takes longer than a few seconds."""
 
     def __init__(self, paths: list[Path], work: str) -> None:
         self.failed = False

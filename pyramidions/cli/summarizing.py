@@ -92,15 +92,7 @@ class Computing(NamedTuple):
 
 
 class Summarizing(Worker):
-    """Writes summaries by a model on this machine.
-
-    Args:
-        reading: of documents.
-        model: of `Summarizer.from_pretrained`.
-        computing: the options.
-        own_queries: each document has a query of its own.
-        explains: gather a page.
-    """
+    """Writes summaries by a model on this machine."""
 
     def __init__(self, reading: Reading, model: Path, computing: Computing, own_queries: bool, explains: bool) -> None:
         from pyramidions.inference.decoding_options import SamplingOptions

@@ -98,16 +98,7 @@ def require_unchanged(corpus: Corpus, digest: InputHash, expected: dict[str, Any
 class _SplitFiles:
     """Writes the files of a split, document by document.
 
-    Args:
-        folder: to write to.
-        split: `train`, `valid` or `test`.
-        ids: source ids are below it.
-        labels: documents have labels.
-        opened: closes the files.
-
-    Attributes:
-        whole: number of documents that were taken as a whole although they were to be divided.
-        paired: number of documents that became pairs.
+    Source ids are below ``ids``.
     """
 
     def __init__(self, folder: DataFolder, split: str, ids: int, labels: bool, opened: ExitStack) -> None:

@@ -43,12 +43,7 @@ class IndexedWriter:
         self.extend(ids, [np.size(ids)])
 
     def extend(self, ids: ArrayLike, lengths: ArrayLike) -> None:
-        """Append items.
-
-        Args:
-            ids: of all items, one item after the other.
-            lengths: number of ids of each item, (items,).
-        """
+        """Append the ids of several items, one item after the other."""
         self._tokens.write(np.asarray(ids, self._dtype).tobytes())
         self._lengths.frombytes(np.asarray(lengths, np.int32).tobytes())
 

@@ -130,16 +130,7 @@ def make_folder(
 ) -> bool:
     """Make a folder, whole or not at all, unless it holds the same already, undamaged.
 
-    Args:
-        folder: to make.
-        is_same: tells whether what is there was made of the same input with the same settings.
-        what: the folder holds, for errors.
-        overwrite: replace a folder that holds something else.
-        key: with the same one, the work of an interrupted run is continued.
-        fill: writes into a partial folder of the same kind.
-
-    Returns:
-        True if the folder was made, False if it was there.
+    With the same ``key``, the work of an interrupted run is continued. Returns whether the folder was made.
     """
     path = folder.path
     if path.exists() and any(path.iterdir()):
@@ -168,13 +159,9 @@ def part(
 ) -> dict[str, Any]:
     """Return the facts about a part of a partial folder, which is made unless an interrupted run made it.
 
-    Args:
-        folder: the partial folder.
-        name: of the part.
-        what: it is, for a note: "the pieces that were trained".
-        make: writes and syncs its files, and returns the facts about it; values that JSON holds.
-        files: those that it wrote.
-        made_with: what else decides about the files, such as the hash of a vocabulary.
+    ``make`` writes and syncs the files, and returns facts about them that JSON holds; ``what`` is for a note ("the
+    pieces that were trained"), and ``made_with`` is what else decides about the files, such as the hash of a
+    vocabulary.
     """
     found = finished_part(folder, name, made_with)
     if found is not None:

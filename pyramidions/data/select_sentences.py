@@ -20,11 +20,8 @@ from pyramidions.text.turns import read_outline, spoken, with_speakers
 class SelectSentences(Pairing):
     """Keeps the sentences of a document that a ranker prefers, in reading order, as far as a budget of tokens allows.
 
-    Args:
-        make_ranker: called once in each process.
-        budget: most tokens of a text, its query and its end included, as in the model's `max_source_positions`. A
-            sentence that alone is longer is kept if it is the best.
-        about: what the manifest says of the ranker.
+    A text has at most ``budget`` tokens, its query and its end included, as in the model's `max_source_positions`; the
+    best sentence is kept even if it is longer alone.
     """
 
     def __init__(self, make_ranker: Callable[[], Ranker], budget: int, about: dict[str, Any]) -> None:
@@ -105,13 +102,7 @@ def select_tokens(
 ) -> list[int]:
     """Select sentences by score, up to a budget of tokens, among those that `fit_for_summary` accepts.
 
-    Args:
-        found: the outline of a document.
-        scores: (sentences,), of its sentences.
-        tokenizer: of the model.
-        budget: most tokens, prefix and end of the text included; and the markers of sentences, where the
-            tokenizer has them.
-        stops: as in `SelectionRules`.
+    The budget counts the prefix and the end of the text, and markers of sentences where the tokenizer has them.
     """
     texts = list(with_speakers(found))
     markers = int(tokenizer.marker_id is not None)

@@ -59,8 +59,7 @@ def piece_boundaries(texts: Iterable[str], model: bytes) -> Iterator[np.ndarray]
     The last piece of a word takes the space or line end that follows it, so that each of these is a boundary (Nawrot et
     al. 2023, section 3.1.2). The end of the text is one as well.
 
-    Yields:
-        (characters,) of 0 and 1 in uint8; joined they are as long as the text.
+    The arrays, of 0 and 1 in uint8, are joined as long as the text.
     """
     ends = _Ends(model)
     cut = ""

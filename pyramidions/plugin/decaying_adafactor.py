@@ -73,14 +73,7 @@ def _two_numbers(given: str) -> tuple[float, float]:
 
 
 class DecayingAdafactor(Adafactor):
-    """The optimizer behind `FairseqDecayingAdafactor`.
-
-    Args:
-        params: what is trained.
-        decay: share of each weight that an update takes away, below 1.
-        decay_updates: updates in which it falls to 0; 0 for a constant one.
-        options: of fairseq's Adafactor.
-    """
+    """The optimizer behind `FairseqDecayingAdafactor`."""
 
     def __init__(self, params: Any, decay: float, decay_updates: int, **options: Any) -> None:
         super().__init__(params, **options)

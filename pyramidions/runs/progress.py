@@ -120,11 +120,7 @@ class NewLines:
 class TrainingBar:
     """Shows the updates of a training that runs, towards its end.
 
-    Args:
-        log: that grows; what it holds already is passed over.
-        progress: from where it goes on.
-        updates: at most.
-        hours: at most, from now on; None for no limit.
+    What the log holds already is passed over.
     """
 
     def __init__(self, log: Path, progress: Progress, updates: int, hours: float | None) -> None:

@@ -151,12 +151,8 @@ def tier_of(documents: int, gpus: int) -> Tier:
 def summarizer_schedule(corpus: CorpusSize, gpus: int, memory: float, most_hours: float | None) -> Schedule:
     """Return how a summarizer is trained. The batch is as large as memory allows, and at least one document.
 
-    Args:
-        corpus: what is known of it.
-        gpus: that train; 0 for the CPU.
-        memory: bytes of each.
-        most_hours: after which the training is stopped; None for a whole run. The warm-up takes a tenth of them at
-            most, and the learning rate falls from then on where the tier lets it fall.
+    The warm-up takes a tenth of the most hours at most, and the learning rate falls from then on where the tier lets it
+    fall.
     """
     from pyramidions.models import preset
     from pyramidions.runs.measure.cost import Lengths, cost_of

@@ -57,15 +57,7 @@ class Places:
 
 @dataclass
 class Run(ABC):
-    """A run, with a method for each of its steps.
-
-    Args:
-        arguments: what was asked for.
-        plan: what follows from it.
-        places: where its files lie.
-        state: what is done.
-        say: receives progress, one line at a time.
-    """
+    """A run, with a method for each of its steps."""
 
     arguments: Arguments
     plan: Plan

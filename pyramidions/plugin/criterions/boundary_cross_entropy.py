@@ -40,11 +40,6 @@ class BoundaryCrossEntropyCriterion(SummedCriterion):
     most segments, whose number all rows are padded to (from the second part on with its number, as
     ``shortening_factor_2``); of the outermost ``spaces_f1``, the F1 of boundaries against spaces, and ``targets_f1``,
     that against what supervises them.
-
-    Args:
-        task: the task.
-        boundary_weight: of the loss of boundaries.
-        sentence_avg: divide by texts rather than tokens.
     """
 
     conditional_metrics: ClassVar[tuple[str, ...]] = ("shortening_", "spaces_f1", "targets_f1")

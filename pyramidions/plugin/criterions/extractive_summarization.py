@@ -60,22 +60,14 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
     headings, and sentences whose vector a pooling dropped, are left out. It also logs ``precision``: the share of
     chosen sentences among as many of the highest scores.
 
-    Reinforced selection adapts Chen and Bansal 2018 to a model that rates all sentences at
-    once. Sentences are drawn without replacement from the softmax of the scores (Plackett-Luce) until the words of the
-    task's ``extract_words`` are used up; there is neither a pointer decoder nor a learned end. As
-    sentences are not rewritten, the reward is that of the whole extract: ROUGE-1 plus ROUGE-2 (F1) on pieces of words,
-    not one for each sentence, so that nothing is discounted. The baseline is the reward of the best-rated sentences
-    within ``extract_words``, in place of a critic (self-critical training, Rennie et al. 2017). That is the extract of
-    inference without --redundancy: neither samples nor baseline avoid repetitions, and the reward alone makes them
-    rarer. Validation samples nothing: its loss is the cross entropy, and ``reward`` that of the best-rated sentences.
-
-    Args:
-        task: `extractive_summarization`.
-        positive_weight: weight of chosen sentences in the cross entropy.
-        reward_weight: share of the reinforced loss, 0 to 1.
-        reward_samples: selections sampled of each document; 4 if None.
-        reward_rouge2: weight of ROUGE-2 in the reward; 1 if None.
-        rewriter: of a model that points, the path of a summarizer that rewrites single sentences.
+    Reinforced selection adapts Chen and Bansal 2018 to a model that rates all sentences at once. Sentences are drawn
+    without replacement from the softmax of the scores (Plackett-Luce) until the words of the task's ``extract_words``
+    are used up; there is neither a pointer decoder nor a learned end. As sentences are not rewritten, the reward is
+    that of the whole extract: ROUGE-1 plus ROUGE-2 (F1) on pieces of words, not one for each sentence, so that nothing
+    is discounted. The baseline is the reward of the best-rated sentences within ``extract_words``, in place of a critic
+    (self-critical training, Rennie et al. 2017). That is the extract of inference without --redundancy: neither samples
+    nor baseline avoid repetitions, and the reward alone makes them rarer. Validation samples nothing: its loss is the
+    cross entropy, and ``reward`` that of the best-rated sentences.
     """
 
     conditional_metrics: ClassVar[tuple[str, ...]] = ("precision",)

@@ -14,11 +14,7 @@ DISCOUNT = 0.95
 
 
 def follow_labels(labelled: Tensor) -> Pick:
-    """Return what picks the labelled units, the most probable next, and then the end.
-
-    Args:
-        labelled: (B, U), True for them.
-    """
+    """Return what picks the labelled units (B, U), the most probable next, and then the end."""
     end = labelled.size(1)
 
     def pick(log_probs: Tensor, chosen: Tensor) -> Tensor:
@@ -34,13 +30,6 @@ def set_cross_entropy(steps: Steps, labelled: Tensor) -> Tensor:
 
     Labels have no order: at each step, all labelled units that are left have the same weight, as on average over
     episodes in random order (Gu et al. 2022). A loss that asks for any one of them teaches most to the most probable.
-
-    Args:
-        steps: picked by `follow_labels`.
-        labelled: (B, U).
-
-    Returns:
-        (B,).
     """
     number = steps.log_probs.size(2)
     here = F.one_hot(steps.chosen, number).bool() & steps.real[..., None]
@@ -69,9 +58,6 @@ def actor_critic(steps: Steps, rewards: Sequence[Sequence[float]]) -> Tensor:
     It is that of an advantage actor-critic. The sum over all documents, divided by their number, is the mean over all
     steps of the batch. Returns are brought to mean 0 and variance 1, as the authors' program does. The critic learns
     them by squared errors; theirs is a network of its own.
-
-    Returns:
-        (B,).
     """
     given = torch.zeros_like(steps.values)
     for row, of_document in zip(given, returns(rewards), strict=True):

@@ -34,11 +34,6 @@ class PooledCrossEntropyCriterion(SummedCriterion):
     It also logs ``sharpness_N`` for each encoder layer N (from 1) that pools: the largest weight within a pooled
     vector, averaged over the vectors of two members or more. 1 is hard selection; equal scores give 1/G for G members.
     ``spread_N`` is how far apart the best and the worst score of a document are, on average over documents.
-
-    Args:
-        task: the task.
-        sentence_avg: divide by documents rather than tokens.
-        label_smoothing: probability mass spread over all tokens.
     """
 
     conditional_metrics: ClassVar[tuple[str, ...]] = ("sharpness_", SPREAD)

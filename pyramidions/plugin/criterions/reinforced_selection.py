@@ -87,8 +87,7 @@ def gumbel_keys(scores: Tensor) -> Tensor:
 
     Gumbel noise is added to the scores (Yellott 1977; Kool et al. 2019, section 2.3).
 
-    Args:
-        scores: (N, U), -inf for what is never drawn.
+    A score of -inf is never drawn.
     """
     return scores - torch.empty_like(scores).exponential_().log()
 
@@ -100,11 +99,7 @@ def select_by(keys: Tensor, scores: Tensor, lengths: Tensor, words: int) -> Sele
     first is selected alone. As sentences that do not fit are passed over, each is drawn from the softmax over those
     that still fit.
 
-    Args:
-        keys: (N, U), the largest first; the scores themselves, or `gumbel_keys` of them.
-        scores: (N, U), -inf for what is never selected.
-        lengths: (N, U), words of each sentence, at least 1.
-        words: the budget of a document.
+    Keys are the scores (N, U), or `gumbel_keys` of them; -inf is never selected. Lengths (N, U) are words, at least 1.
     """
     open_ = scores.isfinite()
     left = torch.full_like(lengths[:, 0], words)

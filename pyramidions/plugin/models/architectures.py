@@ -98,13 +98,7 @@ class FittingModel(BaseFairseqModel):
 
 
 class CachedDecoder(FairseqIncrementalDecoder, ABC):
-    """A decoder of ours behind fairseq's interface, which keeps all state of a search in one cache.
-
-    Args:
-        dictionary: of its tokens.
-        core: the decoder or language model.
-        max_positions: the longest text, in tokens.
-    """
+    """A decoder of ours behind fairseq's interface, which keeps all state of a search in one cache."""
 
     def __init__(self, dictionary: Any, core: Any, max_positions: int = LONGEST_TEXT) -> None:
         super().__init__(dictionary)

@@ -40,13 +40,7 @@ class EncoderOut(NamedTuple):
 
 
 class PyramidionEncoder(FairseqEncoder):
-    """An `Encoder` behind fairseq's interface.
-
-    Args:
-        dictionary: of source tokens.
-        core: the encoder.
-        max_positions: longest source, in tokens.
-    """
+    """An `Encoder` behind fairseq's interface."""
 
     def __init__(self, dictionary: Any, core: Encoder, max_positions: int) -> None:
         super().__init__(dictionary)
@@ -117,13 +111,7 @@ class PyramidionModelConfig(PyramidionConfig, RecordedConfig):
 
 @register_model("pyramidion", dataclass=PyramidionModelConfig)
 class PyramidionModel(FittingModel, FairseqEncoderDecoderModel):
-    """Every architecture of the paper (Pietruszka et al. 2022); the config says which.
-
-    Args:
-        config: its shape and decoding settings.
-        encoder: reads the document.
-        decoder: writes the summary.
-    """
+    """Every architecture of the paper (Pietruszka et al. 2022); the config says which."""
 
     def __init__(self, config: PyramidionConfig, encoder: PyramidionEncoder, decoder: PyramidionDecoder) -> None:
         super().__init__(encoder, decoder)

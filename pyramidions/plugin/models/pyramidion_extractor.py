@@ -34,13 +34,7 @@ class PyramidionExtractorConfig(ExtractorConfig, RecordedConfig):
 
 @register_model("pyramidion_extractor", dataclass=PyramidionExtractorConfig)
 class PyramidionExtractor(FittingModel):
-    """A `SentenceRanker` behind fairseq's interface.
-
-    Args:
-        core: rates sentences.
-        dictionary: of source tokens.
-        max_positions: longest source, in tokens.
-    """
+    """A `SentenceRanker` behind fairseq's interface."""
 
     def __init__(self, core: SentenceRanker, dictionary: Any, max_positions: int) -> None:
         super().__init__()

@@ -63,8 +63,7 @@ class CharacterGenerator(SequenceGenerator):
     def continued(self, prompts: Tensor) -> list[list[dict[str, Tensor]]]:
         """Return the hypotheses of each text, the best first.
 
-        Args:
-            prompts: (B, T), the characters that texts begin with, all of one length, which may be 0.
+        The prompts (B, T) are all of one length, which may be 0.
         """
         given = prompts.size(1)
         longest = min(int(self.max_len_a * given + self.max_len_b), self.max_len - 1)
@@ -225,13 +224,7 @@ class CharacterLanguageModelingTask(TrainingTask):
     ) -> list[list[dict[str, Tensor]]]:
         """Continue the texts of a batch.
 
-        Args:
-            generator: what `build_generator` built.
-            models: those it was built of.
-            sample: the batch.
-            prefix_tokens: (B, T), what texts begin with, padded on the right; None for what the batch shows behind the
-                first place.
-            constraints: None.
+        ``prefix_tokens`` (B, T) is padded on the right; None stands for what the batch shows behind the first place.
         """
         if not isinstance(generator, CharacterGenerator):  # --score-reference
             return super().inference_step(generator, models, sample)

@@ -30,9 +30,7 @@ class CheckpointFolder:
     compared with its checksums; only then is the old one deleted. If the run is killed in between, the next one repairs
     the folder before it reads a checkpoint.
 
-    Args:
-        path: fairseq's `--save-dir`; need not exist yet.
-        writes_last: whether saves write `checkpoint_last.pt`; if not, none is ever made where none was.
+    Where saves write no `checkpoint_last.pt`, none is ever made.
     """
 
     def __init__(self, path: Path, writes_last: bool = True) -> None:

@@ -36,13 +36,7 @@ class SizedTexts(BaseWrapperDataset):
 class HeadDataset(SizedTexts):
     """Texts that begin with a prefix and end in ``eos``, cut to ``max_length`` tokens so that they still do.
 
-    Args:
-        dataset: token tensors by index, which end in ``eos``, without the prefix.
-        sizes: their lengths in tokens.
-        max_length: most tokens to keep, prefix and ``eos`` included.
-        eos: the token that ends a text.
-        prefix: the tokens that begin each text.
-        head: returns at most N ids of a text behind its query; None for the first N.
+    ``head`` returns at most N ids of a text behind its query; None stands for the first N.
     """
 
     def __init__(
@@ -104,12 +98,7 @@ class HeadDataset(SizedTexts):
 class PairDataset(LanguagePairDataset):
     """fairseq's pairs of source and target, padded on the right, whose batches hold the documents' lengths twice.
 
-    Args:
-        documents: the sources.
-        summaries: the targets; None where they are to be written.
-        dictionary: of both.
-        shuffle: shuffle documents of equal length.
-        reads_end: keep the end of the text that documents have.
+    ``reads_end`` keeps the end of the text that documents have.
     """
 
     def __init__(
@@ -166,13 +155,7 @@ class _DrawnTexts(SizedTexts):
 
 
 class DrawnPairs(PairDataset):
-    """Pairs that training draws anew in each epoch; validation always has the same.
-
-    Args:
-        drawing: of the pairs.
-        dictionary: of both sides.
-        is_training: pairs are shuffled, and new in each epoch.
-    """
+    """Pairs that training draws anew in each epoch; validation always has the same."""
 
     def __init__(self, drawing: Drawing, dictionary: Dictionary, is_training: bool) -> None:
         super().__init__(_DrawnTexts(drawing, 0), _DrawnTexts(drawing, 1), dictionary, shuffle=is_training)
@@ -197,12 +180,6 @@ class LabelledDataset(BaseWrapperDataset):
     U is the largest number of units of a document; there is a 0, the label of a heading, where a document has fewer.
     ``target`` has the whole summaries, (B, T), which no model reads: neither does a batch hold fewer documents for
     them.
-
-    Args:
-        documents: perhaps truncated.
-        labels: of all units of the whole documents, by index.
-        summaries: token ids by index.
-        marker: the id at which units behind the first begin.
     """
 
     def __init__(self, documents: PairDataset, labels: Any, summaries: Any, marker: int) -> None:

@@ -170,13 +170,7 @@ class DocumentTask(TrainingTask):
 
 
 class WritingTask(DocumentTask):
-    """A task whose model reads one text and writes another.
-
-    Args:
-        cfg: what the user said.
-        task: fairseq's name of it.
-        settings: what travels in the checkpoint besides lengths and the tokenizer.
-    """
+    """A task whose model reads one text and writes another."""
 
     def __init__(
         self, cfg: DocumentTaskConfig, task: str, settings: Mapping[str, Setting] = MappingProxyType({})

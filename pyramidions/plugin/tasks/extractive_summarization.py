@@ -41,10 +41,7 @@ class SentenceExtractor:
     ) -> list[list[dict[str, Any]]]:
         """Extract from a batch.
 
-        Args:
-            models: return scores (B, U) of the units of ``net_input``.
-            sample: of the task; all units are sentences where there are no ``labels`` (B, U).
-            prefix_tokens: what a summary must begin with; not supported.
+        All units are sentences where the batch has no ``labels`` (B, U).
         """
         for model in models:
             model.eval()

@@ -20,11 +20,7 @@ _SPAN = 32  # tokens, about a sentence
 
 
 def spans_to_copy(length: int, most: int, random: np.random.Generator) -> np.ndarray:
-    """Draw spans of a document, in reading order and without overlap.
-
-    Returns:
-        (T,), the positions of their tokens.
-    """
+    """Draw spans of a document, in reading order and without overlap, and return the positions of their tokens."""
     cuts = np.arange(random.integers(_SPAN), length, _SPAN)
     spans = [span for span in np.split(np.arange(length), cuts) if len(span)]
     order = random.permutation(len(spans))
@@ -36,10 +32,8 @@ def spans_to_copy(length: int, most: int, random: np.random.Generator) -> np.nda
 def copying_batch(sample: dict[str, Any], seed: list[int], dictionary: Dictionary) -> dict[str, Any]:
     """Return a batch whose targets are spans of the documents without their queries, as long as its longest summary.
 
-    Args:
-        sample: a batch of fairseq's, padded on the right, with sources (B, L) and targets (B, T).
-        seed: decides, with the number of each document, which spans these are.
-        dictionary: of both; tokens with tags have higher numbers.
+    The seed and the number of each document decide which spans these are. Tokens with tags have numbers above those of
+    the dictionary.
     """
     pieces, pad, eos = len(dictionary), dictionary.pad(), dictionary.eos()
     source, summaries = sample["net_input"]["src_tokens"], sample["target"]

@@ -61,14 +61,7 @@ class _Dictionary(Dictionary):
 class Preprocessing:
     """The tokenizer of the data folder or the checkpoint, how much of a text is read or written, and other settings.
 
-    Args:
-        folder: the data; may be empty where a checkpoint will say what it lacks.
-        task: fairseq's name of the task.
-        settings: by the names of their options.
-
-    Attributes:
-        task: its name.
-        dictionary: fairseq's; its ids are the tokenizer's.
+    The folder may be empty where a checkpoint will say what it lacks.
     """
 
     def __init__(

@@ -60,11 +60,7 @@ class SpanNoise(NamedTuple):
         """Replace random spans by sentinels, or put one before and one behind each.
 
         All ways to cut the corrupted tokens into spans, and the others into what lies between, are equally likely. The
-        text begins with a token that is not corrupted.
-
-        Args:
-            tokens: (L,), at least 2.
-            random: draws the spans.
+        text, of at least two tokens (L,), begins with a token that is not corrupted.
         """
         corrupted, spans = self.counts(len(tokens))
         kept_parts = _partition(len(tokens) - corrupted, spans, random)
@@ -91,14 +87,6 @@ class Corruption:
     """Passages of texts without some spans, and the spans that are missing.
 
     Both follow from the seed, the epoch and the number of the text, so that a run that goes on trains on the same ones.
-
-    Args:
-        texts: token tensors by index, with their ends.
-        noise: what is corrupted.
-        longest: tokens of a passage at most, without its end.
-        seed: of all that is drawn.
-        prefix: the tokens that begin each source and each target.
-        eos: the token that ends each.
     """
 
     def __init__(

@@ -64,14 +64,7 @@ PROBLEMS: dict[str, Problem] = {"copy": copying, "addition": addition}
 
 
 class Examples:
-    """Examples of lengths that are drawn once; their symbols follow from the seed, the epoch and their number.
-
-    Args:
-        problem: makes an example of a length.
-        lengths: of inputs, from the shortest to the longest, all equally likely.
-        count: of examples.
-        seed: of all that is drawn, for this split alone.
-    """
+    """Examples of lengths that are drawn once; their symbols follow from the seed, the epoch and their number."""
 
     def __init__(self, problem: Problem, lengths: tuple[int, int], count: int, seed: tuple[int, int]) -> None:
         self.problem = problem

@@ -69,12 +69,7 @@ class StoppingRule:
 
 
 class TrainingRun:
-    """A run of fairseq-train; fairseq's hooks call it before and after each event.
-
-    Attributes:
-        epoch: iterator over the batches of the current epoch; None before the first.
-        start: what the run begins with, once it has begun.
-    """
+    """A run of fairseq-train; fairseq's hooks call it before and after each event."""
 
     start: Start
 

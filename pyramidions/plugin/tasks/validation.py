@@ -44,13 +44,7 @@ def validation_metrics(cfg: ScoredTaskConfig) -> dict[str, Metric]:
 
 
 class WithExamples(BaseWrapperDataset):
-    """A dataset whose batches hold what the summary of each document is scored against, as ``examples``.
-
-    Args:
-        dataset: batches have ``id``, indices of documents.
-        examples: by index; their predictions are not used.
-        split: theirs; batches hold it, too.
-    """
+    """A dataset whose batches hold what the summary of each document is scored against, as ``examples``."""
 
     def __init__(self, dataset: Any, examples: Examples, split: str) -> None:
         super().__init__(dataset)
@@ -66,13 +60,7 @@ class WithExamples(BaseWrapperDataset):
 
 
 class ValidationScores:
-    """Decodes validation batches and scores them against the raw references.
-
-    Args:
-        generator: fairseq's beam search.
-        tokenizer: turns hypotheses into text.
-        scorers: the metrics by name.
-    """
+    """Decodes validation batches and scores them against the raw references."""
 
     def __init__(self, generator: Any, tokenizer: Tokenizer, scorers: Mapping[str, Metric]) -> None:
         self.generator = generator
