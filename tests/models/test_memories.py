@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pyramidions.models import preset
 from pyramidions.models.parse import spec_of
-from pyramidions.nn import BeamSearch, Transformer
+from pyramidions.nn import Transformer
 from pyramidions.nn.attention import CrossAttention, HeposAttention
 from pyramidions.nn.sublayer import Memory
 from pyramidions.runs.measure import CostPart
@@ -86,16 +86,6 @@ def test_look_back_reads_the_pooled_vectors_whole_and_the_unpooled_ones_by_strid
         assert (first.reads, second.reads) == (0, 1)
         assert not isinstance(first.attention, HeposAttention) and isinstance(second.attention, HeposAttention)
         assert second.attention.stride == 4
-
-
-@torch.no_grad()
-def test_a_search_writes_of_a_document_what_it_writes_of_it_alone() -> None:
-    whole, lengths, search = look_back(), (60, 33, 2), BeamSearch(3, 2, 8)
-    tokens = token_rows(*lengths)
-    for row, found in enumerate(search(whole, tokens)):
-        (alone,) = search(whole, tokens[row : row + 1, : lengths[row]])
-        assert [h.tokens.tolist() for h in found] == [h.tokens.tolist() for h in alone]
-        assert [h.score for h in found] == pytest.approx([h.score for h in alone], abs=1e-3)
 
 
 def test_looking_back_costs_a_quarter_of_reading_all() -> None:

@@ -47,16 +47,6 @@ def _gradients(model: Transformer) -> dict[str, Tensor]:
     return {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
 
 
-@pytest.mark.parametrize("name", ["efficient", "funnel", "transpooler_segments", "lsh_hepos", "led", "hmnet"])
-def test_checkpointed_activations_give_equal_gradients_with_dropout(name: str) -> None:
-    fields = {"dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1, "stack": "plain"}
-    plain = _gradients(_model(name, **fields))
-    checkpointed = _gradients(_model(name, **fields, checkpoint_activations=True))
-    assert plain.keys() == checkpointed.keys() and len(plain) > 20
-    for key, gradient in plain.items():
-        torch.testing.assert_close(checkpointed[key], gradient, rtol=0, atol=1e-7)
-
-
 def test_checkpointed_activations_are_not_kept() -> None:
     kept = []
     for checkpointed in (False, True):

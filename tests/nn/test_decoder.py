@@ -61,25 +61,6 @@ def test_a_token_changes_nothing_before_it(cross: str, positions: str, stack: st
 
 @every
 @torch.no_grad()
-def test_cached_decoding_equals_uncached_while_hypotheses_replace_each_other_and_documents_leave(
-    cross: str, positions: str, stack: str, own: str
-) -> None:
-    model, width, generator = make(cross, positions, stack, own), 3, seeded(2)
-    memory, mask = encode(model, batch(*LENGTHS))
-    cache, written = model.decoder.new_cache(), torch.empty(len(memory) * width, 0, dtype=torch.long)
-    for new, staying in ((1, [0, 1, 2]), (2, [0, 2]), (1, [1]), (1, [0])):
-        written = torch.cat([written, prefixes(len(memory) * width, new, seed=new)], dim=1)
-        found = decode(model, written[:, -new:], memory, mask, cache)
-        whole = decode(model, written, *(x.repeat_interleave(width, dim=0) for x in (memory, mask)))
-        torch.testing.assert_close(found, whole[:, -new:], rtol=0, atol=1e-5)
-        first = torch.tensor(staying)[:, None] * width
-        parents = (first + torch.randint(width, (len(staying), width), generator=generator)).flatten()
-        cache.reorder(parents, width)
-        written, memory, mask = written[parents], memory[staying], mask[staying]
-
-
-@every
-@torch.no_grad()
 def test_a_batch_equals_its_documents_alone_and_padding_of_the_memory_is_not_read(
     cross: str, positions: str, stack: str, own: str
 ) -> None:

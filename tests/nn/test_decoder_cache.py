@@ -6,10 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from noise import add_noise
 from small_parts import ends_after
+from whole_models import STACKS
 
+from pyramidions.base.notation import Part
+from pyramidions.base.notation import written as written_as
 from pyramidions.models import build, preset
 from pyramidions.nn import Decoder, DecoderCache
-from pyramidions.nn.attention import Feature, supporting
+from pyramidions.nn.attention import ATTENTION, Feature, supporting
 from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.nn.sublayer import Memory
 
@@ -26,10 +29,12 @@ KINDS: dict[str, dict[str, object]] = {
     "sliding_window": {"decoder_self_attention": "sliding_window(window=4, dilation=2, dilated_heads=1)"},
 }
 kinds = pytest.mark.parametrize("kind", KINDS)
+#: attention to a memory, with options that cut it
+CROSSING = {kind: written_as(Part(kind, ATTENTION[kind].narrow)) for kind in supporting(Feature.OTHERS)}
 #: decoders, by what they read
 READING: dict[str, dict[str, object]] = {
     "one memory": {},
-    "two memories": {"memories": "1,last"},
+    "two memories": {"memories": "1,last", "pooling_lengths": "4,None"},
     "in front": {"decoder": "concatenated", "max_source_positions": 64},
     "streams in front": {
         "decoder": "concatenated(reads_streams=True)",
@@ -43,7 +48,7 @@ READING: dict[str, dict[str, object]] = {
 def _decoder(**overrides: object) -> Decoder:
     torch.manual_seed(0)
     small = {"embed_dim": DIM, "ffn_embed_dim": 24, "num_heads": 2, "decoder_layers": LAYERS, **overrides}
-    return build(preset("vanilla", **small), VOCABULARY).decoder.eval()
+    return build(preset("vanilla", **small), VOCABULARY, marker_idx=4).decoder.eval()
 
 
 def test_all_kinds_that_write_token_by_token_are_tried() -> None:
@@ -57,20 +62,23 @@ def test_all_kinds_that_write_token_by_token_are_tried() -> None:
     data=st.data(),
     reading=st.sampled_from(sorted(READING)),
     positions=st.sampled_from(["none", "sinusoidal"]),
-    recurrence=st.sampled_from(["none", "sru"]),
+    recurrence=st.sampled_from(["none", "sru", "sru(dim=5, layers=2)"]),
     projections=st.sampled_from(PROJECTIONS.names),
     crossing=st.sampled_from(PROJECTIONS.names),
+    cross=st.sampled_from(sorted(CROSSING)),
+    stack=st.sampled_from(sorted(STACKS)),
     lengths=st.sampled_from([None, (5, 2, 0), (4, 4, 1)]),
 )
 def test_however_hypotheses_replace_each_other_the_output_is_that_of_their_own_prefix(
-    kind: str, data: st.DataObject, reading: str, crossing: str, lengths: tuple[int, ...] | None, **parts: str
+    kind: str, data: st.DataObject, reading: str, lengths: tuple[int, ...] | None, **parts: str
 ) -> None:
     fields = {**KINDS[kind], **READING[reading], "decoder_positions": parts["positions"]}
-    in_front = "decoder" in fields
-    fields |= {} if in_front else {"cross_projections": crossing}
+    fields |= {} if "stack" in fields else STACKS[parts["stack"]]
+    if "decoder" not in fields:
+        fields |= {"cross_projections": parts["crossing"], "cross_attention": CROSSING[parts["cross"]]}
     decoder = _decoder(recurrence=parts["recurrence"], decoder_projections=parts["projections"], **fields)
     add_noise(decoder, 0.1)
-    padding, dim = None if lengths is None else ends_after(*lengths, width=5), DIM * (1 + ("stack" in fields))
+    padding, dim = None if lengths is None else ends_after(*lengths, width=5), DIM * (1 + ("streams" in reading))
     memories = tuple(Memory(torch.randn(3, 5, dim), padding) for _ in range(1 + ("memories" in fields)))
     width = data.draw(st.integers(1, 3))
     written = torch.randint(4, VOCABULARY, (3 * width, data.draw(st.integers(1, 3))))

@@ -1,6 +1,7 @@
 """What every encoder promises, of whatever attention, pooling, scorer and stack it is made."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 import torch
@@ -10,37 +11,69 @@ from whole_models import PAD, STACKS, batch, combinations, documents, encode, ti
 
 from pyramidions.nn import BeamSearch
 from pyramidions.nn.attention import ATTENTION, Feature
+from pyramidions.nn.feed_forward import FEED_FORWARD
+from pyramidions.nn.positions import POSITIONS
+from pyramidions.nn.projections import PROJECTIONS
 
 LENGTHS = (24, 7, 13, 1)
 #: pooling and scorer in which each attention is tried on a push
 USUAL = {("none", "linear"), ("soft_topk", "linear")}
 #: attention before which each pooling and scorer is tried
 READ_BY = "blockwise"
-Combination = tuple[str, str, str]
+Fields = dict[str, Any]
 
 
-def on_a_push(case: Combination) -> bool:
-    attention, *pooled = case
-    return tuple(pooled) in USUAL or attention == READ_BY
+def everywhere(projections: str) -> Fields:
+    return dict.fromkeys(("encoder_projections", "decoder_projections", "cross_projections"), projections)
 
 
-def marked(cases: Iterable[tuple[str, ...]]) -> list[object]:
-    mark = getattr(pytest.mark, NIGHTLY)
-    return [pytest.param(*case, marks=() if on_a_push(case[:3]) else mark) for case in cases]
+#: each kind of the other axes
+OTHERS: list[tuple[str, str, Fields]] = [
+    *(("blockwise", "soft_topk", {"feed_forward": kind}) for kind in FEED_FORWARD.names),
+    *(("blockwise", "soft_topk", {"encoder_positions": kind, "decoder_positions": kind}) for kind in POSITIONS.names),
+    *(("blockwise", "funnel", everywhere(kind)) for kind in PROJECTIONS.names),
+    *(("full", "mean", {"pooling_lengths": "12,None,None", "upsampling": kind}) for kind in ("repeat", "top_down")),
+    ("lsh", "none", everywhere("conv")),
+    ("linformer", "none", everywhere("multiplicative_conv")),
+    ("blockwise", "soft_topk", {"recurrence": "sru(dim=3)", **STACKS["reversible"]}),
+    ("sliding_window", "markers", {"recurrence": "sru(dim=3)", "normalize_before": True}),
+    ("blockwise", "none", {"cross_attention": "hepos(stride=2)", **everywhere("conv"), **STACKS["reversible"]}),
+    ("sliding_window", "soft_topk", {"global_vectors": 3, "normalize_before": True}),
+    ("sliding_window", "soft_topk", {"global_vectors": 3, "pooling_lengths": "None,12,None", **STACKS["reversible"]}),
+    ("block_global", "mean", {"global_vectors": 3, "pooling_lengths": "12,None,None", "normalize_before": True}),
+    *(
+        ("sliding_window", kind, {"global_tokens": 2, "global_projections": "dense"})
+        for kind in ("soft_topk", "mean", "markers", "gumbel_topk")
+    ),
+    # More than D / H: all keys and values are projected.
+    ("sliding_window", "none", {"global_tokens": 17, "global_projections": "dense"}),
+]
+#: attention, pooling, scorer, and further fields; combinations stand in one of the stacks, one after the other
+STACKED = [(*case, [*STACKS.values()][number % len(STACKS)]) for number, case in enumerate(combinations())]
+OF_OTHERS = [(attention, pooling, "linear", fields) for attention, pooling, fields in OTHERS]
+axes = ("attention", "pooling", "scorer", "fields")
 
 
-# Each stands in one of the stacks, one after the other.
-STACKED = [(*case, [*STACKS][number % len(STACKS)]) for number, case in enumerate(combinations())]
+def marked(cases: Iterable[tuple[str, str, str, Fields]]) -> list[object]:
+    mark, found = getattr(pytest.mark, NIGHTLY), []
+    for case in cases:
+        attention, *pooled, _ = case
+        on_a_push = tuple(pooled) in USUAL or attention == READ_BY
+        found.append(pytest.param(*case, marks=() if on_a_push else mark))
+    return [*found, *OF_OTHERS]
 
 
-@pytest.mark.parametrize(("attention", "pooling", "scorer", "stack"), marked(STACKED))
+@pytest.mark.parametrize(axes, marked(STACKED))
 def test_it_trains_a_step_that_reaches_every_parameter_and_decodes(
-    attention: str, pooling: str, scorer: str, stack: str
+    attention: str, pooling: str, scorer: str, fields: Fields
 ) -> None:
-    model = tiny(attention, pooling, scorer, **STACKS[stack]).train()
+    model = tiny(attention, pooling, scorer, **fields).train()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     tokens, targets = batch(*LENGTHS), batch(6, 3, 5, 2, seed=1)
     prefix = torch.cat([torch.full((4, 1), 2), targets[:, :-1]], dim=1)
+    with torch.inference_mode():
+        # What is kept here must not stop a gradient.
+        model(tokens, prefix)
     F.cross_entropy(model(tokens, prefix).flatten(0, 1), targets.flatten(), ignore_index=PAD).backward()
     for name, weight in model.named_parameters():
         assert weight.grad is not None and weight.grad.isfinite().all(), name
@@ -52,14 +85,14 @@ def test_it_trains_a_step_that_reaches_every_parameter_and_decodes(
         assert len(found) == 2 and all(3 <= len(one.tokens) <= 5 and one.score < 0 for one in found)
 
 
-@pytest.mark.parametrize(("attention", "pooling", "scorer"), marked(combinations()))
+@pytest.mark.parametrize(axes, marked((*case, {}) for case in combinations()))
 @torch.no_grad()
 def test_a_document_is_read_alike_alone_in_a_batch_and_before_any_padding(
-    attention: str, pooling: str, scorer: str
+    attention: str, pooling: str, scorer: str, fields: Fields
 ) -> None:
     lengths = (13, 7, 11, 1)
     # In float64: products of other shapes round differently, more or less by processor.
-    model, tokens = tiny(attention, pooling, scorer).eval().double(), batch(*lengths)
+    model, tokens = tiny(attention, pooling, scorer, **fields).eval().double(), batch(*lengths)
     alone = [encode(model, tokens[row : row + 1, :length])[0][0] for row, length in enumerate(lengths)]
     for more in (0, 1, 11):
         padded = F.pad(tokens, (0, more), value=PAD)

@@ -41,20 +41,6 @@ def test_both_forms_are_the_sum_in_the_order_of_modules(in_dim: int, modules: in
     torch.testing.assert_close(made.factored(x[0, 0]), expected[0, 0], rtol=0, atol=1e-5)
 
 
-@torch.no_grad()
-def test_it_puts_the_numbers_of_a_vector_into_any_order() -> None:
-    dim, modules = 24, 4
-    made, order = Multiplicative(dim, modules, dim), torch.randperm(dim, generator=torch.Generator().manual_seed(0))
-    # x_i goes to place order[i], which is number m of module s.
-    s, m = order // (dim // modules), order % (dim // modules)
-    made.across.copy_(torch.arange(modules)[:, None] == s)
-    made.within.copy_(m[:, None] == torch.arange(dim // modules))
-    x = vectors(3, dim)
-    expected = torch.empty_like(x)
-    expected[:, order] = x
-    assert made.factored(x).equal(expected) and made.formed(x).equal(expected)
-
-
 @pytest.mark.parametrize(("form", "out_dim"), [("factored", 4), ("formed", 4), ("factored", 24), ("formed", 24)])
 def test_gradients_are_those_of_small_differences(form: str, out_dim: int) -> None:
     made, x = layer(4, 2, out_dim).double(), vectors(3, 4).double().requires_grad_()

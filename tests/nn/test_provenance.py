@@ -1,44 +1,15 @@
 """What pooled vectors are made of, through all poolings, against products of whole matrices."""
 
-from dataclasses import replace
-
-import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 
-from pyramidions.models import PyramidionConfig, build
-from pyramidions.nn import Encoded
-from pyramidions.nn.pooling import POOLING, Pooled
+from pyramidions.nn.pooling import Pooled
 from pyramidions.nn.provenance import Provenance
 
 
 def pooled(sources: list[list[int]], weights: list[list[float]]) -> Pooled:
     x, w = torch.zeros(1, len(sources), 2), torch.tensor([weights])
     return Pooled(x, w.sum(-1) == 0, torch.tensor([sources]), w)
-
-
-def encoded(kind: str, length: int, **fields: object) -> Encoded:
-    config = PyramidionConfig(
-        embed_dim=8, ffn_embed_dim=16, num_heads=2, encoder_layers=3, decoder_layers=1, max_source_positions=40,
-        pooling=kind, pooling_lengths="None,5,None" if kind == "funnel" else "20,5,None",
-    )  # fmt: skip
-    torch.manual_seed(0)
-    model = build(replace(config, **fields), 50, 1, marker_idx=4).eval()
-    tokens = torch.randint(4, 8, (1, length))
-    with torch.no_grad():
-        return model.encoder(tokens, tokens.eq(1))
-
-
-def matrix(one: Pooled, length: int) -> Tensor:
-    """Write a pooling down as a whole matrix (K, L), entry by entry."""
-    assert one.sources is not None and one.weights is not None
-    found = torch.zeros(one.sources.size(1), length)
-    for row, (sources, weights) in enumerate(zip(one.sources[0], one.weights[0], strict=True)):
-        for source, weight in zip(sources.tolist(), weights.tolist(), strict=True):
-            found[row, source] += weight
-    return found
 
 
 def tokens(length: int) -> Provenance:
@@ -83,15 +54,3 @@ def test_the_documents_that_stay_keep_what_their_vectors_are_made_of() -> None:
         attention = torch.rand(2, 3, 20)
         found = both.select(torch.tensor([1])).of(attention[1:])
         torch.testing.assert_close(found, both.of(attention)[1:])
-
-
-@pytest.mark.parametrize("kind", [kind for kind in POOLING.names if POOLING[kind].has_provenance])
-@settings(deadline=None, max_examples=10)
-@given(length=st.integers(1, 40))
-def test_every_kept_vector_is_wholly_made_of_tokens(kind: str, length: int) -> None:
-    out, made_of, before = encoded(kind, length), tokens(length), torch.eye(length)
-    for layer in (0, 1):
-        made_of, before = after(made_of, out.pooled[layer]), matrix(out.pooled[layer], len(before)) @ before
-        torch.testing.assert_close(dense(made_of), before)
-        kept = ~out.pooled[layer].padding_mask[0]
-        torch.testing.assert_close(dense(made_of).sum(1), kept.float())

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from pyramidions.models import build, preset
 from pyramidions.nn import BeamSearch, Sampling, Transformer
-from pyramidions.nn.ngram import block_repeated_ngrams
 from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.plugin.models.pyramidion import PyramidionModel
@@ -140,21 +139,6 @@ def test_all_but_the_best_hypotheses_are_left_out_and_what_the_mask_hides_is_not
     ((mine, _),) = search(model, source[:1], hidden)
     assert torch.equal(mine.tokens, search(model, source[:1, :12])[0][0].tokens)
     assert not torch.equal(mine.tokens, search(model, source[:1])[0][0].tokens)
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.integers(1, 4))
-def test_only_what_would_repeat_an_ngram_is_forbidden(tokens: list[int], size: int) -> None:
-    blocked = block_repeated_ngrams(torch.zeros(1, 4), torch.tensor([tokens]), size)[0]
-    seen = {tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)}
-    for token in range(4):
-        ngram = (*tokens[len(tokens) - size + 1 :], token)
-        assert blocked[token].item() == (-torch.inf if ngram in seen else 0.0)
-
-
-def test_hypotheses_do_not_disturb_each_other() -> None:
-    blocked = block_repeated_ngrams(torch.zeros(2, 6), torch.tensor([[4, 5, 4], [5, 5, 4]]), 2)
-    assert blocked.isneginf().nonzero().tolist() == [[0, 5]]
 
 
 def work_of_ten_steps(forced: bool) -> GpuWork:

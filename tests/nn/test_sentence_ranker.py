@@ -89,16 +89,6 @@ def test_there_is_a_column_for_each_unit_of_the_longest_document_and_no_score_be
     assert few.isfinite().tolist() == [[True, True, False], [True, False, False]]
 
 
-@pytest.mark.parametrize("lengths", [None, "6,None,None"])
-def test_padding_and_other_documents_change_nothing(lengths: str | None) -> None:
-    model, source = ranker(lengths=lengths).eval(), batch(*LENGTHS)
-    together = rated(model(F.pad(source, (0, 5), value=PAD)))
-    given = rated(model(source, list(LENGTHS)))
-    for row, length in enumerate(LENGTHS):
-        (alone,) = rated(model(source[row : row + 1, :length]))
-        assert together[row] == pytest.approx(alone, abs=1e-5) and given[row] == pytest.approx(alone, abs=1e-5)
-
-
 def test_an_hourglass_rates_every_unit_although_its_pooling_has_no_provenance() -> None:
     source = batch(*LENGTHS)
     for kind, upsampling in itertools.product(("max", "funnel"), UPSAMPLING.names):

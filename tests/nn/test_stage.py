@@ -70,20 +70,6 @@ def test_an_hourglass_within_an_hourglass(stack: str) -> None:
         torch.testing.assert_close(found.x[row, :length], expected, rtol=0, atol=1e-5)
 
 
-@torch.no_grad()
-def test_what_is_not_upsampled_goes_on_pooled() -> None:
-    first, second = layers(2)
-    given = documents(*LENGTHS)
-    found, poolings, _ = Stage([first], MeanPooler(4), (Stage([second]),))(given, STACK.build("plain", {}))
-    assert found.lengths == [4, 2, 1] and found.padding_mask.equal(ends_after(4, 2, 1))
-    for row, length in enumerate(LENGTHS):
-        expected = alone(second, means(alone(first, given.x[row, :length]), 4))
-        torch.testing.assert_close(found.x[row, : len(expected)], expected, rtol=0, atol=1e-5)
-    # The strongest of equal members is the first one.
-    assert found.position is not None and found.position[0].tolist() == [0, 4, 8, 12]
-    assert len(poolings) == 1
-
-
 def test_attention_needs_no_mask_where_all_is_known_to_be_real() -> None:
     x, nothing = vectors(2, 3, DIM), torch.empty(2, 0, dtype=torch.bool)
     assert Sequence(x, ends_after(3, 3), lengths=[3, 3]).attention_mask is None

@@ -9,15 +9,12 @@ from noise import add_noise
 from small_parts import ends_after
 from torch import Tensor
 
-from pyramidions.nn.attention import ATTENTION, CoreAttention, CrossAttention, Feature, SelfAttention, supporting
+from pyramidions.nn.attention import ATTENTION, CoreAttention, Feature, supporting
 from pyramidions.nn.attention.multihead import with_key_bias
 from pyramidions.nn.attention.state import KeysValues
-from pyramidions.nn.decoder.cache import Lineage
 from pyramidions.nn.functional import attention as functional
-from pyramidions.nn.functional.masking import as_bias
 from pyramidions.nn.marks import Marks
-from pyramidions.nn.projections import PROJECTIONS
-from pyramidions.nn.sublayer import LayerContext, Memory, SublayerFunction
+from pyramidions.nn.sublayer import LayerContext
 
 # What a model tells its attention; `heads` are of this shape.
 GIVEN = {"embed_dim": 16, "num_heads": 2, "head_dim": 8, "max_length": 64}
@@ -104,15 +101,6 @@ def test_values_at_padding_never_change_a_real_output(kind: str) -> None:
 
 
 @kinds
-def test_a_document_does_not_depend_on_its_batch_or_padding(kind: str) -> None:
-    attention, (q, k, v), mask = make(kind, "narrow"), heads(19), ends_after(*LENGTHS, width=19)
-    together = attention(q, k, v, LayerContext(mask))
-    for row, length in enumerate(LENGTHS):
-        alone = attention(*(x[row : row + 1, :, :length] for x in (q, k, v)))
-        torch.testing.assert_close(together[row : row + 1, :, :length], alone, rtol=0, atol=1e-6)
-
-
-@kinds
 def test_a_fully_padded_row_stays_finite_and_so_do_gradients(kind: str) -> None:
     attention, given = make(kind, "narrow"), [x.requires_grad_() for x in heads(9, batch=2)]
     out = attention(*given, LayerContext(ends_after(9, 0)))
@@ -135,38 +123,6 @@ def test_causal_attention_never_sees_what_comes_later(kind: str) -> None:
         torch.testing.assert_close(
             attention(q, k, v, LayerContext(is_causal=True))[:, :, :6], before[:, :, :6], rtol=0, atol=1e-6
         )
-
-
-@pytest.mark.parametrize(("size", "steps"), [("narrow", (1,) * 10), ("narrow", (4, 1, 5)), ("wide", (4, 1, 5))])
-@pytest.mark.parametrize("kind", supporting(Feature.STEPS))
-def test_steps_equal_a_causal_pass(kind: str, size: str, steps: tuple[int, ...]) -> None:
-    attention, (q, k, v) = make(kind, size), heads(10)
-    lineage, state, found, start = Lineage(), attention.new_state(), [], 0
-    for new in steps:
-        blocked = lineage.extend(len(q), 1, new, q.device)
-        part = slice(start, start := start + new)
-        bias = None if blocked is None else as_bias(blocked, q)
-        found.append(attention.step(q[:, :, part], k[:, :, part], v[:, :, part], bias, state))
-    torch.testing.assert_close(torch.cat(found, dim=2), attention(q, k, v, LayerContext(is_causal=True)))
-
-
-@kinds
-def test_gradients_reach_every_input_and_parameter_also_after_inference_mode(kind: str) -> None:
-    attention = make(kind, "narrow")
-    shared = attention.shares_query_key
-    projections = PROJECTIONS.build("dense", {}, embed_dim=16, num_heads=2, shares_query_key=shared)
-    x = torch.randn(2, 9, 16, requires_grad=True)
-    if Feature.ITSELF not in attention.supports:
-        layer: SublayerFunction = CrossAttention(projections, attention)
-        context = LayerContext(memories=(Memory(x),))
-    else:
-        layer, context = SelfAttention(projections, attention), LayerContext()
-    with torch.inference_mode():
-        # What is kept here must not stop a gradient.
-        layer(x, context)
-    layer(x, context).square().sum().backward()
-    assert x.grad is not None and (x.grad.abs().sum(dim=-1) > 0).all()
-    assert all(p.grad is not None and p.grad.isfinite().all() for p in layer.parameters())
 
 
 def computing(kind: str, in_tiles: bool, monkeypatch: pytest.MonkeyPatch, dropout: float = 0.0) -> CoreAttention:

@@ -17,7 +17,6 @@ from pyramidions.nn.attention import (
     BlockwiseAttention,
     BucketedAttention,
     CoreAttention,
-    DistanceBiases,
     Feature,
     GlobalRows,
     SlidingWindowAttention,
@@ -229,17 +228,3 @@ def test_padding_within_a_document_is_never_seen_through_lists_of_blocks() -> No
     expected = dense_weights(q[0], k[0], bigbird(kind, 40, False), padding[0]) @ v[0]
     found = kind(q, k, v, LayerContext(padding))[0]
     torch.testing.assert_close(found[:, ~padding[0]], expected[:, ~padding[0]])
-
-
-def buckets(distances: list[int], is_causal: bool) -> list[int]:
-    biases = DistanceBiases(1, 8, 16)
-    biases.table.weight.data = torch.arange(8.0)[:, None]
-    return biases(torch.tensor(distances), is_causal)[0].int().tolist()
-
-
-def test_near_distances_have_buckets_of_their_own_and_far_ones_share_as_in_t5() -> None:
-    # Distances to earlier positions are negative. Of 8 buckets 4 are for each side, and 2 of these for 0 and 1.
-    assert buckets([-99, -16, -6, -5, -2, -1, 0], False) == [3, 3, 3, 2, 2, 1, 0]
-    assert buckets([1, 2, 5, 6, 16, 99], False) == [5, 6, 6, 7, 7, 7]
-    # Causal attention has them all for earlier positions.
-    assert buckets([-99, -16, -11, -8, -5, -4, -3, -1, 0, 3], True) == [7, 7, 6, 6, 4, 4, 3, 1, 0, 0]

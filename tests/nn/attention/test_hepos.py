@@ -45,7 +45,9 @@ def test_each_head_attends_to_its_own_positions(stride: int, length: int, paddin
     weights = weights.masked_fill(~busy, 0.0)
     expected, found = attention.projections.output(weights @ v), attention(x, reading(memory, padding))
     torch.testing.assert_close(found, expected)
-    *_, mask = attention.attention.keys_values(attention.projections, Memory(memory, padding))
+    keys, values, mask = attention.attention.keys_values(attention.projections, Memory(memory, padding))
+    # Only what a head reads is projected, and kept by a decoder.
+    assert keys.shape == values.shape == (3, HEADS, -(-length // stride), DIM // HEADS)
     # A softmax over nothing would be NaN to some kernels.
     assert mask is None or mask.isfinite().any(dim=-1).all()
     torch.testing.assert_close(attention.weights(x, reading(memory, padding)).float(), weights.float())
@@ -56,16 +58,3 @@ def test_each_head_attends_to_its_own_positions(stride: int, length: int, paddin
         full = CrossAttention(attention.projections, FullAttention())
         real = slice(None) if padding is None else ~padding.all(dim=1)
         torch.testing.assert_close(found[real], full(x, reading(memory, padding))[real])
-
-
-@pytest.mark.parametrize(("stride", "padding"), [(4, None), (4, NOWHERE), (2, ANYWHERE), (1, None)])
-@torch.no_grad()
-def test_steps_read_what_a_whole_pass_does(stride: int, padding: Tensor | None) -> None:
-    attention, memory, state = make(stride), vectors(3, 13, DIM), make(stride).new_state()
-    context, x = reading(memory, padding), vectors(3, 4, DIM, seed=1)
-    torch.testing.assert_close(attention.step(x, context, state), attention(x, context))
-    made, (keys, values) = state.mask, state.keys_values
-    # Only what a head reads is projected and kept.
-    assert keys.shape == values.shape == (3, HEADS, -(-13 // stride), DIM // HEADS)
-    torch.testing.assert_close(attention.step(x, context, state), attention(x, context))
-    assert state.mask is made and (made is None) == (stride == 1)

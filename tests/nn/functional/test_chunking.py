@@ -6,6 +6,7 @@ from small_parts import ends_after
 
 from pyramidions.nn.block_layout import BlockLayout, lengths_of
 from pyramidions.nn.functional.chunking import pad_to_multiple
+from pyramidions.nn.functional.masking import flush_right_padding
 
 
 def test_padding_fills_up_to_the_next_multiple() -> None:
@@ -58,3 +59,8 @@ def test_lengths_are_those_of_masks_that_end_with_padding() -> None:
     assert lengths_of(ends_after(5, 2, 0)) == [5, 2, 0]
     assert lengths_of(ends_after(5, 2, 0)[:, :0]) == [0, 0, 0]
     assert lengths_of(torch.tensor([[False, True, True], [False, True, False]])) is None
+
+
+def test_padding_on_the_left_moves_behind_the_tokens() -> None:
+    tokens = torch.tensor([[1, 1, 5, 6, 2], [4, 5, 6, 7, 2], [8, 2, 1, 1, 1]])
+    assert flush_right_padding(tokens, 1).tolist() == [[5, 6, 2, 1, 1], [4, 5, 6, 7, 2], [8, 2, 1, 1, 1]]

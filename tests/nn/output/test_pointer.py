@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 
 from pyramidions.models import PyramidionConfig, build
@@ -79,28 +77,6 @@ def test_what_a_model_returns_is_the_definition(pooling: str | None) -> None:
     embedding = transformer.decoder.embedder.tokens.weight
     expected = mixed_by_hand(output, features, embedding, encoded.memories[0])
     torch.testing.assert_close(transformer(source, target).exp(), expected, rtol=1e-4, atol=1e-6)
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    pooling=st.sampled_from(POOLINGS),
-    lengths=st.lists(st.integers(1, 40), min_size=1, max_size=4),
-    padding=st.integers(0, 9),
-    seed=st.integers(0, 99),
-)
-@torch.no_grad()
-def test_probabilities_sum_to_1_and_padding_changes_nothing(
-    pooling: str, lengths: list[int], padding: int, seed: int
-) -> None:
-    transformer = model(pooling=pooling)
-    source = documents(*lengths)
-    torch.manual_seed(seed)
-    target = torch.randint(4, VOCABULARY, (len(lengths), 5))
-    found = transformer(source, target)
-    torch.testing.assert_close(found.exp().sum(-1), torch.ones(len(lengths), 5), rtol=0, atol=1e-5)
-    torch.testing.assert_close(transformer(documents(*lengths, padding=padding), target), found, rtol=0, atol=1e-4)
-    # A softmax leaves logarithms of probabilities as they are.
-    torch.testing.assert_close(found.log_softmax(-1), found, rtol=0, atol=1e-5)
 
 
 def test_gradients_reach_the_scorers_as_finite_differences_say() -> None:

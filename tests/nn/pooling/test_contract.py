@@ -78,28 +78,6 @@ def test_values_at_padding_never_change_a_real_output_and_a_row_of_padding_stays
 
 
 @kinds
-def test_a_document_does_not_depend_on_its_batch_or_padding(kind: str) -> None:
-    lengths = (LONGEST, 7, 4, 3, 1)
-    pooler, given = make(kind), batch(*lengths)
-    together = pooler(given, NO_CONTEXT)
-    for row, length in enumerate(lengths):
-        one = Sequence(*(None if of is None else of[row : row + 1, :length] for of in given))
-        alone = pooler(one, NO_CONTEXT)
-        found, expected = together.x[row][~together.padding_mask[row]], alone.x[0][~alone.padding_mask[0]]
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
-
-
-@kinds
-def test_gradients_reach_every_input_and_parameter_even_of_one_token(kind: str) -> None:
-    for length in (1, 13):
-        pooler, given = make(kind), batch(length)
-        x = given.x.requires_grad_()
-        pooler(given, NO_CONTEXT).x.square().sum().backward()
-        assert x.grad is not None and x.grad.abs().sum() > 0
-        assert all(p.grad is not None and p.grad.isfinite().all() for p in pooler.parameters())
-
-
-@kinds
 def test_mixed_precision_hands_on_the_type_that_it_was_given_and_a_trained_pooler_can_be_copied(kind: str) -> None:
     pooler = make(kind)
     with torch.autocast(torch.get_default_device().type, torch.bfloat16):

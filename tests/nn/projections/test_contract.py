@@ -6,7 +6,6 @@ from noise import add_noise
 from small_parts import DIM, HEADS, SETTING, vectors
 
 from pyramidions.nn.projections import PROJECTIONS, Projections
-from pyramidions.nn.sublayer import LayerContext
 
 kinds = pytest.mark.parametrize("kind", PROJECTIONS.names)
 # Kinds whose rows are made of three tokens.
@@ -69,62 +68,6 @@ def test_a_position_reads_itself_and_as_many_before_it_as_it_says(kind: str, sha
     mixed = vectors(2, HEADS, 7, DIM // HEADS)
     before, after = projections.output(mixed), projections.output(mixed.index_fill(2, torch.tensor(2), 1e3))
     assert before.shape == x.shape and (before != after).any(2).nonzero()[:, 1].unique().tolist() == [2]
-
-
-@kinds
-@pytest.mark.parametrize(("steps", "shares_query_key"), [((1, 1, 1, 1, 1), False), ((3, 2), False), ((1, 4), True)])
-@torch.no_grad()
-def test_steps_of_several_hypotheses_are_what_each_makes_of_the_whole(
-    kind: str, steps: tuple[int, ...], shares_query_key: bool
-) -> None:
-    projections, x, three = make(kind, shares_query_key), vectors(6, 5, DIM), LayerContext(hypotheses=3)
-    state, of_queries, found, asked = projections.new_state(), projections.new_state(), [], []
-    # Two documents of three hypotheses each: (BW, T, D) -> (B, WT, D), and (B, H, WT, E) -> (BW, H, T, E)
-    for new in x.split(steps, dim=1):
-        rows = new.reshape(2, -1, DIM)
-        heads = (*projections.step(rows, three, state), projections.step_queries(rows, three, of_queries))
-        parts = [each.unflatten(2, (3, -1)).transpose(1, 2).flatten(0, 1) for each in heads]
-        found.append(parts[:3])
-        asked.append(parts[3])
-    for stepped, whole in zip(zip(*found, strict=True), projections(x), strict=True):
-        torch.testing.assert_close(torch.cat(stepped, dim=2), whole)
-    torch.testing.assert_close(torch.cat(asked, dim=2), projections.queries(x))
-
-
-@kinds
-@torch.no_grad()
-def test_a_state_follows_its_hypotheses(kind: str) -> None:
-    projections, x, two = make(kind), vectors(4, 4, DIM), LayerContext(hypotheses=2)
-    state = projections.new_state()
-    projections.step(x[:, :3].reshape(2, -1, DIM), two, state)
-    # The first document leaves; both hypotheses of the second go on from its last.
-    order = torch.tensor([3, 3])
-    if state is not None:
-        state.reorder(order, torch.tensor([1]))
-    new = projections.step(x[order, 3:].reshape(1, -1, DIM), two, state)
-    for stepped, whole in zip(new, projections(x[order]), strict=True):
-        torch.testing.assert_close(stepped[0].transpose(0, 1), whole[:, :, 3])
-
-
-@kinds
-@torch.no_grad()
-def test_padding_in_front_of_a_step_is_not_read(kind: str) -> None:
-    projections, x = make(kind), vectors(1, 5, DIM)
-    hidden = torch.tensor([[True, True, False, False, False]])
-    step = projections.step(x, LayerContext(new_padding_mask=hidden), projections.new_state())
-    for stepped, alone in zip(step, projections(x[:, 2:]), strict=True):
-        torch.testing.assert_close(stepped[:, :, 2:], alone)
-
-
-@kinds
-@shared
-def test_gradients_reach_the_input_and_every_parameter(kind: str, shares_query_key: bool) -> None:
-    projections, x = make(kind, shares_query_key), vectors(2, 5, DIM).requires_grad_()
-    q, k, v = projections(x)
-    projections.output(q + 2 * k + 3 * v).square().sum().backward()
-    assert x.grad is not None and (x.grad.abs().sum(dim=-1) > 0).all()
-    for name, weight in projections.named_parameters():
-        assert weight.grad is not None and weight.grad.isfinite().all() and weight.grad.any(), name
 
 
 @kinds

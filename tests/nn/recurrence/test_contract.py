@@ -64,53 +64,6 @@ def test_it_begins_anew_at_each_block(kind: str, length: int) -> None:
 
 
 @kinds
-@pytest.mark.parametrize("steps", [(1, 1, 1, 1, 1), (3, 2)])
-@torch.no_grad()
-def test_steps_of_several_hypotheses_equal_a_pass_over_each(kind: str, steps: tuple[int, ...]) -> None:
-    part, x = make(kind), vectors(6, 5, DIM)
-    state, found = part.new_state(), []
-    for new in x.split(steps, dim=1):
-        # (BW, T, D) -> (B, WT, D) and back, three hypotheses of each of two documents
-        out = part.step(new.reshape(2, -1, DIM), LayerContext(hypotheses=3), state)
-        found.append(out.view_as(new))
-    torch.testing.assert_close(torch.cat(found, dim=1), run(part, x))
-
-
-@kinds
-@torch.no_grad()
-def test_what_is_carried_follows_the_hypotheses(kind: str) -> None:
-    part, x, state = make(kind), vectors(4, 5, DIM), make(kind).new_state()
-    part.step(x[:, :3].reshape(2, -1, DIM), LayerContext(hypotheses=2), state)
-    # Of the second document stay two descendants of its first hypothesis and one of its second.
-    order = torch.tensor([2, 2, 3])
-    state.reorder(order, torch.tensor([1]))
-    new = vectors(3, 2, DIM, seed=1)
-    found = part.step(new.reshape(1, -1, DIM), LayerContext(hypotheses=3), state).view_as(new)
-    torch.testing.assert_close(found, run(part, torch.cat([x[order, :3], new], dim=1))[:, 3:])
-
-
-@kinds
-@torch.no_grad()
-def test_padding_in_front_of_new_positions_is_not_carried(kind: str) -> None:
-    part, x, state = make(kind), vectors(2, 5, DIM), make(kind).new_state()
-    padding = torch.tensor([[False, False, False], [True, True, False]])
-    context = LayerContext(new_padding_mask=padding)
-    first = part.step(x[:, :3], context, state)
-    found = torch.cat([first, part.step(x[:, 3:], LayerContext(), state)], dim=1)
-    torch.testing.assert_close(found[0], run(part, x)[0])
-    torch.testing.assert_close(found[1, 2:], run(part, x[1:, 2:])[0])
-
-
-@kinds
-def test_gradients_reach_every_input_and_parameter(kind: str) -> None:
-    part, x = make(kind).train(), vectors(2, 7, DIM).requires_grad_()
-    run(part, x).square().sum().backward()
-    assert x.grad is not None and (x.grad.abs().sum(dim=-1) > 0).all()
-    for name, weight in part.named_parameters():
-        assert weight.grad is not None and weight.grad.isfinite().all() and weight.grad.any(), name
-
-
-@kinds
 def test_the_output_has_the_precision_of_the_input(kind: str) -> None:
     for dtype in (torch.bfloat16, torch.float64):
         out = run(make(kind).to(dtype), vectors(2, 3, DIM).to(dtype))

@@ -9,7 +9,6 @@ from torch import Tensor
 from pyramidions.nn.boundaries import Segmentation
 from pyramidions.nn.segments import SEGMENT_UPSAMPLING, SEGMENTS, SegmentPooler, SegmentUpsampler, SmoothedSegments
 
-kinds = pytest.mark.parametrize("kind", SEGMENT_UPSAMPLING.names)
 pooled = pytest.mark.parametrize("kind", SEGMENTS.names)
 BOUNDARIES = torch.tensor([[0, 1, 0, 0, 1, 1, 0, 0], [0, 0, 0, 0, 0, 0, 0, 0], [1, 0, 1, 1, 1, 1, 0, 1]])
 MARKED = torch.tensor([[1, 0, 0, 1, 1, 0], [0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0]])
@@ -27,29 +26,6 @@ def segmentation(marked: Tensor = MARKED) -> Segmentation:
     logits = torch.where(marked != 0, 1, -1) * (vectors(*marked.shape, seed=5).double().abs() + 0.01)
     logits[0, 0] = 40
     return Segmentation(marked.double(), logits)
-
-
-def joined(kind: str, read: Tensor, x: Tensor, marked: Segmentation) -> Tensor:
-    made = make(kind)
-    return made(made.along(read, marked), marked, x)
-
-
-@kinds
-def test_no_position_reads_a_later_segment(kind: str) -> None:
-    marked, x, read = segmentation(), vectors(3, 6, DIM).double(), vectors(3, 4, DIM, seed=1).double()
-    before, read[:, 2] = joined(kind, read, x, marked), 9.0
-    moved = (joined(kind, read, x, marked) != before).any(dim=2)
-    assert moved.int().tolist() == [[0, 0, 0, 1, int(kind == "smoothing"), int(kind == "smoothing")], [0] * 6, [0] * 6]
-
-
-@kinds
-def test_gradients_reach_what_was_read_and_the_positions_and_all_weights(kind: str) -> None:
-    made, marked = make(kind), segmentation()
-    logits = marked.logits.requires_grad_()
-    read, x = vectors(3, 4, DIM, seed=1).double().requires_grad_(), vectors(3, 6, DIM).double().requires_grad_()
-    made(made.along(read, marked), marked, x).square().sum().backward()
-    assert read.grad[0, 1:].all() and x.grad.all() and all(weight.grad.any() for weight in made.parameters())
-    assert (logits.grad is not None) == made.reads_probabilities
 
 
 def loop(made: SmoothedSegments, read: Tensor, marked: Segmentation, x: Tensor) -> Tensor:
@@ -80,28 +56,8 @@ def test_smoothing_and_its_gradients_are_those_of_a_loop() -> None:
     torch.testing.assert_close(*(torch.autograd.grad(out.square().sum(), of, retain_graph=True) for out in outputs))
 
 
-def test_a_segment_weighs_as_much_as_its_boundary_is_probable() -> None:
-    made = SEGMENT_UPSAMPLING.build("smoothing", {}, **SETTING)
-    read = torch.tensor([7.0, 1.0, 2.0])[None, :, None].expand(-1, -1, DIM)
-    for p in (0.6, 0.999):
-        marked = Segmentation(torch.ones(1, 2), torch.full((1, 2), p).logit())
-        # What the null group hands on is not read, and new projections add nothing.
-        out = made(made.along(read, marked), marked, vectors(1, 2, DIM))
-        torch.testing.assert_close(out[0, :, 0], torch.tensor([p, 2 * p + (1 - p) * p]))
-
-
 def pooler(kind: str) -> SegmentPooler:
     return SEGMENTS.build(kind, {}, **SETTING)
-
-
-@pooled
-def test_each_segment_becomes_one_vector_and_the_others_zeros(kind: str) -> None:
-    found = pooler(kind)(vectors(3, 8, DIM), BOUNDARIES)
-    assert found.shape == (3, 6, DIM)
-    assert found.ne(0).any(2).sum(1).tolist() == [3, 0, 6]
-    # Equal vectors pool to themselves.
-    x = vectors(1, 1, DIM).expand(3, 8, DIM)
-    torch.testing.assert_close(pooler(kind)(x, BOUNDARIES)[0, :3], x[0, :3])
 
 
 @pooled

@@ -7,7 +7,6 @@ import torch
 from small_parts import DECODING, DIM, SETTING, ends_after, layer, vectors
 from torch import Tensor
 
-from pyramidions.nn.decoder.cache import Lineage
 from pyramidions.nn.layer import Layer
 from pyramidions.nn.stack import STACK, Stack
 from pyramidions.nn.sublayer import LayerContext, Memory
@@ -93,31 +92,3 @@ def test_a_watcher_is_shown_what_its_function_reads_without_gradients(kind: str,
     before = run[0](x, LayerContext()) if STACK[kind].streams == 1 else streams(run[:1], x, LayerContext())[1]
     torch.testing.assert_close(read, watched.norm(before) if normalize_before else before)
     assert not read.requires_grad
-
-
-@kinds
-def test_every_watcher_is_called_for_its_own_function_alone(kind: str) -> None:
-    run, seen = layers(*DECODING, normalize_before=True), []
-    functions = [sublayer.function for one in run for sublayer in one.sublayers.values()]
-    watchers = {
-        function: lambda x, number=number: seen.append((number, x.shape)) for number, function in enumerate(functions)
-    }
-    out = make(kind)(run, vectors(2, 5, DIM), context()._replace(watchers=watchers))
-    assert seen == [(number, (2, 5, DIM)) for number in range(9)]
-    # Weights have gradients where the input needs none.
-    out.square().sum().backward()
-    assert all(weight.grad is not None and weight.grad.isfinite().all() for one in run for weight in one.parameters())
-
-
-@norms
-@pytest.mark.parametrize(("steps", "recurs"), [((1, 1, 1, 1, 1), True), ((3, 2), False), ((1, 3, 1), True)])
-@torch.no_grad()
-def test_steps_equal_a_pass_over_all(kind: str, normalize_before: bool, steps: tuple[int, ...], recurs: bool) -> None:
-    stack, x, read = make(kind), vectors(2, 5, DIM), context()
-    run = layers(*DECODING, is_causal=True, recurs=recurs, normalize_before=normalize_before)
-    whole = stack(run, x, read)
-    states, lineage, found = [one.new_states() for one in run], Lineage(), []
-    for new in x.split(steps, dim=1):
-        hidden = lineage.extend(2, 1, new.size(1), x.device)
-        found.append(stack.step(run, new, read._replace(padding_mask=hidden), states))
-    torch.testing.assert_close(torch.cat(found, dim=1), whole)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 from live_memory import most_bytes
-from small_parts import DIM, WIDTH, ends_after, function, layer, vectors
+from small_parts import DIM, WIDTH, ends_after, layer, vectors
 from torch import Tensor
 
 from pyramidions.nn import sequence
-from pyramidions.nn.feed_forward import DenseFeedForward, ExpertsFeedForward, SparseFeedForward
+from pyramidions.nn.feed_forward import DenseFeedForward, SparseFeedForward
 from pyramidions.nn.functional import choices
 from pyramidions.nn.functional.replay import replayed
 from pyramidions.nn.functional.topk import hard_topk, successive_halving_topk
@@ -244,22 +244,6 @@ def test_the_backward_pass_repeats_decisions_as_often_as_it_is_repeated(kind: st
     loss = STACK.build(kind, {})([layer_of(Fickle(numbers))] * 3, x, LayerContext()).square().sum()
     first, second = (torch.autograd.grad(loss, x, retain_graph=True) for _ in range(2))
     assert first[0].equal(second[0]) and next(numbers) == 4
-
-
-@pytest.mark.parametrize("kind", [kind for kind in STACK.names if kind != "plain"])
-def test_gradients_with_dropout_hashing_and_choices_are_those_of_autograd(kind: str) -> None:
-    torch.manual_seed(0)
-    fed = (
-        SparseFeedForward(DIM, WIDTH, 2, quantized=1.0, activation_dropout=0.3),
-        ExpertsFeedForward(DIM, WIDTH, 4, quantized=1.0, activation_dropout=0.3),
-        SparseFeedForward(DIM, WIDTH, 4, activation_dropout=0.3),
-    )
-    layers = [layer_of(function("self_attention", dropout=0.3, **LSH), one, dropout=0.3) for one in fed]
-    x, context = vectors(2, 23, DIM).double(), LayerContext(ends_after(*LENGTHS))
-    plain = Kept() if STACK[kind].streams > 1 else STACK.build("plain", {})
-    expected, found = (gradients_of(run, layers, x, context) for run in (plain, STACK.build(kind, {})))
-    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
-    assert all(of.any() for of in found[2:])
 
 
 def test_a_choice_that_rounding_would_change_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,13 +64,3 @@ def test_the_length_comes_back_and_gradients_reach_all_that_was_joined(kind: str
     vectors_of(found).pow(3).sum().backward()
     for grad in (x.grad, unpooled.x.grad, *(weight.grad for weight in upsampler.parameters())):
         assert grad is not None and grad.isfinite().all() and (grad.abs().sum(dim=-1) > 0).all()
-
-
-@kinds
-def test_a_document_does_not_depend_on_its_batch_or_padding(kind: str) -> None:
-    upsampler, unpooled, x = make(kind, 3), before(8), vectors(2, 3, DIM, seed=1)
-    whole = upsampler(pooled(x), unpooled)
-    alone = upsampler(pooled(x[1:, :2]), Sequence(unpooled.x[1:, :5], unpooled.padding_mask[1:, :5]))
-    torch.testing.assert_close(alone.x[0], whole.x[1, :5])
-    if whole.above is not None and alone.above is not None:
-        torch.testing.assert_close(alone.above.x[0], whole.above.x[1, :2])
