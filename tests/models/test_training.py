@@ -31,65 +31,37 @@ DECODER = {f"decoder.layers.{n}" for n in range(2)}
 TOKENS, POOLER = {"encoder.embedder.tokens"}, {"encoder.poolers.1"}
 
 
+LEARNED = {"encoder_positions": "learned", "decoder_positions": "learned", "layernorm_embedding": True}
+OWN = {"decoder.norm.weight", "decoder.norm.bias", "decoder.output.linear"}
+NORMED = {"normalize_before": True, "memories": "2,last"}
+JOINED = {"decoder": "concatenated", "pooling_lengths": None}
+
+
 @pytest.mark.parametrize(
-    ("parts", "left"),
+    ("fields", "parts", "left"),
     [
-        ("embeddings", ENCODER | DECODER | POOLER),
-        ("encoder", TOKENS | DECODER | POOLER),
-        ("decoder", TOKENS | ENCODER | POOLER),
-        ("poolers", TOKENS | ENCODER | DECODER),
-        ("encoder.1", TOKENS | ENCODER - {"encoder.layers.1"} | DECODER | POOLER),
-        ("embeddings, encoder.0-1 ,decoder.1-1", {"encoder.layers.2", "decoder.layers.0"} | POOLER),
+        ({}, "embeddings", ENCODER | DECODER | POOLER),
+        ({}, "encoder", TOKENS | DECODER | POOLER),
+        ({}, "decoder", TOKENS | ENCODER | POOLER),
+        ({}, "poolers", TOKENS | ENCODER | DECODER),
+        ({}, "encoder.1", TOKENS | ENCODER - {"encoder.layers.1"} | DECODER | POOLER),
+        ({}, "embeddings, encoder.0-1 ,decoder.1-1", {"encoder.layers.2", "decoder.layers.0"} | POOLER),
+        # Parts of other models go with their side, and a layer has all of its sublayers with it.
+        ({**LEARNED, "normalize_before": True, "output": "untied"}, "embeddings,encoder", DECODER | POOLER | OWN),
+        ({**LEARNED, "normalize_before": True, "output": "untied"}, "embeddings,encoder,decoder", POOLER),
+        ({"self_attention": "block_global(block_size=8)", "global_vectors": 2}, "encoder", TOKENS | DECODER | POOLER),
+        (NORMED, "embeddings,encoder,poolers", DECODER | {"decoder.norm.weight", "decoder.norm.bias"}),
+        ({"recurrence": "sru"}, "decoder.1", TOKENS | ENCODER | POOLER | {"decoder.layers.0"}),
+        (JOINED, "decoder.1", TOKENS | ENCODER | {"decoder.layers.0"}),
+        # A pointer learns unless it is named.
+        ({"output": "pointer(tied=False)"}, "embeddings,encoder,decoder,poolers", {"decoder.output.pointer"}),
     ],
 )
-def test_everything_else_learns(parts: str, left: set[str]) -> None:
-    frozen = model()
-    assert learning(frozen) == TOKENS | ENCODER | DECODER | POOLER
+def test_everything_else_learns(fields: dict[str, object], parts: str, left: set[str]) -> None:
+    frozen = model(**fields)
     size = freeze(frozen, parts)
     assert learning(frozen) == left
     assert size == sum(weight.numel() for weight in frozen.parameters() if not weight.requires_grad)
-
-
-def test_parts_of_other_models_go_with_their_side() -> None:
-    learned = {"encoder_positions": "learned", "decoder_positions": "learned", "layernorm_embedding": True}
-    other = model(**learned, normalize_before=True, output="untied")
-    freeze(other, "embeddings,encoder")
-    assert learning(other) == {*DECODER, *POOLER, "decoder.norm.weight", "decoder.norm.bias", "decoder.output.linear"}
-    freeze(other, "decoder")
-    assert learning(other) == POOLER
-
-
-def test_a_pointer_learns_unless_it_is_named() -> None:
-    pointing = model(output="pointer(tied=False)")
-    freeze(pointing, "embeddings,encoder,decoder,poolers")
-    parts = {f"decoder.output.pointer.{part}" for part in ("query", "key", "value", "gate", "token_query", "token_key")}
-    assert {name.rsplit(".", 1)[0] for name, weight in pointing.named_parameters() if weight.requires_grad} == parts
-
-
-def test_global_vectors_go_with_the_encoder() -> None:
-    reads_them = model(self_attention="block_global(block_size=8)", global_vectors=2)
-    assert "encoder.global_vectors.weight" in learning(reads_them)
-    freeze(reads_them, "encoder")
-    assert learning(reads_them) == TOKENS | DECODER | POOLER
-
-
-def test_norms_of_memories_go_with_the_encoder() -> None:
-    frozen = model(normalize_before=True, memories="2,last")
-    freeze(frozen, "embeddings,encoder,poolers")
-    assert not any(weight.requires_grad for weight in frozen.encoder.parameters())
-
-
-@pytest.mark.parametrize(
-    ("part", "fields"),
-    [
-        ("feed_forward", {"recurrence": "sru"}),
-        ("self_attention_2", {"decoder": "concatenated", "pooling_lengths": None}),
-    ],
-)
-def test_a_layer_has_all_of_its_sublayers_with_it(part: str, fields: dict[str, object]) -> None:
-    whole = model(**fields)
-    freeze(whole, "decoder.1")
-    assert not any(weight.requires_grad for weight in whole.decoder.layers[1].sublayers[part].parameters())
 
 
 @pytest.mark.parametrize("stack", ["plain", "recomputing", "reversible"])
@@ -185,15 +157,6 @@ def test_at_first_the_model_computes_what_it_does_without_pooling() -> None:
         rtol=0,
         atol=1e-6,
     )
-
-
-def test_after_the_warmup_the_model_is_the_configured_one() -> None:
-    warm, cold = shrinking(**QUIET).train(), shrinking(**QUIET).train()
-    warmup = PoolingWarmup(warm, 64, 3)
-    for update in range(4):
-        warmup.set_num_updates(update)
-    prefix = torch.tensor([[2, 5]] * 2)
-    assert torch.equal(warm(DOCUMENTS, prefix), cold(DOCUMENTS, prefix))
 
 
 def test_it_adds_nothing_to_the_weights_and_is_copied_with_the_model() -> None:

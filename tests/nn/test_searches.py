@@ -34,8 +34,9 @@ def pair(
     seed: int, sharpness: float = 4.0, projections: str = "dense", output: str = "tied", **changes: Any
 ) -> tuple[PyramidionModel, Transformer]:
     """Return one model, with fairseq's face and without."""
-    projected = dict.fromkeys(("encoder_projections", "decoder_projections", "cross_projections"), projections)
-    config = preset("pyramidion", **SMALL, **projected, output=output, **changes)
+    crossing = () if "decoder" in changes else ("cross_projections",)
+    projected = dict.fromkeys(("encoder_projections", "decoder_projections", *crossing), projections)
+    config = preset("pyramidion", **{**SMALL, **projected, "output": output, **changes})
     torch.manual_seed(seed)
     core = build(config, WORDS, PAD).eval()
     # Untrained models find all tokens about as likely; these have an opinion.
@@ -53,15 +54,25 @@ def documents(*lengths: int, seed: int = 5) -> Tensor:
     return tokens
 
 
-#: a decoder that hashes what it wrote
-HASHING: dict[str, Any] = {
-    "decoder_self_attention": "full | lsh(bucket_size=2, num_hashes=2, num_buckets=2, local_heads=1, local_window=4)",
-}
+#: decoders that hash what they wrote, and that read the encoder's output, or both of its streams, in front of it
+DECODERS: list[dict[str, Any]] = [
+    {},
+    {"decoder_self_attention": "full | lsh(bucket_size=2, num_hashes=2, num_buckets=2, local_heads=1, local_window=4)"},
+    {"decoder": "concatenated", "recurrence": "sru", "feed_forward": "sparse(block_size=4)"},
+    {
+        "decoder": "concatenated(reads_streams=True)",
+        "stack": "reversible",
+        "normalize_before": True,
+        "output": "multiplicative",
+        "pooling_lengths": None,
+        "max_source_positions": 64,
+    },
+]
 
 
-@settings(max_examples=16, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(
-    changes=st.sampled_from([{}, HASHING]),
+    changes=st.sampled_from(DECODERS),
     seed=st.integers(0, 1000),
     beam=st.integers(1, 6),
     lengths=st.lists(st.integers(1, 40), min_size=1, max_size=5),

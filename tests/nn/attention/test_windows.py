@@ -1,9 +1,10 @@
-"""Attention in windows beside published code and formulas, and full attention beside that of torch."""
+"""Attention in windows beside its formulas, and what windows save."""
 
 import math
 
 import pytest
 import torch
+from live_memory import most_bytes
 from small_parts import ends_after
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
@@ -11,9 +12,13 @@ from torch.utils.flop_counter import FlopCounterMode
 from pyramidions.nn.attention import (
     AdaptiveSpanAttention,
     FullAttention,
+    RelativeAttention,
+    RelativeWindowAttention,
     SelfAttention,
     TransientGlobalAttention,
 )
+from pyramidions.nn.decoder.cache import Lineage
+from pyramidions.nn.functional.masking import as_bias
 from pyramidions.nn.projections import DenseProjections
 from pyramidions.nn.sublayer import LayerContext
 
@@ -121,3 +126,39 @@ def test_what_is_received_adds_up_over_more_rows_than_are_held_at_a_time() -> No
     weights = (q @ k.mT / 8**0.5).masked_fill(mask[:, None, None], -torch.inf).softmax(-1)
     expected = weights.masked_fill(mask[:, None, :, None], 0.0).sum((1, 2))
     torch.testing.assert_close(FullAttention().received(q, k, LayerContext(mask)), expected)
+
+
+def relative(**options: int) -> RelativeAttention:
+    torch.manual_seed(0)
+    kind = RelativeWindowAttention if "window" in options else RelativeAttention
+    return kind(12, 3, **options).eval()  # type: ignore[arg-type]
+
+
+def heads(length: int, batch: int = 2) -> Tensor:
+    return torch.randn(3, batch, 3, length, 4)
+
+
+def test_a_window_computes_no_more_than_it_sees() -> None:
+    (q, k, v), operations = heads(400), []
+    for kind in (relative(), relative(window=16)):
+        with FlopCounterMode(display=False) as counted:
+            kind(q, k, v, LayerContext(torch.zeros(2, 400, dtype=torch.bool), is_causal=True))
+        operations.append(counted.get_total_flops())
+    assert operations[1] < 0.5 * operations[0]
+
+
+@torch.no_grad()
+def test_a_step_of_a_long_prompt_equals_a_pass_and_holds_the_weights_of_a_few_queries() -> None:
+    kind, (q, k, v) = relative(window=4, dilation=2, dilated_heads=1).double(), heads(600, batch=1).double()
+    blocked = Lineage().extend(1, 1, 600, q.device)
+    assert blocked is not None
+    bias = as_bias(blocked, q)
+    torch.testing.assert_close(kind.step(q, k, v, bias, kind.new_state()), kind(q, k, v, LayerContext(is_causal=True)))
+    # Of all heads and all pairs, the weights alone would take 8.6 MB.
+    assert most_bytes(lambda: kind.step(q, k, v, bias, kind.new_state())) < 6e6
+
+
+def test_dropout_of_sinusoids_acts_in_training_only() -> None:
+    kind, given = relative(position_dropout=0.5), heads(6)
+    assert kind(*given).equal(relative()(*given))
+    assert not kind.train()(*given).equal(relative()(*given))

@@ -1,12 +1,15 @@
-"""Who speaks in a unit: the mean embedding of its first tokens."""
+"""Units of a text: their segments, the places of their positions, and who speaks in them."""
 
 import torch
 from small_parts import vectors
 from torch import Tensor, nn
 
+from pyramidions.nn.attention import SegmentsAttention
 from pyramidions.nn.pooling import MarkersPooler
 from pyramidions.nn.roles import Roles
 from pyramidions.nn.sequence import PoolingContext, Sequence
+from pyramidions.nn.sublayer import LayerContext
+from pyramidions.nn.units import Units
 
 DIM, MARKER = 8, 9
 # The first unit has no marker in front of it; the last has nothing else.
@@ -71,3 +74,31 @@ def test_numbers_tell_units_of_the_same_vectors_apart() -> None:
     alike, told = (pooled(MarkersPooler(4, DIM, numbers=numbers), same)[0] for numbers in (False, True))
     assert alike[0].equal(alike[3])
     assert all(not told[one].allclose(told[other]) for one in range(4) for other in range(one))
+
+
+def units(*texts: str) -> Units:
+    """Return units from a digit per position, the number of its unit; "." is padding."""
+    width = max(map(len, texts))
+    return Units(
+        torch.tensor([[-1 if digit == "." else int(digit) for digit in text.ljust(width, ".")] for text in texts])
+    )
+
+
+def test_units_of_like_length_share_a_batch_and_none_is_padded_to_more_than_twice_its_length() -> None:
+    unit = torch.arange(60).repeat_interleave(torch.arange(1, 61))[None]
+    rows = Units(unit).segments(64).rows
+    shapes = [batch.shape for batch in rows]
+    assert shapes == [(16, 16), (16, 32), (28, 60)]
+    assert sum(count * width for count, width in shapes) < 1.5 * unit.numel()
+    assert max(width for batch in Units(unit).segments(32).rows for width in batch.shape[1:]) == 32
+    (filled,) = units("000011112222").segments(4).rows
+    assert filled.shape == (3, 4) and filled.padding_mask is None
+    # Nothing but padding is nothing to attend to.
+    x, nothing = vectors(1, 2, 5, 4), units(".....")
+    assert SegmentsAttention()(x, x, x, LayerContext(nothing.unit < 0, units=nothing)).isfinite().all()
+
+
+def test_places_count_from_the_start_of_each_unit() -> None:
+    places = units("0001122223", "0011......").places
+    assert places[0].tolist() == [0, 1, 2, 0, 1, 0, 1, 2, 3, 0]
+    assert places[1, :4].tolist() == [0, 1, 0, 1] and places.max() < 10
