@@ -97,7 +97,7 @@ def test_the_best_hypotheses_are_fairseqs(
     projections: str,
     output: str,
 ) -> None:
-    face, core = pair(seed, projections=projections, output=output, **changes)
+    face, core = pair(seed, **{"projections": projections, "output": output, **changes})
     source = documents(*lengths, seed=seed)
     max_len = max(min_len + more, len(prefix))
     # A prefix adds to fairseq's scores, which changes the order of texts of different length.
