@@ -24,9 +24,6 @@ class BeamSearch(Writer):
         min_len, max_len, length_penalty, no_repeat_ngram, eos, prefix, forced_end: as in `Writer`.
         best: how many finished hypotheses of a document are returned at most; None returns all.
         early_stopping: leave a document with its first ``beam`` finished hypotheses.
-
-    Raises:
-        ValueError: an argument that breaks a rule.
     """
 
     def __init__(

@@ -11,17 +11,14 @@ from pyramidions.nn.functional.kernels import on_device
 
 
 class BlockLayout:
-    """How a padded batch is cut into blocks of ``block_size`` positions, blocks of pure padding left out.
+    """How a padded batch is cut into blocks of ``block_size`` M positions, blocks of pure padding left out.
 
-    Where no position interacts with one outside its block (blockwise attention, everything position-wise), the
-    blocks of all documents are one batch of short sequences, and those of pure padding need not exist. With
-    ``block_size`` None nothing is cut, and a document is its own only block.
+    Where no position interacts with one outside its block (blockwise attention, everything position-wise), the blocks
+    of all documents are one batch of short sequences, and those of pure padding need not exist. With ``block_size``
+    None nothing is cut, and a document is its own only block.
 
-    Args:
-        padding_mask: (B, L), True at padding.
-        block_size: positions in a block, M, or None.
-        lengths: of the documents, B numbers, where padding comes after all that is real; None asks the mask, so that
-            the host waits for a GPU.
+    The ``lengths`` of documents, B numbers, are known where padding comes after all that is real. None asks the mask,
+    so that the host waits for a GPU.
     """
 
     def __init__(self, padding_mask: Tensor, block_size: int | None, lengths: Sequence[int] | None = None) -> None:

@@ -37,13 +37,8 @@ class TagEmbeddings(nn.Module):
 class Embedder(nn.Module):
     """Embeds tokens and their positions.
 
-    Args:
-        tokens: token embeddings, (V, D).
-        positions: position embeddings, or None.
-        norm: normalises the sum of both (BART), or None.
-        scale: multiply token embeddings by sqrt(D) (Vaswani et al. 2017, section 3.4).
-        dropout: probability of dropping a value while training.
-        tags: of the tags that tokens come with, or None.
+    Token embeddings are multiplied by sqrt(D) if ``scale`` is true (Vaswani et al. 2017, section 3.4). A ``norm``
+    follows the sum with those of positions, as in BART.
     """
 
     def __init__(

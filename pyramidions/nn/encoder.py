@@ -33,9 +33,6 @@ class Encoder(nn.Module):
     """Embeds tokens, and runs stages, which pool (Pietruszka et al. 2022, section 3.1).
 
     Args:
-        embedder, stages, stack: stages run one after the other, and the stack composes their layers.
-        structure_of: finds units, global tokens and queries.
-        norm: normalises the output (pre-norm models), or None.
         memories: what the decoder reads, in that order: by its number (from 0) one of the memories that stages make, or
             None for the output.
         last_stack: composes the layers of the last stage; None for ``stack``.

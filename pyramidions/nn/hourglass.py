@@ -127,14 +127,10 @@ class Hourglass(nn.Module):
     def forward(
         self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None, stack: Stack, start: int = 0
     ) -> tuple[Tensor, list[Segmentation]]:
-        """Read whole sequences; return (B, L, D), and where segments end, of the outermost shortened part first.
+        """Read whole sequences (B, L, D), padded on the right if at all.
 
-        Args:
-            x: (B, L, D), padded on the right if at all.
-            tokens: (B, L), which they stand for; None if they stand for segments.
-            padding_mask: (B, L), True at padding, or None.
-            stack: composes layers.
-            start: the position of the first token in its text.
+        They stand for ``tokens`` (B, L), or for segments if these are None; the first has position ``start``. Returns
+        (B, L, D), and where segments end, of the outermost shortened part first.
         """
         context = LayerContext()
         x = stack(_layers(self.before), x, context)

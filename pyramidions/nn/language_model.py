@@ -73,12 +73,10 @@ class LanguageModel(nn.Module):
         return LanguageModelCache(self.hourglass.new_state())
 
     def features(self, tokens: Tensor, cache: LanguageModelCache | None = None, start: int = 0) -> Features:
-        """Return the last layer's output.
+        """Return the last layer's output for tokens (B, T), padded on the right if at all.
 
-        Args:
-            tokens: (B, T), padded on the right if at all. With a cache, those that follow the tokens in it, unpadded.
-            cache: of these texts, extended in place. Segments are read when they end. With None all is computed.
-            start: the position of the first token in its text; with a cache, that says it.
+        With a ``cache``, which is extended in place, they follow the tokens in it, unpadded, and segments are read when
+        they end. Without, the first token has position ``start`` in its text.
         """
         if cache is None:
             padding_mask = tokens.eq(self.padding_idx)

@@ -23,7 +23,6 @@ class Sublayer(nn.Module):
         normalize_before: pre-norm (Xiong et al. 2020) instead of post-norm (Vaswani et al. 2017).
         beside: a second function, whose output is added as well; it reads the input before any norm, and its output is
             not dropped. Or None.
-        norm: makes the norm of a width.
         global_vectors: the last ``global_vectors`` vectors have their own norm.
     """
 

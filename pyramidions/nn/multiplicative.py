@@ -14,12 +14,6 @@ class Multiplicative(nn.Module):
 
     Of few rows it makes S copies each, x_i A[i, s], and multiplies them with E. For many rows it makes the matrix of a
     dense layer, A[i, s] E[i, m]. Both compute the same.
-
-    Args:
-        in_dim: D.
-        modules: S.
-        out_dim: V = S M, divisible by ``modules``.
-        bias: add one.
     """
 
     def __init__(self, in_dim: int, modules: int, out_dim: int, bias: bool = True) -> None:

@@ -28,7 +28,6 @@ class SinusoidalPositions(Positions):
     """Sinusoidal position embeddings (Vaswani et al. 2017, section 3.5), sines first, then cosines.
 
     Args:
-        embed_dim: D, even.
         first: the number of the first position; fairseq counts from 2, PEGASUS from 0.
         frequencies: "published" for 10000 ** -(2i / D), as PEGASUS has them; "fairseq" for 10000 ** -(i / (D / 2 - 1)).
     """
@@ -62,7 +61,6 @@ class LearnedPositions(Positions):
     """One trained embedding per position (Gehring et al. 2017, section 3.1), as BART and LED have them.
 
     Args:
-        max_length: N, positions of the longest text.
         length: rows of the table; None for ``max_length``. A model that states it can read other
             lengths, up to this one, with the same weights.
     """
@@ -91,7 +89,6 @@ class AxialPositions(Positions):
     of column i mod N2, so that N1 x D1 + N2 x D2 parameters tell N1 x N2 positions apart.
 
     Args:
-        max_length: N, positions of the longest text.
         shape: [N1, N2], a grid of at least N cells; None for the smallest with as many rows as columns.
         dims: [D1, D2], widths of the two tables, which sum to D; None for a quarter of D for the rows.
     """

@@ -18,11 +18,8 @@ class Recurrence(SublayerFunction):
     """Passes over positions from the first to the last, beside the feed-forward part of a layer.
 
     It reads what enters the layer's sublayer, before any norm, and is added to what the feed-forward part adds. Padding
-    is passed over, wherever it stands.
-
-    Args:
-        confined_to: size of the blocks that the layer's attention stays within; the recurrence begins anew at each.
-            None for no blocks.
+    is passed over, wherever it stands. It begins anew at each block of ``confined_to`` positions, within which the
+    layer's attention stays.
     """
 
     def __init__(self, confined_to: int | None = None) -> None:
@@ -78,7 +75,6 @@ class SRURecurrence(Recurrence):
         layers: units, one after the other.
         scaled: the highway term is multiplied by sqrt(3), and y has a bias, as in the public code; releases up to 0.2.0
             had neither.
-        confined_to: as in `Recurrence`.
     """
 
     def __init__(

@@ -34,8 +34,6 @@ class Int8Linear(nn.Module):
     whole numbers (dynamic quantization). Their products are exact; sums, bias and output are float32.
 
     Args:
-        weight: (V, D).
-        bias: (V,), or None.
         largest: whole number that the largest weight of a row becomes, at most 127. With 63, pairs of products fit in
             16 bits, in which CPUs without VNNI instructions add them.
     """
@@ -124,13 +122,6 @@ def in_int8(network: Network, largest: int = 127) -> Network:
     Other parts compute in float32: attention, norms, embeddings, and layers that are not dense, such as multiplicative
     and sparse ones. So do the parts that decide: scorers, the gates and boundaries of poolings, choices of units, and
     layers of few outputs.
-
-    Args:
-        network: with parameters in float32, on the CPU.
-        largest: as in `Int8Linear`.
-
-    Raises:
-        ValueError: it has no such layer.
     """
     made = copy.deepcopy(network).eval().requires_grad_(False)
     found = list(_dense(made))

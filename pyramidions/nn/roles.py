@@ -8,9 +8,6 @@ class Roles:
     """Embeds the beginning of units, such as the speaker's name in front of a turn.
 
     Args:
-        tokens: (B, L).
-        unit: (B, L), as `Sequence.unit`.
-        embedding: of tokens, (V, D).
         marker: the token at which a unit starts. It tells nothing and is passed over.
         name_end: the token behind the name, if a unit has one: who speaks is what stands before it, and nobody where it
             is missing. With None any first tokens say it.

@@ -22,9 +22,6 @@ class Sampling(Writer):
         temperature: divides logits, above 0; below 1 the probable tokens become more so.
         top_k: sample among this many tokens; 0 for all. Tokens as probable as the last of them stay, too.
         top_p: sample among the most probable tokens that have this probability together, above 0 and at most 1.
-
-    Raises:
-        ValueError: an argument that breaks a rule.
     """
 
     def __init__(

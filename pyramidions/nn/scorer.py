@@ -175,11 +175,7 @@ class AttentionScorer(Scorer):
 
 @SCORER.register("embedding")
 class EmbeddingScorer(Scorer):
-    """One coordinate of the representation itself, which the model learns to use (Pietruszka et al. 2022, table 4).
-
-    Args:
-        coordinate: which one.
-    """
+    """One coordinate of the representation itself, which the model learns to use (Pietruszka et al. 2022, table 4)."""
 
     def __init__(self, embed_dim: int, coordinate: int = 0) -> None:
         super().__init__()
@@ -193,11 +189,7 @@ class EmbeddingScorer(Scorer):
 
 @SCORER.register("index")
 class IndexScorer(Scorer):
-    """1 at every stride-th position, 0 elsewhere: selection without a look at content.
-
-    Args:
-        stride: the configured length over the configured k, whatever a batch's length.
-    """
+    """1 at every stride-th position, 0 elsewhere: selection without a look at content."""
 
     def __init__(self, stride: int) -> None:
         super().__init__()
@@ -213,9 +205,6 @@ class RandomScorer(Scorer):
     """Uniform in [0, 1): drawn anew at each training step, fixed by position otherwise.
 
     Training draws from torch's generator of the device, as dropout does, so that a seed makes it reproducible.
-
-    Args:
-        seed: of the scores by position.
     """
 
     _CHUNK = 1024  # positions per seed, so that a longer document begins with the scores of a shorter one

@@ -108,21 +108,16 @@ class SegmentUpsampler(nn.Module, ABC):
     def along(self, read: Tensor, marked: Segmentation, before: Tensor | None = None) -> Tensor:
         """Return what positions read of segments, which may depend on earlier ones: (B, K, D) -> (B, K, D).
 
-        Args:
-            read: of the segments that end in ``marked``, and of the null group in front if ``before`` is None.
-            marked: where segments end.
-            before: (B, D), what this returned of each row's last segment before these.
+        Segments are those that end in ``marked``, behind the null group if ``before`` is None. Else that is (B, D),
+        what this returned of each row's last segment.
         """
         return read
 
     @abstractmethod
     def forward(self, read: Tensor, marked: Segmentation, x: Tensor) -> Tensor:
-        """Return what the next layers read, (B, L, D).
+        """Join what `along` returned, (B, K + 1, D), with what it was made of: (B, L, D) -> (B, L, D).
 
-        Args:
-            read: (B, K + 1, D), what `along` returned, after what was there before.
-            marked: where segments end.
-            x: (B, L, D), what they were made of.
+        The first of the K + 1 vectors is the null group's, or the last that there was before.
         """
 
 

@@ -37,17 +37,11 @@ class SentenceRanker(nn.Module):
         allowed: Tensor | None = None,
         picks: Sequence[Pick] = (),
     ) -> Tensor | list[Steps]:
-        """Rate the units of a batch.
+        """Rate the units of documents (B, L): (B, U), -inf for what is unknown, not allowed, or not selected.
 
-        Args:
-            source: (B, L), token ids padded on the right. A unit starts at position 0 and at each marker.
-            lengths: number of real tokens of each document, as in `Encoder.forward`.
-            allowed: (B, U), the units that may be selected; all if None.
-            picks: of a model that points, each chooses the next unit in a selection of its own.
-
-        Returns:
-            (B, U), the scores, -inf for what is unknown, not allowed, or not selected; or, with ``picks``, the steps of
-            each.
+        A unit starts at position 0 and at each marker. The number of real tokens of each document may be given as
+        ``lengths``. Only units of ``allowed`` (B, U) may be selected; all if None. Of a model that points, each of
+        ``picks`` chooses units in a selection of its own; then the steps of each are returned.
         """
         units = self.units(source, lengths)
         known = units.known if allowed is None else units.known & allowed

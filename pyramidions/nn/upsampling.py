@@ -31,11 +31,7 @@ UPSAMPLING: Registry[Upsampler] = Registry("upsampling")
 
 @UPSAMPLING.register("repeat")
 class RepeatUpsampler(Upsampler):
-    """Repeats every vector, and adds the vectors before pooling (Dai et al. 2020, section 2.3).
-
-    Args:
-        window: positions that a pooled vector stands for.
-    """
+    """Repeats every vector, and adds the vectors before pooling (Dai et al. 2020, section 2.3)."""
 
     takes_window = True
 

@@ -66,9 +66,6 @@ class Writer(ABC):
             tokens in transformers; fairseq adds their log-probabilities.
         forced_end: whether a summary of ``max_len`` tokens must end: "counted", and the end's log-probability counts,
             as in fairseq; "uncounted", as in transformers; "no".
-
-    Raises:
-        ValueError: an argument that breaks a rule.
     """
 
     #: hypotheses of a document, and how many of the finished ones are returned at most; None returns all
@@ -121,32 +118,18 @@ class Writer(ABC):
     @torch.no_grad()
     @without_cudnn_attention()
     def read(self, transformer: Transformer, tokens: Tensor, padding_mask: Tensor | None = None) -> tuple[Memory, ...]:
-        """Read a batch of documents.
-
-        Args:
-            transformer: in evaluation mode.
-            tokens: (B, L), the documents.
-            padding_mask: (B, L), True at padding; None where that is just where the padding token stands.
-        """
+        """Read a batch of documents."""
         mask = tokens.eq(transformer.padding_idx) if padding_mask is None else padding_mask
         return transformer.encoder(tokens, mask).memories
 
     @torch.no_grad()
     @without_cudnn_attention()
     def write(self, transformer: Transformer, memories: tuple[Memory, ...]) -> list[list[Hypothesis]]:
-        """Summarize documents that the encoder has read.
+        """Summarize B documents that the encoder has read, by a model in evaluation mode.
 
-        Args:
-            transformer: in evaluation mode.
-            memories: of B documents, what the decoder reads of them.
-
-        Returns:
-            Of each document its finished hypotheses, at least one, the best first; their tensors are on the model's
-            device.
-
-        Raises:
-            ValueError: the model is in training mode; or its vocabulary lacks the end, or is too small for the kind;
-                or n-gram blocking leaves no summary of a document; or scores are not numbers.
+        Returns of each document its finished hypotheses, at least one, the best first, on the model's device. Raises
+        ValueError if the vocabulary lacks the end or is too small for the kind, if n-gram blocking leaves no summary of
+        a document, or if scores are not numbers.
         """
         self._check(transformer)
         read, pad, device = Memories(memories), transformer.padding_idx, memories[0].x.device

@@ -35,7 +35,6 @@ class BigBirdAttention(CoreAttention):
         global_blocks: blocks at either end of a document that are global.
         random_blocks: random blocks that a block sees.
         seed: where the random blocks come from, with the number of the layer.
-        layer: the number of the layer, from 0.
     """
 
     supports = frozenset({Feature.ITSELF, Feature.RECEIVED, Feature.KEY_BIAS})

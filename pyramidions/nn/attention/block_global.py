@@ -24,7 +24,6 @@ class BlockGlobalAttention(CoreAttention):
     Args:
         block_size: positions in a block, M.
         staggered: blocks of layers 1, 3, ... begin half a block earlier.
-        layer: the number of the layer, from 0.
     """
 
     supports = frozenset({Feature.ITSELF, Feature.RECEIVED, Feature.MARKS})

@@ -28,7 +28,6 @@ class DistanceBiases(nn.Module):
     Args:
         buckets: half of them are for later positions, unless these are hidden. Half of those on a side hold a single
             distance each, and the others grow logarithmically.
-        furthest: longer distances have the bucket of this one.
     """
 
     def __init__(self, num_heads: int, buckets: int, furthest: int) -> None:

@@ -58,20 +58,13 @@ class CoreAttention(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
-        """Attend.
+        """Attend from queries (B, H, Lq, E) to keys and values (B, H, Lk, E): (B, H, Lq, E), finite everywhere.
 
-        Args:
-            q: (B, H, Lq, E).
-            k: (B, H, Lk, E).
-            v: (B, H, Lk, E).
-            context: its ``padding_mask`` is (B, Lk), True at padding, or None; or the mask that `keys_values` returned.
-                A kind that supports ``QUERY_MASKS`` also takes (B, Lq, Lk), True at keys that a query must not see,
-                and, unless causal, the `as_bias` of either mask. If ``is_causal``, query i sees keys up to i, and the
-                last one every key. A kind reads the ``marks`` and ``units`` if it supports them; what marked positions
-                see themselves is computed around it.
-
-        Returns:
-            (B, H, Lq, E), finite everywhere; meaningless at queries that are padding, and at marked ones.
+        The ``padding_mask`` of the context is (B, Lk), True at padding, or None; or the mask that `keys_values`
+        returned. A kind that supports ``QUERY_MASKS`` also takes (B, Lq, Lk), True at keys that a query must not see,
+        and, unless causal, the `as_bias` of either mask. If ``is_causal``, query i sees keys up to i, and the last one
+        every key. A kind reads the ``marks`` and ``units`` if it supports them; what marked positions see themselves is
+        computed around it. The output means nothing at queries that are padding, and at marked ones.
         """
 
     def reading(self, x: Tensor, projections: Projections, context: LayerContext) -> LayerContext:
@@ -117,16 +110,10 @@ class CoreAttention(nn.Module, ABC):
     def step(self, q: Tensor, k: Tensor, v: Tensor, blocked: Tensor | None, state: State) -> Tensor:
         """Attend, causally, from the positions that follow those in ``state``, and extend it in place.
 
-        Steps give what one pass over the whole of a hypothesis gives.
-
-        Args:
-            q, k, v: (B, H, WT, E), of the T new positions of each of the W hypotheses of a document.
-            blocked: (B, 1, WT, S), the `as_bias` of the written positions, new ones included, that each query must not
-                see: those of other hypotheses, and later ones; None where nothing is blocked.
-            state: from `new_state`.
-
-        Returns:
-            (B, H, WT, E).
+        Queries, keys and values are (B, H, WT, E), of the T new positions of each of the W hypotheses of a document.
+        ``blocked`` (B, 1, WT, S) is the `as_bias` of the written positions, new ones included, that each query must not
+        see: those of other hypotheses, and later ones; None where nothing is blocked. Returns (B, H, WT, E), which is
+        what one pass over the whole of a hypothesis gives.
         """
         raise self.cannot(Feature.STEPS)
 

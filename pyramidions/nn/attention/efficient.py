@@ -22,7 +22,6 @@ class EfficientAttention(CoreAttention):
     Args:
         local_heads: heads that attend within a window.
         local_window: positions on both sides together that those see, half of them on each.
-        dropout: probability of dropping an attention weight of the local heads while training.
     """
 
     supports = frozenset({Feature.ITSELF})

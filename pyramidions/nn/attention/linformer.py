@@ -21,7 +21,6 @@ class LinformerAttention(CoreAttention):
     cannot tell what a position received, and does not read another sequence, whose length its weights do not know.
 
     Args:
-        max_length: the most positions that the layer reads, the columns of E and F.
         compressed: rows of E and F: to how many keys and values a document is compressed.
         shared: E and F are one matrix.
     """

@@ -13,13 +13,9 @@ from pyramidions.nn.functional.tiles import Band
 class LocalHeads(nn.Module):
     """Takes the first heads of an attention kind and lets them attend within a window (Rae and Razavi 2020).
 
-    Without such heads, attention that only reaches far summarizes badly (Pietruszka et al. 2022, appendix C.1).
-
-    Args:
-        count: how many heads, as far as there are.
-        window: positions on both sides together that they see, half of them on each.
-        dropout: probability of dropping an attention weight of theirs while training.
-        see_themselves: a position sees itself; without, it does only where it sees nothing else.
+    Without such heads, attention that only reaches far summarizes badly (Pietruszka et al. 2022, appendix C.1). There
+    are ``count`` of them, as far as there are heads. Half of the ``window`` is on each side. Unless they
+    ``see_themselves``, a position sees itself only where it sees nothing else.
     """
 
     def __init__(self, count: int, window: int, dropout: float = 0.0, *, see_themselves: bool = True) -> None:

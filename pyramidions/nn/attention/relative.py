@@ -61,7 +61,6 @@ class RelativeAttention(CoreAttention):
     negative (Yang et al. 2019, section 2.3).
 
     Args:
-        embed_dim: D, even.
         distances: what the layers of a model share; without, this one has its own.
         position_dropout: that of dropping a value of a sinusoid.
     """
@@ -168,12 +167,9 @@ class RelativeWindowAttention(RelativeAttention):
     that stands before them. Steps keep all keys.
 
     Args:
-        embed_dim: D, even.
-        distances: what the layers of a model share; without, this one has its own.
         window: positions on both sides together, half of them on each.
         dilation: dilated heads see as many positions, so far apart from each other.
         dilated_heads: how many of the last heads are dilated.
-        position_dropout: that of dropping a value of a sinusoid.
     """
 
     wide: ClassVar = {"window": 64}

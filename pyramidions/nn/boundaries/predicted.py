@@ -45,7 +45,6 @@ class GumbelBoundaries(Boundaries):
     0.5; its gradient is that of y (straight-through).
 
     Args:
-        ffn_embed_dim: width of the predictor.
         prior: share of positions that are boundaries, by a binomial distribution, which keeps them few.
         temperature: of the sigmoid.
         evaluation: "round" for boundaries where p is above 0.5, "sample" to draw them as in training.
@@ -92,7 +91,6 @@ class SupervisedBoundaries(Boundaries):
     """Boundaries where their probability is above a threshold; targets teach the predictor.
 
     Args:
-        ffn_embed_dim: width of the predictor.
         loss: "logits" for the cross-entropy of the probabilities. "twice" for that of the sigmoid of the probabilities,
             as the code of Nawrot et al. 2023 has it: a probability above 0.5 then takes a target that is a boundary
             in more than 62% of such places.
@@ -142,10 +140,8 @@ class EntropyBoundaries(SupervisedBoundaries):
     """Predicts where the language model becomes less certain of what follows (Nawrot et al. 2023, section 3.1.3).
 
     Args:
-        ffn_embed_dim: width of the predictor.
         window: predictions before it that must all have been more certain.
         loss: as in `SupervisedBoundaries`.
-        threshold: as there.
     """
 
     def __init__(

@@ -76,10 +76,8 @@ class Boundaries(nn.Module, ABC):
     ) -> Tensor | None:
         """Return what boundaries add to the loss, in nats, summed over each row: (B,), or None.
 
-        Args:
-            segmentation: what `forward` returned.
-            targets: (B, L), True at boundaries, for a kind that is supervised.
-            known: (B, L), False where targets mean nothing; None if they do everywhere but at padding.
+        A kind that is supervised needs ``targets`` (B, L), True at boundaries. ``known`` (B, L) is False where they
+        mean nothing; None if they mean something everywhere but at padding.
         """
         return None
 
@@ -116,11 +114,7 @@ class FixedBoundaries(Boundaries):
 
 @BOUNDARIES.register("whitespace")
 class WhitespaceBoundaries(Boundaries):
-    """A space ends the segment of the word before it (Nawrot et al. 2023, section 3.1.4).
-
-    Args:
-        space_idx: the token that is the space.
-    """
+    """A space ends the segment of the word before it (Nawrot et al. 2023, section 3.1.4)."""
 
     predicts = False
 

@@ -31,9 +31,6 @@ class CapturedSteps:
     they are.
 
     Copies and pickles know no captured steps.
-
-    Args:
-        patience: steps of the same shapes after which one is captured.
     """
 
     def __init__(self, patience: float = PATIENCE) -> None:

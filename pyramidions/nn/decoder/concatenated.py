@@ -85,8 +85,6 @@ class ConcatenatedDecoder(Decoder):
         reads_streams: the memory is both streams of a reversible encoder without a norm, side by side, (B, K, 2D), and
             those of the decoder go on from them, as in the Terraformer's public code. Without, it is their mean,
             normalised, with which both streams of the decoder begin; so it is where the stack has one stream.
-        memory_length: the most that it does, or None if that is unknown.
-        embedder, layers, stack, output, norm, start: as in `Decoder`.
     """
 
     sublayers = ("self_attention", "self_attention_2", "feed_forward")

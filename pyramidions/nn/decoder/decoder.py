@@ -20,8 +20,10 @@ from pyramidions.nn.sublayer import LayerContext, Memory
 class Decoder(nn.Module, ABC):
     """Predicts the next token from a target prefix and what the encoder hands on.
 
-    It reads ``start`` first, whatever a prefix begins with; None for what it begins with. Searches and datasets begin
-    with the end, `</s>`, and need not know. A ``norm`` is that of the last layer's output, in pre-norm models.
+    An embedder makes vectors (B, T, D) of the prefix, the stack runs the layers on them, a ``norm`` follows in pre-norm
+    models, and the output layer scores the vocabulary: (B, T, V). A decoder reads the token ``start`` first, whatever a
+    prefix begins with; None for what it begins with. Searches and datasets begin with the end, `</s>`, and need not
+    know.
     """
 
     #: the names of each layer's sublayers, in order, without options
@@ -81,16 +83,10 @@ class Decoder(nn.Module, ABC):
 
     @abstractmethod
     def features(self, tokens: Tensor, memories: tuple[Memory, ...], cache: DecoderCache | None = None) -> Tensor:
-        """Return the last layer's output.
+        """Return the last layer's output for prefixes (BW, T), those of a document in consecutive rows: (BW, T, D).
 
-        Args:
-            tokens: (BW, T), prefixes, padded on the right if at all; those of a document are consecutive rows. With a
-                cache, only the tokens after those in the cache.
-            memories: what the layers read; of a filled cache only the number of documents matters.
-            cache: of these hypotheses, extended in place. With None the whole prefix is computed.
-
-        Returns:
-            (BW, T, D).
+        Prefixes are padded on the right if at all. A ``cache`` of these hypotheses is extended in place: then
+        ``tokens`` follow those in it, and of the memories only the number of documents matters once it is filled.
         """
 
     @abstractmethod
@@ -125,11 +121,8 @@ class Decoder(nn.Module, ABC):
     ) -> Tensor | None:
         """Tell how likely each token was copied from each of the document; None if the output layer copies nothing.
 
-        Args:
-            written: (B, T), padded on the right if at all.
-            memories: what the layers read.
-            eos: the token that the text starts from.
-            log_probs: (B, T), of each token; None where they are not known.
+        The text ``written`` (B, T) is padded on the right if at all, and starts from ``eos``. Its ``log_probs`` (B, T)
+        are computed if they are not known. Returns what `PointerOutput.copied` does: (B, T, L).
         """
         if not isinstance(self.output, PointerOutput):
             return None

@@ -56,9 +56,7 @@ class DenseFeedForward(FeedForward):
     """Two linear layers (Vaswani et al. 2017, section 3.3).
 
     Args:
-        ffn_embed_dim: width between the two layers.
         activation: "relu", "gelu", or "gelu_tanh", which approximates it (BigBird).
-        activation_dropout: probability of dropping a value after the activation while training.
         chunk_size: positions, of all documents of a batch together, that are computed at a time (Kitaev et al. 2020,
             section 3); what lies between the two layers is computed again in the backward pass, chunk by chunk. 0 for
             all positions at once.
@@ -107,9 +105,7 @@ class GatedFeedForward(FeedForward):
     Shazeer, 2020, "GLU Variants Improve Transformer", section 2; none of the three has a bias.
 
     Args:
-        ffn_embed_dim: width between the layers.
         activation: "relu", "gelu", or "gelu_tanh", which approximates it (T5 1.1).
-        activation_dropout: probability of dropping a value of the product while training.
     """
 
     def __init__(

@@ -30,12 +30,6 @@ class ChosenUnits(nn.Module):
 
     Args:
         controller: (T, D) -> (T, ``ffn_embed_dim`` / M); computes in full precision under autocast.
-        ffn_embed_dim: hidden units of all blocks.
-        choices: N.
-        units: M.
-        temperature: factor of the Gumbel noise, which only calls with a choice draw.
-        quantized: share of calls in training with a choice.
-        dropout: probability of dropping a hidden unit after ReLU while training.
     """
 
     def __init__(
@@ -111,12 +105,10 @@ class SparseFeedForward(FeedForward):
     stands before ReLU, the temperature is that of the noise, and there is no bias before ReLU.
 
     Args:
-        ffn_embed_dim: F, hidden units.
         block_size: N, consecutive hidden units; one of them is chosen.
         rank: of the controller; None for F / N.
         temperature: factor of the Gumbel noise that training adds before it chooses.
         quantized: share of calls in training that choose; the others weight all units of a block.
-        activation_dropout: probability of dropping a value after ReLU while training.
     """
 
     narrow: ClassVar = {"block_size": 4}
@@ -177,11 +169,9 @@ class ExpertsFeedForward(FeedForward):
     as in the sparse part with blocks of as many units as there are experts.
 
     Args:
-        ffn_embed_dim: F, hidden units of all experts.
         experts: how many there are.
         temperature: factor of the Gumbel noise that training adds before it chooses.
         quantized: share of calls in training that choose; the others weight all experts.
-        activation_dropout: probability of dropping a value after ReLU while training.
     """
 
     narrow: ClassVar = {"experts": 4}

@@ -27,10 +27,8 @@ def scaled_dot_product_attention(
     weight several times.
 
     Args:
-        q, k, v: queries, keys, values.
         allowed: broadcastable to (..., Lq, Lk), True where attention is allowed, somewhere in each row, or what
             `as_bias` makes of it; or None.
-        dropout: probability of dropping a weight.
         is_causal: query i sees keys up to i; as many keys as queries, and no ``allowed``.
     """
     nothing = not (q.numel() and k.numel())
@@ -83,7 +81,6 @@ def received(
     """Return how much attention each key receives in `tiled_attention`.
 
     Args:
-        q, k, plan, score_mod: as there.
         left_out: broadcastable to (..., Lq, 1), True at queries that do not count.
         total: log-sum-exp of all scores of a query, where it sees further keys, (..., Lq, 1); or None.
 

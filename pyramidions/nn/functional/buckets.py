@@ -103,7 +103,6 @@ def attend(
     Args:
         own: broadcastable to (..., Lq, Lk), True where the key is the query's own.
         blocked: likewise, True at keys that a query must not see.
-        dropout: probability of dropping an attention weight.
         bias: likewise, is added to the scores, or None.
 
     Returns:

@@ -36,11 +36,8 @@ def gated_relu(hidden: Tensor, logits: Tensor, chosen: Tensor | None, dropout: f
     The mask is the softmax p of the logits, or one-hot where a choice was made, with the gradient of p
     (straight-through). Masked units get no gradient through the ReLU; they reach the logits only through the softmax.
 
-    Args:
-        hidden: (T, B, N, M), the M units of each of N choices, in B blocks.
-        logits: (T, B, N).
-        chosen: (T, B), or None for the softmax.
-        dropout: probability of dropping a value.
+    Of B blocks of N choices with M units each: ``hidden`` (T, B, N, M), ``logits`` (T, B, N), and what is ``chosen``
+    (T, B), or None for the softmax.
     """
     return _GatedRelu.apply(hidden, logits, chosen, dropout)
 

@@ -15,8 +15,6 @@ def attendable(
     Args:
         key_padding_mask: (B, Lk), True at padding, or None; or (B, Lq, Lk), True at what a query must not see.
         is_causal: query i sees keys up to i, counted so that the last query sees every key.
-        query_length, key_length: Lq and Lk.
-        device: where a causal mask is made.
     """
     allowed = None
     if key_padding_mask is not None:

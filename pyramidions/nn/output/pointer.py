@@ -100,7 +100,6 @@ class PointerOutput(Output):
     log-softmax leaves it unchanged. Where a document has nothing to copy, P is the softmax of the logits.
 
     Args:
-        vocab_size: V.
         tied: the vocabulary is scored by the token embeddings, as in `tied`; without, by weights of its own.
         start: b at first; P begins close to the softmax of the logits where it is high.
     """

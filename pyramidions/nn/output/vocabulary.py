@@ -42,7 +42,6 @@ class UntiedOutput(Output):
     """A linear layer (Vaswani et al. 2017, section 3.4, without sharing its weights).
 
     Args:
-        vocab_size: V.
         bias: add a learned number to each logit, 0 at first.
     """
 
@@ -62,10 +61,6 @@ class MultiplicativeOutput(Output):
     """A multiplicative layer without a bias: the sparse loss (Jaszczur et al. 2021, section 6.2).
 
     Token v belongs to module v // ceil(V / S).
-
-    Args:
-        vocab_size: V; the last module has fewer tokens where it is not divisible by ``modules``.
-        modules: S.
     """
 
     def __init__(self, embed_dim: int, vocab_size: int, modules: int = 4) -> None:

@@ -33,7 +33,6 @@ class DeleteGatePooler(Regularised, Pooler):
     The text decides how many vectors there are, so that the host waits for a GPU once.
 
     Args:
-        k: vectors to hand on, at most.
         scale: what a deleted vector's scores lose.
         threshold: d above which evaluation drops a vector.
         share: of vectors that are to be deleted.

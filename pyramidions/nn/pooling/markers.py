@@ -22,8 +22,6 @@ class MarkersPooler(Pooler):
     first tokens of the name that its unit begins with, such as `Project Manager:`. Training begins as without.
 
     Args:
-        k: vectors to hand on; of more units the first k.
-        embed_dim: D, for roles and numbers.
         role_tokens: tokens of a unit that say who speaks; 0 for no roles.
         numbers: add a sinusoidal embedding of each unit's place among those handed on. Positions of layers that stay
             inside units then count from the start of the unit, so that its vectors depend on no other.

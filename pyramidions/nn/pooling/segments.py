@@ -31,9 +31,6 @@ class SegmentsPooler(Regularised, Pooler):
     text.
 
     Args:
-        k: segments of a document, at most.
-        window: positions of the longest document for each segment.
-        ffn_embed_dim: width of the predictor.
         prior: share of positions that end a segment; None for one in ``window``.
         temperature: of the sigmoid that gives boundaries a gradient.
     """

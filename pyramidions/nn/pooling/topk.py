@@ -76,8 +76,6 @@ class SoftTopKPooler(TopKPooler):
     """Pools by Successive Halving (Pietruszka et al. 2022, sections 3.1 and 4).
 
     Args:
-        k: representations to hand on.
-        scorer: rates them.
         base: of the peaked softmax; None is the plain one.
         sort: sort the candidates of each round.
         inference: "soft", or "hard" to hand on the best as they are when not training.
@@ -97,12 +95,7 @@ class SoftTopKPooler(TopKPooler):
 
 @POOLING.register("hard_topk")
 class HardTopKPooler(TopKPooler):
-    """Selects the best as they are (Goyal et al. 2020, section 3): no gradient reaches the scorer.
-
-    Args:
-        k: representations to hand on.
-        scorer: rates them.
-    """
+    """Selects the best as they are (Goyal et al. 2020, section 3): no gradient reaches the scorer."""
 
     def __init__(self, k: int, scorer: Scorer) -> None:
         super().__init__(k, scorer, hard_topk, hard_topk)
@@ -113,8 +106,6 @@ class IterativeTopKPooler(TopKPooler):
     """Pools by k softmaxes with masking (Goyal et al. 2018).
 
     Args:
-        k: representations to hand on.
-        scorer: rates them.
         temperature: towards 0 the selection becomes hard.
         inference: "soft", or "hard" to hand on the best as they are when not training.
     """

@@ -40,11 +40,7 @@ def window_max(x: Tensor, padding_mask: Tensor, window: int) -> Tensor:
 
 @POOLING.register("mean")
 class MeanPooler(WindowPooler):
-    """Hands on the mean of each window of positions (Pietruszka et al. 2022, table 4).
-
-    Args:
-        window: positions in a window, the configured length over the configured k, whatever a batch's length.
-    """
+    """Hands on the mean of each window of positions (Pietruszka et al. 2022, table 4)."""
 
     def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:
         x, padding_mask = sequence.x, sequence.padding_mask
@@ -63,9 +59,6 @@ class MaxPooler(WindowPooler):
     """Hands on the largest values of each window of positions (Pietruszka et al. 2022, table 4).
 
     It has no provenance: each dimension of a pooled vector comes from a position of its own.
-
-    Args:
-        window: positions in a window, the configured length over the configured k, whatever a batch's length.
     """
 
     has_provenance = False
@@ -85,9 +78,6 @@ class AdaptiveMeanPooler(WindowPooler):
     The weight of a position is its share of the scores in the window: a softmax of their logarithms.
 
     Args:
-        window: positions from one window to the next, the configured length over the configured k, whatever a batch's
-            length.
-        scorer: rates positions, above 0.
         overlap: further positions of a window, with which the next one begins.
     """
 
@@ -123,7 +113,6 @@ class FunnelPooler(WindowPooler):
     It has no provenance: every pooled vector has read all vectors of its block.
 
     Args:
-        window: positions whose mean is one query, the configured length over the configured k.
         layer: its "cross_attention" comes first, from pooled queries to unpooled keys and values.
         confined_to: attention stays within blocks of this many positions, divisible by ``window``; None for no blocks.
     """

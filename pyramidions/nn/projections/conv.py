@@ -31,9 +31,7 @@ class ConvProjections(Projections):
     Modules need not be heads: filtered rows are vectors again, which heads share.
 
     Args:
-        filters: of queries, keys and values.
         averages: queries and keys are both the mean of what the filters of queries and of keys make.
-        in_proj: makes rows of vectors.
         out_proj: of what heads have mixed, one token at a time; None if `output` is an error.
         memory_proj: makes the rows of keys and values, where they come from another sequence; None for ``in_proj``.
         dense_memory: keys and values are made of vectors of another sequence as they are, each of its own alone.
@@ -135,13 +133,10 @@ def conv_projections(
     """Filter the vectors themselves, and what heads have mixed (Jaszczur et al. 2021, figure 5).
 
     Args:
-        embed_dim: D, divisible by ``num_heads`` and by ``modules``.
         modules: S; None for the number of heads.
         kernel: modules that a filter sees, its own in the middle.
         length_kernel: tokens that it sees, its own last; that of the output sees its own alone.
         value_kernel: modules that a filter of values sees.
-        shares_query_key: queries are keys.
-        joins_heads: it has an output; without, `output` is an error.
     """
     size = _module_size(embed_dim, num_heads, modules)
     return ConvProjections(

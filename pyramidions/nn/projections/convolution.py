@@ -12,11 +12,6 @@ class ModuleConvolution(nn.Module):
 
     For few tokens it copies what each filter sees, and multiplies it with the filters. A convolution of torch would
     first bring them into an order of its own, which takes a CPU longer than reading them. Both compute the same.
-
-    Args:
-        channels: M, numbers of a module.
-        kernel: modules that a filter sees, an odd number, its own in the middle.
-        length_kernel: F, tokens that it sees, its own last.
     """
 
     def __init__(self, channels: int, kernel: int, length_kernel: int) -> None:

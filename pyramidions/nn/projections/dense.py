@@ -46,7 +46,6 @@ class DenseProjections(SeparateProjections):
     """One linear layer for each (Vaswani et al. 2017, section 3.2.2).
 
     Args:
-        shares_query_key: keys are projected as queries are.
         joins_heads: it has an output; without, `output` is an error.
         inner_dim: width of all heads together, H * E, divisible by ``num_heads``; 0 for D.
         bias: each layer adds a learned vector.

@@ -12,10 +12,7 @@ class MultiplicativeProjections(SeparateProjections):
     Modules need not be heads: a layer's output is a vector as any other, which heads share.
 
     Args:
-        embed_dim: D, divisible by ``num_heads`` and by ``modules``.
         modules: S; None for the number of heads.
-        shares_query_key: keys are projected as queries are.
-        joins_heads: it has an output; without, `output` is an error.
     """
 
     def __init__(

@@ -22,7 +22,6 @@ class ReversibleStack(Stack):
     not grow with the number of layers.
 
     Args:
-        normalize_before: pre-norm; post-norm leaves no sum to subtract from.
         opened: the input is both streams side by side, (B, L, 2D).
         merges: the output is the mean of both; without, both side by side, (B, L, 2D).
     """

@@ -26,25 +26,15 @@ _PIECE = 2**15  # numbers that a CPU adds at a time, so that they stay in its ca
 def reversible_pass(
     sublayers: Sequence[Sublayer], context: LayerContext, first: Tensor, second: Tensor, merges: bool = True
 ) -> Tensor:
-    """Return the mean of two streams that sublayers add to in turn; only the last values are kept.
+    """Return the mean of two streams (B, L, D) that sublayers add to in turn; unmerged, both side by side, (B, L, 2D).
 
-    Streams are sums in float64, of numbers that are multiples of 2 ** -32: exact up to 2 ** 21, so that the backward
-    pass reads the very values that the forward pass did. (Sums of a model in float64 are its own, and come back to
-    rounding.) What a sublayer decides, such as the buckets of LSH attention, is kept and repeated, `replayed`: values
-    that are only almost the same could be hashed into other buckets.
+    Only the last values are kept. Streams are sums in float64, of numbers that are multiples of 2 ** -32: exact up to 2
+    ** 21, so that the backward pass reads the very values that the forward pass did. (Sums of a model in float64 are
+    its own, and come back to rounding.) What a sublayer decides, such as the buckets of LSH attention, is kept and
+    repeated, `replayed`: values that are only almost the same could be hashed into other buckets.
 
     Each sublayer is a node of autograd's graph, so that gradients of its weights are handed on before those of the next
     are computed. Its inputs and outputs stand for the streams, whose values are elsewhere.
-
-    Args:
-        sublayers: one after the other.
-        context: what they read besides.
-        first: (B, L, D), the beginning of a stream.
-        second: (B, L, D), that of the other.
-        merges: as in `ReversibleStack`.
-
-    Returns:
-        (B, L, D), or (B, L, 2D) where they are not merged.
     """
     streams = _Streams(first, second)
     read = [leaf for leaf in tree_leaves(context) if learns(leaf)]

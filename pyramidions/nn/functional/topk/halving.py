@@ -35,7 +35,6 @@ def successive_halving_topk(
         x: (B, L, D), the vectors to choose from.
         scores: (B, L), finite; float32 or float64 whatever the type of ``x``.
         k: how many vectors to hand on; an L of at most k passes through unchanged.
-        padding_mask: (B, L), True at padding, or None.
         base: the peaked softmax weighs a pair with softmax(base ** score), as the authors' code does;
             None is the plain softmax of equation (6).
         sort: sort the candidates before pairing them; without, they are paired as they stand (appendix B.5).
