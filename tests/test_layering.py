@@ -32,7 +32,7 @@ ALLOWED = {
     "pyramidions.nn.projections": "base nn.options nn.functional nn.multiplicative nn.sublayer nn.projections",
     "pyramidions.nn.upsampling": "base nn.options nn.sequence nn.sublayer nn.upsampling",
     "pyramidions.nn.boundaries": "base nn.options nn.functional nn.boundaries",
-    "pyramidions.nn.segments": "base nn.functional nn.sublayer nn.boundaries nn.segments",
+    "pyramidions.nn.segment_pooling": "base nn.functional nn.sublayer nn.boundaries nn.segment_pooling",
     "pyramidions.nn.attention": (
         "base nn.options nn.functional nn.marks nn.sublayer nn.projections nn.units nn.regularised nn.attention"
     ),
@@ -57,7 +57,7 @@ ALLOWED = {
     ),
     "pyramidions.nn.selector": "base nn.options nn.functional nn.scorer nn.selector",
     "pyramidions.nn.sentence_ranker": "nn.encoder nn.selector",
-    "pyramidions.nn.hourglass": "nn.boundaries nn.functional nn.layer nn.segments nn.stack nn.sublayer",
+    "pyramidions.nn.hourglass": "nn.boundaries nn.functional nn.layer nn.segment_pooling nn.stack nn.sublayer",
     "pyramidions.nn.language_model": "nn.attention nn.boundaries nn.embedding nn.hourglass nn.output nn.stack",
     "pyramidions.nn.decoder": (
         "base nn.options nn.functional nn.sublayer nn.embedding nn.attention nn.layer nn.stack nn.output nn.decoder"

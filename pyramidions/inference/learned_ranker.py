@@ -17,7 +17,7 @@ from pyramidions.files.parallel import chunks
 from pyramidions.inference.precision import FLOAT32, PrecisionName, found_precision, in_precision
 from pyramidions.models.parse import extractor_spec_of
 from pyramidions.nn.pooling import POOLING
-from pyramidions.nn.sentence_ranker import Units
+from pyramidions.nn.sentence_ranker import UnitVectors
 from pyramidions.pretrained.saved_model import SavedExtractor, load_extractor
 from pyramidions.text.outline import Outline
 from pyramidions.text.tokenizer import PAD
@@ -87,13 +87,13 @@ class LearnedRanker(Ranker):
     def rank_all(self, outlines: Iterable[Outline]) -> Iterator[np.ndarray]:
         """Yield what `rank` returns for each document; documents share batches."""
         for some in chunks(outlines, BLOCK):
-            read: list[list[Units]] = [[] for _ in some]
+            read: list[list[UnitVectors]] = [[] for _ in some]
             windows = (window for number, outline in enumerate(some) for window in self._windows(number, outline))
             for batch in _batches(windows):
                 found = self._read(batch)
                 for row, window in enumerate(batch):
                     new = slice(window.known, window.units)
-                    read[window.document].append(Units(found.x[row, new], found.known[row, new]))
+                    read[window.document].append(UnitVectors(found.x[row, new], found.known[row, new]))
             for outline, parts in zip(some, read, strict=True):
                 sentences = torch.tensor([not unit.is_heading for unit in outline.units], dtype=torch.bool)
                 yield self._rated(parts, sentences.to(self.device))
@@ -110,7 +110,7 @@ class LearnedRanker(Ranker):
             yield _Window(number, first, new - first, stop - first, read[:most])
 
     @torch.inference_mode()
-    def _rated(self, parts: Sequence[Units], sentences: Tensor) -> np.ndarray:
+    def _rated(self, parts: Sequence[UnitVectors], sentences: Tensor) -> np.ndarray:
         """Return the scores of the sentences of a document, read in parts."""
         if not parts:
             return np.zeros(0)
@@ -119,7 +119,7 @@ class LearnedRanker(Ranker):
         return scores[sentences].double().cpu().numpy()
 
     @torch.inference_mode()
-    def _read(self, batch: Sequence[_Window]) -> Units:
+    def _read(self, batch: Sequence[_Window]) -> UnitVectors:
         lengths = [len(window.ids) for window in batch]
         source = torch.full((len(batch), max(lengths)), PAD)
         for row, window in zip(source, batch, strict=True):

@@ -36,7 +36,7 @@ from pyramidions.nn.positions import POSITIONS
 from pyramidions.nn.projections import PROJECTIONS, Projections
 from pyramidions.nn.recurrence import RECURRENCE
 from pyramidions.nn.scorer import SCORER
-from pyramidions.nn.segments import SEGMENT_UPSAMPLING, SEGMENTS
+from pyramidions.nn.segment_pooling import SEGMENT_UPSAMPLING, SEGMENTS
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.stage import Stage
 from pyramidions.nn.structure import StructureOf

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from pyramidions.nn.boundaries import Boundaries, HiddenStates, Segmentation
 from pyramidions.nn.functional.masking import as_bias
 from pyramidions.nn.layer import Layer
-from pyramidions.nn.segments import SegmentPooler, SegmentUpsampler
+from pyramidions.nn.segment_pooling import SegmentPooler, SegmentUpsampler
 from pyramidions.nn.stack import Stack
 from pyramidions.nn.sublayer import LayerContext, State
 

@@ -10,7 +10,7 @@ from pyramidions.nn.encoder import Encoder
 from pyramidions.nn.selector import Pick, Selector, Steps
 
 
-class Units(NamedTuple):
+class UnitVectors(NamedTuple):
     """The units of a batch of documents; U is the largest number of them."""
 
     x: Tensor  # (B, U, D), a vector of each
@@ -49,7 +49,7 @@ class SentenceRanker(nn.Module):
             return [self.output.steps(units.x, known, pick) for pick in picks]
         return self.output(units.x, known)
 
-    def units(self, source: Tensor, lengths: list[int] | None = None) -> Units:
+    def units(self, source: Tensor, lengths: list[int] | None = None) -> UnitVectors:
         """Return a vector of each unit of a batch; arguments as in `forward`."""
         padding_mask = source.eq(self.padding_idx)
         encoded = self.encoder(source, padding_mask, lengths)
@@ -64,4 +64,4 @@ class SentenceRanker(nn.Module):
         known = begins < length
         x = encoded.sequence.x
         # (B, K, D) -> (B, U, D)
-        return Units(x.gather(1, begins.clamp(max=length - 1)[..., None].expand(-1, -1, x.size(2))), known)
+        return UnitVectors(x.gather(1, begins.clamp(max=length - 1)[..., None].expand(-1, -1, x.size(2))), known)

@@ -113,9 +113,9 @@ class CapturableState(State):
 
     @abstractmethod
     def held(self, new: int) -> list[Tensor] | None:
-        """Return the tensors that the next step, of ``new`` positions of a document, reads or writes in place, or None.
+        """Return the tensors that the next step reads, or writes in place; None before the first step.
 
-        All hypotheses' positions together. None before the first step.
+        There must be room for ``new`` = W T positions: T of each of a document's W hypotheses.
         """
 
     @abstractmethod

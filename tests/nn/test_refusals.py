@@ -27,7 +27,7 @@ from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.nn.recurrence import RECURRENCE
 from pyramidions.nn.reduced import in_int8
 from pyramidions.nn.scorer import SCORER, AttentionScorer
-from pyramidions.nn.segments import SEGMENT_UPSAMPLING, SEGMENTS
+from pyramidions.nn.segment_pooling import SEGMENT_UPSAMPLING, SEGMENTS
 from pyramidions.nn.selector import SELECTOR, draw
 from pyramidions.nn.sequence import PoolingContext, Sequence
 from pyramidions.nn.stack import STACK, ReversibleStack

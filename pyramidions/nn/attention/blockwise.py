@@ -6,7 +6,7 @@ from torch import Tensor
 
 from pyramidions.nn.attention.core_attention import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.full import FullAttention
-from pyramidions.nn.functional.chunking import pad_to_multiple
+from pyramidions.nn.functional.chunking import chunked, pad_to_multiple
 from pyramidions.nn.functional.masking import padding_of
 from pyramidions.nn.options import Length, Probability
 from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
@@ -52,7 +52,7 @@ class BlockwiseAttention(CoreAttention):
 
 def _cut(x: Tensor, size: int) -> Tensor:
     # (B, H, L, E) -> (B, L/M, H, M, E) -> (B * L/M, H, M, E)
-    return pad_to_multiple(x, size, dim=2).unflatten(2, (-1, size)).transpose(1, 2).flatten(0, 1)
+    return chunked(x, size, dim=2).transpose(1, 2).flatten(0, 1)
 
 
 def _cut_context(context: LayerContext, k: Tensor, size: int) -> LayerContext:

@@ -8,7 +8,7 @@ from torch import Tensor
 from pyramidions.base.arguments import Count
 from pyramidions.nn.attention.core_attention import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.full import FullAttention
-from pyramidions.nn.functional.chunking import pad_to_multiple
+from pyramidions.nn.functional.chunking import chunked
 from pyramidions.nn.functional.masking import as_bias
 from pyramidions.nn.options import Probability
 from pyramidions.nn.projections import Projections
@@ -51,7 +51,7 @@ class HeposAttention(CoreAttention):
         if padding_mask is None:
             padding_mask = torch.zeros(x.shape[:2], dtype=torch.bool, device=x.device)
         # (B, K) -> (B, K/s, s) -> (B, s, K/s) -> (B, H, K/s)
-        padding = pad_to_multiple(padding_mask, self.stride, dim=1, value=True).unflatten(1, (-1, self.stride))
+        padding = chunked(padding_mask, self.stride, dim=1, value=True)
         padding = padding.transpose(1, 2).repeat(1, k.size(1) // self.stride, 1)
         # All keys of a head that has no real one are seen, because a softmax over nothing would be NaN: of values that
         # are zero it makes zero.

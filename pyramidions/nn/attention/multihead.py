@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from pyramidions.nn.attention.core_attention import CoreAttention, Feature
 from pyramidions.nn.attention.full import FullAttention
 from pyramidions.nn.attention.state import ProjectedMemory
-from pyramidions.nn.functional.chunking import pad_to_multiple
+from pyramidions.nn.functional.chunking import chunked
 from pyramidions.nn.functional.dropout import drop
 from pyramidions.nn.functional.masking import attendable
 from pyramidions.nn.functional.precision import full_type
@@ -120,7 +120,7 @@ class SelfAttention(SublayerFunction):
             q, k, v = self.projections(x)
             return q, k, v
         # Nothing reads beyond its block: (B, L, D) -> (B * L/M, M, D), and (B * L/M, H, M, E) -> (B, H, L, E)
-        blocks = pad_to_multiple(x, size, dim=1).unflatten(1, (-1, size)).flatten(0, 1)
+        blocks = chunked(x, size, dim=1).flatten(0, 1)
         q, k, v = (
             each.unflatten(0, (len(x), -1)).transpose(1, 2).flatten(2, 3)[:, :, :length]
             for each in self.projections(blocks)

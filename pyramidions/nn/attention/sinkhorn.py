@@ -9,7 +9,7 @@ from torch.autograd.function import once_differentiable
 from pyramidions.base.arguments import Count
 from pyramidions.nn.attention.core_attention import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.functional.attention import scaled_dot_product_attention
-from pyramidions.nn.functional.chunking import pad_to_multiple
+from pyramidions.nn.functional.chunking import chunked
 from pyramidions.nn.functional.precision import full_type
 from pyramidions.nn.options import Length, Positive, Probability
 from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
@@ -158,12 +158,12 @@ class SinkhornAttention(CoreAttention):
             if k.size(2) % size == 0:
                 return None
             padding_mask = torch.zeros(k.size(0), k.size(2), dtype=torch.bool, device=k.device)
-        return ~pad_to_multiple(padding_mask, size, dim=1, value=True).unflatten(1, (-1, size))
+        return ~chunked(padding_mask, size, dim=1, value=True)
 
     def _cut(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         # (B, H, L, E) -> (B, H, N, M, E)
         size = min(self.bucket_size, x.size(2))
-        x = pad_to_multiple(x, size, dim=2).unflatten(2, (-1, size))
+        x = chunked(x, size, dim=2)
         return x if real is None else x.masked_fill(~real[:, None, ..., None], 0.0)
 
 

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pyramidions.nn.functional.chunking import look_around, look_back, pad_to_multiple
+from pyramidions.nn.functional.chunking import chunked, look_around, look_back
 from pyramidions.nn.functional.dropout import drop
 
 
@@ -19,7 +19,7 @@ def chunk_attention(
         (B, H, L, E) mixed values, and (B, H, L, 1) the log-sum-exp of the scores.
     """
     # (B, H, L, E) -> (B, H, C, M, E)
-    queries, keys, values = (chunked(x, size) for x in (q, k, v))
+    queries, keys, values = (chunked(x, size, dim=2) for x in (q, k, v))
     # (B, L) -> (B, 1, C, M, 1)
     blocked = padding_mask.unflatten(1, (-1, size))[:, None, ..., None]
     own = torch.eye(size, dtype=torch.bool, device=q.device)
@@ -55,9 +55,9 @@ def recent_attention(
     begins = F.pad(in_order[..., 1:] != in_order[..., :-1], (1, 0), value=True)
     # (B, H, L), the place of the first key that each place sees
     first = torch.maximum(torch.where(begins, place, 0).cummax(dim=-1).values, place - reach)
-    queries, keys, values = (chunked(take(x, order), size) for x in (q, k / q.size(-1) ** 0.5, v))
+    queries, keys, values = (chunked(take(x, order), size, dim=2) for x in (q, k / q.size(-1) ** 0.5, v))
     # (B, H, L) -> (B, H, C, M, 1)
-    first = chunked(first[..., None], size)
+    first = chunked(first[..., None], size, dim=2)
     query = torch.arange(first.size(2) * size, device=q.device).view(-1, size, 1)
     # (C, M, 2M), as the keys stand after `look_back`
     key = query[:, :1] + torch.arange(-size, size, device=q.device)
@@ -116,11 +116,6 @@ def attend(
     scores = scores.masked_fill(own, lowest / 2).masked_fill(blocked, lowest)
     weights = drop(scores.softmax(dim=-1), dropout)
     return weights.to(v.dtype) @ v, scores.logsumexp(dim=-1, keepdim=True)
-
-
-def chunked(x: Tensor, size: int) -> Tensor:
-    """Cut into chunks, the last one filled with zeros: (B, H, L, .) -> (B, H, C, M, .)."""
-    return pad_to_multiple(x, size, dim=2).unflatten(2, (-1, size))
 
 
 def take(x: Tensor, index: Tensor) -> Tensor:

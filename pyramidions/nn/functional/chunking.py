@@ -15,6 +15,11 @@ def pad_to_multiple(x: Tensor, multiple: int, dim: int, value: float = 0.0) -> T
     return F.pad(x, widths, value=value)
 
 
+def chunked(x: Tensor, size: int, dim: int, value: float = 0.0) -> Tensor:
+    """Cut ``dim`` into chunks, the last one filled with ``value``: (..., L, ...) -> (..., C, M, ...)."""
+    return pad_to_multiple(x, size, dim, value).unflatten(dim, (-1, size))
+
+
 def look_around(x: Tensor, value: float | bool = 0.0, chunks: int = -3) -> Tensor:
     """Join every chunk with the one before and the one after: (..., C, M, E) -> (..., C, 3M, E).
 

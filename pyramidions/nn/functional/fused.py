@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pyramidions.nn.functional.chunking import look_around, look_back, pad_to_multiple
+from pyramidions.nn.functional.chunking import chunked, look_around, look_back
 from pyramidions.nn.functional.tiles import Band, Blocks, Plan, Tile
 
 #: attends from a tile's queries to its keys and values, with dropout
@@ -44,17 +44,17 @@ def _attend_in_chunks(plan: Band, q: Tensor, k: list[Tensor], v: list[Tensor], d
     window, look = plan.reach, look_around if plan.ahead else look_back
     count = -(-length // window)
 
-    def chunked(x: Tensor) -> Tensor:
+    def in_chunks(x: Tensor) -> Tensor:
         # (B, H, L, E) -> (B, C, H, M, E)
-        return pad_to_multiple(x, window, dim=2).unflatten(2, (-1, window)).transpose(1, 2)
+        return chunked(x, window, dim=2).transpose(1, 2)
 
     def beside(near: Tensor, *far: Tensor) -> Tensor:
         # (B, H, L, E) and (B, H, G, E) -> (B, C, H, S + G, E), where S is 3M, or 2M
         return torch.cat(
-            [look(chunked(near), chunks=-4), *(x[:, None].expand(-1, count, -1, -1, -1) for x in far)], dim=3
+            [look(in_chunks(near), chunks=-4), *(x[:, None].expand(-1, count, -1, -1, -1) for x in far)], dim=3
         )
 
-    blocked = pad_to_multiple(plan.hidden, window, dim=1, value=True).unflatten(1, (-1, window))[..., None]
+    blocked = chunked(plan.hidden, window, dim=1, value=True)[..., None]
     # (B, C, M, 1) -> (B, C, 1, S)
     blocked = look(blocked, value=True).transpose(2, 3)
     distance = torch.arange(blocked.size(3), device=q.device) - window
@@ -70,7 +70,7 @@ def _attend_in_chunks(plan: Band, q: Tensor, k: list[Tensor], v: list[Tensor], d
     # A query that sees nothing sees its own position: where that is padding, nobody reads the result.
     allowed = allowed | (own & ~allowed.any(dim=-1, keepdim=True))
     # (B, C, H, M, E) -> (BC, H, M, E), and (B, C, M, .) -> (BC, 1, M, .): fused kernels know no fifth dimension.
-    rows, keys, values = (x.flatten(0, 1) for x in (chunked(q), beside(*k), beside(*v)))
+    rows, keys, values = (x.flatten(0, 1) for x in (in_chunks(q), beside(*k), beside(*v)))
     allowed = allowed.flatten(0, 1)[:, None]
     out = F.scaled_dot_product_attention(rows, keys, values, attn_mask=allowed, dropout_p=dropout)
     # (BC, H, M, E) -> (BC, M, H, E) -> (B, CM, H, E) -> (B, H, L, E)

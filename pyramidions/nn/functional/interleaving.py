@@ -2,21 +2,21 @@
 
 from torch import Tensor
 
-from pyramidions.nn.functional.chunking import pad_to_multiple
+from pyramidions.nn.functional.chunking import chunked
 
 
 def interleaved(x: Tensor, stride: int) -> Tensor:
     """Make each residue of the positions a document of its own: (B, H, L, E) -> (Bs, H, L/s, E)."""
     if stride == 1:
         return x
-    return pad_to_multiple(x, stride, dim=2).unflatten(2, (-1, stride)).movedim(3, 1).flatten(0, 1)
+    return chunked(x, stride, dim=2).movedim(3, 1).flatten(0, 1)
 
 
 def interleaved_mask(mask: Tensor, stride: int) -> Tensor:
     """Do so with a mask, True where a document has no further position: (B, L) -> (Bs, L/s)."""
     if stride == 1:
         return mask
-    return pad_to_multiple(mask, stride, dim=1, value=True).unflatten(1, (-1, stride)).mT.flatten(0, 1)
+    return chunked(mask, stride, dim=1, value=True).mT.flatten(0, 1)
 
 
 def in_order(x: Tensor, stride: int, length: int) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from pyramidions.base.arguments import Count
 from pyramidions.base.device import has_values
 from pyramidions.nn.boundaries import GumbelBoundaries, HiddenStates, Segmentation
-from pyramidions.nn.functional.segments import means_of_segments
+from pyramidions.nn.functional.segment_means import means_of_segments
 from pyramidions.nn.options import Positive, Within
 from pyramidions.nn.pooling.pooler import POOLING, Pooled, Pooler
 from pyramidions.nn.regularised import Regularised

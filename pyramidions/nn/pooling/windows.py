@@ -8,7 +8,7 @@ from torch import Tensor
 
 from pyramidions.base.arguments import CountOrZero
 from pyramidions.nn.block_layout import BlockLayout
-from pyramidions.nn.functional.chunking import pad_to_multiple
+from pyramidions.nn.functional.chunking import chunked
 from pyramidions.nn.functional.precision import full_precision
 from pyramidions.nn.layer import Layer, Sublayer
 from pyramidions.nn.pooling.pooler import POOLING, Pooled, WindowPooler
@@ -19,22 +19,22 @@ from pyramidions.nn.sublayer import LayerContext, Memory
 
 def window_mask(padding_mask: Tensor, window: int) -> Tensor:
     """Return which windows hold no real position: (B, L) -> (B, L/W)."""
-    return pad_to_multiple(padding_mask, window, dim=1, value=True).unflatten(1, (-1, window)).all(dim=-1)
+    return chunked(padding_mask, window, dim=1, value=True).all(dim=-1)
 
 
 def window_mean(x: Tensor, padding_mask: Tensor, window: int) -> Tensor:
     """Return the mean of the real positions of each window, zero where there is none: (B, L, D) -> (B, L/W, D)."""
-    real = pad_to_multiple(~padding_mask, window, dim=1, value=False).unflatten(1, (-1, window))[..., None]
+    real = chunked(~padding_mask, window, dim=1, value=False)[..., None]
     # (B, L, D) -> (B, L/W, W, D)
-    windows = pad_to_multiple(x, window, dim=1).unflatten(1, (-1, window)).masked_fill(~real, 0.0)
+    windows = chunked(x, window, dim=1).masked_fill(~real, 0.0)
     return windows.sum(dim=2) / real.sum(dim=2).clamp(min=1).to(x.dtype)
 
 
 def window_max(x: Tensor, padding_mask: Tensor, window: int) -> Tensor:
     """Return the largest real value of each window, zero where there is none: (B, L, D) -> (B, L/W, D)."""
-    blocked = pad_to_multiple(padding_mask, window, dim=1, value=True).unflatten(1, (-1, window))[..., None]
+    blocked = chunked(padding_mask, window, dim=1, value=True)[..., None]
     # (B, L, D) -> (B, L/W, W, D)
-    windows = pad_to_multiple(x, window, dim=1).unflatten(1, (-1, window)).masked_fill(blocked, -torch.inf)
+    windows = chunked(x, window, dim=1).masked_fill(blocked, -torch.inf)
     return windows.amax(dim=2).masked_fill(blocked.all(dim=2), 0.0)
 
 

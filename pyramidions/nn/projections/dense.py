@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from pyramidions.base.arguments import Range
-from pyramidions.nn.functional.chunking import pad_to_multiple
+from pyramidions.nn.functional.chunking import chunked
 from pyramidions.nn.projections.projections import PROJECTIONS, SeparateProjections, check_heads
 
 
@@ -89,7 +89,7 @@ class DenseProjections(SeparateProjections):
             return super().strided_keys_values(x, stride)
         batch, heads = len(x), self.num_heads
         # (B, Lk, D) -> (B, Lk/s, s, D) -> (s, B * Lk/s, D)
-        rows = pad_to_multiple(x, stride, dim=1).unflatten(1, (-1, stride)).movedim(2, 0).flatten(1, 2)
+        rows = chunked(x, stride, dim=1).movedim(2, 0).flatten(1, 2)
         # (s, B * Lk/s, HE/s) -> (s, B, Lk/s, H/s, E) -> (B, H/s, s, Lk/s, E) -> (B, H, Lk/s, E)
         k, v = (
             each.view(stride, batch, -1, heads // stride, self.q_proj.out_features // heads)

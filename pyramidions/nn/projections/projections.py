@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from torch import Tensor, nn
 
 from pyramidions.base.registry import Registry
-from pyramidions.nn.functional.chunking import pad_to_multiple
+from pyramidions.nn.functional.chunking import chunked
 from pyramidions.nn.sublayer import LayerContext, State
 
 
@@ -52,10 +52,7 @@ class Projections(nn.Module, ABC):
         (B, Lk, D) -> (B, H, ceil(Lk/s), E) twice, s a divisor of H. Beyond the last position they mean nothing.
         """
         # (B, H, Lk, E) -> (B, H/s, s, Lk/s, s, E): the third is a head's residue, the fifth a position's
-        cut = (
-            pad_to_multiple(each, stride, dim=2).unflatten(2, (-1, stride)).unflatten(1, (-1, stride))
-            for each in self.keys_values(x)
-        )
+        cut = (chunked(each, stride, dim=2).unflatten(1, (-1, stride)) for each in self.keys_values(x))
         # (B, H/s, Lk/s, E, s) -> (B, H, Lk/s, E)
         k, v = (each.diagonal(dim1=2, dim2=4).movedim(-1, 2).flatten(1, 2) for each in cut)
         return k, v

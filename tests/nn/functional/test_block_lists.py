@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pyramidions.nn.functional.block_lists import BlockLists
+from pyramidions.nn.attention.bigbird import BlockLists
 
 HEADS = 3
 

@@ -7,7 +7,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from pyramidions.nn.functional.linear_recurrence import linear_recurrence
-from pyramidions.nn.functional.segments import lasts_of_segments, means_of_segments, segment_sums, upsampled_segments
+from pyramidions.nn.functional.segment_means import (
+    lasts_of_segments,
+    means_of_segments,
+    segment_sums,
+    upsampled_segments,
+)
 
 # Rows that close unequal numbers of segments, one that closes none, and one that closes one at each position.
 BOUNDARIES = torch.tensor(

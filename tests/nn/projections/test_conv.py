@@ -8,7 +8,7 @@ from small_parts import DIM, HEADS, SETTING, vectors
 from torch import Tensor
 
 from pyramidions.nn.projections import PROJECTIONS, ConvProjections
-from pyramidions.nn.projections.convolution import ModuleConvolution
+from pyramidions.nn.projections.conv import ModuleConvolution
 
 KINDS = ["conv", "multiplicative_conv"]
 kinds = pytest.mark.parametrize("kind", KINDS)

@@ -7,7 +7,13 @@ from small_parts import DIM, SETTING, vectors
 from torch import Tensor
 
 from pyramidions.nn.boundaries import Segmentation
-from pyramidions.nn.segments import SEGMENT_UPSAMPLING, SEGMENTS, SegmentPooler, SegmentUpsampler, SmoothedSegments
+from pyramidions.nn.segment_pooling import (
+    SEGMENT_UPSAMPLING,
+    SEGMENTS,
+    SegmentPooler,
+    SegmentUpsampler,
+    SmoothedSegments,
+)
 
 pooled = pytest.mark.parametrize("kind", SEGMENTS.names)
 BOUNDARIES = torch.tensor([[0, 1, 0, 0, 1, 1, 0, 0], [0, 0, 0, 0, 0, 0, 0, 0], [1, 0, 1, 1, 1, 1, 0, 1]])

@@ -11,7 +11,12 @@ from pyramidions.base.registry import Registry
 from pyramidions.nn.boundaries import Segmentation
 from pyramidions.nn.functional.linear_recurrence import linear_recurrence
 from pyramidions.nn.functional.precision import full_precision
-from pyramidions.nn.functional.segments import lasts_of_segments, means_of_segments, segment_sums, upsampled_segments
+from pyramidions.nn.functional.segment_means import (
+    lasts_of_segments,
+    means_of_segments,
+    segment_sums,
+    upsampled_segments,
+)
 from pyramidions.nn.sublayer import State
 
 
