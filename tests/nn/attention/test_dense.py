@@ -90,7 +90,7 @@ def bucketed(kind: BucketedAttention, of: Document) -> Tensor:
 
 def relative(kind: RelativeAttention, of: Document) -> Tensor:
     """Return ((q + w) R(i - j) + u k) / sqrt(E), where (q + u) k + (q + w) R(i - j) is the score (Dai et al. 2019)."""
-    frequencies = 10000 ** (-torch.arange(0, WIDTH, 2, dtype=torch.float32) / WIDTH)
+    frequencies = torch.tensor([10000 ** (-2 * i / WIDTH) for i in range(WIDTH // 2)])
     angles = distances(of.length)[..., None] * frequencies
     # Tables are in single precision.
     r = kind.position_proj(torch.cat([angles.sin(), angles.cos()], dim=-1).double()).unflatten(-1, (HEADS, -1))
