@@ -41,13 +41,6 @@ def test_both_forms_are_the_sum_in_the_order_of_modules(in_dim: int, modules: in
     torch.testing.assert_close(made.factored(x[0, 0]), expected[0, 0], rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize(("form", "out_dim"), [("factored", 4), ("formed", 4), ("factored", 24), ("formed", 24)])
-def test_gradients_are_those_of_small_differences(form: str, out_dim: int) -> None:
-    made, x = layer(4, 2, out_dim).double(), vectors(3, 4).double().requires_grad_()
-    weights = (made.across, made.within, made.bias)
-    assert torch.autograd.gradcheck(lambda x, *_: getattr(made, form)(x), (x, *weights))
-
-
 def test_it_has_the_weights_of_few_modules_and_starts_as_published() -> None:
     made = Multiplicative(512, 8, 512)
     assert sum(weight.numel() for weight in made.parameters()) == 512 * 8 + 512 * 64 + 512

@@ -103,17 +103,6 @@ def test_both_ways_to_filter_are_the_loops(kernel: int, length_kernel: int) -> N
     torch.testing.assert_close(convolution(rows[:1, :6]), expected[:1, : 7 - length_kernel])
 
 
-@kinds
-def test_gradients_are_those_of_small_differences(kind: str) -> None:
-    projections, x = make(kind).double(), vectors(1, 4, DIM).double().requires_grad_()
-    weights = tuple(weight for name, weight in projections.named_parameters() if not name.startswith("out_proj"))
-    assert torch.autograd.gradcheck(lambda x, *_: projections(x), (x, *weights), nondet_tol=1e-9)
-    convolution, rows = ModuleConvolution(2, 3, 3).double(), vectors(2, 4, 6).double().requires_grad_()
-    of = (convolution.weight, convolution.bias)
-    for form in (convolution.multiplied, convolution.convolved):
-        assert torch.autograd.gradcheck(lambda x, *_, form=form: form(x), (rows, *of), nondet_tol=1e-9)
-
-
 def test_a_memory_has_a_multiplicative_layer_of_its_own_where_there_is_one() -> None:
     crossing = PROJECTIONS.build("multiplicative_conv", {}, **SETTING, crosses=True)
     assert isinstance(crossing, ConvProjections) and crossing.memory_proj is not None
