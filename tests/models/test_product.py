@@ -5,7 +5,6 @@ What cannot be combined is refused by a sentence.
 
 import copy
 import itertools
-from typing import Any
 
 import pytest
 import torch
@@ -54,29 +53,14 @@ def model(combination: Combination) -> Transformer:
     )
 
 
-class Run:
-    """Training, step by step."""
-
-    def __init__(self, model: Transformer) -> None:
-        self.model = model.train()
-        self.optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-
-    def step(self, seed: int) -> float:
-        torch.manual_seed(seed)
-        source, target = batch(23, 9, 1, seed=seed), batch(6, 6, 6, seed=seed + 1)
-        logits = self.model(source, target)
-        loss = F.cross_entropy(logits.flatten(0, 1), target.flatten())
-        self.optimizer.zero_grad()
-        loss.backward()
-        self.optimizer.step()
-        return float(loss.detach())
-
-    def state(self) -> dict[str, Any]:
-        return copy.deepcopy({"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()})
-
-    def resume(self, state: dict[str, Any]) -> None:
-        self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
+def step(model: Transformer, optimizer: torch.optim.Optimizer, seed: int) -> float:
+    torch.manual_seed(seed)
+    source, target = batch(23, 9, 1, seed=seed), batch(6, 6, 6, seed=seed + 1)
+    loss = F.cross_entropy(model(source, target).flatten(0, 1), target.flatten())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return float(loss.detach())
 
 
 @torch.no_grad()
@@ -91,21 +75,20 @@ def check_that_it_decodes_from_a_cache(model: Transformer) -> None:
 def is_refused(combination: Combination) -> bool:
     """Hold a combination to what all promise; return whether it is refused."""
     try:
-        one = Run(model(combination))
+        one, resumed = model(combination).train(), model(combination).train()
     except UserError as refusal:
         (sentence,) = str(refusal).splitlines()
         assert "`" in sentence or "pooling" in sentence, sentence
         assert sentence.endswith("."), sentence
         return True
-    assert one.step(1) < 100
-    saved = one.state()
-    one.step(2)
-    other = Run(model(combination))
-    other.resume(saved)
-    other.step(2)
-    for name, weight in one.model.state_dict().items():
-        assert weight.isfinite().all() and weight.equal(other.model.state_dict()[name]), name
-    check_that_it_decodes_from_a_cache(one.model)
+    first, second = (torch.optim.Adam(each.parameters(), lr=1e-3) for each in (one, resumed))
+    assert step(one, first, 1) < 100
+    resumed.load_state_dict(copy.deepcopy(one.state_dict()))
+    second.load_state_dict(copy.deepcopy(first.state_dict()))
+    step(one, first, 2), step(resumed, second, 2)
+    for name, weight in one.state_dict().items():
+        assert weight.isfinite().all() and weight.equal(resumed.state_dict()[name]), name
+    check_that_it_decodes_from_a_cache(one)
     return False
 
 

@@ -55,13 +55,6 @@ def test_a_sublayer_normalises_the_sum_or_what_its_function_reads(
     torch.testing.assert_close(out, torch.tensor([[expected]]), rtol=0, atol=1e-4)
 
 
-def test_entering_branch_and_leaving_make_up_a_sublayer() -> None:
-    for normalize_before in (False, True):
-        sublayer, x = scaled(3.0, normalize_before), vectors(2, 3, 2)
-        assert sublayer(x, LayerContext()).equal(sublayer.leaving(x + sublayer.branch(x, LayerContext())))
-        assert sublayer.branch(x, LayerContext()).equal(3 * sublayer.entering(x))
-
-
 def test_dropout_drops_of_the_branch_alone_and_in_training_only() -> None:
     sublayer, x = scaled(3.0, normalize_before=True, dropout=0.5), vectors(2, 50, 2)
     dropped = sublayer(x, LayerContext())

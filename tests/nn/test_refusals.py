@@ -225,7 +225,7 @@ OPTIONS = [
 UNKNOWN = [
     (option(registry, kind, "blok_size", 3), "no option 'blok_size'", kind)
     for registry in REGISTRIES
-    for kind in registry.names
+    for kind in registry.names[:1]
 ]
 
 

@@ -63,7 +63,6 @@ def test_each_head_attends_to_its_own_positions(stride: int, length: int, paddin
         torch.testing.assert_close(found[real], full(x, reading(memory, padding))[real])
 
 
-DIM, HEADS = 16, 4
 # Two documents of eight words: one of three sections, one of a single section and padding.
 UNIT = torch.tensor([[0, 0, 0, 1, 1, 2, 2, 2], [0, 0, 0, 0, 0, -1, -1, -1]])
 
