@@ -5,9 +5,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+import torch
 from covering import covering
 
-from pyramidions.models import PRESETS, PyramidionConfig
+from pyramidions.models import PRESETS, PyramidionConfig, build, preset
+from pyramidions.nn import Transformer
+from pyramidions.runs.measure import Lengths, shrink
 
 WIDTH, HIDDEN, HEADS = 16, 32, 4
 
@@ -21,6 +24,18 @@ def tiny_fields(name: str) -> dict[str, Any]:
         # without options: as many modules as heads
         fields[name] = fields[name].partition("(")[0]
     return fields | {name: min(fields[name], 14) for name in ("encoder_layers", "decoder_layers") if name in fields}
+
+
+#: in training
+DROPOUTS = {"dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1}
+
+
+def shrunk(name: str, **overrides: Any) -> Transformer:
+    """Build a preset without dropout that reads 128 tokens of 60, on the CPU and in training mode."""
+    config, _ = shrink(preset(name, max_source_positions=2048), Lengths(2048, 112))
+    torch.manual_seed(1)
+    fields = {**vars(config), "max_source_positions": 128, **dict.fromkeys(DROPOUTS, 0.0), **overrides}
+    return build(preset(name, **fields), 60, marker_idx=4).train()
 
 
 def covering_presets(names: Iterable[str] = PRESETS) -> list[Any]:

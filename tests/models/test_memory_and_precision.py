@@ -5,28 +5,18 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from tiny_presets import covering_presets
+from tiny_presets import DROPOUTS, covering_presets, shrunk
 from torch import Tensor
 
-from pyramidions.models import PRESETS, preset
-from pyramidions.models.builder import build
+from pyramidions.models import PRESETS
 from pyramidions.nn import Transformer
 from pyramidions.nn.functional import topk
-from pyramidions.runs.measure import Lengths, shrink
 
 VOCABULARY = 60
 #: Presets in which nothing is hashed or selected.
 CONTINUOUS = ("vanilla", "blockwise", "deep_blockwise", "efficient", "funnel", "transpooler_mean", "transpooler_max")
 #: The others have the same parts in more layers.
 SHALLOW = [name for name in PRESETS if not name.endswith(("800m", "17b"))]
-
-
-def _model(name: str, **overrides: Any) -> Transformer:
-    config, _ = shrink(preset(name, max_source_positions=2048), Lengths(2048, 112))
-    torch.manual_seed(1)
-    return build(
-        preset(name, **{**vars(config), "max_source_positions": 128, **overrides}), VOCABULARY, marker_idx=4
-    ).train()
 
 
 def _logits(model: Transformer) -> Tensor:
@@ -56,7 +46,7 @@ def test_checkpointed_activations_are_not_kept() -> None:
             storages[x.untyped_storage().data_ptr()] = x.untyped_storage()
             return x
 
-        model = _model("deep_blockwise", checkpoint_activations=checkpointed)
+        model = shrunk("deep_blockwise", checkpoint_activations=checkpointed)
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
             loss = _loss(model)
         weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
@@ -67,7 +57,7 @@ def test_checkpointed_activations_are_not_kept() -> None:
 
 @pytest.mark.parametrize("name", covering_presets(SHALLOW))
 def test_half_precision_stays_finite_and_autocast_near_full_precision(name: str) -> None:
-    model = _model(name, dropout=0.1, attention_dropout=0.1, activation_dropout=0.1)
+    model = shrunk(name, **DROPOUTS)
     with torch.no_grad():
         expected = _logits(model)
     with torch.autocast("cpu", torch.bfloat16):
@@ -92,7 +82,7 @@ def test_scores_and_top_k_weights_are_computed_in_full_precision(how: str, monke
         return original(scores, *rest)
 
     monkeypatch.setattr(topk.halving, "_tournament", watched)
-    model = _model("deep_pyramidion", pooling_lengths="None,64,16,None,None,None")
+    model = shrunk("deep_pyramidion", pooling_lengths="None,64,16,None,None,None")
     if how == "weights":
         _loss(model.to(torch.bfloat16))
     else:

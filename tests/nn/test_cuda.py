@@ -13,22 +13,20 @@ import pytest
 import torch
 import torch.nn.functional as F
 from gpu_work import work_of
-from tiny_presets import covering_presets
+from tiny_presets import DROPOUTS, covering_presets, shrunk
 from torch import Tensor
 
 from lab.timing import clock
-from pyramidions.models import PRESETS, build, preset
+from pyramidions.models import PRESETS
 from pyramidions.nn import BeamSearch, Transformer
 from pyramidions.nn.functional import attention, dropout
 from pyramidions.nn.sublayer import Memory
-from pyramidions.runs.measure import Lengths, shrink
 
 # cuBLAS reads it when it starts; without, it may add up in another order each time.
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 VOCABULARY, PAD, EOS = 60, 1, 2
 LENGTHS = [128, 50, 3]
-DROPOUTS = {"dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1}
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU")
 HAS_GPU = torch.cuda.is_available()
 # One stands for all where there is no GPU.
@@ -58,16 +56,6 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> t
 def gpu() -> torch.device:
     """Return a GPU, for what the CPU would compare with itself."""
     return torch.device("cuda")
-
-
-def model(name: str, **overrides: Any) -> Transformer:
-    """Return a model with sizes at which a step takes milliseconds, on the CPU and in training mode."""
-    config, _ = shrink(preset(name, max_source_positions=2048), Lengths(2048, 112))
-    torch.manual_seed(1)
-    none = dict.fromkeys(DROPOUTS, 0.0)
-    return build(
-        preset(name, **{**vars(config), "max_source_positions": 128, **none, **overrides}), VOCABULARY, marker_idx=4
-    ).train()
 
 
 def documents(lengths: list[int] = LENGTHS) -> Tensor:
@@ -130,7 +118,7 @@ def test_a_step_repeats_itself_even_checkpointed_and_the_host_waits_for_nothing_
     with deterministic():
         # What is computed again drops the same.
         for again in ({} if "stack" in PRESETS[name] else {"checkpoint_activations": True}, {}):
-            trained = model(name, **DROPOUTS, **again).to(device)
+            trained = shrunk(name, **DROPOUTS, **again).to(device)
             torch.manual_seed(3)
             step(trained, source, LENGTHS)
             found.append(gradients(trained))
@@ -155,7 +143,7 @@ def test_a_step_repeats_itself_even_checkpointed_and_the_host_waits_for_nothing_
 @on_a_gpu
 def test_a_step_on_a_gpu_is_that_of_the_cpu(name: str, gpu: torch.device) -> None:
     dtype = torch.float64 if name in ("sinkhorn", "terraformer") else torch.float32
-    assert_same_step(model(name).eval().to(dtype), model(name).eval().to(dtype), gpu)
+    assert_same_step(shrunk(name).eval().to(dtype), shrunk(name).eval().to(dtype), gpu)
 
 
 @pytest.mark.parametrize("name", DROPPING)
@@ -163,7 +151,7 @@ def test_a_step_on_a_gpu_is_that_of_the_cpu(name: str, gpu: torch.device) -> Non
 def test_dropout_as_on_a_gpu_gives_finite_gradients_in_every_precision(
     name: str, dtype: torch.dtype, device: torch.device
 ) -> None:
-    trained = model(name, **DROPOUTS).to(device)
+    trained = shrunk(name, **DROPOUTS).to(device)
     with torch.autocast(device.type, dtype):
         loss = step(trained, documents().to(device), LENGTHS)
     assert loss.isfinite() and all(gradient.isfinite().all() for gradient in gradients(trained).values())
@@ -171,7 +159,7 @@ def test_dropout_as_on_a_gpu_gives_finite_gradients_in_every_precision(
 
 @on_a_gpu
 def test_decoding_on_a_gpu_writes_what_the_cpu_writes(name: str, gpu: torch.device) -> None:
-    here, source = model(name).eval(), documents()
+    here, source = shrunk(name).eval(), documents()
     # Untrained models find all tokens about as likely; these have an opinion.
     here.decoder.embedder.tokens.weight.data *= 4
     search = BeamSearch(2, min_len=2, max_len=8)
@@ -182,7 +170,7 @@ def test_decoding_on_a_gpu_writes_what_the_cpu_writes(name: str, gpu: torch.devi
 
 
 def test_a_forced_step_of_decoding_never_waits(device: torch.device) -> None:
-    decoder = model("deep_pyramidion").eval().to(device).decoder
+    decoder = shrunk("deep_pyramidion").eval().to(device).decoder
     memory, cache = torch.randn(2, 5, decoder.embedder.tokens.embedding_dim, device=device), decoder.new_cache()
     padding = torch.arange(5, device=device) >= torch.tensor([[5], [2]], device=device)
     tokens = torch.full((4, 1), EOS, device=device)
@@ -199,7 +187,7 @@ def test_a_forced_step_of_decoding_never_waits(device: torch.device) -> None:
 
 @on_a_gpu
 def test_evaluation_repeats_itself_on_a_gpu(name: str, gpu: torch.device) -> None:
-    trained, source = model(name, **DROPOUTS).eval().to(gpu), documents().to(gpu)
+    trained, source = shrunk(name, **DROPOUTS).eval().to(gpu), documents().to(gpu)
     first, second = (trained(source, source[:, :3]) for _ in range(2))
     # A GPU adds up segments and sections in any order, unless algorithms must be deterministic.
     any_order = name in OF_SEGMENTS or name == "discourse_pointer"
