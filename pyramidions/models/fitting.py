@@ -32,6 +32,21 @@ def refuse_vocabulary(given: dict[str, Tensor], expected: int) -> None:
         )
 
 
+def check_fits(rule: str, given: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:
+    """Refuse weights whose names, shapes or kinds of numbers are not a model's own; the error begins with a rule."""
+    for name in [*own, *given]:
+        if name not in given:
+            raise UserError(f"{rule}: {name} is missing.")
+        if name not in own:
+            raise UserError(f"{rule}: {name} has no place in the model.")
+        if (shape := tuple(given[name].shape)) != (right := tuple(own[name].shape)):
+            raise UserError(f"{rule}: {name} must be {right}, but is {shape}.")
+        # Buffers may hold whole numbers, such as counters.
+        if given[name].is_floating_point() != own[name].is_floating_point():
+            kind = "floating-point" if own[name].is_floating_point() else "whole"
+            raise UserError(f"{rule}: {name} must be {kind} numbers, but is {given[name].dtype}.")
+
+
 def refuse_architecture(given: dict[str, Tensor], model: nn.Module, *, may_add_parts: bool = False) -> None:
     """Refuse weights whose names or shapes are not those of a model (ValueError).
 

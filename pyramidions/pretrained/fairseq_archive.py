@@ -35,7 +35,8 @@ _SETTINGS = {
     "encoder_embed_dim": "d_model",
     "encoder_ffn_embed_dim": "encoder_ffn_dim",
     "decoder_ffn_embed_dim": "decoder_ffn_dim",
-    "max_source_positions": "max_position_embeddings",
+    "max_source_positions": "max_encoder_position_embeddings",
+    "max_target_positions": "max_decoder_position_embeddings",
     "activation_fn": "activation_function",
 }
 # What all of its BARTs are.
@@ -47,7 +48,6 @@ _ALWAYS: Mapping[str, Any] = {
     **dict.fromkeys(("no_cross_attention", "adaptive_input"), False),
     "adaptive_softmax_cutoff": None,
 }
-_EQUAL = {"max_source_positions": "max_target_positions", "encoder_embed_dim": "decoder_embed_dim"}
 # What BART-LS says further.
 _LONG = ("use_xformers", "attention_name", "xformer_config", "pooling_layers", "alibi")
 _ACTIVATIONS = {"gelu_accurate": "gelu_new", "gelu_fast": "gelu_new"}  # fairseq's own approximate it by tanh
@@ -130,22 +130,13 @@ def _parts(state: Any, name: Path) -> tuple[Mapping[str, Any], dict[str, Tensor]
 
 
 def _config(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    known = (*_ALWAYS, *_SETTINGS, *_EQUAL.values(), *_LONG, "no_scale_embedding")
+    known = (*_ALWAYS, *_SETTINGS, *_LONG, "no_scale_embedding")
     for name in (name for name in known if name in settings):
         if not isinstance(settings[name], bool | int | float | str | None):
             raise UserError(f"`{name}` of {path} must be a number or a word, but is {shown(settings[name])}.")
     for name, expected in _ALWAYS.items():
         if settings.get(name, expected) != expected:
             raise UserError(f"`{name}` of {path} must be {expected}, but is {shown(settings[name])}: it is no BART.")
-    long = _of_long(settings, path) if settings.get("use_xformers") or settings.get("pooling_layers") else {}
-    for name, other in _EQUAL.items():
-        if long and name == "max_source_positions":
-            continue
-        first = settings.get(name)
-        if first != (second := settings.get(other, first)):
-            raise UserError(
-                f"`{name}` and `{other}` of {path} must be equal, but are {shown(first)} and {shown(second)}."
-            )
     found = {theirs: settings[name] for name, theirs in _SETTINGS.items() if name in settings}
     activation = found.get("activation_function")
     return {
@@ -161,7 +152,7 @@ def _config(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:
         "forced_bos_token_id": BOS,
         "forced_eos_token_id": EOS,
         "early_stopping": True,
-        **long,
+        **(_of_long(settings, path) if settings.get("use_xformers") or settings.get("pooling_layers") else {}),
     }
 
 
@@ -181,8 +172,6 @@ def _of_long(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:
         "attention_name": settings.get("attention_name", "block_noglobal"),
         "block_size": about.get("block_size", _BLOCK_SIZE),
         "pooling_layers": settings.get("pooling_layers", 0),
-        "max_encoder_position_embeddings": settings.get("max_source_positions"),
-        "max_decoder_position_embeddings": settings.get("max_target_positions"),
     }
 
 

@@ -87,23 +87,7 @@ def import_model(
     if own.output == "untied" and output.kind == "pointer":
         # Its vocabulary is scored as before.
         asked = asked.replace(output=Part("pointer", {**output.options, "tied": False}))
-    kinds = {part.kind for layers in parse_parts("self_attention", asked.self_attention) for part in layers}
-    if own.encoder_positions == "none" and not kinds <= _KNOW_ORDER:
-        raise UserError(
-            f"`self_attention` must be of kinds with biases of distances ({', '.join(sorted(_KNOW_ORDER))}), since the "
-            f"pretrained {shape.family.name} has no other positions, but is {asked.self_attention}."
-        )
-    for part in chain(*(parse_parts("pooling", asked.pooling) if asked.pooling_lengths else ())):
-        if POOLING[part.kind].takes_layer:
-            raise UserError(
-                f"`pooling` must not be {part.kind}, which replaces a layer of the pretrained {shape.family.name}."
-            )
-    for name in ("embed_dim", "ffn_embed_dim", "num_heads"):
-        if getattr(asked, name) != getattr(own, name):
-            raise UserError(
-                f"`{name}` must be {getattr(own, name)}, as in the pretrained {shape.family.name}, but is "
-                f"{getattr(asked, name)}."
-            )
+    _check_asked(asked, own, shape.family.name)
     original, _ = of(own, shape.max_source_positions, shape.max_target_positions)
     model, transfer = of(asked, *lengths)
     if any(re.match(r"decoder\.output\.(?!pointer\.)", name) for name in transfer.new):
@@ -114,6 +98,24 @@ def import_model(
     new = {name.removeprefix("encoder.") for name in transfer.new if name.startswith("encoder.")}
     spread = spread_scores(model.transformer.encoder, new)
     return Imported(model, original, transfer, spread, origin, pretrained.not_applied)
+
+
+def _check_asked(asked: PyramidionConfig, own: PyramidionConfig, family: str) -> None:
+    """Refuse an architecture that would forget what a model of a family learned."""
+    kinds = {part.kind for layers in parse_parts("self_attention", asked.self_attention) for part in layers}
+    if own.encoder_positions == "none" and not kinds <= _KNOW_ORDER:
+        raise UserError(
+            f"`self_attention` must be of kinds with biases of distances ({', '.join(sorted(_KNOW_ORDER))}), since the "
+            f"pretrained {family} has no other positions, but is {asked.self_attention}."
+        )
+    for part in chain(*(parse_parts("pooling", asked.pooling) if asked.pooling_lengths else ())):
+        if POOLING[part.kind].takes_layer:
+            raise UserError(f"`pooling` must not be {part.kind}, which replaces a layer of the pretrained {family}.")
+    for name in ("embed_dim", "ffn_embed_dim", "num_heads"):
+        if getattr(asked, name) != getattr(own, name):
+            raise UserError(
+                f"`{name}` must be {getattr(own, name)}, as in the pretrained {family}, but is {getattr(asked, name)}."
+            )
 
 
 def _of_export(path: str | Path, changes: Mapping[str, Any], *lengths: int | None) -> Imported:

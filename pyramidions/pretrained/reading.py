@@ -9,6 +9,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.models.builder import shapes_alone
 from pyramidions.models.config import config_as
+from pyramidions.models.fitting import check_fits
 from pyramidions.pretrained.families import Settings, Shape, ends_of, shape_of
 from pyramidions.pretrained.names import EMBEDDING, TIED, UNTIED
 from pyramidions.pretrained.origin import Origin, origin_of
@@ -116,10 +117,5 @@ def pretrained_weights(source: Source, shape: Shape, tokenizer: Tokenizer) -> di
     with shapes_alone():
         lengths = {"max_target_positions": shape.max_target_positions}
         expected = build(shape.config, rows, tokenizer.pad, **lengths).state_dict()
-    head = f"The weights of {source.path} do not fit its config:"
-    for name in sorted(expected.keys() ^ found.keys()):
-        raise UserError(f"{head} {name} {'is missing' if name in expected else 'has no place in the model'}.")
-    for name, value in expected.items():
-        if value.shape != found[name].shape:
-            raise UserError(f"{head} {name} must be {tuple(value.shape)}, but is {tuple(found[name].shape)}.")
+    check_fits(f"The weights of {source.path} do not fit its config", found, expected)
     return found

@@ -24,6 +24,7 @@ from pyramidions.models import (
 )
 from pyramidions.models.builder import shapes_alone
 from pyramidions.models.config import LONGEST_TEXT, EncoderConfig, check_lengths, config_as
+from pyramidions.models.fitting import check_fits
 from pyramidions.models.formats import FORMAT
 from pyramidions.nn import LanguageModel, SentenceRanker, Transformer
 from pyramidions.pretrained.bundle import WINDOW, Bundle, read_bundle
@@ -290,18 +291,7 @@ def _fill(network: nn.Module, bundle: Bundle) -> None:
     # What parts of a model share may have one name in a file.
     known = {id(value): weights[name] for name, value in expected.items() if name in weights}
     weights = {name: known[id(value)] for name, value in expected.items() if id(value) in known} | weights
-    head = f"The weights of {bundle.name} do not fit its settings:"
-    for name in [*expected, *weights]:
-        if name not in weights:
-            raise UserError(f"{head} {name} is missing.")
-        if name not in expected:
-            raise UserError(f"{head} {name} has no place in the model.")
-        if (given := tuple(weights[name].shape)) != (shape := tuple(expected[name].shape)):
-            raise UserError(f"{head} {name} must be {shape}, but is {given}.")
-        # Buffers may hold whole numbers, such as counters.
-        if weights[name].is_floating_point() != expected[name].is_floating_point():
-            kind = "floating-point" if expected[name].is_floating_point() else "whole"
-            raise UserError(f"{head} {name} must be {kind} numbers, but is {weights[name].dtype}.")
+    check_fits(f"The weights of {bundle.name} do not fit its settings", weights, expected)
     network.load_state_dict(weights, assign=True)
     # A part that keeps values which are no weights would compute with none: a mistake of the part, not of the file.
     for name, values in network.named_buffers():

@@ -1,6 +1,5 @@
 """T5 and its like: T5 1.1, Flan-T5, mT5 and LongT5."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -36,10 +35,9 @@ _SUBLAYERS = {
 }
 _UNREAD = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
 _PROJECTIONS = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "out_proj"}
-_LAYERS = {"wi": "fc1", "wi_0": "gate", "wi_1": "fc1", "wo": "fc2"}
+_DENSE, _GATED = {"wi": "fc1", "wo": "fc2"}, {"wi_0": "gate", "wi_1": "fc1", "wo": "fc2"}
 # Tables that all layers share, and a norm of LongT5.
 _TABLES = {"relative_attention_bias": "biases", "global_relative_attention_bias": "block_biases"}
-_WEIGHT = re.compile(r"(encoder|decoder)\.block\.(\d+)\.layer\.(\d)\.(\w+)(?:\.(\w+))?\.weight")
 
 
 @dataclass(frozen=True)
@@ -135,21 +133,30 @@ class T5(Family):
             found[SHARED[-1]] = own.pop(UNTIED)
         else:
             own["decoder.norm.weight"] = own["decoder.norm.weight"] * config.embed_dim**0.5
-        names = {ours: theirs for theirs in self._names(config) for ours in _our_names(theirs, config)}
+        names = {f"{ours}.weight": f"{theirs}.weight" for theirs, ours in self._names(config)}
         return found | {names[ours]: value for ours, value in own.items()}
 
-    def _names(self, config: PyramidionConfig) -> Iterator[str]:
-        """Yield their names of weights; a model need not have all of them. Tables are in first layers alone."""
-        gated = parts_of(config, "feed_forward")[0].kind == "gated"
+    def _names(self, config: PyramidionConfig) -> Iterator[tuple[str, str]]:
+        """Yield their names of weights with ours; a model need not have all of them."""
+        inner = _GATED if parts_of(config, "feed_forward")[0].kind == "gated" else _DENSE
         for coder, layers in (("encoder", config.encoder_layers), ("decoder", config.decoder_layers)):
-            yield f"{coder}.final_layer_norm.weight"
-            for layer, (place, part) in product(range(layers), enumerate(_SUBLAYERS[coder])):
-                inner = [*_PROJECTIONS, "global_input_layer_norm", *([] if layer else _TABLES)]
+            yield f"{coder}.final_layer_norm", f"{coder}.norm"
+            for layer, (place, (part, sublayer)) in product(range(layers), enumerate(_SUBLAYERS[coder].items())):
+                theirs, ours = f"{coder}.block.{layer}.layer.{place}", f"{coder}.layers.{layer}.sublayers.{sublayer}"
+                yield f"{theirs}.layer_norm", f"{ours}.norm"
+                theirs = f"{theirs}.{self._called(config, part) if coder == 'encoder' else part}"
                 if part == "DenseReluDense":
-                    inner = ["wi_0", "wi_1", "wo"] if gated else ["wi", "wo"]
-                part = self._called(config, part) if coder == "encoder" else part
-                yield from (f"{coder}.block.{layer}.layer.{place}.{part}.{name}.weight" for name in inner)
-                yield f"{coder}.block.{layer}.layer.{place}.layer_norm.weight"
+                    yield from ((f"{theirs}.{name}", f"{ours}.function.{own}") for name, own in inner.items())
+                    continue
+                for name, own in _PROJECTIONS.items():
+                    yield f"{theirs}.{name}", f"{ours}.function.projections.{own}"
+                if part == "SelfAttention":
+                    yield f"{theirs}.global_input_layer_norm", f"{ours}.function.attention.norm"
+                    # A table of distances is in their first layer, and in all of ours.
+                    for name, own in _TABLES.items() if layer == 0 else ():
+                        for n in range(layers):
+                            at = f"{coder}.layers.{n}.sublayers.{sublayer}.function.attention.{own}.table"
+                            yield f"{theirs}.{name}", at
 
     def _called(self, config: PyramidionConfig, part: str) -> str:
         """Return the name of a part of the encoder."""
@@ -163,9 +170,12 @@ class T5(Family):
         found = {EMBEDDING: pop_embedding(given, SHARED[-1]).float()}
         if output is not None:
             found[UNTIED] = output.float()
-        for name, value in given.items():
-            for own in _our_names(name, config):
-                found[own] = value.float()
+        names = list(self._names(config))
+        for theirs, ours in names:
+            if (value := given.get(f"{theirs}.weight")) is not None:
+                found[f"{ours}.weight"] = value.float()
+        # What has no place is refused under its own name.
+        found |= {name: given[name] for name in given.keys() - {f"{theirs}.weight" for theirs, _ in names}}
         read = Settings(source)
         root = read.one("d_kv", int) ** 0.5
         for name in found:
@@ -229,34 +239,6 @@ def _feed_forward(read: Settings) -> Part:
     return Part(
         "gated" if name != said else "dense", {"activation": activation, **({} if name != said else {"bias": False})}
     )
-
-
-def _our_names(name: str, config: PyramidionConfig) -> Iterator[str]:
-    """Yield the names that a weight has here: a table of distances is in all layers."""
-    if (found := re.fullmatch(r"(encoder|decoder)\.final_layer_norm\.weight", name)) is not None:
-        yield f"{found[1]}.norm.weight"
-        return
-    # LongT5 says in the name which attention it is.
-    found = _WEIGHT.fullmatch(re.sub(r"\.(Local|TransientGlobal)SelfAttention\.", ".SelfAttention.", name))
-    if found is None:
-        yield name
-        return
-    coder, layer, place, part, inner = found.groups()
-    sublayers = _SUBLAYERS[coder]
-    layers = range(config.encoder_layers if coder == "encoder" else config.decoder_layers)
-    if part == "layer_norm" and inner is None and int(place) < len(sublayers):
-        yield f"{coder}.layers.{layer}.sublayers.{list(sublayers.values())[int(place)]}.norm.weight"
-    elif part == "SelfAttention" and inner in _TABLES:
-        for n in layers:
-            yield f"{coder}.layers.{n}.sublayers.self_attention.function.attention.{_TABLES[inner]}.table.weight"
-    elif part == "SelfAttention" and inner == "global_input_layer_norm":
-        yield f"{coder}.layers.{layer}.sublayers.self_attention.function.attention.norm.weight"
-    elif part in sublayers and inner in _PROJECTIONS:
-        yield f"{coder}.layers.{layer}.sublayers.{sublayers[part]}.function.projections.{_PROJECTIONS[inner]}.weight"
-    elif part in sublayers and inner in _LAYERS:
-        yield f"{coder}.layers.{layer}.sublayers.{sublayers[part]}.function.{_LAYERS[inner]}.weight"
-    else:
-        yield name
 
 
 FAMILIES.update(t5=T5("t5", "T5"), mt5=T5("mt5", "MT5", scales_output=False), longt5=LongT5("longt5", "LongT5"))
