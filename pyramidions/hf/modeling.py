@@ -52,11 +52,7 @@ class PyramidionsEncoderOutput(BaseModelOutput):
 
 
 class PyramidionsCache:
-    """What the decoder keeps between steps, as `generate` handles it.
-
-    Args:
-        states: of the decoder.
-    """
+    """What the decoder keeps between steps, as `generate` handles it."""
 
     is_compileable = False
     #: of layers that transformers knows: there are none

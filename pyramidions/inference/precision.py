@@ -1,8 +1,6 @@
 """Chooses the precision in which a trained model computes, by what the machine has."""
 
-import platform
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from pyramidions.base.arguments import OneOf, checked
 from pyramidions.base.device import TorchDevice
@@ -22,7 +20,6 @@ _INSTRUCTIONS = {
 #: D of a model whose products are too small to be faster in bfloat16 on a CPU: with 128, a CPU that multiplies large
 #: matrices 4.6 times as fast wrote 1.08 times as fast (lab/benchmarks/README.md).
 _SMALL = 256
-_X86 = ("x86_64", "amd64", "i386", "i686")
 
 
 class Precision(NamedTuple):
@@ -63,23 +60,10 @@ def multiplies(precision: str, device: TorchDevice) -> bool | None:
         return None if torch.version.hip else torch.cuda.get_device_capability(device.index) >= (8, 0)
     if device.type != "cpu":
         return None
-    told = _capabilities()
+    # Older versions of torch do not tell.
+    told = getattr(torch.cpu, "get_capabilities", dict)()
     names = [name for name in _INSTRUCTIONS[precision] if name in told]
     return any(told[name] for name in names) if names else None
-
-
-def _capabilities() -> Mapping[str, Any]:
-    """Return what torch tells about the CPU, by the name of the instructions; empty where it tells nothing."""
-    import torch
-
-    ask = getattr(torch.cpu, "get_capabilities", None)
-    if ask is not None:
-        return ask()
-    # Older versions of torch ask for a few of x86's, and deny them on all other CPUs.
-    if platform.machine().lower() not in _X86:
-        return {}
-    asked = {"avx512_bf16": "_is_avx512_bf16_supported", "avx512_vnni": "_is_vnni_supported"}
-    return {name: getattr(torch.cpu, ask)() for name, ask in asked.items() if hasattr(torch.cpu, ask)}
 
 
 def in_precision(network: "Network", precision: Precision) -> "Network":

@@ -33,11 +33,7 @@ _RELEASES = {None: "0.2.0 or before", 1: "0.1.0", 2: "0.2.0"}
 
 
 def refuse_older(place: Path | str, written: Any) -> None:
-    """Refuse a model of another format than today's, given the one that it records, or None.
-
-    Raises:
-        UserError: an older release wrote ``place``, or none that is known.
-    """
+    """Refuse a model of another format than today's, given the one that it records, or None."""
     if written is None or (type(written) is int and written in _RELEASES):
         raise _older(place, _RELEASES[written])
     if type(written) is not int or written != FORMAT:

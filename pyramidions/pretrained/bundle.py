@@ -49,12 +49,7 @@ class Bundle(NamedTuple):
 
 
 def read_bundle(path: str | Path, *wanted: ModelKind) -> Bundle:
-    """Read a checkpoint of fairseq-train, the best in a folder of them, an export, or a model of transformers.
-
-    Args:
-        path: of the checkpoint or the folder; or what is no path here, OWNER/NAME or OWNER/NAME@REVISION of an export
-            or a model of transformers on the Hugging Face hub.
-        wanted: kinds of models that will do.
+    """Read what `place_of` finds, if it is one of the kinds of models that are wanted.
 
     Raises:
         UserError: nothing of the kind is there, or it is damaged, or of another kind or architecture.

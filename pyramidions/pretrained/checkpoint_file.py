@@ -14,12 +14,7 @@ from pyramidions.models.formats import refuse_older_checkpoint
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """Read a checkpoint by torch's safe loading, onto the CPU.
-
-    Raises:
-        UserError: it is missing, damaged, no checkpoint, or holds more than tensors and plain values; or its weights
-            are not finite. Or an older release wrote it.
-    """
+    """Read a checkpoint onto the CPU, or refuse one that is damaged, of an older release, or not of finite numbers."""
     state = load_safely(path)
     weights = state.get("model") if isinstance(state, dict) else None
     if not isinstance(weights, dict) or not all(isinstance(w, torch.Tensor) for w in weights.values()):
@@ -47,15 +42,9 @@ def check_weights(weights: Mapping[str, torch.Tensor], path: Path) -> None:
 
 
 def load_safely(path: Path, *allowed: type, name: Path | None = None) -> Any:
-    """Read what `torch.save` wrote, by torch's safe loading, onto the CPU.
+    """Read what `torch.save` wrote, onto the CPU; errors call it by a name, or by its path if None.
 
-    Args:
-        path: of the file.
-        allowed: classes that it may hold beside plain values, which run no code when they are made.
-        name: what errors call the file; its path if None.
-
-    Raises:
-        UserError: it is missing, damaged, or holds more than tensors and plain values.
+    ``allowed`` are classes that it may hold beside plain values, which run no code when they are made.
     """
     name = name or path
     if path.exists() and not path.is_file():

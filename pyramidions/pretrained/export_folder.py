@@ -42,17 +42,9 @@ EXPORTED = (WEIGHTS, CONFIG, CARD, *TOKENIZERS, *OF_TRANSFORMERS, CODE)
 def write_export(
     folder: str | Path, weights: "Mapping[str, Tensor]", files: Mapping[str, bytes], config: Mapping[str, Any]
 ) -> None:
-    """Write an export; the folder appears whole or not at all.
+    """Write an export; the folder appears whole or not at all, and replaces an older export alone.
 
-    Args:
-        folder: to be made, or replaced where it is an older export.
-        weights: by name.
-        files: all others but config.json, the card among them, by name.
-        config: what config.json says, but for the hashes of weights and tokenizer.
-
-    Raises:
-        UserError: the folder holds something else.
-        OSError: it cannot be written; `filename` is the folder.
+    ``files`` are all others, the card among them, but for config.json, to whose fields the hashes are added.
     """
     from safetensors.torch import save
 

@@ -35,16 +35,8 @@ def model_card(
 ) -> str:
     """Return a model card, which also states what is unknown.
 
-    Args:
-        model: the model.
-        name: its heading.
-        data: what it was trained on.
-        scores: a file written by `pyramidions score --json`.
-        licence: of the weights.
-        for_transformers: the model is exported in the format of transformers.
-        languages: of documents and summaries, as ISO 639 codes; a language model has its alphabet's.
-        datasets: names on the hub of the datasets that it was trained on; if it is one, the scores are on it. Without
-            any, that of the data is named.
+    Languages are ISO 639 codes; a language model has its alphabet's. ``datasets`` are names on the hub, by default that
+    of the data; if it is one, the scores, of a file of `pyramidions score --json`, are on it.
     """
     found = None if scores is None else CardScores.read(scores)
     origin = model.origin if isinstance(model, SavedModel) else None

@@ -76,13 +76,10 @@ def _ends(tokenizer: Tokenizer) -> dict[str, Any]:
 def generation_fields(
     config: PyramidionConfig, target: int, prefix: Sequence[int], ends: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the decoding settings of a model as those of `generate`. Padding is never written.
+    """Return the decoding settings of a model as those of `generate`; padding is never written.
 
-    Args:
-        config: of the model.
-        target: most tokens of a summary, its end included.
-        prefix: tokens that each summary begins with; only one can be forced.
-        ends: ids that texts begin with, end in, and are padded with, by transformers' names.
+    ``target`` are most tokens of a summary with its end, ``ends`` special ids by their names there. Of the tokens that
+    each summary begins with, only one can be forced.
     """
     return {
         **ends,

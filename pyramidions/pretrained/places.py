@@ -79,11 +79,7 @@ class Place(NamedTuple):
 
 
 def place_of(given: str | Path) -> Place:
-    """Tell what lies at a path, or under a name on the hub where there is no such path.
-
-    Raises:
-        UserError: nothing does; or config.json is damaged; or the hub has no such model, refuses, or cannot be reached.
-    """
+    """Tell what lies at a path, or under a name on the hub where there is no such path; UserError if nothing does."""
     path = Path(given)
     if name := hub_name(given):
         folder = fetch(name, [CONFIG])

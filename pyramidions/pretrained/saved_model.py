@@ -84,17 +84,13 @@ class SavedModel:
         return {**said, "queries": True} if self.queries else said
 
     def source_ids(self, text: str) -> list[int]:
-        """Return the ids of a document as training has it: framed, behind the prefix of sources, and truncated.
-
-        Raises:
-            UserError: the frame alone is longer than the model reads.
-        """
+        """Return the ids of a document as training has it: framed, behind the prefix of sources, and truncated."""
         front = self.tokenizer.encode(self.source_prefix)
         room = self.tokenizer.room(self.max_source_positions - len(front), "max_source_positions")
         return self.tokenizer.framed(self.tokenizer.head(self.tokenizer.encode_documents(text), room), front)
 
     def target_ids(self, text: str) -> list[int]:
-        """Return the ids of a summary as training has it: framed and truncated; errors as in `source_ids`."""
+        """Return the ids of a summary as training has it: framed and truncated."""
         room = self.tokenizer.room(self.max_target_positions, "max_target_positions")
         return self.tokenizer.framed(self.tokenizer.encode(text)[:room])
 

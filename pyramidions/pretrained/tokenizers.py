@@ -21,17 +21,10 @@ _LONG_NUMBER = re.compile(rb"(\"model_max_length\"\s*:\s*)\d{19,}")
 
 
 def read_tokenizer(folder: Path, numbering: Numbering, class_name: str) -> Tokenizer:
-    """Read the tokenizer of a model's folder, with its own ids.
+    """Read the tokenizer of a model's folder, as the hub has it, with its own ids.
 
-    It is tokenizer.json. Where that is missing or lacks added tokens, transformers builds one.
-
-    Args:
-        folder: as the Hugging Face hub has it.
-        numbering: ids of special tokens, by the model's config, and the rows of its embeddings.
-        class_name: of transformers, for a folder without tokenizer.json that names no class.
-
-    Raises:
-        UserError: there is none, or it is damaged, or does not fit ``numbering``; or transformers is not installed.
+    It is tokenizer.json. Where that is missing or lacks added tokens, transformers builds one: with the class of this
+    name, unless the folder names one.
     """
     file = folder / JSON
     try:

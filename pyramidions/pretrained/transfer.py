@@ -31,21 +31,11 @@ def transferred(
     tokenizer: Tokenizer,
     seed: int = 1,
 ) -> tuple[Transformer, Transfer]:
-    """Build a model, and give it the weights that it has a place for.
+    """Build a model, and give it the weights of `pretrained_weights` that it has a place for.
 
     Positions are copied to a longer table, as LED's are from BART's (Beltagy et al. 2020, section 7.1). Second
-    projections, of global positions, start as copies of the first.
-
-    Args:
-        weights: of `pretrained_weights`.
-        config: of the model; `max_source_positions` may be longer than the table.
-        max_target_positions: tokens of the longest summary.
-        tokenizer: of the model.
-        seed: of what is initialised.
-
-    Raises:
-        UserError: a weight has another shape than the model's, a table of positions would have to shrink, or the
-            config breaks a rule.
+    projections, of global positions, start as copies of the first. What is initialised has a seed. A weight of another
+    shape is refused, and so is a table of positions that would have to shrink.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

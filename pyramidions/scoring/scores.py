@@ -103,9 +103,7 @@ def check_names(names: Sequence[str]) -> None:
 def metrics_of(names: Sequence[str], options: MetricOptions | None = None) -> dict[str, Metric]:
     """Make metrics by names, in the order of their columns; each takes the options that it knows.
 
-    Raises:
-        UserError: the names are not as in `check_names`; a metric lacks an option or a library; or no metric takes an
-            option that is given.
+    Refuses an option that is given and that none of them takes.
     """
     check_names(names)
     given = asdict(options or MetricOptions())

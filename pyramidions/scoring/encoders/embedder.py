@@ -119,10 +119,7 @@ def embedder(place: str | None, layer: int | None, device: str) -> Embedder:
 
 
 def best_layer(place: str) -> int | None:
-    """Return the recommended layer of a model, counted from 1; None where none is known.
-
-    A folder may be called as the model is on the hub, without its owner.
-    """
+    """Return the recommended layer of a model, by its name on the hub or a folder called so; None if none is known."""
     best = {name: int(layer) for name, layer in map(str.split, _BEST.split(","))}
     if hub := hub_name(place):
         return best.get(hub.name)

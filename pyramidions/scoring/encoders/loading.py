@@ -81,15 +81,7 @@ class Loaded(NamedTuple):
 
 
 class ModelInUse:
-    """A pretrained model at work for metrics.
-
-    Args:
-        place: as in `load`.
-        device: as torch names it.
-
-    Raises:
-        UserError: as in `load`; or the model cannot do what `head` says.
-    """
+    """A pretrained model at work for metrics, which `load` finds; UserError if it cannot do what `head` says."""
 
     head: ClassVar[Head]
 
@@ -130,9 +122,7 @@ def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
 def load(place: str | None, head: Head, device: str = "cpu", layers: int | None = None) -> Loaded:
     """Load a model with a tokenizer, from a folder, OWNER/NAME or OWNER/NAME@REVISION; ``layers`` of it, if not all.
 
-    Raises:
-        UserError: there is no such model, it is of another kind, it has fewer layers, its weights are not in
-            safetensors, or it needs code of its own; there is no such device; or a library is missing.
+    Refuses what is of another kind, has fewer layers, is not in safetensors, or needs code of its own.
     """
     if place is None:
         raise UserError(f"`{head.option}` must be given: the folder or the name on the hub of {head.meaning}.")

@@ -192,10 +192,7 @@ class EntailmentClassifier(ModelInUse):
         self._labels = [entails[0], contradicts[0]]
 
     def judged(self, premises: Sequence[str], claim: str) -> Judged:
-        """Return what a claim is found to be by each premise.
-
-        Long premises are truncated, and a claim that fills more than half of what the model reads.
-        """
+        """Return what a claim is found to be by each premise; a claim has at most half of the tokens that are read."""
         settings, is_short = {}, False
         if (length := self._loaded.length) is not None:
             settings = {"truncation": "only_first", "max_length": length}
