@@ -61,7 +61,7 @@ def multiplies(precision: str, device: TorchDevice) -> bool | None:
     if device.type != "cpu":
         return None
     # Older versions of torch do not tell.
-    told = getattr(torch.cpu, "get_capabilities", dict)()
+    told: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
     names = [name for name in _INSTRUCTIONS[precision] if name in told]
     return any(told[name] for name in names) if names else None
 

@@ -55,6 +55,8 @@ def read_bundle(path: str | Path, *wanted: ModelKind) -> Bundle:
         UserError: nothing of the kind is there, or it is damaged, or of another kind or architecture.
     """
     place = place_of(path)
+    if place.kind in _REFUSED:
+        raise UserError(_REFUSED[place.kind].format(place.path))
     return _READERS[place.kind](place, wanted)
 
 
@@ -70,22 +72,14 @@ def reads_long(path: str | Path) -> str:
 def _read_checkpoint(place: Place, wanted: Collection[ModelKind]) -> Bundle:
     path = place.path
     state = read_checkpoint(path)
-    said, settings = state.get("task_state"), state.get("cfg") or {}
-    config, task = settings.get("model"), settings.get("task")
-    name = task.get("_name", SUMMARIZER.task) if isinstance(task, Mapping) else SUMMARIZER.task
-    kind = next((kind for kind in KINDS.values() if kind.task == name), None)
-    vocabulary = (kind or SUMMARIZER).vocabulary
-    said = said if isinstance(said, dict) else {}
-    rule = f"{path} must be a checkpoint of --task {' or '.join(kind.task for kind in wanted)}, but"
-    if kind is None and config:
-        use = "train it on with --finetune-from-model" if vocabulary in said else "use fairseq's own commands"
-        raise UserError(f"{rule} was trained with --task {name}: {use}.")
-    if kind is None or vocabulary not in said or not config:
-        raise UserError(f"{rule} is none.")
+    settings = state.get("cfg") or {}
+    config = settings.get("model") or {}
+    said, task = (each if isinstance(each, Mapping) else {} for each in (state.get("task_state"), settings.get("task")))
+    kind = _trained_kind(path, task.get("_name", SUMMARIZER.task), said, config, wanted)
     _refuse_other(place, kind, wanted)
     tokenizer = None
     if kind is LANGUAGE_MODEL:
-        said = {WINDOW: task.get(WINDOW) if isinstance(task, Mapping) else None, **said}
+        said = {WINDOW: task.get(WINDOW), **said}
     else:
         said = {**said, **{name: state[name] for name in ("source",) if name in state}}
         try:
@@ -103,6 +97,21 @@ def _read_checkpoint(place: Place, wanted: Collection[ModelKind]) -> Bundle:
         if name != "vocabulary"
     }
     return Bundle(str(path), kind, shape, said, weights, tokenizer, config.get("_name"))
+
+
+def _trained_kind(
+    path: Path, task: str, said: Mapping[str, Any], config: Mapping[str, Any], wanted: Collection[ModelKind]
+) -> ModelKind:
+    """Return the kind of model that a task trains, or refuse a checkpoint of none of ours."""
+    kind = next((kind for kind in KINDS.values() if kind.task == task), None)
+    has_texts = (kind or SUMMARIZER).vocabulary in said
+    rule = f"{path} must be a checkpoint of --task {' or '.join(kind.task for kind in wanted)}, but"
+    if kind is None and config:
+        use = "train it on with --finetune-from-model" if has_texts else "use fairseq's own commands"
+        raise UserError(f"{rule} was trained with --task {task}: {use}.")
+    if kind is None or not has_texts or not config:
+        raise UserError(f"{rule} is none.")
+    return kind
 
 
 def _read_export(place: Place, wanted: Collection[ModelKind]) -> Bundle:
@@ -171,32 +180,18 @@ def _read_pretrained(place: Place, wanted: Collection[ModelKind]) -> Bundle:
     return Bundle(place.name, SUMMARIZER, config, settings, found.weights, found.tokenizer)
 
 
-def _refuse_fairseq(place: Place, wanted: Collection[ModelKind]) -> Bundle:
-    raise UserError(
-        f"{place.path} holds model.pt, as fairseq's own BART does: `pyramidions import {place.path} -o model.pt` makes "
-        "a checkpoint of such a model."
-    )
-
-
-def _refuse_concepts(place: Place, wanted: Collection[ModelKind]) -> Bundle:
-    raise UserError(
-        f"{place.path} holds a model of concepts, which extracts: use `pyramidions extract --method {place.path}`."
-    )
-
-
-def _refuse_unknown(place: Place, wanted: Collection[ModelKind]) -> Bundle:
-    raise UserError(
-        f"{place.path} must hold an exported model ({CONFIG}), {' or '.join(CHECKPOINTS)}, but holds none of them."
-    )
-
-
+_REFUSED: dict[PlaceKind, str] = {
+    "fairseq": (
+        "{0} holds model.pt, as fairseq's own BART does: `pyramidions import {0} -o model.pt` makes a checkpoint of "
+        "such a model."
+    ),
+    "concepts": "{0} holds a model of concepts, which extracts: use `pyramidions extract --method {0}`.",
+    "other": f"{{0}} must hold an exported model ({CONFIG}), {' or '.join(CHECKPOINTS)}, but holds none of them.",
+}
 _READERS: dict[PlaceKind, Callable[[Place, Collection[ModelKind]], Bundle]] = {
     "checkpoint": _read_checkpoint,
     "export": _read_export,
     "transformers": _read_pretrained,
-    "fairseq": _refuse_fairseq,
-    "concepts": _refuse_concepts,
-    "other": _refuse_unknown,
 }
 
 

@@ -223,11 +223,16 @@ def _vocabulary(folder: Path, name: Path, rows: int) -> bytes:
         raise UserError(f"{DICTIONARY} of {name} must have each symbol once, but repeats one.")
     if not any(symbol in spellings for symbol in symbols):
         raise UserError(f"{DICTIONARY} of {name} must hold GPT-2's ids, but holds other symbols.")
+    return _byte_level(names, pairs, name)
+
+
+def _byte_level(names: list[str], pairs: list[tuple[str, str]], place: Path) -> bytes:
+    """Return a tokenizer.json of BART with these pieces, in the order of their ids, and merges."""
     made = library()
     try:
         model = made.models.BPE(vocab={piece: i for i, piece in enumerate(names)}, merges=pairs)
     except Exception as error:  # the library raises nothing narrower
-        raise UserError(f"{_MERGES} of {name} must merge pieces of {_ENCODER}, but does not ({error}).") from None
+        raise UserError(f"{_MERGES} of {place} must merge pieces of {_ENCODER}, but does not ({error}).") from None
     tokenizer = made.Tokenizer(model)
     tokenizer.pre_tokenizer = made.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = made.decoders.ByteLevel()

@@ -82,10 +82,7 @@ def place_of(given: str | Path) -> Place:
     """Tell what lies at a path, or under a name on the hub where there is no such path; UserError if nothing does."""
     path = Path(given)
     if name := hub_name(given):
-        folder = fetch(name, [CONFIG])
-        if not (folder / CONFIG).is_file():
-            raise UserError(f"{name} on the hub must be a model of transformers or an export, but has no {CONFIG}.")
-        return place_with_config(folder, str(given))._replace(hub=name, commit=folder.name)
+        return _on_hub(name, str(given))
     if not path.exists():
         raise UserError(f"The model {path} {absent(path)}.")
     if path.suffix in (".safetensors", ".bin") and path.is_file() and (path.parent / CONFIG).exists():
@@ -101,6 +98,13 @@ def place_of(given: str | Path) -> Place:
         if (path / file).exists():
             return Place(str(given), "checkpoint", path / file)
     return Place(str(given), "fairseq" if (path / MODEL).exists() else "other", path)
+
+
+def _on_hub(name: HubName, given: str) -> Place:
+    folder = fetch(name, [CONFIG])
+    if not (folder / CONFIG).is_file():
+        raise UserError(f"{name} on the hub must be a model of transformers or an export, but has no {CONFIG}.")
+    return place_with_config(folder, given)._replace(hub=name, commit=folder.name)
 
 
 def place_with_config(folder: Path, given: str) -> Place:

@@ -196,12 +196,24 @@ def generated_summaries(lines: Iterable[str], count: int, place: str = "The outp
     fairseq silently drops the documents of a ragged last batch, and a run that is killed may cut its last summary: both
     are refused.
     """
+    best = _hypotheses(lines, place)
+    found = best["D"] or best["H"]
+    if beyond := sorted(index for index in found if index >= count):
+        raise UserError(f"{place}: has document {beyond[-1]}, but there are {count} references.")
+    if missing := [str(index) for index in range(count) if index not in found]:
+        shown = ", ".join(missing[:5]) + (", …" if len(missing) > 5 else "")
+        raise UserError(f"{place}: lacks {len(missing)} of {count} documents ({shown}).")
+    # Only `fairseq-generate` prints targets; the output of other programs, or of `grep`, has no such end.
+    if any(line.startswith("T-") for line in lines) and ends_early(lines):
+        raise UserError(f"{place}: ends early: it lacks the last line, 'Generate ... with beam=...'.")
+    return [_join_pieces(found[index].rstrip("\r\n")) for index in range(count)]
+
+
+def _hypotheses(lines: Iterable[str], place: str) -> dict[str, dict[int, str]]:
+    """Return the best hypothesis of each document, by the kind of its line."""
     best: dict[str, dict[int, str]] = {"H": {}, "D": {}}
     current: dict[str, int | None] = {"H": None, "D": None}
-    has_targets = is_over = False
     for line in lines:
-        has_targets |= line.startswith("T-")
-        is_over |= line.startswith(_END)
         match = _HYPOTHESIS.match(line)
         if match is None:
             continue
@@ -216,16 +228,7 @@ def generated_summaries(lines: Iterable[str], count: int, place: str = "The outp
             raise UserError(f"{place}: document {index} comes twice.")
         current[kind] = index
         best[kind].setdefault(index, text)
-    found = best["D"] or best["H"]
-    if beyond := sorted(index for index in found if index >= count):
-        raise UserError(f"{place}: has document {beyond[-1]}, but there are {count} references.")
-    if missing := [str(index) for index in range(count) if index not in found]:
-        shown = ", ".join(missing[:5]) + (", …" if len(missing) > 5 else "")
-        raise UserError(f"{place}: lacks {len(missing)} of {count} documents ({shown}).")
-    # Only `fairseq-generate` prints targets; the output of other programs, or of `grep`, has no such end.
-    if has_targets and not is_over:
-        raise UserError(f"{place}: ends early: it lacks the last line, 'Generate ... with beam=...'.")
-    return [_join_pieces(found[index].rstrip("\r\n")) for index in range(count)]
+    return best
 
 
 def is_generate_output(lines: Iterable[str]) -> bool:

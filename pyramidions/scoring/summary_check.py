@@ -114,15 +114,8 @@ def check_summary(
             "sentence that does not entail another."
         )
     texts = list(cut.texts)
-    units = [unit.text for unit in cut.units]
     index = SupportIndex(texts, cut.language)
-    # Names may stand in headings alone.
-    words = {word for text in units for word in words_of(text)}
-    numbers = {
-        _plain(number, cut.language) for text in units for form in (text, _joined(text)) for number, _ in _numbers(form)
-    }
-    # What looks like a power may be the mark of a note.
-    numbers |= {number.partition("^")[0] for number in numbers}
+    words, numbers = _held(cut)
     found, truncated = [], 0
     for text in (sentence for part in _parts(summary) for sentence in _sentences(part, cut.language)):
         missing = tuple(dict.fromkeys(_missing(text, words, numbers, cut.language)))
@@ -136,6 +129,16 @@ def check_summary(
         found.append(sentence)
         on_progress(text)
     return CheckedSummary(cut, tuple(found), truncated)
+
+
+def _held(document: Outline) -> tuple[set[str], set[str]]:
+    """Return the words and the numbers of a document; names may stand in headings alone."""
+    units = [unit.text for unit in document.units]
+    both = [form for text in units for form in (text, _joined(text))]
+    numbers = {_plain(number, document.language) for form in both for number, _ in _numbers(form)}
+    # What looks like a power may be the mark of a note.
+    numbers |= {number.partition("^")[0] for number in numbers}
+    return {word for text in units for word in words_of(text)}, numbers
 
 
 def checked_page(checked: CheckedSummary, name: str, model: str | None = None) -> str:

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import numpy as np
 import pytest
+import small_exports
 import small_language_models
-import small_summarizer
 
 import pyramidions.extract
 import pyramidions.inference
@@ -54,7 +54,7 @@ Calls = dict[str, tuple[Callable[..., Any], dict[str, Any]]]
 def calls(tmp_path_factory: pytest.TempPathFactory) -> Calls:
     """Return public callables, and arguments that they need."""
     folder = tmp_path_factory.mktemp("models")
-    model = small_summarizer.exported(folder / "summarizer")
+    model = small_exports.summarizer(folder / "summarizer")
     segmenter = Segmenter.from_pretrained(small_language_models.saved(folder, "gumbel"), "cpu")
     summarizer = Summarizer.from_pretrained(model, "cpu")
     text = {"text": "bees fly fast. a bee with a ruler."}

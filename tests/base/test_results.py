@@ -9,8 +9,8 @@ import explanations
 import extractions
 import numpy as np
 import pytest
+import small_exports
 import small_language_models
-import small_summarizer
 
 from pyramidions import Extractor, SegmentedText, Segmenter, Summarizer, Summary
 from pyramidions.inference.summary import Coverage
@@ -58,7 +58,7 @@ def test_a_summary_by_section_has_their_headings() -> None:
 
 def test_what_makes_results_is_shown_in_a_line(tmp_path: Path) -> None:
     assert repr(Extractor()) == "Extractor('hiporank')"
-    summarizer = Summarizer.from_pretrained(small_summarizer.exported(tmp_path / "summarizer"), "cpu")
+    summarizer = Summarizer.from_pretrained(small_exports.summarizer(tmp_path / "summarizer"), "cpu")
     parameters = sum(weight.numel() for weight in summarizer.model.network.parameters())
     assert repr(summarizer) == f"Summarizer(<SavedModel of {parameters:,} parameters>)"
     segmenter = Segmenter.from_pretrained(small_language_models.saved(tmp_path, "gumbel"), "cpu")

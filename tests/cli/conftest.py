@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import small_summarizer
+import small_exports
 from click.testing import CliRunner, Result
 
 from pyramidions.cli import main
@@ -68,4 +68,4 @@ def prepared(papers: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole_models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Untrained summarizers, one of which answers queries."""
     folder = tmp_path_factory.mktemp("models")
-    return {name: small_summarizer.exported(folder / name, queries=name == "queries") for name in ("plain", "queries")}
+    return {name: small_exports.summarizer(folder / name, queries=name == "queries") for name in ("plain", "queries")}

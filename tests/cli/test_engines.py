@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 from refusals import refused
-from small_extractor import exported
+from small_exports import extractor as exported
 from small_language_models import saved
 
 from pyramidions.base.errors import UserError

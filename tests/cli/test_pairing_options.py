@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from small_extractor import exported
+from small_exports import extractor as exported
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-import small_extractor
+import small_exports
 import torch
 from kinds_of_summarizers import TEXTS, model_of
 from refusals import refused
@@ -79,7 +79,7 @@ def test_an_export_holds_what_transformers_needs(tmp_path: Path) -> None:
 
 
 def test_models_of_other_kinds_have_nothing_for_transformers(tmp_path: Path) -> None:
-    folder = small_extractor.exported(tmp_path / "model")
+    folder = small_exports.extractor(tmp_path / "model")
     assert sorted(path.name for path in folder.iterdir()) == [
         *("README.md", "config.json", "model.safetensors", "sentencepiece.model"),
     ]

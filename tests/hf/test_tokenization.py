@@ -131,8 +131,7 @@ def test_no_setting_turns_text_into_special_pieces(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        *({"source_prefix": 5}, {"queries": "no"}, {"max_target_positions": 1}, {"model_max_length": "x"}),
-        *({"tokenizer": "x"}, {"padding_side": "above"}, {"truncation_side": 1}, {"model_input_names": [5]}),
+        *({"source_prefix": 5}, {"queries": "no"}, {"max_target_positions": 1}, {"padding_side": "above"}),
         {"extra_special_tokens": ["<new>"]},
     ],
     ids=str,

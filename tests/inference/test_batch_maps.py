@@ -12,7 +12,7 @@ import torch
 from datasets import Dataset
 from datasets.fingerprint import Hasher
 from refusals import refused
-from small_extractor import exported
+from small_exports import extractor as exported
 
 from pyramidions.inference import Extractor, ExtractorMap, SamplingOptions, Summarizer, SummarizerMap
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from explanations import page_data, texts_of
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from small_extractor import exported
+from small_exports import extractor as exported
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.reading import LONG, Long

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from refusals import refused
-from small_summarizer import exported
+from small_exports import summarizer as exported
 
 from pyramidions.base.reading import Long
 from pyramidions.data.vocabulary import Settings, train_tokenizer

@@ -10,7 +10,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-import small_summarizer
+import small_exports
 import torch
 from conftest import SAMPLE
 from fairseq_commands import TASK, run
@@ -176,7 +176,7 @@ def test_lengths_fit_a_short_document_a_part_and_a_sentence(
 def test_a_model_without_capitals_writes_words_as_the_document_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folding = Summarizer.from_pretrained(small_summarizer.exported(tmp_path / "model", fold_case=True), "cpu")
+    folding = Summarizer.from_pretrained(small_exports.summarizer(tmp_path / "model", fold_case=True), "cpu")
     written = torch.tensor([*folding.model.tokenizer.encode("a bee flies fast bees fly"), EOS])
     best = [Hypothesis(written, 0.0, torch.zeros(len(written)))]
     monkeypatch.setattr(folding, "_best", lambda documents, _: (best * len(documents), ()))

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-import small_summarizer
+import small_exports
 
 from pyramidions import Extractor, SamplingOptions, Summarizer, UserError, as_one
 from pyramidions.extract import TfIdf
@@ -25,7 +25,7 @@ class Places(NamedTuple):
 def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
     folder = tmp_path_factory.mktemp("files")
     (folder / "paper.txt").write_text("Bees fly.")
-    return Places(Summarizer.from_pretrained(small_summarizer.exported(folder / "model"), "cpu"), folder)
+    return Places(Summarizer.from_pretrained(small_exports.summarizer(folder / "model"), "cpu"), folder)
 
 
 def sampled(**options: Any) -> Callable[[Places], object]:

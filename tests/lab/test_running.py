@@ -28,7 +28,6 @@ from pyramidions.runs.steps import Command, StepError
 
 pytestmark = pytest.mark.nightly
 CONFIGS = Path(__file__).parents[2] / "configs"
-WAITS = "import os, time; open({!r}, 'w').write(str(os.getpid())); time.sleep(60)"
 
 
 @pytest.fixture(autouse=True)
@@ -303,39 +302,6 @@ def test_a_step_runs_as_a_job_and_is_marked_or_tells_how_it_failed(tmp_path: Pat
     work.state.forget("work")
     with refused("no such thing", StepError):
         cluster.run(step(tmp_path, "raise SystemExit('no such thing')"), print)
-
-
-def test_a_cluster_that_is_stopped_cancels_the_job_that_a_thread_waits_for(tmp_path: Path) -> None:
-    pid = tmp_path / "pid"
-    work = step(tmp_path, WAITS.format(str(pid)))
-    cluster, told = Cluster(tmp_path / "jobs", "local"), list[str]()
-
-    def run() -> None:
-        try:
-            cluster.run(work, lambda line: None)
-        except StepError as error:
-            told.append(str(error))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    while not (pid.is_file() and pid.read_text()):
-        time.sleep(0.05)
-    cluster.stop()
-    thread.join()
-    assert told == ["work was stopped."]
-    while Path("/proc", pid.read_text()).exists():
-        time.sleep(0.05)
-    with refused("work", StepError):
-        cluster.run(work, print)
-
-
-def test_machines_of_slurm_meet_at_the_first_of_them(slurm: Path, tmp_path: Path) -> None:
-    work = step(tmp_path, TELL, nodes=2)
-    Cluster(tmp_path / "jobs").run(work, print)
-    rank, address, port = work.log.read_text().splitlines()[-1].split()
-    assert (rank, address) == ("0", "node1") and 20000 <= int(port) <= 60000
-    assert (tmp_path / "work.1.log").read_text().splitlines()[-1] == f"1 node1 {port}"
-    assert work.state.facts["done"]["work"]["hardware"]["nodes"] == 2
 
 
 def test_a_job_asks_for_what_its_step_needs(slurm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

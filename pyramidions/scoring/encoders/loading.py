@@ -150,8 +150,21 @@ def load(place: str | None, head: Head, device: str = "cpu", layers: int | None 
         model, read = getattr(library, head.loader).from_pretrained(
             folder, config=config, dtype=torch.float32, use_safetensors=True, output_loading_info=True, **only_here
         )
+    _check_loaded(head, place, folder, model, tokenizer, read["missing_keys"])
+    if not head.suffix and config.is_encoder_decoder:
+        model = model.get_encoder()
+    limits = [_longest_input(model, config), tokenizer.model_max_length]
+    length = min((limit for limit in limits if limit is not None and limit < _NO_LENGTH), default=None)
+    name = f"{hub.name}@{folder.name[:10]}" if hub else f"{folder.resolve().name} sha256:{_digest(folder)}"
+    return Loaded(model.eval().to(found), tokenizer, place, name, length)
+
+
+def _check_loaded(
+    head: Head, place: str, folder: Path, model: Any, tokenizer: Any, missing_keys: Iterable[str]
+) -> None:
+    """Refuse a model that lacks weights, or a tokenizer that does not fit it."""
     # A pooler is a head that vectors of tokens do not go through; classifiers of whole texts do.
-    if missing := sorted(name for name in read["missing_keys"] if head.suffix or "pooler" not in name):
+    if missing := sorted(name for name in missing_keys if head.suffix or "pooler" not in name):
         raise UserError(f"`{head.option}` must be a model with whole weights, but {place} lacks {missing[0]}.")
     pieces = len(tokenizer)
     for holds, needed in (
@@ -163,12 +176,6 @@ def load(place: str | None, head: Head, device: str = "cpu", layers: int | None 
     ):
         if not holds:
             raise UserError(f"`{head.option}` must have {needed}, but {place} does not.")
-    if not head.suffix and config.is_encoder_decoder:
-        model = model.get_encoder()
-    limits = [_longest_input(model, config), tokenizer.model_max_length]
-    length = min((limit for limit in limits if limit is not None and limit < _NO_LENGTH), default=None)
-    name = f"{hub.name}@{folder.name[:10]}" if hub else f"{folder.resolve().name} sha256:{_digest(folder)}"
-    return Loaded(model.eval().to(found), tokenizer, place, name, length)
 
 
 def library_version() -> str:
