@@ -116,40 +116,6 @@ def test_a_ratio_has_the_lowest_and_the_highest_of_neighbouring_turns() -> None:
     assert (found.value, found.low, found.high, found.met) == (3.0, 2.0, 3.0, True)
 
 
-@pytest.mark.nightly
-def test_a_peak_is_that_of_the_work_alone() -> None:
-    program = """
-import sys, torch
-sys.path.insert(0, sys.argv[1])
-from contenders import peak
-if sys.argv[2:]:
-    print(peak(lambda: None), peak(lambda: torch.ones(25_000_000)), peak(lambda: None))
-else:
-    # What a parent held, its children begin with.
-    held = torch.ones(100_000_000)
-    import subprocess
-    sys.exit(subprocess.run([sys.executable, "-c", sys.orig_argv[2], sys.argv[1], "child"]).returncode)
-"""
-    done = run("python", "-c", program, BENCHMARKS)
-    assert done.returncode == 0, done.stdout
-    nothing, hundred, nothing_again = map(float, done.stdout.split())
-    assert nothing < 5 and 95 < hundred < 110 and nothing_again < 5
-
-
-def test_what_a_harmed_run_leaves_is_told_from_a_whole_result(tmp_path: Path) -> None:
-    from faults import damaged, different
-
-    whole, found = tmp_path / "whole", tmp_path / "found"
-    whole.mkdir()
-    found.mkdir()
-    (whole / "made.txt").write_text("all of it")
-    assert damaged(found, whole) is None and different(found, whole) == "made.txt is missing"
-    (found / "made.txt").write_text("all")
-    assert damaged(found, whole) == different(found, whole) == "made.txt differs"
-    (found / "made.txt").write_text("all of it")
-    assert damaged(found, whole) is different(found, whole) is None
-
-
 def test_multiplications_of_the_papers_hourglasses_are_58_44_and_40_percent() -> None:
     from language_models import expected
 

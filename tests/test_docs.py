@@ -229,16 +229,6 @@ def test_the_page_of_flags_has_what_our_parts_add_to_training(kind: str, task: s
     assert len(listed) == len(parts) and {flag for flags in listed for flag in flags} == added - fairseqs
 
 
-def test_the_page_of_flags_has_defaults_and_meanings_or_says_that_it_needs_fairseq(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rows = flag_tables().splitlines()
-    assert "| `--embed-dim` | `512` | width of a representation |" in rows
-    assert not [row for row in rows if row.startswith("|") and len(re.findall(r"(?<!\\)\|", row)) != 4]
-    monkeypatch.setitem(flag_tables.__globals__, "find_spec", lambda name: None)
-    assert flag_tables().startswith("The flags are missing here: fairseq")
-
-
 def test_models_names_every_kind_and_field() -> None:
     named = set(spans("docs/models.md"))
     for registry in REGISTRIES:

@@ -29,6 +29,7 @@ from pyramidions.pretrained.importing import import_model
 from pyramidions.pretrained.model_card import model_card
 from pyramidions.pretrained.saved_model import load_model
 from pyramidions.scoring.examples import FolderDocuments
+from pyramidions.text.several_documents import documents_of
 from pyramidions.text.tokenizer import BOS, EOS, PAD
 
 SEPARATOR = "<doc-sep>"
@@ -231,3 +232,11 @@ def test_an_export_for_transformers_keeps_the_separator_and_its_card_says_that_i
     card = model_card(model, "my-model", for_transformers=True)
     marked = f'inputs["input_ids"] == tokenizer.convert_tokens_to_ids("{SEPARATOR}")'
     assert f'\ninputs["global_attention_mask"] |= {marked}\n```\n' in card
+
+
+def test_documents_of_one_are_those_it_was_made_of() -> None:
+    assert documents_of(together("# Bees\n\nThey fly.", "No heading.")) == ["Bees\n\nThey fly.\n\n", "No heading.\n\n"]
+    assert documents_of("# Bees\n\nThey fly.") == ["# Bees\n\nThey fly."]
+    assert documents_of("\n\x1e\nBees fly.\n\x1e\n\n\x1e\nCats\nsleep.") == ["Bees fly.", "Cats\nsleep."]
+    # Some fonts have a ligature there.
+    assert documents_of("e\x1ecient") == ["e\x1ecient"] and documents_of("\n\x1e\n") == ["\n\x1e\n"]
