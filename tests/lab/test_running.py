@@ -124,7 +124,7 @@ def test_a_checkpoint_tells_of_its_training_unless_it_is_damaged(tmp_path: Path)
         "optimizer_history": [{"num_updates": 12}],
         "extra_state": {"previous_training_time": 1.5, "train_iterator": iterator, "val_loss": 2.5, "best": 2.25},
         "cfg": {"checkpoint": {"best_checkpoint_metric": "loss"}},
-        "value": values,
+        "model": {"value": values},
     }
     torch.save(state, path)
     best = {"metric": "loss", "value": 2.25}

@@ -1,7 +1,6 @@
 """BART and its like: LED, PEGASUS, BigBird-PEGASUS and mBART-50."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,14 +46,13 @@ class Bart(Family):
 
     def shape(self, source: Source) -> Shape:
         read = Settings(source)
-        for name, expected in _ALWAYS.items():
-            read.must_be(name, expected)
-        for name, expected in (
-            ("normalize_before", self.normalize_before),
-            ("add_final_layer_norm", self.normalize_before),
-            ("normalize_embedding", self.normalizes_embeddings),
-            ("static_position_embeddings", not self.learns_positions),
-        ):
+        own = {
+            "normalize_before": self.normalize_before,
+            "add_final_layer_norm": self.normalize_before,
+            "normalize_embedding": self.normalizes_embeddings,
+            "static_position_embeddings": not self.learns_positions,
+        }
+        for name, expected in (_ALWAYS | own).items():
             read.must_be(name, expected)
         lengths = _lengths(read)
         positions = [
@@ -152,7 +150,7 @@ class Bart(Family):
 
 
 # What all of our models are.
-_ALWAYS: Mapping[str, Any] = {
+_ALWAYS: dict[str, Any] = {
     "is_encoder_decoder": True,
     "tie_word_embeddings": True,
     "add_bias_logits": False,
