@@ -94,26 +94,23 @@ def refuse_foreign(folder: Path) -> None:
 
 
 def check_export(folder: Path) -> None:
-    """Refuse a folder that is not a whole export: it lacks a file, or holds others, or one is damaged."""
+    """Refuse a folder with a config.json that is not a whole export: it lacks a file, holds others, or is damaged."""
     from pyramidions.pretrained.bundle import described_model
 
     rule = f"{folder} must be a folder that `pyramidions export` wrote, but"
-    if not folder.is_dir():
-        raise UserError(f"{rule} {'is a file' if folder.exists() else 'does not exist'}.")
     held = {path.name for path in folder.iterdir()}
-    if CONFIG not in held:
-        raise UserError(f"{rule} lacks {CONFIG}.")
     if others := held - set(EXPORTED):
         raise UserError(f"{rule} holds {min(others)}.")
     place = place_with_config(folder, str(folder))
+    needed = {WEIGHTS, *place.hashes}
     if place.kind == "export":
-        described_model(place)
-    elif not is_of_export(place):
+        # transformers writes no hashes.
+        has_texts = described_model(place)[0] is not LANGUAGE_MODEL
+        needed |= {TOKENIZERS[0]} if has_texts and not held & set(TOKENIZERS) else set()
+    elif is_of_export(place):
+        needed |= set(OF_TRANSFORMERS)
+    else:
         raise UserError(f"{rule} holds a {CONFIG} of something else.")
-    needed = {WEIGHTS, *place.hashes, *(OF_TRANSFORMERS if place.kind == "transformers" else ())}
-    # transformers writes no hashes.
-    if place.kind == "export" and described_model(place)[0] is not LANGUAGE_MODEL and not held & set(TOKENIZERS):
-        needed.add(TOKENIZERS[0])
     if lacking := needed - held:
         raise UserError(f"The exported model {folder} lacks {min(lacking)}.")
     check_hashes(folder, place.hashes)

@@ -7,10 +7,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from refusals import refused
 from result_files import CATALOGUE, DEEP, DELETED, POOLED, VANILLA, write
 
-from lab import report as report_module
 from lab.report import write_report
 
 pytestmark = pytest.mark.nightly
@@ -154,24 +152,3 @@ def test_bits_of_fairseq_are_shown_in_nats(out: Path, section: Any) -> None:
     # 2.5 bits are 1.73 nats.
     assert [*found.loc["scaling", ["updates ours", "log-perplexity ours"]]] == ["524,288", "1.73"]
     assert [*found.loc["dense", ["updates paper", "log-perplexity paper"]]] == ["500,000", "1.57"]
-
-
-def test_a_damaged_result_or_a_failure_in_drawing_leaves_the_old_report(
-    out: Path, configs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    report = write_report(out, configs)
-    page = report.page.read_bytes()
-    assert report.summary == "Rows: 5 not run." and page.count(b"\n## ") == 1
-    damaged = write(out)
-    damaged.write_text("{")
-    with refused(str(damaged)):
-        write_report(out, configs)
-    damaged.unlink()
-
-    def fail(*_: object) -> None:
-        raise MemoryError
-
-    monkeypatch.setattr(report_module, "draw_speed_ups", fail)
-    with pytest.raises(MemoryError):
-        write_report(out, configs)
-    assert (out / "report.md").read_bytes() == page

@@ -54,15 +54,6 @@ def test_a_dry_run_prints_the_jobs_of_slurm_without_slurm(run: Any, corpora: Pat
 
 
 @pytest.mark.nightly
-def test_tiny_runs_on_the_cpu_with_the_sample_and_figures_5_and_6_are_one_measurement(run: Any) -> None:
-    commands = planned(run, "table4", "--rows", "max", "--scale", "tiny")
-    assert commands[0][1:4] == ["pyramidions", "prepare", str(ROOT / "data" / "sample")]
-    assert commands[1][0] == "" and commands[1][-1] == "common.cpu=true"
-    (command,) = planned(run, "figure5", "figure6", "--gpus", "1")
-    assert command[2] == str(ROOT / "lab/benchmarks" / "topk.py")
-
-
-@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -88,11 +79,3 @@ def test_what_a_user_gets_wrong_ends_in_one_sentence(
     # A dry run needs no GPU here.
     dry = () if told.endswith("8.") or "slurm" in told else ("--dry-run",)
     assert told in fail("reproduce", *words.split(), *configs, *dry)
-
-
-@pytest.mark.nightly
-def test_gpus_that_are_not_there_are_refused(fail: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
-    monkeypatch.setattr("lab.environment._first_gpu", lambda: None)
-    for asked, rule in ((["--gpus", 8], "--gpus must be 0"), ([], "--gpus must be given")):
-        assert fail("reproduce", "table2", *asked, *CONFIGS).startswith(rule)
