@@ -1,10 +1,13 @@
-"""Known corpora as they lie on the hub and in their releases, with a few made-up documents."""
+"""Known corpora as they lie on the hub and in their releases, with a few made-up documents.
 
-import csv
+Most are described in corpus_shapes.json: the files of each split, whose names say what they hold.
+"""
+
 import gzip
 import json
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,28 +54,29 @@ def tables(folder: Path, source: str, target: str, splits: Sequence[str], below:
         parquet(folder / below / f"{split}-00000-of-00001.parquet", rows)
 
 
-def papers(folder: Path) -> None:
-    """Write papers as on the hub, in the folder of a configuration."""
-    tables(folder, "article", "abstract", ("train", "validation", "test"), "document")
+def packed_content(name: str, content: Any) -> bytes:
+    """Return a text, or rows as JSON lines; packed if the name says so."""
+    data = content.encode() if isinstance(content, str) else lines(content)
+    return gzip.compress(data, mtime=0) if name.endswith(".gz") else data
 
 
-def papers_of_release(folder: Path) -> None:
-    """Write papers as in the release, with sections."""
-    for split in ("train", "val", "test"):
-        row = {
-            "article_id": f"{split}-1",
-            "article_text": [f"the long {split} text ."],
-            "abstract_text": [f"<S> short {split} . </S>"],
-            "section_names": ["introduction"],
-            "sections": [[f"the long {split} text ."]],
-        }
-        write(folder / "arxiv-dataset" / f"{split}.txt", lines([row]))
-    write(folder / "arxiv-dataset" / "vocab", b"the 9\n")
+def described(corpus: str, folder: Path) -> None:
+    """Write a corpus as corpus_shapes.json describes it; "{split}" stands for the name of a split."""
+    for part in DESCRIBED[corpus]:
+        for split in part["splits"]:
+            files = json.loads(json.dumps(part["files"]).replace("{split}", split))
+            for name, content in files.items():
+                if name.endswith(".parquet"):
+                    parquet(folder / name, content)
+                elif name.endswith(".zip"):
+                    packed(folder / name, {member: packed_content(member, each) for member, each in content.items()})
+                else:
+                    write(folder / name, packed_content(name, content))
 
 
-def govreport(folder: Path) -> None:
-    """Write reports as on the hub."""
-    tables(folder, "report", "summary", ("train", "validation", "test"), "document")
+DESCRIBED = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+papers, papers_of_release = (partial(described, name) for name in ("papers", "papers of the release"))
+summscreen_of_release = partial(described, "summscreen of the release")
 
 
 def billsum(folder: Path) -> None:
@@ -124,118 +128,6 @@ def qmsum(folder: Path) -> None:
         write(folder / "data" / "ALL" / split / "Bdb001.json", b'{"meeting_transcripts": []}')
 
 
-def booksum(folder: Path) -> None:
-    """Write chapters as on the hub; the rows have line breaks in quotes."""
-    for file, split in (("train", "train"), ("dev", "validation"), ("test", "test")):
-        (folder / f"{file}.csv").parent.mkdir(parents=True, exist_ok=True)
-        with (folder / f"{file}.csv").open("w", newline="") as stream:
-            table = csv.DictWriter(stream, ["bid", "chapter_path", "summary_path", "chapter", "summary_text"])
-            table.writeheader()
-            for text, short in texts(split):
-                table.writerow(
-                    {"bid": 7, "chapter_path": "a.txt", "summary_path": "b.txt", "chapter": text, "summary_text": short}
-                )
-
-
-def summscreen(folder: Path) -> None:
-    """Write episodes as in SCROLLS, whose test split has no summaries, beside another task of it."""
-    members = {}
-    for split in ("train", "validation", "test"):
-        rows = [
-            {"id": f"fd_{split}", "pid": "p", "input": text, "output": None if split == "test" else short}
-            for text, short in texts(split, 1)
-        ]
-        members[f"summ_screen_fd/{split}.jsonl"] = lines(rows)
-    packed(folder / "summ_screen_fd.zip", members)
-    packed(folder / "qmsum.zip", {"qmsum/train.jsonl": lines([{"id": "other"}])})
-
-
-def summscreen_of_release(folder: Path) -> None:
-    """Write episodes as in the release, cut into subwords, and anonymized ones beside them."""
-    for split in ("train", "dev", "test"):
-        row = {
-            "filename": f"{split}.json",
-            "Transcript": [f"tran@@ script of {split}", "[ SCENE@@ _BREAK ]"],
-            "Recap": ["re@@ cap"],
-        }
-        for place, source in (("ForeverDreaming", "fd"), ("TVMegaSite", "tms")):
-            write(folder / place / f"{source}_{split}.json", lines([row]))
-            write(folder / place / f"{source}_anonymize_{split}.json", lines([row]))
-
-
-def govreport_aspects(folder: Path) -> None:
-    """Write reports of GAO as in the authors' dataset, with sections in sections, and one of CRS beside them."""
-    for split in ("train", "valid", "test"):
-        inner = {"section_title": "Background", "paragraphs": [f"A {split}  fund."], "subsections": []}
-        row = {
-            "id": f"GAO-{split}",
-            "title": "Funds",
-            "report": [{"section_title": "Letter", "paragraphs": ["We audited."], "subsections": [inner]}],
-            "highlight": [
-                {"section_title": "Why GAO Did This Study ", "paragraphs": ["Congress asked.", "It did so in May."]},
-                {"section_title": "What GAO Found", "paragraphs": ["Money is short."]},
-                {"section_title": "What GAO Recommends", "paragraphs": []},
-            ],
-        }
-        write(folder / "data" / f"gao_{split}.jsonl", lines([row]))
-        write(folder / "data" / f"crs_{split}.jsonl", lines([{"id": "R1", "reports": {}, "summary": []}]))
-
-
-def booksum_books(folder: Path) -> None:
-    """Write books as on the hub."""
-    tables(folder, "book", "summary", ("train", "validation", "test"))
-
-
-def hmnet(folder: Path) -> None:
-    """Write the meetings of AMI and ICSI as in the repository of HMNet, a file each, with tags of words."""
-    for name, role, speaker in (("AMI", "PM", "B"), ("ICSI", "Grad", "C")):
-        for split in ("train", "dev", "test"):
-            for number in (0, 1):
-                turn = {"speaker": speaker, "role": role, "utt": {"word": ["Good", "day", "."], "pos_id": [1, 2, 3]}}
-                other = {"speaker": "A", "role": role, "utt": {"word": [f"{split}-{number}", "?"], "pos_id": [1, 3]}}
-                row = {"id": f"{name}-{split}-{number}", "meeting": [turn, other], "summary": ["They met .", "Twice ."]}
-                path = folder / "meeting_summarization" / f"{name}_proprec" / split / f"split_{number}.jsonl.gz"
-                write(path, gzip.compress(lines([row]), mtime=0))
-
-
-def mediasum(folder: Path) -> None:
-    """Write interviews as on the hub."""
-    for split in ("train", "validation", "test"):
-        row = {"id": f"NPR-{split}", "summary": "They talk.", "title": "News", "date": "2008-06-10"}
-        turns = {"speaker": ["ALEX COHEN, host", "ALEX COHEN, host"], "utt": ["This is  Day\nto Day.", f"Now {split}."]}
-        write(folder / f"{split}.json", lines([row | turns]))
-
-
-def dialogues(folder: Path) -> None:
-    """Write dialogues as on the hub, with further files and columns; their rows have line breaks in quotes."""
-    for split in ("train", "validation", "test", "holdout"):
-        texts = [f"#Person1#: Is this {split}?\r\n#Person2#: Yes.", "A: Hi"]
-        rows = [f'{number},"{text}",Short.,greeting' for number, text in enumerate(texts, 7)]
-        write(folder / f"{split}.csv", "\n".join(["id,dialogue,summary,topic", *rows, ""]).encode())
-
-
-def cnn_dailymail(folder: Path) -> None:
-    """Write news as on the hub, in two versions."""
-    for version in ("1.0.0", "3.0.0"):
-        for split in ("train", "validation", "test"):
-            row = {"article": f"News of {version} {split}.", "highlights": "News .\nMore .", "id": f"0001d1{split}"}
-            parquet(folder / version / f"{split}-00000-of-00001.parquet", [row])
-
-
-def newsroom(folder: Path) -> None:
-    """Write news as in the release, with their density."""
-    for split in ("train", "dev", "test"):
-        row = {"text": f"News of {split}.", "summary": "News.", "title": "New", "density": 2.5, "density_bin": "mixed"}
-        write(folder / "release" / f"{split}.jsonl.gz", gzip.compress(lines([row])))
-
-
-def multi_news(folder: Path) -> None:
-    """Write news as on the hub: articles on an event in a line, and their summary in a line of another file."""
-    for split in ("train", "val", "test"):
-        write(folder / "data" / f"{split}.src.cleaned", f"One {split}. NEWLINE_CHAR End. ||||| Two.\nThree.\n".encode())
-        write(folder / "data" / f"{split}.tgt", f"\u2013 All {split} news.\n\u2013 No news.\n".encode())
-
-
 def scisummnet(folder: Path) -> None:
     """Write papers as in the release, each with a folder of its own."""
     for number in range(1, 41):
@@ -254,25 +146,17 @@ def scisummnet(folder: Path) -> None:
         write(folder / "top1000_complete" / name / "summary" / f"{name}.gold.txt", summary.encode())
 
 
+_OWN = (
+    *("govreport", "booksum", "summscreen", "govreport_aspects", "booksum_books", "mediasum", "cnn_dailymail"),
+    *("newsroom", "multi_news"),
+)
 SHAPES: dict[str, Callable[[Path], None]] = {
-    "arxiv": papers,
-    "pubmed": papers,
-    "govreport": govreport,
+    **{name: partial(described, name) for name in _OWN},
+    **dict.fromkeys(("arxiv", "pubmed"), papers),
+    **dict.fromkeys(("ami", "icsi"), partial(described, "meetings")),
+    **dict.fromkeys(("samsum", "dialogsum", "xsum"), partial(described, "dialogues")),
     "billsum": billsum,
     "bigpatent": bigpatent,
     "qmsum": qmsum,
-    "booksum": booksum,
-    "summscreen": summscreen,
-    "govreport_aspects": govreport_aspects,
-    "booksum_books": booksum_books,
-    "ami": hmnet,
-    "icsi": hmnet,
-    "mediasum": mediasum,
-    "samsum": dialogues,
-    "dialogsum": dialogues,
-    "cnn_dailymail": cnn_dailymail,
-    "xsum": dialogues,
-    "newsroom": newsroom,
-    "multi_news": multi_news,
     "scisummnet": scisummnet,
 }

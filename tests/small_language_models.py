@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyramidions.models import LANGUAGE_MODEL_PRESETS, build_language_model, language_model_preset
+from pyramidions.models import LANGUAGE_MODEL_PRESETS, LanguageModelConfig, build_language_model, language_model_preset
 from pyramidions.models.formats import FORMAT
 from pyramidions.nn import LanguageModel
 from pyramidions.text.alphabets import recorded_alphabet
@@ -44,8 +44,12 @@ def fields(kind: str, **overrides: Any) -> tuple[str, dict[str, Any]]:
 def small(kind: str, seed: int = 0, **overrides: Any) -> LanguageModel:
     """Return a model whose weights, norms and biases among them, are far from those that hide a mistake."""
     name, chosen = fields(kind, **overrides)
+    return _built(language_model_preset(name, **chosen), VOCABULARY, seed)
+
+
+def _built(config: LanguageModelConfig, vocab_size: int, seed: int) -> LanguageModel:
     torch.manual_seed(seed)
-    model = build_language_model(language_model_preset(name, **chosen), VOCABULARY, PAD, SPACE)
+    model = build_language_model(config, vocab_size, PAD, SPACE)
     with torch.no_grad():
         for weight in model.parameters():
             weight.add_(torch.randn_like(weight), alpha=0.3)
@@ -65,11 +69,7 @@ def saved(folder: Path, kind: str, window: int = 64, seed: int = 0, alphabet: st
     """Return a checkpoint of an English model, as fairseq-train saves it as far as it concerns us."""
     name, chosen = fields(kind, **overrides)
     config = language_model_preset(name, **chosen)
-    torch.manual_seed(seed)
-    model = build_language_model(config, recorded_alphabet(alphabet).vocab_size, PAD, SPACE)
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.add_(torch.randn_like(weight), alpha=0.3)
+    model = _built(config, recorded_alphabet(alphabet).vocab_size, seed)
     state = {
         "cfg": {
             "model": {"_name": name, "config_format": FORMAT, **asdict(config)},

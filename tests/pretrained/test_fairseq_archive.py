@@ -18,6 +18,7 @@ from fairseq.data import Dictionary
 from fairseq.data.encoders.gpt2_bpe_utils import get_encoder
 from fairseq.models.bart import BARTModel
 from fairseq.models.bart.model import bart_base_architecture
+from small_encoders import randomized
 from small_tokenizers import SENTENCES, bart
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
@@ -58,13 +59,9 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Dictionary, 
     args = Namespace(**SIZE, arch="bart_base", task="denoising", no_scale_embedding=True)
     bart_base_architecture(args)
     model = BARTModel.build_model(args, SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary))
-    torch.manual_seed(7)
-    for name, weight in model.named_parameters():
-        center = 1.0 if "norm" in name and name.endswith("weight") else 0.0
-        weight.data = center + 0.3 * torch.randn_like(weight)
-    state = {"args": args, "model": model.state_dict(), "optimizer_history": []}
+    state = {"args": args, "model": randomized(model).state_dict(), "optimizer_history": []}
     torch.save(state, folder / "model.pt")
-    return model.eval(), dictionary, folder
+    return model, dictionary, folder
 
 
 @torch.no_grad()
