@@ -6,23 +6,16 @@ from typing import Any
 
 import torch
 import transformers
+from small_pretrained import model_of
 from small_tokenizers import SENTENCES, bart
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 SHAPE = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}
-# What is small about encoder-decoders, by the names of their families.
-_SMALL = {"d_model": 16, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "encoder_layers": 2, "decoder_layers": 2}
-_HEADS = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
-ENCODER_DECODERS: dict[str, dict[str, Any]] = {
-    "Bart": {**_SMALL, **_HEADS, "max_position_embeddings": 64},
-    "T5": {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2},
-    "LED": {
-        **_SMALL,
-        **_HEADS,
-        "attention_window": 8,
-        "max_encoder_position_embeddings": 64,
-        "max_decoder_position_embeddings": 16,
-    },
+# How much encoder-decoders read, by the names of their families.
+ENCODER_DECODERS: dict[str, dict[str, int]] = {
+    "bart": {"max_position_embeddings": 64},
+    "t5": {},
+    "led": {"max_decoder_position_embeddings": 16},
 }
 # Other words are cut into letters.
 WHOLE = ["the", "of", "a", "by", "pool", "models", "documents", "read", "fast"]
@@ -97,13 +90,12 @@ def classifier(
     return save(folder, f"{kind}For{of}Classification", length, id2label=names, label2id=numbers)
 
 
-def save_encoder_decoder(folder: Path, family: str = "Bart") -> str:
+def save_encoder_decoder(folder: Path, family: str = "bart") -> str:
     """Write a sequence-to-sequence model of one of `ENCODER_DECODERS`; return the folder."""
     tokenizer = bart()
     ends = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2}
-    size = {"vocab_size": tokenizer.get_vocab_size()}
-    config = getattr(transformers, f"{family}Config")(**{**ENCODER_DECODERS[family], **ends, **size})
-    randomized(getattr(transformers, f"{family}ForConditionalGeneration")(config)).save_pretrained(folder)
+    size = {"vocab_size": tokenizer.get_vocab_size(), **ENCODER_DECODERS[family]}
+    model_of(family, **ends, **size).save_pretrained(folder)
     save_byte_level(folder, tokenizer)
     return str(folder)
 

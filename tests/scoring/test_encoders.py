@@ -209,7 +209,7 @@ def test_bartscore_is_the_mean_log_likelihood_of_each_token_after_the_others(fam
     folder, source = save_encoder_decoder(tmp_path, family), " ".join([DOCUMENT] * 3)
     # An empty text is its marks alone.
     for text, reference in (("Bees fly.", "A fox reads."), ("", "Bees.")):
-        example = Example(text, (reference,), source if family == "Bart" else "The fox reads fast.")
+        example = Example(text, (reference,), source if family == "bart" else "The fox reads fast.")
         precision, recall = likelihood(folder, reference, text), likelihood(folder, text, reference)
         found = scored("bartscore", example, bartscore_model=folder)
         close(found, [[precision, recall, (precision + recall) / 2]], atol=1e-4)
@@ -221,7 +221,7 @@ def test_bartscore_is_the_mean_log_likelihood_of_each_token_after_the_others(fam
 
 
 def test_a_decoder_that_reads_less_than_its_encoder_gets_as_much_as_it_reads(tmp_path: Path) -> None:
-    folder, document = save_encoder_decoder(tmp_path, "LED"), " ".join(TEXTS)
+    folder, document = save_encoder_decoder(tmp_path, "led"), " ".join(TEXTS)
     metric, (_, tokenizer) = made("bartscore", bartscore_model=folder), loaded(folder, "Seq2SeqLM")
     ids = tokenizer(document).input_ids
     # The encoder reads it whole.
