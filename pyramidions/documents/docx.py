@@ -10,6 +10,7 @@ from zipfile import ZipFile
 from lxml import etree
 
 from pyramidions.documents.formulas import composed
+from pyramidions.documents.lost import note_lost
 from pyramidions.documents.page_text import page_text
 from pyramidions.documents.xml_tree import attribute, member_tree, targets, xml_archive
 from pyramidions.files.bounded import printable
@@ -48,27 +49,31 @@ def docx_text(path: Path) -> HeadedText:
         no_notes = mammoth.transforms.element_of_type(
             mammoth.documents.NoteReference, lambda _: mammoth.documents.text("")
         )
+        mended, held = _mended(archive, name := printable(path))
         page = mammoth.convert_to_html(
-            _mended(archive, printable(path)), convert_image=no_pictures, transform_document=no_notes, style_map=_TITLE
+            mended, convert_image=no_pictures, transform_document=no_notes, style_map=_TITLE
         ).value
-        return page_text(page, printable(path))
+        found = page_text(page, name)
+        note_lost(name, held, found)
+        return found
 
 
-def _mended(archive: ZipFile, name: str) -> BytesIO:
-    """Return the XML files of an archive, with all of the document's text where mammoth finds it."""
+def _mended(archive: ZipFile, name: str) -> tuple[BytesIO, list[str]]:
+    """Return the XML files of an archive, with the document's text where mammoth finds it, and its paragraphs."""
     document = _target(archive, "", "officeDocument", name)
     styles = _target(archive, document, "styles", name)
     levels = _style_levels(member_tree(archive, styles, name)) if styles in archive.NameToInfo else {}
-    content = BytesIO()
+    content, held = BytesIO(), list[str]()
     with ZipFile(content, "w") as copy:
         for member in archive.namelist():
             if member == document:
                 root = member_tree(archive, member, name, keeps_namespaces=True)
                 _mend(root, levels)
+                held = ["".join(text.text or "" for text in each.iter("{*}t")) for each in root.iter("{*}p")]
                 copy.writestr(member, etree.tostring(root))
             elif member.endswith((".xml", ".rels")):
                 copy.writestr(member, archive.read(member))
-    return content
+    return content, held
 
 
 def _target(archive: ZipFile, member: str, kind: str, name: str) -> str:

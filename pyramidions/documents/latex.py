@@ -13,6 +13,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
 from pyramidions.documents import latex_macros as macros
 from pyramidions.documents.formulas import raised
+from pyramidions.documents.lost import note_lost
 from pyramidions.documents.paper_xml import Paper
 from pyramidions.files.bounded import MEBIBYTE, printable
 
@@ -40,6 +41,7 @@ _SHORTHAND = re.compile(
     r"\\(?:(?:re)?newcommand|providecommand|def)\*?\s*\{?\\([A-Za-z]+)\}?\s*"
     r"\{([^{}#]{0,99}\\(?:begin|end)\s*\{[^{}#]{0,99}\}[^{}#]{0,99})\}"
 )
+_BORDER, _COMMENT = re.compile(r"\\((?:begin|end)\{[^{}]{0,99}\})"), re.compile(r"(?<!\\)%[^\n]*+")
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
 # An accent of text that a paper redefines: the parser would take the end of a formula or group for its letter.
 _BARE_ACCENT = re.compile(r"(\\[Hbcdkrtuv])(?=\s{0,9}[$}])")
@@ -73,13 +75,25 @@ def read_latex(path: Path) -> Paper:
         sources = [(text, partial(_packed, files, place)) for place, text in files.items() if BEGIN in text]
         if not sources:
             raise UserError(f"{name} must hold a .tex file with {BEGIN}, but holds none.")
-    read = [((reader := _Reader(name, find)).read(text), reader.missing) for text, find in sources]
+    read = [((reader := _Reader(name, find)).read(text), reader) for text, find in sources]
     # The text of a paper is longer than that of its supplement, or of a template.
-    paper, missing = max(read, key=lambda each: sum(len(line) for _, line in each[0].body))
-    if missing:
-        names = ", ".join(dict.fromkeys(missing))
+    paper, reader = max(read, key=lambda each: sum(len(line) for _, line in each[0].body))
+    note_lost(name, reader.held, paper.text)
+    if reader.missing:
+        names = ", ".join(dict.fromkeys(reader.missing))
         note(f"{name} includes files that are not in its folder and were left out: {names}.")
     return paper
+
+
+def _between_commands(source: str) -> Iterator[str]:
+    """Yield the text of a source in pieces, without environments that are left out."""
+    depth = 0
+    for place, piece in enumerate(_BORDER.split(_COMMENT.sub("", source))):
+        begins, environment = piece[:1] == "b", piece[piece.find("{") + 1 : -1]
+        if place % 2 and environment in macros.SKIPPED_ENVIRONMENTS:
+            depth = max(0, depth + (1 if begins else -1))
+        elif not place % 2 and not depth:
+            yield _COMMAND.sub("\\n\\n", piece)
 
 
 def _on_disk(folder: Path, name: str, wanted: str) -> str | None:
@@ -135,6 +149,7 @@ class _Reader:
 
     Attributes:
         missing: files that the text includes, but that were not found.
+        held: the text between the commands of all sources, outside of what is left out.
     """
 
     def __init__(self, name: str, find: _Find) -> None:
@@ -149,6 +164,7 @@ class _Reader:
         self._texts = latex2text.LatexNodes2Text(math_mode="text", strict_latex_spaces=True)
         self._read, self._depth, self._nested, self._replaced = 0, 0, 0, 0
         self.missing: list[str] = []
+        self.held: list[str] = []
         self._macros: dict[str, Sequence[Any]] = {}
         self._shorthands: dict[str, str] = {}
         self._title, self._abstract = "", list[str]()
@@ -162,7 +178,7 @@ class _Reader:
         preamble, body = _divided(source)
         self._walk(self._parsed(preamble))
         # What a preamble prints is no text.
-        self._lines, self._begun, self.missing = [], [], []
+        self._lines, self._begun, self.missing, self.held = [], [], [], []
         self._walk(self._parsed(body))
         self._end()
         highest = min((rank for rank, _ in self._lines if rank is not None), default=0)
@@ -178,6 +194,7 @@ class _Reader:
         self._read += len(source)
         if self._read > _MOST:
             raise UserError(f"{self._name} must have at most {_MOST:,} characters with all that it includes.")
+        self.held += _between_commands(source)
         source = _BARE_ACCENT.sub(r"\1{}", _DRAFT.sub("%", _ENVIRONMENT.sub("", source)))
         self._shorthands |= {name: f"{body} " for name, body in _SHORTHAND.findall(source)}
         if self._shorthands:

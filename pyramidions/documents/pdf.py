@@ -9,6 +9,7 @@ from typing import Any
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
+from pyramidions.documents.lost import note_lost
 from pyramidions.documents.pdf_layout import laid_out, without_running_lines
 from pyramidions.documents.pdf_page import UNPRINTABLE, PdfLine, page_lines
 from pyramidions.files.bounded import printable
@@ -55,11 +56,13 @@ def pdf_text(path: Path) -> HeadedText:
         note(f"{name} {fault}: pdftotext read it." if reads_better else f"{name} {fault}, {lost}.")
     for number in pictures:
         pages[number] = []  # without the stamps of a scanner or a library
-    text = laid_out(without_running_lines(pages))
+    kept = without_running_lines(pages)
+    text = laid_out(kept)
     if not text.strip() and pictures:
         raise UserError(f"{name} holds no text: {_are_pictures(pictures)}.")
     if not text.strip():
         raise UserError(f"{name} holds no text, only pictures perhaps: `ocrmypdf --force-ocr IN OUT` reads them.")
+    note_lost(name, (line.text for page in kept for line in page), text)
     if pictures:
         note(f"{name} was read without its scanned pages: {_are_pictures(pictures)}.")
     return text
