@@ -22,7 +22,7 @@ DEPTH_LIMIT = 2000
 # Elements whose contents are not part of the text, and those around it.
 _NO_TEXT = frozenset(
     """
-    script style template svg title figure dialog button select textarea annotation annotation-xml
+    script style template svg title figure dialog label button select textarea annotation annotation-xml
     """.split()  # noqa: SIM905, a list has a line for each word
 )
 _AROUND_TEXT = frozenset(["nav", "aside", "footer", "menu", "noscript"])
@@ -38,6 +38,13 @@ _AROUND = frozenset(
     table-of-contents doc-toc banner contentinfo complementary search footer headerlink copiable-link copiable-anchor
     api_metadata changelog docnav dialog modal cookiebanner cookie-banner cookie-bar cookieconsent cookie-consent
     cookie-notice
+    """.split()  # noqa: SIM905, a list has a line for each word
+)
+# The same of what readers add below a text, and of links to other texts.
+_BELOW = frozenset(
+    """
+    comments comments-area comments-section comment-list commentlist comment-respond respond comment-form commentform
+    related-posts related-articles jp-relatedposts sharedaddy
     """.split()  # noqa: SIM905, a list has a line for each word
 )
 _HIDDEN = re.compile(r"(?<![\w-])(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
@@ -237,7 +244,9 @@ class _Page:
 
     def _is_around(self, tag: str, marks: frozenset[str]) -> bool:
         is_around = tag in _AROUND_TEXT or (tag == "header" and not self._in_text)
-        return is_around or (tag in _MEANINGLESS and bool(marks & _AROUND))
+        if tag in _MEANINGLESS:
+            return bool(marks & (_AROUND | _BELOW))
+        return is_around or (tag in ("section", "form") and bool(marks & _BELOW))
 
     def _is_listing(self, tag: str, marks: frozenset[str]) -> bool:
         return tag == "pre" and bool((marks | self._marks[-1]) & _LISTING)

@@ -50,6 +50,8 @@ VISIBLE = [
     (f"<div class=toctree-wrapper><ul><li><a>Next</a></li></ul></div>{FLY}", "Bees fly."),
     (f"<div class=toctree-wrapper><section>{FLY}</section></div>", "Bees fly."),
     ('<div id="cookie-banner"><p>We use cookies.</p></div><div role="dialog">No.</div>' + FLY, "Bees fly."),
+    (f"{FLY}<section id=comments><p>I doubt it.</section><div class='x related-posts'>More</div>", "Bees fly."),
+    (f"{FLY}<form><label>Your name</label></form><form id=commentform>Write one.</form>", "Bees fly."),
     (f"<dialog>Enter terms.</dialog><div class='api_metadata'>Added in: v0.1.7</div>{FLY}", "Bees fly."),
     ('<body class="nav"><section id="changelog">Bees fly.</section>', "Bees fly."),
     ('<h1>A<a class="headerlink" href="#b">#</a></h1><h1>B<a href="#b">¶</a></h1>' + FLY, "# A | # B | Bees fly."),
