@@ -9,9 +9,9 @@ from pyramidions.base.arguments import refuse_path
 from pyramidions.base.errors import UserError
 from pyramidions.files.progress import counted
 from pyramidions.pages.page import MOST, DocumentPage, Item, Kind, Sentence, sentence_of, supported_by, text_of
+from pyramidions.scoring.quantities import Held, as_compared
 from pyramidions.text.headings import HeadedText, Lines, headed_lines
 from pyramidions.text.language import Language
-from pyramidions.text.normalization import normalize
 from pyramidions.text.outline import Outline, outline
 from pyramidions.text.support import SummarySentence, SupportIndex, Supporting
 from pyramidions.text.words import word_places, words_of
@@ -20,17 +20,8 @@ from pyramidions.text.words import word_places, words_of
 if TYPE_CHECKING:
     from pyramidions.scoring.encoders.readers import EntailmentClassifier
 
-# A number with its separators and its power, and the letters behind it, as in 5kg: 1,000 and 2,000 must not match in
-# 000. What stands behind letters, as in B12 and IL-8, is none.
-_NUMBER = re.compile(r"(?<![A-Za-z0-9])(?<![A-Za-z]-)(\d+(?:[.,:/]\d+)*(?:\^[-+−–]?\d+)?)([A-Za-z][A-Za-z0-9]*)?")
-_SIGNS = str.maketrans("−–", "--", "+")
-_SPACED = re.compile(r"(?<![\d.,])(\d{1,3}(?: \d{3})+)(?![\d.,]?\d)")
 # What an item of a list begins with.
 _MARK = re.compile(r"^\s*(?:[-*+•‣–]|\(?\d{1,3}[.)])\s+")
-_COMMAS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-_STOPS = re.compile(r"\d{1,3}(?:\.\d{3})+(?:,\d+)?")
-#: Languages that write 1.000,5 for one thousand and a half.
-_WITH_STOPS = frozenset("az bs ca da de el es eu gl hr id is it mk nl pt ro sl sr tr vi".split())  # noqa: SIM905, shorter
 
 _KIND: Kind = {
     "layout": "sentences",
@@ -115,7 +106,9 @@ def check_summary(
         )
     texts = list(cut.texts)
     index = SupportIndex(texts, cut.language)
-    words, numbers = _held(cut)
+    # Names may stand in headings alone.
+    units = [as_compared(unit.text) for unit in cut.units]
+    words, numbers = {word for text in units for word in words_of(text)}, Held(units, cut.language)
     found, truncated = [], 0
     for text in (sentence for part in _parts(summary) for sentence in _sentences(part, cut.language)):
         missing = tuple(dict.fromkeys(_missing(text, words, numbers, cut.language)))
@@ -129,16 +122,6 @@ def check_summary(
         found.append(sentence)
         on_progress(text)
     return CheckedSummary(cut, tuple(found), truncated)
-
-
-def _held(document: Outline) -> tuple[set[str], set[str]]:
-    """Return the words and the numbers of a document; names may stand in headings alone."""
-    units = [unit.text for unit in document.units]
-    both = [form for text in units for form in (text, _joined(text))]
-    numbers = {_plain(number, document.language) for form in both for number, _ in _numbers(form)}
-    # What looks like a power may be the mark of a note.
-    numbers |= {number.partition("^")[0] for number in numbers}
-    return {word for text in units for word in words_of(text)}, numbers
 
 
 def checked_page(checked: CheckedSummary, name: str, model: str | None = None) -> str:
@@ -198,32 +181,20 @@ def _parts(summary: str) -> Iterator[str]:
     yield "\n".join(begun)
 
 
-def _numbers(text: str) -> list[tuple[str, str]]:
-    """Return each number of a text, and the letters behind it."""
-    return _NUMBER.findall(normalize(text))
-
-
-def _joined(text: str) -> str:
-    """Return a text without the spaces of thousands."""
-    return _SPACED.sub(lambda found: found[0].replace(" ", ""), normalize(text))
-
-
-def _plain(number: str, language: str) -> str:
-    """Return a number without the separators of thousands, and its power with the usual signs."""
-    separator, form = (".", _STOPS) if language in _WITH_STOPS else (",", _COMMAS)
-    number = number.translate(_SIGNS)
-    return number.replace(separator, "") if form.fullmatch(number) else number
-
-
-def _missing(text: str, words: set[str], numbers: set[str], language: str) -> Iterator[str]:
+def _missing(text: str, words: set[str], numbers: Held, language: str) -> Iterator[str]:
     """Yield the numbers and the names of a sentence that are not among those of the document, in any order."""
-    text = normalize(text)
-    yield from (number + unit for number, unit in _numbers(_joined(text)) if _plain(number, language) not in numbers)
+    text = as_compared(text)
+    yield from numbers.missing(text)
     capital_nouns = language == "de"
     for place, (word, begin, end) in enumerate(word_places(text)):
         written = text[begin:end]
         # The first word of a sentence has a capital, whatever it is.
         tells = place > 0 and not capital_nouns and written != "I"
         is_name = written[1:] != written[1:].lower() or (tells and written[:1].isupper())
-        if is_name and word not in words and not word.isdigit():
+        if is_name and word not in words and not any(map(str.isdigit, word)) and not _of_code(text, end):
             yield written
+
+
+def _of_code(text: str, end: int) -> bool:
+    """Return whether a word is the beginning of a code, as GPT of GPT-4, which counts as a number."""
+    return text[end : end + 1] == "-" and text[end + 1 : end + 2].isdigit()
