@@ -171,9 +171,13 @@ class DocumentPage:
         """Return the error about documents that found no room in the file of the page."""
         are = "document is" if self.left_out == 1 else "documents are"
         return UserError(
-            f"{self.left_out:,} {are} missing from {page}, or incomplete there: a page holds at most {MOST // 2**20} "
-            f"MiB, and {self.most_of_one} of one document."
+            f"{self.left_out:,} {are} missing from {page}, or incomplete there: a page holds at most {self.limits}."
         )
+
+    @property
+    def limits(self) -> str:
+        """The most that a page holds, in words."""
+        return f"{MOST // 2**20} MiB, and {self.most_of_one} of one document"
 
 
 def text_of(outline: Outline) -> Document:

@@ -24,7 +24,6 @@ from starlette.routing import Route
 
 from pyramidions.base.errors import UserError
 from pyramidions.documents.file_formats import LIMITS, file_ending
-from pyramidions.files.bounded import MEBIBYTE
 
 #: MiB of an upload, unless its format has a lower limit; and summaries that are kept, on the disk.
 MOST, KEPT = 64, 50
@@ -156,7 +155,7 @@ async def _receive(request: Request, path: Path) -> None:
     with path.open("wb") as file:
         async for some in request.stream():
             size += len(some)
-            if size > most * MEBIBYTE:
+            if size > most * 2**20:
                 raise HTTPException(413, f"A document must have at most {most} MiB.")
             file.write(some)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.notes import listening
@@ -11,8 +12,10 @@ from pyramidions.documents.source import Fields, read_file
 from pyramidions.extract.methods import known_methods
 from pyramidions.inference.extraction_page import ExtractionPage
 from pyramidions.inference.extractor import Extractor
-from pyramidions.pages.page import MOST, DocumentPage
 from pyramidions.serve.app import Asked, Summarize
+
+if TYPE_CHECKING:
+    from pyramidions.inference.explanation_page import ExplanationPage
 
 
 def methods(
@@ -54,11 +57,10 @@ def _writing(model: Path, name: str, device: str | None, precision: str, languag
     from pyramidions.inference.search import decoding_settings
     from pyramidions.inference.stream import Stream
     from pyramidions.inference.summarizer import Summarizer
-    from pyramidions.pretrained.bundle import reads_long
 
     summarizer = Summarizer.from_pretrained(model, device, precision)
     check_queries(summarizer.model.queries, False)
-    long = reads_long(model)
+    long = summarizer.model.config.decoding_long
     # A summary of summaries cannot be traced back to the document.
     reader = summarizer.long_reader("chunk" if long == "merge" else long, language=language)
 
@@ -75,11 +77,11 @@ def _writing(model: Path, name: str, device: str | None, precision: str, languag
     return _naming(summarize)
 
 
-def _whole(page: DocumentPage) -> str:
+def _whole(page: "ExtractionPage | ExplanationPage") -> str:
     if page.left_out:
         raise UserError(
-            f"The document is too long for a page, which shows at most {MOST // 2**20} MiB and {page.most_of_one} of "
-            "one: use the commands `pyramidions extract` and `pyramidions summarize`."
+            f"The document is too long for a page, which holds at most {page.limits}: use the commands "
+            "`pyramidions extract` and `pyramidions summarize`."
         )
     return page.html()
 
@@ -97,7 +99,7 @@ def _naming(summarize: Summarize) -> Summarize:
 
 
 @contextmanager
-def _noted(page: DocumentPage, asked: Asked) -> Iterator[None]:
+def _noted(page: "ExtractionPage | ExplanationPage", asked: Asked) -> Iterator[None]:
     """Let a page say what is told of a document meanwhile."""
     told: list[str] = []
     with listening(told.append):

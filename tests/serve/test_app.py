@@ -84,9 +84,7 @@ def test_a_document_that_is_too_large_is_refused_and_leaves_nothing(page: Page) 
 
 def test_a_document_that_no_page_holds_is_told_what_one_holds(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extraction_page, "MOST_SENTENCES", 1)
-    said = (
-        "The document is too long for a page, which shows at most 24 MiB and 65,536 sentences of one: use the commands "
-    )
+    said = "The document is too long for a page, which holds at most 24 MiB, and 65,536 sentences of one document: "
     status, sentence = page.upload(TEXT.encode(), "a.txt")
     assert status == 422 and sentence.startswith(said), sentence
 
