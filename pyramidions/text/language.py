@@ -54,7 +54,6 @@ _TOKENIZERS: dict[str, Callable[[str], list[str]]] = {
     "characters": lambda text: [each for each in text if each.isalnum() or category(each).startswith("M")],
 }
 TOKENIZATIONS = tuple(_TOKENIZERS)
-STEMMERS = ("none", "porter", "snowball")
 
 
 class Language:
@@ -67,24 +66,16 @@ class Language:
     """
 
     def __init__(self, code: str, tokenization: str | None = None, stemmer: str | None = None) -> None:
-        if code not in LANGUAGES:
-            raise UserError(f"`language` must be one of {', '.join(LANGUAGES)}, but is {code!r}.")
-        for name, given, known in (("tokenization", tokenization, TOKENIZATIONS), ("stemmer", stemmer, STEMMERS)):
-            if given is not None and given not in known:
-                raise UserError(f"`{name}` must be one of {', '.join(known)}, but is {given!r}.")
+        _check("language", code, LANGUAGES)
         own = "ascii" if code == "en" else "characters" if code in _WITHOUT_SPACES else "words"
         self.code = code
         self.tokenization = tokenization or own
-        self.stemmer = stemmer or ("porter" if code == "en" else "snowball" if code in _SNOWBALL else "none")
-        if self.tokenization == "characters":
-            if stemmer not in (None, "none"):
-                raise UserError(f"`stemmer` must be none where `tokenization` is characters, but is {stemmer}.")
-            self.stemmer = "none"
-        if self.stemmer == "porter" and code != "en":
-            raise UserError(f"`stemmer` porter is for English, but `language` is {code}.")
-        if self.stemmer == "snowball" and code != "en" and code not in _SNOWBALL:
-            known_codes = ", ".join(sorted({"en", *_SNOWBALL}))
-            raise UserError(f"`stemmer` snowball knows the languages {known_codes}, but `language` is {code}.")
+        _check("tokenization", self.tokenization, TOKENIZATIONS)
+        has_stemmer = self.tokenization != "characters" and (code == "en" or code in _SNOWBALL)
+        # The language's own comes first.
+        stemmers = (*["porter"] * (code == "en"), "snowball", "none") if has_stemmer else ("none",)
+        self.stemmer = stemmer or stemmers[0]
+        _check("stemmer", self.stemmer, stemmers, f" for {self.tokenization} of the language {code}")
 
     def words(self, text: str) -> list[str]:
         """Return the words of a text, normalised and not stemmed."""
@@ -107,6 +98,11 @@ class Language:
         """Say language, tokenization and stemmer."""
         stemmer = self.stemmer if self.stemmer == "none" else f"{self.stemmer} (nltk {version('nltk')})"
         return f"language {self.code} | tokenization {self.tokenization} | stemmer {stemmer}"
+
+
+def _check(name: str, value: str, known: tuple[str, ...], where: str = "") -> None:
+    if value not in known:
+        raise UserError(f"`{name}` must be one of {', '.join(known)}{where}, but is {value!r}.")
 
 
 @cache

@@ -1,6 +1,7 @@
 """Words of any script and language, and their sentences."""
 
 import pytest
+from refusals import refused
 
 from pyramidions.text.casing import Casing
 from pyramidions.text.language import Language
@@ -48,6 +49,12 @@ def test_two_characters_are_a_word_where_no_spaces_are_written() -> None:
 )
 def test_vowel_signs_are_part_of_words_and_full_stops_are_not(code: str, text: str, words: list[str]) -> None:
     assert Language(code).words(text) == words
+
+
+@pytest.mark.parametrize(("code", "stemmer"), [("de", "porter"), ("zh", "snowball"), ("tr", "snowball"), ("en", "x")])
+def test_a_stemmer_that_a_language_has_not_is_refused(code: str, stemmer: str) -> None:
+    with refused("`stemmer`"):
+        Language(code, stemmer=stemmer)
 
 
 @pytest.mark.parametrize(
