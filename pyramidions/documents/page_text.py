@@ -150,15 +150,9 @@ class _Formula:
 
 
 class _Page:
-    """Receives the parser's events; every start of an element has an end.
+    """Receives the parser's events, every start with an end, and collects parts as `HeadedText.of` takes them.
 
-    Args:
-        name: of the file, for errors.
-        keeps_around: read what stands around the text, too.
-
-    Attributes:
-        parts: as `HeadedText.of` takes them.
-        letters, around: how many letters stand in the text, and around it.
+    It counts the letters of the text, and those around it, which ``keeps_around`` reads as well.
     """
 
     def __init__(self, name: str, *, keeps_around: bool = False) -> None:

@@ -132,11 +132,7 @@ def _lines(element: etree._Element | None, form: _Format) -> list[tuple[int, str
 
 
 class _Reader:
-    """Collects lines in one walk over the elements; the parser bounds how deep these stand inside one another.
-
-    Attributes:
-        lines: as `_lines` returns them.
-    """
+    """Collects lines, as `_lines` returns them, in one walk over elements; the parser bounds how deep these stand."""
 
     def __init__(self, form: _Format) -> None:
         self.lines: list[tuple[int, str]] = []

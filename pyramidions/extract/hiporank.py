@@ -113,10 +113,7 @@ class HipoRank(Ranker):
         return scores
 
     def _weighted(self, not_closer: np.ndarray, every: np.ndarray) -> np.ndarray:
-        """Return weighted sums of similarities: to all others, and to those that are no closer to a boundary.
-
-        Both arrays are overwritten, for the sake of memory.
-        """
+        """Return weighted sums of similarities to all others, and to those no closer to a boundary; overwrites both."""
         every -= not_closer
         every *= self.lambda_1
         not_closer *= self.lambda_2

@@ -26,10 +26,7 @@ _KINDS = {
 
 
 def regular_size(path: Path) -> int:
-    """Return the size of a regular file in bytes, without opening it.
-
-    A pipe would wait for its writer, and a device may have no end.
-    """
+    """Return the size of a regular file in bytes; it is not opened, since a pipe waits and a device may have no end."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")

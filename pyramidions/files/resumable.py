@@ -12,13 +12,7 @@ from pyramidions.files.atomic import lock, named_by, sync, sync_folder, write_fi
 
 
 class ResumableFile:
-    """Appends lines; those before the last `commit` outlive a kill.
-
-    Attributes:
-        inputs: how many inputs the committed lines cover; 0 for a new file.
-        facts: what was committed with them.
-        is_discarded: there is nothing to write.
-    """
+    """Appends lines; those before the last `commit`, of so many ``inputs``, outlive a kill with its ``facts``."""
 
     def __init__(self, file: BinaryIO, progress: Path, settings: Mapping[str, Any], found: Mapping[str, Any]) -> None:
         self.inputs: int = found["inputs"]
@@ -47,9 +41,7 @@ class ResumableFile:
         self._file.write(f"{line}\n".encode())
 
     def commit(self, inputs: int, facts: Mapping[str, Any]) -> None:
-        """Put all lines on the disk, which cover so many inputs; a later run gets the ``facts``, values that JSON
-        holds.
-        """
+        """Put all lines, of so many inputs, on the disk; a later run gets the ``facts``, values that JSON holds."""
         sync(self._file)
         known = {"settings": self._settings, "inputs": inputs, "bytes": self._file.tell(), "facts": facts}
         write_file(self._progress, json.dumps(known).encode())

@@ -152,12 +152,9 @@ class Explanation:
         return None if drew is None else drew[start:end].mean(dim=0)
 
     def copied(self, start: int, end: int) -> Tensor | None:
-        """Return how likely tokens of the summary were copied from each of the document, (L,), see `Trace.copied`.
+        """Return how likely tokens of the summary, as in `drew_on`, were copied from each of the document's: (L,).
 
-        The mean over the tokens from ``start`` to before ``end``; None where the output layer copies nothing.
-
-        Raises:
-            IndexError: there are no such tokens.
+        The mean over these tokens of `Trace.copied`; None where the output layer copies nothing.
         """
         self._check_tokens(start, end)
         return None if self.trace.copied is None else self.trace.copied[start:end].mean(dim=0)

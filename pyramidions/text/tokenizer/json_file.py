@@ -199,9 +199,7 @@ def library() -> Any:
 
 
 def load(model_bytes: bytes) -> tuple[Any, dict[str, Any]]:
-    """Return the library's tokenizer, which neither truncates nor pads and which `run` calls, and what its file says of
-    the model.
-    """
+    """Return the library's tokenizer, which neither truncates nor pads, and what its file says of the model."""
     about = _checked_file(model_bytes)["model"]
     model = run(lambda: library().Tokenizer.from_buffer(model_bytes))
     model.no_truncation()
@@ -210,9 +208,7 @@ def load(model_bytes: bytes) -> tuple[Any, dict[str, Any]]:
 
 
 def run(call: Callable[[], _Result]) -> _Result:
-    """Call the library; a UserError says that it fails or panics: a pattern may backtrack too often, or parts may not
-    fit.
-    """
+    """Call the library; a UserError says that it fails or panics: a pattern may backtrack, or parts may not fit."""
     try:
         return call()
     except UserError:
