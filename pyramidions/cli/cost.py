@@ -47,25 +47,30 @@ def cost(configs: tuple[str, ...], check: bool, out: Path | None, **sizes: int |
     from pyramidions.runs.measure import compare, cost_of, shrink
 
     overrides = tuple(word for word in configs if "=" in word)
-    names = [word for word in configs if word not in overrides]
-    if not names:
-        raise UserError(f"At least one config must be named, but only overrides are: {' '.join(overrides)}.")
-    if repeated := [name for i, name in enumerate(names) if name in names[:i]]:
-        raise UserError(f"CONFIG must name another one each time, but {repeated[0]} comes twice.")
+    names = _names(configs)
     check_output("--json", out, "an older file of costs", [Path(name) for name in names])
 
     shapes = {name: _read(name, overrides, sizes) for name in names}
     costs = {name: cost_of(*shape) for name, shape in shapes.items()}
     result: dict[str, Any] = {"configs": [{"name": name, **found.as_json()} for name, found in costs.items()]}
     texts = [cost_table(costs)]
-    comparisons = {name: compare(*shrink(*shape)) for name, shape in shapes.items()} if check else {}
+    comparisons = {name: compare(*shrink(*shape)) for name, shape in shapes.items() if check}
     if check:
         result["checks"] = {name: comparison.as_json() for name, comparison in comparisons.items()}
-        texts += [comparison_table(*named) for named in comparisons.items()]
+    texts += [comparison_table(*named) for named in comparisons.items()]
     click.echo("\n\n".join(texts))
     write_json(out, result)
     if differing := [name for name, comparison in comparisons.items() if not comparison.agrees()]:
         raise UserError(f"What is counted differs from a run for {', '.join(differing)}.")
+
+
+def _names(configs: tuple[str, ...]) -> list[str]:
+    names = [word for word in configs if "=" not in word]
+    if not names:
+        raise UserError(f"At least one config must be named, but only overrides are: {' '.join(configs)}.")
+    if repeated := [name for i, name in enumerate(names) if name in names[:i]]:
+        raise UserError(f"CONFIG must name another one each time, but {repeated[0]} comes twice.")
+    return names
 
 
 def _read(name: str, overrides: tuple[str, ...], sizes: dict[str, int | None]) -> "tuple[PyramidionConfig, Lengths]":

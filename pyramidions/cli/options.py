@@ -177,3 +177,16 @@ def precision_option(default: str | None) -> Callable[[Any], Any]:
         help="Precision of the model. auto: bfloat16 where the machine has instructions for it, but float32 for small "
         "models on a CPU; int8: 8-bit weights, on a CPU." + shown,
     )
+
+
+#: Of a `Corpus`: its fields, its configuration, and what to do with odd documents.
+corpus_options = option_group(
+    click.option("--source-field", help="Field with the document.  [default: article or article_text]"),
+    click.option("--target-field", help="Field with the summary.  [default: abstract or abstract_text]"),
+    click.option("--id-field", help="Field with the id.  [default: id or article_id, else the position]"),
+    click.option("--query-field", help="Field with the query that the summary answers.  [default: no queries]"),
+    click.option("--config", help="Configuration of a Hugging Face dataset that has several."),
+    language_option,
+    click.option("--skip-empty", is_flag=True, help="Leave out documents with an empty text, summary or query."),
+    click.option("--number-repeated-ids", is_flag=True, help="Make repeated ids unique: a, a#2, a#3."),
+)

@@ -10,9 +10,8 @@ from click.core import ParameterSource
 
 from pyramidions.base.errors import UserError
 from pyramidions.cli.character_options import CharacterOptions, character_options, prepare_characters
-from pyramidions.cli.corpus_options import corpus_options
 from pyramidions.cli.inputs import find_inputs
-from pyramidions.cli.options import PATH, PLACE, naming_options, option, user_dir_option
+from pyramidions.cli.options import PATH, PLACE, corpus_options, naming_options, option, user_dir_option
 from pyramidions.cli.pairing_options import PairingOptions, pairing_options
 from pyramidions.data.vocabulary import MODEL_TYPES, Settings
 

@@ -37,7 +37,6 @@ class ReadingReport:
             click.echo(f"Error: {error}", err=True)
 
     def note(self, message: str) -> None:
-        """Write a line that is no error."""
         with self.bar_aside():
             click.echo(message, err=True)
 

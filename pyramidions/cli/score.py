@@ -120,13 +120,11 @@ def score(
     expected = inputs.references
     if show is not None and show >= len(expected.ids):
         raise UserError(f"--show must be below {len(expected.ids)}, the number of documents, but is {show}.")
-    if repeated := [path for i, path in enumerate(baseline) if path in (summaries, *baseline[:i])]:
-        raise UserError(f"--baseline must name other summaries each time, but {repeated[0]} comes twice.")
-    systems = {str(path): read_summaries(path, expected) for path in (summaries, *baseline)}
+    systems = _systems((summaries, *baseline), expected)
     require("--lead", lead, {"--lead-words": lead_words})
+    if lead and LEAD in systems:
+        raise UserError(f"No file of summaries may be named {LEAD} beside --lead: rename it.")
     if lead:
-        if LEAD in systems:
-            raise UserError(f"No file of summaries may be named {LEAD} beside --lead: rename it.")
         systems[LEAD] = inputs.leads(lead_words, metric_options.language)
     with naming_options(*asdict(metric_options)):
         chosen = metrics_of(metrics, metric_options)
@@ -140,6 +138,12 @@ def score(
             write_json(file, scores, expected.ids)
     if show is not None:
         click.echo(f"\n{side_by_side(examples[str(summaries)], show, expected.ids[show])}")
+
+
+def _systems(paths: tuple[Path, ...], references: References) -> dict[str, Texts]:
+    if repeated := [path for i, path in enumerate(paths) if path in paths[:i]]:
+        raise UserError(f"--baseline must name other summaries each time, but {repeated[0]} comes twice.")
+    return {str(path): read_summaries(path, references) for path in paths}
 
 
 def _check_output(out: Path | None, data: Path | None, inputs: list[Path]) -> None:

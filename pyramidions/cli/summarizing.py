@@ -13,7 +13,7 @@ from pyramidions.cli.worker import Layout, Report, Result, Worker, as_text, each
 
 if TYPE_CHECKING:
     from pyramidions.documents.source import DocumentOrigin, InputText
-    from pyramidions.inference.summary import Summary
+    from pyramidions.inference.summary import Coverage, Summary
 
 # Numbers and names that a note lists.
 _NAMED = 5
@@ -193,34 +193,44 @@ def _noted(documents: "Iterable[InputText]", read: "deque[InputText]") -> "Itera
 def _notes(summaries: list["Summary"]) -> list[str]:
     """Return notes on how a summary was made, for its reader."""
     first = summaries[0].coverage
-    read = sum(summary.read_tokens for summary in summaries)
-    whole = sum(summary.document_tokens for summary in summaries)
-    notes = [] if first.note is None else [first.note]
-    if first.heading is not None:
-        headings = ", ".join(str(summary.coverage.heading) for summary in summaries)
-        notes.append(f"by section: {headings}")
-    elif len(summaries) > 1 and first.sentences is not None:
-        number, of = first.sentences
-        notes.append(f"{number:,} of {of:,} sentences, selected by {first.selected_by}, were rewritten one by one")
+    notes = [note for note in (first.note, _how(summaries)) if note is not None]
+    if first.heading is None and first.sentences is not None and len(summaries) > 1:
         return notes
-    elif summaries[0].pieces:
-        notes.append(f"the summary of the summaries of {len(summaries[0].pieces)} pieces")
-    elif len(summaries) > 1:
-        notes.append(f"in {len(summaries)} pieces, summarized one by one")
     if first.heading is None and (short := summaries[-1].shortened_to) is not None:
         notes.append(f"{'the last piece' if len(summaries) > 1 else 'the text'} is short: at most {short} tokens")
-    if first.sentences is not None:
-        number, of = first.sentences
-        notes.append(f"{number:,} of {of:,} sentences, selected by {first.selected_by}, were read")
-    elif first.heading is not None:
-        cut = [summary.coverage.heading for summary in summaries if summary.was_cut]
-        notes += [f"only the beginning of {', '.join(map(str, cut))} was read"] if cut else []
-        if left_out := sum(summary.coverage.left_out for summary in summaries):
-            notes.append(f"{left_out:,} of {whole + left_out:,} tokens stand in none of these sections")
-    elif read < whole:
-        of_each = f", an equal share of each of {first.documents} documents" if first.documents > 1 else ""
-        about = "about " if isnan(summaries[0].score) else ""
-        notes.append(f"only the first {about}{read:,} of {whole:,} tokens were read{of_each}")
+    notes += _not_read(summaries)
     if any(summary.ended_early for summary in summaries):
         notes.append("the server cut the summary at its limit")
     return notes
+
+
+def _how(summaries: list["Summary"]) -> str | None:
+    first, several = summaries[0].coverage, len(summaries) > 1
+    if first.heading is not None:
+        return f"by section: {', '.join(str(summary.coverage.heading) for summary in summaries)}"
+    if several and first.sentences is not None:
+        return f"{_sentences(first)}, were rewritten one by one"
+    if summaries[0].pieces:
+        return f"the summary of the summaries of {len(summaries[0].pieces)} pieces"
+    return f"in {len(summaries)} pieces, summarized one by one" if several else None
+
+
+def _sentences(coverage: "Coverage") -> str:
+    number, of = coverage.sentences or (0, 0)
+    return f"{number:,} of {of:,} sentences, selected by {coverage.selected_by}"
+
+
+def _not_read(summaries: list["Summary"]) -> list[str]:
+    first = summaries[0].coverage
+    read = sum(summary.read_tokens for summary in summaries)
+    whole = sum(summary.document_tokens for summary in summaries)
+    if first.sentences is not None:
+        return [f"{_sentences(first)}, were read"]
+    if first.heading is not None:
+        cut = [str(summary.coverage.heading) for summary in summaries if summary.was_cut]
+        notes = [f"only the beginning of {', '.join(cut)} was read"] if cut else []
+        left_out = sum(summary.coverage.left_out for summary in summaries)
+        return notes + [f"{left_out:,} of {whole + left_out:,} tokens stand in none of these sections"] * bool(left_out)
+    of_each = f", an equal share of each of {first.documents} documents" if first.documents > 1 else ""
+    about = "about " if isnan(summaries[0].score) else ""
+    return [f"only the first {about}{read:,} of {whole:,} tokens were read{of_each}"] * (read < whole)

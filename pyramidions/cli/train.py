@@ -7,8 +7,7 @@ from typing import Any
 import click
 
 from pyramidions.base.errors import UserError
-from pyramidions.cli.corpus_options import corpus_options
-from pyramidions.cli.options import PATH, PLACE, exclude, naming_options
+from pyramidions.cli.options import PATH, PLACE, corpus_options, exclude, naming_options
 
 
 @click.command(short_help="Train a model on documents, in one command.")

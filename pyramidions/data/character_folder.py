@@ -41,12 +41,10 @@ class CharacterFolder(PreparedFolder):
 
     @property
     def splits(self) -> list[str]:
-        """The splits that the folder holds."""
         return [split for split in SPLITS if split in self.manifest["splits"]]
 
     @property
     def alphabet(self) -> Alphabet:
-        """The alphabet of its characters."""
         return recorded_alphabet(self.manifest["settings"][CHARACTERS])
 
     def _check(self, manifest: dict[str, Any]) -> None:

@@ -18,7 +18,8 @@ from pyramidions.data.character_folder import CharacterFolder
 from pyramidions.data.clean_stream import clean_stream, ids_path, is_same
 from pyramidions.data.folder import CHARACTERS, SPLITS, refuse_foreign
 from pyramidions.data.indexed import IndexedWriter
-from pyramidions.data.manifest import holds, make_folder, part, work_key, write_manifest
+from pyramidions.data.making import make_folder, part
+from pyramidions.data.manifest import holds, work_key, write_manifest
 from pyramidions.data.text_streams import TextStream
 from pyramidions.data.unigram_pieces import count_words, piece_boundaries, train_pieces
 from pyramidions.data.vocabulary import MOST_PIECES
@@ -73,7 +74,6 @@ class CharacterSettings:
         }
 
     def recorded(self) -> dict[str, Any]:
-        """Return the manifest's settings."""
         most = {split: self.most(split) for split in SPLITS}
         return {CHARACTERS: alphabet_of(self.characters).name, "most": most} | (
             {} if self.pieces is None else {"pieces": self.pieces}

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from pyramidions.base.notes import note
-from pyramidions.data.manifest import InputHash, finish_part, finished_part
+from pyramidions.data.making import finish_part, finished_part
+from pyramidions.data.manifest import InputHash
 from pyramidions.data.text_streams import TextStream
 from pyramidions.files.atomic import sync
 from pyramidions.files.parallel import ordered_map

@@ -61,17 +61,14 @@ class Divide(Pairing):
         return sum(count_words(sentence) for sentence in sentences) >= self.least_words
 
     def about(self) -> dict[str, Any]:
-        """Return the table and the least number of words."""
         return {"kind": "sections", "least_words": self.least_words, "section_types": self.types.as_json()}
 
     @property
     def whole_because(self) -> str:
-        """Why a document is taken as a whole."""
         return "no section of a type in the table"
 
     @property
     def left_out_because(self) -> str:
-        """Why a document is left out."""
         words = counted(self.least_words, "word")
         return f"no pair with at least {words} in the section and in its part of the summary"
 
@@ -124,5 +121,4 @@ class DivideSentences(Pairing):
 
     @property
     def whole_because(self) -> str:
-        """Why a document is taken as a whole."""
         return "no sentence"

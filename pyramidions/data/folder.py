@@ -35,12 +35,10 @@ class PreparedFolder(ABC):
 
     @property
     def dictionary_path(self) -> Path:
-        """Where fairseq's dictionary lies."""
         return self.path / "dict.txt"
 
     @property
     def manifest_path(self) -> Path:
-        """Where the manifest lies."""
         return self.path / "manifest.json"
 
     @cached_property
@@ -136,17 +134,14 @@ class DataFolder(PreparedFolder):
 
     @property
     def sentencepiece_path(self) -> Path:
-        """Where a sentencepiece model lies."""
         return self.path / SentencePieceTokenizer.file_name
 
     @property
     def tokenizer_path(self) -> Path:
-        """Where the tokenizer lies, whatever its kind."""
         other = self.path / JsonTokenizer.file_name
         return other if other.exists() else self.sentencepiece_path
 
     def references_path(self, split: str) -> Path:
-        """Where the raw summaries of a split lie."""
         return self.path / f"{split}.references.jsonl"
 
     def prefix(self, split: str, side: Side) -> Path:
@@ -191,7 +186,6 @@ class DataFolder(PreparedFolder):
         return parse_references(self.existing_references(split))
 
     def existing_references(self, split: str) -> Path:
-        """Where the raw summaries of a split lie."""
         return self._require(self.references_path(split))
 
     def verify_tokenizer(self) -> None:
@@ -230,7 +224,6 @@ class DataFolder(PreparedFolder):
 
     @property
     def splits(self) -> list[str]:
-        """The splits that the folder holds."""
         return [split for split in SPLITS if self.references_path(split).exists()]
 
 

@@ -38,7 +38,6 @@ class Survey(NamedTuple):
 
     @property
     def documents(self) -> int:
-        """Number of documents."""
         return len(self.hashes)
 
 

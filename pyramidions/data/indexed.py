@@ -39,7 +39,6 @@ class IndexedWriter:
         self._tokens = Path(f"{self._prefix}.bin").open("wb")  # noqa: SIM115, closed in __exit__
 
     def add(self, ids: ArrayLike) -> None:
-        """Append one item."""
         self.extend(ids, [np.size(ids)])
 
     def extend(self, ids: ArrayLike, lengths: ArrayLike) -> None:

@@ -35,5 +35,4 @@ class Pairing(ABC):
 
     @property
     def left_out_because(self) -> str:
-        """Why a document is left out."""
         return "no pair of text and summary"

@@ -18,7 +18,8 @@ from pyramidions.data.alignment import least_alignment
 from pyramidions.data.encode import CHUNK, encode, require_unchanged
 from pyramidions.data.folder import SPECIAL_TOKENS, SPLITS, DataFolder, refuse_foreign
 from pyramidions.data.labels import require_marker
-from pyramidions.data.manifest import InputHash, holds, make_folder, part, work_key, write_manifest
+from pyramidions.data.making import make_folder, part
+from pyramidions.data.manifest import InputHash, holds, work_key, write_manifest
 from pyramidions.data.pairing import Pairing
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.data.vocabulary import (
@@ -74,28 +75,20 @@ def prepare(
         True if the folder was made, False if it was there.
     """
     _check_arguments(corpora, settings, tokenizer)
-    settings = settings or Settings()
-    path = Path(path)
+    path, settings, pairings = Path(path), settings or Settings(), pairings or {}
     recover_folder(path)
     reused = None if tokenizer is None else _reused(tokenizer, labels)
-    if settings.turn_markers or (reused is not None and reused.marks_turns):
-        _check_turns(labels, bool(pairings))
+    _check_kinds(settings.turn_markers or (reused is not None and reused.marks_turns), labels, bool(pairings), tags)
     settings = replace(settings, sentence_markers=settings.sentence_markers or labels)
-    pairings = pairings or {}
-    recorded = _recorded(settings, reused, labels)
-    if _have_queries(corpora, labels):
-        recorded["queries"] = True
-    if tags is not None:
-        if labels:
-            raise UserError("Tags are for models that write: --tags excludes --labels.")
-        recorded["tags"] = about_pipeline(tags)
-    if pairings:
-        recorded["pairs"] = {split: pairings[split].about() for split in SPLITS if split in pairings}
-    languages = {corpus.language for corpus in corpora.values()} - {None}
-    if languages:
-        recorded["language"] = ", ".join(sorted(map(str, languages)))
-    if about is not None:
-        recorded["corpus"] = dict(about)
+    further = {
+        "labels": labels,
+        "queries": _have_queries(corpora, labels),
+        "tags": tags and about_pipeline(tags),
+        "pairs": {split: pairings[split].about() for split in SPLITS if split in pairings},
+        "language": ", ".join(sorted({corpus.language for corpus in corpora.values() if corpus.language})),
+        "corpus": about and dict(about),
+    }
+    recorded = _recorded(settings, reused) | {name: value for name, value in further.items() if value}
     refuse_foreign(path)
     corpora = {split: corpora[split] for split in SPLITS if split in corpora}
     if keep_aligned:
@@ -124,12 +117,14 @@ def _check_arguments(corpora: Mapping[str, Corpus], settings: Settings | None, t
         raise UserError("A vocabulary is trained on the train split: give one, or a tokenizer to reuse.")
 
 
-def _check_turns(labels: bool, pairs: bool) -> None:
-    """Refuse what takes lines apart, where markers stand before them."""
-    if labels:
-        raise UserError("Turn markers stand before lines, but --labels is about sentences.")
-    if pairs:
-        raise UserError("Turn markers stand before lines, which --divide and --select take apart.")
+def _check_kinds(turns: bool, labels: bool, pairs: bool, tags: str | None) -> None:
+    for is_wrong, said in (
+        (turns and labels, "Turn markers stand before lines, but --labels is about sentences."),
+        (turns and pairs, "Turn markers stand before lines, which --divide and --select take apart."),
+        (tags and labels, "Tags are for models that write: --tags excludes --labels."),
+    ):
+        if is_wrong:
+            raise UserError(said)
 
 
 def _have_queries(corpora: Mapping[str, Corpus], labels: bool) -> bool:
@@ -186,21 +181,13 @@ def _fill(
     write_manifest(folder, recorded, inputs, splits, model.vocab_size, model.library)
 
 
-def _recorded(settings: Settings, tokenizer: Tokenizer | None, labels: bool) -> dict[str, Any]:
-    if tokenizer is None:
-        vocabulary = _settings(settings)
-    else:
-        vocabulary = {"tokenizer_sha256": sha256(tokenizer.model_bytes).hexdigest()}
-        if tokenizer.special_tokens:
-            vocabulary[SPECIAL_TOKENS] = tokenizer.special_tokens
-    return vocabulary | {"labels": True} if labels else vocabulary
-
-
-def _settings(settings: Settings) -> dict[str, Any]:
+def _recorded(settings: Settings, tokenizer: Tokenizer | None) -> dict[str, Any]:
+    if tokenizer is not None:
+        special = {SPECIAL_TOKENS: tokenizer.special_tokens} if tokenizer.special_tokens else {}
+        return {"tokenizer_sha256": sha256(tokenizer.model_bytes).hexdigest(), **special}
     # Folders made before there were turn markers and folded cases do not say that they have none.
-    return {
-        name: value for name, value in asdict(settings).items() if value or name not in ("turn_markers", "fold_case")
-    }
+    newer = ("turn_markers", "fold_case")
+    return {name: value for name, value in asdict(settings).items() if value or name not in newer}
 
 
 def _check(corpus: Corpus) -> dict[str, Any]:

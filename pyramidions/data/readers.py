@@ -152,7 +152,6 @@ class Corpus:
 
     @property
     def has_queries(self) -> bool:
-        """Whether its documents have queries."""
         return self._fields is not None and self._fields.query is not None
 
     def size(self) -> tuple[int, str]:
@@ -237,22 +236,10 @@ def find_splits(name: str, config: str | None = None) -> dict[str, str]:
         raise UserError(
             f"INPUT must be a folder or a dataset, but is the file {name}; give it with --train, --valid or --test."
         )
-    found: dict[str, str] = {}
-    # Paths that are not regular files are reported when opened, not skipped.
-    inside = sorted(Path(name).iterdir()) if Path(name).is_dir() else []
-    for split in SPLITS:
-        stems = ("valid", "validation", "val") if split == "valid" else (split,)
-        files = [
-            str(path)
-            for path in inside
-            if (ending := known_ending(path, FILE_ENDINGS)) and path.name[: -len(ending)] in stems
-        ]
-        if len(files) > 1:
-            raise UserError(f"{name} must hold one file a split, but holds {' and '.join(files)}.")
-        if files:
-            found[split] = files[0]
-    if found or not Path(name).is_dir():
-        return found or _of_dataset(name, config)
+    if not Path(name).is_dir():
+        return _of_dataset(name, config)
+    if found := _split_files(Path(name)):
+        return found
     papers = paper_files(Path(name))
     others = any(path.suffix in _DATASET_ENDINGS and path not in papers for path in Path(name).rglob("*"))
     # Whether an archive holds a paper is not known without unpacking it.
@@ -266,6 +253,20 @@ def find_splits(name: str, config: str | None = None) -> dict[str, str]:
             f"reads other folders, is not installed: {what_brings('datasets', 'train')}."
         )
     return _of_dataset(name, config)
+
+
+def _split_files(folder: Path) -> dict[str, str]:
+    stems = {**{split: split for split in SPLITS}, "validation": "valid", "val": "valid"}
+    found: dict[str, str] = {}
+    # Paths that are not regular files are reported when opened, not skipped.
+    for path in sorted(folder.iterdir()):
+        ending = known_ending(path, FILE_ENDINGS)
+        split = stems.get(path.name[: -len(ending)]) if ending else None
+        if split in found:
+            raise UserError(f"{folder} must hold one file a split, but holds {found[split]} and {path}.")
+        if split is not None:
+            found[split] = str(path)
+    return {split: found[split] for split in SPLITS if split in found}
 
 
 def _of_dataset(name: str, config: str | None) -> dict[str, str]:

@@ -55,7 +55,6 @@ class SectionTypes(NamedTuple):
                 yield Section(heading, kind, sentences)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the table as the file has it."""
         keywords = {kind: list(words) for kind, words in self.keywords.items()}
         return {"types": keywords, "train": list(self.train), "write": list(self.write)}
 
@@ -88,18 +87,10 @@ def _table(found: Any, name: str) -> SectionTypes:
             f'{name} must be a JSON object of "types" (an object), "train" and "write" (lists), and no more.'
         )
     kinds: Mapping[str, Any] = found["types"]
-    owner: dict[tuple[str, ...], str] = {}
     for kind, words in kinds.items():
         if not fits(words, list[str]) or not words:
             raise UserError(f"{name}: the section type {kind!r} must have a list of keywords.")
-        for keyword in words:
-            split = tuple(_WORD.findall(normalize(keyword).lower()))
-            if not split:
-                raise UserError(f"{name}: a keyword must hold a word, but {keyword!r} of {kind!r} holds none.")
-            if owner.setdefault(split, kind) != kind:
-                raise UserError(
-                    f"{name}: a keyword must have one type, but {keyword!r} has {owner[split]!r} and {kind!r}."
-                )
+    _check_keywords([(keyword, kind) for kind, words in kinds.items() for keyword in words], name)
     for use in ("train", "write"):
         if not fits(found[use], list[str]) or not found[use]:
             raise UserError(f"{name}: {use!r} must be a list of section types.")
@@ -107,3 +98,13 @@ def _table(found: Any, name: str) -> SectionTypes:
             raise UserError(f"{name}: {use!r} must name types of the table, but {unknown[0]!r} is none.")
     keywords = {kind: tuple(normalize(word).lower() for word in words) for kind, words in kinds.items()}
     return SectionTypes(keywords, tuple(found["train"]), tuple(found["write"]))
+
+
+def _check_keywords(kinds: list[tuple[str, str]], name: str) -> None:
+    owner: dict[tuple[str, ...], str] = {}
+    for keyword, kind in kinds:
+        split = tuple(_WORD.findall(normalize(keyword).lower()))
+        if not split:
+            raise UserError(f"{name}: a keyword must hold a word, but {keyword!r} of {kind!r} holds none.")
+        if owner.setdefault(split, kind) != kind:
+            raise UserError(f"{name}: a keyword must have one type, but {keyword!r} has {owner[split]!r} and {kind!r}.")

@@ -70,12 +70,10 @@ class SelectSentences(Pairing):
         return self._ranker.rank(found)
 
     def about(self) -> dict[str, Any]:
-        """Return ranker and budget."""
         return {"kind": "sentences", **self._about, "budget": self.budget}
 
     @property
     def whole_because(self) -> str:
-        """Why a document is taken as a whole."""
         return "no sentence to select"
 
 

@@ -30,7 +30,6 @@ class RougeScorer(BaseScorer):
         return self._scores().estimates["rouge1"].mean
 
     def result_string(self) -> str:
-        """Return all means with their intervals, and the signature."""
         scores = self._scores()
         means = "  ".join(f"{name} {e.mean:.2f} [{e.low:.2f}, {e.high:.2f}]" for name, e in scores.estimates.items())
         return f"{means} | {scores.signature} | references: detokenised targets"

@@ -101,7 +101,6 @@ class ConceptRun(Run):
         return []
 
     def score(self) -> list[Command]:
-        """Return how the extracts are scored."""
         return self.score_command("--references", self.places.references.name)
 
     def write(self) -> list[Command]:

@@ -45,12 +45,10 @@ class Machine(NamedTuple):
 
     @property
     def workers(self) -> int:
-        """Processes that train together."""
         return max(self.gpus, 1)
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """The flags for fairseq."""
         return ("--distributed-world-size", str(self.gpus)) if self.gpus else ("--cpu",)
 
     def __str__(self) -> str:

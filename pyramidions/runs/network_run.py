@@ -136,7 +136,6 @@ class NetworkRun(Run):
             yield lambda _: bar.update(sum(line.startswith("S-") for line in written.read()))
 
     def score(self) -> list[Command]:
-        """Return how the summaries are scored."""
         places = self.places
         # The table then says "extractor".
         shutil.copyfile(places.summaries, places.work / self.plan.kind)
@@ -151,7 +150,6 @@ class NetworkRun(Run):
 
 
 def train_command(places: Places, arguments: Arguments, plan: Plan, schedule: Schedule) -> tuple[str, ...]:
-    """Return how the model is trained."""
     interval = max(1, min(100, schedule.updates // _LINES))
     flags = [*schedule.flags, "--seed", str(arguments.seed), "--save-dir", str(places.checkpoints)]
     if arguments.hours is not None:
@@ -161,7 +159,6 @@ def train_command(places: Places, arguments: Arguments, plan: Plan, schedule: Sc
 
 
 def generate_command(places: Places, plan: Plan, schedule: Schedule) -> tuple[str, ...]:
-    """Return how the test split is summarized."""
     device = ("--distributed-world-size", "1") if plan.gpus else ("--cpu",)
     flags = ("--gen-subset", "test", "--path", places.best, "--batch-size", schedule.batch)
     return program("fairseq-generate", *_task(places, plan), *flags, *device, "--results-path", places.work)

@@ -50,12 +50,10 @@ class Plan:
 
     @property
     def machine(self) -> Machine:
-        """What the run computes on."""
         return Machine(self.gpus if self.of_kind.task else 0, self.memory)
 
     @property
     def of_kind(self) -> Kind:
-        """The kind of model."""
         return KINDS[self.kind]
 
     def sentences(self, name: str, work: Path) -> list[str]:

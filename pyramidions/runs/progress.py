@@ -109,7 +109,6 @@ class NewLines:
         return lines
 
     def close(self) -> None:
-        """Close the file."""
         if self._file is not None:
             self._file.close()
 

@@ -66,11 +66,9 @@ class Run(ABC):
     say: Say
 
     def go(self) -> None:
-        """Take the steps that are not done yet."""
         run(self.steps(), self.state, self.say)
 
     def steps(self) -> list[Step]:
-        """Return the steps in their order."""
         divide = [self.step("documents", self.divide, self.places.documents)] if self.plan.held_out else []
         return [*divide, *self.own_steps()]
 

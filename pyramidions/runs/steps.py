@@ -94,13 +94,11 @@ class State:
 
     @classmethod
     def new(cls, path: Path, **facts: Any) -> Self:
-        """Begin a run."""
         state = cls(path, {"format": cls.FORMAT, **facts, "done": {}})
         state._write()
         return state
 
     def note(self, **facts: Any) -> None:
-        """Add facts."""
         self.facts |= facts
         self._write()
 
@@ -117,13 +115,11 @@ class State:
         return True
 
     def forget(self, *names: str) -> None:
-        """Take steps back."""
         done = {name: facts for name, facts in self.facts["done"].items() if name not in names}
         if done != self.facts["done"]:
             self.note(done=done)
 
     def finish(self, step: Step, **facts: Any) -> None:
-        """Mark a step as done."""
         origin = {} if step.made_from is None else {"made_from": step.made_from}
         self.note(done={**self.facts["done"], step.name: {**facts, **origin}})
 

@@ -161,14 +161,6 @@ def test_document_frequencies_may_come_from_a_corpus(tmp_path: Path) -> None:
     assert scores != [sentence.score for sentence in plain.sentences]
 
 
-def test_a_page_shows_what_was_extracted(tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    done = extract(*LEAD, "--explain", page, text=PAPER)
-    assert (done.exit_code, done.stdout) == (0, "One vector is enough.\n")
-    assert "Two vectors are better." in page.read_text()
-    assert '"method":"lead"' in page.read_text()
-
-
 def test_without_an_extract_older_outputs_stay(tmp_path: Path) -> None:
     (tmp_path / "bad.pdf").write_bytes(b"")
     old = [tmp_path / "old.txt", tmp_path / "old.html"]

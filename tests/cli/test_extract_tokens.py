@@ -68,15 +68,3 @@ def test_json_says_how_many_tokens_there_are(run: Run, tmp_path: Path) -> None:
     assert (first["tokens"], first["document_tokens"]) == (11, 26)
     assert [each["position"] for each in first["sentences"]] == [2]
     assert (second["summary"], second["tokens"], second["sentences"]) == ("None was lost.", 4, None)
-
-
-def test_each_query_has_a_text_of_its_own(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "paper.txt").write_text("The first model reads all papers. A second model writes short abstracts.\n")
-    asked = ("--query", "Who writes?", "--query", "What is read?")
-    done = run("extract", tmp_path / "paper.txt", "--tokens", 13, "--method", "biomedical", *asked)
-    name = f"{tmp_path / 'paper.txt'}:"
-    assert done.stdout.split("\n\n") == [
-        f"{name}\nQuery: Who writes?\n[...] A second model writes short abstracts.",
-        f"{name}\nQuery: What is read?\nThe first model reads all papers. [...]",
-        "",
-    ]

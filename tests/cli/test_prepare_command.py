@@ -113,14 +113,14 @@ def test_told_to_stop_with_its_workers_it_goes_on_when_called_again(
 ) -> None:
     script = """if True:
         import sys, time
-        from pyramidions.data import manifest
-        finish = manifest.finish_part
+        from pyramidions.data import making
+        finish = making.finish_part
         def finish_and_wait(folder, name, *given):
             finish(folder, name, *given)
             if name == "train":
                 print("saved", flush=True)
                 time.sleep(60)
-        manifest.finish_part = finish_and_wait
+        making.finish_part = finish_and_wait
         from pyramidions.cli import main
         main(sys.argv[1:])
     """

@@ -1,37 +1,11 @@
-"""Runs that begin with the weights of another one, or gently."""
+"""Runs that begin with the weights of another one."""
 
 from pathlib import Path
 
 import pytest
-import torch
 from fairseq_commands import train
 
 from pyramidions.data.folder import DataFolder
-
-# Update 8 ends the second of four intervals, the checkpoint at update 6 is in its middle.
-GENTLE = [
-    *("--pooling-warmup", "16", "--scorer-lr-scale", "10", "--freeze", "embeddings,encoder.0"),
-    *("--disable-validation", "--save-interval-updates", "6"),
-]
-
-
-def weights(path: Path) -> dict[str, torch.Tensor]:
-    found: dict[str, torch.Tensor] = torch.load(path, weights_only=True)["model"]
-    return found
-
-
-def test_a_gentle_run_resumes_bit_for_bit_and_frozen_parts_stay(data: DataFolder, tmp_path: Path) -> None:
-    log = train(data, tmp_path / "whole", *GENTLE, "--max-update", "9")
-    assert "parameters (embeddings,encoder.0)" in log
-    train(data, tmp_path / "parts", *GENTLE, "--max-update", "6")
-    middle = weights(tmp_path / "parts" / "checkpoint_last.pt")
-    train(data, tmp_path / "parts", *GENTLE, "--max-update", "9")
-    whole, parts = (weights(tmp_path / name / "checkpoint_last.pt") for name in ("whole", "parts"))
-    assert all(torch.equal(weight, parts[name]) for name, weight in whole.items())
-    frozen = ("encoder.core.embedder.", "decoder.core.embedder.", "encoder.core.layers.0.")
-    stayed = {name for name, weight in whole.items() if torch.equal(weight, middle[name])}
-    assert stayed >= {name for name in whole if name.startswith(frozen)}
-    assert not [name for name in stayed if name.startswith("encoder.core.layers.1.")]
 
 
 def test_pooling_and_copying_are_added_where_fine_tuning_begins(data: DataFolder, tmp_path: Path) -> None:

@@ -1,12 +1,11 @@
 """fairseq's commands that read a checkpoint: generate, interactive, ensembles, averages; and what they refuse."""
 
-import itertools
 import re
 from pathlib import Path
 
 import pytest
 import torch
-from fairseq_commands import TASK, run, train
+from fairseq_commands import TASK, run
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
 from pyramidions.data.folder import DataFolder
@@ -38,18 +37,6 @@ def test_decoding_settings_of_the_preset_travel_and_yield_to_flags(data: DataFol
     assert "Generate test with beam=5: BLEU4 = " in log
 
 
-def test_no_ngram_is_written_twice(data: DataFolder, checkpoint: Path) -> None:
-    long = ["--beam", "1", "--min-len", "40", "--max-len-b", "40", "--batch-size", "10"]
-
-    def repeated(log: str) -> bool:
-        pieces = [line.split("\t")[2].split() for line in log.splitlines() if line.startswith("H-")]
-        assert len(pieces) == 10
-        return any(len(set(itertools.pairwise(p))) < len(p) - 1 for p in pieces)
-
-    assert repeated(generate(data, checkpoint, *long))
-    assert not repeated(generate(data, checkpoint, *long, "--no-repeat-ngram-size", "2"))
-
-
 def test_an_average_and_an_ensemble_write_the_same(data: DataFolder, checkpoint: Path, tmp_path: Path) -> None:
     average = tmp_path / "average.pt"
     done = run("pyramidions", "average", checkpoint, checkpoint, "-o", average)
@@ -64,16 +51,3 @@ def test_an_average_and_an_ensemble_write_the_same(data: DataFolder, checkpoint:
 def test_checkpoints_load_without_pickled_code(checkpoint: Path) -> None:
     assert get_unsafe_globals_in_checkpoint(checkpoint) == []
     assert torch.load(checkpoint, weights_only=True)["cfg"]["model"]["_name"] == "deep_pyramidion"
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--pooling-lengths", "None,16,64"], "`pooling_lengths` must not grow, but layer 3 hands on 64 after 16."),
-        (["--batch-size", "2", "--max-tokens", "100"], "--max-tokens must be at least 256, the tokens of the longest"),
-        (["--best-checkpoint-metric", "rouge2"], "--best-checkpoint-metric rouge2 needs --eval-rouge"),
-    ],
-)
-def test_what_breaks_a_rule_is_one_sentence(data: DataFolder, tmp_path: Path, flags: list[str], message: str) -> None:
-    with pytest.raises(AssertionError, match=re.escape(message)):
-        train(data, tmp_path / "run", *flags, "--max-update", "1")

@@ -49,16 +49,6 @@ def test_what_was_done_is_not_done_again(out, corpora, whole, interrupt, encoded
     assert contents(out) == whole
 
 
-def test_a_tokenizer_to_reuse_goes_on_too(out, tmp_path, corpora, whole, interrupt, encoded):
-    model = tmp_path / "whole" / "data" / "sentencepiece.model"
-    interrupt(TRAIN + 2, None, tokenizer=model)
-    encoded.clear()
-    assert prepare(out, corpora, tokenizer=model) and not prepare(out, corpora, tokenizer=model)
-    assert len(encoded) == TEST
-    for name in whole.keys() - {"manifest.json"}:
-        assert contents(out)[name] == whole[name]
-
-
 def cut(path):
     path.write_bytes(path.read_bytes()[:40])
 

@@ -122,16 +122,21 @@ def _by(pattern: str, files: list[ReleaseFile], form: Form, config: str, place: 
         names = [file.lines.name for file in of_split]
         if len(names) > 1 and not form.in_parts:
             raise UserError(f"{place} must hold one {split} split, but holds {' and '.join(names[:2])}.")
-        if form.is_tables and (packed := [each for each in names if not _is_plain_table(each)]):
-            raise UserError(f"{packed[0]} must be unpacked: tables are read from files of their own.")
-        if form.is_tables and names:
-            found[split] = partial(open_tables, names)
-        elif form.pairs and names:
-            summaries = [file for file in files if file.matches(form.summaries.format(split=name))]
-            found[split] = partial(open_pairs, _paired(of_split, summaries), form.pairs)
-        elif names:
-            found[split] = partial(open_lines, [file.lines for file in of_split])
+        if names:
+            summaries = [file for file in files if form.pairs and file.matches(form.summaries.format(split=name))]
+            found[split] = _opener(form, of_split, summaries)
     return found
+
+
+def _opener(form: Form, files: list[ReleaseFile], summaries: list[ReleaseFile]) -> Callable[[], Records]:
+    if form.pairs:
+        return partial(open_pairs, _paired(files, summaries), form.pairs)
+    if not form.is_tables:
+        return partial(open_lines, [file.lines for file in files])
+    names = [file.lines.name for file in files]
+    if packed := [each for each in names if not _is_plain_table(each)]:
+        raise UserError(f"{packed[0]} must be unpacked: tables are read from files of their own.")
+    return partial(open_tables, names)
 
 
 def _paired(documents: list[ReleaseFile], summaries: list[ReleaseFile]) -> list[Pair]:

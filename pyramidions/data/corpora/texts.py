@@ -86,24 +86,26 @@ def open_streams(
     name: str | None, files: Mapping[str, str], config: str | None, record_field: str | None
 ) -> dict[str, TextStream]:
     """Return the streams of a text that is no known one."""
-    path = Path(name or "")
-    is_dataset = name is not None and (path.is_dir() or ("/" in name and not path.exists()))
-    if config is not None and not is_dataset:
-        raise UserError("--config is for Hugging Face datasets, but INPUT is none.")
-    if name is None:
-        streams = {}
-    elif is_dataset:
-        found = hugging_face_splits(name, config)
-        # A train split alone is cut, unless the others are given.
-        splits = {"train" if files or len(found) > 1 else WHOLE: "train"} if "train" in found else {}
-        splits |= {split: HUGGING_FACE_SPLITS[split] for split in found if split != "train"}
-        streams = {split: streamed_dataset(name, config, theirs, record_field) for split, theirs in splits.items()}
-    elif path.exists():
-        streams = {WHOLE: open_text(path, record_field)}
-    else:
-        raise UserError(
-            f"{name} must be a file, a folder, OWNER/NAME on the hub or a known text ({', '.join(TEXTS)}), but is none."
-        )
+    streams = _input_streams(name, bool(files), config, record_field)
     if WHOLE in streams and files:
         raise UserError(f"The file {name} becomes all splits, so that --{next(iter(files))} excludes it.")
     return streams | {split: open_text(Path(file), record_field) for split, file in files.items()}
+
+
+def _input_streams(
+    name: str | None, is_split: bool, config: str | None, record_field: str | None
+) -> dict[str, TextStream]:
+    path = Path(name or "")
+    if name is not None and (path.is_dir() or ("/" in name and not path.exists())):
+        found = hugging_face_splits(name, config)
+        # A train split alone is cut, unless the others are given.
+        splits = {"train" if is_split or len(found) > 1 else WHOLE: "train"} if "train" in found else {}
+        splits |= {split: HUGGING_FACE_SPLITS[split] for split in found if split != "train"}
+        return {split: streamed_dataset(name, config, theirs, record_field) for split, theirs in splits.items()}
+    if config is not None:
+        raise UserError("--config is for Hugging Face datasets, but INPUT is none.")
+    if name is not None and not path.exists():
+        raise UserError(
+            f"{name} must be a file, a folder, OWNER/NAME on the hub or a known text ({', '.join(TEXTS)}), but is none."
+        )
+    return {} if name is None else {WHOLE: open_text(path, record_field)}

@@ -115,11 +115,9 @@ class CachedDecoder(FairseqIncrementalDecoder, ABC):
         return tokens[:, cache.length :], cache
 
     def extract_features(self, *args: Any, **kwargs: Any) -> tuple[Tensor, dict[str, Any]]:
-        """Return features (B, T, D) and extras."""
         return self(*args, features_only=True, **kwargs)
 
     def output_layer(self, features: Tensor, **unused: Any) -> Tensor:
-        """Return logits: (B, T, D) -> (B, T, V)."""
         return self.core.logits(features)
 
     def reorder_incremental_state_scripting(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:

@@ -120,7 +120,6 @@ class PyramidionModel(FittingModel, FairseqEncoderDecoderModel):
 
     @classmethod
     def build_model(cls, cfg: PyramidionModelConfig, task: Any) -> "PyramidionModel":
-        """Build the model that ``cfg`` describes for the dictionary of ``task``."""
         source, target = task.source_dictionary, task.target_dictionary
         if source != target:
             raise ValueError("Source and target must share one dictionary: all embeddings are shared.")

@@ -44,7 +44,6 @@ class PyramidionExtractor(FittingModel):
 
     @classmethod
     def build_model(cls, cfg: PyramidionExtractorConfig, task: Any) -> "PyramidionExtractor":
-        """Build the model that ``cfg`` describes for the dictionary of ``task``."""
         dictionary, longest = task.source_dictionary, task.max_positions()
         config = config_from(ExtractorConfig, cfg)
         core = build_extractor(config, len(dictionary), index_of(dictionary, *MARKERS), dictionary.pad())

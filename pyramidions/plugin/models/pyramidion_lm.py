@@ -66,12 +66,10 @@ class PyramidionLanguageModel(FittingModel, FairseqLanguageModel):
 
     @property
     def core(self) -> LanguageModel:
-        """What computes."""
         return self.decoder.core
 
     @classmethod
     def build_model(cls, cfg: PyramidionLanguageModelConfig, task: Any) -> "PyramidionLanguageModel":
-        """Build the model that ``cfg`` describes for the dictionary of ``task``."""
         dictionary = task.source_dictionary
         config = config_from(LanguageModelConfig, cfg)
         core = build_language_model(config, len(dictionary), dictionary.pad(), index_of(dictionary, SPACE))

@@ -107,7 +107,6 @@ class ExtractiveSummarizationTask(DocumentTask):
 
     @property
     def extract_words(self) -> int:
-        """Words of an extract."""
         return self.preprocessing.length("extract_words")
 
     def max_positions(self) -> int:
@@ -125,13 +124,11 @@ class ExtractiveSummarizationTask(DocumentTask):
         return super().build_model(cfg, from_checkpoint)
 
     def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """Build the criterion."""
         if cfg._name != _NAME:
             raise UserError(f"--task {_NAME} needs --criterion {_NAME}, but --criterion is {cfg._name}.")
         return super().build_criterion(cfg, from_checkpoint)
 
     def build_generator(self, models: list[Any], args: Any, *rest: Any, **kwargs: Any) -> SentenceExtractor:
-        """Build what extracts."""
         decoding.refuse(args, _NAME)
         return self._extractor()
 

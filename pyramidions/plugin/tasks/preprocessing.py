@@ -94,7 +94,6 @@ class Preprocessing:
 
     @property
     def has_tags(self) -> bool:
-        """Whether the words of documents are tagged."""
         return TAGS in self._known and bool(self.setting(TAGS))
 
     @property
@@ -110,7 +109,6 @@ class Preprocessing:
         return (*tokenizer.prefix, *asked)
 
     def need_tokenizer(self) -> Tokenizer:
-        """Return the tokenizer."""
         return self._tokenizer or self.folder.tokenizer()
 
     def setting(self, name: str) -> Any:
@@ -121,11 +119,9 @@ class Preprocessing:
         return found
 
     def length(self, name: str) -> int:
-        """Return a length; see `setting`."""
         return int(self.setting(name))
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what travels in the checkpoint."""
         settings = {name: self.setting(name) for name in self._known}
         return {**settings, **self.need_tokenizer().as_recorded()}
 

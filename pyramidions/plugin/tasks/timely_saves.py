@@ -96,7 +96,6 @@ class TimelySaves:
             self._give_back()
 
     def saved(self, first: str) -> None:
-        """Take note of a save."""
         if self._given and Path(first).match(f"checkpoint_*_{self._update}*.pt"):
             Path(first).unlink()
         self._saved_at = time.monotonic()

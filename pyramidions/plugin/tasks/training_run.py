@@ -47,7 +47,6 @@ class StoppingRule:
         self._stop_if_due()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what travels in the checkpoint."""
         return {"best": self.best, "without_progress": self.without_progress}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -88,7 +88,6 @@ class TrainingTask(FairseqTask, ABC):
         return model
 
     def check_kind(self, cfg: Any) -> None:
-        """Refuse a model that is made for another task."""
         does = _MODELS.get(model_name(cfg), self.model_does)
         if does != self.model_does:
             raise UserError(
@@ -121,7 +120,6 @@ class TrainingTask(FairseqTask, ABC):
             self._training.stopping.load_state_dict(state_dict)
 
     def post_save(self, path: str, num_updates: int) -> None:
-        """Verify what has been saved."""
         if self._training is not None:
             self._training.saved(path)
 

@@ -52,11 +52,9 @@ class Cost(NamedTuple):
     parameters: int  # of the model; embeddings that the output layer shares count once
 
     def multiplications(self) -> dict[CostPart, int]:
-        """Return all multiplications, by part."""
         return {part: self.products[part] + self.weighted[part] for part in CostPart}
 
     def total(self) -> int:
-        """Return the number of all multiplications."""
         return sum(self.multiplications().values())
 
     def as_json(self) -> dict[str, Any]:

@@ -31,11 +31,9 @@ class Comparison(NamedTuple):
     measured: Cost  # while it computes
 
     def agrees(self) -> bool:
-        """Return whether all figures are equal."""
         return self.counted == self.measured
 
     def as_json(self) -> dict[str, Any]:
-        """Return both as plain values."""
         return {"counted": self.counted.as_json(), "measured": self.measured.as_json(), "agrees": self.agrees()}
 
 

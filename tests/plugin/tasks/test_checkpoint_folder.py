@@ -73,64 +73,55 @@ def held(folder: Path) -> dict[str, int]:
 # Before fairseq reads
 
 
-def test_whole_checkpoints_are_left_as_they_are(tmp_path: Path, write: Write, caplog: pytest.LogCaptureFixture) -> None:
-    files = [write("checkpoint_last.pt", 4), write("checkpoint_best.pt", 2), write("checkpoint_1_2.pt", 2)]
-    before = [(path.stat().st_mtime_ns, path.read_bytes()) for path in files]
-    CheckpointFolder(tmp_path).mend()
-    assert [(path.stat().st_mtime_ns, path.read_bytes()) for path in files] == before
-    assert not caplog.messages and len(list(tmp_path.iterdir())) == 3
-    CheckpointFolder(tmp_path / "nowhere").mend()
+#: checkpoints, their facts and what damages them; what is held once they are mended, where not the same; what is said
+LAST, BEST, OLD, NEW = "checkpoint_last.pt", "checkpoint_best.pt", "checkpoint_1_10.pt", "checkpoint_1_20.pt"
+SCORED = {OLD: (10, 2.5, 2.5), NEW: (20, 2.0, 2.0), LAST: (30, 2.25, 2.0)}
+SET_ASIDE = {"checkpoint_last.damaged": -1}
+MENDED: list[tuple[dict[str, Any], dict[str, Damage], dict[str, int], str]] = [
+    ({LAST: (20,), BEST: (10,), OLD: (10,)}, {}, {}, ""),
+    ({}, {}, {}, ""),
+    # The newest whole one takes the place of a damaged last one.
+    ({BEST: (10,), NEW: (20,), LAST: (30,)}, {LAST: cut}, {LAST: 20, **SET_ASIDE}, f"with {NEW}, the newest intact"),
+    (
+        {OLD: (10,), NEW: (30,), LAST: (30,)},
+        {LAST: flip, NEW: flip},
+        {LAST: 10, NEW: 30, "checkpoint_last.damaged": 30},
+        f"with {OLD}, the newest intact checkpoint (update 10).",
+    ),
+    # A damaged best one is that with the best score, if it is left.
+    ({**SCORED, BEST: SCORED[NEW]}, {BEST: cut}, {"checkpoint_best.damaged": -1}, f"with {NEW}"),
+    (
+        {LAST: SCORED[LAST], BEST: SCORED[NEW]},
+        {BEST: cut},
+        {BEST: 0, "checkpoint_best.damaged": -1},
+        "No intact checkpoint has the best score",
+    ),
+    ({LAST: (1,)}, {LAST: cut}, {LAST: 0, **SET_ASIDE}, "No intact checkpoint is left in "),
+    # What a full disk left before a whole archive is cut off.
+    ({LAST: (30,), NEW: (20,)}, {LAST: spoil}, {}, "and has been repaired."),
+]
 
 
-@pytest.mark.parametrize("damage", [cut, flip], ids=["truncated", "flipped bit"])
-def test_the_newest_whole_checkpoint_takes_the_place_of_a_damaged_last_one(
-    tmp_path: Path, write: Write, damage: Damage, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(("files", "damages", "changed", "said"), MENDED)
+def test_what_is_damaged_is_replaced_by_what_is_whole_and_stays_beside_it(
+    tmp_path: Path,
+    write: Write,
+    caplog: pytest.LogCaptureFixture,
+    files: dict[str, Any],
+    damages: dict[str, Damage],
+    changed: dict[str, int],
+    said: str,
 ) -> None:
-    write("checkpoint_best.pt", 10)
-    write("checkpoint_1_20.pt", 20)
-    damage(write("checkpoint_1_30.pt", 30))
-    damage(write("checkpoint_last.pt", 30))
+    for name, facts in files.items():
+        write(name, *facts)
+    before = {name: (tmp_path / name).read_bytes() for name in files}
+    for name, damage in damages.items():
+        damage(tmp_path / name)
     CheckpointFolder(tmp_path).mend()
-    assert updates(tmp_path / "checkpoint_last.pt") == 20
-    assert (tmp_path / "checkpoint_last.damaged").exists()
-    assert caplog.messages[1] == (
-        f"Replaced {tmp_path / 'checkpoint_last.pt'} with checkpoint_1_20.pt, the newest intact checkpoint (update 20)."
-    )
-
-
-@pytest.mark.parametrize("is_left", [True, False])
-def test_a_damaged_best_checkpoint_is_taken_from_the_one_with_the_best_score(
-    tmp_path: Path, write: Write, caplog: pytest.LogCaptureFixture, is_left: bool
-) -> None:
-    if is_left:
-        write("checkpoint_1_10.pt", 10, 2.5, 2.5)
-        write("checkpoint_1_20.pt", 20, 2.0, 2.0)
-    write("checkpoint_last.pt", 30, 2.25, 2.0)
-    cut(write("checkpoint_best.pt", 20, 2.0, 2.0))
-    CheckpointFolder(tmp_path).mend()
-    found = held(tmp_path)
-    assert found.pop("checkpoint_best.damaged") == -1
-    best = {"checkpoint_1_10.pt": 10, "checkpoint_1_20.pt": 20, "checkpoint_best.pt": 20} if is_left else {}
-    assert found == {"checkpoint_last.pt": 30, **best}
-    assert caplog.messages[-1].startswith("No intact checkpoint has the best score") is not is_left
-
-
-def test_without_a_whole_checkpoint_training_starts_anew_and_what_was_there_is_kept(
-    tmp_path: Path, write: Write, caplog: pytest.LogCaptureFixture
-) -> None:
-    cut(write("checkpoint_last.pt", 1))
-    CheckpointFolder(tmp_path).mend()
-    assert held(tmp_path) == {"checkpoint_last.damaged": -1}
-    assert caplog.messages[-1] == f"No intact checkpoint is left in {tmp_path}: training starts from scratch."
-
-
-def test_what_a_full_disk_left_before_a_whole_archive_is_cut_off(tmp_path: Path, write: Write) -> None:
-    last = write("checkpoint_last.pt", 30)
-    content = last.read_bytes()
-    spoil(last)
-    write("checkpoint_1_20.pt", 20)
-    CheckpointFolder(tmp_path).mend()
-    assert last.read_bytes() == content
+    expected = {**{name: facts[0] for name, facts in files.items()}, **changed}
+    assert held(tmp_path) == {name: found for name, found in expected.items() if found}
+    assert all((tmp_path / name).read_bytes() == before[name] for name in before if name not in {*changed, *damages})
+    assert said in caplog.text and bool(said) is bool(caplog.messages)
 
 
 # While fairseq writes
@@ -273,6 +264,31 @@ def test_what_was_moved_aside_for_a_save_that_wrote_nothing_is_back_before_the_n
     assert held(tmp_path) == {**before, "checkpoint_1_8.pt": 8}
 
 
+SOUGHT = {LAST: (6, 4.0, 3.0), BEST: (4, 3.0, 3.0)}
+
+
+@pytest.mark.parametrize(
+    ("before", "written", "cut_at", "found"),
+    [
+        *[(SOUGHT, [NEW, BEST, LAST], at, {NEW: 20, BEST: 20, LAST: 20}) for at in (0, 9000, None)],
+        # In the first save of all, and before anything is written.
+        ({}, [NEW, BEST], 9000, {NEW: 20, BEST: 20, LAST: 20}),
+        (SOUGHT, [], None, {LAST: 6, BEST: 4}),
+    ],
+)
+def test_a_kill_in_a_save_loses_nothing_that_is_whole(
+    tmp_path: Path, write: Write, before: dict[str, Any], written: list[str], cut_at: int | None, found: dict[str, int]
+) -> None:
+    for name, facts in before.items():
+        write(name, *facts)
+    CheckpointFolder(tmp_path).before_saving(replaces_best=True)
+    for name in written:
+        path = write(name, 20, 2.0, 2.0)
+        path.write_bytes(path.read_bytes()[: None if name == NEW else cut_at])
+    CheckpointFolder(tmp_path).mend()
+    assert {name: updates for name, updates in held(tmp_path).items() if not name.endswith(".damaged")} == found
+
+
 def test_a_last_checkpoint_that_is_not_wanted_any_more_is_not_made_of_an_interrupted_first_save(
     tmp_path: Path, write: Write
 ) -> None:
@@ -280,42 +296,6 @@ def test_a_last_checkpoint_that_is_not_wanted_any_more_is_not_made_of_an_interru
     write("checkpoint_1_8.pt", 8)
     CheckpointFolder(tmp_path, writes_last=False).mend()
     assert held(tmp_path) == {"checkpoint_1_8.pt": 8}
-
-
-@pytest.mark.parametrize("written", [0, 9000, None], ids=["before", "while", "after"])
-def test_a_kill_while_a_copy_is_written_loses_nothing(tmp_path: Path, write: Write, written: int | None) -> None:
-    write("checkpoint_last.pt", 4, 3.0, 3.0)
-    write("checkpoint_best.pt", 4, 3.0, 3.0)
-    CheckpointFolder(tmp_path).before_saving(replaces_best=True)
-    first = write("checkpoint_1_8.pt", 8, 2.0, 2.0)
-    for name in ("checkpoint_best.pt", "checkpoint_last.pt"):
-        (tmp_path / name).write_bytes(first.read_bytes()[:written])
-    CheckpointFolder(tmp_path).mend()
-    whole = {name: found for name, found in held(tmp_path).items() if name.endswith(".pt")}
-    assert whole == {"checkpoint_1_8.pt": 8, "checkpoint_best.pt": 8, "checkpoint_last.pt": 8}
-    assert not list(tmp_path.glob("*.previous"))
-
-
-def test_a_kill_in_the_first_save_loses_nothing_that_is_whole(tmp_path: Path, write: Write) -> None:
-    CheckpointFolder(tmp_path).before_saving(replaces_best=True)
-    first = write("checkpoint_1_8.pt", 8, 2.0, 2.0)
-    (tmp_path / "checkpoint_best.pt").write_bytes(first.read_bytes()[:9000])
-    CheckpointFolder(tmp_path).mend()
-    assert held(tmp_path) == {
-        "checkpoint_1_8.pt": 8,
-        "checkpoint_best.damaged": -1,
-        "checkpoint_best.pt": 8,
-        "checkpoint_last.pt": 8,
-    }
-
-
-def test_a_kill_before_anything_is_written_loses_nothing(tmp_path: Path, write: Write) -> None:
-    write("checkpoint_last.pt", 6, 4.0, 3.0)
-    write("checkpoint_best.pt", 4, 3.0, 3.0)
-    CheckpointFolder(tmp_path).before_saving(replaces_best=True)
-    assert held(tmp_path).keys() == {"checkpoint_last.previous", "checkpoint_best.previous"}
-    CheckpointFolder(tmp_path).mend()
-    assert held(tmp_path) == {"checkpoint_last.pt": 6, "checkpoint_best.pt": 4}
 
 
 def test_where_there_is_no_room_for_a_copy_a_link_takes_its_place(

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from fairseq.data import Dictionary
 from hypothesis import given, settings
@@ -100,26 +101,6 @@ def test_every_way_to_cut_spans_is_equally_likely() -> None:
     assert all(abs(count - 3000 / 9) < 5 * (3000 / 9) ** 0.5 for count in found.values())
 
 
-def test_sizes_are_those_of_the_items_with_prefix_and_end() -> None:
-    made = dataset(Texts([torch.tensor([7, 2]), torch.arange(10, 22), torch.arange(10, 90)]), prefix=(0,))
-    for index in range(3):
-        item = made[index]
-        assert len(item["source"]) == made.src.num_tokens(index) and len(item["target"]) == made.tgt.size(index)
-        assert item["source"][0] == item["target"][0] == 0 and item["source"][-1] == item["target"][-1] == 2
-    assert made[0]["source"].tolist() == [0, 7, 2] and made[0]["target"].tolist() == [0, 2]
-
-
-def test_each_epoch_of_training_draws_anew_and_a_run_that_goes_on_draws_the_same() -> None:
-    texts = Texts([torch.cat([torch.arange(10, 200), torch.tensor([2])])])
-    made, resumed, validation = dataset(texts), dataset(texts), dataset(texts, is_training=False)
-    first, always = made[0]["source"].tolist(), validation[0]["source"].tolist()
-    assert made[0]["source"].tolist() == first
-    for each in (made, resumed, validation):
-        each.set_epoch(2)
-    assert first != made[0]["source"].tolist() == resumed[0]["source"].tolist()
-    assert validation[0]["source"].tolist() == always
-
-
 def test_a_batch_is_padded_on_the_right_and_the_decoder_reads_the_target_behind_its_end() -> None:
     made = dataset(Texts([torch.cat([torch.arange(10, n), torch.tensor([2])]) for n in (20, 14)]))
     batch = made.collater([made[0], made[1]])
@@ -161,17 +142,6 @@ def test_a_copy_is_its_input() -> None:
     assert source == target and set(source) == set(range(10))
 
 
-def test_examples_are_new_in_each_epoch_of_training_and_the_same_in_validation() -> None:
-    made = task(examples=4, test_examples=4)
-    for split, fixed in (("train", False), ("valid", True), ("test", True)):
-        made.load_dataset(split)
-        dataset = made.dataset(split)
-        before = dataset[0]["source"].tolist()
-        assert dataset[0]["source"].tolist() == before
-        dataset.set_epoch(2)
-        assert (dataset[0]["source"].tolist() == before) is fixed
-
-
 def test_lengths_are_those_of_the_split_and_splits_differ() -> None:
     made = task(examples=300, test_examples=300, shortest=3, longest=9, test_shortest=20, test_longest=22)
     for split, lengths in (("train", range(3, 10)), ("valid", range(3, 10)), ("test", range(20, 23))):
@@ -182,15 +152,36 @@ def test_lengths_are_those_of_the_split_and_splits_differ() -> None:
     assert train[0]["source"].tolist() != valid[0]["source"].tolist()
 
 
-def test_every_problem_fits_what_is_said_of_its_sizes() -> None:
-    for name in PROBLEMS:
-        made = task(problem=name, examples=50)
-        made.load_dataset("train")
-        dataset = made.dataset("train")
-        for index in range(50):
-            item = dataset[index]
-            assert item["source"][-1] == item["target"][-1] == END
-            assert len(item["source"]) == dataset.src.size(index) and len(item["target"]) <= dataset.tgt.size(index)
+def pairs(problem: str, split: str) -> Any:
+    """Return drawn pairs of a split: of texts without spans, or of a problem."""
+    if problem == "spans":
+        texts = Texts([torch.tensor([7, 2]), *(torch.cat([torch.arange(10, n), torch.tensor([2])]) for n in (22, 200))])
+        return dataset(texts, is_training=split == "train", prefix=(0,))
+    made = task(problem=problem, examples=50, test_examples=50)
+    made.load_dataset(split)
+    return made.dataset(split)
+
+
+@pytest.mark.parametrize("split", ["train", "valid"])
+@pytest.mark.parametrize("problem", ["spans", *PROBLEMS])
+def test_pairs_fit_what_is_said_of_them_and_only_those_of_training_are_others_in_another_epoch(
+    problem: str, split: str
+) -> None:
+    def drawn(made: Any) -> list[Any]:
+        return [[item[side].tolist() for side in ("source", "target")] for item in map(made.__getitem__, places)]
+
+    made, resumed = pairs(problem, split), pairs(problem, split)
+    places = range(len(made))
+    before = drawn(made)
+    assert before == drawn(made)
+    for place, (source, target) in enumerate(before):
+        assert source[-1] == target[-1] == END
+        assert len(source) == made.src.size(place) and len(target) <= made.tgt.size(place)
+        assert problem != "spans" or (source[0] == target[0] == 0 and len(target) == made.tgt.size(place))
+    for each in (made, resumed):
+        each.set_epoch(2)
+    assert drawn(made) == drawn(resumed) and (drawn(made) == before) is (split != "train")
+    assert problem != "spans" or before[0] == [[0, 7, 2], [0, 2]]
 
 
 def test_symbols_and_whole_sequences_that_are_right_are_counted() -> None:

@@ -81,47 +81,6 @@ def test_summaries_count_for_no_batch(labelled_data: DataFolder, caplog: pytest.
     assert [len(batch["id"]) for batch in iterator] == [2, 2, 2]
 
 
-def test_lengths_and_tokenizer_come_from_the_checkpoint(labelled_data: DataFolder, tmp_path: Path) -> None:
-    # Of a training an extract is as long as its summaries.
-    mean = labelled_data.manifest["splits"]["train"]["target_words"]["mean"]
-    assert make(labelled_data).extract_words == round(mean)
-    state = make(labelled_data, max_source_positions=64, extract_words=7).state_dict()
-    assert state.keys() == {"tokenizer", "max_source_positions", "extract_words", "redundancy", "mmr_weight"}
-    empty = ExtractiveSummarizationTask(ExtractiveSummarizationConfig(data=str(tmp_path)))
-    empty.load_state_dict(state)
-    assert (empty.max_positions(), empty.extract_words) == (64, 7)
-    flag = make(labelled_data, extract_words=9)
-    flag.load_state_dict(state)
-    assert (flag.max_positions(), flag.extract_words) == (64, 9)
-
-
-def selection(task: ExtractiveSummarizationTask) -> tuple[str, float]:
-    found = task.validation_generator(None).rules
-    return found.redundancy, found.mmr_weight
-
-
-def test_generation_selects_as_validation_did_unless_asked_otherwise(labelled_data: DataFolder) -> None:
-    trained = make(labelled_data, redundancy="mmr", mmr_weight=0.0)
-    assert selection(trained) == ("mmr", 0.0)
-    plain, asked = make(labelled_data), make(labelled_data, redundancy="none", mmr_weight=0.5)
-    assert selection(plain) == ("none", 0.7)
-    for task in (plain, asked):
-        task.load_state_dict(trained.state_dict())
-    assert selection(plain) == ("mmr", 0.0) and selection(asked) == ("none", 0.5)
-    # A checkpoint of an older release does not say how.
-    state, older = trained.state_dict(), make(labelled_data)
-    del state["redundancy"], state["mmr_weight"]
-    older.load_state_dict(state)
-    assert selection(older) == ("none", 0.7)
-
-
-def test_a_flag_settles_the_redundancy_of_an_ensemble(labelled_data: DataFolder) -> None:
-    asked = make(labelled_data, redundancy="mmr")
-    for kind in ("none", "trigrams"):
-        asked.load_state_dict(make(labelled_data, redundancy=kind).state_dict())
-    assert selection(asked) == ("mmr", 0.7)
-
-
 def extracts(task: ExtractiveSummarizationTask, batch: dict[str, Any], *models: nn.Module) -> list[dict[str, Any]]:
     generator = task.build_generator(list(models), GenerationConfig(beam=decoding.NOT_GIVEN, **UNSET))
     return [hypotheses[0] for hypotheses in task.inference_step(generator, list(models), batch)]

@@ -92,24 +92,6 @@ def test_data_workers_end_at_once_when_their_epoch_does(data: DataFolder) -> Non
     assert time.monotonic() - began < 4
 
 
-def test_lengths_and_tokenizer_come_from_the_checkpoint(data: DataFolder, tmp_path: Any) -> None:
-    state = make(data, max_source_positions=64, max_target_positions=16).state_dict()
-    empty = LongDocumentSummarizationTask(LongDocumentSummarizationConfig(data=str(tmp_path)))
-    empty.load_state_dict(state)
-    assert empty.max_positions() == (64, 16)
-    assert empty.source_dictionary == make(data).source_dictionary
-    flag = make(data, max_source_positions=32)
-    flag.load_state_dict(state)
-    assert flag.max_positions() == (32, 16)
-
-
-def test_a_flag_settles_the_lengths_of_an_ensemble(data: DataFolder) -> None:
-    flag = make(data, max_source_positions=16)
-    for length in (64, 32):
-        flag.load_state_dict(make(data, max_source_positions=length).state_dict())
-    assert flag.max_positions()[0] == 16
-
-
 @pytest.fixture
 def copied(data: DataFolder, tmp_path: Path) -> DataFolder:
     return DataFolder(shutil.copytree(data.path, tmp_path / "copied"))

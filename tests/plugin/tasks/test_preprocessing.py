@@ -11,8 +11,9 @@ from small_tokenizers import bart_bytes
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
-from pyramidions.plugin.tasks.config import LongDocumentSummarizationConfig
+from pyramidions.plugin.tasks.config import ExtractiveSummarizationConfig, LongDocumentSummarizationConfig
 from pyramidions.plugin.tasks.datasets import HeadDataset
+from pyramidions.plugin.tasks.extractive_summarization import ExtractiveSummarizationTask
 from pyramidions.plugin.tasks.long_document_summarization import LongDocumentSummarizationTask
 from pyramidions.plugin.tasks.preprocessing import SOURCE_PREFIX, TAGS, Preprocessing, Setting
 from pyramidions.plugin.tasks.queries import check_query_model
@@ -122,3 +123,55 @@ def test_a_line_of_interactive_is_a_query_a_tab_and_a_document(asked: DataFolder
     # Without queries a tab is a space.
     codec = make(data).build_bpe(None)
     assert codec.encode("We tested\tthe cells.") == codec.encode("We tested the cells.")
+
+
+# What a checkpoint says, and a flag settles.
+
+
+SETTLED = [
+    (LongDocumentSummarizationTask, "max_source_positions", (64, 32, 16)),
+    (LongDocumentSummarizationTask, "max_target_positions", (16, 12, 8)),
+    (ExtractiveSummarizationTask, "max_source_positions", (64, 32, 16)),
+    (ExtractiveSummarizationTask, "extract_words", (7, 8, 9)),
+    (ExtractiveSummarizationTask, "redundancy", ("mmr", "trigrams", "none")),
+    (ExtractiveSummarizationTask, "mmr_weight", (0.0, 0.5, 0.25)),
+]
+
+
+@pytest.mark.parametrize(("kind", "option", "values"), SETTLED)
+def test_a_checkpoint_says_what_no_flag_does_and_a_flag_settles_it_for_an_ensemble(
+    kind: Any, option: str, values: tuple[Any, ...], labelled_data: DataFolder, tmp_path: Path
+) -> None:
+    def task(folder: Path = labelled_data.path, **options: Any) -> Any:
+        config = (
+            LongDocumentSummarizationConfig if kind is LongDocumentSummarizationTask else ExtractiveSummarizationConfig
+        )
+        return kind(config(data=str(folder), **options))
+
+    def has(made: Any) -> Any:
+        if option.startswith("max_"):
+            positions = made.max_positions()
+            return positions[option == "max_target_positions"] if isinstance(positions, tuple) else positions
+        return (
+            made.extract_words if option == "extract_words" else getattr(made.validation_generator(None).rules, option)
+        )
+
+    first, second, asked = values
+    plain, flagged = task(tmp_path), task(**{option: asked})
+    states = [task(**{option: value}).state_dict() for value in (first, second)]
+    plain.load_state_dict(states[0])
+    assert has(plain) == first and plain.source_dictionary == task().source_dictionary
+    for state in states:
+        flagged.load_state_dict(state)
+    assert has(flagged) == asked
+
+
+def test_where_a_checkpoint_of_an_older_release_says_nothing_there_are_defaults(labelled_data: DataFolder) -> None:
+    made = ExtractiveSummarizationTask(ExtractiveSummarizationConfig(data=str(labelled_data.path)))
+    # Of a training an extract is as long as its summaries.
+    assert made.extract_words == round(labelled_data.manifest["splits"]["train"]["target_words"]["mean"])
+    state = made.state_dict()
+    assert state.keys() == {"tokenizer", "max_source_positions", "extract_words", "redundancy", "mmr_weight"}
+    made.load_state_dict({name: value for name, value in state.items() if name not in ("redundancy", "mmr_weight")})
+    rules = made.validation_generator(None).rules
+    assert (rules.redundancy, rules.mmr_weight) == ("none", 0.7)

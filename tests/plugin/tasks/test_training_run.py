@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from fairseq import tasks
-from fairseq_commands import train_command
+from fairseq_commands import train_command, train_extractor_command
 from omegaconf import OmegaConf
 from refusals import refused
 from trainings import config_of
@@ -172,6 +172,23 @@ def test_patience_needs_validations(command: list[object], tmp_path: Path) -> No
             begin(*words, "--stopping-patience", 2, "--disable-validation")
     begin(*command, "--stopping-patience", 2)
     begin(*command, "--disable-validation")
+
+
+def test_extracts_need_their_criterion_and_model_and_rouge_its_flag(
+    labelled_data: DataFolder, command: list[object], tmp_path: Path
+) -> None:
+    extracts = train_extractor_command(labelled_data, tmp_path / "run")[1:]
+    for words, told in (
+        ([*extracts, "--arch", "vanilla"], "needs a model that rates sentences, but --arch names one that writes"),
+        ([*extracts, "--best-checkpoint-metric", "rouge2"], "--best-checkpoint-metric rouge2 needs --eval-rouge"),
+        ([*command, "--best-checkpoint-metric", "rouge2"], "--best-checkpoint-metric rouge2 needs --eval-rouge"),
+    ):
+        run = config_of(["fairseq-train", *words])
+        with refused(told):
+            tasks.setup_task(run.task).build_model(run.model)
+    run = config_of(["fairseq-train", *extracts, "--criterion", "pooled_cross_entropy"])
+    with refused("needs --criterion extractive_summarization, but --criterion is pooled_cross_entropy"):
+        tasks.setup_task(run.task).build_criterion(run.criterion)
 
 
 def test_validation_reads_other_documents_than_training(command: list[object]) -> None:
