@@ -131,7 +131,6 @@ class Job:
 
     @contextmanager
     def _output(self, engine: "Here | OnRay", kept: "ResumableFile | None") -> Iterator[Callable[[Result], object]]:
-        """Open what results are written to."""
         from pyramidions.files.atomic import atomic_file, written_together
 
         if engine.said is not None:
@@ -192,12 +191,10 @@ class _Tally:
         self._remarks = Counter(facts.get("remarks", {}))
 
     def add(self, result: Result) -> None:
-        """Count a result."""
         self.total += 1
         self._remarks.update(result.remarks)
 
     def facts(self) -> dict[str, Any]:
-        """Return the counts as values that JSON holds."""
         return {"failed": self.failed, "total": self.total, "size": self.size, "remarks": self._remarks}
 
     def sentences(self, remarks: Mapping[str, str]) -> Iterator[str]:

@@ -116,7 +116,6 @@ class Summarizing(Worker):
             self.page = self._page = ExplanationPage(model_name(model))
 
     def results(self, documents: "Iterable[InputText]", report: Report) -> Iterator[Result]:
-        """Yield the summary of each document, or one for each query."""
         from pyramidions.inference.stream import Stream
 
         documents = each_query(documents, self._reading.queries)
@@ -167,7 +166,6 @@ class Writing(Worker):
         self._reading, self._served = reading, served
 
     def results(self, documents: "Iterable[InputText]", report: Report) -> Iterator[Result]:
-        """Yield the summary of each document, or one for each query."""
         from pyramidions.inference.served_model import UnusableServerError
 
         for document in each_query(documents, self._reading.queries):

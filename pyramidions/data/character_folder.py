@@ -28,7 +28,6 @@ class CharacterFolder(PreparedFolder):
 
     @property
     def pieces_path(self) -> Path:
-        """Where the Unigram model lies, if there is one."""
         return self.path / "pieces.model"
 
     def boundaries_path(self, split: str) -> Path:
@@ -36,7 +35,6 @@ class CharacterFolder(PreparedFolder):
         return self.path / f"{split}.boundaries"
 
     def prefix(self, split: str) -> Path:
-        """Path of a split's files without `.bin` and `.idx`, whether they exist or not."""
         return self.path / split
 
     @property

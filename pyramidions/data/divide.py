@@ -116,7 +116,6 @@ class DivideSentences(Pairing):
         return Pairs(pairs)
 
     def about(self) -> dict[str, Any]:
-        """Return the kind: there are no options."""
         return {"kind": "single sentences"}
 
     @property

@@ -149,7 +149,6 @@ class DataFolder(PreparedFolder):
         return self.path / f"{split}.{side}"
 
     def tokens_path(self, split: str, side: Side) -> Path:
-        """Where the ids of a split's documents or summaries lie."""
         return Path(f"{self.prefix(split, side)}.bin")
 
     def has_labels(self, split: str) -> bool:
@@ -176,7 +175,6 @@ class DataFolder(PreparedFolder):
         return str(prefix)
 
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer that the ids were made with."""
         path = self._require(self.tokenizer_path)
         said = self.manifest["settings"].get(SPECIAL_TOKENS) if self.manifest_path.exists() else None
         return Tokenizer.from_file(path, Numbering.recorded(said))

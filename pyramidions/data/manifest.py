@@ -39,11 +39,9 @@ class InputHash:
 
     @property
     def sha256(self) -> str:
-        """The hash over the documents so far."""
         return self._hash.hexdigest()
 
     def summary(self, skipped: int) -> dict[str, Any]:
-        """The manifest's entry for these documents."""
         return {"documents": self.documents, "skipped": skipped, "sha256": self.sha256}
 
 

@@ -26,7 +26,6 @@ def paper_files(folder: Path) -> list[Path]:
 
 
 def open_papers(folder: Path, split: str) -> Records:
-    """Look at the papers of a split."""
     chosen = [path for path in paper_files(folder) if _split_of(_name(folder, path)) == split]
     return Records(sum(path.stat().st_size for path in chosen), "B", partial(_records, folder, chosen))
 

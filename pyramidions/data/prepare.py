@@ -128,7 +128,6 @@ def _check_kinds(turns: bool, labels: bool, pairs: bool, tags: str | None) -> No
 
 
 def _have_queries(corpora: Mapping[str, Corpus], labels: bool) -> bool:
-    """Return whether documents have queries."""
     having = [split for split, corpus in corpora.items() if corpus.has_queries]
     if having and labels:
         raise UserError("Labels are for extractors, which read no queries: --labels excludes --query-field.")

@@ -147,7 +147,6 @@ class Corpus:
 
     @property
     def named_id(self) -> str | None:
-        """The field of the ids, where it was named."""
         return self._fields.id if self._fields else None
 
     @property

@@ -25,7 +25,6 @@ class Section(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The section on one line."""
         return " ".join(self.sentences)
 
 

@@ -119,7 +119,6 @@ def selected_texts(found: Outline, chosen: list[int]) -> Iterator[str]:
 
 
 def require_budget(budget: int) -> int:
-    """Return a budget of tokens."""
     if budget < 2:
         raise UserError(f"`budget` must be at least 2, a token and the end of the text, but is {budget}.")
     return budget

@@ -143,7 +143,6 @@ class NetworkRun(Run):
         return self.score_command("--data", places.data.name)
 
     def export(self) -> list[Command]:
-        """Return how the model is written without what only training needs."""
         places = self.places
         about = ("--data", places.data, "--scores", places.scores)
         return [Command(program("pyramidions", "export", places.best, places.model, *about))]

@@ -47,7 +47,6 @@ def _number(text: object) -> float:
 
 
 def as_time(hours: float) -> str:
-    """Return a duration in words."""
     minutes = 60 * hours
     return counted(max(round(minutes), 1), "minute") if minutes < 120 else f"{hours:,.0f} hours"
 
@@ -101,7 +100,6 @@ class NewLines:
             self._file.seek(0, 2)
 
     def read(self) -> list[str]:
-        """Return the lines that have ended since the last call."""
         self._file = self._file or self._open()
         if self._file is None:
             return []

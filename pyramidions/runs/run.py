@@ -77,7 +77,6 @@ class Run(ABC):
         """Return the steps that follow when documents are held out."""
 
     def kept(self) -> str:
-        """Describe what is saved of an unfinished training."""
         return ""
 
     def step(self, name: str, work: Callable[[], list[Command]], made: Path, **options: Any) -> Step:
@@ -86,7 +85,6 @@ class Run(ABC):
         return Step(name, work, (made,), self.places.work / logs.get(name, f"{name}.log"), **options)
 
     def divide(self) -> list[Command]:
-        """Hold documents out for validation and testing."""
         corpus = self.arguments.corpus(self.plan.given["train"], "train", sections=self.plan.by_sections)
         write_splits(self.places.documents, corpus, survey(corpus).hashes, self.plan.held_out)
         return []

@@ -132,11 +132,6 @@ def test_pieces_are_those_of_whole_words_in_each_split(out: Path, monkeypatch: p
         assert folder.manifest["splits"][split]["pieces"] == expected.sum()
 
 
-def test_workers_change_nothing(out: Path, whole_characters: dict[str, bytes]) -> None:
-    assert prepare_characters(out, {WHOLE: long_stream()}, LONG, workers=2)
-    assert contents(out) == whole_characters
-
-
 def _while_cleaning() -> None:
     InputHash.add = die_at_call(20, InputHash.add)  # type: ignore[method-assign]
 
@@ -177,7 +172,7 @@ def test_killed_anywhere_it_goes_on_to_the_same_bytes(
     run_killed(place, lambda: prepare_characters(out, {WHOLE: long_stream()}, LONG))
     assert not out.exists()
     capfd.readouterr()
-    assert prepare_characters(out, {WHOLE: long_stream()}, LONG)
+    assert prepare_characters(out, {WHOLE: long_stream()}, LONG, workers=2)
     assert contents(out) == whole_characters
     said = capfd.readouterr().err
     assert re.findall("takes the (text of whole|pieces) that", said) == taken and "damaged" not in said

@@ -23,7 +23,6 @@ class ReleaseFile(NamedTuple):
 
     @property
     def stem(self) -> str:
-        """The name before its first dot."""
         return PurePosixPath(self.path).name.partition(".")[0]
 
     def matches(self, pattern: str) -> bool:

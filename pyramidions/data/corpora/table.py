@@ -49,16 +49,13 @@ class Form:
 
     @property
     def is_tables(self) -> bool:
-        """Whether the files are tables."""
         return self.example.endswith(TABLES)
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The columns that a record must have."""
         return self.columns or tuple(name for name in self.fields if name is not None)
 
     def has(self, config: str) -> bool:
-        """Return whether a configuration comes in this form."""
         return not self.configs or config in self.configs
 
 

@@ -175,7 +175,6 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
         return self._rewards
 
     def _summaries(self, sample: dict[str, Any]) -> list[list[str]]:
-        """Return the sentences of the summaries of a batch."""
         decode = self.task.preprocessing.need_tokenizer().decode
         return [split_sentences(decode([i for i in ids if i not in (EOS, PAD)])) for ids in sample["target"].tolist()]
 

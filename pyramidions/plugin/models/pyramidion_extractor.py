@@ -71,7 +71,6 @@ class PyramidionExtractor(FittingModel):
 
     @property
     def points(self) -> bool:
-        """Whether it selects units one by one."""
         return self.core.output.points
 
     def max_positions(self) -> int:

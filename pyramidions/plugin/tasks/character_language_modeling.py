@@ -39,11 +39,9 @@ class CharacterCodec:
         self._characters = str.maketrans(symbols, alphabet.characters)
 
     def encode(self, text: str) -> str:
-        """Return the symbols of a text, joined by spaces, after what `pyramidions prepare` does to texts."""
         return " ".join(self.alphabet.clean(text).strip(" \n").translate(self._symbols))
 
     def decode(self, symbols: str) -> str:
-        """Return the text of symbols joined by spaces, in one line."""
         clean = "".join(symbols.split()).translate(self._characters)
         return self.alphabet.written(clean).replace("\n", LINE_END)
 
@@ -113,11 +111,9 @@ class CharacterLanguageModelingTask(TrainingTask):
         self.dictionary = Dictionary.load(str(self.folder.dictionary_path))
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the name of the alphabet, whose letters the ids stand for."""
         return {CHARACTERS: self.alphabet.name}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Compare the alphabet of a checkpoint with that of the data."""
         name = state_dict.get(CHARACTERS, self.alphabet.name)
         if name != self.alphabet.name:
             raise UserError(

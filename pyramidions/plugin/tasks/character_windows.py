@@ -50,7 +50,6 @@ class CharacterWindows(FairseqDataset):
         )
 
     def with_context(self, context: int) -> "CharacterWindows":
-        """Return the windows of the stream as it stands that show some characters in front."""
         return CharacterWindows(self.stream, self.window, context=context, boundaries=self.boundaries)
 
     def __len__(self) -> int:

@@ -70,17 +70,14 @@ class HeadDataset(SizedTexts):
 
     @property
     def longest(self) -> int:
-        """Length of the longest text before the cut."""
         return int(self._full.max(initial=0))
 
     @property
     def lost_tokens(self) -> int:
-        """How many tokens were cut off."""
         return int(self._full.sum() - self._sizes.sum())
 
     @property
     def lost_share(self) -> float:
-        """How much of all tokens that is, 0 to 1."""
         return self.lost_tokens / max(int(self._full.sum()), 1)
 
     @property
@@ -163,7 +160,6 @@ class DrawnPairs(PairDataset):
         self._is_training = is_training
 
     def set_epoch(self, epoch: int) -> None:
-        """Draw anew in each epoch of training."""
         super().set_epoch(epoch)
         if self._is_training:
             self._drawing.epoch = epoch

@@ -68,7 +68,6 @@ class DocumentTask(TrainingTask):
         return self.preprocessing.state_dict() | ({} if source is None else {"source": source})
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take lengths, the tokenizer and settings from a checkpoint."""
         self.preprocessing.load_state_dict(state_dict)
 
     # Data
@@ -151,14 +150,12 @@ class DocumentTask(TrainingTask):
     # Validation
 
     def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
-        """Compute the loss of a batch and, with --eval-metrics, summarize and score it."""
         loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
         if self._validation is not None:
             logging_output.update(self._validation.score(self, sample, model))
         return loss, sample_size, logging_output
 
     def validation_only_metrics(self) -> list[str]:
-        """Return the figures of the metrics that validate summaries."""
         scorers = {} if self._validation is None else self._validation.scorers
         return [figure for metric in scorers.values() for figure in metric.figures]
 
@@ -183,7 +180,6 @@ class WritingTask(DocumentTask):
         self.preprocessing = Preprocessing(DataFolder(cfg.data), task, {**lengths, **settings})
 
     def max_positions(self) -> tuple[int, int]:
-        """Return the most tokens of what is read and of what is written."""
         return self.preprocessing.length("max_source_positions"), self.preprocessing.length("max_target_positions")
 
     def build_generator(self, models: list[Any], args: Any, *rest: Any, **kwargs: Any) -> Any:

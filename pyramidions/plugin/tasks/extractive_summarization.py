@@ -110,7 +110,6 @@ class ExtractiveSummarizationTask(DocumentTask):
         return self.preprocessing.length("extract_words")
 
     def max_positions(self) -> int:
-        """Return the most tokens of a document."""
         return self.preprocessing.length("max_source_positions")
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
@@ -133,7 +132,6 @@ class ExtractiveSummarizationTask(DocumentTask):
         return self._extractor()
 
     def validation_generator(self, model: Any) -> SentenceExtractor:
-        """Return what extracts at validation."""
         return self._extractor()
 
     def _extractor(self) -> SentenceExtractor:

@@ -98,7 +98,6 @@ class Preprocessing:
 
     @property
     def has_queries(self) -> bool:
-        """Whether a query stands before each document."""
         return QUERIES in self._known and bool(self.setting(QUERIES))
 
     @property
@@ -174,5 +173,4 @@ class PieceCodec:
         return self.tokenizer.names(self.tokenizer.encode_documents(document))
 
     def decode(self, pieces: str) -> str:
-        """Return the text of pieces joined by spaces."""
         return self.tokenizer.decode_pieces(pieces.split())

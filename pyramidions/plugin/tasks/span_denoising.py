@@ -32,7 +32,6 @@ class SpanNoise(NamedTuple):
     sentinels: Sequence[int] = (UNK,)
 
     def sentinel(self, number: int) -> int:
-        """Return the sentinel of a span, counted from 0."""
         return self.sentinels[min(number, len(self.sentinels) - 1)]
 
     def counts(self, length: int) -> tuple[int, int]:

@@ -56,7 +56,6 @@ def no_labels(folder: DataFolder) -> UserError:
 
 
 def is_shuffled(split: str) -> bool:
-    """Return whether the order of a split is drawn anew in each epoch."""
     return not split.startswith(("valid", "test"))
 
 

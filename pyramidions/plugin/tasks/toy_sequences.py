@@ -78,7 +78,6 @@ class Examples:
         return len(self.lengths)
 
     def pair(self, index: int) -> tuple[list[int], list[int]]:
-        """Return the token ids of an input and its answer."""
         random = np.random.default_rng([*self.seed, self.epoch, index])
         both = self.problem(int(self.lengths[index]), random)
         source, target = ([*(len(SPECIALS) + symbol for symbol in symbols), EOS] for symbols in both)
@@ -140,7 +139,6 @@ class ToySequencesTask(TrainingTask):
         return loss, sample_size, logging_output
 
     def validation_only_metrics(self) -> list[str]:
-        """Return the shares of correct symbols and sequences."""
         return ["symbols_right", "sequences_right"]
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:

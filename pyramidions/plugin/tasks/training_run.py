@@ -50,7 +50,6 @@ class StoppingRule:
         return {"best": self.best, "without_progress": self.without_progress}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on counting where the interrupted run was."""
         self.best, self.without_progress = state["best"], state["without_progress"]
         self._stop_if_due()
 

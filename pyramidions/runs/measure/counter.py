@@ -97,12 +97,10 @@ class PartCounter(TorchDispatchMode):
                 handle.remove()
 
     def enter(self, part: CostPart) -> None:
-        """Count for this part until it is left."""
         # What a scorer asks of the layer before is the scorer's own work.
         self._at_work.append(CostPart.POOLING if self._scorers else part)
 
     def leave(self) -> None:
-        """Count for the part before again."""
         self._at_work.pop()
 
     def _follow(self, module: nn.Module, part: CostPart) -> Iterator[Any]:
