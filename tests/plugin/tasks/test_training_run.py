@@ -84,12 +84,8 @@ def test_a_metric_that_the_first_update_may_lack_is_checked_at_validation(
 
 
 def rule(patience: int, maximize: bool = True) -> StoppingRule:
-    run = OmegaConf.create(
-        {
-            "checkpoint": {"best_checkpoint_metric": "rouge2", "maximize_best_checkpoint_metric": maximize},
-            "optimization": {"stop_min_lr": -1.0},
-        }
-    )
+    checkpoint = {"best_checkpoint_metric": "rouge2", "maximize_best_checkpoint_metric": maximize}
+    run = OmegaConf.create({"checkpoint": checkpoint, "optimization": {"stop_min_lr": -1.0}})
     return StoppingRule(patience, run)
 
 
@@ -101,36 +97,24 @@ def validated(stopping: StoppingRule, *scores: float) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("scores", "ended"),
+    ("maximize", "scores", "ended"),
     [
-        *[((3, 2), False), ((3, 2, 1), True), ((3, 2, 4, 3), False), ((3, 3, 3), True)],
-        *[((nan, nan, nan), True), ((nan, 1, 2, 3), False), ((nan, 2, 1, nan), True)],
+        *[(True, scores, False) for scores in [(3, 2), (3, 2, 4, 3), (nan, 1, 2, 3)]],
+        *[(True, scores, True) for scores in [(3, 2, 1), (3, 3, 3), (nan, nan, nan), (nan, 2, 1, nan)]],
+        (False, (4, 3, 2, 1), False),
+        (False, (1, 2, 3), True),
     ],
 )
-def test_a_run_ends_after_so_many_validations_without_progress(scores: tuple[float, ...], ended: bool) -> None:
-    assert validated(rule(2), *scores) is ended
-    assert not validated(rule(0), *scores)
-
-
-def test_where_less_is_better_less_is_progress() -> None:
-    assert not validated(rule(2, maximize=False), 4, 3, 2, 1)
-    assert validated(rule(2, maximize=False), 1, 2, 3)
-
-
-def test_the_count_goes_on_after_a_restart() -> None:
-    before, after = rule(3), rule(3)
-    assert not validated(before, 5, 4)
-    assert before.state_dict() == {"best": 5.0, "without_progress": 1}
-    after.load_state_dict(before.state_dict())
-    assert not validated(after, 4.5)
-    assert validated(after, 4.9)
-
-
-def test_a_run_that_had_ended_ends_at_once_when_it_is_restarted() -> None:
-    before, after = rule(1), rule(1)
-    assert validated(before, 5, 4)
-    after.load_state_dict(before.state_dict())
-    assert validated(after)
+def test_a_run_ends_after_two_validations_without_progress_wherever_it_was_restarted(
+    maximize: bool, scores: tuple[float, ...], ended: bool
+) -> None:
+    assert not validated(rule(0, maximize), *scores)
+    for restart in range(len(scores) + 1):
+        before, after = rule(2, maximize), rule(2, maximize)
+        validated(before, *scores[:restart])
+        after.load_state_dict(before.state_dict())
+        # One that had ended ends at once.
+        assert validated(after) is validated(before) and validated(after, *scores[restart:]) is ended
 
 
 # Settings of a run that contradict each other, in every task.
