@@ -115,21 +115,7 @@ class Encoder(nn.Module):
         if marked is not None and not any(_reads_marks(layer) for stage in self.all_stages() for layer in stage.layers):
             raise ValueError("`marked` needs attention that reads marks, but no layer has one.")
         lengths = lengths_of(padding_mask) if lengths is None else lengths
-        tags = None
-        if self.embedder.tags is not None:
-            vocabulary = self.embedder.tokens.num_embeddings
-            tokens, tags = tokens % vocabulary, tokens // vocabulary
-        position = torch.arange(tokens.size(1), device=tokens.device).expand(tokens.shape)
-        unit, marks, query = self.structure_of(tokens, padding_mask, marked)
-        # What stays inside a unit must not learn how long those before it are.
-        place = Units(unit).places if unit is not None and self._restarts_in_units else None
-        x = self.embedder(tokens, position=place, tags=tags)
-        roles = self._roles(tokens, unit)
-        origins = Origins.of_tokens(tokens, padding_mask, x.dtype) if self.tells_origins else None
-        sequence = Sequence(x, padding_mask, position, lengths, unit, marks, query, roles, origins)
-        if self.global_vectors is not None:
-            global_vectors = self.global_vectors.weight.to(x.dtype).expand(len(x), -1, -1)
-            sequence = sequence._replace(global_vectors=global_vectors)
+        sequence = self._entering(tokens, padding_mask, lengths, marked)
         poolings: list[Pooled] = []
         made: list[Sequence] = []
         for stage in self.stages:
@@ -143,6 +129,27 @@ class Encoder(nn.Module):
             Memory(memory.x, memory.attention_mask, memory.origins, memory.key_bias, memory.unit) for memory in memories
         )
         return Encoded(sequence, pooled, read_by_decoder)
+
+    def _entering(
+        self, tokens: Tensor, padding_mask: Tensor, lengths: list[int] | None, marked: Tensor | None
+    ) -> Sequence:
+        """Return what the first stage reads; arguments as in `forward`."""
+        tags = None
+        if self.embedder.tags is not None:
+            vocabulary = self.embedder.tokens.num_embeddings
+            tokens, tags = tokens % vocabulary, tokens // vocabulary
+        position = torch.arange(tokens.size(1), device=tokens.device).expand(tokens.shape)
+        unit, marks, query = self.structure_of(tokens, padding_mask, marked)
+        # What stays inside a unit must not learn how long those before it are.
+        place = Units(unit).places if unit is not None and self._restarts_in_units else None
+        x = self.embedder(tokens, position=place, tags=tags)
+        roles = self._roles(tokens, unit)
+        origins = Origins.of_tokens(tokens, padding_mask, x.dtype) if self.tells_origins else None
+        sequence = Sequence(x, padding_mask, position, lengths, unit, marks, query, roles, origins)
+        if self.global_vectors is None:
+            return sequence
+        global_vectors = self.global_vectors.weight.to(x.dtype).expand(len(x), -1, -1)
+        return sequence._replace(global_vectors=global_vectors)
 
     @property
     def memory_layers(self) -> tuple[int | None, ...]:

@@ -163,9 +163,8 @@ class Writer(ABC):
                 ]
                 if step == self.max_len or not left:
                     break
-                if len(left) < len(documents):
-                    documents = [documents[index] for index in left]
-                    staying = on_device(left, device)
+                if len(left) < before:
+                    documents, staying = [documents[index] for index in left], on_device(left, device)
                     numbers, rows, token, scores, totals, ends = (
                         x.index_select(0, staying) for x in (numbers, rows, token, scores, totals, ends)
                     )

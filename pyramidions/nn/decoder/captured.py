@@ -47,22 +47,16 @@ class CapturedSteps:
         if not _is_plain(layers, x, context):
             return stack.step(layers, x, context, states)
         parts = [part for of_layer in states for part in parts_of(of_layer)]
-        blocked = [] if context.padding_mask is None else [context.padding_mask]
-        tensors = [blocked]
-        capturable: list[CapturableState] = []
-        for part in parts:
-            held = part.held(x.size(1)) if isinstance(part, CapturableState) else None
-            if held is None:
-                return stack.step(layers, x, context, states)
-            tensors.append(held)
-            capturable.append(cast(CapturableState, part))
+        capturable = [part for part in parts if isinstance(part, CapturableState)]
+        held = [tensors for part in capturable if (tensors := part.held(x.size(1))) is not None]
+        if len(held) < len(parts):
+            return stack.step(layers, x, context, states)
+        tensors = [[] if context.padding_mask is None else [context.padding_mask], *held]
         # A model that was moved has other parameters.
         weight = next(layers[0].parameters(), None)
         key = (id(weight), x.shape, x.dtype, *map(len, tensors))
-        if key not in self.graphs:
-            self._seen[key] += 1
-            if self._seen[key] <= self.patience:
-                return stack.step(layers, x, context, states)
+        if not self._is_due(key):
+            return stack.step(layers, x, context, states)
         length = next((part.length for part in parts if isinstance(part, KeysValues)), 0)
         given = (x, x.new_empty(length + x.size(1), 0), *(each for some in tensors for each in some))
         if key not in self.graphs:
@@ -76,6 +70,11 @@ class CapturedSteps:
         for each in capturable:
             each.stepped(made, x.size(1))
         return y
+
+    def _is_due(self, key: Any) -> bool:
+        """Whether such a step is captured, or will be now."""
+        self._seen[key] += key not in self.graphs
+        return self._seen[key] > self.patience
 
 
 def _is_plain(layers: Sequence[Layer], x: Tensor, context: LayerContext) -> bool:
