@@ -74,7 +74,7 @@ class CapturedSteps:
     def _is_due(self, key: Any) -> bool:
         """Whether such a step is captured, or will be now."""
         self._seen[key] += key not in self.graphs
-        return self._seen[key] > self.patience
+        return key in self.graphs or self._seen[key] > self.patience
 
 
 def _is_plain(layers: Sequence[Layer], x: Tensor, context: LayerContext) -> bool:

@@ -63,20 +63,6 @@ def batch(*lengths: int, dim: int = 3, seed: int = 0) -> tuple[Tensor, Tensor, T
     return x, torch.rand(size, generator=generator, dtype=torch.double), padding_mask
 
 
-def test_four_vectors_condense_to_two_by_hand() -> None:
-    x = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [0.0, 2.0]]])
-    scores = torch.tensor([[0.1, 0.9, 0.8, 0.3]])
-    # sorted: 1, 2, 3, 0; pairs: (1, 0) and (2, 3)
-    w10 = 1 / (1 + math.exp(20**0.1 - 20**0.9))
-    w23 = 1 / (1 + math.exp(20**0.3 - 20**0.8))
-    top = successive_halving_topk(x, scores, 2)
-    expected = torch.tensor([[[1 - w10, w10], [2 * w23, 2 * (1 - w23)]]])
-    torch.testing.assert_close(top.x, expected)
-    assert top.sources.tolist() == [[[1, 0], [2, 3]]]
-    torch.testing.assert_close(top.weights, torch.tensor([[[w10, 1 - w10], [w23, 1 - w23]]]))
-    torch.testing.assert_close(top.scores, torch.tensor([[w10 * 0.9 + (1 - w10) * 0.1, w23 * 0.8 + (1 - w23) * 0.3]]))
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     lengths=st.lists(st.integers(1, 40), min_size=1, max_size=4),

@@ -118,14 +118,6 @@ def test_a_document_of_padding_has_nothing_to_copy() -> None:
     torch.testing.assert_close(found, (features @ embedding.T).log_softmax(-1))
 
 
-@torch.no_grad()
-def test_a_gate_that_starts_high_leaves_the_logits_as_they_were() -> None:
-    pointing, plain = model(output="pointer(start=12)"), model(output="tied")
-    plain.load_state_dict(pointing.state_dict(), strict=False)
-    source, target = documents(40, 9), torch.randint(4, VOCABULARY, (2, 6))
-    torch.testing.assert_close(pointing(source, target), plain(source, target).log_softmax(-1), rtol=0, atol=1e-4)
-
-
 @pytest.mark.parametrize("written", [1, 38])
 def test_steps_that_learn_nothing_return_the_same(written: int) -> None:
     transformer, source = model(), documents(40, 7, 23)
