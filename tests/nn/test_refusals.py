@@ -30,7 +30,7 @@ from pyramidions.nn.scorer import SCORER, AttentionScorer
 from pyramidions.nn.segment_pooling import SEGMENT_UPSAMPLING, SEGMENTS
 from pyramidions.nn.selector import SELECTOR, draw
 from pyramidions.nn.sequence import PoolingContext, Sequence
-from pyramidions.nn.stack import STACK, ReversibleStack
+from pyramidions.nn.stack import STACK
 from pyramidions.nn.stage import Stage
 from pyramidions.nn.sublayer import Memory
 from pyramidions.nn.upsampling import UPSAMPLING
@@ -146,9 +146,7 @@ PARTS: list[tuple[Call, str, str]] = [
     (lambda: PROJECTIONS.build("multiplicative_conv", {"dense_memory": True}, **SETTING), "dense_memory", "is true."),
     *((unjoined(kind), "no output", "These projections") for kind in PROJECTIONS.names),
     (lambda: check_modules("embed_dim", 8, 3), "modules", "(3)"),
-    (lambda: check_modules("embed_dim", 8, 0), "modules", "but is 0."),
     (lambda: SELECTOR.build("independent", {}, **SETTING).steps(X, ~REAL, draw), "rates all units at once", ""),
-    (lambda: ReversibleStack(normalize_before=False), "normalize_before", "but it is false."),
     (scored_by_attention([]), "The scorer", "no self-attention comes before it."),
     (scored_by_attention([layer("feed_forward")]), "The scorer", "no self-attention comes before it."),
     (lambda: in_int8(nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 1))), "precision", "int8 is for models with dense"),
