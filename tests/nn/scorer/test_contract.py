@@ -1,12 +1,16 @@
 """What every scorer promises, a new kind by being registered, and what each of them computes."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
+from noise import add_noise
 from small_parts import DIM, SETTING, ends_after, vectors
 from torch import Tensor
 
 from pyramidions.nn.marks import Marks
-from pyramidions.nn.scorer import SCORER, LinearScorer, Scorer
+from pyramidions.nn.scorer import SCORER, Scorer
 from pyramidions.nn.sequence import PoolingContext, Sequence
 
 kinds = pytest.mark.parametrize("kind", SCORER.names)
@@ -72,51 +76,35 @@ def test_a_gradient_reaches_every_parameter_and_is_finite_whatever_is_scored(kin
         assert all(grad.isfinite().all() and grad.any() for grad in grads)
 
 
-def test_the_nonlinear_score_is_robertas_head() -> None:
-    scorer, x = make("nonlinear"), torch.randn(2, 5, 8)
-    head = torch.nn.Sequential(scorer.dense, torch.nn.Tanh(), scorer.linear)
-    torch.testing.assert_close(scorer(without_query(x), NO_CONTEXT), head(x).sigmoid().squeeze(-1) + 1e-5)
-    dropped = make("nonlinear", dropout=0.5).train()
-    assert not torch.equal(dropped(without_query(x), NO_CONTEXT), dropped(without_query(x), NO_CONTEXT))
+def of_logits(logits: Tensor) -> Tensor:
+    return logits.sigmoid() + 1e-5
 
 
-def test_a_linear_scorer_with_a_norm_rates_vectors_of_any_size_alike() -> None:
-    scorer, x = make("linear", layer_norm=True), torch.randn(2, 5, 8)
-    expected = torch.nn.functional.layer_norm(x, (8,)) @ scorer.linear.weight[0]
-    scores = scorer(without_query(x), NO_CONTEXT)
-    torch.testing.assert_close(scores, expected.sigmoid() + 1e-5)
-    torch.testing.assert_close(scorer(without_query(1000 * x), NO_CONTEXT), scores, atol=1e-4, rtol=1e-4)
-    # Without one, the sigmoid saturates.
-    plain = make("linear")(without_query(1000 * x), NO_CONTEXT)
-    assert ((plain < 0.01) | (plain > 0.99)).all()
+#: kind, options, and its scores of vectors by its formula
+FORMULAS: list[tuple[str, dict[str, Any], Callable[[Any, Tensor], Tensor]]] = [
+    ("linear", {}, lambda made, x: of_logits(x @ made.linear.weight[0] + made.linear.bias)),
+    ("linear", {"layer_norm": True}, lambda made, x: of_logits(made.linear(made.norm(x)).squeeze(-1))),
+    # RoBERTa's head
+    ("nonlinear", {}, lambda made, x: of_logits(made.linear(made.dense(x).tanh()).squeeze(-1))),
+    ("embedding", {"coordinate": 3}, lambda made, x: of_logits(x[..., 3])),
+    ("index", {}, lambda made, x: torch.tensor([[1.0, 0.0, 0.0, 1.0, 0.0]] * 2)),
+    ("attention", {}, lambda made, x: context().received()),
+]
 
 
-def test_the_embedding_score_is_one_coordinate() -> None:
-    x = torch.randn(2, 5, 8)
-    torch.testing.assert_close(
-        make("embedding", coordinate=3)(without_query(x), NO_CONTEXT), x[..., 3].sigmoid() + 1e-5
-    )
+@pytest.mark.parametrize(("kind", "options", "formula"), FORMULAS)
+def test_scores_are_those_of_the_formula(
+    kind: str, options: dict[str, Any], formula: Callable[[Any, Tensor], Tensor]
+) -> None:
+    scorer, x = make(kind, **options), vectors(2, 5, DIM) * 3
+    add_noise(scorer, 0.3)
+    torch.testing.assert_close(scorer(without_query(x), context()), formula(scorer, x))
 
 
-def test_the_index_score_picks_every_third_and_the_attention_score_is_what_the_layer_before_says() -> None:
-    x = without_query(torch.randn(2, 5, 8))
-    assert make("index")(x, NO_CONTEXT).tolist() == [[1, 0, 0, 1, 0]] * 2
-    assert make("attention")(x, context()).tolist() == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
-
-
-def test_random_scores_are_fresh_in_training_and_those_of_a_seed_in_evaluation() -> None:
-    scorer, x = make("random"), without_query(torch.randn(2, 5, 8))
-    assert torch.equal(scorer(x, NO_CONTEXT), scorer(x, NO_CONTEXT))
-    assert not torch.equal(scorer(x, NO_CONTEXT), make("random", seed=9)(x, NO_CONTEXT))
-    scorer.train()
-    assert not torch.equal(scorer(x, NO_CONTEXT), scorer(x, NO_CONTEXT))
-
-
-def test_the_linear_score_is_a_sigmoid_above_1e_5() -> None:
-    scorer = LinearScorer(2)
-    with torch.no_grad():
-        scorer.linear.weight.copy_(torch.tensor([[1.0, -2.0]]))
-        scorer.linear.bias.fill_(0.5)
-    x = torch.tensor([[[0.5, 0.5], [-1000.0, 0.0]]])
-    scores = scorer(without_query(x), NO_CONTEXT)
-    torch.testing.assert_close(scores, torch.tensor([[0.5 + 1e-5, 1e-5]]), rtol=0, atol=1e-7)
+@pytest.mark.parametrize(("kind", "options"), [("random", {}), ("nonlinear", {"dropout": 0.5})])
+def test_what_is_drawn_is_drawn_anew_in_training_alone(kind: str, options: dict[str, Any]) -> None:
+    scorer, x = make(kind, **options), without_query(vectors(2, 5, DIM))
+    for training in (False, True):
+        scorer.train(training)
+        assert torch.equal(scorer(x, NO_CONTEXT), scorer(x, NO_CONTEXT)) != training
+    assert not torch.equal(make("random")(x, NO_CONTEXT), make("random", seed=9)(x, NO_CONTEXT))
