@@ -10,40 +10,7 @@ from pyramidions.nn.functional.masking import as_bias
 from pyramidions.nn.layer import Layer
 from pyramidions.nn.segment_pooling import SegmentPooler, SegmentUpsampler
 from pyramidions.nn.stack import Stack
-from pyramidions.nn.sublayer import LayerContext, State
-
-
-class Written:
-    """Which of the positions that were written so far are real, and not padding of a row that had fewer."""
-
-    def __init__(self) -> None:
-        self.length = 0
-        #: (B, S); None while all are
-        self.real: Tensor | None = None
-
-    def extend(self, x: Tensor, padding_mask: Tensor | None) -> Tensor | None:
-        """Add new positions (B, T, D); return the `as_bias` of what each must not see, padding and later ones, or None.
-
-        Padding follows a row's real positions. (B, 1, T, S + T).
-        """
-        (batch, count, _), start = x.shape, self.length
-        self.length += count
-        if self.real is None and padding_mask is not None:
-            self.real = padding_mask.new_ones(batch, start)
-        if self.real is not None:
-            new = self.real.new_ones(batch, count) if padding_mask is None else ~padding_mask
-            self.real = torch.cat([self.real, new], dim=1)
-        elif count == 1:
-            return None
-        # (T, S + T) -> (B, T, S + T)
-        blocked = (
-            torch.ones(count, self.length, dtype=torch.bool, device=x.device).triu(start + 1).expand(batch, -1, -1)
-        )
-        return as_bias(blocked if self.real is None else blocked | ~self.real[:, None], x)
-
-    def select(self, rows: Tensor) -> None:
-        """Keep ``rows`` (B',), in that order."""
-        self.real = None if self.real is None else self.real.index_select(0, rows)
+from pyramidions.nn.sublayer import LayerContext, Lineage, State
 
 
 class ShortenedState:
@@ -89,7 +56,7 @@ class HourglassState:
         self.before = before
         self.after = after
         self.shortened = shortened
-        self.written = Written()
+        self.written = Lineage()
 
     def select(self, rows: Tensor) -> None:
         """Keep ``rows`` (B',), in that order."""
@@ -98,7 +65,7 @@ class HourglassState:
                 if state is not None:
                     # Each row is a text of its own.
                     state.reorder(rows, rows)
-        self.written.select(rows)
+        self.written.reorder(rows, len(rows))
         if self.shortened is not None:
             self.shortened.select(rows)
 
@@ -157,7 +124,8 @@ class Hourglass(nn.Module):
         self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None, stack: Stack, state: HourglassState
     ) -> Tensor:
         """Read the positions that follow those in ``state``, and extend it in place; arguments as in `forward`."""
-        context = LayerContext(state.written.extend(x, padding_mask))
+        blocked = state.written.extend(len(x), 1, x.size(1), x.device, padding_mask)
+        context = LayerContext(None if blocked is None else as_bias(blocked, x))
         x = stack.step(_layers(self.before), x, context, state.before)
         if self.shortened is None or state.shortened is None:
             return x

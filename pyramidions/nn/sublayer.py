@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from pyramidions.nn.marks import Marks
@@ -52,6 +53,62 @@ def staying(order: Tensor, width: int, documents: int, before: int) -> Tensor | 
     read off the number of hypotheses: the host waits for no GPU, and most steps copy no memory.
     """
     return None if len(order) == documents * width else order[::width] // before
+
+
+class Lineage:
+    """Tracks which of a document's written tokens belong to the past of each hypothesis.
+
+    The W hypotheses of a document are consecutive rows. The S tokens that any of them ever wrote are kept once, in the
+    order in which they were written. When descendants of other hypotheses replace some, no token moves. A memory that a
+    decoder reads in front of them (`begin`) counts as written by all.
+    """
+
+    def __init__(self) -> None:
+        #: (B, W, S), True where a token belongs to a hypothesis; None where nothing was written yet
+        self.belongs: Tensor | None = None
+        self._alone = True  # all that stands before a token belongs to its past
+        self._own = torch.zeros(0, 0, dtype=torch.bool)  # (W, W), as it was used last
+
+    def begin(self, memory: Memory, width: int) -> None:
+        """Put a memory, without its padding, before the first token of ``width`` hypotheses of a document."""
+        x, padding_mask = memory.x, memory.padding_mask
+        real = torch.ones_like(x[..., 0], dtype=torch.bool) if padding_mask is None else ~padding_mask
+        self.belongs = real[:, None].expand(-1, width, -1)
+        self._alone = padding_mask is None
+
+    @property
+    def length(self) -> int:
+        """Written tokens of each document."""
+        return 0 if self.belongs is None else self.belongs.size(2)
+
+    def extend(
+        self, documents: int, width: int, tokens: int, device: torch.device, padding_mask: Tensor | None = None
+    ) -> Tensor | None:
+        """Add ``tokens`` T new positions to each of ``width`` W hypotheses; return what these must not see, or None.
+
+        (B, WT, S + WT), True at other hypotheses' tokens, at later tokens of the same one, and at new positions of
+        ``padding_mask`` (BW, T), which belong to nobody.
+        """
+        self._alone = self._alone and width == 1 and padding_mask is None
+        if self.belongs is None:
+            self.belongs = torch.zeros(documents, width, 0, dtype=torch.bool, device=device)
+        if self._own.size(0) != width or self._own.device != device:
+            self._own = torch.eye(width, dtype=torch.bool, device=device)
+        old, new = self.belongs, self._own.repeat_interleave(tokens, dim=1).expand(documents, -1, -1)
+        real = None if padding_mask is None else ~padding_mask.reshape(documents, 1, -1)
+        self.belongs = torch.cat([old, new if real is None else new & real], dim=2)
+        if tokens == 1:
+            return None if self._alone else ~self.belongs
+        past = torch.ones(tokens, tokens, dtype=torch.bool, device=device).tril()
+        # (W, W), (T, T) -> (WT, WT): a hypothesis sees its own new tokens, up to the present one
+        seen = torch.kron(self._own.byte(), past.byte()).bool().expand(documents, -1, -1)
+        seen = seen if real is None else seen & real
+        return ~torch.cat([old.repeat_interleave(tokens, dim=1), seen], dim=2)
+
+    def reorder(self, order: Tensor, documents: int) -> None:
+        """Keep the hypotheses ``order`` (B'W',), in that order, of so many ``documents`` B'."""
+        if self.belongs is not None:
+            self.belongs = self.belongs.flatten(0, 1).index_select(0, order).unflatten(0, (documents, -1))
 
 
 #: receives what a function reads

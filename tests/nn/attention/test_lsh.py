@@ -13,9 +13,8 @@ from small_parts import ends_after
 from torch import Tensor
 
 from pyramidions.nn.attention import LSHAttention
-from pyramidions.nn.decoder.cache import Lineage
 from pyramidions.nn.functional.masking import as_bias
-from pyramidions.nn.sublayer import LayerContext
+from pyramidions.nn.sublayer import LayerContext, Lineage
 
 CAUSAL = LayerContext(is_causal=True)
 

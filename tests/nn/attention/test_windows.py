@@ -17,10 +17,9 @@ from pyramidions.nn.attention import (
     SelfAttention,
     TransientGlobalAttention,
 )
-from pyramidions.nn.decoder.cache import Lineage
 from pyramidions.nn.functional.masking import as_bias
 from pyramidions.nn.projections import DenseProjections
-from pyramidions.nn.sublayer import LayerContext
+from pyramidions.nn.sublayer import LayerContext, Lineage
 
 
 def make(window: int, ramp: int, *spans: float, penalty: float = 0.0) -> AdaptiveSpanAttention:
