@@ -35,23 +35,30 @@ def scaled(factor: float, normalize_before: bool, dropout: float = 0.0) -> Subla
 
 
 @pytest.mark.parametrize(
-    ("normalize_before", "step", "expected"),
+    ("normalize_before", "beside", "step", "expected"),
     [
         # norm(x + 3 x)
-        (False, False, [-1.0, 1.0]),
+        (False, False, False, [-1.0, 1.0]),
         # x + 3 norm(x)
-        (True, False, [-2.0, 6.0]),
+        (True, False, False, [-2.0, 6.0]),
         # norm(x + 3 x + 1)
-        (False, True, [-1.0, 1.0]),
+        (False, False, True, [-1.0, 1.0]),
         # x + 3 norm(x) + 1
-        (True, True, [-1.0, 7.0]),
+        (True, False, True, [-1.0, 7.0]),
+        # What stands beside reads the input before any norm: norm(x + 3 x + 2 x)
+        (False, True, False, [-1.0, 1.0]),
+        # x + 3 norm(x) + 2 x
+        (True, True, False, [0.0, 12.0]),
+        # x + 3 norm(x) + 1 + 2 x + 1
+        (True, True, True, [2.0, 14.0]),
     ],
 )
 def test_a_sublayer_normalises_the_sum_or_what_its_function_reads(
-    normalize_before: bool, step: bool, expected: list[float]
+    normalize_before: bool, beside: bool, step: bool, expected: list[float]
 ) -> None:
-    sublayer, x = scaled(3.0, normalize_before), torch.tensor(X)
-    out = sublayer.step(x, LayerContext(), None) if step else sublayer(x, LayerContext())
+    sublayer = Sublayer(Scaled(3.0), 2, 0.0, normalize_before, beside=Scaled(2.0) if beside else None)
+    x, context = torch.tensor(X), LayerContext()
+    out = sublayer.step(x, context, sublayer.new_state()) if step else sublayer(x, context)
     torch.testing.assert_close(out, torch.tensor([[expected]]), rtol=0, atol=1e-4)
 
 
@@ -85,18 +92,7 @@ def test_a_layer_finds_its_functions_by_what_they_are_and_their_states() -> None
     assert first[0] is not second[0] and first[1] is not second[1]
 
 
-def test_what_stands_beside_reads_the_input_before_any_norm_and_is_added_but_not_dropped() -> None:
-    for normalize_before, step, expected in (
-        # norm(x + 3 x + 2 x)
-        (False, False, [-1.0, 1.0]),
-        # x + 3 norm(x) + 2 x
-        (True, False, [0.0, 12.0]),
-        # x + 3 norm(x) + 1 + 2 x + 1
-        (True, True, [2.0, 14.0]),
-    ):
-        sublayer, x = Sublayer(Scaled(3.0), 2, 0.0, normalize_before, beside=Scaled(2.0)), torch.tensor(X)
-        out = sublayer.step(x, LayerContext(), sublayer.new_state()) if step else sublayer(x, LayerContext())
-        torch.testing.assert_close(out, torch.tensor([[expected]]), rtol=0, atol=1e-4)
+def test_what_stands_beside_is_not_dropped() -> None:
     dropping = Sublayer(Scaled(3.0), 2, 0.999999, True, beside=Scaled(2.0)).train()
     assert dropping.branch(torch.tensor(X), LayerContext()).tolist() == [[[2.0, 6.0]]]
 
