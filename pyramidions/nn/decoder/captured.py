@@ -48,17 +48,18 @@ class CapturedSteps:
             return stack.step(layers, x, context, states)
         parts = [part for of_layer in states for part in parts_of(of_layer)]
         capturable = [part for part in parts if isinstance(part, CapturableState)]
-        held = [tensors for part in capturable if (tensors := part.held(x.size(1))) is not None]
+        held = [each for part in capturable if (each := part.held(x.size(1))) is not None]
         if len(held) < len(parts):
             return stack.step(layers, x, context, states)
-        tensors = [[] if context.padding_mask is None else [context.padding_mask], *held]
+        blocked = [] if context.padding_mask is None else [context.padding_mask]
+        tensors = [blocked, *held]
         # A model that was moved has other parameters.
         weight = next(layers[0].parameters(), None)
         key = (id(weight), x.shape, x.dtype, *map(len, tensors))
         if not self._is_due(key):
             return stack.step(layers, x, context, states)
         length = next((part.length for part in parts if isinstance(part, KeysValues)), 0)
-        given = (x, x.new_empty(length + x.size(1), 0), *(each for some in tensors for each in some))
+        given = (x, x.new_empty(length + x.size(1), 0), *(one for some in tensors for one in some))
         if key not in self.graphs:
             # Memories are read in the first step alone.
             bare = LayerContext(hypotheses=context.hypotheses)
@@ -67,8 +68,8 @@ class CapturedSteps:
         graph, _ = self.graphs[key]
         y, *renewed = graph(*given)
         made = iter(renewed)
-        for each in capturable:
-            each.stepped(made, x.size(1))
+        for part in capturable:
+            part.stepped(made, x.size(1))
         return y
 
     def _is_due(self, key: Any) -> bool:
