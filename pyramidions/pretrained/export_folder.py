@@ -1,6 +1,6 @@
 """The folder of an exported model: what may lie in it, whether it is whole, and what may be replaced."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,11 +80,20 @@ def refuse_foreign(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{rule} is {'a file' if folder.is_file() else 'no folder'}.")
     held = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    known = {CONCEPTS_CARD, CONCEPTS_ARRAYS, CARD} if CONCEPTS_CARD in held else set(EXPORTED)
-    if others := held - known if {CONFIG, CONCEPTS_CARD} & held else held:
+    if CONCEPTS_CARD in held:
+        _refuse_others(rule, held, {CONCEPTS_CARD, CONCEPTS_ARRAYS, CARD})
+    elif held:
+        _refuse_others(rule, held, EXPORTED if CONFIG in held else ())
+        _refuse_changed(rule, folder)
+
+
+def _refuse_others(rule: str, held: Set[str], known: Iterable[str]) -> None:
+    if others := held - {*known}:
         raise UserError(f"{rule} holds {min(others)}.")
-    if not held or CONCEPTS_CARD in held:
-        return
+
+
+def _refuse_changed(rule: str, folder: Path) -> None:
+    """Refuse a folder that is no export, or whose files transformers has written since."""
     place = exported(folder)
     if place is None:
         raise UserError(f"{rule} holds a {CONFIG} of something else.")
@@ -99,8 +108,7 @@ def check_export(folder: Path) -> None:
 
     rule = f"{folder} must be a folder that `pyramidions export` wrote, but"
     held = {path.name for path in folder.iterdir()}
-    if others := held - set(EXPORTED):
-        raise UserError(f"{rule} holds {min(others)}.")
+    _refuse_others(rule, held, EXPORTED)
     place = place_with_config(folder, str(folder))
     needed = {WEIGHTS, *place.hashes}
     if place.kind == "export":

@@ -40,7 +40,6 @@ def model_card(
     """
     found = None if scores is None else CardScores.read(scores)
     origin = model.origin if isinstance(model, SavedModel) else None
-    is_language_model, is_extractor = (isinstance(model, kind) for kind in (SavedLanguageModel, SavedExtractor))
     pools = not isinstance(model, SavedLanguageModel) and model.config.pooling_lengths is not None
     about: dict[str, Any] = {"library_name": "transformers" if for_transformers else "pyramidions"}
     if isinstance(model, SavedLanguageModel):
@@ -48,7 +47,11 @@ def model_card(
         languages = languages or [each for each in LETTERS if each == model.alphabet.language]
     else:
         about["pipeline_tag"] = "summarization"
-        about["tags"] = ["long-documents", *["extractive-summarization"] * is_extractor, *["pooling"] * pools]
+        about["tags"] = [
+            "long-documents",
+            *["extractive-summarization"] * isinstance(model, SavedExtractor),
+            *["pooling"] * pools,
+        ]
         if origin is not None:
             about["tags"].append(origin.family)
             about["base_model"] = origin.source if origin.on_hub else None
@@ -59,15 +62,9 @@ def model_card(
     return _template().render(
         front=front_matter(name, licence, datasets, found, about),
         name=name,
-        kind="Transformer for the library transformers"
-        if for_transformers
-        else "Pyramidion Transformer (Pietruszka et al. 2022)"
-        if pools
-        else "Transformer without pooling",
         model=model,
         origin=origin,
-        is_language_model=is_language_model,
-        is_extractor=is_extractor,
+        pools=pools,
         for_transformers=for_transformers,
         separator=DOCUMENT_SEPARATOR,
         rows=_rows(model),

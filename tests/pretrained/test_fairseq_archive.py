@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from fairseq.data import Dictionary
 from fairseq.data.encoders.gpt2_bpe_utils import get_encoder
 from fairseq.models.bart import BARTModel
@@ -173,24 +174,18 @@ def as_bart_ls(state: dict[str, Any], **settings: Any) -> None:
 
 def read_averages(x: Tensor, weights: dict[str, Tensor]) -> Tensor:
     """Return what a text (L, 1, D) reads of its averages, as the released layer computes it."""
-    w = {name: weights[f"encoder.layers.1.pool_attn.{name}"] for name in ("q_proj.weight", "q_proj.bias")}
-    out = [weights[f"encoder.layers.1.pool_attn.out_proj.{kind}"] for kind in ("weight", "bias")]
-    k, v = (
-        torch.nn.functional.linear(
-            x, *(weights[f"encoder.layers.1.pool_attn.{p}_proj.{k}"] for k in ("weight", "bias"))
-        )
-        for p in "kv"
-    )
-    pool, same, bias = torch.nn.AvgPool1d(18, 12, 9), torch.eye(16), torch.cat([w["q_proj.bias"], torch.zeros(32)])
+
+    def projected(y: Tensor, part: str) -> Tensor:
+        head = f"encoder.layers.1.pool_attn.{part}_proj"
+        return F.linear(y, weights[f"{head}.weight"], weights[f"{head}.bias"])
+
+    q, k, v = (projected(x, part) for part in "qkv")
+    pool = torch.nn.AvgPool1d(18, 12, 9)
     k, v = (pool(each.permute(1, 2, 0)).permute(2, 0, 1) for each in (k, v))
-    found, _ = torch.nn.functional.multi_head_attention_forward(
-        *(x, k, v, 16, 2, None, bias, None, None, False, 0.0, *out, False),
-        use_separate_proj_weight=True,
-        q_proj_weight=w["q_proj.weight"],
-        k_proj_weight=same,
-        v_proj_weight=same,
-    )
-    return found
+    # (L, 1, D) -> (1, heads, L, E)
+    by_head = (each.view(len(each), 1, 2, 8).permute(1, 2, 0, 3) for each in (q, k, v))
+    found = F.scaled_dot_product_attention(*by_head)
+    return projected(found.permute(2, 0, 1, 3).flatten(2), "out")
 
 
 @torch.no_grad()
