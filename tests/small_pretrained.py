@@ -80,13 +80,18 @@ def model_of(family: str, **changes: Any) -> Any:
 def save(model: Any, folder: Path) -> Path:
     """Write a model with a tokenizer; return the folder."""
     model.save_pretrained(folder)
-    if model.config.model_type in ("pegasus", "bigbird_pegasus", "pegasus_x", "t5", "mt5", "longt5"):
-        (folder / "spiece.model").write_bytes(pegasus())
-    elif model.config.model_type == "mbart":
+    return save_tokenizer(model.config.model_type, folder)
+
+
+def save_tokenizer(family: str, folder: Path) -> Path:
+    """Write the tokenizer of a family as the hub has it, without tokenizer.json; return the folder."""
+    if family in ("bart", "led"):
+        save_vocabulary(bart(), folder)
+    elif family == "mbart":
         (folder / "sentencepiece.bpe.model").write_bytes(mbart())
         (folder / "tokenizer_config.json").write_text('{"src_lang": "de_DE", "tgt_lang": null}')
     else:
-        save_vocabulary(bart(), folder)
+        (folder / "spiece.model").write_bytes(pegasus())
     return folder
 
 

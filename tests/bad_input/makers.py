@@ -57,17 +57,25 @@ def damage(path: Path, how: str) -> None:
         )
 
 
-def export(path: Path, whole: Path, *change: Any) -> None:
-    """Make an exported model of whose config.json one value is another."""
-    shutil.copytree(whole / "export", path)
-    about = json.loads((path / "config.json").read_text())
-    (path / "config.json").write_text(json.dumps(changed(about, *change)))
+def with_json(of: str, file: str) -> Callable[..., None]:
+    """Return what makes a whole folder anew, in which one value of a file is another."""
+
+    def make(path: Path, whole: Path, *change: Any) -> None:
+        shutil.copytree(whole / of, path)
+        about = json.loads((path / file).read_text())
+        (path / file).write_text(json.dumps(changed(about, *change)))
+
+    return make
 
 
-def export_file(path: Path, whole: Path, name: str, how: str) -> None:
-    """Make an exported model of which one file is damaged."""
-    shutil.copytree(whole / "export", path)
-    damage(path / name, how)
+def with_damage(of: str) -> Callable[..., None]:
+    """Return what makes a whole folder anew, of which one file is damaged."""
+
+    def make(path: Path, whole: Path, name: str, how: str) -> None:
+        shutil.copytree(whole / of, path)
+        damage(path / name, how)
+
+    return make
 
 
 def checkpoint(path: Path, whole: Path, *change: Any) -> None:
@@ -102,19 +110,6 @@ def damaged(path: Path, whole: Path, of: str, how: str) -> None:
     """Make a whole input's file anew, damaged."""
     shutil.copy(whole / of, path)
     damage(path, how)
-
-
-def data(path: Path, whole: Path, name: str, how: str) -> None:
-    """Make a prepared folder of which one file is damaged."""
-    shutil.copytree(whole / "data", path)
-    damage(path / name, how)
-
-
-def manifest(path: Path, whole: Path, *change: Any) -> None:
-    """Make a prepared folder of whose manifest one value is another."""
-    shutil.copytree(whole / "data", path)
-    about = json.loads((path / "manifest.json").read_text())
-    (path / "manifest.json").write_text(json.dumps(changed(about, *change)))
 
 
 def config(path: Path, whole: Path, text: str) -> None:
@@ -199,13 +194,13 @@ def language_model(path: Path, whole: Path, kind: str, *change: Any) -> None:
 
 
 MAKERS: dict[str, Callable[..., None]] = {
-    "export": export,
-    "export file": export_file,
+    "export": with_json("export", "config.json"),
+    "export file": with_damage("export"),
     "checkpoint": checkpoint,
     "weights": weights,
     "damaged": damaged,
-    "data": data,
-    "manifest": manifest,
+    "data": with_damage("data"),
+    "manifest": with_json("data", "manifest.json"),
     "config": config,
     "text": text,
     "content": content,

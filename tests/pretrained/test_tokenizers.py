@@ -9,10 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_encoders import wordpiece
-from small_tokenizers import SENTENCES, bart, bart_bytes, byte_fallback, mbart, pegasus, save_vocabulary
+from small_pretrained import save_tokenizer
+from small_tokenizers import SENTENCES, bart_bytes, byte_fallback, pegasus
 from transformers import AutoTokenizer, MBart50Tokenizer
 
 from pyramidions.base.errors import UserError
+from pyramidions.pretrained.families import FAMILIES
 from pyramidions.pretrained.tokenizers import read_tokenizer
 from pyramidions.text.tokenizer import Numbering, Tokenizer
 
@@ -26,14 +28,7 @@ def folder_of(kind: str, folder: Path) -> Path:
     """Write a tokenizer as the hub has it, without tokenizer.json."""
     folder.mkdir(exist_ok=True)
     (folder / "config.json").write_text(json.dumps({"model_type": kind}))
-    if kind == "bart":
-        save_vocabulary(bart(), folder)
-    elif kind == "mbart":
-        (folder / "sentencepiece.bpe.model").write_bytes(mbart())
-        (folder / SETTINGS).write_text(json.dumps({"src_lang": "de_DE", "tgt_lang": None}))
-    else:
-        (folder / "spiece.model").write_bytes(pegasus())
-    return folder
+    return save_tokenizer(kind, folder)
 
 
 def of_transformers(kind: str, folder: Path) -> Any:
@@ -41,7 +36,7 @@ def of_transformers(kind: str, folder: Path) -> Any:
 
 
 KINDS = {"bart": BART, "pegasus": PEGASUS, "t5": T5, "mbart": MBART}
-CLASSES = {"bart": "BartTokenizer", "pegasus": "PegasusTokenizer", "t5": "T5Tokenizer", "mbart": "MBart50Tokenizer"}
+CLASSES = {kind: FAMILIES[kind].tokenizer_class for kind in KINDS}
 
 
 def read(kind: str, folder: Path) -> Tokenizer:
