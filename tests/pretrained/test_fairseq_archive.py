@@ -219,7 +219,6 @@ def bart_ls(**settings: Any) -> Callable[[dict[str, Any]], Any]:
         (setting(encoder_normalize_before=True), "must be False, but is True: it is no BART."),
         (setting(max_target_positions=30), "decoder.embedder.positions.weight must be (30, 16), but is (40, 16)."),
         (setting(max_target_positions=torch.ones(2)), "must be a number or a word, but is a Tensor."),
-        (setting(dropout=len), "holds more than tensors and plain values; it is not loaded"),  # code
         (lambda state: state.pop("args"), "must be a checkpoint of fairseq, but lacks its settings or weights"),
         (
             weight(STACKED + "weight", torch.ones(2, 16)),
