@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import sentencepiece
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 SENTENCES = [
     "The quick brown fox jumps over the lazy dog.",
@@ -67,6 +67,20 @@ def pegasus(size: int = 80, bos: int = -1, unk: int = 2, eos: int = 1, pad: int 
 def mbart(size: int = 80) -> bytes:
     """Return a sentencepiece.bpe.model with `<unk>`, `<s>`, `</s>` at 0, 1, 2, and no `<pad>`."""
     return pegasus(size, bos=1, unk=0, eos=2, pad=-1)
+
+
+def wordpiece(size: int = 120) -> bytes:
+    """Return a tokenizer.json of small letters and WordPiece, with [PAD], [UNK], [CLS], [SEP], [MASK] in front."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.decoder = normalizers.BertNormalizer(), decoders.WordPiece()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.WordPieceTrainer(vocab_size=size, special_tokens=special, show_progress=False)
+    tokenizer.train_from_iterator(SENTENCES, trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        "[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    return str(tokenizer.to_str()).encode()
 
 
 def byte_fallback() -> bytes:

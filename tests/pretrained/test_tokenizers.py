@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from small_encoders import wordpiece
 from small_pretrained import save_tokenizer
-from small_tokenizers import SENTENCES, bart_bytes, byte_fallback, pegasus
+from small_tokenizers import SENTENCES, bart_bytes, byte_fallback, pegasus, wordpiece
 from transformers import AutoTokenizer, MBart50Tokenizer
 
 from pyramidions.base.errors import UserError
@@ -119,10 +118,7 @@ def test_a_language_stands_before_each_text_of_an_mbart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("file", "numbering"),
-    [
-        (str(wordpiece().to_str()).encode(), Numbering(2, 0, 3, None, 92)),
-        (byte_fallback(), Numbering(None, 0, 1, None, 290)),
-    ],
+    [(wordpiece(), Numbering(2, 0, 3, None, 120)), (byte_fallback(), Numbering(None, 0, 1, None, 290))],
     ids=["words", "byte fallback"],
 )
 def test_a_file_of_any_kind_is_run_byte_for_byte_as_it_is(file: bytes, numbering: Numbering, tmp_path: Path) -> None:
