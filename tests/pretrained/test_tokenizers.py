@@ -76,12 +76,15 @@ def test_names_of_special_pieces_are_ordinary_text(both: tuple[Any, list[Tokeniz
         assert name not in tokenizer.names(ids) or name == "<unk>"
 
 
+@pytest.mark.parametrize("special", [False, True], ids=["ordinary", "special"])
 @pytest.mark.parametrize("saved", [False, True], ids=["read", "saved"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_tokens_that_a_user_added_have_their_ids_and_are_written(kind: str, saved: bool, tmp_path: Path) -> None:
+def test_tokens_that_a_user_added_have_their_ids_and_are_written(
+    kind: str, saved: bool, special: bool, tmp_path: Path
+) -> None:
     folder = folder_of(kind, tmp_path / "read")
     theirs = of_transformers(kind, folder)
-    theirs.add_tokens(["[SEC]", "[FIG]"])
+    theirs.add_tokens(["[SEC]", "[FIG]"], special_tokens=special)
     theirs.save_pretrained(tmp_path / "saved")
     if saved:
         folder = tmp_path / "saved"

@@ -1,9 +1,10 @@
 """Any `tokenizer.json`, run by the library tokenizers as it is."""
 
+import json
 import math
 import re
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from typing import Any, TypeVar, cast
@@ -26,6 +27,10 @@ from pyramidions.text.tokenizer.core import (
 
 _Result = TypeVar("_Result")
 _WHITE = re.compile(r"\s")
+# Special tokens of families, which a text may spell without meaning them.
+_BUILT_IN = re.compile(
+    r"</?s>|<(?:pad|unk|mask|extra_id)[_\d]*>|\[(?:CLS|SEP|PAD|UNK|MASK)\]|[a-z]{2,3}_[A-Z]{2}|<doc-sep>"
+)
 _MOST_GROWTH = 64  # characters that a file may make of one
 
 
@@ -200,11 +205,26 @@ def library() -> Any:
 
 def load(model_bytes: bytes) -> tuple[Any, dict[str, Any]]:
     """Return the library's tokenizer, which neither truncates nor pads, and what its file says of the model."""
-    about = _checked_file(model_bytes)["model"]
+    about = _checked_file(model_bytes)
+    if separators := [token for token in about.get("added_tokens") or () if _separates(token, about["model"])]:
+        for token in separators:
+            token["special"] = False
+        model_bytes = json.dumps(about).encode()
     model = run(lambda: library().Tokenizer.from_buffer(model_bytes))
     model.no_truncation()
     model.no_padding()
-    return model, about
+    return model, about["model"]
+
+
+def _separates(token: Any, model: Mapping[str, Any]) -> bool:
+    """Return whether a special token is one that a user added to a vocabulary, and means where a text has it."""
+    if not isinstance(token, dict) or not token.get("special"):
+        return False
+    if _BUILT_IN.fullmatch(name := str(token.get("content"))):
+        return False
+    vocabulary = model.get("vocab") or {}
+    pieces = vocabulary if isinstance(vocabulary, dict) else {piece[0] for piece in vocabulary}
+    return name not in pieces
 
 
 def run(call: Callable[[], _Result]) -> _Result:
