@@ -11,6 +11,8 @@ Raised since eec1c4ca (package 62,661 lines, lab 12,889, tests 60,448, 13,532 ro
 - Rest, 3 rows: sentences about summaries and damage, which two tests held, are bad inputs; `score --lead` of parts.
 - Tests, 220 lines and 34 rows: tokenizers of any kind, folders of any family, parts of one's own.
 - Rest, 747 rows: each case of bad_input is a test of its own, and was a part of one before.
+- Lab, 82 lines: what a run was made on is found in `lab/environment.py`, and no longer in the package.
+- Above the seam, 257 rows: tests of readers stand beside the readers, and were below the seam.
 - `extract`, 2 options: `--tokens` and `--tokenizer` stand for the command `compress`.
 """
 
@@ -24,9 +26,9 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 53_447, "lab": 5_998, "scripts": 386, "tests": 45955}
+LINES = {"pyramidions": 52_708, "lab": 6_080, "scripts": 386, "tests": 43_353}
 #: Tests of each side of the package, with each row of their tables counted by itself.
-ROWS = {"above-the-seam": 1_256, "rest": 5_507}
+ROWS = {"above-the-seam": 1_513, "rest": 4_879}
 COMMANDS = 15
 #: Options of commands, without --help. --user-dir is one of each command that builds or loads a model.
 OPTIONS = {"extract": 25, "prepare": 40, "score": 26, "summarize": 35, "train": 17}
