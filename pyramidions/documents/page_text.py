@@ -10,6 +10,7 @@ from itertools import pairwise
 from lxml import etree
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notes import note
 from pyramidions.documents.formulas import COMPOSED, WITH_PARTS, composed
 from pyramidions.files.lines import decoded_file, is_utf16
 from pyramidions.text.headings import HeadedText
@@ -25,10 +26,11 @@ _NO_TEXT = frozenset(
     script style template svg title figure dialog label button select textarea annotation annotation-xml
     """.split()  # noqa: SIM905, a list has a line for each word
 )
-_AROUND_TEXT = frozenset(["nav", "aside", "footer", "menu", "noscript"])
-# Letters around the text, or hidden, for each letter of it, above which the text stands there: in a header that nothing
-# closes, or in what a script shows later.
-_MOST_AROUND = 15
+_NEVER_AROUND = frozenset(["footer", "menu"])
+_AROUND_TEXT = frozenset(["nav", "aside", "noscript"])
+# Letters around the text for each letter of it, and how many there are at least, where the text itself stands there: in a
+# header that nothing closes, or in what a script shows later.
+_MOST_AROUND, _TEXT_AROUND = 15, 1000
 # Inside of these, a header belongs to the text.
 _TEXT = frozenset(["main", "article", "section"])
 # Words of a class, a role or an id that tell what stands around the text, in elements that have no meaning themselves.
@@ -116,7 +118,8 @@ def page_text(html: str, name: str = "A page") -> HeadedText:
     html = _WORD_END.sub(" ", html.replace("\0", ""))
     page = _parsed(html, _Page(name))
     # A header that is never closed holds the whole page.
-    if page.around > _MOST_AROUND * page.letters:
+    if page.around > max(_MOST_AROUND * page.letters, _TEXT_AROUND):
+        note(f"{name} has its text where other pages have headers, menus or hidden parts: they are read, too.")
         page = _parsed(html, _Page(name, keeps_around=True))
     return HeadedText.of(page.parts)
 
@@ -163,7 +166,9 @@ class _Page:
         self._in_question: list[_InQuestion] = []
         self._formulas: list[_Formula] = []
         self._in_text = self._in_link = self._link = 0
-        self._hides: list[tuple[bool, bool]] = []  # of each open element: from any reader, from ours
+        self._hides: list[
+            tuple[bool, bool]
+        ] = []  # of each open element: whether it is no text, and whether it is left out
         self._marks: list[frozenset[str]] = [frozenset()]  # likewise, below that of the page
         self._begin_block()
 
@@ -178,7 +183,9 @@ class _Page:
             self._formulas.clear()
         marks = frozenset(" ".join(attributes.get(name, "") for name in ("class", "role", "id")).lower().split())
         hides = tag in _NO_TEXT or self._is_listing(tag, marks)
-        is_around = not self._keeps_around and (self._is_around(tag, marks) or _is_hidden(attributes))
+        is_around = tag in _NEVER_AROUND or (
+            not self._keeps_around and (self._is_around(tag, marks) or _is_hidden(attributes))
+        )
         self._hides.append((hides, hides or is_around))
         self._marks.append(marks)
         self._unseen += self._hides[-1][0]
@@ -261,7 +268,7 @@ class _Page:
             return
         letters = sum(map(str.isalnum, text))
         if self._skipped:
-            self.around += letters
+            self.around += 0 if self._in_link else letters
             return
         self.letters += letters
         if self._in_link:

@@ -9,7 +9,7 @@ from pyramidions.base.arguments import refuse_path
 from pyramidions.base.errors import UserError
 from pyramidions.files.progress import counted
 from pyramidions.pages.page import MOST, DocumentPage, Item, Kind, Sentence, sentence_of, supported_by, text_of
-from pyramidions.scoring.quantities import Held, as_compared
+from pyramidions.scoring.quantities import Held, as_compared, is_code
 from pyramidions.text.headings import HeadedText, Lines, headed_lines
 from pyramidions.text.language import Language
 from pyramidions.text.outline import Outline, outline
@@ -107,8 +107,9 @@ def check_summary(
     texts = list(cut.texts)
     index = SupportIndex(texts, cut.language)
     # Names may stand in headings alone.
-    units = [as_compared(unit.text) for unit in cut.units]
-    words, numbers = {word for text in units for word in words_of(text)}, Held(units, cut.language)
+    units = [unit.text for unit in cut.units]
+    words = {word for text in units for word in words_of(as_compared(text))}
+    numbers = Held(units, cut.language)
     found, truncated = [], 0
     for text in (sentence for part in _parts(summary) for sentence in _sentences(part, cut.language)):
         missing = tuple(dict.fromkeys(_missing(text, words, numbers, cut.language)))
@@ -183,18 +184,13 @@ def _parts(summary: str) -> Iterator[str]:
 
 def _missing(text: str, words: set[str], numbers: Held, language: str) -> Iterator[str]:
     """Yield the numbers and the names of a sentence that are not among those of the document, in any order."""
-    text = as_compared(text)
     yield from numbers.missing(text)
+    text = as_compared(text)
     capital_nouns = language == "de"
     for place, (word, begin, end) in enumerate(word_places(text)):
         written = text[begin:end]
         # The first word of a sentence has a capital, whatever it is.
         tells = place > 0 and not capital_nouns and written != "I"
         is_name = written[1:] != written[1:].lower() or (tells and written[:1].isupper())
-        if is_name and word not in words and not any(map(str.isdigit, word)) and not _of_code(text, end):
+        if is_name and word not in words and not word.isdigit() and not is_code(text, begin, end):
             yield written
-
-
-def _of_code(text: str, end: int) -> bool:
-    """Return whether a word is the beginning of a code, as GPT of GPT-4, which counts as a number."""
-    return text[end : end + 1] == "-" and text[end + 1 : end + 2].isdigit()

@@ -6,6 +6,7 @@ from documents import PAGE, shown
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pyramidions.base.notes import listening
 from pyramidions.documents.page_text import page_text
 from pyramidions.text.outline import outline
 
@@ -33,13 +34,6 @@ VISIBLE = [
     ("<script>if (a < b) {</script>text<style>", "text"),
     ("<", "<"),
     ("<b>B<gene>RCA</gene>1</b> <cit> <gene>p53</gene>, <time>now</time>.", "BRCA1 p53, now."),
-    # A header that nothing closes holds the text, and so may an aside, a page for browsers without scripts, or what a
-    # script shows later. Other pages have more text than what stands around it.
-    (f"<header><div><h1>Bees</header>{FLY * 9}", " | ".join(["# Bees", *["Bees fly."] * 9])),
-    (f"<aside><div>{FLY}<footer>By us.", "Bees fly. | By us."),
-    (f"<noscript>{FLY}</noscript>", "Bees fly."),
-    (f"<div style='display:none'>{FLY * 9}</div>", " | ".join(["Bees fly."] * 9)),
-    (f"<aside>{FLY * 14}</aside>{FLY}", "Bees fly."),
     # What stands around the text.
     (f"<header><h1>Site</h1></header><aside>Buy honey.</aside>{FLY}<footer>By us.</footer>", "Bees fly."),
     (f"<main><header><p>By us.</p></header>{FLY}</main>", "By us. | Bees fly."),
@@ -68,9 +62,33 @@ def test_the_text_of_a_page_is_what_is_seen_of_it(html: str, lines: str) -> None
     assert found.split() == [word for word in lines.split() if word.strip("#|")]
 
 
+LONG = FLY * 200
+
+
+@pytest.mark.parametrize(
+    ("html", "count"),
+    [
+        (f"<header><div><h1>Bees</header>{LONG}", 200),
+        (f"<aside><div>{LONG}", 200),
+        (f"<nav><ul><a>Next</a></ul>{LONG}<footer>By us.", 200),
+        (f"<noscript>{LONG}</noscript>", 200),
+        (f"<div style='display:none'>{LONG}</div>", 200),
+        (f"<aside>{LONG}</aside>{FLY * 20}", 20),
+        (f"<footer>{LONG}</footer>", 0),
+        (f"<nav>{'<a>Bees fly.</a> ' * 200}</nav>", 0),
+        (f"<noscript>{FLY}</noscript><div id=root></div>", 0),
+    ],
+)
+def test_a_page_with_all_of_its_text_in_what_is_left_out_is_read_and_told(html: str, count: int) -> None:
+    notes: list[str] = []
+    with listening(notes.append):
+        assert str(page_text(html, "a.html")).count("Bees fly.") == count
+    assert len(notes) == (count == 200)
+
+
 def elements(inside: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     parts = st.lists(inside).map("".join)
-    return st.tuples(st.sampled_from(["figure", "div"]), parts).map(lambda of: f"<{of[0]}>{of[1]}</{of[0]}>")
+    return st.tuples(st.sampled_from(["nav", "div"]), parts).map(lambda of: f"<{of[0]}>{of[1]}</{of[0]}>")
 
 
 # Of tags that cross, and of a paragraph in a paragraph, each parser makes another tree.
@@ -81,7 +99,7 @@ LEAVES = ["<b>x</b>", "<br>", "<svg/>", "x", " ", "&lt;", "<p>x</p>", "<p></p>",
 @given(st.lists(st.recursive(st.sampled_from(LEAVES), elements)))
 def test_the_text_of_a_page_is_that_of_its_tree(parts: list[str]) -> None:
     soup = BeautifulSoup("".join(parts), "html.parser")
-    for element in soup(["figure", "svg"]):
+    for element in soup(["nav", "svg"]):
         element.decompose()
     # Which tags end a word, a tree does not tell.
     assert "".join(page_text("".join(parts)).split()) == "".join(soup.get_text().split())
