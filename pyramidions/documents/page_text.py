@@ -23,13 +23,12 @@ DEPTH_LIMIT = 2000
 # Elements whose contents are not part of the text, and those around it.
 _NO_TEXT = frozenset(
     """
-    script style template svg title figure dialog label button select textarea annotation annotation-xml
+    script style template svg title figure footer menu dialog label button select textarea annotation annotation-xml
     """.split()  # noqa: SIM905, a list has a line for each word
 )
-_NEVER_AROUND = frozenset(["footer", "menu"])
 _AROUND_TEXT = frozenset(["nav", "aside", "noscript"])
-# Letters around the text for each letter of it, and how many there are at least, where the text itself stands there: in a
-# header that nothing closes, or in what a script shows later.
+# Letters around the text for each letter of it, and their least number, where the text itself stands there: in a header
+# that nothing closes, or in what a script shows later.
 _MOST_AROUND, _TEXT_AROUND = 15, 1000
 # Inside of these, a header belongs to the text.
 _TEXT = frozenset(["main", "article", "section"])
@@ -183,9 +182,7 @@ class _Page:
             self._formulas.clear()
         marks = frozenset(" ".join(attributes.get(name, "") for name in ("class", "role", "id")).lower().split())
         hides = tag in _NO_TEXT or self._is_listing(tag, marks)
-        is_around = tag in _NEVER_AROUND or (
-            not self._keeps_around and (self._is_around(tag, marks) or _is_hidden(attributes))
-        )
+        is_around = not self._keeps_around and (self._is_around(tag, marks) or _is_hidden(attributes))
         self._hides.append((hides, hides or is_around))
         self._marks.append(marks)
         self._unseen += self._hides[-1][0]
