@@ -1,14 +1,12 @@
 """Decoding settings: the user's, or else the model's defaults, with lengths lowered for short documents."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack, cast
 
 from pyramidions.base.arguments import checked
 from pyramidions.base.errors import UserError
 from pyramidions.inference.decoding_options import DecodingOptions, SamplingOptions
 from pyramidions.inference.reader import TokenizedText
-from pyramidions.models import PyramidionConfig
-from pyramidions.models.config import FORCED, forces
 from pyramidions.nn import BeamSearch, Sampling, Writer
 from pyramidions.nn.writer import ForcedEnd
 from pyramidions.pretrained.saved_model import SavedModel
@@ -96,18 +94,12 @@ def decoding_settings(model: SavedModel, **asked: Unpack[DecodingOptions]) -> De
         min(longest, config.decoding_max_length),
         config.decoding_length_penalty,
         config.decoding_no_repeat_ngram,
-        prefix=model.tokenizer.prefix if forces("start", config) else (),
+        prefix=model.tokenizer.prefix if config.decoding_forced_start == "yes" else (),
         ends=model.tokenizer.ends,
-        forced_end=_forced_end(config),
-        early_stopping=not config.decoding_no_early_stopping,
+        forced_end=cast(ForcedEnd, config.decoding_forced_end),
+        early_stopping=config.decoding_early_stopping == "yes",
     )
     return _settings(own, asked)
-
-
-def _forced_end(config: PyramidionConfig) -> ForcedEnd:
-    if forces("end", config):
-        return "counted" if config.decoding_forced == FORCED[0] else "uncounted"
-    return "no"
 
 
 @checked

@@ -34,8 +34,9 @@ LONGEST_TEXT = 2**24
 NO_SHAPE = ("dropout", "checkpoint_activations", "decoding_", "max_source_positions")
 #: What a decoder may read first, beside a token by its id.
 STARTS = ("</s>", "<pad>", "<s>")
-#: What is forced at generation: as fairseq does, or what transformers does.
-FORCED = ("fairseq", "both", "start", "end", "none")
+#: What becomes of a summary of the most tokens; `pyramidions.nn.writer.ForcedEnd` has these.
+FORCED_ENDS = ("counted", "uncounted", "no")
+YES_OR_NO = ("yes", "no")
 
 # Far beyond any model: a damaged number is refused before memory is asked for.
 _WIDTH, _FFN_WIDTH, _HEADS, _LAYERS = Range(1, 2**16), Range(1, 2**20), Range(1, 2**10), Range(1, 1000)
@@ -209,16 +210,20 @@ class PyramidionConfig(EncoderConfig):
         "n of the n-grams that a summary holds at most once, unless --no-repeat-ngram-size is given; 0 allows all",
         _TOKENS_OR_NONE,
     )
-    decoding_forced: str = described(
-        "fairseq",
-        f"what `pyramidions summarize` forces: the start (the token that begins each text of the tokenizer) and the "
-        f"end (at the most tokens of a summary) as fairseq does, or either as transformers does: {', '.join(FORCED)}",
-        OneOf(FORCED),
+    decoding_forced_start: str = described(
+        "yes", "begin each summary with the tokens that the tokenizer begins each text with: yes, no", OneOf(YES_OR_NO)
     )
-    decoding_no_early_stopping: bool = described(
-        False,
-        "let `pyramidions summarize` search on after as many finished summaries as beams, until no other can win, as "
-        "transformers does by default",
+    decoding_forced_end: str = described(
+        "counted",
+        "end a summary of the most tokens by force, and count the log-probability of its end, as fairseq does "
+        "(counted), or not, as transformers does (uncounted); no lets it end in any token",
+        OneOf(FORCED_ENDS),
+    )
+    decoding_early_stopping: str = described(
+        "yes",
+        "stop at as many finished summaries as beams, as fairseq does; no searches on until no other can win, as "
+        "transformers does by default: yes, no",
+        OneOf(YES_OR_NO),
     )
     decoding_long: str = described(
         "truncate",
@@ -226,11 +231,6 @@ class PyramidionConfig(EncoderConfig):
         f"{', '.join(LONG)}",
         OneOf(LONG),
     )
-
-
-def forces(what: str, config: Any) -> bool:
-    """Return whether a model forces the "start" or the "end" of a summary; a config of fairseq's own forces both."""
-    return getattr(config, "decoding_forced", FORCED[0]) in (*FORCED[:2], what)
 
 
 @dataclass

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
@@ -95,6 +95,8 @@ class Writer(ABC):
                 f"`max_len` must be at least {len(prefix)}, the tokens that every summary begins with, "
                 f"but is {max_len}."
             )
+        if forced_end not in get_args(ForcedEnd):
+            raise ValueError(f"`forced_end` must be one of {', '.join(get_args(ForcedEnd))}, but is {forced_end!r}.")
         self.min_len = min_len
         self.max_len = max_len
         self.length_penalty = length_penalty

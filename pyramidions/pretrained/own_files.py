@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyramidions.base.strict_json import as_json_bytes
 from pyramidions.models import PyramidionConfig
-from pyramidions.models.config import forces
 from pyramidions.pretrained.export_folder import CODE
 from pyramidions.pretrained.places import GENERATION_CONFIG, MODEL_TYPE, TOKENIZER_CONFIG
 from pyramidions.text.tokenizer import Tokenizer
@@ -90,8 +89,8 @@ def generation_fields(
 
 def searching(config: PyramidionConfig, longest: int, prefix: Sequence[int], end: int) -> dict[str, Any]:
     """Return how `generate` searches by default; `longest` counts the first input of the decoder, and the end."""
-    forced = {"forced_eos_token_id": end} if forces("end", config) else {}
-    if forces("start", config) and len(prefix) == 1:
+    forced = {"forced_eos_token_id": end} if config.decoding_forced_end != "no" else {}
+    if config.decoding_forced_start == "yes" and len(prefix) == 1:
         forced["forced_bos_token_id"] = prefix[0]
     # Theirs count the first input of the decoder, and the longest the end as well.
     most = min(config.decoding_max_length + 2, longest)
@@ -101,7 +100,7 @@ def searching(config: PyramidionConfig, longest: int, prefix: Sequence[int], end
         "max_length": most,
         "min_length": min(config.decoding_min_length + 1, most - 1),
         "no_repeat_ngram_size": config.decoding_no_repeat_ngram,
-        "early_stopping": config.decoding_beam > 1 and not config.decoding_no_early_stopping,
+        "early_stopping": config.decoding_beam > 1 and config.decoding_early_stopping == "yes",
         **forced,
     }
 

@@ -26,16 +26,15 @@ _APPLIED = frozenset(
     transformers_version output_attentions output_hidden_states output_scores output_logits return_dict_in_generate
     """.split()  # noqa: SIM905, a list has a line for each word
 )
-# Values of other settings that change nothing; of any, nothing does.
+# Other settings that transformers used to keep in config.json, with the values that change nothing; None never does.
 _NEUTRAL: dict[str, Any] = {
     **dict.fromkeys(("repetition_penalty", "encoder_repetition_penalty", "temperature", "top_p", "typical_p"), 1.0),
     **dict.fromkeys(("encoder_no_repeat_ngram_size", "diversity_penalty", "epsilon_cutoff", "eta_cutoff"), 0.0),
     **dict.fromkeys(("num_beam_groups", "num_return_sequences"), 1),
-    **dict.fromkeys(("bad_words_ids", "suppress_tokens", "begin_suppress_tokens", "sequence_bias"), ()),
+    **dict.fromkeys(("bad_words_ids", "suppress_tokens", "begin_suppress_tokens", "sequence_bias")),
+    **dict.fromkeys(("exponential_decay_length_penalty", "forced_bos_token_id")),
     "do_sample": False,
     "top_k": 50,
-    "exponential_decay_length_penalty": (),
-    "forced_bos_token_id": None,
 }
 
 
@@ -90,6 +89,8 @@ def _not_applied(source: Source, begins: bool) -> dict[str, Any]:
     """
     applied = _APPLIED | {"forced_bos_token_id"} if begins else _APPLIED
     given = source.generation
+    if given.get("early_stopping") == "never":
+        applied = applied - {"early_stopping"}
     if not given.get("do_sample"):
         applied = applied | {"temperature", "top_k", "top_p", "typical_p", "epsilon_cutoff", "eta_cutoff"}
     return {

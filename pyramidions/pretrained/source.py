@@ -28,7 +28,8 @@ from pyramidions.pretrained.tokenizers import ADDED, JSON, SLOW
 
 #: Files of weights, in the order in which they are looked for; an index names the files of a model that has several.
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
-_IDS = ("bos_token_id", "pad_token_id", "eos_token_id", "decoder_start_token_id", "prefix")
+# What config.json says of generation beside generation_config.json.
+_OF_CONFIG = ("bos_token_id", "pad_token_id", "eos_token_id", "decoder_start_token_id", "prefix")
 # What is read of a model on the hub.
 _ABOUT = (GENERATION_CONFIG, CARD)
 _TOKENIZERS = (JSON, TOKENIZER_CONFIG, ADDED, *SLOW)
@@ -67,11 +68,13 @@ def read_source(place: Place, check: Callable[[Source], object]) -> Source:
         raise UserError(f"{path} must be a model of transformers, with a {CONFIG}, but is none.")
     if hub:
         fetch(hub, _ABOUT, commit)
-    said = read_json(path / GENERATION_CONFIG) if (path / GENERATION_CONFIG).exists() else {}
+    has_file = (path / GENERATION_CONFIG).exists()
+    said = read_json(path / GENERATION_CONFIG) if has_file else {}
     own = hub.name if hub else path.resolve().name
-    # As transformers has it: where that file is there, config.json says nothing but which tokens are special.
-    own_ids = {key: value for key, value in config.items() if key in _IDS}
-    generation = (own_ids if said else config) | _of_summaries(config) | said
+    # Where that file is there, transformers reads nothing else of this; what an older config says of summaries counts
+    # all the same, since such a file often names tokens alone.
+    kept = {name: value for name, value in config.items() if name in _OF_CONFIG}
+    generation = (kept if has_file else config) | _of_summaries(config) | said
     source = Source(path, own, commit, config, generation, {}, _licence(path / CARD), said=frozenset(said))
     check(source)
     if hub:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
-from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS, forces
+from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
 from pyramidions.plugin.hooks import (
     block_ngrams,
     is_first_worker,
@@ -200,10 +200,7 @@ class WritingTask(DocumentTask):
     ) -> Any:
         """Write a text for each of a batch; it begins with the tokenizer's prefix unless another is given, or none."""
         prefix, source = self.preprocessing.need_tokenizer().prefix, sample["net_input"]["src_tokens"]
-        if (
-            prefix_tokens is None
-            and prefix
-            and all(forces("start", getattr(model, "config", None)) for model in models)
-        ):
+        starts = {getattr(getattr(model, "config", None), "decoding_forced_start", "yes") for model in models}
+        if prefix_tokens is None and prefix and "no" not in starts:
             prefix_tokens = source.new_tensor(prefix).repeat(len(source), 1)
         return super().inference_step(generator, models, sample, prefix_tokens, constraints)

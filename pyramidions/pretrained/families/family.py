@@ -2,8 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from itertools import product
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor
 
@@ -11,7 +10,7 @@ from pyramidions.base.arguments import fits, rule_of, shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.notation import Part
 from pyramidions.models import PyramidionConfig
-from pyramidions.models.config import FORCED, config_as
+from pyramidions.models.config import config_as
 from pyramidions.models.fields import parts_with_defaults
 from pyramidions.pretrained.places import unknown_family
 from pyramidions.pretrained.source import Source
@@ -73,9 +72,6 @@ class Shape:
     ids: dict[str, int]
     source_prefix: str = ""  # stands before each document
 
-
-# By whether the start and the end of a summary are forced.
-_FORCED = dict(zip(product((True, False), repeat=2), FORCED[1:], strict=True))
 
 #: by name; importing the package fills it
 FAMILIES: dict[str, Family] = {}
@@ -166,7 +162,7 @@ def _decoding(read: Settings, longest: int) -> dict[str, Any]:
 
     `max_new_tokens` and `min_new_tokens` do not count it, and win over `max_length` and `min_length`.
     """
-    forced = tuple(read.values.get(f"forced_{each}_token_id") is not None for each in ("bos", "eos"))
+    early = read.one("early_stopping", bool | Literal["never"], False)
     least, most = _length(read, "min", 0), min(_length(read, "max", longest), longest) - 2
     return {
         "decoding_beam": read.one("num_beams", int, 4),
@@ -174,8 +170,9 @@ def _decoding(read: Settings, longest: int) -> dict[str, Any]:
         "decoding_max_length": most,
         "decoding_min_length": min(max(least - 1, 0), most),
         "decoding_no_repeat_ngram": read.one("no_repeat_ngram_size", int, 0),
-        "decoding_forced": _FORCED[forced],
-        "decoding_no_early_stopping": read.one("early_stopping", bool | str, False) is not True,
+        "decoding_forced_start": "no" if read.values.get("forced_bos_token_id") is None else "yes",
+        "decoding_forced_end": "no" if read.values.get("forced_eos_token_id") is None else "uncounted",
+        "decoding_early_stopping": "yes" if early is True else "no",
     }
 
 

@@ -29,7 +29,8 @@ _Result = TypeVar("_Result")
 _WHITE = re.compile(r"\s")
 # Special tokens of families, which a text may spell without meaning them.
 _BUILT_IN = re.compile(
-    r"</?s>|<(?:pad|unk|mask|extra_id)[_\d]*>|\[(?:CLS|SEP|PAD|UNK|MASK)\]|[a-z]{2,3}_[A-Z]{2}|<doc-sep>"
+    r"</?s>|<(?:pad|unk|mask|extra_id|cls|sep)[_\d]*>|\[(?:CLS|SEP|PAD|UNK|MASK)\]|<\|.*\|>|<doc-sep>|"
+    r"[a-z]{2,3}_[A-Z]{2}|[a-z]{3}_[A-Z][a-z]{3}"
 )
 _MOST_GROWTH = 64  # characters that a file may make of one
 
@@ -206,7 +207,7 @@ def library() -> Any:
 def load(model_bytes: bytes) -> tuple[Any, dict[str, Any]]:
     """Return the library's tokenizer, which neither truncates nor pads, and what its file says of the model."""
     about = _checked_file(model_bytes)
-    if separators := [token for token in about.get("added_tokens") or () if _separates(token, about["model"])]:
+    if separators := _separators(about):
         for token in separators:
             token["special"] = False
         model_bytes = json.dumps(about).encode()
@@ -216,15 +217,18 @@ def load(model_bytes: bytes) -> tuple[Any, dict[str, Any]]:
     return model, about["model"]
 
 
-def _separates(token: Any, model: Mapping[str, Any]) -> bool:
-    """Return whether a special token is one that a user added to a vocabulary, and means where a text has it."""
-    if not isinstance(token, dict) or not token.get("special"):
-        return False
-    if _BUILT_IN.fullmatch(name := str(token.get("content"))):
-        return False
-    vocabulary = model.get("vocab") or {}
+def _separators(about: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the special tokens that a user added to a vocabulary, and means where a text has them.
+
+    Others a text may spell without meaning them: those of the vocabulary, of the frame around texts, and of families.
+    """
+    added = [each for each in about.get("added_tokens") or () if isinstance(each, dict) and each.get("special")]
+    added = [each for each in added if not _BUILT_IN.fullmatch(str(each.get("content")))]
+    if not added:
+        return []
+    vocabulary, frame = about["model"].get("vocab") or {}, json.dumps(about.get("post_processor"))
     pieces = vocabulary if isinstance(vocabulary, dict) else {piece[0] for piece in vocabulary}
-    return name not in pieces
+    return [each for each in added if each["content"] not in pieces and json.dumps(each["content"]) not in frame]
 
 
 def run(call: Callable[[], _Result]) -> _Result:
