@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import setuptools
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
@@ -239,6 +240,35 @@ def index() -> None:
     probe = ("install", "--dry-run", "--ignore-installed", "--no-deps", "--retries", "0", "--timeout", "15", "wheel")
     if run(sys.executable, "-m", "pip", *probe).returncode:
         pytest.skip("needs a package index, and pip reaches none")
+
+
+def would_install(python: Path | str, target: str, folder: Path) -> set[str]:
+    """Return the names that pip would install into the environment of ``python``."""
+    report = folder / "report.json"
+    done = run(
+        *(sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python),
+        *("install", "--dry-run", "--quiet", "--no-build-isolation", "--report", report, target),
+    )
+    assert done.returncode == 0, done.stderr
+    return {item["metadata"]["name"].lower() for item in json.loads(report.read_text())["install"]}
+
+
+@pytest.mark.nightly
+def test_a_clean_environment_with_torch_gets_no_second_torch(source: Path, tmp_path: Path) -> None:
+    # Beside the torch that is here nothing is fetched but what the set-up takes out again.
+    assert would_install(sys.executable, f"{source}[train]", tmp_path) == {"pyramidions", "torchaudio"}
+    python = tmp_path / "clean" / "bin" / "python"
+    assert run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "clean").returncode == 0
+    folder = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").stdout.strip()
+    # To pip, torch is installed where its metadata lie: its 700 MB need not be copied.
+    for name in ("torch", "setuptools"):
+        metadata = Path(str(distribution(name)._path))
+        shutil.copytree(metadata, Path(folder) / metadata.name)
+    for package in ("setuptools", "_distutils_hack"):
+        shutil.copytree(Path(setuptools.__file__).parents[1] / package, Path(folder) / package)
+    names = would_install(python, f"{source}[torch]", tmp_path)
+    assert {"pyramidions", "numpy", "sentencepiece"} <= names
+    assert not [name for name in names if re.match("torch|nvidia|cuda|triton|fairseq", name)]
 
 
 BUILD_SDIST = "from setuptools.build_meta import build_sdist; build_sdist('dist')"

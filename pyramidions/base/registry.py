@@ -51,7 +51,7 @@ class Registry(Generic[Part]):
         return name in self._makers
 
     def require(self, name: str, subject: str, *others: str) -> None:
-        """Refuse a name, which an error calls ``subject``, that neither a part has nor is among ``others``.
+        """Refuse a name that no part has and that is not among ``others``; errors call it ``subject``.
 
         A MissingPartError says that the part is of a module that was not imported.
         """

@@ -120,7 +120,7 @@ class Writer(ABC):
     @torch.no_grad()
     @without_cudnn_attention()
     def read(self, transformer: Transformer, tokens: Tensor, padding_mask: Tensor | None = None) -> tuple[Memory, ...]:
-        """Read a batch of documents."""
+        """Read documents (B, L); the mask is True at padding, and None where the tokens tell it."""
         mask = tokens.eq(transformer.padding_idx) if padding_mask is None else padding_mask
         return transformer.encoder(tokens, mask).memories
 

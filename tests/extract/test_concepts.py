@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import SAMPLE
+from refusals import refused
 from safetensors.numpy import load_file
 
 from pyramidions.base.errors import UserError
@@ -324,3 +325,10 @@ def test_a_changed_or_damaged_card_is_refused(tmp_path: Path, change: dict[str, 
     card.write_bytes(changed)
     with pytest.raises(UserError):
         load_concepts(tmp_path)
+
+
+@pytest.mark.parametrize(("seen", "hits"), [([5], [6]), ([11], [1]), ([5], [-1])])
+def test_frequencies_out_of_range_are_refused(tmp_path: Path, seen: list[int], hits: list[int]) -> None:
+    known = frequencies(hashes_of("cells"), seen, hits)
+    with refused("frequencies"):
+        load_concepts(write(tmp_path, small_model()._replace(known=(known, NOTHING))))

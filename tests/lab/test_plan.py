@@ -156,6 +156,30 @@ def test_a_prepared_corpus_is_used_as_it_is_and_another_one_prepared(tmp_path: P
         planner(prepared=raw, corpus="text8-500").prepare("text8-500")
 
 
+def test_a_step_says_how_many_machines_and_gpus_it_needs_and_which_metrics() -> None:
+    plan = planner(8, nodes=2)
+    steps = (plan.train(row("3"), 4), plan.generate(row("3"), 4), plan.score(row("3")), plan.time(row("3"), 4))
+    assert [(step.nodes, step.gpus) for step in steps] == [(2, 8), (1, 8), (1, 0), (1, 1)]
+    assert "--metrics" not in words(plan.score(row("3")))
+    assert words(replace(plan, metrics=("rouge", "meteor")).score(row("3")))[-2:] == ["--metrics", "rouge,meteor"]
+
+
+def test_characters_are_trained_on_one_gpu_with_their_pieces_and_tested_by_last_quarters(tmp_path: Path) -> None:
+    here = replace(planner(8, corpus="text8"), seed=2)
+    step = here.train(row("gumbel_25"), 4)
+    assert words(step)[4:6] == ["dynamic_pooling", "+dynamic_pooling=gumbel_25"]
+    assert {"distributed_training.distributed_world_size=1", "common.seed=2"} <= set(words(step))
+    assert step.commands[0].gpus == (0,)
+    tested = " ".join(words(here.test(row("gumbel_25"))))
+    assert "--tokens-per-sample 2048 --context-window 1536 --batch-size 16" in tested
+    out = ["--out", "/out/data/wiki40b-fi-200"]
+    assert words(here.prepare("wiki40b-fi-200"))[2:] == ["wiki40b", "--characters", "fi", *out, "--pieces", "200"]
+    (tmp_path / "train.jsonl.xz").touch()
+    texts = [str(tmp_path / "train.jsonl.xz"), "--source-field", "article", "--characters", "en"]
+    texts += ["--out", "/out/data/text8"]
+    assert words(planner(prepared=tmp_path, corpus="text8").prepare("text8"))[2:] == texts
+
+
 def test_systems_of_others_have_the_settings_of_their_corpus_and_hierarchies_one_with_markers() -> None:
     here = Runner(planner(), CONFIGS, print)
     jobs = jobs_for(CATALOGUE, ["lecture_govreport"], ["led", "hat"])

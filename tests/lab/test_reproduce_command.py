@@ -1,3 +1,4 @@
+import json
 import shlex
 import sys
 from pathlib import Path
@@ -42,6 +43,19 @@ def test_a_row_is_trained_generated_scored_and_timed(run: Any, corpora: Path, tm
 
 
 @pytest.mark.nightly
+def test_rows_of_the_small_scale_begin_with_nothing_and_have_as_many_updates_as_asked_for(
+    run: Any, corpora: Path, tmp_path: Path
+) -> None:
+    small = ("--scale", "small", "--seeds", "1", "--data", corpora / "arxiv", "--out", tmp_path / "out")
+    commands = planned(run, "table4", "--rows", "linear,mean", *small)
+    assert [line[1] for line in commands].count("fairseq-hydra-train") == 2
+    assert not any("finetune_from_model" in word for line in commands for word in line)
+    longer, *_ = planned(run, "table4", "--rows", "mean", *small, "--updates", "1000")
+    assert "optimization.max_update=1000" in longer
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.nightly
 def test_a_dry_run_prints_the_jobs_of_slurm_without_slurm(run: Any, corpora: Path) -> None:
     flags = ("--gpus", 8, "--nodes", 2, "--launcher", "slurm", "--data", corpora, "--dry-run", *CONFIGS)
     printed = run("reproduce", "table2", "--rows", "7", *flags).stdout
@@ -51,6 +65,28 @@ def test_a_dry_run_prints_the_jobs_of_slurm_without_slurm(run: Any, corpora: Pat
         ["nodes 1", "gpus_per_node 0", "cpus_per_task 16"],
         ["nodes 1", "gpus_per_node 1", "cpus_per_task 4"],
     ]
+
+
+@pytest.mark.nightly
+def test_a_corpus_that_is_not_the_papers_is_named_at_the_papers_scale(run: Any, corpora: Path) -> None:
+    manifest = corpora / "arxiv" / "manifest.json"
+
+    def printed(train: int, *words: object) -> str:
+        manifest.write_text(json.dumps({"splits": {"train": {"documents": train}, "test": {"documents": 6_440}}}))
+        flags = ("--gpus", 0, "--data", corpora, "--dry-run", *CONFIGS)
+        return run("reproduce", "table2", "--rows", "7", *words, *flags).stdout
+
+    assert f"# {corpora / 'arxiv'} is not the paper's arxiv: it has 24 documents to train on" in printed(24)
+    assert "is not the paper's" not in printed(203_000) + printed(24, "--scale", "tiny")
+
+
+@pytest.mark.nightly
+def test_tiny_runs_on_the_cpu_with_the_sample_and_figures_5_and_6_are_one_measurement(run: Any) -> None:
+    commands = planned(run, "table4", "--rows", "max", "--scale", "tiny")
+    assert commands[0][1:4] == ["pyramidions", "prepare", str(ROOT / "data" / "sample")]
+    assert commands[1][0] == "" and commands[1][-1] == "common.cpu=true"
+    (command,) = planned(run, "figure5", "figure6", "--gpus", "1")
+    assert command[2] == str(ROOT / "lab/benchmarks" / "topk.py")
 
 
 @pytest.mark.nightly
@@ -79,3 +115,11 @@ def test_what_a_user_gets_wrong_ends_in_one_sentence(
     # A dry run needs no GPU here.
     dry = () if told.endswith("8.") or "slurm" in told else ("--dry-run",)
     assert told in fail("reproduce", *words.split(), *configs, *dry)
+
+
+@pytest.mark.nightly
+def test_gpus_that_are_not_there_are_refused(fail: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    monkeypatch.setattr("lab.environment._first_gpu", lambda: None)
+    for asked, rule in ((["--gpus", 8], "--gpus must be 0"), ([], "--gpus must be given")):
+        assert fail("reproduce", "table2", *asked, *CONFIGS).startswith(rule)

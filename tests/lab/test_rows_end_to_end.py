@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,11 +11,14 @@ import time
 from pathlib import Path
 
 import pytest
+from fairseq_commands import run
 
 from lab.catalogue import read_catalogue
 from lab.plan import Machines, Planner
 from lab.scale import SCALES
+from pyramidions.data.folder import DataFolder
 from pyramidions.runs.steps import Command, Step, run_commands
+from pyramidions.scoring.summaries import generated_summaries
 
 pytestmark = pytest.mark.nightly
 ROOT = Path(__file__).parents[2]
@@ -60,6 +64,22 @@ def test_rows_killed_in_mid_training_go_on_and_end_in_a_report(tmp_path: Path) -
     assert "sample, {'train': 200, 'valid': 20, 'test': 40}" in page
     # The paper's figure for row 15, which no tiny model can be compared with.
     assert re.search(r"\| 15 +\| tiny +\| power +\| 128 > 64 → 32 +\|", page) and "35.3" not in page
+
+
+def test_the_shares_of_two_gpus_are_all_test_documents(data: DataFolder, checkpoint: Path, tmp_path: Path) -> None:
+    row = next(row for row in read_catalogue(ROOT / "configs") if row.row == "5")
+    two_gpus = Machines(2)
+    planner = Planner(tmp_path, ROOT / "configs", SCALES["paper"], two_gpus, ROOT / "pyramidions", {"arxiv": data.path})
+    checkpoints = planner.folder(row) / "checkpoints"
+    checkpoints.mkdir(parents=True)
+    shutil.copy(checkpoint, checkpoints / "checkpoint_best.pt")
+    step = planner.generate(row, 4)
+    for command in step.commands:
+        done = run(Path(command.words[0]).name, *command.words[1:], "--cpu", "--min-len", "2", "--max-len-b", "8")
+        assert done.returncode == 0, done.stdout
+    shares = [part.read_text().splitlines() for part in step.after.args[0]]
+    assert all(any(line.startswith("H-") for line in share) for share in shares)
+    assert len(generated_summaries(shares[0] + shares[1], 10)) == 10
 
 
 SLURM = {"SLURM_STEP_NODELIST": "n[1-2]", "SLURM_NNODES": "2", "SLURM_NTASKS": "2"}

@@ -20,7 +20,7 @@ from lab import run as run_module
 from lab import runner as module
 from lab.catalogue import jobs_for, read_catalogue
 from lab.plan import Machines, Planner
-from lab.run import RowStep, _where, bits_of, locked, memory_of, run_here, training_memory
+from lab.run import RowStep, _where, bits_of, joined, locked, memory_of, run_here, training_memory
 from lab.runner import Runner, training
 from lab.scale import SCALES
 from lab.slurm import Cluster
@@ -28,6 +28,7 @@ from pyramidions.runs.steps import Command, StepError
 
 pytestmark = pytest.mark.nightly
 CONFIGS = Path(__file__).parents[2] / "configs"
+WAITS = "import os, time; open({!r}, 'w').write(str(os.getpid())); time.sleep(60)"
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +62,16 @@ def test_what_is_done_is_not_done_again_and_what_fails_is_not_done(tmp_path: Pat
     with refused("no such thing", StepError):
         run(step(tmp_path, "raise SystemExit('no such thing')"))
     assert not work.is_done
+
+
+def test_parts_are_joined_in_order(tmp_path: Path) -> None:
+    parts = (tmp_path / "one", tmp_path / "two")
+    for part in parts:
+        part.write_text(f"{part.name}\n")
+    joined(parts, tmp_path / "made")
+    assert (tmp_path / "made").read_text() == "one\ntwo\n"
+    with refused("/nowhere/part", StepError):
+        joined([Path("/nowhere/part")], tmp_path / "made")
 
 
 def test_a_folder_is_held_as_long_as_a_process_works_in_it(tmp_path: Path) -> None:
@@ -206,6 +217,12 @@ def test_power_needs_a_trained_model_and_not_a_timed_one(world: World) -> None:
     assert "  an update has 252 documents: batches of 4 on each GPU do not make 256" in world.said
 
 
+def test_a_corpus_that_cannot_be_prepared_fails_its_rows(world: World) -> None:
+    world.happens = fails(("ar", "prepare"))
+    world.runner.planner.corpora["arxiv"] = None
+    assert world.go("1") == ["arxiv/table2/01_vanilla_512"] and world.ran == [("ar", "prepare")]
+
+
 def test_other_metrics_score_a_row_again_and_train_it_no_more(world: World) -> None:
     world.go("4")
     assert {"train", "generate", "score"} <= {step for _, step in world.ran}
@@ -302,6 +319,39 @@ def test_a_step_runs_as_a_job_and_is_marked_or_tells_how_it_failed(tmp_path: Pat
     work.state.forget("work")
     with refused("no such thing", StepError):
         cluster.run(step(tmp_path, "raise SystemExit('no such thing')"), print)
+
+
+def test_a_cluster_that_is_stopped_cancels_the_job_that_a_thread_waits_for(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    work = step(tmp_path, WAITS.format(str(pid)))
+    cluster, told = Cluster(tmp_path / "jobs", "local"), list[str]()
+
+    def run() -> None:
+        try:
+            cluster.run(work, lambda line: None)
+        except StepError as error:
+            told.append(str(error))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    while not (pid.is_file() and pid.read_text()):
+        time.sleep(0.05)
+    cluster.stop()
+    thread.join()
+    assert told == ["work was stopped."]
+    while Path("/proc", pid.read_text()).exists():
+        time.sleep(0.05)
+    with refused("work", StepError):
+        cluster.run(work, print)
+
+
+def test_machines_of_slurm_meet_at_the_first_of_them(slurm: Path, tmp_path: Path) -> None:
+    work = step(tmp_path, TELL, nodes=2)
+    Cluster(tmp_path / "jobs").run(work, print)
+    rank, address, port = work.log.read_text().splitlines()[-1].split()
+    assert (rank, address) == ("0", "node1") and 20000 <= int(port) <= 60000
+    assert (tmp_path / "work.1.log").read_text().splitlines()[-1] == f"1 node1 {port}"
+    assert work.state.facts["done"]["work"]["hardware"]["nodes"] == 2
 
 
 def test_a_job_asks_for_what_its_step_needs(slurm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from refusals import refused
 
 from lab import timing
 from lab.claims import CLAIMS, ORDERS
-from lab.timing import Plan, Timed, add_gradients, time_models
+from lab.timing import Plan, Timed, add_gradients, clock, time_models
 from pyramidions.models import build, preset
 from pyramidions.models.experiment import Experiment
 from pyramidions.nn import Decoder, Encoder
@@ -107,6 +107,20 @@ def test_models_train_with_dropout_on_full_documents_and_write_every_token_with_
     assert set(taught) == {5}
 
 
+def test_a_gpu_is_idle_before_and_after_what_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    log: list[str] = []
+
+    def waits_for_the_gpu() -> float:
+        log.append("wait")
+        return 1.5 * len(log)
+
+    monkeypatch.setattr(timing, "timer", waits_for_the_gpu)
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda: log.append("reset"))
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: 7)
+    assert clock(lambda: log.append("work"), "cuda") == (3.0, 7)
+    assert log == ["reset", "wait", "work", "wait"]
+
+
 def test_peak_memory_leaves_out_other_configs_and_what_runs_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "clock", lambda work, device: (1.0, 10**9))
     alone = time_models([experiment()], plan())[0]["decode_4"].peak_bytes
@@ -139,6 +153,8 @@ def test_a_table_has_a_row_for_each_config_and_ratios_to_the_first(run: Any, tmp
     assert sum(row[:1] == ["base"] for row in rows) == 2  # seconds, then ratios
     told = json.loads(out.read_text())
     assert set(told) == {"overrides", "commit", "versions", "hardware", *vars(plan()), "configs"}
+    assert told["overrides"] == SMALL and (told["precision"], told["micro_batch"]) == ("bf16", 2)
+    assert told["versions"]["torch"] == torch.__version__ and told["hardware"]["threads"] == torch.get_num_threads()
     first, second = told["configs"]
     assert (first["source_tokens"], first["target_tokens"], first["beam"]) == (48, 6, 2)
     for phase in ("train_step", "decode_3", "decode_4"):
@@ -155,11 +171,14 @@ def test_a_table_has_a_row_for_each_config_and_ratios_to_the_first(run: Any, tmp
     ("arguments", "told"),
     [
         (["model.dropout=0"], "model.dropout=0"),
+        (["vanila"], "'vanila'"),
         ([ROW, "--source-tokens", 9000], "--source-tokens"),
         (["vanilla", "--micro-batch", "65"], "--micro-batch"),
         (["vanilla", "model.decoding_beam=4", "--vocab-size", "5"], "--vocab-size"),
         (["vanilla", "--device", "cuda"], "--device"),
+        (["vanilla", "--json", "no/x.json"], "--json"),
         (["vanilla", "--decode-tokens", "256,many"], "'256,many'"),
+        (["vanilla", "--decode-tokens", "4,4"], "'4,4'"),
     ],
 )
 def test_what_breaks_a_rule_is_named(

@@ -130,7 +130,13 @@ def _trees(name: str, said: Any, arrays: dict[str, np.ndarray], features: int) -
 
 def _part(name: str, said: Any, arrays: dict[str, np.ndarray], features: int) -> tuple[Frequencies, Trees]:
     keys, *counts = (arrays[f"{name}.{key}"] for key in _KNOWN)
-    seen, hits = (each.astype(np.int32) for each in counts)
+    seen, hits = (each.astype(np.int64) for each in counts)
     documents, least = _number(name, said, "documents", CountOrZero), _number(name, said, "least", Count)
     share = _number(name, said, "share", Annotated[float, Range(0, 1, open=True, below=True)])
+    are_lists = keys.ndim == 1 and keys.shape == seen.shape == hits.shape and keys.dtype == np.uint32
+    if not (are_lists and (keys[1:] > keys[:-1]).all() and (hits >= 0).all() and (hits <= seen).all()):
+        raise UserError(f"The frequencies of {name} must have keys that rise, each with the hits among what was seen.")
+    if (seen > documents).any():
+        raise UserError(f"The frequencies of {name} must count at most {documents:,} documents.")
+    seen, hits = seen.astype(np.int32), hits.astype(np.int32)
     return Frequencies(documents, least, share, keys, seen, hits), _trees(name, said, arrays, features)
