@@ -154,7 +154,7 @@ def test_all_but_the_best_hypotheses_are_left_out_and_what_the_mask_hides_is_not
 
 def work_of_ten_steps(forced: bool) -> GpuWork:
     """Return what ten steps take beyond ten others: neither the encoder nor the first step."""
-    _, model = pair(seed=1, sharpness=1.0)
+    _, model = pair(seed=1, sharpness=2.0)
     # The end is never among the best, so that every step that looks for it does so in vain.
     model.decoder.embedder.tokens.weight.data[EOS] = 0.0
     source = documents(40, 31, 7)
@@ -310,3 +310,41 @@ def test_no_plan_of_cudnn_is_made_while_decoding() -> None:
 def test_a_summary_may_hold_every_token_once() -> None:
     # 14 tokens are neither padding nor the end.
     assert len(BeamSearch(1, 14, 14, no_repeat_ngram=1)(pair(seed=0)[1], documents(5))[0][0].tokens) == 15
+
+
+# Probabilities of what follows a token: 4 and the end (2) behind 4, 4 behind the start.
+FOLLOWS = {EOS: {4: 1.0}, 4: {4: 0.6, EOS: 0.4}}
+
+
+@pytest.mark.parametrize(
+    ("forced_end", "tokens", "probability"),
+    [("counted", [4, 4, EOS], 0.6 * 0.4), ("uncounted", [4, 4, EOS], 0.6), ("no", [4, 4, 4], 0.6 * 0.6)],
+)
+def test_at_the_most_tokens_the_end_is_forced_and_counts_or_not(
+    forced_end: Any, tokens: list[int], probability: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, core = pair(0)
+    table = torch.full((WORDS, WORDS), 1e-9)
+    for before, following in FOLLOWS.items():
+        for token, share in following.items():
+            table[before, token] = share
+    monkeypatch.setattr(core.decoder, "forward", lambda read, *_: table[read].log())
+    for writer in (BeamSearch(1, 0, 2, 0.0, forced_end=forced_end), BeamSearch(3, 2, 2, 0.0, forced_end=forced_end)):
+        ((best, *_),) = writer(core, documents(5))
+        assert best.tokens.tolist() == tokens and best.score == pytest.approx(math.log(probability), abs=1e-4)
+    for wrong in (BeamSearch, Sampling):
+        with pytest.raises(ValueError, match="forced_end"):
+            wrong(*([1] if wrong is BeamSearch else []), 0, 2, forced_end="maybe")  # type: ignore[arg-type]
+
+
+def test_a_search_without_early_stopping_finds_what_is_no_worse() -> None:
+    better = 0
+    for seed in range(6):
+        _, core = pair(seed, sharpness=2.0)
+        early, late = (
+            BeamSearch(3, 0, 20, 2.0, early_stopping=early)(core, documents(9, 14, 30)) for early in (True, False)
+        )
+        for first, second in zip(early, late, strict=True):
+            assert second[0].score >= first[0].score - 1e-6 and len(second) == 3
+            better += second[0].score > first[0].score + 1e-3
+    assert better
