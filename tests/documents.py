@@ -2,7 +2,7 @@
 
 import io
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,91 @@ def docx(*paragraphs: str, body: str = "", styles: str = "") -> bytes:
         for name, part in parts.items():
             archive.writestr(name, part)
     return content.getvalue()
+
+
+def zipped(files: Mapping[str, str | bytes | None]) -> bytes:
+    """Return an archive of files, without those that are None."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, page in files.items():
+            if page is not None:
+                archive.writestr(name, page)
+    return content.getvalue()
+
+
+PACKAGE = """<package xmlns="http://www.idpf.org/2007/opf"><manifest>
+<item id="b" href="text/b%20c.xhtml" media-type="application/xhtml+xml"/>
+<item id="a" href="text/a.xhtml" media-type="application/xhtml+xml"/>
+<item id="toc" href="toc.xhtml" media-type="application/xhtml+xml" properties="nav"/>
+<item id="cover" href="cover.jpg" media-type="image/jpeg"/></manifest>
+<spine><itemref idref="toc"/><itemref idref="cover"/><itemref idref="a"/><itemref idref="b"/></spine></package>"""
+BOOK = {
+    "META-INF/container.xml": '<container><rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>',
+    "OEBPS/book.opf": PACKAGE,
+    "OEBPS/toc.xhtml": "<html><body><h1>Contents</h1></body></html>",
+    "OEBPS/text/a.xhtml": "<html><body><h1>Loomings</h1><p>Call me Ishmael.</p></body></html>",
+    "OEBPS/text/b c.xhtml": "<html><body><h2>The Carpet-Bag</h2><p>I stuffed a shirt.</p></body></html>",
+}
+
+
+def epub(**changes: str | bytes | None) -> bytes:
+    """Return a book with other or further files, and without those that are None."""
+    return zipped({**BOOK, **changes})
+
+
+NAMES = (
+    'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" '
+    'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" '
+    'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
+)
+
+
+def shape(text: str, kind: str = "") -> str:
+    """Return a shape of a slide; a line of the text is a paragraph, and "|" breaks a line."""
+    lines = [line.replace("|", "</a:t></a:r><a:br/><a:r><a:t>") for line in text.splitlines()]
+    paragraphs = "".join(f"<a:p><a:r><a:t>{line}</a:t></a:r></a:p>" for line in lines)
+    place = f'<p:nvSpPr><p:nvPr><p:ph type="{kind}"/></p:nvPr></p:nvSpPr>' if kind else ""
+    return f"<p:sp>{place}<p:txBody>{paragraphs}</p:txBody></p:sp>"
+
+
+def slide(*shapes: str, root: str = "sld", about: str = "") -> str:
+    return f"<p:{root} {NAMES} {about}><p:cSld><p:spTree>{''.join(shapes)}</p:spTree></p:cSld></p:{root}>"
+
+
+def relations(kind: str, **targets: str) -> str:
+    """Return what a file refers to, by ids."""
+    kind = f"http://schemas.openxmlformats.org/officeDocument/2006/relationships/{kind}"
+    found = (f'<Relationship Id="{name}" Type="{kind}" Target="{target}"/>' for name, target in targets.items())
+    return f"<Relationships>{''.join(found)}</Relationships>"
+
+
+SLIDES = {
+    "ppt/presentation.xml": f'<p:presentation {NAMES}><p:sldIdLst><p:sldId id="9" r:id="b"/><p:sldId r:id="a"/>'
+    '<p:sldId r:id="c"/><p:sldId r:id="d"/><p:sldId r:id="b"/></p:sldIdLst></p:presentation>',
+    "ppt/_rels/presentation.xml.rels": relations(
+        "slide", a="slides/slide1.xml", b="/ppt/slides/slide2.xml", c="slides/slide3.xml", d="slides/slide4.xml"
+    ),
+    "ppt/slides/slide1.xml": slide(shape("A box."), shape("Methods", "title"), shape("7", "sldNum")),
+    "ppt/slides/_rels/slide1.xml.rels": relations("notesSlide", n="../notesSlides/notesSlide1.xml"),
+    "ppt/notesSlides/notesSlide1.xml": slide(shape("2026", "dt"), shape("Nobody was stung.", "body"), root="notes"),
+    "ppt/slides/slide2.xml": slide(
+        shape("Bees|that fly", "ctrTitle"),
+        f"<p:grpSp>{shape('We counted.')}</p:grpSp>",
+        f"<m:Choice xmlns:m='m'>{shape('All.')}</m:Choice><m:Fallback xmlns:m='m'>{shape('All.')}</m:Fallback>",
+        "<p:graphicFrame><a:tbl><a:p><a:r><a:t>a cell</a:t></a:r></a:p></a:tbl></p:graphicFrame>",
+    ),
+    "ppt/slides/slide3.xml": slide(shape("Hidden", "title"), about='show="0"'),
+    "ppt/slides/slide4.xml": slide(shape("They were many\nThey were fast")),
+}
+
+
+def presentation(**changes: str | None) -> bytes:
+    """Return a presentation with other or further files, and without those that are None."""
+    return zipped({**SLIDES, **changes})
+
+
+#: A paper in JATS with one paragraph.
+PLAIN = "<article><body><p>{}</p></body></article>"
 
 
 def shown(text: str) -> str:

@@ -9,7 +9,7 @@ from zipfile import ZipFile
 
 from lxml import etree
 
-from pyramidions.documents.formulas import composed
+from pyramidions.documents.formulas import marked
 from pyramidions.documents.lost import note_lost
 from pyramidions.documents.page_text import page_text
 from pyramidions.documents.xml_tree import attribute, member_tree, targets, xml_archive
@@ -27,13 +27,22 @@ _OFF = ("0", "false", "off")
 # form that newer programs read. `Fallback` holds the same box for older ones.
 _AROUND_TEXT = ("ruby", "rubyBase", "bdo", "dir", "AlternateContent", "Choice")
 _WITHOUT_TEXT = ("rt", "Fallback", "oMathPara")
-# Formulas (section 22.1) that do not stand on the line, by what MathML calls them and its parts.
+# Formulas (section 22.1) that do not stand on the line, by what MathML calls them, and their parts.
 _FORMULAS = {
     "sSup": ("msup", ("e", "sup")),
+    "sSub": ("msub", ("e", "sub")),
     "sSubSup": ("msubsup", ("e", "sub", "sup")),
     "f": ("mfrac", ("num", "den")),
     "rad": ("mroot", ("e", "deg")),
+    "limLow": ("munder", ("e", "lim")),
+    "limUpp": ("mover", ("e", "lim")),
+    "d": ("mfenced", ("e",)),
+    "m": ("mtable", ("mr",)),
+    "mr": ("mtr", ("e",)),
+    "eqArr": ("mtable", ("e",)),
 }
+# Of half a point; less does not raise or lower a run.
+_RAISED = 4
 
 
 def docx_text(path: Path) -> HeadedText:
@@ -107,9 +116,13 @@ def _mend(root: etree._Element, levels: Mapping[str, int]) -> None:
     hidden = [run for run in root.iter(f"{word}r") if _is_on(run.find(f"{word}rPr/{word}vanish"))]
     for run in hidden:
         run.getparent().remove(run)
+    for place in root.iter(f"{word}position"):
+        if abs(height := int(attribute(place, "val"))) >= _RAISED:
+            place.tag = f"{word}vertAlign"
+            place.set(f"{word}val", "superscript" if height > 0 else "subscript")
     for formula in list(root.iter("{*}oMath")):
         run = etree.Element(f"{word}r")
-        etree.SubElement(run, f"{word}t").text = _on_the_line(formula)
+        etree.SubElement(run, f"{word}t").text = _marked(formula)
         formula.getparent().replace(formula, run)
     for box in list(root.iter(f"{word}txbxContent")):
         for paragraph in islice(box.iterancestors(f"{word}p"), 1):
@@ -162,18 +175,21 @@ def _value(element: etree._Element, tag: str) -> str:
     return "" if child is None else attribute(child, "val")
 
 
-def _on_the_line(formula: etree._Element, before: str = "") -> str:
-    """Return what a part of a formula says on a line of text."""
+def _marked(formula: etree._Element) -> str:
+    """Return the text of a part of a formula with marks."""
     tag = etree.QName(formula).localname
     if tag == "t":
         return formula.text or ""
+    children = {name: [_marked(part) for part in formula.findall(f"{{*}}{name}")] for name in ("e", "sub", "sup")}
+    if tag == "nary":
+        sign = formula.find("{*}naryPr/{*}chr")
+        base = "∫" if sign is None else attribute(sign, "val")
+        return marked("munderover", base, *children["sub"], *children["sup"]) + " ".join(["", *children["e"]])
+    if tag == "sPre":
+        return marked("mmultiscripts", *children["e"], marked("mprescripts"), *children["sub"], *children["sup"])
     if tag in _FORMULAS:
-        mathml, names = _FORMULAS[tag]
-        found = [_on_the_line(part) for name in names if (part := formula.find(f"{{*}}{name}")) is not None]
-        parts = [part for part in found if part]
-        # A square root says no degree.
-        return composed("msqrt" if tag == "rad" and len(parts) == 1 else mathml, parts, before)
-    said = ""
-    for part in formula:
-        said += _on_the_line(part, said or before)
-    return f"({said})" if tag == "d" else said
+        kind, names = _FORMULAS[tag]
+        style = formula.find("{*}fPr/{*}type")
+        kind = "binom" if style is not None and attribute(style, "val") == "noBar" else kind
+        return marked(kind, *(_marked(part) for name in names for part in formula.findall(f"{{*}}{name}")))
+    return "".join(map(_marked, formula))

@@ -4,7 +4,7 @@ import posixpath
 import re
 import tarfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -12,7 +12,8 @@ from typing import Any
 from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
 from pyramidions.documents import latex_macros as macros
-from pyramidions.documents.formulas import raised
+from pyramidions.documents.formulas import on_the_line
+from pyramidions.documents.latex_source import read_by_tex
 from pyramidions.documents.lost import note_lost
 from pyramidions.documents.paper_xml import Paper
 from pyramidions.files.bounded import MEBIBYTE, printable
@@ -45,11 +46,11 @@ _BORDER, _COMMENT = re.compile(r"\\((?:begin|end)\{[^{}]{0,99}\})"), re.compile(
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
 # An accent of text that a paper redefines: the parser would take the end of a formula or group for its letter.
 _BARE_ACCENT = re.compile(r"(\\[Hbcdkrtuv])(?=\s{0,9}[$}])")
-_DRAFT = re.compile(r"^[ \t]*\\iffalse\b.*?^[ \t]*\\fi\b", re.DOTALL | re.MULTILINE)
 # What follows \vskip, without braces.
 _LENGTH = re.compile(
     r"[-+]?[\d.,]{1,20} ?(?:true ?)?[a-z]{2}(?: (?:plus|minus) [-+]?[\d.,]{1,20} ?(?:true ?)?[a-z]{2,5}){0,2}"
 )
+_TIMES = re.compile(r"(?<=\d)x(?=[\d+-])")
 _EXPONENT, _UNIT = re.compile(r"[eE]\+?(-?\d+)$"), re.compile(r"\\([A-Za-z]+)|([^\\{}~\s]+)")
 # Stands around the name of what is referred to until all is read.
 _MARK = "\ue001"
@@ -153,19 +154,17 @@ class _Reader:
     """
 
     def __init__(self, name: str, find: _Find) -> None:
-        from pylatexenc import latex2text, latexwalker, macrospec
+        from pylatexenc import latexwalker
+
+        from pyramidions.documents import latex_formulas
 
         self._name, self._find, self._walker = name, find, latexwalker
-        self._specs = latexwalker.get_default_latex_context_db()
-        specs = [macrospec.MacroSpec(macro, arguments) for macro, arguments in macros.ARGUMENTS.items()]
-        environments = [macrospec.EnvironmentSpec(name, arguments) for name, arguments in macros.ENVIRONMENTS.items()]
-        self._specs.add_context_category("ours", prepend=True, macros=specs, environments=environments)
-        self._specs.set_unknown_environment_spec(macrospec.EnvironmentSpec("", "["))
-        self._texts = latex2text.LatexNodes2Text(math_mode="text", strict_latex_spaces=True)
+        self._specs, self._texts = latex_formulas.specs(), latex_formulas.Formulas(self._replacing)
         self._read, self._depth, self._nested, self._replaced = 0, 0, 0, 0
         self.missing: list[str] = []
         self.held: list[str] = []
         self._macros: dict[str, Sequence[Any]] = {}
+        self._flags: dict[str, bool] = {}
         self._shorthands: dict[str, str] = {}
         self._title, self._abstract = "", list[str]()
         self._lines: list[tuple[int | None, str]] = []
@@ -175,7 +174,7 @@ class _Reader:
 
     def read(self, source: str) -> Paper:
         """Return the paper of a main file, or of a part of one."""
-        preamble, body = _divided(source)
+        preamble, body = _divided(read_by_tex(source, self._flags))
         self._walk(self._parsed(preamble))
         # What a preamble prints is no text.
         self._lines, self._begun, self.missing, self.held = [], [], [], []
@@ -195,7 +194,7 @@ class _Reader:
         if self._read > _MOST:
             raise UserError(f"{self._name} must have at most {_MOST:,} characters with all that it includes.")
         self.held += _between_commands(source)
-        source = _BARE_ACCENT.sub(r"\1{}", _DRAFT.sub("%", _ENVIRONMENT.sub("", source)))
+        source = _BARE_ACCENT.sub(r"\1{}", _ENVIRONMENT.sub("", source))
         self._shorthands |= {name: f"{body} " for name, body in _SHORTHAND.findall(source)}
         if self._shorthands:
             source = _COMMAND.sub(lambda found: self._shorthands.get(found[1], found[0]), _SHORTHAND.sub("", source))
@@ -229,7 +228,7 @@ class _Reader:
                 self._environment(node)
             elif node.isNodeType(self._walker.LatexMathNode):
                 if node.displaytype == "inline":
-                    self._begun.append(self._texts.node_to_text(node))
+                    self._begun.append(self._texts.formula(node.nodelist))
             elif node.isNodeType(self._walker.LatexSpecialsNode):
                 self._characters(self._texts.node_to_text(node))
             else:
@@ -237,12 +236,13 @@ class _Reader:
                 self._macro(node, left)
         self._nested -= 1
 
-    def _insert(self, nodes: Sequence[Any]) -> None:
-        """Walk over what stands elsewhere in the source, or in another file."""
+    @contextmanager
+    def _deeper(self) -> Iterator[None]:
+        """Read what stands elsewhere in the source, or in another file."""
         if self._depth > _DEEPEST:
             raise UserError(f"{self._name} must include files and macros at most {_DEEPEST} deep.")
         self._depth += 1
-        self._walk(nodes)
+        yield
         self._depth -= 1
 
     def _characters(self, text: str) -> None:
@@ -325,20 +325,15 @@ class _Reader:
         elif name in macros.SKIPPED_MACROS:
             pass
         elif name in macros.QUANTITIES:
-            self._begun.append(_quantity(name, [_inside(each) for each in given if each.latex_verbatim()[:1] != "["]))
-        elif name == "textsuperscript":
-            said = " ".join(line for _, line in self._apart(given[-1:]))
-            self._begun.append(raised("".join(self._begun)[-1:], said))
+            self._begun.append(_quantity(name, [each.latex_verbatim() for each in given]))
+        elif name in ("^", "~") and given and not _inside(given[-1]):
+            # An accent of nothing.
+            self._begun.append(name)
         elif name in macros.LAST:
             self._walk(given[-1:])
         elif name in self._macros:
-            # One that is redefined by itself is not replaced inside.
-            stands_for = self._macros.pop(name)
-            self._replaced += 1
-            if self._replaced > _MOST_REPLACED:
-                raise UserError(f"{self._name} must use its own macros at most {_MOST_REPLACED:,} times.")
-            self._insert(stands_for)
-            self._macros.setdefault(name, stands_for)
+            with self._replacing(name) as stands_for:
+                self._walk(stands_for or [])
         elif (known := self._texts.latex_context.get_macro_spec(name)) is not None and known.simplify_repl:
             if given and "{" in (node.nodeargd.argspec or "") and not callable(known.simplify_repl):
                 self._walk([each for each in given if each.isNodeType(self._walker.LatexGroupNode)])
@@ -346,6 +341,19 @@ class _Reader:
                 self._begun.append(self._texts.node_to_text(node))
         else:
             self._walk([each for each in given if each.latex_verbatim()[:1] != "["])
+
+    @contextmanager
+    def _replacing(self, name: str) -> Iterator[Sequence[Any] | None]:
+        """Hand out what a macro of the author stands for; one that is redefined by itself is not replaced inside."""
+        if (stands_for := self._macros.pop(name, None)) is None:
+            yield None
+            return
+        self._replaced += 1
+        if self._replaced > _MOST_REPLACED:
+            raise UserError(f"{self._name} must use its own macros at most {_MOST_REPLACED:,} times.")
+        with self._deeper():
+            yield stands_for
+        self._macros.setdefault(name, stands_for)
 
     def _count(self, rank: int, unnumbered: bool) -> None:
         if not unnumbered:
@@ -356,7 +364,8 @@ class _Reader:
         # \input{name} adds the ending where it is missing.
         for place in (wanted, f"{wanted}.tex"):
             if (text := self._find(place)) is not None:
-                self._insert(self._parsed(_divided(text)[1]))
+                with self._deeper():
+                    self._walk(self._parsed(_divided(read_by_tex(text, self._flags))[1]))
                 return
         if PurePosixPath(wanted).suffix.lower() in ("", *_ENDINGS):
             self.missing.append(printable(Path(wanted)))
@@ -381,7 +390,7 @@ class _Reader:
 
     def _end(self) -> None:
         """End a paragraph."""
-        if text := " ".join("".join(self._begun).split()):
+        if text := " ".join(on_the_line(" ".join("".join(self._begun).split())).split()):
             self._lines.append((None, text))
         self._begun = []
 
@@ -395,22 +404,39 @@ def _divided(source: str) -> tuple[str, str]:
 
 
 def _quantity(name: str, arguments: list[str]) -> str:
-    """Return numbers and their unit as siunitx prints them."""
+    """Return numbers and their unit as siunitx prints them; older packages have one of the two in brackets."""
+    options = [each.strip("[] ") for each in arguments if each.startswith("[") and "=" not in each]
+    arguments = [each.strip("{} ") for each in arguments if not each.startswith("[")]
     unit = ""
-    if not name.startswith(("num", "ang")):
+    if name in ("unit", "unitfrac", "si"):
+        arguments = [*options[:1], "/".join(arguments)]
+    if name in ("numprint", "np"):
+        unit = "".join(options)
+    elif not name.startswith(("num", "ang", "tab")):
         *arguments, unit = arguments or [""]
-    numbers = [_EXPONENT.sub(r"×10^\1", number) for argument in arguments for number in argument.split(";")]
-    said = ("°, " if name == "ang" else " to " if name.endswith("range") else ", ").join(numbers)
-    return f"{said}{'°' * (name == 'ang')} {_unit(unit)}".strip()
+    numbers = [_number(number) for argument in arguments for number in argument.split(";")]
+    if name == "ang":
+        return "".join(number + sign for number, sign in zip(numbers, "°′″", strict=False) if number)
+    return f"{(' to ' if name.endswith('range') else ', ').join(numbers)} {_unit(unit)}".strip()
+
+
+def _number(source: str) -> str:
+    """Return a number, or a product of some, as siunitx prints it."""
+    said = "".join(source.split()).replace("+-", "±").replace("\\pm", "±")
+    return _EXPONENT.sub(r"×10^\1", _TIMES.sub("×", said))
 
 
 def _unit(source: str) -> str:
     """Return a unit as it is printed: m/s^2 of ``\\metre\\per\\second\\squared``."""
-    text, is_apart = "", False
+    text, is_apart, power = "", False, ""
     for macro, written in _UNIT.findall(source):
+        if macro in macros.POWERS:
+            power = macros.POWERS[macro]
+            continue
         sign = macros.PREFIXES.get(macro) or macros.UNITS.get(macro, macro) or written.replace(".", " ")
         text += f" {sign}" if is_apart and sign[0] not in "/^" else sign
-        is_apart = macro not in macros.PREFIXES and sign[-1] != "^"
+        is_apart = macro not in macros.PREFIXES and sign[-1] not in "^/"
+        text, power = (f"{text}{power}", "") if macro in macros.UNITS or is_apart else (text, power)
     return text
 
 

@@ -81,30 +81,45 @@ ENVIRONMENTS = {
 #: What they print.
 WORDS = {
     **{name: name for name in ("TeX", "LaTeX", "BibTeX")},
-    **dict.fromkeys(["\\", "newline", "linebreak", " ", "quad", "qquad", "xspace"], " "),
+    **dict.fromkeys(["\\", "newline", "linebreak", " ", "quad", "qquad", "xspace", "thinspace"], " "),
     "slash": "/", "pounds": "£", "textsterling": "£", "euro": "€", "EUR": "€", "S": "§", "P": "¶", "copyright": "©",
     "degree": "°", "ddag": "‡", "textless": "<", "textgreater": ">", "textbar": "|",
+    "textasciicircum": "^",
 }  # fmt: skip
-#: Numbers and units of siunitx, by their arguments.
+#: What does not stand on the line: what `formulas` calls it, and its arguments; and what stands between two parts.
+COMPOSED = {
+    **dict.fromkeys(["frac", "tfrac", "dfrac", "textfrac"], ("mfrac", "{{")),
+    **dict.fromkeys(["cfrac", "nicefrac", "sfrac"], ("mfrac", "[{{")),
+    **dict.fromkeys(["binom", "dbinom", "tbinom"], ("binom", "{{")),
+    "sqrt": ("mroot", "[{"),
+    "textsuperscript": ("sup", "{"),
+    "textsubscript": ("sub", "{"),
+}
+BETWEEN = {"over": "mfrac", "choose": "binom", "atop": "binom"}
+#: Signs in formulas that the parser's library does not know.
+SIGNS = {"gt": ">", "lt": "<", "thinspace": " ", "degree": "°", "textasciicircum": "^"}
+#: Numbers and units of siunitx and of older packages, by their arguments.
 QUANTITIES = {
-    **dict.fromkeys(["num", "numlist", "ang", "si", "unit"], "[{"),
+    **dict.fromkeys(["num", "numlist", "ang", "si", "unit", "tablenum", "numprint", "np"], "[{"),
     **dict.fromkeys(["SI", "SIlist"], "[{[{"),
-    **dict.fromkeys(["qty", "qtylist", "numrange"], "[{{"),
+    **dict.fromkeys(["qty", "qtylist", "numrange", "qtyproduct", "unitfrac"], "[{{"),
     "SIrange": "[{{[{",
     "qtyrange": "[{{{",
 }
+#: Stand before the unit that has this power.
+POWERS = {"square": "^2", "cubic": "^3"}
 #: All macros whose arguments are known.
 ARGUMENTS = {
     **SKIPPED_MACROS,
     **LAST,
     **QUANTITIES,
+    **{name: arguments for name, (_, arguments) in COMPOSED.items()},
     **dict.fromkeys(HEADINGS, "*[{"),
     **dict.fromkeys(REFERENCES, "*{"),
     **dict.fromkeys(DEFINE, DEFINITION),
     "title": "[{",
     "abstract": "",
     "label": "{",
-    "textsuperscript": "{",
 }
 PREFIXES = dict(
     pair.split("=")

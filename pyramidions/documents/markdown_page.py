@@ -1,7 +1,8 @@
 """Turns markdown into HTML pages."""
 
+import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise, repeat, takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -57,12 +58,23 @@ def _bounded(paragraph: str) -> str:
 
 def _parser() -> "MarkdownIt":
     from markdown_it import MarkdownIt
+    from mdit_py_plugins.dollarmath import dollarmath_plugin
     from mdit_py_plugins.footnote import footnote_plugin
 
     # What is nested deeper than the usual 20 would be lost.
-    parser = MarkdownIt("commonmark", {"maxNesting": 100}).enable("table").use(footnote_plugin)
+    parser = MarkdownIt("commonmark", {"maxNesting": 100}).enable(["table", "strikethrough"]).use(footnote_plugin)
+    parser.use(dollarmath_plugin, allow_labels=False, allow_space=False, allow_digits=False, double_inline=True)
     parser.add_render_rule("footnote_ref", lambda *_: "")
+    parser.add_render_rule("math_block", lambda *_: "")
+    for kind in ("math_inline", "math_inline_double"):
+        parser.add_render_rule(kind, _formula)
     return parser
+
+
+def _formula(_: Any, tokens: Sequence[Any], place: int, *__: Any) -> str:
+    from pyramidions.documents.latex_formulas import formula_text
+
+    return html.escape(formula_text(tokens[place].content))
 
 
 def _definitions(parser: "MarkdownIt", text: str) -> dict[str, Any]:

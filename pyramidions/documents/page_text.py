@@ -5,13 +5,13 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby
 
 from lxml import etree
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
-from pyramidions.documents.formulas import COMPOSED, WITH_PARTS, composed
+from pyramidions.documents.formulas import APART, END, MARKS, NEXT, on_the_line
 from pyramidions.files.lines import decoded_file, is_utf16
 from pyramidions.text.headings import HeadedText
 from pyramidions.text.normalization import STOPS
@@ -24,6 +24,7 @@ DEPTH_LIMIT = 2000
 _NO_TEXT = frozenset(
     """
     script style template svg title figure footer menu dialog label button select textarea annotation annotation-xml
+    del s strike
     """.split()  # noqa: SIM905, a list has a line for each word
 )
 _AROUND_TEXT = frozenset(["nav", "aside", "noscript"])
@@ -38,7 +39,7 @@ _AROUND = frozenset(
     nav navigation navbar navheader navfooter sidebar sphinxsidebar breadcrumb breadcrumbs toc toc-placeholder
     table-of-contents doc-toc banner contentinfo complementary search footer headerlink copiable-link copiable-anchor
     api_metadata changelog docnav dialog modal cookiebanner cookie-banner cookie-bar cookieconsent cookie-consent
-    cookie-notice
+    cookie-notice mw-editsection
     """.split()  # noqa: SIM905, a list has a line for each word
 )
 # The same of what readers add below a text, and of links to other texts.
@@ -48,6 +49,11 @@ _BELOW = frozenset(
     related-posts related-articles jp-relatedposts sharedaddy
     """.split()  # noqa: SIM905, a list has a line for each word
 )
+# Words of a class, a role or a type of EPUB that tell that an element names a note.
+_NOTES = frozenset("noteref doc-noteref footnote-ref footnote-reference footnoteref footnote-anchor".split())  # noqa: SIM905
+# Those of raised and lowered text, and a style that says the same.
+_PLACES = dict.fromkeys(["sup", "super", "superscript"], "sup") | dict.fromkeys(["sub", "subscript"], "sub")
+_PLACED = re.compile(r"vertical-align\s*:\s*(super|sub)\b", re.IGNORECASE)
 _HIDDEN = re.compile(r"(?<![\w-])(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
 _MEANINGLESS = frozenset(["div", "ul", "ol", "dl", "table", "details", "p", "a", "span"])
 # The same of a listing, in <pre> or the element around it.
@@ -59,6 +65,8 @@ _LISTING = frozenset(
 )
 #: Letters in links for each other letter of a block, above which it is no text.
 _LINKED = 4
+# Attributes whose words tell what an element is.
+_TELLING = ("class", "role", "id", "epub:type")
 #: Signs of a link to a heading.
 _ANCHORS = ("¶", "§", "🔗")
 _SENTENCE_END = tuple(STOPS)
@@ -120,7 +128,10 @@ def page_text(html: str, name: str = "A page") -> HeadedText:
     if page.around > max(_MOST_AROUND * page.letters, _TEXT_AROUND):
         note(f"{name} has its text where other pages have headers, menus or hidden parts: they are read, too.")
         page = _parsed(html, _Page(name, keeps_around=True))
-    return HeadedText.of(page.parts)
+    parts = groupby(page.parts, lambda part: isinstance(part, str))
+    return HeadedText.of(
+        part for is_text, some in parts for part in ([on_the_line("".join(map(str, some)))] if is_text else some)
+    )
 
 
 def _parsed(html: str, page: "_Page") -> "_Page":
@@ -142,15 +153,6 @@ class _InQuestion:
     has_no_text: bool = False
 
 
-@dataclass
-class _Formula:
-    """An open superscript, fraction or root; `starts` says where its text, and then each child's, begins in `parts`."""
-
-    tag: str
-    depth: int
-    starts: list[int]
-
-
 class _Page:
     """Receives the parser's events, every start with an end, and collects parts as `HeadedText.of` takes them.
 
@@ -163,11 +165,9 @@ class _Page:
         self.parts: list[str | int] = []
         self._depth = self._skipped = self._unseen = self._in_heading = self._preformatted = 0
         self._in_question: list[_InQuestion] = []
-        self._formulas: list[_Formula] = []
+        self._kinds: list[str] = [""]  # of each open element, what `MARKS` calls it
         self._in_text = self._in_link = self._link = 0
-        self._hides: list[
-            tuple[bool, bool]
-        ] = []  # of each open element: whether it is no text, and whether it is left out
+        self._hides: list[tuple[bool, bool]] = []  # of each open element: it is no text; it is left out
         self._marks: list[frozenset[str]] = [frozenset()]  # likewise, below that of the page
         self._begin_block()
 
@@ -179,8 +179,7 @@ class _Page:
             )
         if tag in _BLOCK:
             self._end_block()
-            self._formulas.clear()
-        marks = frozenset(" ".join(attributes.get(name, "") for name in ("class", "role", "id")).lower().split())
+        marks = frozenset(" ".join(attributes.get(name, "") for name in _TELLING).lower().split())
         hides = tag in _NO_TEXT or self._is_listing(tag, marks)
         is_around = not self._keeps_around and (self._is_around(tag, marks) or _is_hidden(attributes))
         self._hides.append((hides, hides or is_around))
@@ -201,17 +200,15 @@ class _Page:
         else:
             self._separate(tag)
         self._in_heading += tag in _HEADINGS
-        if self._formulas and self._formulas[-1].depth == self._depth - 1:
-            self._formulas[-1].starts.append(len(self.parts))
-        # A raised number that is a link names a note.
-        if tag in COMPOSED and not self._skipped and not (self._in_link and len(self.parts) == self._link):
-            self._formulas.append(_Formula(tag, self._depth, [len(self.parts)]))
-        elif tag == "a" and self._formulas and self._formulas[-1].tag == "sup":
-            self._formulas.pop()
+        if self._kinds[-1] in APART:
+            self.parts.append(NEXT)
+        self._kinds.append("" if self._skipped else self._kind(tag.rpartition(":")[2], attributes, marks))
+        if self._kinds[-1]:
+            self.parts.append(MARKS[self._kinds[-1]])
 
     def end(self, tag: str) -> None:
-        if self._formulas and self._formulas[-1].depth == self._depth:
-            self._compose(self._formulas.pop())
+        if self._kinds.pop():
+            self.parts.append(END)
         self._depth -= 1
         if tag in _BLOCK:
             self._end_block()
@@ -228,12 +225,17 @@ class _Page:
         if tag != "br":
             self._separate(tag)
 
-    def _compose(self, formula: _Formula) -> None:
-        start, _, *later = [*formula.starts, len(self.parts)]
-        cuts = [start, *(later if formula.tag in WITH_PARTS and later else [len(self.parts)])]
-        texts = ["".join(map(str, self.parts[begin:end])) for begin, end in pairwise(cuts)]
-        before = self.parts[start - 1] if start else ""
-        self.parts[start:] = [composed(formula.tag, texts, before if isinstance(before, str) else "")]
+    def _kind(self, tag: str, attributes: Mapping[str, str], marks: frozenset[str]) -> str:
+        """Return what `MARKS` calls an element; "" if it stands on the line."""
+        # A raised number that is a link names a note.
+        is_raised = self._kinds[-1] == "sup" if tag == "a" else tag == "sup" and self._link == len(self.parts)
+        if marks & _NOTES or (is_raised and (tag == "a" or self._in_link)):
+            return "note"
+        if tag != "span":
+            return tag if tag in MARKS else ""
+        said = {_PLACES[each] for each in marks & _PLACES.keys()}
+        said |= {_PLACES[each.lower()] for each in _PLACED.findall(attributes.get("style", ""))}
+        return next(iter(said)) if len(said) == 1 else ""
 
     def _separate(self, tag: str) -> None:
         if tag in _BLOCK or tag in _IN_LINE:

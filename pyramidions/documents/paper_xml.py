@@ -8,7 +8,7 @@ from typing import NamedTuple
 from lxml import etree
 
 from pyramidions.base.errors import UserError
-from pyramidions.documents.formulas import COMPOSED, WITH_PARTS, composed
+from pyramidions.documents.formulas import APART, END, MARKS, NEXT, on_the_line
 from pyramidions.documents.xml_tree import xml_tree
 from pyramidions.files.bounded import printable
 from pyramidions.text.headings import HeadedText
@@ -53,7 +53,7 @@ FORMATS = {
         frozenset(
             """
             fig fig-group table-wrap table-wrap-group disp-formula disp-formula-group graphic media
-            supplementary-material tex-math annotation fn fn-group label ref-list caption object-id preformat code
+            supplementary-material annotation fn fn-group label ref-list caption object-id preformat code strike
             sec-meta inline-graphic inline-supplementary-material
             """.split()  # noqa: SIM905, a list has a line for each word
         ),
@@ -143,6 +143,7 @@ class _Reader:
         form = self._form
         self._begun.append(element.text or "")
         for child in element:
+            self._begun.append(NEXT if element.tag in APART else "")
             if child.tag is etree.Entity:
                 # The DTD that says what it is was not read; the usual names are those of HTML.
                 self._begun.append(html.unescape(child.text))
@@ -156,20 +157,24 @@ class _Reader:
                 self._begun.append(" ")
             elif self._is_number(child):
                 self._begun.append(_CITED)
-            elif child.tag in COMPOSED or (child.get("rend") or "").startswith("super"):
-                self._compose(child, level)
+            elif child.tag == "tex-math":
+                # The same may stand beside it in MathML.
+                self._begun.append(_formula(child.text or "") if element.find("math") is None else "")
             elif child.tag not in form.skipped:
+                kind = _kind(child)
+                self._begun.append(MARKS.get(kind, ""))
                 is_line = child.tag == form.section or child.tag in form.blocks
                 if is_line:
                     self.end()
                 self.read(child, level + (child.tag == element.tag == form.section))
                 if is_line:
                     self.end()
+                self._begun.append(END if kind else "")
             self._begun.append(child.tail or "")
 
     def end(self, level: int = 0) -> None:
         """End a line, which is a heading of this level, or of none."""
-        if text := _CITATIONS.sub("", " ".join("".join(self._begun).split())):
+        if text := _CITATIONS.sub("", " ".join(on_the_line("".join(self._begun).replace("\n", " ")).split())):
             self.lines.append((level, text))
         self._begun = []
 
@@ -182,16 +187,16 @@ class _Reader:
             return element.tag == tag
         return "bibr" in kinds and _NUMBERS.fullmatch(text) is not None and not _YEAR.search(text)
 
-    def _compose(self, element: etree._Element, level: int) -> None:
-        """Read an element that does not stand on the line."""
-        before = next((text for text in reversed(self._begun) if text), "")
-        tag = element.tag if element.tag in COMPOSED else "sup"
-        parts = []
-        for part in element if tag in WITH_PARTS else [element]:
-            reader = _Reader(self._form)
-            if part is not element and part.tag in COMPOSED:
-                reader._compose(part, level)
-            else:
-                reader.read(part, level)
-            parts.append(" ".join([*(text for _, text in reader.lines), "".join(reader._begun)]))
-        self._begun.append(composed(tag, parts, before))
+
+def _kind(element: etree._Element) -> str:
+    """Return what `MARKS` calls an element; "" if it stands on the line."""
+    if element.tag in MARKS:
+        return str(element.tag)
+    place = element.get("rend", "")[:3]
+    return place if place in ("sup", "sub") else ""
+
+
+def _formula(source: str) -> str:
+    from pyramidions.documents.latex_formulas import formula_text
+
+    return formula_text(source)

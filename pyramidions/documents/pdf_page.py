@@ -10,7 +10,7 @@ from itertools import pairwise
 from math import hypot
 from typing import Any, NamedTuple
 
-from pyramidions.documents.formulas import raised
+from pyramidions.documents.formulas import marked, on_the_line
 
 #: A space stands between characters that are this far apart, and cells of a table or columns that far, as a share of
 #: the size of the type.
@@ -28,7 +28,6 @@ _CODE = re.compile(
 )
 #: Characters that no script has: control characters and those of private use.
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ue000-\uf8ff\ufffd\U000f0000-\U0010ffff]")
-_MARK = re.compile(r"[\d*†‡§¶,\s]+")
 # What stands for a code: pdfium puts U+0002 in place of a hyphen at a line's end. Fonts that do not name their letters
 # have TeX's codes, for ligatures in its older and its newer encoding.
 _CODES = {
@@ -94,8 +93,7 @@ def page_lines(page: Any) -> list[PdfLine]:
         if run.font.is_math:  # parts of brackets, and bullets
             run = run._replace(text=UNPRINTABLE.sub("", run.text))
         if lines and _continues(lines[-1], run):
-            if not _is_mark(lines[-1], run):
-                lines[-1].append(_with_power(lines[-1], run))
+            lines[-1].append(run)
         elif run.text.strip():
             lines.append([run])
     return [_line(row) for part in _columns(lines) for row in part]
@@ -194,21 +192,11 @@ def _continues(line: list[Run], run: Run) -> bool:
     return min(abs(run.y - line[0].y), abs(run.y - last.y)) < most and last.right - back * size < run.left
 
 
-def _is_raised(line: list[Run], run: Run) -> bool:
-    first = line[0]
-    return run.size < 0.85 * first.size and run.y > first.y + 0.15 * first.size
-
-
-def _is_mark(line: list[Run], run: Run) -> bool:
-    """Whether characters are the mark of a footnote: raised figures behind a word."""
-    word = line[-1].text.rstrip('.,;:)”"')[-3:]
-    return _is_raised(line, run) and len(word) == 3 and word.isalpha() and bool(_MARK.fullmatch(run.text))
-
-
-def _with_power(line: list[Run], run: Run) -> Run:
-    """Return characters with a ^ if they begin the power of a number."""
-    begins = _is_raised(line, run) and not _is_raised(line, line[-1])
-    return run._replace(text=raised(line[-1].text, run.text)) if begins else run
+def _marked(line: list[Run], run: Run) -> str:
+    """Return characters with marks if they are raised or lowered."""
+    size, height = line[0].size, run.y - line[0].y
+    is_placed = run.size < 0.85 * size and abs(height) > (0.15 if height > 0 else 0.08) * size
+    return marked("sup" if height > 0 else "sub", run.text) if is_placed else run.text
 
 
 def _columns(lines: list[list[Run]]) -> Iterator[list[list[Run]]]:
@@ -258,24 +246,15 @@ def _gutter(gaps: list[tuple[float, float]]) -> float:
 
 
 def _line(runs: list[Run]) -> PdfLine:
-    text: list[str] = []
     sizes: Counter[float] = Counter()
-    cells = 1
-    for number, run in enumerate(runs):
-        if number:
-            gap = run.left - runs[number - 1].right
-            size = max(run.size, runs[number - 1].size)
-            cells += gap > WIDE * size
-            if gap > SPACE * min(run.size, runs[number - 1].size):
-                text.append(" ")
-        text.append(run.text)
+    for run in runs:
         sizes[run.size] += len(run.text.strip())
+    cells = 1 + sum(run.left - last.right > WIDE * max(run.size, last.size) for last, run in pairwise(runs))
     seen = [run for run in runs if run.text.strip()] or runs
     letters = sum(sizes.values()) or 1
     size = max(sizes, key=sizes.__getitem__)
-    whole = " ".join("".join(text).split())
     return PdfLine(
-        whole,
+        _text(runs),
         size,
         _is_bold(seen),
         next((run.y for run in seen if run.size == size), seen[0].y),
@@ -284,7 +263,7 @@ def _line(runs: list[Run]) -> PdfLine:
         cells,
         sum(len(run.text.strip()) for run in seen if run.font.is_math) / letters,
         all(run.font.is_code for run in seen),
-        _run_in(seen, whole),
+        _run_in(seen),
     )
 
 
@@ -299,18 +278,18 @@ def _letters(runs: list[Run]) -> int:
     return sum(len(run.text.strip()) for run in runs)
 
 
-def _run_in(runs: list[Run], text: str) -> int:
+def _run_in(runs: list[Run]) -> int:
     """Return the length of a bold beginning that ends in a full stop, before words in other type."""
     bold = next((number for number, run in enumerate(runs) if not run.font.is_bold and not run.font.is_code), 0)
     # A bold word may follow, in type of another size.
     ends = (n for n in range(bold, 0, -1) if n == bold or runs[n].size != runs[n - 1].size)
     last = next((n for n in ends if runs[n - 1].text.rstrip().endswith(".") and _is_bold(runs[:n])), 0)
-    if not last:
-        return 0
-    # The spaces of a line are not those of its runs.
-    letters = sum(len("".join(run.text.split())) for run in runs[:last])
-    place = 0
-    while letters:
-        letters -= not text[place].isspace()
-        place += 1
-    return place
+    return len(_text(runs[:last]))
+
+
+def _text(runs: list[Run]) -> str:
+    text = ""
+    for last, run in pairwise([runs[0], *runs] if runs else []):
+        gap = run.left - last.right
+        text += (" " if gap > SPACE * min(run.size, last.size) else "") + _marked(runs, run)
+    return " ".join(on_the_line(text).split())

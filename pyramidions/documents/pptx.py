@@ -7,7 +7,7 @@ from zipfile import ZipFile
 from lxml import etree
 
 from pyramidions.base.errors import UserError
-from pyramidions.documents.formulas import raised
+from pyramidions.documents.formulas import marked, on_the_line
 from pyramidions.documents.xml_tree import attribute, member_tree, targets, xml_archive
 from pyramidions.files.bounded import printable
 from pyramidions.text.headings import HeadedText
@@ -67,6 +67,7 @@ def _runs(paragraph: etree._Element) -> str:
         style = each.getparent().find("rPr") if each.tag == "t" else None
         said = " " if each.tag == "br" else each.text or ""
         # In thousandths of a percent of the height of the type.
-        is_raised = style is not None and style.get("baseline", "").strip("0").isdecimal()
-        text += raised(text, said) if is_raised else said
-    return text
+        baseline = "" if style is None else style.get("baseline", "").strip("0")
+        kind = "sub" if baseline.startswith("-") else "sup"
+        text += marked(kind, said) if baseline.removeprefix("-").isdecimal() else said
+    return on_the_line(text)

@@ -48,7 +48,7 @@ READ = {
     "formula": (paragraph("At ", f"<m:oMath>{said('p&lt;0.05')}</m:oMath>", " it holds."), "At p<0.05 it holds."),
     "fraction": (paragraph(f"<m:oMath>{TWO}{HALF}</m:oMath>", " cups"), "2 1/2 cups"),
     "power": (paragraph(f"<m:oMath><m:d><m:e>{POWER}{said('+1')}</m:e></m:d></m:oMath>"), "(x^2+1)"),
-    "roots": (paragraph(f"<m:oMath>{ROOT.format('')}={ROOT.format(TWO)}</m:oMath>"), "√1616^(1/2)"),
+    "roots": (paragraph(f"<m:oMath>{ROOT.format('')}={ROOT.format(TWO)}</m:oMath>"), "√16 16^(1/2)"),
     "formula of its own": (paragraph("So", f"<m:oMathPara><m:oMath>{X}</m:oMath></m:oMathPara>"), "So"),
     "drop cap": (paragraph("T", properties='<w:framePr w:dropCap="drop"/>') + paragraph("he bees."), "The bees."),
     "outline": (paragraph("A", properties='<w:outlineLvl w:val="1"/>') + paragraph("a."), "## A | a."),

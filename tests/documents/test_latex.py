@@ -75,7 +75,7 @@ def document(body: str) -> str:
          "## A | B."),
         ("A.\n\\iffalse\nA draft.\n\\fi\nB.", "A. B."),
         # An accent that the paper redefines takes no end of a formula.
-        (r"\def\H{{\cal H}}Here $\H$ is {\bf\c} a set.\section{B} C.", "Here is a set. | ## B | C."),
+        (r"\def\H{{\cal H}}Here $\H$ is {\bf\c} a set.\section{B} C.", "Here H is a set. | ## B | C."),
         # An abstract may be an argument, or several.
         (r"\abstract{Bees fly.} They sleep.", "## Abstract | Bees fly. | ## Text | They sleep."),
         ("\\abstract\n{Aims.}%\n{Bees fly.} They {really} sleep.",
