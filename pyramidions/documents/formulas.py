@@ -53,6 +53,8 @@ _OF_POWERS = frozenset(
 _BETWEEN = {"mfenced": ",", "binom": " ", "mtr": " ", "mtable": "; "}
 # A white space: the scripts that follow stand before their base.
 _BEFORE = "\u205f"
+# Marks inside marks; what stands deeper is read as it is, so that the time stays linear in the text.
+_DEEPEST = 16
 # Characters before a mark that tell what it is.
 _TAIL = 40
 
@@ -75,10 +77,12 @@ def _on_one_line(line: str) -> str:
     line = _PIECES.sub(lambda found: marked(_KINDS[found[0][0]], _MARK.sub("", found[0])), line)
     line = _STROKE.sub(lambda found: marked("mfrac", found[1], found[2] or found[3]), line)
     pieces = _MARK.split(line)
-    levels = [_Level()]
+    levels, too_deep = [_Level()], 0
     for number, piece in enumerate(pieces):
-        if piece in _KINDS:
+        if piece in _KINDS and len(levels) < _DEEPEST:
             levels.append(_Level(_KINDS[piece]))
+        elif piece in _KINDS or (piece == END and too_deep):
+            too_deep += 1 if piece in _KINDS else -1
         elif piece == NEXT:
             levels[-1].begin_part()
         elif piece == END and len(levels) > 1:
@@ -174,15 +178,18 @@ def _lowered(before: str, said: str, after: str, in_formula: bool) -> str:
 
 def _is_note(before: str, said: str, after: str) -> bool:
     """Return whether raised text names a note or a source, behind a word or a full stop."""
-    if not _NOTE.fullmatch(said) or said.isalpha():
+    if not _NOTE.fullmatch(said):
         return False
     ended = before.rstrip()
     # Apart from the text before it, a raised number may belong to what follows, as in 14C.
     if said[0] == "[" or not ended or (ended != before and (after.isalnum() or ended[-1].isdigit())):
         return said[0] == "["
-    if ended[-1] in _CLOSERS and ended[-1] not in ")）":
-        return True
     word = _NO_LETTERS.split(ended.rstrip(_CLOSERS))[-1]
+    if ended[-1] in _CLOSERS and ended[-1] not in ")）":
+        # 1.a and N.o are numbers in some languages.
+        return not said.isalpha() or len(word) > 3
+    if said.isalpha():
+        return False
     # A short word of capitals may be a substance whose atoms are numbered.
     least = 3 if word.islower() or ended != before or not any(map(str.isdigit, said)) else 4
     return len(word) >= least and word.lower() not in _OF_POWERS

@@ -38,11 +38,12 @@ _GAP = r"(?:\s|%[^\n]*+)*+"
 _ENVIRONMENT = re.compile(
     rf"\\(?:re)?newenvironment\*?\s*\{{[^{{}}]{{0,99}}\}}(?:\s*\[[^\[\]]{{0,99}}\]){{0,2}}{_GAP}{_GROUP}{_GAP}{_GROUP}"
 )
-_SHORTHAND = re.compile(
-    r"\\(?:(?:re)?newcommand|providecommand|def)\*?\s*\{?\\([A-Za-z]+)\}?\s*"
-    r"\{([^{}#]{0,99}\\(?:begin|end)\s*\{[^{}#]{0,99}\}[^{}#]{0,99})\}"
+_DEFINITION = re.compile(
+    r"\\(?:(?:re)?newcommand|providecommand|DeclareRobustCommand|[gex]?def)\*?\s{0,9}\{?\\([A-Za-z]+)\}?"
+    rf"(?:\s{{0,9}}\[(\d)\]\s{{0,9}}(?:\[([^\[\]]{{0,99}})\]\s{{0,9}})?|([^{{}}\\\[\]]{{0,60}}))({_GROUP})"
 )
 _BORDER, _COMMENT = re.compile(r"\\((?:begin|end)\{[^{}]{0,99}\})"), re.compile(r"(?<!\\)%[^\n]*+")
+_BEGIN_OR_END, _PARAMETER = re.compile(r"\\(begin|end)\s*\{"), re.compile(r"#([1-9])")
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
 # An accent of text that a paper redefines: the parser would take the end of a formula or group for its letter.
 _BARE_ACCENT = re.compile(r"(\\[Hbcdkrtuv])(?=\s{0,9}[$}])")
@@ -66,7 +67,7 @@ def read_latex(path: Path) -> Paper:
     """Read a paper: a .tex file, whose includes lie in its folder, or a .tar.gz with such files.
 
     Figures, tables, listings, formulas in lines of their own, footnotes, citations and references are left out. Macros
-    of the authors without arguments are replaced by what they stand for. A note names included files that are missing.
+    of the authors are replaced by what they stand for. A note names included files that are missing.
     """
     name = printable(path)
     if path.suffix.lower() == ".tex":
@@ -156,14 +157,18 @@ class _Reader:
     def __init__(self, name: str, find: _Find) -> None:
         from pylatexenc import latexwalker
 
-        from pyramidions.documents import latex_formulas
+        from pyramidions.documents.latex_formulas import Formulas, specs
 
         self._name, self._find, self._walker = name, find, latexwalker
-        self._specs, self._texts = latex_formulas.specs(), latex_formulas.Formulas(self._replacing)
+        self._specs, self._texts = specs(), Formulas(self._replacing)
         self._read, self._depth, self._nested, self._replaced = 0, 0, 0, 0
         self.missing: list[str] = []
         self.held: list[str] = []
         self._macros: dict[str, Sequence[Any]] = {}
+        # Of macros with arguments: the first where it is left out, and what the macro stands for; and those that the
+        # parser does not know yet.
+        self._templates: dict[str, tuple[str, str]] = {}
+        self._arguments: dict[str, str] = {}
         self._flags: dict[str, bool] = {}
         self._shorthands: dict[str, str] = {}
         self._title, self._abstract = "", list[str]()
@@ -195,15 +200,38 @@ class _Reader:
             raise UserError(f"{self._name} must have at most {_MOST:,} characters with all that it includes.")
         self.held += _between_commands(source)
         source = _BARE_ACCENT.sub(r"\1{}", _ENVIRONMENT.sub("", source))
-        self._shorthands |= {name: f"{body} " for name, body in _SHORTHAND.findall(source)}
+        source = _DEFINITION.sub(self._defined, source)
+        if self._arguments:
+            from pylatexenc.macrospec import MacroSpec
+
+            added = [MacroSpec(name, arguments) for name, arguments in self._arguments.items()]
+            self._specs.add_context_category(f"authors {self._read}", prepend=True, macros=added)
+            self._arguments = {}
         if self._shorthands:
-            source = _COMMAND.sub(lambda found: self._shorthands.get(found[1], found[0]), _SHORTHAND.sub("", source))
+            source = _COMMAND.sub(lambda found: self._shorthands.get(found[1], found[0]), source)
         try:
             nodes, _, _ = self._walker.LatexWalker(source, self._specs, tolerant_parsing=True).get_latex_nodes()
         # What is no LaTeX can make the library raise any error.
         except Exception as error:
             raise UserError(f"{self._name} cannot be read as LaTeX ({type(error).__name__}).") from None
         return nodes
+
+    def _defined(self, found: re.Match[str]) -> str:
+        """Keep what a macro stands for if it has arguments, or begins an environment; return what the parser reads."""
+        name, number, default, parameters, group = found.groups()
+        body, count = group[1:-1], int(number or parameters.count("#"))
+        # Those of TeX may stand between other signs, and are then not known.
+        is_known = name not in macros.ARGUMENTS and (number or not _PARAMETER.sub("", parameters).strip())
+        parts = _BEGIN_OR_END.findall(body)
+        is_even = parts.count("begin") == parts.count("end")
+        if not count and is_even:
+            return found[0]
+        if not count:
+            self._shorthands[name] = f"{body} "
+        elif is_even and is_known:
+            self._templates[name] = (default or "", body)
+            self._arguments[name] = "{" * count if default is None else "[" + "{" * (count - 1)
+        return ""
 
     def _walk(self, nodes: Sequence[Any]) -> None:
         if self._nested > _NESTED:
@@ -331,8 +359,8 @@ class _Reader:
             self._begun.append(name)
         elif name in macros.LAST:
             self._walk(given[-1:])
-        elif name in self._macros:
-            with self._replacing(name) as stands_for:
+        elif name in self._macros or name in self._templates:
+            with self._replacing(node) as stands_for:
                 self._walk(stands_for or [])
         elif (known := self._texts.latex_context.get_macro_spec(name)) is not None and known.simplify_repl:
             if given and "{" in (node.nodeargd.argspec or "") and not callable(known.simplify_repl):
@@ -343,17 +371,19 @@ class _Reader:
             self._walk([each for each in given if each.latex_verbatim()[:1] != "["])
 
     @contextmanager
-    def _replacing(self, name: str) -> Iterator[Sequence[Any] | None]:
+    def _replacing(self, node: Any) -> Iterator[Sequence[Any] | None]:
         """Hand out what a macro of the author stands for; one that is redefined by itself is not replaced inside."""
-        if (stands_for := self._macros.pop(name, None)) is None:
+        name = node.macroname
+        known: dict[str, Any] = self._templates if name in self._templates else self._macros
+        if (stands_for := known.pop(name, None)) is None:
             yield None
             return
         self._replaced += 1
         if self._replaced > _MOST_REPLACED:
             raise UserError(f"{self._name} must use its own macros at most {_MOST_REPLACED:,} times.")
         with self._deeper():
-            yield stands_for
-        self._macros.setdefault(name, stands_for)
+            yield stands_for if known is self._macros else self._parsed(_filled(stands_for, node))
+        known.setdefault(name, stands_for)
 
     def _count(self, rank: int, unnumbered: bool) -> None:
         if not unnumbered:
@@ -401,6 +431,15 @@ def _divided(source: str) -> tuple[str, str]:
     preamble, body = (source[: begun.end()], source[begun.end() :]) if begun else ("", source)
     ended = _ENDS.search(body) if begun else None
     return preamble.removesuffix(BEGIN), body[: ended.end()].removesuffix("\\end{document}") if ended else body
+
+
+def _filled(template: tuple[str, str], node: Any) -> str:
+    """Return what a macro with arguments stands for."""
+    default, body = template
+    given = node.nodeargd.argnlist if node.nodeargd is not None else []
+    said = [default if each is None else each.latex_verbatim() for each in given]
+    said = [each[1:-1] if each[:1] in ("{", "[") and each is not default else each for each in said]
+    return _PARAMETER.sub(lambda found: "".join(said[int(found[1]) - 1 : int(found[1])]), body)
 
 
 def _quantity(name: str, arguments: list[str]) -> str:

@@ -17,7 +17,7 @@ _SCRIPT, _OPEN = re.compile(r"([\^_])\s*([^\s^_])"), re.compile(r"([\^_])\s*$")
 _BEGINS = re.compile(f"[{MARKS['power']}{MARKS['index']}](?![-+−])")
 _BEGIN, _END = (f"\\{each}{{document}}" for each in ("begin", "end"))
 #: Replaces a macro of the author by what it stands for, while the context is open; None if the author defined none.
-_Replace = Callable[[str], AbstractContextManager[Sequence[Any] | None]]
+_Replace = Callable[[Any], AbstractContextManager[Sequence[Any] | None]]
 
 
 class Formulas(latex2text.LatexNodes2Text):
@@ -64,9 +64,15 @@ class Formulas(latex2text.LatexNodes2Text):
 
     def macro_node_to_text(self, node: Any) -> str:
         if self._replace is not None:
-            with self._replace(node.macroname) as stands_for:
+            with self._replace(node) as stands_for:
                 if stands_for is not None:
                     return self.nodelist_to_text(stands_for)
+        name, arguments = node.macroname, node.nodeargd.argnlist if node.nodeargd is not None else []
+        if name in macros.SKIPPED_MACROS or name in macros.REFERENCES or name == "label":
+            return ""
+        if name in macros.LAST or self.latex_context.get_macro_spec(name) is None:
+            said = [each for each in arguments or [] if each is not None and each.latex_verbatim()[:1] != "["]
+            return self.nodelist_to_text(said[-1:] if name in macros.LAST else said)
         return str(super().macro_node_to_text(node))
 
 

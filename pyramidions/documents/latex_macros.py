@@ -16,7 +16,7 @@ DEFINE, DEFINITION = ("newcommand", "renewcommand", "providecommand"), "*{[[{"
 SKIPPED_ENVIRONMENTS = frozenset(
     """
     figure figure* table table* tabular tabular* tabularx longtable sidewaystable sidewaysfigure wrapfigure wraptable
-    subfigure minipage equation equation* align align* alignat alignat* gather gather* multline multline* eqnarray
+    subfigure equation equation* align align* alignat alignat* gather gather* multline multline* eqnarray
     eqnarray* flalign flalign* math displaymath array split verbatim verbatim* Verbatim lstlisting minted algorithm
     algorithm* algorithmic algorithm2e tikzpicture tikzcd pgfpicture picture thebibliography comment filecontents
     filecontents* CCSXML keywords IEEEkeywords
@@ -77,6 +77,7 @@ ENVIRONMENTS = {
     **dict.fromkeys(["multicols", "spacing", "otherlanguage", "otherlanguage*"], "{"),
     **dict.fromkeys(["adjustwidth", "list"], "{{"),
     "adjustwidth*": "{{",
+    "minipage": "[[[{",
 }
 #: What they print.
 WORDS = {
@@ -124,8 +125,8 @@ ARGUMENTS = {
 PREFIXES = dict(
     pair.split("=")
     for pair in """
-    quecto=q ronto=r yocto=y zepto=z atto=a femto=f pico=p nano=n micro=µ milli=m centi=c deci=d deca=da hecto=h kilo=k
-    mega=M giga=G tera=T peta=P exa=E zetta=Z yotta=Y per=/
+    quecto=q ronto=r yocto=y zepto=z atto=a femto=f pico=p nano=n micro=µ mu=µ milli=m centi=c deci=d hecto=h kilo=k
+    deca=da mega=M giga=G tera=T peta=P exa=E zetta=Z yotta=Y per=/
     """.split()  # noqa: SIM905
 )
 #: The signs of units whose macros are not named by them.

@@ -3,8 +3,10 @@
 import re
 from dataclasses import dataclass
 
-# A comment, a macro, or a sign that is none for TeX.
-_TOKEN = re.compile(r"%[^\n]*|\\([A-Za-z]+)\*?|\\.", re.DOTALL)
+from pyramidions.documents.latex_macros import HEADINGS
+
+# A comment, a macro, a sign, dollars, or the end of a paragraph.
+_TOKEN = re.compile(r"%[^\n]*|\\([A-Za-z]+)\*?|\\.|\$\$?|\n[ \t]*(?=\n)", re.DOTALL)
 _NAME = re.compile(r"\s{0,9}\{([A-Za-z]{1,30}\*?)\}")
 #: Environments that TeX reads letter by letter up to their end.
 VERBATIM = frozenset(
@@ -26,7 +28,12 @@ _CONDITIONS = frozenset(
     """.split()  # noqa: SIM905
 )
 _NEW = re.compile(r"\s{0,9}\{?\\if([A-Za-z]+)\}?")
-_SAME = re.compile(r"\s?(\d)(.)")
+_SAME = re.compile(r"\s?(\d)(.)", re.DOTALL)
+# What begins a formula: what ends it, and what stands for the sign if nothing does before the end of the paragraph, or
+# of the section where the formula is a line of its own.
+_FORMULAS = {"$": ("$", "\\$"), "\\(": ("\\)", ""), "\\[": ("\\]", "")}
+_PRICE = re.compile(r" \$\d")
+_SECTIONS = frozenset([*HEADINGS, "item"])
 
 
 @dataclass
@@ -51,22 +58,46 @@ class _Scan:
         self._source, self._flags = source, flags
         self._place = self._line_end = 0
         self._open: list[_Condition] = []
+        self._unread = 0  # branches around that are not read
         self._endless: set[str] = set()
+        self._found: list[str] = []
+        self._formula = -1  # place of what begins the open formula in what was found
 
     def text(self) -> str:
-        found: list[str] = []
         while token := _TOKEN.search(self._source, self._place):
-            self._keep(found, self._source[self._place : token.start()])
+            self._keep(self._source[self._place : token.start()])
             self._place = token.end()
-            self._keep(found, self._said(token[1] or "", token[0]))
-        self._keep(found, self._source[self._place :])
+            is_end = self._ends_formula(token[1] or "", token[0])
+            self._keep(self._said(token[1] or "", token[0]))
+            if not is_end and self._formula < 0 and token[0] in _FORMULAS and self._reads():
+                self._formula = len(self._found) - 1
+        self._keep(self._source[self._place :])
+        self._ends_formula("section", "")
         # A condition that nothing ends leaves nothing out.
         unended = next((each.start for each in self._open if not each.is_read), None)
-        return "".join(found) + (self._source[unended:] if unended is not None else "")
+        return "".join(self._found) + (self._source[unended:] if unended is not None else "")
 
-    def _keep(self, found: list[str], text: str) -> None:
-        if all(each.is_read for each in self._open):
-            found.append(text)
+    def _reads(self) -> bool:
+        return not self._unread
+
+    def _keep(self, text: str) -> None:
+        if self._reads():
+            self._found.append(text)
+
+    def _ends_formula(self, name: str, token: str) -> bool:
+        """Whether a token is the end of the open formula; what began one that the paragraph ends did not begin it."""
+        if self._formula < 0 or not self._reads():
+            return False
+        begun = self._found[self._formula]
+        end, stands_for = _FORMULAS[begun]
+        # Of two prices, the second begins no end of a formula.
+        is_price = token == begun == "$" and _PRICE.match(self._source, self._place - 2) is not None
+        is_over = is_price or name in _SECTIONS or (token.startswith("\n") and begun != "\\[")
+        if is_over:
+            self._found[self._formula] = stands_for
+        if token == end or is_over:
+            self._formula = -1
+        return token == end and not is_price
 
     def _said(self, name: str, token: str) -> str:
         """Return what stays of a macro and of its arguments, and go behind them."""
@@ -82,15 +113,17 @@ class _Scan:
             return self._begin(name, token)
         if name in ("else", "fi") and self._open:
             last = self._open[-1]
+            self._unread -= not last.is_read
             if name == "fi":
                 self._open.pop()
-            elif last.holds is not None:
-                last.is_read = not last.holds
+            else:
+                last.is_read, last.start = last.holds is not True, self._place
+                self._unread += not last.is_read
             return token if last.holds is None else "{}" * (name == "fi")
         for ending, value in (("true", True), ("false", False)):
             if (flag := name.removesuffix(ending)) != name and flag in self._flags:
                 # What a draft sets is not set.
-                self._flags[flag] = value if all(each.is_read for each in self._open) else self._flags[flag]
+                self._flags[flag] = value if self._reads() else self._flags[flag]
                 return ""
         return token
 
@@ -100,17 +133,21 @@ class _Scan:
             holds = compared[1] == compared[2]
             self._place = compared.end(2 if holds else 1)
         self._open.append(_Condition(holds, holds is not False, self._place))
+        self._unread += holds is False
         return token if holds is None else ""
 
     def _environment(self, token: str) -> str:
         name = _NAME.match(self._source, self._place)
-        if name is None or name[1] not in VERBATIM or name[1] in self._endless:
+        if name is None or name[1] not in VERBATIM:
             return token
+        self._place = name.end()
+        if name[1] in self._endless:
+            return ""
         end = f"\\end{{{name[1]}}}"
         place = self._source.find(end, name.end())
         if place < 0:
             self._endless.add(name[1])
-            return token
+            return ""
         self._place = place + len(end)
         return "{}"
 
@@ -123,7 +160,8 @@ class _Scan:
         else:
             quote = self._source[start : start + 1]
             if start >= self._line_end:
-                self._line_end = self._source.find("\n", start) % (len(self._source) + 1)
+                line_end = self._source.find("\n", start)
+                self._line_end = len(self._source) if line_end < 0 else line_end
             end = self._source.find(quote, start + 1, self._line_end)
             if not quote or quote.isspace() or quote.isalnum() or quote in "{}" or end < 0:
                 return token

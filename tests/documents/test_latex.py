@@ -64,6 +64,10 @@ def document(body: str) -> str:
          "A. | B. | C."),
         (r"\SI{20}{\kilo\gram}, \qty[x=y]{5e-3}{\metre\per\second\squared}, \SI{3}{m.s^{-1}}, \num{1e6}, \ang{30}",
          "20 kg, 5×10^-3 m/s^2, 3 m s^-1, 1×10^6, 30°"),
+        (r"\SI{3 +- 0.5}{\per\cubic\metre}, \ang{12;30;5}, \unit[5]{kg}, \unitfrac[5]{m}{s}, \np[kg]{5}, \nicefrac12",
+         "3±0.5 /m^3, 12°30′5″, 5 kg, 5 m/s, 5 kg, 1/2"),
+        (r"2\^{}10 is 4$^{5}$ m$^2$ in Ca$^{2+}$, $25^\circ$C, the $3^{rd}$, $x^\frac12$, 5 s$^{-1}$, $1\,000$",
+         "2^10 is 4^5 m2 in Ca2+, 25°C, the 3rd, x^(1/2), 5 s^-1, 1 000"),
         (r"\SIrange{1}{5}{\metre}, \numrange{1}{5}, \qtylist{1;2}{\furlong}, \si{\micro\ohm}",
          "1 to 5 m, 1 to 5, 1, 2 furlong, µΩ"),
         (r"10\textsuperscript{6} for \pounds5\slash\euro{}6", "10^6 for £5/€6"),
@@ -73,7 +77,27 @@ def document(body: str) -> str:
         (r"\newcommand{\be}{\begin{equation}}\def\ee{\par\end{equation}}A. \be x \ee\section{B} C.", "A. | ## B | C."),
         ("\\newenvironment{x}[1]{\\begin{y}{\\bf #1}}%\n{\\end{y}}" * 40 + r"\section{A}\begin{x}B.\end{x}",
          "## A | B."),
+        # Drafts, as TeX knows them.
         ("A.\n\\iffalse\nA draft.\n\\fi\nB.", "A. B."),
+        (r"A \iffalse no \ifnum1=1 no \else no \fi no \fi and \iffalse no \else B\fi.", "A and B."),
+        (r"\newif\ifdraft A \ifdraft no\else B\fi \drafttrue\ifdraft C\else no\fi \iftrue D \else no \fi", "A B C D"),
+        ("A.\n\\if0\nno\n\\fi\nB. \\if 11 C.\\fi\\ifx\\u\\w D.\\else E.\\fi", "A. B. C.D.E."),
+        (r"A. \iffalse B.", "A. B."),
+        # What stands in listings and addresses ends no formula, group or document.
+        *((f"A.\n\\begin{{{name}}}\n$ {{ \\begin{{x}} \\end{{document}}\n\\end{{{name}}}\nB.\\section{{C}} D.",
+           "A. B. | ## C | D.") for name in ("lstlisting", "minted", "Verbatim", "verbatim*", "alltt", "comment")),
+        (r"A \lstinline|${| \lstinline[language=C]{a\{b} \verb+{$+ \mintinline{c}{x} B.", r"A ${ a\{b {$ x B."),
+        (r"A \url{http://a.b/%7Ec_$d#e} \path|c$| and \href{http://a.b/c%20e#f}{the page} B.", "A and the page B."),
+        ("% \\begin{verbatim}\nA.\\begin{verbatim} B.", "A. B."),
+        # What nothing ends is no formula.
+        ("It is $5.\\section{B} C $5 to $6 x.\n\nD $7 more.", "It is $5. | ## B | C $5 to $6 x. | D $7 more."),
+        (r"A \[ x = 1\section{B} C.", "A x = 1 | ## B | C."),
+        # Macros of the author with arguments.
+        (r"\newcommand{\mark}[2][red]{\color{#1}#2}\mark{A} \mark[blue]{B} \def\e#1{\times10^{#1}}$5\e{-6}$",
+         "A B 5×10^-6"),
+        (r"\def\thm#1{\begin{theorem}[#1]}\thm{A} B.\section{C} D.", "A B. | ## C | D."),
+        (r"\newcommand{\half}{\frac12}\def\pair(#1,#2){no}Or $2\half$ of $\mbox{A}$.", "Or 2 1/2 of A."),
+        ("\\newcommand{\\x}[1]{\\begin{y}#1}" * 300 + "A.", "A."),
         # An accent that the paper redefines takes no end of a formula.
         (r"\def\H{{\cal H}}Here $\H$ is {\bf\c} a set.\section{B} C.", "Here H is a set. | ## B | C."),
         # An abstract may be an argument, or several.
