@@ -13,7 +13,9 @@ from itertools import chain, islice, pairwise
 
 import sentencex
 
-SPLITTER = f"sentencex {version('sentencex')}"
+from pyramidions.text.sentence_joins import goes_on
+
+SPLITTER = f"sentencex {version('sentencex')}, joined behind abbreviations"
 NORMALISATION = "NFKC, powers as 10^6"
 
 # Control characters that are not white space, lone surrogates (JSON may hold them, UTF-8 may not), and
@@ -89,8 +91,9 @@ def one_line(text: str) -> str:
 def split_sentences(text: str, language: str = "en", *, spaced: bool = True) -> list[str]:
     """Split a text into sentences, none of them empty.
 
-    The text is normalised first; joining the sentences with single spaces gives the normalised text back, if sentences
-    of the language are ``spaced``: a boundary without a space is none then.
+    The library's ends count, but for those behind abbreviations and ordinals (`goes_on`). The text is normalised first;
+    joining the sentences with single spaces gives the normalised text back, if sentences of the language are
+    ``spaced``: a boundary without a space is none then.
     """
     return split_line(normalize(text), language, spaced=spaced)
 
@@ -142,7 +145,8 @@ def split_line(text: str, language: str = "en", *, spaced: bool = True) -> list[
     segments = _segments(text, language)
     for piece in segments if spaced else chain.from_iterable(map(_ended_by_full_stops, segments)):
         # A boundary without a space, as in `index.php?page`, is none.
-        if ended or not spaced or piece.startswith(" "):
+        begins = ended or not spaced or piece.startswith(" ")
+        if begins and not (sentences and goes_on(sentences[-1], piece, language)):
             sentences.append([piece])
         else:
             sentences[-1].append(piece)

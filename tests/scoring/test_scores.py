@@ -36,8 +36,9 @@ def test_the_interval_holds_the_mean_and_is_the_same_every_time() -> None:
 def test_the_signature_says_what_decides() -> None:
     signatures = [metric.signature() for metric in metrics_of(["rouge"]).values()]
     assert Scores(ROUGE, np.zeros((40, 4)), signatures).signature == (
-        f"rouge-score {version('rouge-score')} | stemmer | F1 | sentences: sentencex 1.0.32 | "
-        "normalisation NFKC, powers as 10^6 | bootstrap 95% 1000 seed 1 | n=40"
+        f"rouge-score {version('rouge-score')} | stemmer | F1 | "
+        "sentences: sentencex 1.0.32, joined behind abbreviations | normalisation NFKC, powers as 10^6 | "
+        "bootstrap 95% 1000 seed 1 | n=40"
     )
 
 

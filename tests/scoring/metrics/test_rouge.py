@@ -82,6 +82,6 @@ def test_the_signature_says_language_tokenization_and_stemmer():
     assert Rouge("de").signature() == (
         f"ROUGE pyramidions {version('pyramidions')} | language de | tokenization words | "
         f"stemmer snowball (nltk {version('nltk')}) | F1 | "
-        "sentences: sentencex 1.0.32 | normalisation NFKC, powers as 10^6"
+        "sentences: sentencex 1.0.32, joined behind abbreviations | normalisation NFKC, powers as 10^6"
     )
     assert "tokenization characters | stemmer none" in Rouge("zh").signature()
