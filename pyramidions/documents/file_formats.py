@@ -32,7 +32,7 @@ PAPERS: dict[str, Callable[[Path], Paper]] = {
 }
 # What shows that a file is a paper, and among how many of its first bytes.
 _MARKS = {".xml": ([*FORMATS], 4096), ".tex": ([BEGIN], 4 * MEBIBYTE)}
-#: What reading one file of a format other than text may take: processor time in seconds for each MiB that it begins,
+#: What reading one file may take: processor time in seconds for each MiB that it begins,
 #: and memory in MiB beside `MEMORY_RATIO` times its size. A small file may unpack to much, and the libraries take time
 #: quadratic in some of what they read.
 SECONDS, MEMORY, MEMORY_RATIO = 60, 1024, 8
@@ -68,8 +68,6 @@ def file_text(path: Path) -> str:
     size = path.stat().st_size
     require_at_most(LIMITS[ending], size, printable(path))
     form = _BY_ENDING[ending]
-    if form.is_text:
-        return form.read(path)
     for library in form.libraries:
         import_module(library)
     seconds, memory = SECONDS * (1 + size // MEBIBYTE), MEMORY * MEBIBYTE + MEMORY_RATIO * size
@@ -133,12 +131,11 @@ class _Format(NamedTuple):
     limit: int  # MiB of the largest that is read; it is held in memory, in some formats as a multiple of its size
     read: Callable[[Path], str]
     libraries: tuple[str, ...] = ()  # take long to import, so that this is not done for each file anew
-    is_text: bool = False  # takes as long as it is, and no process with limits
 
 
 _LATEX = ("pylatexenc.latex2text",)
 _BY_ENDING = {
-    ".txt": _Format(1024, _text, is_text=True),
+    ".txt": _Format(1024, _text),
     ".md": _Format(64, _markdown, ("markdown_it", "mdit_py_plugins")),
     ".html": _Format(256, _page),
     ".htm": _Format(256, _page),
@@ -150,8 +147,8 @@ _BY_ENDING = {
     ".nxml": _Format(64, _paper_text),
     ".tex": _Format(4, _paper_text, _LATEX),
     ".tar.gz": _Format(256, _paper_text, _LATEX),
-    ".vtt": _Format(64, _subtitles, is_text=True),
-    ".srt": _Format(64, _subtitles, is_text=True),
+    ".vtt": _Format(64, _subtitles),
+    ".srt": _Format(64, _subtitles),
 }
 #: MiB of the largest file of each ending that is read, of .jsonl files of the longest line.
 LIMITS = {ending: form.limit for ending, form in _BY_ENDING.items()}

@@ -65,7 +65,7 @@ _ENDS_SENTENCE = tuple(STOPS + PAUSES)
 _SPOKEN = re.compile(r"^[\"“”„«'‘]|--$|[\"”]$")
 _MOST_CHARACTERS, _MOST_WORDS, _SHORT_WORD = 100, 12, 4
 #: A longer line above one that begins in lower case is broken by the width of the page.
-_LONGEST_UNBROKEN = 50
+LONGEST_UNBROKEN = 50
 #: Share of the next line at which a line is full; letters are of different widths.
 _FULL = 0.85
 #: The level of a short line that stands for itself, below that of numbers, capitals and known titles.
@@ -178,7 +178,7 @@ class _Items:
         if not digits.isdecimal():
             return True
         broken = (before or "").rstrip()
-        goes_on = len(broken) > _LONGEST_UNBROKEN and not broken.endswith(_ENDS_SENTENCE)
+        goes_on = len(broken) > LONGEST_UNBROKEN and not broken.endswith(_ENDS_SENTENCE)
         # A list begins behind a sentence or a colon.
         if goes_on and not 1 < int(digits) == self._last + 1:
             return False
@@ -270,7 +270,7 @@ def _level(line: str, before: str | None, following: str | None) -> int:
     if bare.isupper() and sum(map(str.isalpha, bare)) > 3:
         # A notice may be in capitals as a whole.
         return int(not (before or "").isupper() and not (following or "").isupper())
-    goes_on = len(title) > _LONGEST_UNBROKEN and (following or "").strip()[:1].islower()
+    goes_on = len(title) > LONGEST_UNBROKEN and (following or "").strip()[:1].islower()
     # "15 patients" counts patients.
     counts = numbered is not None and numbered["number"].isdigit() and "." not in numbered[0] and bare[0].islower()
     if counts:
@@ -303,4 +303,4 @@ def _stands_above_text(line: str, before: str | None, following: str) -> bool:
 def _is_wrapped(line: str, following: str) -> bool:
     """Whether the first word of the next line has no room in a line: the width of the page breaks it."""
     first = following.split(maxsplit=1)[0]
-    return len(line) > _LONGEST_UNBROKEN and len(line) + 1 + len(first) > _FULL * len(following)
+    return len(line) > LONGEST_UNBROKEN and len(line) + 1 + len(first) > _FULL * len(following)

@@ -224,10 +224,15 @@ def _blocks(
             yield line.level, line.text
         elif line.text.strip():
             begun.append(line.text)
-            if _SENTENCE_END.search(line.text[-20:]):
+            if ends_sentence(line.text):
                 yield 0, "\n".join(begun)
                 begun = []
 
 
 def _rejoined(cut: re.Match[str]) -> str:
     return f"{cut[1]}-" if cut[1] else ""
+
+
+def ends_sentence(line: str) -> bool:
+    """Return whether a sentence, or what announces others, surely ends with a line."""
+    return _SENTENCE_END.search(line[-20:]) is not None

@@ -1,5 +1,6 @@
 """What a reader finds in a file of each format: headings, paragraphs, and nothing that is not text."""
 
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from pyramidions.documents.file_formats import file_text
 from pyramidions.documents.markdown_page import markdown_pages
 from pyramidions.documents.page_text import page_text
 from pyramidions.documents.paper_xml import read_paper
+from pyramidions.documents.subtitles import subtitle_lines
 
 HEADED_DOCX = (
     '<w:p><w:pPr><w:pStyle w:val="Title"/></w:pPr><w:r><w:t>On length</w:t></w:r></w:p>'
@@ -85,7 +87,10 @@ READ = [
      "one two | three four | five"),
     ("a.vtt", f"WEBVTT\n\n{TIMES}No.\n\n{TIMES}No.\n", "No. | No."),
     ("a.vtt", f"WEBVTT\n\n{ROLLING}{TIMES}<v Ann>Yes.</v><v Bob>Yes.\n\n{TIMES}<v Ann>Ants &amp; bees\n",
-     "a b c | d | e | Ann: Yes. Bob: Yes. | Ann: Ants & bees"),
+     "a b c | d | e | Ann: Yes. | Bob: Yes. | Ann: Ants & bees"),
+    # The cues of one speaker in a row are one turn, with those that name nobody.
+    ("a.vtt", f"{TIMES}Hello\n\n{TIMES}<v Ann>I saw\n\n{TIMES}<v Ann>it. We\n\n{TIMES}go.\n\n{TIMES}<v Bob>Yes.\n",
+     "Hello | Ann: I saw it. We go. | Bob: Yes."),
     ("a.srt", f"1\n{TIMES}One.\n2\n{TIMES}Two.\n", "One. | Two."),
 ]  # fmt: skip
 
@@ -95,6 +100,14 @@ def test_the_text_of_a_file_is_read_with_its_headings(
     name: str, content: str | bytes, lines: str, tmp_path: Path
 ) -> None:
     assert shown(file_text(written(tmp_path / name, content))) == lines
+
+
+def test_cues_of_many_lines_are_compared_in_linear_time() -> None:
+    cue = [TIMES.strip(), *["a"] * 50_000]
+    begun = time.process_time()
+    (line, _) = subtitle_lines([*cue, "b", "", *cue])
+    # All of the lines compared would take half a minute.
+    assert line.endswith("a b") and time.process_time() - begun < 5
 
 
 BOMB = '<!DOCTYPE article [<!ENTITY a "bees"><!ENTITY b "&a;&a;">]>' + PLAIN.format("&b;")
