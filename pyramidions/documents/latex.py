@@ -17,6 +17,7 @@ from pyramidions.documents.latex_source import read_by_tex
 from pyramidions.documents.lost import note_lost
 from pyramidions.documents.paper_xml import Paper
 from pyramidions.files.bounded import MEBIBYTE, printable
+from pyramidions.text.normalization import joined_lines
 
 #: Includes inside includes and macros inside macros; and braces inside braces.
 _DEEPEST, _NESTED = 16, 100
@@ -420,7 +421,7 @@ class _Reader:
 
     def _end(self) -> None:
         """End a paragraph."""
-        if text := " ".join(on_the_line(" ".join("".join(self._begun).split())).split()):
+        if text := " ".join(on_the_line(joined_lines("".join(self._begun))).split()):
             self._lines.append((None, text))
         self._begun = []
 

@@ -14,7 +14,7 @@ from pyramidions.base.notes import note
 from pyramidions.documents.formulas import APART, END, MARKS, NEXT, on_the_line
 from pyramidions.files.lines import decoded_file, is_utf16
 from pyramidions.text.headings import HeadedText
-from pyramidions.text.normalization import STOPS
+from pyramidions.text.normalization import STOPS, WIDE
 
 #: Deepest nesting of elements. The parser compares an end tag with all open elements, so its time is linear in the
 #: size of the page only if the depth is bounded; browsers stop at 512.
@@ -24,7 +24,7 @@ DEPTH_LIMIT = 2000
 _NO_TEXT = frozenset(
     """
     script style template svg title figure footer menu dialog label button select textarea annotation annotation-xml
-    del s strike
+    del s strike rt rp rtc
     """.split()  # noqa: SIM905, a list has a line for each word
 )
 _AROUND_TEXT = frozenset(["nav", "aside", "noscript"])
@@ -85,6 +85,10 @@ _BLOCK = frozenset(
 # Those that end a word and stand in a line of text all the same.
 _IN_LINE = frozenset(["button", "img", "input", "label", "option", "select", "svg", "td", "textarea", "th"])
 _WORD_END = re.compile(rf"(?=</(?:{'|'.join(sorted(_BLOCK | _IN_LINE))})[\s/>])", re.IGNORECASE)
+# A line end between Chinese characters or kana, with tags beside it.
+_UNSPACED_BREAK = re.compile(
+    rf"([{WIDE}](?:<[^<>]{{1,200}}>){{0,3}})[ \t\r]*\n\s*(?=(?:<[^<>]{{1,200}}>){{0,3}}[{WIDE}“‘])"
+)
 # Where a page names its encoding, among its first so many bytes, as HTML and XML have it.
 _CHARSET = re.compile(
     rb"(?:<meta[^>]{0,200}charset|<\?xml[^>]{0,200}encoding)\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE
@@ -123,6 +127,7 @@ def page_text(html: str, name: str = "A page") -> HeadedText:
     """
     # The parser does not report an end tag without a start tag, so the space is inserted before parsing.
     html = _WORD_END.sub(" ", html.replace("\0", ""))
+    html = html if html.isascii() else _UNSPACED_BREAK.sub(r"\1", html)
     page = _parsed(html, _Page(name))
     # A header that is never closed holds the whole page.
     if page.around > max(_MOST_AROUND * page.letters, _TEXT_AROUND):

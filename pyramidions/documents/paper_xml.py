@@ -12,6 +12,7 @@ from pyramidions.documents.formulas import APART, END, MARKS, NEXT, on_the_line
 from pyramidions.documents.xml_tree import xml_tree
 from pyramidions.files.bounded import printable
 from pyramidions.text.headings import HeadedText
+from pyramidions.text.normalization import joined_lines
 
 #: Where the abstract of a paper begins in its text.
 ABSTRACT = "Abstract"
@@ -52,7 +53,7 @@ FORMATS = {
         frozenset(["p", "list-item", "def", "verse-line", "attrib"]),
         frozenset(
             """
-            fig fig-group table-wrap table-wrap-group disp-formula disp-formula-group graphic media
+            rt rp fig fig-group table-wrap table-wrap-group disp-formula disp-formula-group graphic media
             supplementary-material annotation fn fn-group label ref-list caption object-id preformat code strike
             sec-meta inline-graphic inline-supplementary-material
             """.split()  # noqa: SIM905, a list has a line for each word
@@ -174,7 +175,7 @@ class _Reader:
 
     def end(self, level: int = 0) -> None:
         """End a line, which is a heading of this level, or of none."""
-        if text := _CITATIONS.sub("", " ".join(on_the_line("".join(self._begun).replace("\n", " ")).split())):
+        if text := _CITATIONS.sub("", " ".join(on_the_line(joined_lines("".join(self._begun))).split())):
             self.lines.append((level, text))
         self._begun = []
 

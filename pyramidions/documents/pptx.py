@@ -11,6 +11,7 @@ from pyramidions.documents.formulas import marked, on_the_line
 from pyramidions.documents.xml_tree import attribute, member_tree, targets, xml_archive
 from pyramidions.files.bounded import printable
 from pyramidions.text.headings import HeadedText
+from pyramidions.text.normalization import joined_lines
 
 _PRESENTATION = "ppt/presentation.xml"
 _TITLES = ("title", "ctrTitle")
@@ -56,7 +57,7 @@ def _shapes(root: etree._Element) -> Iterator[tuple[str, list[str]]]:
             # The same again, for older programs.
             continue
         kind = next((each.get("type", "") for each in shape.iter("ph")), "")
-        lines = [" ".join(_runs(each).split()) for each in shape.iter("p")]
+        lines = [joined_lines(_runs(each)) for each in shape.iter("p")]
         if kind not in _LEFT_OUT and any(lines):
             yield kind, list(filter(None, lines))
 
@@ -65,7 +66,7 @@ def _runs(paragraph: etree._Element) -> str:
     text = ""
     for each in paragraph.iter("t", "br"):
         style = each.getparent().find("rPr") if each.tag == "t" else None
-        said = " " if each.tag == "br" else each.text or ""
+        said = "\n" if each.tag == "br" else each.text or ""
         # In thousandths of a percent of the height of the type.
         baseline = "" if style is None else style.get("baseline", "").strip("0")
         kind = "sub" if baseline.startswith("-") else "sup"

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 from html import unescape
 from itertools import chain
 
+from pyramidions.text.normalization import joined_lines
+
 _TIMES = re.compile(r"\s*(\d{1,3}:)?\d{1,2}:\d{2}[.,]\d{3}\s+-->\s")
 _SPEAKER_BEGINS = re.compile(r"(?=<v[\s.])")
 _SPEAKER = re.compile(r"<v(?:\.[^ >]{0,80})?\s+([^<>]{1,80})>")
@@ -25,15 +27,15 @@ def subtitle_lines(lines: Iterable[str]) -> Iterator[str]:
     for cue in _cues(lines):
         for speaker, spoken in cue:
             if turn and speaker and speaker != last:
-                yield " ".join(turn)
+                yield joined_lines("\n".join(turn))
                 turn = []
             turn.append(f"{speaker}: {spoken}" if speaker and speaker != last else spoken)
             last = speaker or last
         if turn and not last:
-            yield " ".join(turn)
+            yield joined_lines("\n".join(turn))
             turn = []
     if turn:
-        yield " ".join(turn)
+        yield joined_lines("\n".join(turn))
 
 
 def _cues(lines: Iterable[str]) -> Iterator[list[tuple[str, str]]]:

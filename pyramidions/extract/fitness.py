@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from pyramidions.text.normalization import STOPS
+from pyramidions.text.normalization import STOPS, UNSPACED
 from pyramidions.text.outline import Outline
 from pyramidions.text.turns import with_speakers
-from pyramidions.text.words import UNSPACED, count_words
+from pyramidions.text.words import count_words
 
 LEAST_WORDS = 3
 #: The same in a dialogue, fillers not counted.
@@ -109,7 +109,8 @@ _JOINS_NAMES = frozenset(
     and et und y e van von der den de da del di la le
     """.split()  # noqa: SIM905, a list has a line for each word
 )
-_SCRIPT = re.compile(f"[{UNSPACED}]")
+# Two characters are a word, as are two of the syllables that Ethiopic writes.
+_SCRIPT = re.compile(f"[{UNSPACED}\u1200-\u137f]")
 _MARKS = "".join(map(chr, range(33, 48))) + ":;?[]“”‘’…"
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from pyramidions.base.arguments import checked
 from pyramidions.base.errors import UserError
-from pyramidions.text.normalization import normalize
-from pyramidions.text.words import MARKS, UNSPACED
+from pyramidions.text.normalization import UNSPACED, normalize
+from pyramidions.text.words import MARKS
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

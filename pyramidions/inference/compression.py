@@ -16,11 +16,10 @@ from pyramidions.files.bounded import read_regular
 from pyramidions.files.hub import fetch, hub_name
 from pyramidions.inference.extractor import Extractor, Ranked, document_outline
 from pyramidions.text.headings import SHORT_LINE, Line, headed_lines
-from pyramidions.text.normalization import readable
+from pyramidions.text.normalization import UNSPACED, readable
 from pyramidions.text.outline import Outline
 from pyramidions.text.tokenizer.json_file import load, run
 from pyramidions.text.turns import dialogue_outline, spoken, with_speakers
-from pyramidions.text.words import UNSPACED
 
 #: Counts the tokens of each of some texts.
 CountTokens = Callable[[Sequence[str]], list[int]]

@@ -11,7 +11,7 @@ from pyramidions.base.arguments import CountOrZero, checked
 from pyramidions.inference.explanation import Explanation, LayerTrace
 from pyramidions.inference.summary import Summary
 from pyramidions.pages.page import MOST, Document, DocumentPage, Item, Kind, Layer, Link, sentence_of, supported_by
-from pyramidions.text.words import UNSPACED
+from pyramidions.text.normalization import UNSPACED
 
 #: document tokens that the page lists for each word of the summary, those with the largest shares
 TOKENS_A_WORD = 64

@@ -19,7 +19,7 @@ def detect_language(text: str) -> str:
 
     py3langid (Lui and Baldwin 2012, "langid.py") detects it in the first `CHARACTERS` of lines that hold text. Its
     model takes most of a second to load; text with enough English stop words is taken as English without it. In other
-    than Latin letters, the best guess counts.
+    than Latin letters, the best guess counts. It does not know Tibetan, which its letters tell.
     """
     return detect_in_lines(lines_of(text))
 
@@ -29,8 +29,10 @@ def _detect(beginning: str) -> str:
     known = [word in stop_words for word in words_of(beginning)]
     if sum(known) >= _ENGLISH_SHARE * len(known):
         return ENGLISH
-    code, probability = _identifier().classify(beginning)
     letters = list(filter(str.isalpha, beginning))
+    if 2 * sum("\u0f00" <= letter <= "\u0fff" for letter in letters) > len(letters):
+        return "bo"
+    code, probability = _identifier().classify(beginning)
     is_latin = 2 * sum(map(str.isascii, letters)) >= len(letters)
     return str(code) if probability >= _SURE or not is_latin else ENGLISH
 

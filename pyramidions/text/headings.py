@@ -6,7 +6,7 @@ from functools import partial
 from itertools import groupby, islice
 from typing import NamedTuple, TypeAlias
 
-from pyramidions.text.normalization import PAUSES, STOPS
+from pyramidions.text.normalization import PAUSES, STOPS, unbroken
 from pyramidions.text.text_windows import lines as lines_of
 
 # Titles of sections of papers, reports and meetings, which are headings even where no empty line stands before them.
@@ -62,7 +62,7 @@ FENCE = re.compile(r"[ ]{0,3}(```|~~~)")
 _ITEM = re.compile(r"([ \t]*([-*+•‣–]|\(?\d{1,3}[.)]|\(?[a-z][.)])|[ \t]{1,4}o)[ \t]+\S")
 _ENDS_SENTENCE = tuple(STOPS + PAUSES)
 # What somebody says, or what goes on, is no heading.
-_SPOKEN = re.compile(r"^[\"“”„«'‘]|--$|[\"”]$")
+_SPOKEN = re.compile(r"^[\"“”„«'‘]|--$|[\"”]$|[，；]|(?<=..)、")
 _MOST_CHARACTERS, _MOST_WORDS, _SHORT_WORD = 100, 12, 4
 #: A longer line above one that begins in lower case is broken by the width of the page.
 LONGEST_UNBROKEN = 50
@@ -215,6 +215,9 @@ def _entry(line: str) -> str:
 def _known_lines(text: HeadedText, lines: Lines) -> Iterator[Line]:
     items = _Items()
     for number, (before, line, following) in enumerate(_with_neighbours(lines())):
+        # A line that is broken inside of a paragraph goes on; only letters of other scripts say so themselves.
+        if following and "\n" not in unbroken(f"{line.rstrip()}\n{following}"):
+            following = None
         level = text.levels.get(number, 0 if len(text.levels) > 1 else _level(line, before, following))
         yield Line(line.strip() if level else line, level, not level and items.begins(line, before))
 

@@ -27,12 +27,23 @@ _INVISIBLE = re.compile(
 )
 _SURROGATES = re.compile("[\ud800-\udfff]")
 #: What ends a sentence in any script: full stops of Latin, Chinese, Indic, Arabic and Urdu texts, and the like.
-STOPS = ".!?…。！？।؟۔"
+STOPS = ".!?…。！？।؟۔።፧։။៕។།༎"
 #: Signs behind which a sentence of any script goes on.
 PAUSES = ":;,、，：；،؛"
+#: Scripts that write no spaces, for the brackets of a pattern: Thai, Lao, Burmese, Khmer, kana, Chinese characters.
+UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
 _OPENING, _CLOSING, _FULL_STOPS = "「『（(《〈【“‘", "」』）)》〉】”’", "。！？"
+# Full stops of Khmer and Tibetan, which end a sentence before a space, too.
+_BARS = "។៕།༎"
+_QUOTE_OR_STOP = re.compile(f'[{_OPENING}{_CLOSING}"{_FULL_STOPS}!?]|[{_BARS}](?: ?[{_BARS}])*')
 #: What follows a full stop in its sentence, and the end of the text.
 _NO_BEGINNING = ("", " ", *_CLOSING, *_FULL_STOPS)
+_UNSPACED_BEGINNING = re.compile(f"[{UNSPACED}{_OPENING}]")
+_LONGEST_QUOTATION = 400  # characters; a longer one was not closed
+#: Chinese characters, kana and their marks, for the brackets of a pattern.
+WIDE = "\u2e80-\u2fdf\u3001-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff65\U00020000-\U0003ffff"
+# A line end between them; a line behind an ideographic space begins a paragraph.
+_UNSPACED_BREAK = re.compile(rf"(?<=[{WIDE}])[ \t\r]*\n[ \t]*(?=[{WIDE}“‘…—])|(?<=[”’…—])[ \t\r]*\n[ \t]*(?=[{WIDE}])")
 # What NFKC spells with digits: raised and lowered ones with their signs; others, such as ½, ⑥ and ㎡.
 _RAISED, _LOWERED = "\xb2\xb3\xb9\u2070\u2074-\u207b", "\u2080-\u208b"
 _OTHER = (
@@ -78,6 +89,16 @@ def readable(text: str) -> str:
     if not text.isascii():
         text = _LIGATURE.sub(lambda found: unicodedata.normalize("NFKC", found[0]), unicodedata.normalize("NFC", text))
     return " ".join(text.split())
+
+
+def joined_lines(text: str) -> str:
+    """Put the lines of a paragraph on one, with a space between them, but none between Chinese characters or kana."""
+    return " ".join(unbroken(text).split())
+
+
+def unbroken(text: str) -> str:
+    """Take the line ends between Chinese characters or kana out of a text: they write no spaces."""
+    return text if text.isascii() else _UNSPACED_BREAK.sub("", text)
 
 
 def one_line(text: str) -> str:
@@ -143,7 +164,7 @@ def split_line(text: str, language: str = "en", *, spaced: bool = True) -> list[
     sentences: list[list[str]] = []
     ended = True
     segments = _segments(text, language)
-    for piece in segments if spaced else chain.from_iterable(map(_ended_by_full_stops, segments)):
+    for piece in segments if spaced else chain.from_iterable(map(ended_by_full_stops, segments)):
         # A boundary without a space, as in `index.php?page`, is none.
         begins = ended or not spaced or piece.startswith(" ")
         if begins and not (sentences and goes_on(sentences[-1], piece, language)):
@@ -154,14 +175,23 @@ def split_line(text: str, language: str = "en", *, spaced: bool = True) -> list[
     return [sentence for pieces in sentences if (sentence := "".join(pieces).strip())]
 
 
-def _ended_by_full_stops(text: str) -> Iterator[str]:
-    """Cut behind each ideographic full stop outside of quotes and brackets: the library needs a letter behind it."""
-    begun = depth = 0
-    for place, character in enumerate(text):
-        depth = max(depth + (character in _OPENING) - (character in _CLOSING), 0)
-        if character in _FULL_STOPS and not depth and text[place + 1 : place + 2] not in _NO_BEGINNING:
-            yield text[begun : place + 1]
-            begun = place + 1
+def ended_by_full_stops(text: str) -> Iterator[str]:
+    """Cut behind the full stops of scripts without spaces, outside of quotes and brackets."""
+    begun, opened = 0, list[int]()
+    for found in _QUOTE_OR_STOP.finditer(text):
+        mark, end = found[0], found.end()
+        following = text[end : end + 1]
+        if opened and end - opened[0] > _LONGEST_QUOTATION:
+            opened = []
+        if mark in _OPENING or (mark == '"' and not opened):
+            opened.append(end)
+        elif mark in _CLOSING or mark == '"':
+            del opened[-1:]
+        elif opened or following in (("",) if mark[0] in _BARS else _NO_BEGINNING):
+            continue
+        elif mark not in "!?" or _UNSPACED_BEGINNING.match(following):
+            yield text[begun:end]
+            begun = end
     yield text[begun:]
 
 

@@ -13,15 +13,12 @@ from typing import Any, NamedTuple
 from pyramidions.text.detection import detect_in_lines
 from pyramidions.text.headings import Line, Lines, headed_lines
 from pyramidions.text.language import ENGLISH
-from pyramidions.text.normalization import STOPS, readable, split_readable
+from pyramidions.text.normalization import STOPS, ended_by_full_stops, readable, split_readable, unbroken
 from pyramidions.text.text_windows import WINDOW, lines, sentences, windows
-from pyramidions.text.words import UNSPACED
 
 # A word that a line's end cuts, as in the text of a PDF file; behind "state-of-the" the hyphen belongs to the word.
 _HYPHENATED = re.compile(r"(-[^\W\d_]{1,3})?(?<=[a-z])-\n[ \t]*(?=[a-z])")
 _SENTENCE_END = re.compile(rf"[{STOPS}:]['\")\]»”’」』]*\s*$")
-# Between sentences of scripts that write no spaces; inside of a quotation, a full stop ends none.
-_UNSPACED_END = re.compile(rf"(?<=[。！？!?])(?=[{UNSPACED}「『])")
 # No sentence has so many characters: a quotation was not closed, or the text has no full stops. The parts of such a
 # text have at most so many.
 _LONGEST, _PART = 2000, 200
@@ -174,8 +171,7 @@ def sentences_of(text: str, language: str) -> Iterator[str]:
     split = partial(split_readable, language=language)
     for some in [split(text)] if len(text) <= WINDOW else sentences(windows(text), split=split):
         for sentence in some:
-            # As in Chinese and Japanese.
-            for part in filter(None, map(str.strip, _UNSPACED_END.split(sentence))):
+            for part in filter(None, map(str.strip, ended_by_full_stops(sentence))):
                 yield from (part,) if len(part) <= _LONGEST else _divided(part, language)
 
 
@@ -199,7 +195,7 @@ def _units(
                 yield Unit(title, level, is_heading=True)
             continue
         begun = ""
-        for sentence in sentences_of(_HYPHENATED.sub(_rejoined, text), language):
+        for sentence in sentences_of(_HYPHENATED.sub(_rejoined, unbroken(text)), language):
             begun = f"{begun} {sentence}" if begun else sentence
             # The number of an entry in a list is no sentence.
             if any(map(str.isalpha, sentence)):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pyramidions.text.detection import detect_in_lines
 from pyramidions.text.headings import LONGEST_UNBROKEN, HeadedText, Lines
-from pyramidions.text.normalization import readable
+from pyramidions.text.normalization import readable, unbroken
 from pyramidions.text.outline import Outline, Unit, Units, ends_sentence, outline, sentences_of
 from pyramidions.text.text_windows import lines as lines_of
 
@@ -142,10 +142,10 @@ def _sayings(
             is_broken = turn is None and len(before) > LONGEST_UNBROKEN
             goes_on = is_broken or (begun[0][0].isupper() and text[:1].islower())
             if not same or not goes_on or ends_sentence(begun[-1]):
-                yield speaker, " ".join(begun)
+                yield speaker, unbroken("\n".join(begun))
                 begun = []
         speaker, before = names[turn.speaker] if turn else speaker, line
         if text:
             begun.append(text)
     if begun:
-        yield speaker, " ".join(begun)
+        yield speaker, unbroken("\n".join(begun))

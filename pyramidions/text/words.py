@@ -3,13 +3,11 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from pyramidions.text.normalization import NORMALISATION, normalize
+from pyramidions.text.normalization import NORMALISATION, UNSPACED, normalize
 
 #: What `words_and_marks` returns, for signatures.
 WORDS = f"words and marks, lower case, normalisation {NORMALISATION}"
 
-#: Scripts that write no spaces, for the brackets of a pattern: Thai, Lao, Burmese, Khmer, kana, Chinese characters.
-UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
 #: Vowel signs and accents that stand apart from their letter: Latin, Hebrew, Arabic, and scripts of India, whose full
 # stop is no part of a word; and the joiners within words.
 MARKS = (

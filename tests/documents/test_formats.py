@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from documents import NAMES, PACKAGE, PLAIN, SLIDES, docx, epub, pdf, presentation, sample, shown, written
+from documents import NAMES, PACKAGE, PLAIN, SLIDES, docx, epub, pdf, presentation, sample, shape, shown, slide, written
 
 from pyramidions.base.errors import UserError
 from pyramidions.documents.file_formats import file_text
@@ -13,6 +13,7 @@ from pyramidions.documents.markdown_page import markdown_pages
 from pyramidions.documents.page_text import page_text
 from pyramidions.documents.paper_xml import read_paper
 from pyramidions.documents.subtitles import subtitle_lines
+from pyramidions.text.outline import outline
 
 HEADED_DOCX = (
     '<w:p><w:pPr><w:pStyle w:val="Title"/></w:pPr><w:r><w:t>On length</w:t></w:r></w:p>'
@@ -74,6 +75,9 @@ READ = [
     ("a.html", "<meta charset=iso-8859-1><p>Ça “va”".encode("cp1252"), "Ça “va”"),
     ("a.html", '<meta http-equiv="Content-Type" content="text/html; charset=EUC-JP"><p>蜂は飛ぶ'.encode("euc_jp"),
      "蜂は飛ぶ"),
+    # The base of a reading.
+    ("a.html", "<p><ruby>蜂<rp>(<rt>はち<rp>)</ruby>は<ruby><rb>冬</rb><rtc><rt>ふゆ</rt></rtc></ruby>に", "蜂は冬に"),
+    ("a.xml", PLAIN.format("<ruby><rb>蜂</rb><rt>はち</rt></ruby>は飛ぶ"), "蜂は飛ぶ"),
     # What is UTF-8 is no other encoding.
     ("a.html", "<meta charset='iso-8859-1'><p>蜂", "蜂"),
     ("a.vtt", "WEBVTT - a talk\n\nNOTE of nobody\n\nSTYLE\n::cue {}\n\n1\n00:01.000 --> 00:02.500 align:start\n"
@@ -100,6 +104,29 @@ def test_the_text_of_a_file_is_read_with_its_headings(
     name: str, content: str | bytes, lines: str, tmp_path: Path
 ) -> None:
     assert shown(file_text(written(tmp_path / name, content))) == lines
+
+
+# A sentence that a line end breaks between Chinese characters, in each format.
+BROKEN = "蜜蜂在冬天睡觉，\n它们在\n春天"
+IN_CHINESE = {
+    "a.txt": BROKEN,
+    "a.md": BROKEN.replace("\n", "  \n"),
+    "a.html": f"<p>{BROKEN.replace('在', '<b>在</b>')}",
+    "b.html": f"<p>{BROKEN}".replace("\n", "<br>"),
+    "a.docx": docx(body=f"<w:p><w:r><w:t>{BROKEN}</w:t></w:r></w:p>".replace("\n", "</w:t><w:br/><w:t>")),
+    "a.pptx": presentation(**{"ppt/slides/slide2.xml": slide(shape(BROKEN.replace("\n", "|")))}),
+    "a.epub": epub(**{"OEBPS/text/a.xhtml": f"<html><body><p>{BROKEN}</p></body></html>"}),
+    "a.xml": PLAIN.format(BROKEN),
+    "a.tex": BROKEN,
+    "a.srt": f"1\n{TIMES}{BROKEN}\n",
+    "a.vtt": "\n\n".join(f"{TIMES}<v 王>{line}" for line in BROKEN.split("\n")),
+}
+
+
+@pytest.mark.parametrize("name", IN_CHINESE)
+def test_no_space_stands_where_a_line_ends_between_chinese_characters(name: str, tmp_path: Path) -> None:
+    text = file_text(written(tmp_path / name, IN_CHINESE[name]))
+    assert "蜜蜂在冬天睡觉，它们在春天" in "\n".join(outline(text, language="zh").texts)
 
 
 def test_cues_of_many_lines_are_compared_in_linear_time() -> None:

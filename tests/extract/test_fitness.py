@@ -94,6 +94,7 @@ def test_noise_is_not_fit(noise: str) -> None:
         "Most hives are supported by state grants.",
         "~50 bees attended the dance.",
         "本文提出一种基于CNN的方法。",
+        "በፀደይ ይነሳሉ።",
     ],
 )
 def test_what_looks_like_noise_is_fit(sentence: str) -> None:

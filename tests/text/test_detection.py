@@ -22,6 +22,7 @@ def test_a_text_that_is_too_short_to_tell_counts_as_english_but_in_other_letters
     for text in ("", "12 34", "x = 3; y = foo(bar)", "Grad D: OK . Grad C: Right .", "El gato"):
         assert detect_language(text) == "en", text
     assert "en" not in map(detect_language, ("Привет", "你好"))
+    assert detect_language("སྦྲང་མ་དགུན་ཁར་ཉལ་གྱི་རེད།") == "bo"
     # A language without rules of ours counts as one that has them.
     assert detect_language("Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do.") in detection.LANGUAGES
 

@@ -66,6 +66,13 @@ def test_headings_are_told_from_other_lines(text: str, expected: list[str]) -> N
         ("News.\n\n  o Bees fly\n    fast\n  o Wasps do", ["News.", "o Bees fly fast", "o Wasps do"]),
         ("これは犬です。「猫だ。」と言った。本当に?\n次の行。",
          ["これは犬です。", "「猫だ。」と言った。", "本当に?", "次の行。"]),
+        ("他说：“蜂飞了。它们很忙。”然后走了。\"好！走。\"他说。完了。",
+         ["他说：“蜂飞了。它们很忙。”然后走了。", '"好！走。"他说。', "完了。"]),
+        ("ឃ្មុំដេកនៅរដូវរងា។ ពួកវាភ្ញាក់៕មេឃ្មុំហើរ។", ["ឃ្មុំដេកនៅរដូវរងា។", "ពួកវាភ្ញាក់៕", "មេឃ្មុំហើរ។"]),
+        ("སྦྲང་མ་ཉལ་གྱི་རེད། །ཟླ་བ་ལང་གི་རེད། རྒྱལ་མོ་འཕུར།",
+         ["སྦྲང་མ་ཉལ་གྱི་རེད། །", "ཟླ་བ་ལང་གི་རེད།", "རྒྱལ་མོ་འཕུར།"]),
+        ("ንቦች በክረምት ይተኛሉ። በፀደይ ይነሳሉ።", ["ንቦች በክረምት ይተኛሉ።", "በፀደይ ይነሳሉ።"]),
+        ("春の\n花。\n　次の段落", ["春の花。", "次の段落"]),
         (" \n ", []),
     ],
 )  # fmt: skip
@@ -168,6 +175,7 @@ def test_a_quotation_that_is_never_closed_does_not_swallow_the_rest() -> None:
     assert list(found) == ['He says "we go home.', *[rain.strip()] * 200]
     short = f'He says "we go home. {rain * 20}" The end.'
     assert list(outline(short).texts) == [short[:-9], "The end."]
+    assert list(outline(f"“没关。{'很长。' * 200}").texts)[-50:] == ["很长。"] * 50
 
 
 def test_a_text_without_full_stops_is_cut_every_200_characters() -> None:
