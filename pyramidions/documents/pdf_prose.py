@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from pyramidions.documents.pdf_page import PdfLine
 from pyramidions.text.headings import CONTENTS
+from pyramidions.text.hyphens import joint
 from pyramidions.text.normalization import STOPS
 
 #: A block of lines, and whether it is a heading.
@@ -54,8 +55,7 @@ _COMPOUND = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 def joined_hyphens(pages: list[list[PdfLine]]) -> list[list[PdfLine]]:
     """Return lines whose ends cut no word and no address: the rest is moved up from the line below, over pages as well.
 
-    The hyphen goes where the whole word stands in the document, or the word with the hyphen does not; it stays
-    before a capital, and where only the word with the hyphen is known.
+    The words of the document say what becomes of the hyphen; see `joint`.
     """
     known: Counter[str] = Counter()
     for page in pages:
@@ -93,18 +93,7 @@ def _joined(above: str, rest: re.Match[str], known: Counter[str]) -> str:
     """Return a line with the rest of the word, or of the address, that its end cuts."""
     if _ADDRESS.search(above):
         return above + rest[0].rstrip()
-    joint = "" if _is_whole(above.split()[-1][:-1], rest[1], known) else "-"
-    return above[:-1] + joint + rest[1] + rest[2]
-
-
-def _is_whole(begin: str, rest: str, known: Counter[str]) -> bool:
-    if not rest[0].islower() or not begin[-1].isalpha():
-        return False
-    before = _COMPOUND.findall(begin)[-1].lower()
-    behind = _COMPOUND.findall(rest)[0].lower()
-    whole, hyphenated = known[before + behind], known[f"{before}-{behind}"]
-    # A compound of the document may stand in a longer one.
-    return whole > 0 or hyphenated == 0
+    return above[:-1] + joint(above.split()[-1][:-1], rest[1], known) + rest[1] + rest[2]
 
 
 def without_notes(page: list[PdfLine], body: float) -> list[PdfLine]:

@@ -60,6 +60,18 @@ _UNDERLINE = re.compile(r"[ ]{0,3}(=+|-{3,}|~{5,})[ \t]*$")
 #: Begins or ends a listing of code in markdown.
 FENCE = re.compile(r"[ ]{0,3}(```|~~~)")
 _ITEM = re.compile(r"([ \t]*([-*+•‣–]|\(?\d{1,3}[.)]|\(?[a-z][.)])|[ \t]{1,4}o)[ \t]+\S")
+# A line that a mail quotes, in its marks; behind that of a prompt stands a call.
+_QUOTED = re.compile(r"[ \t]{0,3}(?!>>> )((?:>[ \t]?)+)(?![ \t]?[\w.]{1,40} ?(?:\(|<-))")
+# Headers of mails, those that tell them in several languages, and any other.
+_MAIL = re.compile(
+    r"(from|to|date|sent|subject|von|an|gesendet|datum|betreff|de|à|envoyé|objet|para|enviado|fecha|asunto|da|inviato|"
+    r"data|oggetto|assunto|van|aan|verzonden|onderwerp|från|till|skickat|ämne|fra|til|sendt|emne|od|do|temat|"
+    r"от|кому|дата|тема|kimden|kime|tarih|konu|发件人|收件人|主题|日期|寄件者|主旨|差出人|宛先|件名|日時)\s?[:：]\s?\S",
+    re.IGNORECASE,
+)
+_HEADER = re.compile(r"[^\W\d_][\w-]{0,30}\s?[:：]|[ \t]+\S")
+#: Most lines of the headers of a mail, and of the name below it.
+_MOST_HEADERS, _MOST_SIGNED = 100, 8
 _ENDS_SENTENCE = tuple(STOPS + PAUSES)
 # What somebody says, or what goes on, is no heading.
 _SPOKEN = re.compile(r"^[\"“”„«'‘]|--$|[\"”]$|[，；]|(?<=..)、")
@@ -81,7 +93,7 @@ class Line(NamedTuple):
 
     text: str  # of the line; of a heading without the marks that make it one
     level: int = 0  # of a heading, 1 is the highest; 0 for any other line
-    begins_item: bool = False  # it is an entry of a list
+    begins_item: bool = False  # it is an entry of a list, or stands behind the last one
 
 
 class HeadedText(str):
@@ -133,12 +145,38 @@ def headed_lines(text: str | Lines) -> Iterator[Line]:
     left out, from its title to where its first entry comes again.
     """
     lines = text if callable(text) else partial(lines_of, text)
-    return _known_lines(text, lines) if isinstance(text, HeadedText) else _found_lines(lines)
+    return _known_lines(text, lines) if isinstance(text, HeadedText) else _found_lines(lambda: _unquoted(lines()))
+
+
+def _unquoted(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of a text without headers and signatures of mails and the marks of quotes, which stand apart."""
+    depth, headers, told = 0, list[str](), set[str]()
+    is_open, signed = True, 0  # headers may begin; lines of a signature that are left
+    for line in lines:
+        marks, bare = 0, line
+        if quoted := _QUOTED.match(line):
+            marks, bare = quoted[1].count(">"), line[quoted.end() :]
+        begins = _MAIL.match(bare)
+        if (headers or is_open) and len(headers) < _MOST_HEADERS and (begins or (headers and _HEADER.match(bare))):
+            headers.append(bare)
+            told |= {begins[1].casefold()} if begins else set()
+            continue
+        if headers:
+            yield from [""] if len(told) > 1 else headers
+            headers, told = [], set()
+        signed = _MOST_SIGNED if bare.rstrip() == "--" else max(signed - 1, 0) if marks == depth and bare.strip() else 0
+        if marks != depth:
+            yield ""
+        depth, is_open = marks, not bare.strip() or bare.startswith("--")
+        if not signed:
+            yield bare
+    if len(told) < 2:
+        yield from headers
 
 
 def _found_lines(lines: Lines) -> Iterator[Line]:
     is_markdown = len(list(islice(filter(_MARKDOWN.match, lines()), 2))) > 1
-    contents, items = _contents(lines()), _Items()
+    contents, items = _contents(lines()), _Items(is_plain=True)
     fenced = skipped = False
     for number, (before, line, following) in enumerate(_with_neighbours(lines())):
         if number in contents:
@@ -164,20 +202,25 @@ class _Items:
     """Tells which lines begin an entry of a list.
 
     A number may also begin a line because the one before it is full, as in "on the | 3. October": then that line goes
-    on, and the number does not follow that of an entry.
+    on, and the number does not follow that of an entry. In plain text, a line in upper case stands behind an entry,
+    unless this is indented or the entry is as long as the width of a page.
     """
 
-    def __init__(self) -> None:
-        self._last = 0
+    def __init__(self, *, is_plain: bool) -> None:
+        self._last, self._is_inside, self._is_plain = 0, False, is_plain
 
     def begins(self, line: str, before: str | None) -> bool:
         """Return whether a line begins an entry, given the line before it; called for each line in order."""
+        broken = (before or "").rstrip()
         if not (found := _ITEM.match(line)):
-            return False
+            is_short = len(broken) <= LONGEST_UNBROKEN and not broken.endswith(tuple(PAUSES))
+            ends = self._is_inside and is_short and line[:1].isupper()
+            self._is_inside &= bool(line.strip()) and not ends
+            return ends
+        self._is_inside = self._is_plain
         digits = (found[2] or "").strip("().")
         if not digits.isdecimal():
             return True
-        broken = (before or "").rstrip()
         goes_on = len(broken) > LONGEST_UNBROKEN and not broken.endswith(_ENDS_SENTENCE)
         # A list begins behind a sentence or a colon.
         if goes_on and not 1 < int(digits) == self._last + 1:
@@ -213,7 +256,7 @@ def _entry(line: str) -> str:
 
 
 def _known_lines(text: HeadedText, lines: Lines) -> Iterator[Line]:
-    items = _Items()
+    items = _Items(is_plain=False)
     for number, (before, line, following) in enumerate(_with_neighbours(lines())):
         # A line that is broken inside of a paragraph goes on; only letters of other scripts say so themselves.
         if following and "\n" not in unbroken(f"{line.rstrip()}\n{following}"):

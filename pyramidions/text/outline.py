@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 from pyramidions.text.detection import detect_in_lines
 from pyramidions.text.headings import Line, Lines, headed_lines
+from pyramidions.text.hyphens import joint
 from pyramidions.text.language import ENGLISH
 from pyramidions.text.normalization import STOPS, ended_by_full_stops, readable, split_readable, unbroken
 from pyramidions.text.text_windows import WINDOW, lines, sentences, windows
 
-# A word that a line's end cuts, as in the text of a PDF file; behind "state-of-the" the hyphen belongs to the word.
-_HYPHENATED = re.compile(r"(-[^\W\d_]{1,3})?(?<=[a-z])-\n[ \t]*(?=[a-z])")
+# A word that a line's end cuts, as in the text of a PDF file, and how much of the text beside it is looked at.
+_HYPHENATED, _BESIDE = re.compile(r"(?<=\w)-\n[ \t]*(?=\w)"), 60
 _SENTENCE_END = re.compile(rf"[{STOPS}:]['\")\]»”’」』]*\s*$")
 # No sentence has so many characters: a quotation was not closed, or the text has no full stops. The parts of such a
 # text have at most so many.
@@ -226,7 +227,8 @@ def _blocks(
 
 
 def _rejoined(cut: re.Match[str]) -> str:
-    return f"{cut[1]}-" if cut[1] else ""
+    text = cut.string
+    return joint(text[max(cut.start() - _BESIDE, 0) : cut.start()], text[cut.end() : cut.end() + _BESIDE])
 
 
 def ends_sentence(line: str) -> bool:
