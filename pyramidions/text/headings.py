@@ -80,6 +80,8 @@ _MOST_CHARACTERS, _MOST_WORDS, _SHORT_WORD = 100, 12, 4
 LONGEST_UNBROKEN = 50
 #: Share of the next line at which a line is full; letters are of different widths.
 _FULL = 0.85
+#: Lines that tell how wide a text is.
+_BEGINNING = 1_000
 #: The level of a short line that stands for itself, below that of numbers, capitals and known titles.
 SHORT_LINE = 4
 
@@ -151,10 +153,11 @@ def headed_lines(text: str | Lines) -> Iterator[Line]:
 def _unquoted(lines: Iterable[str]) -> Iterator[str]:
     """Yield the lines of a text without headers and signatures of mails and the marks of quotes, which stand apart."""
     depth, headers, told = 0, list[str](), set[str]()
-    is_open, signed = True, 0  # headers may begin; lines of a signature that are left
+    before, is_open, signed = "", True, 0  # headers may begin; lines of a signature that are left
     for line in lines:
         marks, bare = 0, line
-        if quoted := _QUOTED.match(line):
+        # Within a sentence, such a mark compares.
+        if (quoted := _QUOTED.match(line)) and (depth or is_open or before.endswith(_ENDS_SENTENCE)):
             marks, bare = quoted[1].count(">"), line[quoted.end() :]
         begins = _MAIL.match(bare)
         if (headers or is_open) and len(headers) < _MOST_HEADERS and (begins or (headers and _HEADER.match(bare))):
@@ -168,6 +171,7 @@ def _unquoted(lines: Iterable[str]) -> Iterator[str]:
         if marks != depth:
             yield ""
         depth, is_open = marks, not bare.strip() or bare.startswith("--")
+        before = bare.rstrip()
         if not signed:
             yield bare
     if len(told) < 2:
@@ -176,7 +180,7 @@ def _unquoted(lines: Iterable[str]) -> Iterator[str]:
 
 def _found_lines(lines: Lines) -> Iterator[Line]:
     is_markdown = len(list(islice(filter(_MARKDOWN.match, lines()), 2))) > 1
-    contents, items = _contents(lines()), _Items(is_plain=True)
+    contents, items = _contents(lines()), _Items(_width(lines()))
     fenced = skipped = False
     for number, (before, line, following) in enumerate(_with_neighbours(lines())):
         if number in contents:
@@ -198,26 +202,32 @@ def _found_lines(lines: Lines) -> Iterator[Line]:
             yield Line(line, 0 if is_markdown else _level(line, before, following), items.begins(line, before))
 
 
+def _width(lines: Iterable[str]) -> int:
+    """Return how long at most nine of ten lines of the beginning of a text are."""
+    lengths = sorted(map(len, islice(filter(str.strip, lines), _BEGINNING)))
+    return lengths[9 * len(lengths) // 10] if lengths else 0
+
+
 class _Items:
     """Tells which lines begin an entry of a list.
 
     A number may also begin a line because the one before it is full, as in "on the | 3. October": then that line goes
-    on, and the number does not follow that of an entry. In plain text, a line in upper case stands behind an entry,
-    unless this is indented or the entry is as long as the width of a page.
+    on, and the number does not follow that of an entry. In plain text, a line in upper case that is not indented stands
+    behind an entry, if its first word has room in that: most lines have at most so many characters as the width.
     """
 
-    def __init__(self, *, is_plain: bool) -> None:
-        self._last, self._is_inside, self._is_plain = 0, False, is_plain
+    def __init__(self, width: int = 0) -> None:
+        self._last, self._is_inside, self._width = 0, False, width
 
     def begins(self, line: str, before: str | None) -> bool:
         """Return whether a line begins an entry, given the line before it; called for each line in order."""
         broken = (before or "").rstrip()
         if not (found := _ITEM.match(line)):
-            is_short = len(broken) <= LONGEST_UNBROKEN and not broken.endswith(tuple(PAUSES))
-            ends = self._is_inside and is_short and line[:1].isupper()
+            ends = self._is_inside and line[:1].isupper() and not broken.endswith(tuple(PAUSES))
+            ends = ends and len(broken) + 1 + len(line.split(maxsplit=1)[0]) <= _FULL * self._width
             self._is_inside &= bool(line.strip()) and not ends
             return ends
-        self._is_inside = self._is_plain
+        self._is_inside = True
         digits = (found[2] or "").strip("().")
         if not digits.isdecimal():
             return True
@@ -256,7 +266,7 @@ def _entry(line: str) -> str:
 
 
 def _known_lines(text: HeadedText, lines: Lines) -> Iterator[Line]:
-    items = _Items(is_plain=False)
+    items = _Items()
     for number, (before, line, following) in enumerate(_with_neighbours(lines())):
         # A line that is broken inside of a paragraph goes on; only letters of other scripts say so themselves.
         if following and "\n" not in unbroken(f"{line.rstrip()}\n{following}"):

@@ -38,7 +38,7 @@ _BARS = "។៕།༎"
 _QUOTE_OR_STOP = re.compile(f'[{_OPENING}{_CLOSING}"{_FULL_STOPS}!?]|[{_BARS}](?: ?[{_BARS}])*')
 #: What follows a full stop in its sentence, and the end of the text.
 _NO_BEGINNING = ("", " ", *_CLOSING, *_FULL_STOPS)
-_UNSPACED_BEGINNING = re.compile(f"[{UNSPACED}{_OPENING}]")
+_UNSPACED_BEGINNING = re.compile(f"[{UNSPACED}「『]")
 _LONGEST_QUOTATION = 400  # characters; a longer one was not closed
 #: Chinese characters, kana and their marks, for the brackets of a pattern.
 WIDE = "\u2e80-\u2fdf\u3001-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff65\U00020000-\U0003ffff"

@@ -68,12 +68,14 @@ def test_headings_are_told_from_other_lines(text: str, expected: list[str]) -> N
          ["The selfish highlight: cooperation of beekeepers, and pre- and post-COVID bees."]),
         ("Die Honig-\nund Wachsernte der Nord-\nSüd-Achse der Grö-\nße über-\nwintert; пче-\nлы.",
          ["Die Honig- und Wachsernte der Nord-Süd-Achse der Größe überwintert; пчелы."]),
-        ("- The bee has no stop\nThis line stands behind it.\n- The wasp\nhas\n  Many lines\n- end",
-         ["- The bee has no stop", "This line stands behind it.", "- The wasp has Many lines", "- end"]),
+        ("- The bee has no stop\nThis line stands behind it, at a pH\n> 7.\n- The wasp\nhas\n  Many lines\n- end",
+         ["- The bee has no stop", "This line stands behind it, at a pH > 7.", "- The wasp has Many lines", "- end"]),
+        # The column may be narrow.
+        ("- Mail to the office of\nSpringfield by the sea", ["- Mail to the office of Springfield by the sea"]),
         # Of a mail: headers, and what it quotes.
         ("From: Ann <a@b.org>\nTo: Bob\n <b@b.org>\nX: b\nSubject: Bees\n\n"
-         "Hi Bob\n> Do they\n> fly?\n>> No.\nYes.\n--\nAnn\nBees\n\nPS: Bye.",
-         ["Hi Bob", "Do they fly?", "No.", "Yes.", "PS: Bye."]),
+         "Hi Bob,\n> Do they\n> fly?\n>> No.\nYes.\n--\nAnn\nBees\n\nPS: Bye.",
+         ["Hi Bob,", "Do they fly?", "No.", "Yes.", "PS: Bye."]),
         ("Bees.\n\n-----Original Message-----\nVon: Ann\nBetreff: Bienen\nSie fliegen.\n\nFrom: Ann\nBees.\n> f(x)",
          ["Bees.", "-----Original Message-----", "Sie fliegen.", "From: Ann Bees.", "> f(x)"]),
         ("We show\n- pooling\n1. decoding\n", ["We show", "- pooling", "1. decoding"]),
