@@ -3,7 +3,8 @@
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -149,7 +150,8 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
       unless a text has few capitals, or the word is a name: it holds a number or a hyphen, or it begins several
       sentences in lower case and none in upper case.
 
-    If a document has no others, the scores stay as they are.
+    A rule that most sentences break, three or more, tells what kind of text it is, and does not count; but for that
+    of short sentences, and of sections. If a document has no others, the scores stay as they are.
     """
     # Kept as a `cached_property` is: a model of concepts asks, and then the selection does.
     known = vars(outline)
@@ -169,12 +171,14 @@ def _fit(outline: Outline) -> np.ndarray:
     hashes = np.empty(number, dtype=np.int64)  # a set of texts would take many times their memory
     fit, ends, licences, shouted, numbered = np.zeros((5, number), dtype=bool)
     words = np.zeros(number, dtype=np.int64)
+    broken = np.zeros(number, dtype=np.int8)  # which of the rules against noise a sentence breaks first; 0 is none
     labels = Counter[str]()
     lower, upper = dict[int, str](), Counter[str]()  # words that begin sentences
     for place, text in enumerate(map(as_extracted, outline.texts)):
         spelt, lowered = text.casefold(), text[:_MOST].lower()
         words[place] = _words(spelt, fillers)
-        fit[place] = not back[place] and words[place] >= least and not _is_noise(text, lowered)
+        fit[place] = not back[place] and words[place] >= least
+        broken[place] = _rule_broken(text, lowered)
         fit[place] &= len(text) > _MOST or _bare(text) not in headings
         hashes[place] = hash(spelt)
         begins_as_entry = _NUMBERED.match(text) is not None
@@ -193,12 +197,14 @@ def _fit(outline: Outline) -> np.ndarray:
         licences[place] = _LICENCE.search(lowered) is not None
         if _is_label(text):
             labels[_NUMBERS.sub("0", text)] += 1
+    often = np.bincount(broken)
+    fit &= (broken == 0) | _are_most(often, number)[broken]
     if not outline.speakers and ends[fit].sum() >= _USUALLY * fit.sum():
         fit &= ends
         # A text may have no capitals at all.
         fewest = _AGAIN if upper.total() >= _USUALLY * (upper.total() + len(lower)) else 1
         again = Counter(lower.values())
-        for place, word in lower.items():
+        for place, word in {} if _are_most(len(lower), number) else lower.items():
             is_name = word not in upper and again[word] >= fewest
             fit[place] &= is_name and (place == 0 or bool(ends[place - 1]))
     for rare in (licences, shouted):
@@ -208,7 +214,10 @@ def _fit(outline: Outline) -> np.ndarray:
         fit &= ~numbered
     if not outline.speakers and fit.any():
         fit &= words >= LEAST_SHARE * np.median(words[fit])
-    for place, text in enumerate(map(as_extracted, outline.texts) if max(labels.values(), default=0) >= _AGAIN else ()):
+    repeated = sum(count for count in labels.values() if count >= _AGAIN)
+    for place, text in enumerate(
+        map(as_extracted, outline.texts) if repeated and not _are_most(repeated, number) else ()
+    ):
         fit[place] &= not (_is_label(text) and labels[_NUMBERS.sub("0", text)] >= _AGAIN)
     # The first of equal ones stays in front.
     order = np.argsort(hashes, kind="stable")
@@ -275,24 +284,14 @@ def _fillers(sentences: Iterable[str]) -> frozenset[str]:
     return frozenset(word for word, count in alone.items() if count > 1)
 
 
-def _is_noise(sentence: str, lowered: str) -> bool:
-    return (
-        _NOTICE.search(lowered) is not None
-        or ("supported" in lowered and _SUPPORTED.search(lowered) is not None)
-        or _PRODUCED.match(sentence[:_MOST]) is not None
-        or sentence.endswith((":", "："))
-        or _holds_caption(sentence)
-        or _BEGINS_WITH_ADDRESS.match(sentence) is not None
-        or _is_cut_in_brackets(sentence)
-        or _BRACKETED.fullmatch(sentence) is not None
-        or _SECTION_NUMBER.search(sentence[-20:]) is not None
-        or _CUT.match(sentence) is not None
-        or _CUT_OFF.search(sentence[-100:]) is not None
-        or any(rule in sentence for rule in _RULES)
-        or (len(sentence) <= _MOST_OF_FIRM and _FIRM.search(sentence) is not None)
-        or _is_code(sentence)
-        or _names_authors(sentence)
-    )
+def _are_most(count: Any, number: int) -> Any:
+    """Return whether sentences are most of those of a document, for a count or an array of counts."""
+    return (count >= _AGAIN) & (count > _MOSTLY * number)
+
+
+def _rule_broken(sentence: str, lowered: str) -> int:
+    """Return the first rule against noise that a sentence breaks, from 1; 0 for none."""
+    return next((number for number, is_noise in enumerate(_NOISES, 1) if is_noise(sentence, lowered)), 0)
 
 
 def _is_shouted(text: str) -> bool:
@@ -326,3 +325,23 @@ def _names_authors(sentence: str) -> bool:
         return False
     words = [word for word in sentence[:_MOST].split() if any(map(str.isalpha, word))]
     return len(words) > LEAST_WORDS and all(word.strip(_MARKS)[:1].isupper() or word in _JOINS_NAMES for word in words)
+
+
+#: What is noise, by a sentence and its beginning in lower case.
+_NOISES: tuple[Callable[[str, str], bool], ...] = (
+    lambda sentence, lowered: _NOTICE.search(lowered) is not None,
+    lambda sentence, lowered: "supported" in lowered and _SUPPORTED.search(lowered) is not None,
+    lambda sentence, lowered: _PRODUCED.match(sentence[:_MOST]) is not None,
+    lambda sentence, lowered: sentence.endswith((":", "：")),
+    lambda sentence, lowered: _holds_caption(sentence),
+    lambda sentence, lowered: _BEGINS_WITH_ADDRESS.match(sentence) is not None,
+    lambda sentence, lowered: _BRACKETED.fullmatch(sentence) is not None,
+    lambda sentence, lowered: _is_cut_in_brackets(sentence),
+    lambda sentence, lowered: _SECTION_NUMBER.search(sentence[-20:]) is not None,
+    lambda sentence, lowered: _CUT.match(sentence) is not None,
+    lambda sentence, lowered: _CUT_OFF.search(sentence[-100:]) is not None,
+    lambda sentence, lowered: any(rule in sentence for rule in _RULES),
+    lambda sentence, lowered: len(sentence) <= _MOST_OF_FIRM and _FIRM.search(sentence) is not None,
+    lambda sentence, lowered: _is_code(sentence),
+    lambda sentence, lowered: _names_authors(sentence),
+)

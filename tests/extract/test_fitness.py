@@ -101,6 +101,26 @@ def test_what_looks_like_noise_is_fit(sentence: str) -> None:
     assert fit(f"Bees fly very fast.\n\n{sentence}\n\nThey sting us.") == [1, 1, 1]
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        "({}.)",
+        "{}, he says:",
+        "{} (which is.",
+        "/usr/bin {}.",
+        "x ~ y | {}.",
+        "Click here for {}.",
+        ", {}.",
+        "and so {}.",
+    ],
+)
+def test_what_most_sentences_break_is_no_rule(form: str) -> None:
+    others = [f"The {each} hive flies very fast." for each in "ab"]
+    said = [form.format(f"Bees of the {each} fly very fast") for each in ("north", "south", "east", "west", "sea")]
+    assert fit("\n\n".join([*others, *said])) == [1] * 7
+    assert fit("\n\n".join([*others, "The end is near.", said[0]]))[-1] == NO
+
+
 WHOLE = "Bees fly very fast.\n\nThey sting us (all).\n\nDo they like “it?”\n\nNobody knows this!"
 ZOOS = "zoo is a good package.\n\nzoo makes series.\n\nzoo plots them."
 SECTIONS = "# 1 On bees\n\nThey have wings.\n\n# 2. Of bees and wasps\n\nThey have four wings."
