@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyramidions.base.arguments import refuse_path
@@ -10,9 +11,9 @@ from pyramidions.base.errors import UserError
 from pyramidions.files.progress import counted
 from pyramidions.pages.page import MOST, DocumentPage, Item, Kind, Sentence, sentence_of, supported_by, text_of
 from pyramidions.scoring.quantities import Held, as_compared, is_code
-from pyramidions.text.headings import HeadedText, Lines, headed_lines
+from pyramidions.text.headings import HeadedText, Line, Lines, headed_lines
 from pyramidions.text.language import Language
-from pyramidions.text.outline import Outline, outline
+from pyramidions.text.outline import Outline, ends_sentence, outline
 from pyramidions.text.support import SummarySentence, SupportIndex, Supporting
 from pyramidions.text.words import word_places, words_of
 
@@ -168,18 +169,28 @@ def _sentences(text: str, language: str) -> list[str]:
 
 
 def _parts(summary: str) -> Iterator[str]:
-    """Yield the paragraphs and the items of a summary; marked headings say nothing."""
+    """Yield the paragraphs and the items of a summary; headings say nothing.
+
+    In plain text, a line that stands alone without a full stop is a heading above an item or what ends as a sentence.
+    """
     begun: list[str] = []
-    for line in headed_lines(summary):
+    parts: list[tuple[str, bool, bool]] = []  # text, may be a heading, is an item
+    is_item = False
+    for line in chain(headed_lines(summary), [Line("")]):
         if line.level or line.begins_item or not line.text.strip():
-            yield "\n".join(begun)
-            begun = []
-        if not line.level:
+            parts += [("\n".join(begun), len(begun) == 1 and not is_item, is_item)] if begun else []
+            begun, is_item = [], line.begins_item
+        if line.level and not isinstance(summary, HeadedText):
+            parts.append((line.text, True, False))
+        elif not line.level and line.text.strip():
             begun.append(_MARK.sub("", line.text).replace("**", ""))
-        elif not isinstance(summary, HeadedText):
-            # In plain text, what stands alone may be a heading or a sentence without a full stop.
-            yield line.text
-    yield "\n".join(begun)
+    kept, is_below = list[str](), False
+    for text, may_head, is_item in reversed(parts):
+        ends = ends_sentence(text)
+        if not may_head or ends or not is_below:
+            kept.append(text)
+            is_below = ends or is_item or not may_head
+    yield from reversed(kept)
 
 
 def _missing(text: str, words: set[str], numbers: Held, language: str) -> Iterator[str]:

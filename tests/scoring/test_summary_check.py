@@ -119,6 +119,16 @@ def test_a_classifier_tells_what_entails_a_sentence_most_and_what_contradicts_it
         ("1. **Bees** fly.\n2. Wasps sting.", ["Bees fly.", "Wasps sting."]),
         ("蜜蜂飞。它们休息。", ["蜜蜂飞。", "它们休息。"]),
         ("Bees fly\nfast. They rest\n\nWasps sting", ["Bees fly fast.", "They rest", "Wasps sting"]),
+        # Headings of plain text.
+        (
+            "The bees\n\nBees of Rome\nBees fly fast.\n\nOf wasps\n\nWasps sting.\nThey rest",
+            ["Bees fly fast.", "Wasps sting.", "They rest"],
+        ),
+        (
+            "# Findings\n\n- Bees fly\n- Wasps sting\n\nII. More\n\nThey rest.",
+            ["Bees fly", "Wasps sting", "They rest."],
+        ),
+        ("一、蜜蜂\n\n蜜蜂飞。", ["蜜蜂飞。"]),
         (
             HeadedText.of([1, "Findings\n\n", "Bees fly.\n\n", 1, "More\n\n", "Wasps sting."]),
             ["Bees fly.", "Wasps sting."],
