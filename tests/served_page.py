@@ -4,14 +4,14 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 
 import uvicorn
 
 from pyramidions.serve.app import make_app
-from pyramidions.serve.summaries import methods
+from pyramidions.serve.summaries import methods, worker_of
 
 
 class Page:
@@ -34,10 +34,13 @@ class Page:
 
 @contextmanager
 def served(folder: Path) -> Iterator[Page]:
-    with socket.socket() as listening:
+    found = methods()
+    with closing(worker_of(found)) as worker, socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         server = uvicorn.Server(
-            uvicorn.Config(make_app(methods(), folder), log_level="error", lifespan="off", timeout_graceful_shutdown=1)
+            uvicorn.Config(
+                make_app(list(found), worker, folder), log_level="error", lifespan="off", timeout_graceful_shutdown=1
+            )
         )
         thread = threading.Thread(target=server.run, args=([listening],))
         thread.start()

@@ -83,7 +83,7 @@ ALLOWED = {
         "plugin.criterions plugin.hooks"
     ),
     "pyramidions.plugin": "base data extract files models nn scoring text plugin",
-    "pyramidions.serve": "base documents extract inference serve",
+    "pyramidions.serve": "base documents extract files inference serve",
     "pyramidions.cli": (
         "base data documents extract files inference models pages pretrained runs scoring serve text cli"
     ),

@@ -36,6 +36,10 @@ def serve(port: int, model: Path | None, device: str | None, precision: str | No
     document, as on the page of --explain, and can be saved. Only this machine reaches the page, and nothing leaves it.
     Ctrl-C stops.
 
+    The methods are those of `extract`: hiporank (the sentences that a document turns around, by its sections), textrank
+    (the sentences most like the others), lead (the first ones), biomedical and meetings (learned from papers of
+    medicine, and from meetings); and with --model, the model, which writes.
+
     \b
     Example:
       pyramidions serve
@@ -43,20 +47,23 @@ def serve(port: int, model: Path | None, device: str | None, precision: str | No
       pyramidions serve --language de
     """
     import socket
-    from contextlib import suppress
-    from tempfile import TemporaryDirectory
+    from contextlib import closing, suppress
 
     from pyramidions.base.optional import optional_library
 
     require("--model", model, {"--device": device, "--precision": precision})
     uvicorn = optional_library("uvicorn", "`pyramidions serve`", extra="serve")
     optional_library("starlette", "`pyramidions serve`", extra="serve")
-    from pyramidions.serve.app import make_app
-    from pyramidions.serve.summaries import methods
+    from pyramidions.files.atomic import scratch_folder
+    from pyramidions.serve.app import Asked, make_app
+    from pyramidions.serve.summaries import methods, worker_of
 
     with naming_options("model", "device", "precision"):
         found = methods(model, "" if model is None else model_name(model), device, precision or AUTO, language)
-    with TemporaryDirectory(prefix="pyramidions-") as folder, socket.socket() as listening:
+    with closing(worker_of(found)) as worker, scratch_folder() as folder, socket.socket() as listening:
+        with naming_options("model", "device", "precision"):
+            worker.give(Asked(next(iter(found))))
+            worker.result()
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind(("127.0.0.1", port))
@@ -65,7 +72,7 @@ def serve(port: int, model: Path | None, device: str | None, precision: str | No
         except OSError as error:
             raise UserError(f"--port must be a free port, but {port} is not available: {error.strerror}.") from None
         click.echo(f"Open http://127.0.0.1:{port} in a browser. Ctrl-C stops.", err=True)
-        app = make_app(found, Path(folder))
+        app = make_app(list(found), worker, folder)
         # Connections that are open do not keep it from stopping; it would log each that it breaks off as an error.
         settings = uvicorn.Config(
             app, log_level="critical", limit_concurrency=_CONNECTIONS, timeout_graceful_shutdown=1, lifespan="off"

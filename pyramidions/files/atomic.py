@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from pathlib import Path
+from tempfile import gettempdir, mkdtemp
 from typing import BinaryIO, NamedTuple
 
 from pyramidions.base.errors import UserError
@@ -142,6 +143,25 @@ def atomic_folder(path: str | Path, key: str | None = None) -> Iterator[Path]:
             if key is None or (isinstance(error, Exception) and not isinstance(error, KilledError)):
                 shutil.rmtree(partial, ignore_errors=True)
             raise
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Make a temporary folder, and remove those that killed processes of this machine left."""
+    place = Path(gettempdir())
+    remove_leftovers(place)
+    made = Path(mkdtemp())
+    descriptor = os.open(made, os.O_RDONLY)
+    _locks.add(descriptor)
+    lock(descriptor)
+    # No other process may find it under this name before it is locked.
+    path = made.rename(place / f".pyramidions.partial-{_HOST}-{secrets.token_hex(4)}")
+    try:
+        yield path
+    finally:
+        _locks.discard(descriptor)
+        os.close(descriptor)
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def sync(file: BinaryIO) -> None:

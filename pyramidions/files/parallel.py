@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
-from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.notes import listening, note
@@ -117,6 +117,78 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
+class Worker(Generic[Item, Result]):
+    """A forked process that applies a function to one item after another; ending it ends the work on an item.
+
+    It starts with the first item, and anew with the next one after it ended. Items and results can be pickled. What the
+    function raises is raised here, and its notes (`base.notes.note`) come with its result; those of a process that was
+    killed are lost. Limits are in seconds of processor time, and in bytes beyond those of this process.
+
+    One that ``stays`` may start processes itself, and leaves files and connections to this process; `close` must be
+    called before this process ends.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Item], Result],
+        *,
+        seconds: int | None = None,
+        memory: int | None = None,
+        stays: bool = False,
+    ) -> None:
+        self._function, self._stays, self._limits = function, stays, (seconds, memory)
+        self._process: Any = None
+
+    def give(self, item: Item) -> None:
+        """Hand over an item; the result of the one before was taken."""
+        if self._process is None or not self._process.is_alive():
+            self._start()
+        self._connection.send(item)
+
+    def has_result(self, wait: float | None = 0.0) -> bool:
+        """Wait for a result for so many seconds, for ever if None, and return whether it has come."""
+        return self._connection.poll(wait)
+
+    def result(self) -> Result:
+        """Wait for the result and return it.
+
+        A KilledError says that the process was killed, as one is that takes more than it may, or ended by itself; it
+        may also raise a MemoryError.
+        """
+        try:
+            result, error, notes = self._connection.recv()
+        except (EOFError, ConnectionError):
+            self._process.join()
+            raise _killed(self._process.exitcode) from None
+        for message in notes:
+            note(message)
+        if error is not None:
+            raise error
+        return cast(Result, result)
+
+    def close(self) -> None:
+        """End the process at once."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+            self._connection.close()
+            self._process = None
+
+    def _start(self) -> None:
+        self.close()
+        if multiprocessing.current_process().daemon:
+            raise UserError(
+                "A daemon process, such as a worker of multiprocessing.Pool, can start no other, which this needs: use "
+                "concurrent.futures.ProcessPoolExecutor."
+            )
+        context = multiprocessing.get_context("fork")
+        self._connection, theirs = context.Pipe()
+        arguments = (self._function, theirs, os.getpid(), self._stays, *self._limits)
+        self._process = context.Process(target=_work_on_items, args=arguments, daemon=not self._stays)
+        with theirs:
+            self._process.start()
+
+
 def in_process(
     work: Callable[[], Result],
     *,
@@ -125,39 +197,18 @@ def in_process(
     waiting: Callable[[], object] = lambda: None,
     interval: float | None = None,
 ) -> Result:
-    """Call a function in a forked process, which is killed when we are interrupted: C++ code ignores interrupts.
+    """Call a function in a `Worker`, which is killed when we are interrupted: C++ code ignores interrupts.
 
-    What it returns, which can be pickled, is returned, and what it raises is raised. Its notes (`base.notes.note`) come
-    when it ends; those of a process that was killed are lost. Limits are in seconds of processor time, and in bytes
-    beyond those of this process. Every ``interval`` seconds ``waiting`` is called. A KilledError says that the process
-    was killed, as one is that takes more than it may, or ended by itself; it may also raise a MemoryError.
+    Every ``interval`` seconds ``waiting`` is called. Limits and errors are those of the worker.
     """
-    if multiprocessing.current_process().daemon:
-        raise UserError(
-            "A daemon process, such as a worker of multiprocessing.Pool, can start no other, which this needs: use "
-            "concurrent.futures.ProcessPoolExecutor."
-        )
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_work_and_send, args=(work, sender, os.getpid(), seconds, memory), daemon=True)
-    with receiver:
-        process.start()
-        sender.close()
-        try:
-            while not receiver.poll(interval):
-                waiting()
-            result, error, notes = receiver.recv()
-        except EOFError:
-            process.join()
-            raise _killed(process.exitcode or 0) from None
-        finally:
-            process.kill()
-            process.join()
-    for message in notes:
-        note(message)
-    if error is not None:
-        raise error
-    return cast(Result, result)
+    worker = Worker[None, Result](lambda _: work(), seconds=seconds, memory=memory)
+    try:
+        worker.give(None)
+        while not worker.has_result(interval):
+            waiting()
+        return worker.result()
+    finally:
+        worker.close()
 
 
 def in_limits(work: Callable[[], Result], name: str, seconds: int, memory: int) -> Result:
@@ -184,10 +235,17 @@ def _killed(exit_code: int) -> KilledError:
     return error
 
 
-def _work_and_send(
-    work: Callable[[], object], sender: Connection, parent: int, seconds: int | None, memory: int | None
+def _work_on_items(
+    function: Callable[[Any], object],
+    connection: Any,
+    parent: int,
+    stays: bool,
+    seconds: int | None,
+    memory: int | None,
 ) -> None:
     start_worker(parent)
+    if stays:
+        _let_go_of_files(connection.fileno())
     if seconds is not None:
         _set_limit(resource.RLIMIT_CORE, 0)
         _set_limit(resource.RLIMIT_CPU, seconds)
@@ -195,9 +253,23 @@ def _work_and_send(
         limit = memory + int(pages.read_text().split()[0]) * resource.getpagesize()
         _set_limit(resource.RLIMIT_AS, limit)
     try:
-        sender.send_bytes(_answer(work))
+        while True:
+            connection.send_bytes(_answer(partial(function, connection.recv())))
+    except EOFError:
+        pass
     except MemoryError:
         signal.raise_signal(signal.SIGKILL)
+
+
+def _let_go_of_files(kept: int) -> None:
+    """Leave files and connections to the parent: with a copy here, one that the parent closes would stay open.
+
+    Their numbers name nothing from now on, so that the parent's objects, which may close them here, close nothing else.
+    """
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in [int(each.name) for each in Path("/dev/fd").iterdir()]:
+        if number not in (0, 1, 2, kept, nothing):
+            os.dup2(nothing, number)
 
 
 def _set_limit(kind: int, most: int) -> None:

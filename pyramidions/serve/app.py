@@ -1,13 +1,10 @@
 """The web application: takes documents, and shows the pages of their summaries."""
 
 import asyncio
+import re
 import secrets
-import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
-from functools import partial
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -22,13 +19,16 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.documents.file_formats import LIMITS, file_ending
+from pyramidions.files.parallel import Worker
 
 #: MiB of an upload, unless its format has a lower limit; and summaries that are kept, on the disk.
 MOST, KEPT = 64, 50
 #: The largest length that may be asked for, in words.
 MOST_WORDS = 10_000
+_INTERVAL = 0.02  # seconds between two looks for a summary, and for a client that leaves
 #: Formats of one document.
 ENDINGS = tuple(ending for ending in LIMITS if not ending.startswith(".jsonl"))
 _NAMES = ("127.0.0.1", "localhost")
@@ -48,13 +48,10 @@ _TYPES = {".css": "text/css", ".js": "text/javascript"}
 class Asked(NamedTuple):
     """What is asked for."""
 
-    path: Path  #: of the document, whose ending is that of the upload
-    name: str  #: that the upload had
-    words: int | None  #: most words of the summary; None for the method's own number
-
-
-#: Returns the page of a summary. It is called in a thread, once at a time.
-Summarize = Callable[[Asked], str]
+    method: str  #: one of those that the page offers
+    path: Path = Path()  #: of the document, whose ending is that of the upload
+    name: str = ""  #: that the upload had; "" to make the method ready alone
+    words: int | None = None  #: most words of the summary; None for the method's own number
 
 
 class Pages:
@@ -79,14 +76,17 @@ class Pages:
         return (self._folder / f"{key}.html", self._names[key]) if key in self._names else None
 
 
-def make_app(methods: Mapping[str, Summarize], folder: Path) -> Starlette:
-    """Return the application; the first method is chosen at first. The folder, for uploads and pages, is empty."""
+def make_app(methods: Sequence[str], worker: Worker[Asked, str], folder: Path) -> Starlette:
+    """Return the application; the first method is chosen at first, and the worker returns the page of a summary.
+
+    The folder, for uploads and pages, is empty.
+    """
     pages = Pages(folder)
     one_at_a_time = asyncio.Lock()
-    shown = _index(list(methods))
+    front = _index(methods)
 
     async def index(_: Request) -> Response:
-        return HTMLResponse(shown, headers={"Content-Security-Policy": _OWN})
+        return HTMLResponse(front, headers={"Content-Security-Policy": _OWN})
 
     async def own_file(request: Request) -> Response:
         path = Path(request.url.path)
@@ -98,11 +98,8 @@ def make_app(methods: Mapping[str, Summarize], folder: Path) -> Starlette:
             with TemporaryDirectory(dir=folder) as place:
                 path = Path(place) / f"document{file_ending(Path(name))}"
                 await _receive(request, path)
-                work = partial(methods[method], Asked(path, name, words))
                 async with one_at_a_time:
-                    if await request.is_disconnected():
-                        raise ClientDisconnect
-                    page = await _in_thread(work)
+                    page = await _summary(request, worker, Asked(method, path, name, words))
             return PlainTextResponse(pages.add(name, page))
         except HTTPException:
             raise
@@ -111,7 +108,7 @@ def make_app(methods: Mapping[str, Summarize], folder: Path) -> Starlette:
         except ClientDisconnect:
             return Response(status_code=400)
         except Exception as error:
-            return PlainTextResponse(f"The document cannot be summarized ({error}).", 500)
+            return PlainTextResponse(f"The document cannot be summarized ({type(error).__name__}: {error}).", 500)
 
     async def page(request: Request) -> Response:
         found = pages.find(request.path_params["key"])
@@ -132,7 +129,7 @@ def make_app(methods: Mapping[str, Summarize], folder: Path) -> Starlette:
     return Starlette(routes=routes, middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(_NAMES))])
 
 
-def _options(request: Request, methods: Mapping[str, Summarize]) -> tuple[str, str, int | None]:
+def _options(request: Request, methods: Sequence[str]) -> tuple[str, str, int | None]:
     """Return the method, the name of the document, and the number of words; or refuse the request."""
     origin = request.headers.get("origin")
     if origin is not None and origin != f"http://{request.headers['host']}":
@@ -140,11 +137,11 @@ def _options(request: Request, methods: Mapping[str, Summarize]) -> tuple[str, s
     asked = request.query_params
     method, name, words = asked.get("method", ""), Path(asked.get("name", "")).name, asked.get("words", "")
     if method not in methods:
-        raise HTTPException(422, f"`method` must be one of {', '.join(methods)}, but is {method!r}.")
+        raise HTTPException(422, f"`method` must be one of {', '.join(methods)}, but is {shown(method)}.")
     if file_ending(Path(name)) not in ENDINGS:
-        raise HTTPException(415, f"A document must end in {', '.join(ENDINGS)}, but is called {name!r}.")
-    if words and not (words.isascii() and words.isdigit() and 0 < int(words) <= MOST_WORDS):
-        raise HTTPException(422, f"`words` must be a number from 1 to {MOST_WORDS:,}, but is {words!r}.")
+        raise HTTPException(415, f"A document must end in {', '.join(ENDINGS)}, but is called {shown(name)}.")
+    if words and not (re.fullmatch("[0-9]{1,5}", words) and 0 < int(words) <= MOST_WORDS):
+        raise HTTPException(422, f"`words` must be a number from 1 to {MOST_WORDS:,}, but is {shown(words)}.")
     return method, name, int(words) if words else None
 
 
@@ -160,23 +157,20 @@ async def _receive(request: Request, path: Path) -> None:
             file.write(some)
 
 
-async def _in_thread(work: Callable[[], str]) -> str:
-    """Call a function in a thread that does not keep the process from ending."""
-    done: Future[str] = Future()
-
-    def run() -> None:
-        # After Ctrl-C nobody waits for it.
-        with suppress(InvalidStateError):
-            try:
-                done.set_result(work())
-            except UserError as error:
-                done.set_exception(error)
-            except BaseException as error:
-                # Whatever it is, the next document must not wait for this one.
-                done.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
-
-    threading.Thread(target=run, daemon=True).start()
-    return await asyncio.wrap_future(done)
+async def _summary(request: Request, worker: Worker[Asked, str], asked: Asked) -> str:
+    """Return the page of a summary; the process at work ends when the client leaves."""
+    if await request.is_disconnected():
+        raise ClientDisconnect
+    try:
+        worker.give(asked)
+        while not worker.has_result():
+            if await request.is_disconnected():
+                raise ClientDisconnect
+            await asyncio.sleep(_INTERVAL)
+    except BaseException:
+        worker.close()
+        raise
+    return worker.result()
 
 
 def _own(name: str) -> str:

@@ -1,8 +1,8 @@
 """What the page summarizes documents by: the methods of extraction, and a model that writes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,9 +10,13 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.notes import listening
 from pyramidions.documents.source import Fields, read_file
 from pyramidions.extract.methods import known_methods
+from pyramidions.files.parallel import Worker
 from pyramidions.inference.extraction_page import ExtractionPage
 from pyramidions.inference.extractor import Extractor
-from pyramidions.serve.app import Asked, Summarize
+from pyramidions.serve.app import Asked
+
+#: Returns the page of a summary.
+Summarize = Callable[[Asked], str]
 
 if TYPE_CHECKING:
     from pyramidions.inference.explanation_page import ExplanationPage
@@ -27,28 +31,34 @@ def methods(
 ) -> Mapping[str, Summarize]:
     """Return what summarizes, by name; a model that writes, as `Summarizer.from_pretrained` reads it, comes first.
 
-    It must not have the name of a method, nor answer queries.
+    It must not have the name of a method, nor answer queries. Models are read when they are first asked for.
     """
     # HipoRank is the default of `extract`, too.
     names = sorted(known_methods(), key=lambda known: known != "hiporank")
     if model is not None and name in names:
         raise UserError(f"`model` must not have the name of a method, but is called {name}.")
-    found = {} if model is None else {name: _writing(model, name, device, precision, language)}
-    return found | {known: _extracting(known, language) for known in names}
+    made: dict[str, Callable[[], Summarize]] = {known: partial(_extracting, known, language) for known in names}
+    if model is not None:
+        made = {name: partial(_writing, model, name, device, precision, language)} | made
+    return {known: _naming(cache(make)) for known, make in made.items()}
+
+
+def worker_of(found: Mapping[str, Summarize]) -> Worker[Asked, str]:
+    """Return the process that summarizes what is asked for; it reads files in processes of its own."""
+    return Worker(lambda asked: found[asked.method](asked), stays=True)
 
 
 def _extracting(method: str, language: str | None) -> Summarize:
-    # A model that comes with the package is read when it is first asked for.
-    made = cache(lambda: Extractor(method, language=language))
+    extractor = Extractor(method, language=language)
 
     def summarize(asked: Asked) -> str:
-        page = ExtractionPage(method, settings={"words": f"{made().rules(asked.words).budget.words:,}"})
+        page = ExtractionPage(method, settings={"words": f"{extractor.rules(asked.words).budget.words:,}"})
         with _noted(page, asked):
-            extraction = made().extract_file(asked.path, words=asked.words)
-        page.add(asked.name, extraction, covered=made().covered(extraction))
+            extraction = extractor.extract_file(asked.path, words=asked.words)
+        page.add(asked.name, extraction, covered=extractor.covered(extraction))
         return _whole(page)
 
-    return _naming(summarize)
+    return summarize
 
 
 def _writing(model: Path, name: str, device: str | None, precision: str, language: str | None) -> Summarize:
@@ -74,7 +84,7 @@ def _writing(model: Path, name: str, device: str | None, precision: str, languag
         list(Stream(summarizer, reader, decoding_settings(summarizer.model)).explained([named], page))
         return _whole(page)
 
-    return _naming(summarize)
+    return summarize
 
 
 def _whole(page: "ExtractionPage | ExplanationPage") -> str:
@@ -86,12 +96,13 @@ def _whole(page: "ExtractionPage | ExplanationPage") -> str:
     return page.html()
 
 
-def _naming(summarize: Summarize) -> Summarize:
+def _naming(make: Callable[[], Summarize]) -> Summarize:
     """Let errors call the document by the name that its upload had."""
 
     def named(asked: Asked) -> str:
+        summarize = make()
         try:
-            return summarize(asked)
+            return summarize(asked) if asked.name else ""
         except UserError as error:
             raise UserError(str(error).replace(str(asked.path), asked.name)) from None
 

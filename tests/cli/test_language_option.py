@@ -73,7 +73,7 @@ def test_maps_and_the_page_of_serve_read_by_the_language_that_is_given(checkpoin
     assert ExtractorMap("lead", sentences=1, language="en")({"text": [text]})["summary"] == ["Es war am 3."]
     (path := tmp_path / "document.txt").write_text(text)
     for code, first in (("de", "Es war am 3. Oktober warm."), ("en", "Es war am 3.")):
-        page = methods(language=code)["lead"](Asked(path, "a.txt", 1))
+        page = methods(language=code)["lead"](Asked("lead", path, "a.txt", 1))
         assert f'{first}"' in page
     options: dict[str, Any] = {"long": "rewrite", "beam": 1, "min_len": 3, "max_len": 3}
     read = {}

@@ -1,6 +1,7 @@
 """The page of `serve`, as a program asks it."""
 
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -54,6 +55,7 @@ def test_the_summary_is_that_of_extract_and_what_is_told_stands_on_its_page(page
         ({"method": "oracle"}, 422, "`method` must be one of hiporank, "),
         ({"words": "0"}, 422, "`words` must be a number from 1 to 10,000, but is '0'."),
         ({"words": "x"}, 422, "`words` must be a number from 1 to 10,000"),
+        ({"words": "5" * 5000}, 422, f"`words` must be a number from 1 to 10,000, but is '{'5' * 79}…."),
         ({"name": "../../a.docx"}, 422, "a.docx cannot be read as .docx"),
     ],
 )
@@ -105,6 +107,34 @@ def test_the_newest_pages_are_kept(tmp_path: Path) -> None:
     keys = [pages.add("a.txt", str(number)) for number in range(KEPT + 2)]
     assert [pages.find(key) is None for key in keys] == [True] * 2 + [False] * KEPT
     assert len(list(tmp_path.iterdir())) == KEPT
+
+
+def test_a_document_whose_client_has_left_does_not_block_the_next(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = page.folder / "begun"
+
+    def never_ends(*_: object, **__: object) -> None:
+        begun.touch()
+        time.sleep(600)
+
+    monkeypatch.setattr(Extractor, "extract_file", never_ends)
+    with socket.create_connection(("127.0.0.1", page.port)) as client:
+        client.sendall(
+            b"POST /summary?name=a.txt&method=lead HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nBees fly."
+        )
+        while not begun.exists():
+            time.sleep(0.01)
+    monkeypatch.undo()
+    assert page.upload(TEXT.encode(), "a.md")[0] == 200
+
+
+def test_the_process_that_summarizes_keeps_no_connection_open(page: Page) -> None:
+    for _ in range(2):
+        with socket.create_connection(("127.0.0.1", page.port), timeout=30) as client:
+            client.sendall(
+                b"POST /summary?name=a.md&method=lead HTTP/1.0\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s"
+                % (len(TEXT), TEXT.encode())
+            )
+            assert client.makefile("rb").read().startswith(b"HTTP/1.1 200 OK")
 
 
 def test_many_uploads_at_once_and_one_that_never_ends_are_served(page: Page) -> None:

@@ -14,29 +14,42 @@ import pytest
 TEXT = "We counted all bees in Rome. They were fed each day, and none was lost.\n\n"
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_it_stops_at_once_in_the_middle_of_a_document_and_leaves_nothing(how: signal.Signals, tmp_path: Path) -> None:
+def _stopped(how: signal.Signals, folder: Path) -> int:
+    """Stop the command by a signal in the middle of a document, and return its exit status."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     line = [sys.executable, "-m", "pyramidions", "serve", "--port", str(port)]
-    with subprocess.Popen(
-        line, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)}
-    ) as server:
+    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(folder)}) as server:
         try:
             assert server.stderr is not None
             assert server.stderr.readline() == f"Open http://127.0.0.1:{port} in a browser. Ctrl-C stops.\n"
             connection = HTTPConnection("127.0.0.1", port)
             connection.request("POST", "/summary?name=long.txt&method=hiporank", TEXT * 20_000)
             deadline = time.monotonic() + 30
-            while not list(tmp_path.rglob("document.txt")):
+            while not list(folder.rglob("document.txt")):
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
             server.send_signal(how)
-            assert server.wait(20) == (0 if how == signal.SIGINT else 128 + how)
+            status = server.wait(20)
+            # The process that summarizes ends, too: it would hold this pipe open.
             assert "Traceback" not in server.stderr.read()
+            return status
         finally:
             server.kill()
+
+
+@pytest.mark.parametrize(("how", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, 128 + signal.SIGTERM)])
+def test_it_stops_at_once_in_the_middle_of_a_document_and_leaves_nothing(
+    how: signal.Signals, status: int, tmp_path: Path
+) -> None:
+    assert _stopped(how, tmp_path) == status
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_one_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    assert _stopped(signal.SIGKILL, tmp_path) == -signal.SIGKILL
+    assert _stopped(signal.SIGINT, tmp_path) == 0
     assert not list(tmp_path.iterdir())
 
 
