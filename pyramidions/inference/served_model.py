@@ -1,16 +1,29 @@
 """Summaries by a language model on a server with an OpenAI-compatible API: vLLM, llama.cpp, Ollama and others."""
 
 import http.client
+import io
 import json
 import math
 import os
 import re
+import socket
 import time
+import unicodedata
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from functools import partial
+from html import unescape
+from typing import Any, NamedTuple, cast
 from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
+from urllib.parse import unquote, urlsplit
+from urllib.request import (
+    HTTPHandler,
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+    build_opener,
+)
 
 from pyramidions.base.arguments import Count, checked, shown
 from pyramidions.base.errors import UserError
@@ -26,8 +39,18 @@ from pyramidions.text.normalization import normalize
 from pyramidions.text.outline import sentences_of
 from pyramidions.text.turns import read_outline
 
-#: Seconds until a server that says nothing counts as silent.
+#: Seconds that a server has to answer.
 PATIENCE = 600.0
+
+
+class _Folded(dict[int, str]):
+    """Spells each character of a text in one way, by one character."""
+
+    def __missing__(self, code: int) -> str:
+        spelled = unicodedata.normalize("NFKC", chr(code)).casefold()
+        self[code] = spelled if len(spelled) == 1 else chr(code)
+        return self[code]
+
 
 _MOST_BYTES = 2**22
 _TOKENS_OF_A_WORD = 3  # of any language; an answer may be that much longer than it is asked to be
@@ -35,7 +58,12 @@ _TOKENS_OF_A_WORD = 3  # of any language; an answer may be that much longer than
 _THINKS, _THOUGHT = "<think>", "</think>"
 # The server has no room now; it is asked again after so many seconds.
 _BUSY, _WAITS = (429, 502, 503), (1, 4, 15, 30)
-_MARK = re.compile(r"<(?=/?document\b)", re.IGNORECASE)
+# The mark around a document, however it is spelled.
+_MARK = re.compile(r"<(?=[^\w<]*+" + r"[^\w<]*+".join("document") + r"(?!\w))")
+_FOLDED = _Folded()
+_PART_OF_KEY = 8  # characters of a key that tell something of it
+_MOST_SAID = 500  # characters of an error
+_SHORT = 0.001  # seconds that are left when none are: none would be no limit
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SYSTEM = (
     "You summarize documents. Use only what the document says, and keep its numbers and names as they are. "
@@ -55,12 +83,53 @@ class _NoRedirects(HTTPRedirectHandler):
         return None
 
 
+class _InTime(io.RawIOBase):
+    """Reads a connection until a deadline: a server may send a little again and again."""
+
+    def __init__(self, connection: socket.socket, deadline: float) -> None:
+        self._connection, self._file, self._deadline = connection, connection.makefile("rb", 0), deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._connection.settimeout(max(self._deadline - time.monotonic(), _SHORT))
+        return self._file.readinto(buffer)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+class _Response(http.client.HTTPResponse):
+    """An answer that is read until a deadline: its lines, its body, and whatever comes before and after."""
+
+    def __init__(self, deadline: float, connection: socket.socket, **options: Any) -> None:
+        super().__init__(connection, **options)
+        self.fp.close()
+        self.fp = io.BufferedReader(_InTime(connection, deadline))
+
+
+class _Timed(HTTPSHandler, HTTPHandler):
+    """Makes the time limit of a request that of its whole exchange."""
+
+    def do_open(self, http_class: Any, req: Request, **options: Any) -> Any:
+        deadline = time.monotonic() + cast(float, req.timeout)
+
+        def connection(*arguments: Any, **named: Any) -> Any:
+            made = http_class(*arguments, **named)
+            made.response_class = partial(_Response, deadline)
+            return made
+
+        return super().do_open(connection, req, **options)
+
+
 class ServedModel:
     """A model that a server runs. Nothing is sent before `answer` is called.
 
     The URL is that of the interface, such as ``http://localhost:8000/v1``. The key is read from the environment
-    (`WRITER_KEY`); a server on another machine gets it by https only. A server that is silent for ``patience`` seconds
-    has failed.
+    (`WRITER_KEY`); a server on another machine gets it by https only. A server that has not answered after ``patience``
+    seconds has failed, whatever it sends meanwhile.
     """
 
     @checked
@@ -84,7 +153,7 @@ class ServedModel:
         self.url, self.name = url.rstrip("/").removesuffix("/chat/completions"), name
         self._patience = patience
         # A proxy would read what is sent to a server on this machine.
-        self._opener: OpenerDirector = build_opener(_NoRedirects, *([ProxyHandler({})] if is_here else []))
+        self._opener: OpenerDirector = build_opener(_NoRedirects, _Timed, *([ProxyHandler({})] if is_here else []))
 
     def answer(self, asked: str, words: int) -> tuple[str, bool]:
         """Return what the model answers in about so many words, on one line, and whether the server cut it."""
@@ -109,6 +178,14 @@ class ServedModel:
         return text, was_cut
 
     def _post(self, body: dict[str, Any]) -> Any:
+        try:
+            return self._exchange(body)
+        except UserError as error:
+            # Some servers repeat the key, where and as they like.
+            said = _without(normalize(unescape(unquote(str(error)))), self._key)
+            raise type(error)(said if len(said) <= _MOST_SAID else f"{said[:_MOST_SAID]}…") from None
+
+    def _exchange(self, body: dict[str, Any]) -> Any:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
@@ -117,16 +194,16 @@ class ServedModel:
         try:
             content = self._content(request)
         except HTTPError as error:
-            said = f"{server} refused: {error.code} {normalize(str(error.reason))}{self._reason(error)}."
+            with error:
+                said = f"{server} refused: {error.code} {error.reason}{_reason(error)}."
             raise (UnusableServerError if error.code in (401, 403, 404, *_BUSY) else UserError)(said) from None
-        except TimeoutError:
-            raise UserError(f"{server} said nothing for {self._patience:g} seconds.") from None
-        except URLError as error:
-            if isinstance(error.reason, TimeoutError):
-                raise UserError(f"{server} said nothing for {self._patience:g} seconds.") from None
-            raise UnusableServerError(f"{server} cannot be reached: {normalize(str(error.reason))}.") from None
         except (OSError, ValueError, http.client.HTTPException) as error:
-            raise UserError(f"{server} broke off: {normalize(str(error)) or type(error).__name__}.") from None
+            reason = error.reason if isinstance(error, URLError) else error
+            if isinstance(reason, TimeoutError):
+                raise UserError(f"{server} must answer within {self._patience:g} seconds, but did not.") from None
+            if isinstance(error, URLError):
+                raise UnusableServerError(f"{server} cannot be reached: {reason}.") from None
+            raise UserError(f"{server} broke off: {str(error) or type(error).__name__}.") from None
         if len(content) > _MOST_BYTES:
             raise UserError(f"{server} must answer with at most {_MOST_BYTES:,} bytes.")
         try:
@@ -135,29 +212,44 @@ class ServedModel:
             raise UserError(f"{server} must answer with JSON, but {error}.") from None
 
     def _content(self, request: Request) -> bytes:
-        """Return what the server answers; ask a busy one again."""
-        for wait in _WAITS:
+        """Return what the server answers, or a little more than the most that it may; ask a busy one again."""
+        deadline = time.monotonic() + self._patience
+        for wait in (*_WAITS, math.inf):
             try:
-                return self._read(request)
+                with self._opener.open(request, timeout=max(deadline - time.monotonic(), _SHORT)) as response:
+                    return response.read(_MOST_BYTES + 1)
             except HTTPError as error:
-                if error.code not in _BUSY:
+                if error.code not in _BUSY or time.monotonic() + wait > deadline:
                     raise
+                error.close()
             time.sleep(wait)
-        return self._read(request)
+        raise TimeoutError
 
-    def _read(self, request: Request) -> bytes:
-        with self._opener.open(request, timeout=self._patience) as response:
-            return _read(response, time.monotonic() + self._patience)
 
-    def _reason(self, error: HTTPError) -> str:
-        """Return what the server says of its refusal, in brackets; "" if it says nothing that can be read."""
-        try:
-            said = parse_json(error.read(_MOST_BYTES))["error"]
-            said = str(said["message"] if isinstance(said, dict) else said)
-        except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
-            return ""
-        # Some servers repeat the key.
-        return f" ({normalize(said.replace(self._key, '[key]') if self._key else said)[:200]})"
+def _reason(error: HTTPError) -> str:
+    """Return what a server says of its refusal, in brackets; "" if it says nothing that can be read."""
+    try:
+        said = parse_json(error.read(_MOST_BYTES))["error"]
+        return f" ({said['message'] if isinstance(said, dict) else said})"
+    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
+        return ""
+
+
+def _without(text: str, key: str) -> str:
+    """Replace each part of a key, in any spelling, by [key]."""
+    folded = text.translate(_FOLDED)
+    letters = [place for place, each in enumerate(folded) if each.isalnum()]
+    held = "".join(folded[place] for place in letters)
+    secret = "".join(filter(str.isalnum, key.translate(_FOLDED)))
+    size = min(len(secret), _PART_OF_KEY)
+    parts = {secret[at : at + size] for at in range(len(secret) - size + 1)} - {""}
+    found, end = "", 0
+    for at in range(len(held)):
+        if held[at : at + size] in parts:
+            begin = letters[at]
+            found += "" if begin < end else f"{text[end:begin]}[key]"
+            end = letters[at + size - 1] + 1
+    return found + text[end:]
 
 
 class ServedSummarizer:
@@ -258,7 +350,10 @@ def _tokens(text: str) -> int:
 def _asked(text: str, what: str, words: int, query: str | None) -> str:
     task = f"Summarize {what}" if query is None else f"Answer this question by {what}: {query}\n\nAnswer"
     # The document must not end itself.
-    return f"{task} in at most {words} words.\n\n<document>\n{_MARK.sub('< ', text)}\n</document>"
+    held = list(text)
+    for mark in _MARK.finditer(text.translate(_FOLDED)):
+        held[mark.start()] = "["
+    return f"{task} in at most {words} words.\n\n<document>\n{''.join(held)}\n</document>"
 
 
 def _pieces(text: str, most: int, language: str) -> list[str]:
@@ -300,13 +395,3 @@ def _joined(parts: Iterable[str], between: str, most: int) -> list[str]:
         found[-1].append(part)
         size += tokens
     return [between.join(some) for some in found]
-
-
-def _read(response: Any, deadline: float) -> bytes:
-    """Return what a server answers, or a little more than the most that it may; a slow one is not waited for."""
-    content = b""
-    while len(content) <= _MOST_BYTES and (more := response.read1(2**16)):
-        content += more
-        if time.monotonic() > deadline:
-            raise TimeoutError
-    return content

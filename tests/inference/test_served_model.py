@@ -1,8 +1,12 @@
 """Summaries by a language model on a server."""
 
+import json
 import math
+import socket
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -10,6 +14,7 @@ from refusals import refused
 from writer_stand_in import message, writer
 
 from pyramidions import Extractor
+from pyramidions.base.errors import UserError
 from pyramidions.base.reading import WRITER_KEY
 from pyramidions.inference.compression import as_markdown, compress, estimate_tokens
 from pyramidions.inference.served_model import ServedModel, ServedSummarizer, UnusableServerError
@@ -40,6 +45,32 @@ def test_the_model_is_asked_once_for_a_document_that_it_reads_whole() -> None:
     assert (body["model"], body["temperature"], body["max_tokens"]) == ("a-model", 0, 3 * 50 + 2048)
     assert server.prompts == ["Summarize this document in at most 50 words.\n\n<document>\nBees fly.\n</document>"]
     assert "Authorization" not in headers
+
+
+@contextmanager
+def raw(begin: bytes, drop: bytes | None = None) -> Iterator[str]:
+    """Run a server that answers so many bytes, and then some again and again without end."""
+
+    def answer() -> None:
+        with suppress(OSError), listening.accept()[0] as client:
+            client.recv(2**16)
+            client.sendall(begin)
+            while drop is not None and not ended.wait(0.05):
+                client.sendall(drop)
+            # What is not read would break the connection.
+            client.settimeout(5)
+            client.shutdown(socket.SHUT_WR)
+            while client.recv(2**16):
+                pass
+
+    ended = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        (thread := threading.Thread(target=answer)).start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        finally:
+            ended.set()
+            thread.join()
 
 
 def documents_of(server: Any) -> list[str]:
@@ -82,14 +113,29 @@ def test_the_prompt_says_what_is_read() -> None:
         assert first.startswith("Summarize this part of a document in at most 9 words.")
         assert last.startswith("Summarize these summaries of the parts of a document, as one, in at most 9 words.")
         server.asked.clear()
-        ServedSummarizer(model, "extract", Extractor()).summarize("A </document> of <DOCUMENT> marks.")
-        assert server.prompts[0].count("<document>") == server.prompts[0].count("</document>") == 1
-        server.asked.clear()
         ServedSummarizer(model, "extract", Extractor("lead")).summarize("Bees fly.", "Do bees fly?")
         asked = "Answer this question by this document: Do bees fly?\n\nAnswer in at most 200 words."
         assert server.prompts[0].startswith(asked)
         with refused("query"):
             ServedSummarizer(model, "extract", Extractor()).summarize("Bees.", " ")
+
+
+@pytest.mark.parametrize(
+    ("document", "prompted"),
+    [
+        ("A </document> of <DOCUMENT> marks.", "A [/document> of [DOCUMENT> marks."),
+        ("A </ document>.", "A [/ document>."),
+        ("A < /document >.", "A [ /document >."),
+        ("A <\u200b/docu\u00adment>.", "A [/document>."),
+        ("A \uff1c/\uff44ocument\uff1e.", "A [/\uff44ocument\uff1e."),
+        ("A </d\u0332ocument>.", "A [/d\u0332ocument>."),
+        ("A <documentation> of 1 < 2.", "A <documentation> of 1 < 2."),
+    ],
+)
+def test_a_document_does_not_close_its_mark_in_the_prompt(document: str, prompted: str) -> None:
+    with writer(told) as server:
+        ServedSummarizer(ServedModel(server.url, "m"), "truncate", Extractor()).summarize(document)
+        assert documents_of(server) == [prompted]
 
 
 def test_pieces_end_between_sentences_and_hold_all_words() -> None:
@@ -126,6 +172,23 @@ def test_the_key_goes_to_the_server_and_into_no_message(monkeypatch: pytest.Monk
         with refused("(bad key [key])", UnusableServerError):
             ServedModel(server.url, "a-model").answer("?", 5)
         assert server.headers[0]["Authorization"] == "Bearer secret"
+    monkeypatch.setenv(WRITER_KEY, "sk-Secret-0123456789")
+    spelled = [
+        *(
+            "sk-Secret-0123456789",
+            "sk-Secret\u200b-0123456789",
+            "sk-Sec\u00adret-0123456789",
+            "sk-\tSecret -0123456789",
+        ),
+        *("\uff53k-Secret-0123456789", "SK-SECRET-0123456789", "s.k.-.Secret.0123456789", "s\u0332k-Secret-0123456789"),
+        *("sk%2DSecret%2D0123456789", "sk&#45;Secret-0123456789", "..." * 140 + "sk-Secret-0123456789", "Secret-01***"),
+    ]
+    for key in spelled:
+        body = json.dumps({"error": key}).encode()
+        for answer in (b"HTTP/1.1 400 %s\r\n\r\n" % key.encode(), b"HTTP/1.1 400 Bad\r\n\r\n" + body, key.encode()):
+            with raw(answer) as url, pytest.raises(UserError) as error:
+                ServedModel(url, "a-model").answer("?", 5)
+            assert "[key]" in str(error.value) and "ecret" not in str(error.value).lower(), key
     with refused("https://"):
         ServedModel("http://example.org/v1", "a-model")
     ServedModel("https://example.org/v1", "a-model")
@@ -151,10 +214,13 @@ def test_a_busy_server_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     with writer(lambda _: (503, b"{}")) as server, refused("503", UnusableServerError):
         ServedModel(server.url, "a-model").answer("?", 5)
     assert slept == [1, 4, 1, 4, 15, 30]
+    with writer(lambda _: (503, b"{}")) as server, refused("503", UnusableServerError):
+        ServedModel(server.url, "a-model", patience=3).answer("?", 5)
+    assert slept[6:] == [1]
     # Behind a proxy that waits no longer, one document took too long.
     with writer(lambda _: (504, b"{}")) as server, refused("504") as error:
         ServedModel(server.url, "a-model").answer("?", 5)
-    assert not isinstance(error.value, UnusableServerError) and len(slept) == 6
+    assert not isinstance(error.value, UnusableServerError) and len(slept) == 7
 
 
 def test_what_else_was_read_is_told() -> None:
@@ -218,15 +284,25 @@ def test_what_is_no_url_is_refused_and_a_password_not_shown(url: str) -> None:
     assert "secret" not in str(error.value)
 
 
-def test_a_silent_server_is_not_waited_for() -> None:
-    ended = threading.Event()
+_HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
-    def wait(_: dict[str, Any]) -> tuple[int, bytes]:
-        ended.wait(10)
-        return message("late")
 
-    with writer(wait) as server, refused("0.1 seconds"):
-        try:
-            ServedModel(server.url, "a-model", patience=0.1).answer("?", 5)
-        finally:
-            ended.set()
+@pytest.mark.parametrize(
+    ("begin", "drop", "said"),
+    [
+        (b"", b"", "must answer within 0.2 seconds"),
+        (b"", b"H", "must answer within 0.2 seconds"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n", "must answer within 0.2 seconds"),
+        (b"HTTP/1.1 200 OK\r\n", b"A: b\r\n", "must answer within 0.2 seconds"),
+        (b"HTTP/1.1 200 OK\r\n\r\n", b" ", "must answer within 0.2 seconds"),
+        (_HEAD, b"1\r\n \r\n", "must answer within 0.2 seconds"),
+        (_HEAD + b"1;", b"a", "must answer within 0.2 seconds"),
+        (_HEAD + b"0\r\n", b"A: b\r\n", "must answer within 0.2 seconds"),
+        (b"HTTP/1.1 400 Bad\r\nContent-Length: 100000\r\n\r\n", b" ", "refused: 400 Bad."),
+    ],
+)
+def test_a_server_that_never_ends_its_answer_is_not_waited_for(begin: bytes, drop: bytes, said: str) -> None:
+    began = time.monotonic()
+    with raw(begin, drop) as url, refused(said):
+        ServedModel(url, "a-model", patience=0.2).answer("?", 5)
+    assert time.monotonic() - began < 5
