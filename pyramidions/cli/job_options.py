@@ -10,6 +10,7 @@ import click
 from pyramidions.base.errors import UserError
 from pyramidions.base.reading import BY_HEADINGS, SELECTING, WRITER_KEY, WRITER_READS, WRITER_WORDS
 from pyramidions.cli.options import PATH, exclude, option, option_group, require
+from pyramidions.files.bounded import real_path
 from pyramidions.files.lines import read_lines
 
 
@@ -133,7 +134,8 @@ def check_model(model: Path, command: str) -> None:
 
 def model_name(model: Path) -> str:
     """Return what a page calls a model: that of a checkpoint needs its folder's name."""
-    return "/".join(model.resolve().parts[-2:]) if model.is_file() else model.resolve().name
+    place = real_path(model)
+    return "/".join(place.parts[-2:]) if place.is_file() else place.name
 
 
 #: Options of `summarize` that a served model takes, too; those of --writer have its name.

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import as_json_bytes
+from pyramidions.files.bounded import real_path
 
 
 def columns(rows: Iterable[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
@@ -66,16 +67,18 @@ def check_output(
         raise UserError(f"{option} must be the name of a file, but is -.")
     if path.is_dir():
         raise UserError(f"{option} must be a file, but {path} is a folder.")
-    if not path.absolute().parent.is_dir():
-        raise UserError(f"{option} must be a file in a folder that exists, but is {path}.")
-    # `Path.resolve` raises where a link leads back to itself.
-    place = os.path.realpath(path)
-    if place in map(os.path.realpath, inputs):
+    place = real_path(path)
+    if not place.parent.is_dir():
+        link = f", a link to {place}" if path.is_symlink() else ""
+        raise UserError(f"{option} must be a file in a folder that exists, but is {path}{link}.")
+    if place.is_symlink():
+        raise UserError(f"{option} must be a file, but {path} is a link that leads back to itself.")
+    if place in map(real_path, inputs):
         raise UserError(f"{option} must not replace one of the inputs, but is {path}.")
-    if place in map(os.path.realpath, outputs):
+    if place in map(real_path, outputs):
         raise UserError(f"{option} must not replace another output, but is {path}.")
     # A pipe or a device is written as it is; a file appears beside the older one, and replaces it.
-    needed = path if path.exists() and not path.is_file() else Path(place).parent
+    needed = path if path.exists() and not path.is_file() else place.parent
     if not os.access(needed, os.W_OK):
         raise UserError(f"{option} must be a file that can be written, but {needed} is read-only.")
     if path.is_file():

@@ -15,7 +15,7 @@ from pyramidions.cli.outputs import check_output
 from pyramidions.cli.score_report import side_by_side, table, write_json
 from pyramidions.data.folder import DataFolder
 from pyramidions.files.atomic import atomic_file
-from pyramidions.files.bounded import file_hash
+from pyramidions.files.bounded import file_hash, real_path
 from pyramidions.files.parallel import available_cores
 from pyramidions.scoring.examples import Examples, FolderDocuments, Read, Texts
 from pyramidions.scoring.examples import lead as first_sentences
@@ -147,7 +147,7 @@ def _systems(paths: tuple[Path, ...], references: References) -> dict[str, Texts
 
 
 def _check_output(out: Path | None, data: Path | None, inputs: list[Path]) -> None:
-    if out is not None and data is not None and data.resolve() in out.resolve().parents:
+    if out is not None and data is not None and real_path(data) in real_path(out).parents:
         raise UserError(f"--json must not lie in the data folder {data}, but is {out}.")
     check_output("--json", out, "an older file of scores", inputs)
 

@@ -16,7 +16,7 @@ from pyramidions.documents.formulas import on_the_line
 from pyramidions.documents.latex_source import read_by_tex
 from pyramidions.documents.lost import note_lost
 from pyramidions.documents.paper_xml import Paper
-from pyramidions.files.bounded import MEBIBYTE, printable
+from pyramidions.files.bounded import MEBIBYTE, printable, real_path
 from pyramidions.text.normalization import joined_lines
 
 #: Includes inside includes and macros inside macros; and braces inside braces.
@@ -72,7 +72,7 @@ def read_latex(path: Path) -> Paper:
     """
     name = printable(path)
     if path.suffix.lower() == ".tex":
-        sources = [(_decoded(path.read_bytes(), name), partial(_on_disk, path.parent.resolve(), name))]
+        sources = [(_decoded(path.read_bytes(), name), partial(_on_disk, real_path(path.parent), name))]
     else:
         files = _unpacked(path, name)
         sources = [(text, partial(_packed, files, place)) for place, text in files.items() if BEGIN in text]
@@ -101,7 +101,7 @@ def _between_commands(source: str) -> Iterator[str]:
 
 def _on_disk(folder: Path, name: str, wanted: str) -> str | None:
     try:
-        file = (folder / wanted).resolve()
+        file = real_path(folder / wanted)
         content = file.read_bytes() if file.is_relative_to(folder) and file.is_file() else None
     except (OSError, ValueError):
         return None  # a name may be too long, or hold a null character

@@ -14,7 +14,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.documents.file_formats import LIMITS, file_ending, file_text, holds_records, may_be_paper, text_lines
 from pyramidions.documents.record_fields import PLAIN, RELEASE, id_of, sectioned_text, text_of
 from pyramidions.documents.records import OPENERS, JsonLine, LinesFile, Record, json_lines
-from pyramidions.files.bounded import at_most, printable, regular_size, require_at_most
+from pyramidions.files.bounded import at_most, printable, real_path, regular_size, require_at_most
 from pyramidions.files.lines import decoded_file
 from pyramidions.text.headings import Lines
 from pyramidions.text.text_windows import holds_text
@@ -81,10 +81,10 @@ def list_files(given: Iterable[Path], outputs: Collection[Path | None] = ()) -> 
     Without any path, standard input is the only file.
     """
     files = Files([], [])
-    ours = {path.resolve() for path in outputs if path is not None}
+    ours = {real_path(path) for path in outputs if path is not None}
     for path in given:
         inside = _inside(path, files.skipped) if _is_folder(path) else []
-        inside = [file for file in inside if file.resolve() not in ours] if ours else inside
+        inside = [file for file in inside if real_path(file) not in ours] if ours else inside
         files.paths.extend([file for file in inside if _is_readable(file)] or [path])
         files.skipped.extend(file for file in inside if not _is_readable(file))
     return files if files.paths else Files([STANDARD_INPUT], [])

@@ -14,6 +14,7 @@ from tempfile import gettempdir, mkdtemp
 from typing import BinaryIO, NamedTuple
 
 from pyramidions.base.errors import UserError
+from pyramidions.files.bounded import real_path
 from pyramidions.files.parallel import KilledError
 
 _KEY = ".key"
@@ -43,7 +44,7 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
         # What it names may be missing, but a link that leads back to itself names nothing.
         with suppress(FileNotFoundError):
             path.stat()
-    target = Path(os.path.realpath(path)) if path.is_symlink() else path
+    target = real_path(path) if path.is_symlink() else path
     remove_leftovers(target.parent)
     partial = target.with_name(f".{target.name}.partial-{_HOST}-{secrets.token_hex(4)}")
     others = _together.get()
@@ -126,8 +127,8 @@ def atomic_folder(path: str | Path, key: str | None = None) -> Iterator[Path]:
     before the folder appears.
     """
     path = Path(path).absolute()
-    if path.exists() and not path.is_dir():
-        raise UserError(f"{path} must be a folder, but is a file.")
+    if os.path.lexists(path) and not path.is_dir():
+        raise UserError(f"{path} must be a folder, but is a {'file' if path.exists() else 'link to nothing'}.")
     path.parent.mkdir(parents=True, exist_ok=True)
     with _locked_partial(path) as partial:
         try:

@@ -63,6 +63,11 @@ def at_most(read: Callable[[int], bytes], limit: int, name: str) -> bytes:
     return content
 
 
+def real_path(path: str | Path) -> Path:
+    """Follow the links of a path. `Path.resolve` raises where one leads back to itself; this keeps it."""
+    return Path(os.path.realpath(path))
+
+
 def printable(path: Path) -> str:
     """Return a path as text; bytes that are not UTF-8 are replaced."""
     return os.fsencode(path).decode("utf-8", "replace")

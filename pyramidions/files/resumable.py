@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 from pyramidions.base.errors import UserError
 from pyramidions.files.atomic import lock, named_by, sync, sync_folder, write_file
+from pyramidions.files.bounded import real_path
 
 
 class ResumableFile:
@@ -60,7 +61,7 @@ def resumable_file(path: Path, settings: Mapping[str, Any], resume: bool) -> Ite
     error or a kill, both stay, unless nothing was committed. With ``resume`` and the same settings, a run goes on
     behind the lines that an interrupted one left; without it, such lines are refused.
     """
-    target = Path(os.path.realpath(path))
+    target = real_path(path)
     partial, progress = (target.with_name(f"{target.name}.{end}") for end in ("partial", "progress"))
     with named_by(path, partial):
         partial.touch()

@@ -174,6 +174,11 @@ def pipe(path: Path, whole: Path) -> None:
     os.mkfifo(path)
 
 
+def link(path: Path, whole: Path, target: str) -> None:
+    """Make a link, which may lead to nothing or back to itself."""
+    path.symlink_to(target)
+
+
 def pickled(path: Path, whole: Path) -> None:
     """Make a checkpoint that would run code if it were trusted."""
     torch.save({"model": {}, "cfg": Code()}, path)
@@ -206,6 +211,7 @@ MAKERS: dict[str, Callable[..., None]] = {
     "content": content,
     "folder": folder,
     "pipe": pipe,
+    "link": link,
     "pickled": pickled,
     "language model": language_model,
 }

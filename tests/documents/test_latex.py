@@ -123,7 +123,8 @@ def test_files_of_the_folder_are_included_and_no_others(tmp_path: Path, capsys: 
     (folder / "parts").mkdir(parents=True)
     for name, text in (("parts/b", r"\section{B} \input{c}"), ("c", "two"), ("a", r"\x{} one"), ("m", r"\def\x{The}")):
         (folder / f"{name}.tex").write_text(text)
-    outside = rf"\input{{../secret}}\input{{/etc/passwd}}\import{{..}}{{secret}}\input{{{'x' * 5000}}}"
+    (folder / "loop.tex").symlink_to("loop.tex")
+    outside = rf"\input{{../secret}}\input{{/etc/passwd}}\import{{..}}{{secret}}\input{{loop}}\input{{{'x' * 5000}}}"
     source = r"\input{m}" + document(r"\input{a.tex} \include{parts/b} \input{b/absent} \input{main.bbl}" + outside)
     path = written(folder / "paper.tex", source)
     assert shown(read_latex(path).text) == "The one | ## B | two"
