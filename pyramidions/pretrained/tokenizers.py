@@ -1,6 +1,8 @@
 """Tokenizers of pretrained models, as they are."""
 
 import re
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ def read_tokenizer(folder: Path, numbering: Numbering, class_name: str) -> Token
     try:
         added, data = _added(folder), read_regular(file) if file.is_file() else None
         if data is None or (added and added.keys() - _tokens(data)):
-            data = _made_by_transformers(folder, class_name)
+            data = _made_by_transformers(folder, class_name, numbering.rows)
         tokenizer = Tokenizer.from_bytes(data, numbering)
         ids = {name: i for i, name in enumerate(tokenizer.pieces())}
         for name, i in added.items():
@@ -41,7 +43,7 @@ def read_tokenizer(folder: Path, numbering: Numbering, class_name: str) -> Token
         raise UserError(f"{folder}: {error}") from None
 
 
-def _made_by_transformers(folder: Path, class_name: str) -> bytes:
+def _made_by_transformers(folder: Path, class_name: str, rows: int | None) -> bytes:
     if not any((folder / name).is_file() for name in (JSON, *SLOW)):
         raise UserError(f"The folder must hold a tokenizer ({JSON}, or {', '.join(SLOW[:-1])}), but holds none.")
     transformers = optional_library("transformers", f"A tokenizer without a whole {JSON}")
@@ -51,7 +53,14 @@ def _made_by_transformers(folder: Path, class_name: str) -> bytes:
     # What the files name may be no class that reads them, and that of the family is.
     for name in ("AutoTokenizer", class_name) if names_class else (class_name,):
         try:
-            found = getattr(transformers, name).from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+            read = partial(
+                getattr(transformers, name).from_pretrained, folder, local_files_only=True, trust_remote_code=False
+            )
+            found = read()
+            if rows is not None and len(found) > rows:
+                # A vocabulary of one's own has no rows for the ids that transformers adds to those of T5 and PEGASUS.
+                with suppress(Exception):
+                    found = read(extra_ids=0, offset=0)
             return str(found.backend_tokenizer.to_str()).encode()
         except Exception as error:  # transformers raises errors of any kind
             reason = reason or " ".join(str(error).split())[:200]

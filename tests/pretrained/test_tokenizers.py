@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import transformers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_pretrained import save_tokenizer
@@ -111,6 +112,19 @@ def test_a_tokenizer_json_that_lacks_added_tokens_is_read_with_them(tmp_path: Pa
     (folder / SETTINGS).write_text(json.dumps(settings))
     tokenizer = read("t5", folder)
     assert tokenizer.encode("fox [SEC]")[-1] == 180 and tokenizer.decode([180]) == "[SEC]"
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows", "none"),
+    [("t5", 80, {"extra_ids": 0}), ("t5", 96, {"extra_ids": 0}), ("pegasus", 82, {"offset": 0})],
+)
+def test_no_ids_are_added_to_a_vocabulary_of_ones_own_whose_model_has_no_rows_for_them(
+    kind: str, rows: int, none: dict[str, int], tmp_path: Path
+) -> None:
+    theirs = getattr(transformers, CLASSES[kind]).from_pretrained(folder_of(kind, tmp_path), **none)
+    ours = read_tokenizer(tmp_path, Numbering(None, 0, 1, None, rows), CLASSES[kind])
+    assert ours.vocab_size == rows
+    assert list(map(ours.encode, SENTENCES)) == [theirs(each, add_special_tokens=False).input_ids for each in SENTENCES]
 
 
 def test_a_language_stands_before_each_text_of_an_mbart(tmp_path: Path) -> None:
