@@ -316,6 +316,9 @@ def test_a_whole_document_is_truncated_and_a_long_claim_leaves_it_half_of_the_mo
     # A fox is three pieces: ten of them are three foxes and a letter.
     best = max(chance(folder, premise, "fox fox fox f", "entailment", 20) for premise in SENTENCES)
     assert found[0] == pytest.approx(best, abs=1e-4)
+    # A pair that fits stays whole: twelve pieces of a claim, one of a premise, and three around them.
+    (found,) = scored("entailment", Example("fox fox fox fox", ("",), "f"), entailment_model=folder)
+    assert found[0] == pytest.approx(chance(folder, "f", "fox fox fox fox", "entailment", 20), abs=1e-4)
 
 
 @pytest.mark.parametrize(

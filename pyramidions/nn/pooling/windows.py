@@ -85,8 +85,12 @@ class AdaptiveMeanPooler(WindowPooler):
 
     def __init__(self, window: int, scorer: Scorer, overlap: CountOrZero = 0) -> None:
         super().__init__(window)
-        self.width = window + overlap
+        self.overlap, self.width = overlap, window + overlap
         self.scorer = scorer
+
+    def kept(self, length: int) -> int:
+        # Positions that one window reads at its end begin no other.
+        return super().kept(max(length - self.overlap, min(length, 1)))
 
     def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:
         x, padding_mask = sequence.x, sequence.padding_mask
@@ -95,6 +99,9 @@ class AdaptiveMeanPooler(WindowPooler):
         scores = self.scorer(sequence, context).clamp(min=_LEAST).masked_fill(padding_mask, 0.0)
         # (B, L) -> (B, K, G)
         scores = F.pad(scores, (0, missing)).unfold(1, self.width, self.window)
+        # All windows but the first begin with what the one before has read.
+        padding = torch.cat([scores[:, :1].sum(dim=-1), scores[:, 1:, self.overlap :].sum(dim=-1)], dim=1) == 0
+        scores = scores.masked_fill(padding[..., None], 0.0)
         weights = scores / scores.sum(dim=-1, keepdim=True).clamp(min=_LEAST)
         sources = torch.arange(length + missing, device=x.device).clamp(max=length - 1)
         sources = sources.unfold(0, self.width, self.window).expand(len(x), -1, -1)
@@ -103,7 +110,7 @@ class AdaptiveMeanPooler(WindowPooler):
         members = F.pad(members, (0, 0, 0, missing)).unfold(1, self.width, self.window)
         with torch.autocast(x.device.type, enabled=False):
             pooled = (members @ weights[..., None].to(members.dtype)).squeeze(-1).to(x.dtype)
-        return Pooled(pooled, (scores == 0).all(dim=-1), sources, weights)
+        return Pooled(pooled, padding, sources, weights)
 
 
 @POOLING.register("funnel")

@@ -192,17 +192,25 @@ class EntailmentClassifier(ModelInUse):
         self._labels = [entails[0], contradicts[0]]
 
     def judged(self, premises: Sequence[str], claim: str) -> Judged:
-        """Return what a claim is found to be by each premise; a claim has at most half of the tokens that are read."""
-        settings, is_short = {}, False
+        """Return what a claim is found to be by each premise.
+
+        Of a pair that is longer than what is read, the premise is cut, and first the claim to half of the tokens.
+        """
+        tokenizer, claims = self._loaded.tokenizer, [claim] * len(premises)
+        settings: dict[str, Any] = {}
         if (length := self._loaded.length) is not None:
             settings = {"truncation": "only_first", "max_length": length}
-            shortened = _first(self._loaded.tokenizer, claim, length // 2)
-            claim, is_short = shortened, shortened != claim
-        encodings = self._loaded.tokenizer(list(premises), [claim] * len(premises), **settings).encodings
+            shortened = _first(tokenizer, claim, length // 2)
+            if shortened != claim:
+                whole = tokenizer(list(premises), claims, verbose=False).encodings
+                claims = [claim if len(each.ids) <= length else shortened for each in whole]
+        encodings = tokenizer(list(premises), claims, **settings).encodings
         probabilities = self._computed(
             encodings, lambda out: out.logits.float().softmax(dim=-1)[:, self._labels].cpu().double().numpy()
         )
-        truncated = [is_short or bool(encoding.overflowing) for encoding in encodings]
+        truncated = [
+            said != claim or bool(encoding.overflowing) for said, encoding in zip(claims, encodings, strict=True)
+        ]
         return Judged(np.array(probabilities), sum(truncated))
 
 

@@ -28,11 +28,17 @@ def test_each_window_is_the_mean_of_its_members_weighted_by_their_scores(stride:
     x = vectors(3, 13, DIM)
     pooled = AdaptiveMeanPooler(stride, Rated(), overlap)(Sequence(x, ends_after(*lengths)), NO_CONTEXT)
     for row, length in enumerate(lengths):
-        starts = range(0, length, stride)
+        # A window that would read nothing but the overlap of the one before is none.
+        starts = range(0, max(length - overlap, 1), stride)
         windows = [x[row, start : min(start + stride + overlap, length)] for start in starts]
         means = [(each[:, :1].abs() * each).sum(0) / each[:, 0].abs().sum() for each in windows]
         torch.testing.assert_close(pooled.x[row, : len(means)], torch.stack(means))
         assert pooled.padding_mask[row].tolist() == [place >= len(means) for place in range(pooled.x.size(1))]
+
+
+def test_a_document_has_as_many_windows_as_in_the_paper() -> None:
+    pooler = AdaptiveMeanPooler(24, Rated(), overlap=8)
+    assert list(map(pooler.kept, (0, 1, 8, 32, 33, 8192))) == [0, 1, 1, 1, 2, 341]
 
 
 def test_scores_of_zero_are_equal() -> None:
