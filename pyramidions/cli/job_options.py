@@ -115,8 +115,9 @@ def check_long(
 
 
 def check_model(model: Path, command: str) -> None:
-    """Refuse a document, or the work folder of a training, where the model belongs."""
+    """Refuse what stands where the model belongs: a document, the work folder of a training, what is no network."""
     from pyramidions.documents.file_formats import LIMITS
+    from pyramidions.pretrained.places import place_of_network
 
     if (saved := model / "checkpoints").is_dir() and (model / "run.json").is_file():
         raise UserError(
@@ -130,6 +131,8 @@ def check_model(model: Path, command: str) -> None:
             f"MODEL comes before the documents, but {model} is a document: type `pyramidions {command} {example} "
             f"{model}`, or `pyramidions extract {model}`, which needs no model.{others}"
         )
+    if model.exists():
+        place_of_network(model)
 
 
 def model_name(model: Path) -> str:

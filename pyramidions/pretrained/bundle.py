@@ -17,7 +17,6 @@ from pyramidions.pretrained.checkpoint_file import read_checkpoint
 from pyramidions.pretrained.export_folder import TOKENIZERS, WEIGHTS
 from pyramidions.pretrained.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER, ModelKind
 from pyramidions.pretrained.places import (
-    CHECKPOINTS,
     CONFIG,
     KNOWN_FAMILIES,
     LONG,
@@ -26,6 +25,7 @@ from pyramidions.pretrained.places import (
     PlaceKind,
     check_hashes,
     place_of,
+    place_of_network,
     unknown_family,
 )
 from pyramidions.text.tokenizer import Numbering, Tokenizer
@@ -54,9 +54,7 @@ def read_bundle(path: str | Path, *wanted: ModelKind) -> Bundle:
     Raises:
         UserError: nothing of the kind is there, or it is damaged, or of another kind or architecture.
     """
-    place = place_of(path)
-    if place.kind in _REFUSED:
-        raise UserError(_REFUSED[place.kind].format(place.path))
+    place = place_of_network(path)
     return _READERS[place.kind](place, wanted)
 
 
@@ -180,14 +178,6 @@ def _read_pretrained(place: Place, wanted: Collection[ModelKind]) -> Bundle:
     return Bundle(place.name, SUMMARIZER, config, settings, found.weights, found.tokenizer)
 
 
-_REFUSED: dict[PlaceKind, str] = {
-    "fairseq": (
-        "{0} holds model.pt, as fairseq's own BART does: `pyramidions import {0} -o model.pt` makes a checkpoint of "
-        "such a model."
-    ),
-    "concepts": "{0} holds a model of concepts, which extracts: use `pyramidions extract --method {0}`.",
-    "other": f"{{0}} must hold an exported model ({CONFIG}), {' or '.join(CHECKPOINTS)}, but holds none of them.",
-}
 _READERS: dict[PlaceKind, Callable[[Place, Collection[ModelKind]], Bundle]] = {
     "checkpoint": _read_checkpoint,
     "export": _read_export,

@@ -34,6 +34,16 @@ CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
 MODEL, DICTIONARY, ARCHIVES = "model.pt", "dict.txt", (".tar.gz", ".tgz", ".tar")
 
 
+_REFUSED: dict[PlaceKind, str] = {
+    "fairseq": (
+        "{0} holds model.pt, as fairseq's own BART does: `pyramidions import {0} -o model.pt` makes a checkpoint of "
+        "such a model."
+    ),
+    "concepts": "{0} holds a model of concepts, which extracts: use `pyramidions extract --method {0}`.",
+    "other": f"{{0}} must hold an exported model ({CONFIG}), {' or '.join(CHECKPOINTS)}, but holds none of them.",
+}
+
+
 class Place(NamedTuple):
     """A model on this machine or on the hub, of which only the config has been read."""
 
@@ -98,6 +108,14 @@ def place_of(given: str | Path) -> Place:
         if (path / file).exists():
             return Place(str(given), "checkpoint", path / file)
     return Place(str(given), "fairseq" if (path / MODEL).exists() else "other", path)
+
+
+def place_of_network(given: str | Path) -> Place:
+    """Do as `place_of`; a UserError says what to do with anything that is no network of ours or of transformers."""
+    place = place_of(given)
+    if place.kind in _REFUSED:
+        raise UserError(_REFUSED[place.kind].format(place.path))
+    return place
 
 
 def _on_hub(name: HubName, given: str) -> Place:
