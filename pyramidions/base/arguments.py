@@ -79,6 +79,9 @@ class Broken(NamedTuple):
     def said(self) -> str:
         """What follows the name of the value in an error."""
         hint = ": put it in brackets" * (isinstance(self.value, str) and self.rule.startswith("a list of texts"))
+        hint += ": give what the file holds, or use what reads files" * (
+            isinstance(self.value, os.PathLike) and self.rule.startswith("a text")
+        )
         return f"{self.place and f'{self.place} '}must be {self.rule}, but is {shown(self.value)}{hint}"
 
 

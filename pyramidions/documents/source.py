@@ -219,7 +219,10 @@ def _document(found: Input, fields: Fields) -> InputText:
     if _is_folder(path):
         raise UserError(f"{name} holds no file that ends in {', '.join(ENDINGS)}.")
     # Report a missing path before an unknown ending.
-    path.stat()
+    try:
+        path.stat()
+    except ValueError:
+        raise UserError(f"{name!r} can be the name of no file.") from None
     if not file_ending(path):
         raise UserError(f"{name} must end in {', '.join(ENDINGS)}.")
     size = regular_size(path)

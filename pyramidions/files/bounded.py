@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,8 @@ LINE_LIMIT = 128
 #: What a document that is an archive may unpack to, in MiB and beside that as a multiple of its size.
 UNPACKED, UNPACKED_RATIO = 16, 32
 
+# What Python makes of bytes that are not UTF-8, and what no file's name holds.
+_UNDECODED = re.compile("[\ud800-\udfff]")
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe",
@@ -70,7 +73,7 @@ def real_path(path: str | Path) -> Path:
 
 def printable(path: Path) -> str:
     """Return a path as text; bytes that are not UTF-8 are replaced."""
-    return os.fsencode(path).decode("utf-8", "replace")
+    return _UNDECODED.sub("\ufffd", str(path))
 
 
 def file_hash(path: Path) -> str:

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pyramidions.base.arguments import Count, checked
+from pyramidions.base.arguments import Count, CountOrZero, checked, fits, shown
 from pyramidions.base.errors import UserError
 from pyramidions.extract import Budget, select
 from pyramidions.extract.extraction import Extraction, extraction_of
@@ -44,6 +45,7 @@ class Compressed(NamedTuple):
     extraction: Extraction  # the sentences
 
 
+@checked
 def estimate_tokens(texts: Sequence[str]) -> list[int]:
     """Return about how many tokens each text has: one for four characters, or for one in scripts without spaces."""
     found = []
@@ -53,6 +55,7 @@ def estimate_tokens(texts: Sequence[str]) -> list[int]:
     return found
 
 
+@checked
 def tokens_of(tokenizer: str | Path) -> CountTokens:
     """Return what counts tokens by a tokenizer.json, a folder with one, or a model on the hub that has one."""
     name = hub_name(tokenizer)
@@ -72,6 +75,7 @@ def tokens_of(tokenizer: str | Path) -> CountTokens:
     return count
 
 
+@checked
 def as_markdown(document: str) -> str:
     """Return a document as Markdown, with its headings as they are found; white space is made single.
 
@@ -118,6 +122,7 @@ def compress(
     Headings and [...] count among the tokens of the budget. The extractor's own rules say what becomes of repetitions,
     and of sentences that do not fit.
     """
+    count = partial(_counted, count)
     outline = document_outline(text, language=extractor.language)
     # More words do not fit: hardly any is less than half a token.
     (scores,) = extractor.rank([Ranked(outline, query=query)], Budget(2 * budget))
@@ -156,6 +161,15 @@ def compress(
         # Or more.
         chosen.pop()
     raise UserError(f"`budget` must hold a sentence with its heading, {least or 1:,} tokens, but is {budget:,}.")
+
+
+def _counted(count: CountTokens, texts: Sequence[str]) -> list[int]:
+    """Return what a function of the user's own counts."""
+    if fits(found := count(texts), Sequence[CountOrZero]) and len(found) == len(texts):
+        return found
+    raise UserError(
+        f"`count` must return a whole number for each of {len(texts):,} texts, but returned {shown(found)}."
+    )
 
 
 def _headings(outline: Outline) -> tuple[list[str], list[int]]:

@@ -155,7 +155,8 @@ class ServedModel:
         # A proxy would read what is sent to a server on this machine.
         self._opener: OpenerDirector = build_opener(_NoRedirects, _Timed, *([ProxyHandler({})] if is_here else []))
 
-    def answer(self, asked: str, words: int) -> tuple[str, bool]:
+    @checked
+    def answer(self, asked: str, words: Count) -> tuple[str, bool]:
         """Return what the model answers in about so many words, on one line, and whether the server cut it."""
         messages = [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": asked}]
         most = _TOKENS_OF_A_WORD * words + 2048  # models that think need room
@@ -273,6 +274,7 @@ class ServedSummarizer:
         self.model, self._long, self._extractor, self._words, self._reads = model, long, extractor, words, reads
         self._types = types or section_types()
 
+    @checked
     def summarize(self, document: str, query: str | None = None) -> list[Summary]:
         """Summarize a document: one summary, or one for each section or piece that is summarized."""
         if query is not None and not query.strip():

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -114,6 +114,16 @@ class Judged(NamedTuple):
 
     probabilities: np.ndarray  #: (premises, 2), of entailment and of contradiction
     truncated: int  #: for how many premises one of both was truncated
+
+
+@runtime_checkable
+class EntailmentJudge(Protocol):
+    """Tells whether premises entail a claim."""
+
+    is_binary: bool  #: What is not entailed counts as contradicted.
+
+    def judged(self, premises: Sequence[str], claim: str) -> Judged:
+        """Return what a claim is found to be by each premise."""
 
 
 class Rated(NamedTuple):

@@ -4,22 +4,19 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from pyramidions.base.arguments import refuse_path
+from pyramidions.base.arguments import checked, refuse_path
 from pyramidions.base.errors import UserError
 from pyramidions.files.progress import counted
 from pyramidions.pages.page import MOST, DocumentPage, Item, Kind, Sentence, sentence_of, supported_by, text_of
+from pyramidions.scoring.metric import EntailmentJudge
 from pyramidions.scoring.quantities import Held, as_compared, is_code
 from pyramidions.text.headings import HeadedText, Line, Lines, headed_lines
 from pyramidions.text.language import Language
 from pyramidions.text.outline import Outline, ends_sentence, outline
 from pyramidions.text.support import SummarySentence, SupportIndex, Supporting
 from pyramidions.text.words import word_places, words_of
-
-# torch takes seconds to import: only when it is needed.
-if TYPE_CHECKING:
-    from pyramidions.scoring.encoders.readers import EntailmentClassifier
 
 # What an item of a list begins with.
 _MARK = re.compile(r"^\s*(?:[-*+•‣–]|\(?\d{1,3}[.)])\s+")
@@ -78,11 +75,12 @@ class CheckedSummary(NamedTuple):
         return self.document.headings[self.document.sentences[position].section]
 
 
+@checked
 def check_summary(
     summary: str,
     document: str | Lines,
     language: str | None = None,
-    entails: "EntailmentClassifier | None" = None,
+    entails: EntailmentJudge | None = None,
     on_progress: Callable[[str], object] = lambda _: None,
 ) -> CheckedSummary:
     """Look for each sentence of a summary in the document.

@@ -3,6 +3,7 @@
 import inspect
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -141,7 +142,7 @@ def test_no_public_function_takes_arguments_unchecked() -> None:
     assert unchecked == []
 
 
-HINTS = {"n": Annotated[int, Range(1)] | None, "x": float, "texts": list[str]}
+HINTS = {"n": Annotated[int, Range(1)] | None, "x": float, "text": str, "texts": list[str]}
 HINTS |= {"extraction": Extraction, "above": Annotated[float, Range(0)]}
 
 
@@ -159,6 +160,11 @@ def test_numbers_of_numpy_are_numbers() -> None:
         ("x", np.True_, "`x` must be a number, but is True."),
         ("texts", ["a", 2], "`texts[1]` must be a text, but is 2."),
         ("texts", "a" * 100, f"`texts` must be a list of texts, but is '{'a' * 79}…: put it in brackets."),
+        (
+            "text",
+            Path("a.txt"),
+            "`text` must be a text, but is a PosixPath: give what the file holds, or use what reads files.",
+        ),
         ("extraction", 3, "`extraction` must be an Extraction, but is 3."),
         ("extraction", slice(3), "`extraction` must be an Extraction, but is a slice."),
         ("above", math.nan, "`above` must be at least 0, but is nan."),

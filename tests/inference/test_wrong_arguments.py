@@ -10,8 +10,12 @@ import small_exports
 from pyramidions import Extractor, SamplingOptions, Summarizer, UserError, as_one
 from pyramidions.extract import TfIdf
 from pyramidions.inference import ExtractorMap
+from pyramidions.inference.compression import as_markdown, compress, estimate_tokens, tokens_of
+from pyramidions.inference.served_model import ServedModel, ServedSummarizer
+from pyramidions.scoring.summary_check import check_summary
 
 ONE = ["A word."]
+SERVED = ServedSummarizer(ServedModel("http://localhost:1/v1", "m"), "chunk", Extractor("lead"))
 
 
 class Places(NamedTuple):
@@ -67,6 +71,24 @@ SAID: list[tuple[Callable[[Places], object], str]] = [
     (lambda _: ExtractorMap("lead", query_column="query"), "`query_column` is for models of concepts, but the method "),
     (lambda at: Extractor().extract(str(at.folder / "paper.txt")), "`text` must be a text, but "),
     (lambda at: Extractor().extract_file(at.folder / "papers.jsonl"), "`path` must hold one document, but "),
+    (lambda at: Extractor().extract(at.folder / "paper.txt"), "`text` must be a text, but is a PosixPath: give what "),
+    (lambda _: Extractor().extract_file("a\0.txt"), "'a\\x00.txt' can be the name of no file."),
+    (lambda _: Extractor().extract_file("\ud800.txt"), "'\ufffd.txt' can be the name of no file."),
+    (lambda _: check_summary(None, "Bees fly."), "`summary` must be a text, but is None."),
+    (lambda _: check_summary("Bees fly.", 1), "`document` must be a text or a function, but is 1."),
+    (lambda _: check_summary("Bees fly.", "Bees fly.", b"en"), "`language` must be a text or None, but is b'en'."),
+    (lambda _: check_summary("Bees.", "Bees.", entails=1), "`entails` must be an EntailmentJudge or None, but is 1."),
+    (lambda _: check_summary("Bees.", "Bees.", on_progress=1), "`on_progress` must be a function, but is 1."),
+    (lambda _: as_markdown(None), "`document` must be a text, but is None."),
+    (lambda _: tokens_of(1), "`tokenizer` must be a text or a Path, but is 1."),
+    (lambda _: estimate_tokens("Bees."), "`texts` must be a list of texts, but is 'Bees.': put it in brackets."),
+    *(
+        (lambda _, found=found: compress("Bees fly.", Extractor(), 9, lambda _: found),
+         f"`count` must return a whole number for each of 1 texts, but returned {said}.")
+        for found, said in ((None, "None"), (3, "3"), ([], "a list"), ([-1], "a list"), ([1.5], "a list"))
+    ),
+    (lambda _: SERVED.summarize(None), "`document` must be a text, but is None."),
+    (lambda _: SERVED.summarize("Bees fly.", 3), "`query` must be a text or None, but is 3."),
     (lambda _: ExtractorMap("oracle"), "The method 'oracle' and `reference_column` must be given together."),
     (lambda _: as_one({}), "`documents` must hold a document, but is empty."),
     (lambda _: as_one({"a": "Bees fly.", "": " "}), "`documents` must hold texts, but '' holds none."),
