@@ -188,7 +188,7 @@ def _record(lines: IndexedLines, at: int, key: str, *, several: bool = False) ->
     return name, texts
 
 
-def generated_summaries(lines: Sequence[str], count: int, place: str = "The output") -> list[str]:
+def generated_summaries(lines: IndexedLines | Sequence[str], count: int, place: str = "The output") -> list[str]:
     """Return the best summary of each document in the output of `fairseq-generate`, in the order of the documents.
 
     fairseq prints documents in the order of its batches: `S-` and `T-`, then for every hypothesis, the best first, `H-`
