@@ -31,6 +31,8 @@ _AROUND_TEXT = frozenset(["nav", "aside", "noscript"])
 # Letters around the text for each letter of it, and their least number, where the text itself stands there: in a header
 # that nothing closes, or in what a script shows later.
 _MOST_AROUND, _TEXT_AROUND = 15, 1000
+# Letters of what may be a sentence.
+_SENTENCE = 20
 # Inside of these, a header belongs to the text.
 _TEXT = frozenset(["main", "article", "section"])
 # Words of a class, a role or an id that tell what stands around the text, in elements that have no meaning themselves.
@@ -130,7 +132,8 @@ def page_text(html: str, name: str = "A page") -> HeadedText:
     html = html if html.isascii() else _UNSPACED_BREAK.sub(r"\1", html)
     page = _parsed(html, _Page(name))
     # A header that is never closed holds the whole page.
-    if page.around > max(_MOST_AROUND * page.letters, _TEXT_AROUND):
+    is_elsewhere = page.around > max(_MOST_AROUND * page.letters, _TEXT_AROUND)
+    if is_elsewhere or (page.tells_around and not page.letters):
         note(f"{name} has its text where other pages have headers, menus or hidden parts: they are read, too.")
         page = _parsed(html, _Page(name, keeps_around=True))
     parts = groupby(page.parts, lambda part: isinstance(part, str))
@@ -161,18 +164,19 @@ class _InQuestion:
 class _Page:
     """Receives the parser's events, every start with an end, and collects parts as `HeadedText.of` takes them.
 
-    It counts the letters of the text, and those around it, which ``keeps_around`` reads as well.
+    It counts the letters of the text, and those around it, which ``keeps_around`` reads as well, and sees whether these
+    hold a sentence.
     """
 
     def __init__(self, name: str, *, keeps_around: bool = False) -> None:
         self._name, self._keeps_around = name, keeps_around
-        self.letters = self.around = 0
+        self.letters, self.around, self.tells_around = 0, 0, False
         self.parts: list[str | int] = []
         self._depth = self._skipped = self._unseen = self._in_heading = self._preformatted = 0
         self._in_question: list[_InQuestion] = []
         self._kinds: list[str] = [""]  # of each open element, what `MARKS` calls it
-        self._in_text = self._in_link = self._link = 0
-        self._hides: list[tuple[bool, bool]] = []  # of each open element: it is no text; it is left out
+        self._in_text = self._in_link = self._link = self._without_scripts = 0
+        self._hides: list[tuple[int, int]] = []  # of each open element: 1 if it is no text; 1 if it is left out
         self._marks: list[frozenset[str]] = [frozenset()]  # likewise, below that of the page
         self._begin_block()
 
@@ -187,12 +191,15 @@ class _Page:
         marks = frozenset(" ".join(attributes.get(name, "") for name in _TELLING).lower().split())
         hides = tag in _NO_TEXT or self._is_listing(tag, marks)
         is_around = not self._keeps_around and (self._is_around(tag, marks) or _is_hidden(attributes))
-        self._hides.append((hides, hides or is_around))
+        # No header, aside or navigation holds the main part of a page, unless it lacks its end.
+        is_main = (tag == "main" or "main" in attributes.get("role", "")) and not self._unseen
+        self._hides.append((0, -self._skipped) if is_main else (int(hides), int(hides or is_around)))
         self._marks.append(marks)
         self._unseen += self._hides[-1][0]
         self._skipped += self._hides[-1][1]
         self._in_text += tag in _TEXT
         self._in_link += tag == "a"
+        self._without_scripts += tag == "noscript"
         self._link = len(self.parts) if tag == "a" else self._link
         if self._in_question and tag == _NO_TEXT_WITH[self._in_question[-1].tag]:
             self._in_question[-1].has_no_text = True
@@ -223,6 +230,7 @@ class _Page:
         self._skipped -= skipped
         self._in_text -= tag in _TEXT
         self._in_link -= tag == "a"
+        self._without_scripts -= tag == "noscript"
         if tag in _NO_TEXT_WITH and (ended := self._in_question.pop()).has_no_text:
             del self.parts[ended.start :]
         self._preformatted -= tag == "pre"
@@ -273,6 +281,9 @@ class _Page:
         letters = sum(map(str.isalnum, text))
         if self._skipped:
             self.around += 0 if self._in_link else letters
+            # A page for scripts says so where there are none.
+            says = text.rstrip().endswith(_SENTENCE_END) and letters >= _SENTENCE and not self._without_scripts
+            self.tells_around |= says
             return
         self.letters += letters
         if self._in_link:
