@@ -1,6 +1,7 @@
 """Reads books in EPUB."""
 
 import posixpath
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
@@ -16,10 +17,15 @@ from pyramidions.text.headings import HeadedText
 
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
 _PAGES = ("application/xhtml+xml", "text/html")
+# Names of a page that says who made the book, and the beginning of one that says so of itself.
+_IMPRINT = re.compile(r"copyright|imprint|impressum|colophon", re.IGNORECASE)
+_BEGINS_IMPRINT = re.compile(rf"<(?:body|section)\s[^<>]*\btype=[\"'][^\"'<>]*(?:{_IMPRINT.pattern})", re.IGNORECASE)
+#: Share of a book's bytes, from which on a page is the text, whatever its name.
+_SMALL = 0.2
 
 
 def epub_text(path: Path) -> HeadedText:
-    """Return the text of a book: its pages in their order, with their headings, but not the table of contents."""
+    """Return the text of a book: its pages in their order, with headings, but without contents and imprint."""
     name = printable(path)
     with xml_archive(path) as book:
         return HeadedText.of(part for page in _pages(book, name) for part in (*page_text(page, name).parts(), "\n\n"))
@@ -43,10 +49,17 @@ def _pages(book: ZipFile, name: str) -> Iterator[str]:
 
     # EPUB 2 names the page of contents so.
     contents = {place(each) for each in root.iter("reference") if each.get("type") == "toc"}
-    for page in [page for page in map(place, chosen) if page not in contents]:
+    imprints = {place(each) for each in root.iter("reference") if _IMPRINT.search(each.get("type", ""))}
+    imprints |= {place(each) for each in chosen if _IMPRINT.search(f"{each.get('id')} {each.get('href')}")}
+    pages = [page for page in map(place, chosen) if page not in contents]
+    sizes = {each.filename: each.file_size for each in book.infolist()}
+    most = _SMALL * sum(sizes.get(page, 0) for page in pages)
+    for page in pages:
         if page in encrypted:
             raise UserError(f"{name} must not be encrypted, but its page {page} is.")
-        yield decoded_page(book.read(page), f"{name}/{page}")
+        text = decoded_page(book.read(page), f"{name}/{page}")
+        if sizes[page] > most or not (page in imprints or _BEGINS_IMPRINT.search(text)):
+            yield text
 
 
 def _encrypted(book: ZipFile, name: str) -> set[str]:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 
 from lxml import etree
 
@@ -35,6 +35,8 @@ _MOST_AROUND, _TEXT_AROUND = 15, 1000
 _SENTENCE = 20
 # Inside of these, a header belongs to the text.
 _TEXT = frozenset(["main", "article", "section"])
+# What stands below one of these is no part of it.
+_WHOLE_TEXT = frozenset(["main", "article"])
 # Words of a class, a role or an id that tell what stands around the text, in elements that have no meaning themselves.
 _AROUND = frozenset(
     """
@@ -56,6 +58,23 @@ _NOTES = frozenset("noteref doc-noteref footnote-ref footnote-reference footnote
 # Those of raised and lowered text, and a style that says the same.
 _PLACES = dict.fromkeys(["sup", "super", "superscript"], "sup") | dict.fromkeys(["sub", "subscript"], "sub")
 _PLACED = re.compile(r"vertical-align\s*:\s*(super|sub)\b", re.IGNORECASE)
+# Parts of such words that tell the same of blocks that hold little of a page: what readers add, links to other texts,
+# notices, and what a script shows later. A teaser is one of another text if it holds a link.
+_ASIDE = re.compile(
+    r"(?<!has-)(?<!no-)(?<!with-)(?:cookie|consent|gdpr|dsgvo|newsletter|subscri|crumb|log-?in|sign-?up|register|popup|"
+    r"popin|modal|overlay|related|recommend|similar|trending|popular|recent|latest|most-?read|pagination|pager|byline|"
+    r"author|autor|side-?bar|textwidget|widget-area|footer|copyright|disclaimer|disclosure|tagline|social|shar(?:e|ing)|"
+    r"shariff|donat|comments|comment-?(?:form|list|respond|reply|body)|kommentar|respond|reply|rating|metadata|tagcloud|"
+    r"masthead|mw-references|reflist|hatnote|dablink|navbox|catlinks|messagebox|adblock|advert|blogroll|sponsor|banner|"
+    r"(?:entry|post|article)-?meta)|"
+    r"(?<![a-z])(?:bio|cta|widget_[a-z_]+|tags|notice|alert|follow|promo|logo|search|menu|(?<!item-)caption|carousel)(?![a-z])|"
+    r"(?<![\w-])(?:hidden|hide|d-none|mfp-hide)(?![\w:-])"
+)
+_TEASER = re.compile(r"(?<![a-z])teaser(?!-text|[a-z])")
+# Elements whose names tell nothing of the kind.
+_NAMED_OTHERWISE = frozenset(["article", *(f"h{level}" for level in range(1, 7))])
+#: Share of the letters of a page, from which on a block is the text, whatever its name.
+_SMALL = 0.3
 _HIDDEN = re.compile(r"(?<![\w-])(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
 _MEANINGLESS = frozenset(["div", "ul", "ol", "dl", "table", "details", "p", "a", "span"])
 # The same of a listing, in <pre> or the element around it.
@@ -136,7 +155,7 @@ def page_text(html: str, name: str = "A page") -> HeadedText:
     if is_elsewhere or (page.tells_around and not page.letters):
         note(f"{name} has its text where other pages have headers, menus or hidden parts: they are read, too.")
         page = _parsed(html, _Page(name, keeps_around=True))
-    parts = groupby(page.parts, lambda part: isinstance(part, str))
+    parts = groupby(page.without_asides(), lambda part: isinstance(part, str))
     return HeadedText.of(
         part for is_text, some in parts for part in ([on_the_line("".join(map(str, some)))] if is_text else some)
     )
@@ -161,6 +180,16 @@ class _InQuestion:
     has_no_text: bool = False
 
 
+@dataclass
+class _Aside:
+    """An open element that may be left out; `start`, `letters` and `links` are the numbers of those before it."""
+
+    depth: int
+    start: int
+    letters: int
+    links: int = -1
+
+
 class _Page:
     """Receives the parser's events, every start with an end, and collects parts as `HeadedText.of` takes them.
 
@@ -175,9 +204,13 @@ class _Page:
         self._depth = self._skipped = self._unseen = self._in_heading = self._preformatted = 0
         self._in_question: list[_InQuestion] = []
         self._kinds: list[str] = [""]  # of each open element, what `MARKS` calls it
-        self._in_text = self._in_link = self._link = self._without_scripts = 0
+        self._in_text = self._in_link = self._link = self._links = self._without_scripts = 0
         self._hides: list[tuple[int, int]] = []  # of each open element: 1 if it is no text; 1 if it is left out
         self._marks: list[frozenset[str]] = [frozenset()]  # likewise, below that of the page
+        self._asides: list[tuple[int, int, int]] = []  # start, end and letters of what may be left out
+        self._open_asides: list[_Aside] = []
+        self._texts: list[tuple[int, int]] = []  # the parts and the letters up to the end of each text
+        self._open_texts: list[int] = []  # the letters before each
         self._begin_block()
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
@@ -188,7 +221,15 @@ class _Page:
             )
         if tag in _BLOCK:
             self._end_block()
-        marks = frozenset(" ".join(attributes.get(name, "") for name in _TELLING).lower().split())
+        names = " ".join(attributes.get(name, "") for name in _TELLING).lower()
+        marks = frozenset(names.split())
+        if tag in _WHOLE_TEXT:
+            self._open_texts.append(self.letters)
+        if tag in _BLOCK and tag not in _NAMED_OTHERWISE:
+            if tag == "form" or _ASIDE.search(names):
+                self._open_asides.append(_Aside(self._depth, len(self.parts), self.letters))
+            elif _TEASER.search(names):
+                self._open_asides.append(_Aside(self._depth, len(self.parts), self.letters, self._links))
         hides = tag in _NO_TEXT or self._is_listing(tag, marks)
         is_around = not self._keeps_around and (self._is_around(tag, marks) or _is_hidden(attributes))
         # No header, aside or navigation holds the main part of a page, unless it lacks its end.
@@ -200,6 +241,7 @@ class _Page:
         self._in_text += tag in _TEXT
         self._in_link += tag == "a"
         self._without_scripts += tag == "noscript"
+        self._links += tag == "a"
         self._link = len(self.parts) if tag == "a" else self._link
         if self._in_question and tag == _NO_TEXT_WITH[self._in_question[-1].tag]:
             self._in_question[-1].has_no_text = True
@@ -221,9 +263,15 @@ class _Page:
     def end(self, tag: str) -> None:
         if self._kinds.pop():
             self.parts.append(END)
-        self._depth -= 1
         if tag in _BLOCK:
             self._end_block()
+        if tag in _WHOLE_TEXT and 2 * (self.letters - self._open_texts.pop()) >= self.letters:
+            self._texts.append((len(self.parts), self.letters))
+        if self._open_asides and self._open_asides[-1].depth == self._depth:
+            aside = self._open_asides.pop()
+            if aside.links < self._links:
+                self._asides.append((aside.start, len(self.parts), self.letters - aside.letters))
+        self._depth -= 1
         self._marks.pop()
         unseen, skipped = self._hides.pop()
         self._unseen -= unseen
@@ -233,6 +281,10 @@ class _Page:
         self._without_scripts -= tag == "noscript"
         if tag in _NO_TEXT_WITH and (ended := self._in_question.pop()).has_no_text:
             del self.parts[ended.start :]
+            while self._asides and self._asides[-1][1] > ended.start:
+                self._asides.pop()
+            while self._texts and self._texts[-1][0] > ended.start:
+                self._texts.pop()
         self._preformatted -= tag == "pre"
         self._in_heading -= tag in _HEADINGS
         if tag != "br":
@@ -271,7 +323,9 @@ class _Page:
         """Remove the text since the last border of a block if it is but links, and no sentence."""
         if self._linked > _LINKED * self._plain and not self._in_heading:
             text = "".join(map(str, self.parts[self._block :])).rstrip()
-            if not text.endswith(_SENTENCE_END):
+            if text.endswith(_SENTENCE_END):
+                self._asides.append((self._block, len(self.parts), self._linked + self._plain))
+            else:
                 del self.parts[self._block :]
         self._begin_block()
 
@@ -292,6 +346,18 @@ class _Page:
             self._plain += letters
         # A line break in the source of a page is a space.
         self.parts.append(text if self._preformatted and not self._in_heading else text.replace("\n", " "))
+
+    def without_asides(self) -> list[str | int]:
+        """Return the parts without what is aside, of links, or below the text, unless next to nothing would be left."""
+        kept, begin, left = list[list[str | int]](), len(self.parts), self.letters
+        below = (text for text in self._texts if self.letters - text[1] < _SMALL * self.letters)
+        begin, left = next(below, (begin, left))
+        for start, end, letters in reversed(self._asides):  # a block stands before those inside
+            if end <= begin and letters < _SMALL * self.letters:
+                kept.append(self.parts[end:begin])
+                begin, left = start, left - letters
+        kept.append(self.parts[:begin])
+        return list(chain.from_iterable(reversed(kept))) if left * _MOST_AROUND > self.letters - left else self.parts
 
     def close(self) -> None:
         """Nothing is left to do at the end of a page."""

@@ -33,7 +33,9 @@ _OWNED = re.compile(r"©.{0,80}\b\d{4}\b")
 _ADDRESS, _ADDRESS_MARK = re.compile(r"://|^www\.|@|^\W*doi:|\w_\w"), re.compile("[:@_]|www")
 # Notices that stand in sentences of their own, in any section, in lower case: a pattern that ignores case is slow.
 _NOTICE = re.compile(
-    r"all rights reserved|licensee biomed central|creative commons|under the terms of the .{0,100}\blicen[cs]e|"
+    r"all rights reserved|alle rechte vorbehalten|tous droits réservés|todos (los derechos|os direitos) reservados|"
+    r"tutti i diritti riservati|wszelkie prawa zastrzeżone|alle rechten voorbehouden|все права защищены|版权所有|"
+    r"licensee biomed central|creative commons|under the terms of the .{0,100}\blicen[cs]e|"
     r"permission (is (hereby )?granted|vous est donnée)|se (concede|otorga) permiso|"
     r"^\W*((copyright|©|\(c\)) ?){1,2}(the )?\d{4}|^\W*copyright (c|©|\(c\)) |"
     r"redistributions? (and use )?(in|of) (source|binary)|this software is provided|distribute verbatim copies|"
@@ -43,6 +45,29 @@ _NOTICE = re.compile(
     r"^\W*click here for\b|^\W*(see )?(also )?additional files? (\d|<dig>)|"
     r"^.{0,60}\b(supplement(ary|al) \w+|supporting information|additional files?) (\S+ ){0,3}(is|are|can be) "
     r"(freely |also |publicly )?(available|found|accessed)"
+)
+# What a site tells its readers, in lower case: of cookies and scripts, in forms, of other pages, and of its own.
+_OF_SITE = re.compile(
+    r"\b(we|our|this|by (using|continuing)|wir|diese|unsere|nous|ce|notre|este|utilizamos|usamos|questo|utilizziamo|"
+    r"wij|onze|deze|denna|ta|nasz\w*|używamy|мы|этот|наш)\b.{0,60}\bcookies?\b|verwendung von cookies|use of cookies|"
+    r"\bcookies?[ -]?(policy|settings|richtlinien?|einstellungen|informationen|hinweise?)\b|"
+    r"(politique|política|polityka|utilisation) (de |des |relative aux |plików )?cookies|"
+    r"(enable|activate|turn on|activer|activez|habilit\w+|activ[ae]r?|attiva(re)?) (le |el |o )?javascript|"
+    r"javascript (aktivieren|is disabled|ist deaktiviert)|"
+    r"\be-?mail(-?adresse| address)?\b.{0,20}\b(will not be published|wird nicht veröffentlicht)|ne sera pas publiée|"
+    r"no será publicad[oa]|non sarà pubblicato|não será publicado|nie zostanie opublikowany|wordt niet gepubliceerd|"
+    r"required fields are marked|erforderliche felder sind|champs obligatoires|campos obligat[oó]rios|"
+    r"campi obbligatori|akismet|cancel reply|password will be e-?mailed|passwort wird ihnen|recover your password|"
+    r"\b(subscribe|sign up|abonn\w+|melde\w*|suscr[ií]b\w+|inscri\w+|iscriv\w+|assine|zapisz)\b.{0,60}\bnewsletter|"
+    r"\baffiliate[ -]?(links?|program)|provision vom händler|\bif you (enjoyed|liked) (our|this|reading)\b|"
+    r"^\W*(unterstützen? sie (uns|unser)|support (us|our) |soutenez[ -]n?o(us|tre)\b|apoya nuestr|"
+    r"read (more|also|next)\b|lesen sie (auch|hier|jetzt|mehr)\b|lies auch\b|weiterlesen\b|mehr zum thema\b|"
+    r"(à )?lire (aussi|également)\b|le[ae] también\b|te puede interesar\b|(leia|veja) (também|mais)\b|leggi anche\b|"
+    r"(czytaj|zobacz) (też|także|więcej)\b|lees ook\b|läs (också|även)\b|читайте также\b|"
+    r"(fotos?|photos?|bild(quelle|rechte)?|image|crédit( photo)?|fot|zdjęcie|фото) ?[:：©]|"
+    r"(posted (by|on|in)|filed under|tagged|(abgelegt|eingeordnet) unter|getaggt|verschlagwortet|veröffentlicht (am|in|"
+    r"unter|von)|published (on|by)|publié (le|par|dans)|classé dans|publicado (el|en|por|em)|pubblicato (il|in|da)|"
+    r"kategorien?:|categories:)[^.!?]*$)"
 )
 _SUPPORTED = re.compile(r"\b(work|study|research|project|authors?)\b.{0,60}\bsupported\b.{0,60}\bgrants?\b")
 _PRODUCED = re.compile(r"(?i:produced by) [A-Z]\S{0,30} [A-Z]\S{0,30}$")
@@ -69,6 +94,8 @@ _ENDS = re.compile(rf"[{STOPS}](?:[^\w\s,]|\s)*$")
 _MOSTLY = 0.5
 #: Share of the sentences that end as sentences do, from which on the others are fragments.
 _USUALLY = 0.75
+#: Sentences, from which on half of them that end as sentences do make the others fragments.
+_MANY = 20
 # A firm by itself.
 _FIRM, _MOST_OF_FIRM = re.compile(r"\b(Inc|Ltd|LLC|GmbH|Corp)\.?$"), 40
 #: Share of the sentences that mention a licence, from which on the document is one.
@@ -90,7 +117,7 @@ _CUT_OFF = re.compile(r"(\b(e\.g|i\.e|cf|vs)|//www|://www\.\w{1,80})\.$")
 # An address, a path or a command in front.
 _BEGINS_WITH_ADDRESS = re.compile(r"[<(]?(\S{0,80}(://|@[\w-]{1,40}\.\w)|//?\w)")
 # Of tables that are drawn, and of links to elsewhere.
-_RULES = ("||", "| |", "-----", "↗")
+_RULES = ("||", "| |", "-----", "↗", "{{")
 _OPEN, _CLOSED, _BRACKET = re.compile(r"[(\[（]"), re.compile(r"[)\]）]"), re.compile(r"[()\[\]（）]")
 # Half brackets that are none: of a smile, and behind the number of an entry.
 _SMILE, _ENTRY = re.compile(r"[:;]-?[()]"), re.compile(r"(?:^|(?<=\s))\w{1,3}\)")
@@ -145,10 +172,11 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
       the number of a section and do not end as a clause does, where several do, but not most; mentions of a licence or
       a trademark, and sentences in capitals, where they are few;
     - outside of dialogues, sentences with fewer words than `LEAST_SHARE` of those of the median sentence;
-    - where three of four sentences end as sentences do: those that do not, such as captions, cells of tables and what
-      stands before a formula, and those behind them that begin in lower case; also others that begin in lower case,
-      unless a text has few capitals, or the word is a name: it holds a number or a hyphen, or it begins several
-      sentences in lower case and none in upper case.
+    - where three of four sentences end as sentences do, or half of many: those that do not, such as captions, cells of
+      tables and what stands before a formula, and those behind them that begin in lower case; also others that begin
+      in lower case, unless a text has few capitals, or the word is a name: it holds a number or a hyphen, or it begins
+      several sentences in lower case and none in upper case;
+    - what a site tells its readers, such as notices about cookies, unless most sentences do.
 
     A rule that most sentences break, three or more, tells what kind of text it is, and does not count; but for that
     of short sentences, and of sections. If a document has no others, the scores stay as they are.
@@ -169,7 +197,7 @@ def _fit(outline: Outline) -> np.ndarray:
     fillers = _fillers(outline.texts) if outline.speakers else frozenset()
     least = LEAST_SPOKEN_WORDS if outline.speakers else LEAST_WORDS
     hashes = np.empty(number, dtype=np.int64)  # a set of texts would take many times their memory
-    fit, ends, licences, shouted, numbered = np.zeros((5, number), dtype=bool)
+    fit, ends, licences, shouted, numbered, of_site = np.zeros((6, number), dtype=bool)
     words = np.zeros(number, dtype=np.int64)
     broken = np.zeros(number, dtype=np.int8)  # which of the rules against noise a sentence breaks first; 0 is none
     labels = Counter[str]()
@@ -195,11 +223,12 @@ def _fit(outline: Outline) -> np.ndarray:
         numbered[place] = begins_as_entry and not is_clause
         shouted[place] = _is_shouted(text[:_MOST])
         licences[place] = _LICENCE.search(lowered) is not None
+        of_site[place] = _OF_SITE.search(lowered) is not None
         if _is_label(text):
             labels[_NUMBERS.sub("0", text)] += 1
     often = np.bincount(broken)
     fit &= (broken == 0) | _are_most(often, number)[broken]
-    if not outline.speakers and ends[fit].sum() >= _USUALLY * fit.sum():
+    if not outline.speakers and ends[fit].sum() >= (_MOSTLY if fit.sum() >= _MANY else _USUALLY) * fit.sum():
         fit &= ends
         # A text may have no capitals at all.
         fewest = _AGAIN if upper.total() >= _USUALLY * (upper.total() + len(lower)) else 1
@@ -210,6 +239,8 @@ def _fit(outline: Outline) -> np.ndarray:
     for rare in (licences, shouted):
         if rare.sum() < _FEW * len(rare):
             fit &= ~rare
+    if of_site.sum() < _MOSTLY * number:
+        fit &= ~of_site
     if _AGAIN <= numbered.sum() < _MOSTLY * number:
         fit &= ~numbered
     if not outline.speakers and fit.any():

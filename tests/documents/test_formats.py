@@ -5,7 +5,23 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from documents import NAMES, PACKAGE, PLAIN, SLIDES, docx, epub, pdf, presentation, sample, shape, shown, slide, written
+from documents import (
+    BOOK,
+    NAMES,
+    PACKAGE,
+    PLAIN,
+    SLIDES,
+    docx,
+    epub,
+    pdf,
+    presentation,
+    sample,
+    shape,
+    shown,
+    slide,
+    written,
+    zipped,
+)
 
 from pyramidions.base.errors import UserError
 from pyramidions.documents.file_formats import file_text
@@ -25,6 +41,13 @@ HEADED_DOCX = (
 )
 #: The contents that EPUB 2 names.
 GUIDED = PACKAGE.replace("</package>", '<guide><reference type="toc" href="text/a.xhtml#top"/></guide></package>')
+#: A book in which the first page is short, and the same whose first page is that of the imprint.
+LONG = BOOK | {"OEBPS/text/b c.xhtml": f"<html><!--{'-' * 999}--><body><p>I stuffed a shirt.</p></body></html>"}
+GUIDED_IMPRINT = LONG | {"OEBPS/book.opf": GUIDED.replace('type="toc"', 'type="copyright-page"')}
+NAMED_IMPRINT = LONG | {"OEBPS/book.opf": PACKAGE.replace('"a"', '"colophon"')}
+TYPED_IMPRINT = LONG | {
+    "OEBPS/text/a.xhtml": '<html><body><section epub:type="imprint"><p>By us.</p></section></body></html>'
+}
 ENCRYPTED = '<encryption><EncryptedData><CipherReference URI="OEBPS/text/a.xhtml"/></EncryptedData></encryption>'
 
 
@@ -69,6 +92,11 @@ READ = [
     ("a.epub", epub(**{"META-INF/encryption.xml": ENCRYPTED.replace("text/a.xhtml", "font.otf")}),
      "# Loomings | Call me Ishmael. | ## The Carpet-Bag | I stuffed a shirt."),
     ("a.epub", epub(**{"OEBPS/book.opf": GUIDED}), "## The Carpet-Bag | I stuffed a shirt."),
+    *(("a.epub", zipped(book), "I stuffed a shirt.") for book in (GUIDED_IMPRINT, NAMED_IMPRINT, TYPED_IMPRINT)),
+    ("a.epub", zipped(LONG), "# Loomings | Call me Ishmael. | I stuffed a shirt."),
+    # An imprint of that share is the book.
+    ("a.epub", epub(**{"OEBPS/book.opf": NAMED_IMPRINT["OEBPS/book.opf"]}),
+     "# Loomings | Call me Ishmael. | ## The Carpet-Bag | I stuffed a shirt."),
     ("a.epub", epub_in("utf-16"), "Straße. | ## The Carpet-Bag | I stuffed a shirt."),
     ("a.PPTX", presentation(), SLIDES_READ),
     ("a.pptx", presentation(**{"ppt/presentation.xml": STRICT}), SLIDES_READ),

@@ -55,6 +55,41 @@ VISIBLE = [
 ]
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        "class='hide-on-button eu-cookie-law'",
+        "class=m159-cookies-info",
+        "id=gdprConsent",
+        "class='white-popup-block mfp-hide login-form'",
+        "class=f-text--signup",
+        "class='widget_text textwidget custom-html-widget'",
+        "id=mc_embed_subscribe",
+        "class=author-description",
+        "class='mh-author-box'",
+        "class=portal-breadcrumbs",
+        "class='entry-meta small'",
+        "class=articleMetadata",
+        "class=sectionRelated",
+        "class=most-read",
+        "class='site-footer'",
+        "class=wp-caption",
+        "id=recent-posts-2",
+        "class=shariff",
+        "class=d-none",
+        "class=hatnote",
+        "role=search",
+        "id=kommentare",
+        "class=reflist",
+    ],
+)
+@pytest.mark.parametrize("tag", ["div", "section", "ul"])
+def test_small_blocks_named_so_are_no_text(tag: str, names: str) -> None:
+    assert shown(page_text(f"{FLY * 5}<{tag} {names}><p>We are here.</p></{tag}>{FLY}")) == " | ".join(
+        ["Bees fly."] * 6
+    )
+
+
 @pytest.mark.parametrize(("html", "lines"), VISIBLE, ids=[html[:32] for html, _ in VISIBLE])
 def test_the_text_of_a_page_is_what_is_seen_of_it(html: str, lines: str) -> None:
     found = page_text(html)
@@ -137,6 +172,9 @@ def test_the_outline_of_a_page_has_its_sections_and_whole_sentences() -> None:
         ("<script>" + "</" * 300_000, 0),
         ("<i>" * 1000 + "</b>" * 100_000 + "x", 1),
         ("<p>x</div>" * 20_000, 20_000),
+        ("<div class=bio><p>x</p></div>" * 50_000, 50_000),
+        ("<div class=bio>x</div><p>x y</p>" * 40_000, 80_000),
+        ("<div class='" + "has-" * 500_000 + "'>x", 1),
     ],
     ids=lambda part: part[:9] if isinstance(part, str) else "",
 )

@@ -64,6 +64,33 @@ def fit(text: str) -> list[float]:
         "More on the page of bees ↗.",
         "Produced by Jane Doe.",
         "bee_north.txt, bee_south.txt, etc.",
+        "Diese Website verwendet Cookies.",
+        "Wenn du weiterliest, stimmst du der Verwendung von Cookies zu.",
+        "This site uses cookies to count you.",
+        "Nous utilisons des cookies pour vous compter.",
+        "Utilizamos cookies para contarle.",
+        "Este site usa cookies para contar.",
+        "Questo sito utilizza cookie per contare.",
+        "Używamy informacji zapisanych za pomocą cookies.",
+        "Мы используем файлы cookie для счёта.",
+        "Please enable JavaScript to see the bees.",
+        "Your email address will not be published.",
+        "Deine E-Mail-Adresse wird nicht veröffentlicht.",
+        "Votre adresse e-mail ne sera pas publiée.",
+        "A password will be e-mailed to you.",
+        "Abonnieren Sie jetzt den großen Newsletter!",
+        "Subscribe to our weekly newsletter.",
+        "Lesen Sie hier mehr davon.",
+        "Unterstützen Sie unsere Bienen mit einer Spende.",
+        "This page has affiliate links to the shops.",
+        "If you enjoyed this text, tell the others.",
+        "Lea también otros textos.",
+        "Bildrechte: Jane Doe und andere",
+        "Posted by Jane under bees",
+        "Getaggt mit Biene und Wespe",
+        "Alle Rechte vorbehalten von uns.",
+        "Tous droits réservés aux abeilles.",
+        "Here stands {{bee.name}} of the hive.",
     ],
 )
 def test_noise_is_not_fit(noise: str) -> None:
@@ -95,6 +122,10 @@ def test_noise_is_not_fit(noise: str) -> None:
         "~50 bees attended the dance.",
         "本文提出一种基于CNN的方法。",
         "በፀደይ ይነሳሉ።",
+        "Published in 1859, it tells of bees.",
+        "Cookies hold the number of a reader.",
+        "Support of our bees is wanted.",
+        "The bees publish a newsletter of their own.",
     ],
 )
 def test_what_looks_like_noise_is_fit(sentence: str) -> None:
@@ -125,6 +156,7 @@ WHOLE = "Bees fly very fast.\n\nThey sting us (all).\n\nDo they like “it?”\n
 ZOOS = "zoo is a good package.\n\nzoo makes series.\n\nzoo plots them."
 SECTIONS = "# 1 On bees\n\nThey have wings.\n\n# 2. Of bees and wasps\n\nThey have four wings."
 FEW = " ".join(f"Bee {letter} flies very fast." for letter in "abcdefghij")
+CELLS = [f"Bees of hive {letter}" for letter in "abcdefghij"]
 ASKED = "1.5 Why do bees fly?\n\n1.6 Do bees fly at all?\n\n2.1 Why are bees here?"
 SAID = "They sting us. Wasps sting us, too. Nobody knows why."
 CLAUSES = '1.1 The seller delivers ten hives;\n\n1.2 The buyer pays for each hive.\n\n2.1 "He warrants them."'
@@ -150,6 +182,9 @@ def paragraphs(*texts: str) -> str:
         (paragraphs(WHOLE, "which holds for all the bees;"), [1] * 4 + [NO]),
         (paragraphs(WHOLE, "The mean of bees is"), [1] * 4 + [NO]),
         (paragraphs(WHOLE, "The mean of all is", "where bees are few."), [1] * 4 + [NO] * 2),
+        # Half of many sentences tell how sentences end, half of a few do not.
+        (paragraphs(FEW, *CELLS), [1] * 10 + [NO] * 10),
+        (paragraphs(FEW, *CELLS[1:]), [1] * 19),
         # A name may begin in lower case, as often as names do. A word that also begins a sentence is no name.
         (paragraphs(WHOLE, "zoo is a good package."), [1] * 4 + [NO]),
         (paragraphs(WHOLE, ZOOS, "...bees are not."), [1] * 7 + [NO]),
@@ -168,6 +203,8 @@ def paragraphs(*texts: str) -> str:
         (f"{FEW} You may copy it under this licence.", [1] * 10 + [NO]),
         (f"{FEW} Hive is a registered trademark of Bees.", [1] * 10 + [NO]),
         ("You may copy bees under this licence. Bees fly very fast.", [1, 1]),
+        # Where a document is made of what sites say, it says so.
+        ("This site uses cookies. We use cookies to count you. Bees fly very fast.", [1, 1, 1]),
         # The number of a section begins no sentence where several do, but not most. Clauses end as such.
         (paragraphs("Bees fly very fast.", "1.5 Why do bees fly at all?", "They sting us."), [1, 1, 1]),
         (paragraphs("Bees fly very fast.", ASKED, SAID), [1, NO, NO, NO, 1, 1, 1]),
