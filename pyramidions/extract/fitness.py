@@ -24,7 +24,8 @@ _BACK_MATTER = re.compile(
     r"key ?words?|index terms|(electronic )?supplement(ary|al) (material|information)|literatur(verzeichnis)?|"
     r"danksagung|r[ée]f[ée]rences( bibliographiques)?|bibliographie|remerciements|referencias|bibliograf[íi]a|"
     r"agradecimientos|refer[êe]ncias|riferimenti|литература|список литературы|благодарности|"
-    r"参考文献|参考資料|謝辞|致谢|致謝|參考文獻|literatuur|referenser|lähteet|literatura|ringraziamenti|agradecimentos|المراجع|संदर्भ)\W*",
+    r"参考文献|参考資料|謝辞|致谢|致謝|參考文獻|literatuur|referenser|lähteet|literatura|ringraziamenti|agradecimentos|المراجع|"
+    r"संदर्भ)\W*",
     re.IGNORECASE,
 )
 #: What stands for a citation where a corpus took the citations out.
@@ -49,16 +50,18 @@ _NOTICE = re.compile(
 # What a site tells its readers, in lower case: of cookies and scripts, in forms, of other pages, and of its own.
 _OF_SITE = re.compile(
     r"\b(we|our|this|by (using|continuing)|wir|diese|unsere|nous|ce|notre|este|utilizamos|usamos|questo|utilizziamo|"
-    r"wij|onze|deze|denna|ta|nasz\w*|używamy|мы|этот|наш)\b.{0,60}\bcookies?\b|verwendung von cookies|use of cookies|"
+    r"wij|onze|deze|denna|ta|nasz\w{0,12}|używamy|мы|этот|наш)\b.{0,60}\bcookies?\b|verwendung von cookies|"
+    r"use of cookies|"
     r"\bcookies?[ -]?(policy|settings|richtlinien?|einstellungen|informationen|hinweise?)\b|"
     r"(politique|política|polityka|utilisation) (de |des |relative aux |plików )?cookies|"
-    r"(enable|activate|turn on|activer|activez|habilit\w+|activ[ae]r?|attiva(re)?) (le |el |o )?javascript|"
+    r"(enable|activate|turn on|activer|activez|habilit\w{1,12}|activ[ae]r?|attiva(re)?) (le |el |o )?javascript|"
     r"javascript (aktivieren|is disabled|ist deaktiviert)|"
     r"\be-?mail(-?adresse| address)?\b.{0,20}\b(will not be published|wird nicht veröffentlicht)|ne sera pas publiée|"
     r"no será publicad[oa]|non sarà pubblicato|não será publicado|nie zostanie opublikowany|wordt niet gepubliceerd|"
     r"required fields are marked|erforderliche felder sind|champs obligatoires|campos obligat[oó]rios|"
     r"campi obbligatori|akismet|cancel reply|password will be e-?mailed|passwort wird ihnen|recover your password|"
-    r"\b(subscribe|sign up|abonn\w+|melde\w*|suscr[ií]b\w+|inscri\w+|iscriv\w+|assine|zapisz)\b.{0,60}\bnewsletter|"
+    r"\b(subscribe|sign up|abonn\w{1,12}|melde\w{0,12}|suscr[ií]b\w{1,12}|inscri\w{1,12}|iscriv\w{1,12}|assine|"
+    r"zapisz)\b.{0,60}\bnewsletter|"
     r"\baffiliate[ -]?(links?|program)|provision vom händler|\bif you (enjoyed|liked) (our|this|reading)\b|"
     r"^\W*(unterstützen? sie (uns|unser)|support (us|our) |soutenez[ -]n?o(us|tre)\b|apoya nuestr|"
     r"read (more|also|next)\b|lesen sie (auch|hier|jetzt|mehr)\b|lies auch\b|weiterlesen\b|mehr zum thema\b|"
