@@ -76,6 +76,8 @@ _NAMED_OTHERWISE = frozenset(["article", *(f"h{level}" for level in range(1, 7))
 #: Share of the letters of a page, from which on a block is the text, whatever its name.
 _SMALL = 0.3
 _HIDDEN = re.compile(r"(?<![\w-])(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
+# Formulas of Wikipedia that pictures show.
+_BEHIND_PICTURES = frozenset(["mwe-math-mathml-inline"])
 _MEANINGLESS = frozenset(["div", "ul", "ol", "dl", "table", "details", "p", "a", "span"])
 # The same of a listing, in <pre> or the element around it.
 _LISTING = frozenset(
@@ -143,8 +145,9 @@ def page_text(html: str, name: str = "A page") -> HeadedText:
     """Return the text between the tags of a page, with a space in place of each tag that ends a word.
 
     Any string is a page: everything but markup is text. Each heading, paragraph, item or row is a line of its own, with
-    an empty line between them. Figures, tables with headers and code listings are left out, and so is what stands
-    around the text: navigation, headers, asides, footers, and blocks of links. The time is linear in the page's length.
+    an empty line between them. Figures, tables with headers, code listings, formulas in lines of their own and marks of
+    notes are left out, and so is what stands around the text: navigation, headers, asides, footers, and blocks of
+    links. The time is linear in the page's length.
     """
     # The parser does not report an end tag without a start tag, so the space is inserted before parsing.
     html = _WORD_END.sub(" ", html.replace("\0", ""))
@@ -204,7 +207,7 @@ class _Page:
         self._depth = self._skipped = self._unseen = self._in_heading = self._preformatted = 0
         self._in_question: list[_InQuestion] = []
         self._kinds: list[str] = [""]  # of each open element, what `MARKS` calls it
-        self._in_text = self._in_link = self._link = self._links = self._without_scripts = 0
+        self._in_text = self._in_link = self._link = self._links = self._without_scripts = self._in_formula = 0
         self._hides: list[tuple[int, int]] = []  # of each open element: 1 if it is no text; 1 if it is left out
         self._marks: list[frozenset[str]] = [frozenset()]  # likewise, below that of the page
         self._asides: list[tuple[int, int, int]] = []  # start, end and letters of what may be left out
@@ -231,7 +234,8 @@ class _Page:
             elif _TEASER.search(names):
                 self._open_asides.append(_Aside(self._depth, len(self.parts), self.letters, self._links))
         hides = tag in _NO_TEXT or self._is_listing(tag, marks)
-        is_around = not self._keeps_around and (self._is_around(tag, marks) or _is_hidden(attributes))
+        is_hidden = _is_hidden(attributes) and not marks & _BEHIND_PICTURES
+        is_around = not self._keeps_around and (self._is_around(tag, marks) or is_hidden)
         # No header, aside or navigation holds the main part of a page, unless it lacks its end.
         is_main = (tag == "main" or "main" in attributes.get("role", "")) and not self._unseen
         self._hides.append((0, -self._skipped) if is_main else (int(hides), int(hides or is_around)))
@@ -242,6 +246,7 @@ class _Page:
         self._in_link += tag == "a"
         self._without_scripts += tag == "noscript"
         self._links += tag == "a"
+        self._in_formula += tag.endswith("math")
         self._link = len(self.parts) if tag == "a" else self._link
         if self._in_question and tag == _NO_TEXT_WITH[self._in_question[-1].tag]:
             self._in_question[-1].has_no_text = True
@@ -279,6 +284,7 @@ class _Page:
         self._in_text -= tag in _TEXT
         self._in_link -= tag == "a"
         self._without_scripts -= tag == "noscript"
+        self._in_formula -= tag.endswith("math")
         if tag in _NO_TEXT_WITH and (ended := self._in_question.pop()).has_no_text:
             del self.parts[ended.start :]
             while self._asides and self._asides[-1][1] > ended.start:
@@ -317,12 +323,14 @@ class _Page:
         return tag == "pre" and bool((marks | self._marks[-1]) & _LISTING)
 
     def _begin_block(self) -> None:
-        self._block, self._linked, self._plain = len(self.parts), 0, 0
+        self._block, self._linked, self._plain, self._formula = len(self.parts), 0, 0, 0
 
     def _end_block(self) -> None:
-        """Remove the text since the last border of a block if it is but links, and no sentence."""
-        if self._linked > _LINKED * self._plain and not self._in_heading:
-            text = "".join(map(str, self.parts[self._block :])).rstrip()
+        """Remove the text since the last border of a block if it is a formula, or but links and no sentence."""
+        if self._formula and not (self._linked + self._plain or self._in_heading):
+            del self.parts[self._block :]
+        elif self._linked > _LINKED * self._plain and not self._in_heading:
+            text = on_the_line("".join(map(str, self.parts[self._block :]))).rstrip()
             if text.endswith(_SENTENCE_END):
                 self._asides.append((self._block, len(self.parts), self._linked + self._plain))
             else:
@@ -330,7 +338,8 @@ class _Page:
         self._begin_block()
 
     def data(self, text: str) -> None:
-        if self._unseen or text.strip() in _ANCHORS:
+        # Spaces between the elements of a formula say nothing.
+        if self._unseen or text.strip() in _ANCHORS or (self._in_formula and not text.strip(" \t\r\n")):
             return
         letters = sum(map(str.isalnum, text))
         if self._skipped:
@@ -340,7 +349,9 @@ class _Page:
             self.tells_around |= says
             return
         self.letters += letters
-        if self._in_link:
+        if self._in_formula:
+            self._formula += letters
+        elif self._in_link:
             self._linked += letters
         else:
             self._plain += letters

@@ -139,10 +139,12 @@ class _Reader:
         self.lines: list[tuple[int, str]] = []
         self._form = form
         self._begun: list[str] = []
+        self._in_formula = 0
 
     def read(self, element: etree._Element, level: int) -> None:
         form = self._form
-        self._begun.append(element.text or "")
+        self._in_formula += element.tag == "math"
+        self._add(element.text)
         for child in element:
             self._begun.append(NEXT if element.tag in APART else "")
             if child.tag is etree.Entity:
@@ -171,7 +173,12 @@ class _Reader:
                 if is_line:
                     self.end()
                 self._begun.append(END if kind else "")
-            self._begun.append(child.tail or "")
+            self._add(child.tail)
+        self._in_formula -= element.tag == "math"
+
+    def _add(self, text: str | None) -> None:
+        # Spaces between the elements of a formula say nothing.
+        self._begun.append((text or "") if not self._in_formula or (text or "").strip(" \t\r\n") else "")
 
     def end(self, level: int = 0) -> None:
         """End a line, which is a heading of this level, or of none."""

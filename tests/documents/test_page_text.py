@@ -34,6 +34,32 @@ VISIBLE = [
     ("<script>if (a < b) {</script>text<style>", "text"),
     ("<", "<"),
     ("<b>B<gene>RCA</gene>1</b> <cit> <gene>p53</gene>, <time>now</time>.", "BRCA1 p53, now."),
+    # Struck text, formulas in lines of their own, and those that pictures show.
+    ("<p>It costs <s>10,80€</s><strike>9€</strike><del>8€</del> <ins>4,80€</ins>.", "It costs 4,80€."),
+    ("<p>So<dl><dd><math><mi>x</mi></math>.</dd></dl><p>It is <math> <mi>x</mi> <mn>2</mn> </math>.", "So | It is x2."),
+    ("<p>Of <span class=mwe-math-mathml-inline style='display: none'><math><mi>x</mi></math></span>.", "Of x."),
+    # Marks of notes and of references, and links to edit.
+    (
+        '<p>Live.<sup class="reference"><a href="#a">[1]</a></sup> Wax<sup>[<i><a>citation needed</a></i>]</sup> is.',
+        "Live. Wax is.",
+    ),
+    (
+        "<h2>History<span class=mw-editsection><span>[</span><a>edit</a><span>]</span></span></h2>" + FLY,
+        "## History | Bees fly.",
+    ),
+    (
+        "<p>In winter.<sup>1</sup> They hum<sup>2,3</sup> in May.<sup>[4]</sup> Of 9 m<sup>2</sup>.",
+        "In winter. They hum in May. Of 9 m2.",
+    ),
+    (
+        '<p>A.<a epub:type="noteref" href="#n">3</a> B.<a role=doc-noteref>[4]</a> C<sup class=footnote-ref>a</sup>.',
+        "A. B. C.",
+    ),
+    (
+        "<p>Fly<sup><a>1</a>, <a>2</a></sup> in 1998<sup><a>3</a></sup>, 1<sup>er</sup> N<sup>o</sup> 5.",
+        "Fly in 1998, 1er No 5.",
+    ),
+    ("<p>Sings.<sup>a</sup> Hums<sup>†</sup> 2<sup>3</sup>.", "Sings. Hums 2^3."),
     # What stands around the text.
     (f"<header><h1>Site</h1></header><aside>Buy honey.</aside>{FLY}<footer>By us.</footer>", "Bees fly."),
     (f"<main><header><p>By us.</p></header>{FLY}</main>", "By us. | Bees fly."),
