@@ -186,8 +186,8 @@ def _is_note(before: str, said: str, after: str) -> bool:
         return said[0] == "["
     word = _NO_LETTERS.split(ended.rstrip(_CLOSERS))[-1]
     if ended[-1] in _CLOSERS and ended[-1] not in ")）":
-        # 1.a and N.o are numbers in some languages.
-        return not said.isalpha() or len(word) > 3
+        # 1.a and N.o are numbers in some languages, and Mag.a is a title.
+        return not said.isalpha() or (len(word) > 3 and word.islower())
     if said.isalpha():
         return False
     # A short word of capitals may be a substance whose atoms are numbered.

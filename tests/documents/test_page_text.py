@@ -59,7 +59,7 @@ VISIBLE = [
         "<p>Fly<sup><a>1</a>, <a>2</a></sup> in 1998<sup><a>3</a></sup>, 1<sup>er</sup> N<sup>o</sup> 5.",
         "Fly in 1998, 1er No 5.",
     ),
-    ("<p>Sings.<sup>a</sup> Hums<sup>†</sup> 2<sup>3</sup>.", "Sings. Hums 2^3."),
+    ("<p>He sings.<sup>a</sup> Hums<sup>†</sup> 2<sup>3</sup>. Mag.<sup>a</sup> B.", "He sings. Hums 2^3. Mag.a B."),
     # What stands around the text.
     (f"<header><h1>Site</h1></header><aside>Buy honey.</aside>{FLY}<footer>By us.</footer>", "Bees fly."),
     (f"<main><header><p>By us.</p></header>{FLY}</main>", "By us. | Bees fly."),
