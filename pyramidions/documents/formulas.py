@@ -45,8 +45,9 @@ _NO_LETTERS = re.compile(r"[\W\d_]+")
 # Words that have powers.
 _OF_POWERS = frozenset(
     """
-    sin cos tan cot sec csc log exp det max min rad deg mol ppm bar pix inch inches foot feet yard mile miles acre pixel
-    pixels meter meters metre metres arcsec arcmin sinh cosh tanh
+    sin cos tan cot sec csc log exp det max min sinh cosh tanh alpha beta gamma delta epsilon eta theta kappa lambda rho
+    sigma tau phi chi psi omega rad deg mol ppm bar pix inch inches foot feet yard mile miles acre pixel pixels meter
+    meters metre metres metro metros metri mètre mètres arcsec arcmin day hour year unit units
     """.split()  # noqa: SIM905, a list has a line for each word
 )
 # Of formulas whose parts stand in a row: what is between them.
@@ -142,14 +143,15 @@ class _Level:
         if names_note or not said:
             self.add(" " if text[-1:].isspace() or (names_note and after.isalnum()) else "")
             return
-        lowers = inner.kind in ("sub", "index")
         # Raised text may stand apart from its number, but not from other raised text.
         before = self._tail if self._is_composed else self._tail.rstrip()
-        written = (_lowered if lowers else _raised)(before, said, after, inner.kind in ("power", "index"))
+        if inner.kind in ("sub", "index"):
+            written = _lowered(before, said, in_formula=inner.kind == "index")
+        else:
+            written = _raised(before, said, after, in_formula=inner.kind == "power")
         if written.startswith("^"):
             self._strip()
-        is_plain = written == said
-        self.add(text if is_plain else f"{written}{text[len(text.rstrip()) :]}", is_composed=True)
+        self.add(text if written == said else f"{written}{text[len(text.rstrip()) :]}", is_composed=True)
 
     def _strip(self) -> None:
         """Remove the spaces at the end."""
@@ -160,7 +162,7 @@ class _Level:
             part.append(kept)
 
 
-def _raised(before: str, said: str, after: str, in_formula: bool) -> str:
+def _raised(before: str, said: str, after: str, *, in_formula: bool) -> str:
     number = before[-1:].isdigit()
     signed = _SIGN.sub("-", said)
     if said in _DEGREE or (said == "o" and number and after in ("C", "F")):
@@ -171,8 +173,7 @@ def _raised(before: str, said: str, after: str, in_formula: bool) -> str:
     return f"^{_grouped(signed)}" if is_power or (in_formula and not (number and _ORDINAL.fullmatch(said))) else said
 
 
-def _lowered(before: str, said: str, after: str, in_formula: bool) -> str:
-    del after
+def _lowered(before: str, said: str, *, in_formula: bool) -> str:
     return f"_{_grouped(said)}" if in_formula or (before[-1:].isdigit() and said[0].isdigit()) else said
 
 

@@ -37,6 +37,7 @@ PLACED = {
     "^{14}C": "14C",
     "m^{2}5": "m2 5",
     "$5^{99}": "$5.99",
+    "chi^{2} of Ser^{9}": "chi2 of Ser9",
     # Names notes or sources.
     "bees,^{1} wasps^{2,3} and": "bees, wasps and",
     "in May.^{[4]} Of wasps^{*}": "in May. Of wasps",
