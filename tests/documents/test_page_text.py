@@ -38,6 +38,7 @@ VISIBLE = [
     ("<p>It costs <s>10,80€</s><strike>9€</strike><del>8€</del> <ins>4,80€</ins>.", "It costs 4,80€."),
     ("<p>So<dl><dd><math><mi>x</mi></math>.</dd></dl><p>It is <math> <mi>x</mi> <mn>2</mn> </math>.", "So | It is x2."),
     ("<p>Of <span class=mwe-math-mathml-inline style='display: none'><math><mi>x</mi></math></span>.", "Of x."),
+    ("<p><ruby>蜂<rp>(</rp><rt>はち</rt><rp>)</rp></ruby>は飛ぶ", "蜂は飛ぶ"),
     # Marks of notes and of references, and links to edit.
     (
         '<p>Live.<sup class="reference"><a href="#a">[1]</a></sup> Wax<sup>[<i><a>citation needed</a></i>]</sup> is.',
