@@ -32,7 +32,7 @@ BEGIN = "\\begin{document}"
 _BEGINS, _ENDS = (re.compile(rf"^(?:[^%\n\\]|\\.)*?\\{each}{{document}}", re.MULTILINE) for each in ("begin", "end"))
 # Of no text; DOS ends a file in 0x1a.
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x19\x1b-\x1f]")
-_SPACE_BEFORE = re.compile(r" (?=[.,;:!?)\]])")
+_SPACE_BEFORE = re.compile(r" (?=[.,;:!?)\]](?!\d))")
 # The parser would take what follows a definition that begins an environment, and does not end it, for a part of it.
 _GROUP = r"\{(?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})*+\}){0,4000}+\}"
 _GAP = r"(?:\s|%[^\n]*+)*+"

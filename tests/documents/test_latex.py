@@ -89,6 +89,7 @@ def document(body: str) -> str:
         (r"A \lstinline|${| \lstinline[language=C]{a\{b} \verb+{$+ \mintinline{c}{x} B.", r"A ${ a\{b {$ x B."),
         (r"A \url{http://a.b/%7Ec_$d#e} \path|c$| and \href{http://a.b/c%20e#f}{the page} B.", "A and the page B."),
         ("% \\begin{verbatim}\nA.\\begin{verbatim} B.", "A. B."),
+        ("It is .5 of \\cite{a}.", "It is .5 of."),
         # What nothing ends is no formula.
         ("It is $5.\\section{B} C $5 to $6 x.\n\nD $7 more.", "It is $5. | ## B | C $5 to $6 x. | D $7 more."),
         (r"A \[ x = 1\section{B} C.", "A x = 1 | ## B | C."),
