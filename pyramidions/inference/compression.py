@@ -16,7 +16,7 @@ from pyramidions.extract.selection import Redundancy
 from pyramidions.files.bounded import read_regular
 from pyramidions.files.hub import fetch, hub_name
 from pyramidions.inference.extractor import Extractor, Ranked, document_outline
-from pyramidions.text.headings import SHORT_LINE, Line, headed_lines
+from pyramidions.text.headings import SHORT_LINE, HeadedText, Line, headed_lines
 from pyramidions.text.normalization import UNSPACED, readable
 from pyramidions.text.outline import Outline
 from pyramidions.text.tokenizer.json_file import load, run
@@ -28,6 +28,9 @@ CountTokens = Callable[[Sequence[str]], list[int]]
 #: Characters of a token, where no tokenizer counts: what tokenizers of large models need for English.
 CHARACTERS = 4
 _FILE = "tokenizer.json"
+#: A title takes at most the budget by this.
+_TITLE_SHARE = 4
+_DEEPEST = 6  # level of a heading in Markdown
 # What stands for sentences that are left out.
 _GAP = "[...]"
 # Sentences that do not fit before the search for smaller ones ends.
@@ -85,7 +88,9 @@ def as_markdown(document: str) -> str:
         turns = groupby(zip(dialogue.speakers, dialogue.texts, strict=True), lambda said: said[0])
         return "\n\n".join(" ".join(spoken(said)) for _, said in turns)
     begun, blocks = list[str](), list[str]()
-    for line in _with_title_on_top(list(headed_lines(document))):
+    lines = list(headed_lines(document))
+    is_marked = isinstance(document, HeadedText) or document.lstrip().startswith("#")
+    for line in lines if is_marked else _with_title_on_top(lines):
         text = readable(line.text)
         if line.level or line.begins_item or not text:
             blocks.append(" ".join(begun))
@@ -98,14 +103,17 @@ def as_markdown(document: str) -> str:
 
 
 def _with_title_on_top(lines: list[Line]) -> list[Line]:
-    """Rank the title of a plain text, a short line, above its sections, whose numbers rank higher by themselves."""
+    """Rank the title of a plain text, a short line, above its sections, whose levels follow one another."""
     first = next((place for place, line in enumerate(lines) if line.text.strip()), 0)
-    levels = [line.level for line in lines if line.level]
-    if not levels or not min(levels) < lines[first].level == SHORT_LINE:
-        return lines
-    lowered = [line._replace(level=line.level and min(line.level + 1, 6)) for line in lines]
-    lowered[first] = lowered[first]._replace(level=1)
-    return lowered
+    has_title = bool(lines) and lines[first].level == SHORT_LINE
+    levels = sorted(
+        {line.level for place, line in enumerate(lines) if line.level and not (has_title and place == first)}
+    )
+    ranks = {level: rank + has_title for rank, level in enumerate(levels, 1)}
+    ranked = [line._replace(level=min(ranks.get(line.level, 0), _DEEPEST)) for line in lines]
+    if has_title:
+        ranked[first] = ranked[first]._replace(level=1)
+    return ranked
 
 
 @checked
@@ -117,10 +125,11 @@ def compress(
     query: str | None = None,
     redundancy: Redundancy | None = None,
 ) -> Compressed:
-    """Keep the most important sentences of a document, below their headings.
+    """Keep the most important sentences of a document, below their headings, and all below its title.
 
-    Headings and [...] count among the tokens of the budget. The extractor's own rules say what becomes of repetitions,
-    and of sentences that do not fit.
+    The title is left out where it takes more than a quarter of the budget, or nothing would fit. Headings and [...]
+    count among the tokens of the budget. The extractor's own rules say what becomes of repetitions, and of sentences
+    that do not fit.
     """
     count = partial(_counted, count)
     outline = document_outline(text, language=extractor.language)
@@ -132,35 +141,53 @@ def compress(
     ranked = sorted(select(texts, fitting, rules, language=outline.language), key=lambda place: -fitting[place])
     headings, below = _headings(outline)
     sizes = count([as_extracted(each) for each in texts])
-    *of_headings, gap = count([*map(_heading, headings), f" {_GAP} "])
+    (gap,) = count([f" {_GAP} "])
+    least = 0
 
-    def tried(places: list[int]) -> Compressed:
-        kept = _text(outline, sorted(places), headings, below)
-        return Compressed(kept, count([kept])[0], extraction_of(outline, scores, sorted(places)))
+    def filled(title: str, headings: list[str]) -> Compressed | None:
+        nonlocal least
 
-    chosen, begun, least, tries = list[int](), set[int](), 0, 0
-    left = budget  # what is surely left of it
-    for place in ranked:
-        cost = sizes[place] + 1 + 2 * gap + (0 if below[place] in begun else of_headings[below[place]])
-        if cost > left:
-            # Less may do: gaps close, and a tokenizer needs less for a whole text.
-            larger = tried([*chosen, place])
-            if larger.tokens > budget:
-                least, tries = min(least or larger.tokens, larger.tokens), tries + 1
-                if tries == _TRIES or (rules.stops and chosen):
-                    break
-                continue
-            cost = left - (budget - larger.tokens)
-        chosen.append(place)
-        begun.add(below[place])
-        left -= cost
-    while chosen:
-        found = tried(chosen)
-        if found.tokens <= budget:
-            return found
-        # Or more.
-        chosen.pop()
-    raise UserError(f"`budget` must hold a sentence with its heading, {least or 1:,} tokens, but is {budget:,}.")
+        def tried(places: list[int]) -> Compressed:
+            kept = title + _text(outline, sorted(places), headings, below)
+            return Compressed(kept, count([kept])[0], extraction_of(outline, scores, sorted(places)))
+
+        of_title, *of_headings = count([title, *map(_heading, headings)])
+        chosen, begun, tries = list[int](), set[int](), 0
+        left = budget - of_title  # what is surely left of it
+        for place in ranked:
+            cost = sizes[place] + 1 + 2 * gap + (0 if below[place] in begun else of_headings[below[place]])
+            if cost > left:
+                # Less may do: gaps close, and a tokenizer needs less for a whole text.
+                larger = tried([*chosen, place])
+                if larger.tokens > budget:
+                    least, tries = min(least or larger.tokens, larger.tokens), tries + 1
+                    if tries == _TRIES or (rules.stops and chosen):
+                        break
+                    continue
+                cost = left - (budget - larger.tokens)
+            chosen.append(place)
+            begun.add(below[place])
+            left -= cost
+        while chosen:
+            found = tried(chosen)
+            if found.tokens <= budget:
+                return found
+            # Or more.
+            chosen.pop()
+        return None
+
+    found = None
+    if _begins_with_title(outline) and _TITLE_SHARE * count([headings[1]])[0] <= budget:
+        found = filled(f"# {headings[1]}\n\n", ["", "", *headings[2:]])
+    found = found or filled("", headings)
+    if found is None:
+        raise UserError(f"`budget` must hold a sentence with its heading, {least or 1:,} tokens, but is {budget:,}.")
+    return found
+
+
+def _begins_with_title(outline: Outline) -> bool:
+    """Return whether a document begins with a heading that is that of no section."""
+    return bool(outline.units) and outline.units[0].is_heading and outline.units[0].text != outline.headings[0]
 
 
 def _counted(count: CountTokens, texts: Sequence[str]) -> list[int]:

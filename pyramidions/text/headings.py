@@ -51,10 +51,33 @@ CONTENTS = re.compile(
 )
 #: Most lines of a table of contents.
 _MOST_ENTRIES = 2_000
-# What may stand in front of an entry's number.
-_CHAPTER = re.compile(r"^[^\W\d_]{4,9} (?=[\dIVX]{1,5}[.:])")
 # "2", "2.", "2.1", "A.1", "A.", "IV."; a letter alone may be a word.
 _NUMBER = re.compile(r"(?P<number>\d{1,2}(\.\d{1,2})*|[A-Z](\.\d{1,2})+|([A-Z]|[IVX]{1,5})(?=\.))\.?[ \t]+(?=[^\W\d_])")
+_TENS = "一二三四五六七八九十"
+_NUMERALS = rf"{_TENS}百〇零壹贰叁肆伍陆柒捌玖拾\d"
+# What begins parts of books, laws and reports, by their level: "Part I", "Chapter 2.", "Article 3", and the like in
+# other languages.
+_PART = re.compile(
+    rf"""(?:
+    (?P<level1>第\s?[{_NUMERALS}]{{1,4}}\s?[编編部篇卷]
+      | 제\s?\d{{1,3}}\s?[편부]
+      | (?:part|book|volume|teil|buch|partie|livre|titre|parte|libro|título|titolo|deel|del|osa|część|část|časť|rész
+        |часть|книга|частина|kısım|μέρος|الباب)\s(?:\d{{1,3}}|[IVXLC]{{1,6}}|[A-Z]\b|one\b|two\b|three\b))
+    | (?P<level2>第\s?[{_NUMERALS}]{{1,4}}\s?章 | 제\s?\d{{1,3}}\s?장 | [{_TENS}]{{1,3}}、
+      | (?:chapter|appendix|annex|schedule|exhibit|kapitel|kap\.|anhang|anlage|chapitre|annexe|capítulo|anexo|capitolo
+        |allegato|hoofdstuk|bijlage|luku|liite|rozdział|kapitola|fejezet|poglavlje|capitolul|глава|приложение|розділ
+        |додаток|bölüm|κεφάλαιο|الفصل|अध्याय|bab|chương)\s(?:\d{{1,3}}|[IVXLC]{{1,6}}|[A-Z]\b
+          |(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b))
+    | (?P<level3>第\s?[{_NUMERALS}]{{1,4}}\s?[節节條条項] | 제\s?\d{{1,3}}\s?[절조]
+      | [（(][{_TENS}]{{1,3}}[）)] | \d{{1,2}}(?:\.\d{{1,2}})*[、．.](?=[㐀-鿿])
+      | \d{{1,2}}(?:\.\d{{1,2}})+(?=(?![公平毫千厘万亿米元年月])[㐀-鿿]{{2}})
+      | [가나다라마바사아자차카타파하]\.(?=\s) | §§?\s?\d{{1,4}}[a-z]?\b
+      | (?:article|art\.|section|sec\.|clause|rule|artikel|abschnitt|paragraph|artículo|sección|articolo|sezione|artigo
+        |seção|secção|artykuł|art|článek|článok|cikk|članak|articolul|статья|раздел|стаття|член|madde|άρθρο|المادة|धारा
+        |pasal|điều)\s(?:\d{{1,4}}|[IVXLC]{{1,6}})\b)
+    )(?:[.:：)]|\s[-–—])?\s*""",
+    re.IGNORECASE | re.VERBOSE,
+)
 _MARKDOWN = re.compile(r"[ ]{0,3}(?P<marks>#{1,6})[ \t]+(?P<title>.*)")
 _UNDERLINE = re.compile(r"[ ]{0,3}(=+|-{3,}|~{5,})[ \t]*$")
 #: Begins or ends a listing of code in markdown.
@@ -260,9 +283,7 @@ def _contents(lines: Iterable[str]) -> range:
 
 def _entry(line: str) -> str:
     """Return a title without its number, and without the dots that lead to that of its page."""
-    bare = _CHAPTER.sub("", line.strip()).rstrip(" \t.…")
-    numbered = _NUMBER.match(bare)
-    return bare[numbered.end() :] if numbered else bare
+    return _titled(line.strip().rstrip(" \t.…"))[1]
 
 
 def _known_lines(text: HeadedText, lines: Lines) -> Iterator[Line]:
@@ -303,45 +324,64 @@ def _is_short(line: str) -> bool:
 def is_usual_title(line: str) -> bool:
     """Return whether a line is a usual title of a section, with or without a number, not beginning in lower case."""
     title = line.strip()
-    numbered = _NUMBER.match(title)
-    bare = title[numbered.end() :] if numbered else title
+    bare = _titled(title)[1]
     return not bare[:1].islower() and _TITLES.fullmatch(bare) is not None
+
+
+def _titled(title: str) -> tuple[int, str]:
+    """Return the level that the number of a title or the name of a part tells, 0 without one, and what stands behind.
+
+    That is all of a title where a sentence may go on, as in "Section 3 of the paper".
+    """
+    if numbered := _NUMBER.match(title):
+        return numbered["number"].count(".") + 1, title[numbered.end() :]
+    if part := _PART.match(title):
+        bare = title[part.end() :]
+        if not bare[:1].islower():
+            return next(level for level in (1, 2, 3) if part[f"level{level}"]), bare
+    return 0, title
 
 
 def _level(line: str, before: str | None, following: str | None) -> int:
     """Return the level of a heading in plain text, 0 for a line that is none."""
     title = line.strip()
-    ends = title.endswith(_ENDS_SENTENCE) and not _is_numbered_title(title, before, following)
-    if not _is_short(title) or ends or not any(map(str.isalpha, title)):
+    if not _is_short(title):
         return 0
-    if _SPOKEN.search(title) or (_ITEM.match(line) and not _NUMBER.match(title)):
+    level, bare = _titled(title)
+    is_part = level > 0 and not _NUMBER.match(title)
+    ends = bare.endswith(_ENDS_SENTENCE) and not _is_numbered_title(title, before, following)
+    if ends or not (is_part or any(map(str.isalpha, title))):
         return 0
-    numbered = _NUMBER.match(title)
-    bare = title[numbered.end() :] if numbered else title
-    depth = numbered["number"].count(".") + 1 if numbered else 1
-    stands_apart = not (before or "").strip()
+    if _SPOKEN.search(bare) or (_ITEM.match(line) and not level):
+        return 0
+    depth = level or 1
+    above, below = (before or "").strip(), (following or "").strip()
+    # Parts of one level in a row are a list.
+    if is_part and level in (_titled(above)[0], _titled(below)[0]):
+        return 0
+    stands_apart = not above or (is_part and (above.endswith(tuple(STOPS)) or _titled(above)[0] > 0))
     # A word alone in a line may be the end of a sentence.
     if _TITLES.fullmatch(bare) and (stands_apart or not bare[0].islower()):
         return depth
     if bare.isupper() and sum(map(str.isalpha, bare)) > 3:
         # A notice may be in capitals as a whole.
-        return int(not (before or "").isupper() and not (following or "").isupper())
-    goes_on = len(title) > LONGEST_UNBROKEN and (following or "").strip()[:1].islower()
+        return (level if is_part else 1) * (not above.isupper() and not below.isupper())
+    goes_on = len(title) > LONGEST_UNBROKEN and below[:1].islower()
     # "15 patients" counts patients.
-    counts = numbered is not None and numbered["number"].isdigit() and "." not in numbered[0] and bare[0].islower()
-    if counts:
+    counted = None if is_part else _NUMBER.match(title)
+    if counted and counted["number"].isdigit() and "." not in counted[0] and bare[0].islower():
         return 0
-    if numbered and stands_apart and not goes_on:
+    if level and stands_apart and not goes_on:
         return depth
     return SHORT_LINE if following is not None and _stands_above_text(line, before, following) else 0
 
 
 def _is_numbered_title(title: str, before: str | None, following: str | None) -> bool:
     """Whether a line such as "3. Rights of Bees." stands alone, with all of its longer words in capitals."""
-    numbered = _NUMBER.match(title)
-    if numbered is None or not title.endswith(".") or (before or "").strip() or (following or "").strip():
+    level, bare = _titled(title)
+    if not level or not title.endswith(".") or (before or "").strip() or (following or "").strip():
         return False
-    words = [word for word in title[numbered.end() :].split() if len(word) > _SHORT_WORD]
+    words = [word for word in bare.split() if len(word) > _SHORT_WORD]
     return bool(words) and all(word[0].isupper() for word in words)
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-_WORD, _PARTS = re.compile(r"[^\W\d_]{1,60}$"), re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_WORD, _PARTS = re.compile(r"(?<![^\W\d_])[^\W\d_]+$"), re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 # A hyphen before these stands for a part of a word that comes later, as in "Honig- und Wachsernte".
 _JOINED_BY = frozenset({"und", "oder", "bzw", "sowie", "and", "och", "og", "eller"})
 # English words that begin compounds, and what stands behind them in words without a hyphen.

@@ -81,7 +81,7 @@ _BEGINNINGS = frozenset(
     """.split()  # noqa: SIM905, a list has a line for each word
 )
 _WIDTH, _PARTS = 60, 4  # characters that are looked at on either side, and parts that hold so many
-_NOTE = re.compile(r"\s{0,9}[(\[][\d\s,–-]{1,20}[)\]]$")  # "[5]" behind "et al."
+_NOTE = re.compile(r"[(\[][\d\s,–-]{1,20}[)\]]$")  # "[5]" behind "et al."
 _OPENING = re.compile(r"[(\[{'’\"“„«]")
 _NUMBER = re.compile(r"[(\[]?(?:[A-Z]{0,2}\.?\d|[IVXLC]{2,6}\b|[A-Z]\b(?![.’']))")
 _CAPITALISED = re.compile(r"[\W\d_]*(?!\w[A-Z]{2})[^\W\d_a-z]")

@@ -24,14 +24,14 @@ def paper(tmp_path: Path) -> Path:
 def test_a_document_is_shortened_to_its_tokens_or_whole_where_it_fits(run: Run, paper: Path, tmp_path: Path) -> None:
     done = run("extract", paper, "--tokens", 13)
     assert done.exit_code == 0, done.output
-    assert done.stdout == "## Results\n\n[...] All bees in Rome fly fast.\n"
-    assert done.stderr == "Kept 11 of 26 tokens (estimated, 4 characters each): 1 of 3 sentences.\n"
+    assert done.stdout == "# Bees\n\n## Results\n\n[...] All bees in Rome fly fast.\n"
+    assert done.stderr == "Kept 13 of 26 tokens (estimated, 4 characters each): 1 of 3 sentences.\n"
     out = tmp_path / "prompt.md"
     done = run("extract", "--tokens", 27, "-o", out, text=PAPER)
     assert out.read_text() == PAPER and done.stdout == ""
     assert done.stderr == "The document was kept whole, within --tokens.\n"
     assert run("extract", paper, "--tokens", 15, "--method", "lead").stdout == (
-        "## Methods\n\nWe counted all bees in Rome. [...]\n"
+        "# Bees\n\n## Methods\n\nWe counted all bees in Rome. [...]\n"
     )
 
 
@@ -52,7 +52,7 @@ def test_each_document_stands_below_its_name_and_one_that_has_no_room_is_reporte
     (tmp_path / "c.txt").write_text("They were fed on each day of the year, from morning until late in the evening.")
     done = run("extract", tmp_path, "--tokens", 13)
     assert done.stdout.split("\n\n") == [
-        *(f"{tmp_path / 'a.md'}:\n## Results", "[...] All bees in Rome fly fast."),
+        *(f"{tmp_path / 'a.md'}:\n# Bees", "## Results", "[...] All bees in Rome fly fast."),
         *(f"{tmp_path / 'b.txt'}:\nNone was lost.", ""),
     ]
     assert done.exit_code == 1 and str(tmp_path / "c.txt") in done.stderr
@@ -64,7 +64,7 @@ def test_json_says_how_many_tokens_there_are(run: Run, tmp_path: Path) -> None:
     (tmp_path / "papers.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in lines))
     done = run("extract", tmp_path / "papers.jsonl", "--tokens", 13, "--json")
     first, second = map(json.loads, done.stdout.splitlines())
-    assert first["summary"] == "## Results\n\n[...] All bees in Rome fly fast."
-    assert (first["tokens"], first["document_tokens"]) == (11, 26)
+    assert first["summary"] == "# Bees\n\n## Results\n\n[...] All bees in Rome fly fast."
+    assert (first["tokens"], first["document_tokens"]) == (13, 26)
     assert [each["position"] for each in first["sentences"]] == [2]
     assert (second["summary"], second["tokens"], second["sentences"]) == ("None was lost.", 4, None)

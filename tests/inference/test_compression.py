@@ -43,8 +43,8 @@ class Rated(Extractor):
 def test_the_best_sentences_stand_below_their_headings_in_reading_order() -> None:
     found = compress(PAPER, Rated(SCORES), 25, words)
     methods = "## Methods\n\nWe counted all bees in Rome. [...] We then looked at them."
-    assert found.text == f"{methods}\n\n## Results\n\nAll bees in Rome fly fast. [...]"
-    assert found.tokens == 23
+    assert found.text == f"# Bees\n\n{methods}\n\n## Results\n\nAll bees in Rome fly fast. [...]"
+    assert found.tokens == 25
     assert [sentence.position for sentence in found.extraction.sentences] == [0, 2, 3]
 
 
@@ -73,9 +73,28 @@ TURNS = (
     [
         (LONG, [2, 1], 9, "## Short\n\n[...] The next one is kept."),
         (PARTS, [1, 2, 0], 9, "## Data\n\n[...] The database has nightly copies. [...]"),
+        # A title stands above all, unless it takes much of the budget; so does that of a plain text.
+        (
+            f"The law of bees\n\n§ 1 Aim\n\n{TURNS[1][5:]} I like it.",
+            [1, 0],
+            16,
+            "# The law of bees\n\n## § 1 Aim\n\nThe control shall be yellow. [...]",
+        ),
+        (
+            f"# {'Long ' * 9}\n\n## One\n\nBees fly fast.\n\n## Two\n\nThey rest.",
+            [1, 0],
+            9,
+            "## One\n\nBees fly fast. [...]",
+        ),
         ("\n".join(TURNS), [3, 1, 2, 0], 20, "\n\n".join(TURNS[:3]) + " [...]"),
     ],
-    ids=["a shorter heading leaves room", "the heading of a subsection", "who said what in a meeting"],
+    ids=[
+        "a shorter heading leaves room",
+        "the heading of a subsection",
+        "a title",
+        "a long title",
+        "who said what in a meeting",
+    ],
 )
 def test_sentences_are_kept_with_what_they_stand_below(paper: str, scores: list[float], budget: int, kept: str) -> None:
     assert compress(paper, Rated(scores), budget, words).text == kept
@@ -130,5 +149,8 @@ def test_a_whole_document_is_markdown() -> None:
     assert as_markdown(text) == (
         "# The bees of Rome\n\n## 1 Methods\n\nWe counted all bees.\n\n### 1.1 Food\n\nThey were fed.\n\n"
         "## 2 Results\n\nThey fly."
+    )
+    assert as_markdown("Of bees\n\nWinter days\nThey sleep all day.\n\nSummer days\nThey fly all day.") == (
+        "# Of bees\n\n## Winter days\n\nThey sleep all day.\n\n## Summer days\n\nThey fly all day."
     )
     assert as_markdown("### Bees\n\nThey fly.\n\n## Ants\n\nThey run.").startswith("### Bees")

@@ -55,6 +55,40 @@ def test_headings_are_told_from_other_lines(text: str, expected: list[str]) -> N
 
 
 @pytest.mark.parametrize(
+    "parts",
+    [
+        ("一、引言", "十二、结论"), ("（一）研究背景", "（二）研究方法"),
+        ("1、引言部分", "2、方法部分"), ("1.引言部分", "2.1方法部分"),
+        ("第一章", "第十二章 方法"), ("第3节 总则", "第4节 附则"),
+        ("第一条", "第二条 附则"), ("第1編 総則", "第2編 各則"),
+        ("제1장 총칙", "제2장 방법"), ("제 1 절 목적", "제 2 절 방법"), ("가. 서론", "나. 본론"),
+        ("Глава 1", "Глава 2. Методы"), ("Часть I", "Часть II. Методы"), ("Статья 1", "Статья 2. Права"),
+        ("Chapter 1", "CHAPTER TWO"), ("Part I", "Part II: The wasps"), ("Article 1.", "Article 2 Duties"),
+        ("§ 1", "§ 2 Pflichten"), ("Art. 1 Zweck", "Art. 2 Pflichten"), ("Kapitel 1: Bienen", "Kapitel 2: Wespen"),
+        ("Chapitre 1", "Chapitre II – Méthodes"), ("Capítulo 1", "Capítulo 2. Métodos"), ("Artículo 1", "Artículo 2"),
+        ("Rozdział 1", "Rozdział 2. Metody"), ("Bölüm 1", "Bölüm 2: Yöntem"), ("Κεφάλαιο 1", "Κεφάλαιο 2. Μέθοδοι"),
+        ("المادة 1", "المادة 2"), ("अध्याय 1", "अध्याय 2"), ("Section 1 – Bees", "Section 2 – Wasps"),
+    ],
+    ids=" | ".join,
+)  # fmt: skip
+def test_parts_of_books_laws_and_reports_begin_sections(parts: tuple[str, str]) -> None:
+    text = "Of bees and of wasps\n\n{}\n\nBees fly. They rest.\n\n{}\n\nWasps sting."
+    assert outline(text.format(*parts)).headings == ("", *parts)
+    assert outline(text.format(*parts).replace("\n\n", "\n")).headings[-1:] == parts[1:]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Section 3 of the paper", "Article 1 is void", "1、苹果\n2、香蕉\n3、梨", "第一条 本法保护蜜蜂。",
+        "12月5日蜜蜂飞", "Part of it", "一方面", "3.5米", "Chapter 1 says that bees fly.",
+    ],
+)  # fmt: skip
+def test_a_mention_of_a_part_and_a_list_are_no_headings(line: str) -> None:
+    assert not outline(f"Bees fly.\n\n{line}\n\nThey rest.").has_sections
+
+
+@pytest.mark.parametrize(
     ("text", "sentences"),
     [
         ("# One\nno full stop\n\nanother paragraph\n# Two\nend", ["no full stop", "another paragraph", "end"]),
