@@ -56,6 +56,14 @@ ENDS = [
     ("ar", "د. أحمد لديه نحل كثير. | انظر شكل. 3 من الكتاب."),
     ("fa", "دکتر احمدی در ص. ۱۲ نوشت. | پایان است."),
     ("hi", "डॉ. शर्मा पृ. 12 देखें। | वे हैं।"),
+    ("vi", "TP. Hồ Chí Minh có ong. | Xem Hình. 3 và tr. 5."),
+    ("de", "Das Buch erschien in 3. Auflage. | Die Fa. Müller kam gem. Art. 3 Abs. 2. | Es waren 5. | Dann flogen sie."),
+    ("es", "La Dra. García y D. Juan vieron aprox. 5 mill. de abejas. | Es el s. XIX."),
+    ("pl", "Ks. Jan i św. Piotr żyli w XIX w. w Łodzi. | Ul. Długa 5 i pl. Wolności."),
+    ("ru", "В XIX в. жили пчёлы. | Проф. Иванов и акад. Петров, ул. Ленина, д. 5, кв. 3. | Это т. н. пчёлы."),
+    ("lv", "Sk. 3. att. un 5. lpp. grāmatā. | Dr. Bērziņš nāca."),
+    ("tr", "M.Ö. 5. yüzyılda oldu. | I. Dünya Savaşı uzundu."),
+    ("en", "See pp. 12-15, cl. 4 of Sch. 2 and Supp. Fig. 3. | In Eq. (3a) and Cor. 4, e.g., it is so. | Bees fly."),
 ]  # fmt: skip
 
 
