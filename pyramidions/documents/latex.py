@@ -360,6 +360,8 @@ class _Reader:
             self._begun.append(name)
         elif name in macros.LAST:
             self._walk(given[-1:])
+        elif name in macros.READ_AS:
+            self._walk(given[-2:-1])
         elif name in self._macros or name in self._templates:
             with self._replacing(node) as stands_for:
                 self._walk(stands_for or [])

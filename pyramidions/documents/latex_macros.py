@@ -72,6 +72,8 @@ LAST = {
     "rotatebox": "[{{",
     "raisebox": "{[[{",
 }
+#: Of these the first of the last two arguments is prose, and the other how it is read.
+READ_AS = dict.fromkeys(["ruby", "jruby", "gruby", "mruby", "furigana"], "[{{")
 #: Arguments of environments, which are no prose; that of any other may be one in brackets.
 ENVIRONMENTS = {
     **dict.fromkeys(["multicols", "spacing", "otherlanguage", "otherlanguage*"], "{"),
@@ -113,6 +115,7 @@ POWERS = {"square": "^2", "cubic": "^3"}
 ARGUMENTS = {
     **SKIPPED_MACROS,
     **LAST,
+    **READ_AS,
     **QUANTITIES,
     **{name: arguments for name, (_, arguments) in COMPOSED.items()},
     **dict.fromkeys(HEADINGS, "*[{"),

@@ -105,6 +105,7 @@ READ = [
      "蜂は飛ぶ"),
     # The base of a reading.
     ("a.html", "<p><ruby>蜂<rp>(<rt>はち<rp>)</ruby>は<ruby><rb>冬</rb><rtc><rt>ふゆ</rt></rtc></ruby>に", "蜂は冬に"),
+    ("a.tex", r"\ruby[g]{蜂}{はち}は\furigana{飛}{と}ぶ", "蜂は飛ぶ"),
     ("a.xml", PLAIN.format("<ruby><rb>蜂</rb><rt>はち</rt></ruby>は飛ぶ"), "蜂は飛ぶ"),
     # What is UTF-8 is no other encoding.
     ("a.html", "<meta charset='iso-8859-1'><p>蜂", "蜂"),

@@ -57,7 +57,7 @@ ENDS = [
     ("fa", "دکتر احمدی در ص. ۱۲ نوشت. | پایان است."),
     ("hi", "डॉ. शर्मा पृ. 12 देखें। | वे हैं।"),
     ("vi", "TP. Hồ Chí Minh có ong. | Xem Hình. 3 và tr. 5."),
-    ("de", "Das Buch erschien in 3. Auflage. | Die Fa. Müller kam gem. Art. 3 Abs. 2. | Es waren 5. | Dann flogen sie."),
+    ("de", "Das Buch erschien in 3. Auflage. | Die Fa. Müller kam gem. Art. 3 Abs. 2. | Es war 5. | Dann gingen sie."),
     ("es", "La Dra. García y D. Juan vieron aprox. 5 mill. de abejas. | Es el s. XIX."),
     ("pl", "Ks. Jan i św. Piotr żyli w XIX w. w Łodzi. | Ul. Długa 5 i pl. Wolności."),
     ("ru", "В XIX в. жили пчёлы. | Проф. Иванов и акад. Петров, ул. Ленина, д. 5, кв. 3. | Это т. н. пчёлы."),
