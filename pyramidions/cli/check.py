@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.strict_json import as_json_bytes
 from pyramidions.cli.options import PATH, language_option, naming_options, require
 from pyramidions.cli.outputs import check_output, check_page, write_json
 
@@ -27,7 +28,14 @@ if TYPE_CHECKING:
 )
 @click.option("--device", help="Device of the classifier, such as cpu or cuda:1.  [default: a GPU if there is one]")
 @language_option
-@click.option("--json", "out", type=PATH, help="Write all of it to this file.")
+@click.option(
+    "--json",
+    "out",
+    type=PATH,
+    is_flag=False,
+    flag_value=Path("-"),
+    help="Write all of it as JSON to this file; behind the files, without a name, to standard output instead.",
+)
 @click.option(
     "--explain",
     "page",
@@ -64,6 +72,8 @@ def check(
     if not inputs:
         raise UserError("Of SUMMARY and DOCUMENT, one must be a file, but both are -.")
     require("--entailment", entailment, {"--device": device})
+    prints_json = out == Path("-")
+    out = None if prints_json else out
     check_output("--json", out, "an older file of checks", inputs)
     check_page("--explain", page, inputs, [out] if out else [])
     texts = _read(summary), _read(document)
@@ -76,9 +86,6 @@ def check(
             )
     if not found.sentences:
         raise UserError(f"{texts[0].origin.name} must hold a sentence, but holds none.")
-    for number, sentence in enumerate(found.sentences, 1):
-        click.echo("\n".join(_told(number, sentence, found)))
-    click.echo(found.told)
     about = {
         "checked": summary.name,
         "document": document.name,
@@ -86,7 +93,10 @@ def check(
         "threshold": THRESHOLD,
         "entailment_model": None if classifier is None else classifier.signature(),
     }
-    write_json(out, {**about, "sentences": found.to_dicts()})
+    values = {**about, "sentences": found.to_dicts()}
+    told = ["\n".join(_told(number, sentence, found)) for number, sentence in enumerate(found.sentences, 1)]
+    click.echo(as_json_bytes(values).decode() if prints_json else "\n".join([*told, found.told]), nl=not prints_json)
+    write_json(out, values)
     if page is not None:
         from pyramidions.files.atomic import write_file
 

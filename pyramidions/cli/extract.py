@@ -65,7 +65,10 @@ class Selecting(NamedTuple):
     "checkpoint, a folder of them, an exported model, or a model of concepts.",
 )
 @click.option(
-    "--words", type=click.IntRange(1), help="Most words of a summary.  [default: 220, or a trained extractor's]"
+    "--words",
+    type=click.IntRange(1),
+    help="Most words of a summary; of scripts without spaces, two characters are a word.  [default: 220, or a trained "
+    "extractor's]",
 )
 @click.option("--sentences", type=click.IntRange(1), help="Most sentences of a summary.")
 @click.option(

@@ -102,5 +102,7 @@ def test_the_document_tells_the_language_of_both(run: Run, tmp_path: Path) -> No
     document.write_text(PAPERS["de"].text)
     assert run("check", summary, document, "--json", out).exit_code == 0
     found = json.loads(out.read_text())
+    # Without a name it is printed, as by `extract --json`.
+    assert json.loads(run("check", summary, document, "--json").stdout) == found
     assert found["language"] == "de"
     assert len(found["sentences"]) == 1

@@ -4,6 +4,7 @@ import logging
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
+import torch
 from omegaconf import DictConfig
 
 from pyramidions.base.errors import UserError
@@ -24,6 +25,8 @@ def check_run(run: DictConfig, stopping_patience: int) -> None:
             f"--valid-subset must name other splits than --train-subset {dataset.train_subset}, but is "
             f"{dataset.valid_subset}. `fairseq-validate` reports the loss on {dataset.train_subset}."
         )
+    if run.common.fp16 and (run.common.cpu or not torch.cuda.is_available()):
+        raise UserError("--fp16 needs a GPU: on a CPU, --bf16 computes in 16 bits, and --amp in float32.")
     if stopping_patience and dataset.disable_validation:
         raise UserError("--stopping-patience counts validations, but --disable-validation is given.")
     if checkpoint.patience > 0:

@@ -149,6 +149,12 @@ def test_a_task_takes_models_that_do_what_it_needs() -> None:
         assert [model for model in models if takes(task, model)] == [alone.get(task, "pyramidion"), "transformer"], task
 
 
+@pytest.mark.parametrize("flag", ["--fp16", "--memory-efficient-fp16"])
+def test_float16_needs_a_gpu(flag: str, command: list[object]) -> None:
+    with refused("--fp16 needs a GPU: on a CPU, --bf16 computes in 16 bits, and --amp in float32."):
+        begin(*command, flag)
+
+
 def test_patience_needs_validations(command: list[object], tmp_path: Path) -> None:
     toys = "--task toy_sequences --arch vanilla --optimizer adam --lr-scheduler fixed --save-dir".split()
     for words in (command, [*toys, tmp_path]):
