@@ -35,7 +35,7 @@ class Page:
 @contextmanager
 def served(folder: Path) -> Iterator[Page]:
     found = methods()
-    with closing(worker_of(found)) as worker, socket.socket() as listening:
+    with closing(worker_of(found, folder)) as worker, socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         server = uvicorn.Server(
             uvicorn.Config(

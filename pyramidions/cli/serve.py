@@ -60,7 +60,7 @@ def serve(port: int, model: Path | None, device: str | None, precision: str | No
 
     with naming_options("model", "device", "precision"):
         found = methods(model, "" if model is None else model_name(model), device, precision or AUTO, language)
-    with closing(worker_of(found)) as worker, scratch_folder() as folder, socket.socket() as listening:
+    with scratch_folder() as folder, closing(worker_of(found, folder)) as worker, socket.socket() as listening:
         with naming_options("model", "device", "precision"):
             worker.give(Asked(next(iter(found))))
             worker.result()

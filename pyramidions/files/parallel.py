@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import pickle
 import resource
+import shutil
 import signal
 import threading
 import time
@@ -90,8 +91,9 @@ def _signals_deferred() -> Iterator[None]:
             signal.raise_signal(waiting)
 
 
-# What this process, a worker, does to items.
+# What this process, a worker, does to items, and the folder that it removes if its parent is gone.
 _work: list[Callable[[Any], Any]] = []
+_left: list[Path] = []
 
 
 def _apply(item: Any) -> Any:
@@ -114,6 +116,13 @@ def _end_with(parent: int) -> None:
     """End this process when its parent is gone: a killed parent cannot tell its workers."""
     while os.getppid() == parent:
         time.sleep(1)
+    _end_alone()
+
+
+def _end_alone() -> None:
+    """End this process, whose parent is gone, with what the parent would have removed."""
+    for folder in _left:
+        shutil.rmtree(folder, ignore_errors=True)
     os._exit(1)
 
 
@@ -125,7 +134,7 @@ class Worker(Generic[Item, Result]):
     killed are lost. Limits are in seconds of processor time, and in bytes beyond those of this process.
 
     One that ``stays`` may start processes itself, and leaves files and connections to this process; `close` must be
-    called before this process ends.
+    called before this process ends. If this process is killed, it removes the folder ``left``.
     """
 
     def __init__(
@@ -135,8 +144,9 @@ class Worker(Generic[Item, Result]):
         seconds: int | None = None,
         memory: int | None = None,
         stays: bool = False,
+        left: Path | None = None,
     ) -> None:
-        self._function, self._stays, self._limits = function, stays, (seconds, memory)
+        self._function, self._stays, self._left, self._limits = function, stays, left, (seconds, memory)
         self._process: Any = None
 
     def give(self, item: Item) -> None:
@@ -183,7 +193,7 @@ class Worker(Generic[Item, Result]):
             )
         context = multiprocessing.get_context("fork")
         self._connection, theirs = context.Pipe()
-        arguments = (self._function, theirs, os.getpid(), self._stays, *self._limits)
+        arguments = (self._function, theirs, os.getpid(), self._stays, self._left, *self._limits)
         self._process = context.Process(target=_work_on_items, args=arguments, daemon=not self._stays)
         with theirs:
             self._process.start()
@@ -240,9 +250,11 @@ def _work_on_items(
     connection: Any,
     parent: int,
     stays: bool,
+    left: Path | None,
     seconds: int | None,
     memory: int | None,
 ) -> None:
+    _left[:] = filter(None, [left])
     start_worker(parent)
     if stays:
         _let_go_of_files(connection.fileno())
@@ -256,7 +268,7 @@ def _work_on_items(
         while True:
             connection.send_bytes(_answer(partial(function, connection.recv())))
     except EOFError:
-        pass
+        _end_alone()
     except MemoryError:
         signal.raise_signal(signal.SIGKILL)
 

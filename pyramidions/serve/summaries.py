@@ -43,9 +43,10 @@ def methods(
     return {known: _naming(cache(make)) for known, make in made.items()}
 
 
-def worker_of(found: Mapping[str, Summarize]) -> Worker[Asked, str]:
-    """Return the process that summarizes what is asked for; it reads files in processes of its own."""
-    return Worker(lambda asked: found[asked.method](asked), stays=True)
+def worker_of(found: Mapping[str, Summarize], folder: Path) -> Worker[Asked, str]:
+    """Return the process that summarizes what is asked for; it removes the folder of the page if that is killed."""
+    # It reads files in processes of its own.
+    return Worker(lambda asked: found[asked.method](asked), stays=True, left=folder)
 
 
 def _extracting(method: str, language: str | None) -> Summarize:

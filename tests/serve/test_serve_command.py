@@ -5,11 +5,14 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
+
+from pyramidions.files.atomic import scratch_folder
 
 TEXT = "We counted all bees in Rome. They were fed each day, and none was lost.\n\n"
 
@@ -47,9 +50,20 @@ def test_it_stops_at_once_in_the_middle_of_a_document_and_leaves_nothing(
     assert not list(tmp_path.iterdir())
 
 
-def test_what_a_killed_one_left_is_removed_by_the_next(tmp_path: Path) -> None:
+def test_a_killed_one_leaves_nothing_for_long(tmp_path: Path) -> None:
     assert _stopped(signal.SIGKILL, tmp_path) == -signal.SIGKILL
-    assert _stopped(signal.SIGINT, tmp_path) == 0
+    # The process that summarizes has seen it, and ended.
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_one_left_is_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    killed = "import os; from pyramidions.files.atomic import *\nwith scratch_folder(): os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", killed], check=False)
+    (left,) = tmp_path.iterdir()
+    with scratch_folder() as held, scratch_folder() as other:
+        assert {*tmp_path.iterdir()} == {held, other} and left not in (held, other)
     assert not list(tmp_path.iterdir())
 
 
