@@ -12,7 +12,11 @@ Raised since eec1c4ca (package 62,661 lines, lab 12,889, tests 60,448, 13,532 ro
 - Tests, 220 lines and 34 rows: tokenizers of any kind, folders of any family, parts of one's own.
 - Rest, 747 rows: each case of bad_input is a test of its own, and was a part of one before.
 - Lab, 82 lines: what a run was made on is found in `lab/environment.py`, and no longer in the package.
-- Above the seam, 257 rows: tests of readers stand beside the readers, and were below the seam.
+- Above the seam, 257 rows: tests of readers stand beside the readers, and were below the seam. 313 rows: numbers in 11
+  written forms, sentence ends in 39 languages, headings in 20, boxes beside the text of pages.
+- Package, 1,470 lines, tests, 1,030 lines, and rest, 77 rows: what faults of reading, of models from the hub and of hostile
+  input cost: formulas and sentence joins of one kind for every format, quantities of `check`, one deadline of `--writer`,
+  work of `serve` in a process, searches that end as transformers' do, types at public borders.
 - `extract`, 2 options: `--tokens` and `--tokenizer` stand for the command `compress`.
 """
 
@@ -26,9 +30,9 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 52_708, "lab": 6_080, "scripts": 386, "tests": 43_353}
+LINES = {"pyramidions": 54_209, "lab": 6_080, "scripts": 386, "tests": 44_436}
 #: Tests of each side of the package, with each row of their tables counted by itself.
-ROWS = {"above-the-seam": 1_513, "rest": 4_879}
+ROWS = {"above-the-seam": 1_830, "rest": 4_965}
 COMMANDS = 15
 #: Options of commands, without --help. --user-dir is one of each command that builds or loads a model.
 OPTIONS = {"extract": 25, "prepare": 40, "score": 26, "summarize": 35, "train": 17}

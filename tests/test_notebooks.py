@@ -45,6 +45,18 @@ def test_it_was_run_in_order_shows_nothing_of_the_machine_and_its_links_lead_som
     assert links and [link for link in links if not (FOLDER / link).exists()] == []
 
 
+def test_the_first_summary_shows_what_it_says_of_a_model_of_30_papers() -> None:
+    notebook = json.loads((FOLDER / "first_summary.ipynb").read_text(encoding="utf-8"))
+    prose = "".join("".join(cell["source"]) for cell in cells(notebook, "markdown"))
+    assert "score above the first sentences, and as high as\nHipoRank" in prose
+    table = next(text for text in shown(notebook) if "concepts minus lead" in text)
+    (above, _), (least, most) = (
+        map(float, re.search(rf"minus {system}.*\n +ROUGE-1 .*\[(\S+), (\S+)\]", table).groups())  # type: ignore[union-attr]
+        for system in ("lead", "hiporank")
+    )
+    assert above > 0 and least < 0 < most
+
+
 @pytest.mark.nightly
 @notebooks
 def test_it_shows_the_same_when_it_is_run_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
