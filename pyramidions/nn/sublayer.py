@@ -94,7 +94,8 @@ class Lineage:
             self.belongs = torch.zeros(documents, width, 0, dtype=torch.bool, device=device)
         if self._own.size(0) != width or self._own.device != device:
             self._own = torch.eye(width, dtype=torch.bool, device=device)
-        old, new = self.belongs, self._own.repeat_interleave(tokens, dim=1).expand(documents, -1, -1)
+        own = self._own if tokens == 1 else self._own.repeat_interleave(tokens, dim=1)
+        old, new = self.belongs, own.expand(documents, -1, -1)
         real = None if padding_mask is None else ~padding_mask.reshape(documents, 1, -1)
         self.belongs = torch.cat([old, new if real is None else new & real], dim=2)
         if tokens == 1:
