@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     type=PATH,
     is_flag=False,
     flag_value=Path("-"),
-    help="Write all of it as JSON to this file; behind the files, without a name, to standard output instead.",
+    help="Write the result as JSON to this file. After the files and without a name, print the JSON.",
 )
 @click.option(
     "--explain",

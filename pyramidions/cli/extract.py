@@ -67,7 +67,7 @@ class Selecting(NamedTuple):
 @click.option(
     "--words",
     type=click.IntRange(1),
-    help="Most words of a summary; of scripts without spaces, two characters are a word.  [default: 220, or a trained "
+    help="Most words of a summary; in scripts without spaces, two letters count as one.  [default: 220, or a trained "
     "extractor's]",
 )
 @click.option("--sentences", type=click.IntRange(1), help="Most sentences of a summary.")

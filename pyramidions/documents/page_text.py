@@ -46,13 +46,6 @@ _AROUND = frozenset(
     cookie-notice mw-editsection
     """.split()  # noqa: SIM905, a list has a line for each word
 )
-# The same of what readers add below a text, and of links to other texts.
-_BELOW = frozenset(
-    """
-    comments comments-area comments-section comment-list commentlist comment-respond respond comment-form commentform
-    related-posts related-articles jp-relatedposts sharedaddy
-    """.split()  # noqa: SIM905, a list has a line for each word
-)
 # Words of a class, a role or a type of EPUB that tell that an element names a note.
 _NOTES = frozenset("noteref doc-noteref footnote-ref footnote-reference footnoteref footnote-anchor".split())  # noqa: SIM905
 # Those of raised and lowered text, and a style that says the same.
@@ -156,7 +149,7 @@ def page_text(html: str, name: str = "A page") -> HeadedText:
     # A header that is never closed holds the whole page.
     is_elsewhere = page.around > max(_MOST_AROUND * page.letters, _TEXT_AROUND)
     if is_elsewhere or (page.tells_around and not page.letters):
-        note(f"{name} has its text where other pages have headers, menus or hidden parts: they are read, too.")
+        note(f"{name} has its text in a header, menu or hidden part, so all of these are read.")
         page = _parsed(html, _Page(name, keeps_around=True))
     parts = groupby(page.without_asides(), lambda part: isinstance(part, str))
     return HeadedText.of(
@@ -315,9 +308,7 @@ class _Page:
 
     def _is_around(self, tag: str, marks: frozenset[str]) -> bool:
         is_around = tag in _AROUND_TEXT or (tag == "header" and not self._in_text)
-        if tag in _MEANINGLESS:
-            return bool(marks & (_AROUND | _BELOW))
-        return is_around or (tag in ("section", "form") and bool(marks & _BELOW))
+        return is_around or (tag in _MEANINGLESS and bool(marks & _AROUND))
 
     def _is_listing(self, tag: str, marks: frozenset[str]) -> bool:
         return tag == "pre" and bool((marks | self._marks[-1]) & _LISTING)

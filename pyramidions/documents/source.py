@@ -222,7 +222,7 @@ def _document(found: Input, fields: Fields) -> InputText:
     try:
         path.stat()
     except ValueError:
-        raise UserError(f"{name!r} can be the name of no file.") from None
+        raise UserError(f"No file can be called {name!r}.") from None
     if not file_ending(path):
         raise UserError(f"{name} must end in {', '.join(ENDINGS)}.")
     size = regular_size(path)

@@ -11,6 +11,7 @@ from pyramidions.documents.page_text import page_text
 from pyramidions.text.outline import outline
 
 FLY = "<p>Bees fly.</p>"
+SIX = " | ".join(["Bees fly."] * 6)
 VISIBLE = [
     ("<h1>Title</h1><p>One\ntwo.<p>Three.", "# Title | One two. | Three."),
     ("<h2 id=a>A <b>b</b><br>c</h2>text<h6>d</h6>", "## A b c | text | ###### d"),
@@ -71,8 +72,10 @@ VISIBLE = [
     (f"<div class=toctree-wrapper><ul><li><a>Next</a></li></ul></div>{FLY}", "Bees fly."),
     (f"<div class=toctree-wrapper><section>{FLY}</section></div>", "Bees fly."),
     ('<div id="cookie-banner"><p>We use cookies.</p></div><div role="dialog">No.</div>' + FLY, "Bees fly."),
-    (f"{FLY}<section id=comments><p>I doubt it.</section><div class='x related-posts'>More</div>", "Bees fly."),
-    (f"{FLY}<form><label>Your name</label></form><form id=commentform>Write one.</form>", "Bees fly."),
+    # Below a text, where there is less than in it: a page of comments is read.
+    (f"{FLY * 6}<section id=comments><p>I doubt it.</section><div class='related-posts'>More</div>", SIX),
+    (f"{FLY * 6}<form><label>Your name</label></form><form id=commentform>Write one.</form>", SIX),
+    ("<section id=comments><p>I doubt it.</p><p>I do not.</section>", "I doubt it. | I do not."),
     (f"<dialog>Enter terms.</dialog><div class='api_metadata'>Added in: v0.1.7</div>{FLY}", "Bees fly."),
     ('<body class="nav"><section id="changelog">Bees fly.</section>', "Bees fly."),
     ('<h1>A<a class="headerlink" href="#b">#</a></h1><h1>B<a href="#b">¶</a></h1>' + FLY, "# A | # B | Bees fly."),

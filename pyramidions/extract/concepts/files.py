@@ -135,7 +135,7 @@ def _part(name: str, said: Any, arrays: dict[str, np.ndarray], features: int) ->
     share = _number(name, said, "share", Annotated[float, Range(0, 1, open=True, below=True)])
     are_lists = keys.ndim == 1 and keys.shape == seen.shape == hits.shape and keys.dtype == np.uint32
     if not (are_lists and (keys[1:] > keys[:-1]).all() and (hits >= 0).all() and (hits <= seen).all()):
-        raise UserError(f"The frequencies of {name} must have keys that rise, each with the hits among what was seen.")
+        raise UserError(f"The frequencies of {name} must have rising keys, and no more hits than occurrences.")
     if (seen > documents).any():
         raise UserError(f"The frequencies of {name} must count at most {documents:,} documents.")
     seen, hits = seen.astype(np.int32), hits.astype(np.int32)
