@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pyramidions.base.arguments import CountOrZero
 from pyramidions.nn.functional.precision import full_precision
 from pyramidions.nn.output.vocabulary import OUTPUT, Output, TiedOutput, UntiedOutput
 from pyramidions.nn.provenance import Origins
@@ -22,7 +23,7 @@ class PointerMemory(NamedTuple):
 
     keys: Tensor  # (B, K, D)
     values: Tensor  # (B, K), what the gate reads of each vector
-    token_keys: Tensor  # (B, L, d), of the tokens of the document
+    token_keys: Tensor | None  # (B, L, d), of the tokens of the document; None where the pointer reads vectors alone
     padding_mask: Tensor | None  # (B, K), True at padding; None without
     origins: Origins  # which tokens can be copied from each vector
     key_bias: Tensor | None = None  # (B, K), what is added to the scores of each vector; None for nothing
@@ -30,25 +31,27 @@ class PointerMemory(NamedTuple):
     def select(self, documents: Tensor) -> "PointerMemory":
         """Return that of ``documents`` (B',), in that order."""
         mask, bias = (None if x is None else x.index_select(0, documents) for x in (self.padding_mask, self.key_bias))
-        keys, values, tokens = (x.index_select(0, documents) for x in (self.keys, self.values, self.token_keys))
+        keys, values = (x.index_select(0, documents) for x in (self.keys, self.values))
+        tokens = None if self.token_keys is None else self.token_keys.index_select(0, documents)
         return PointerMemory(keys, values, tokens, mask, self.origins.select(documents), bias)
 
 
 class Pointer(nn.Module):
     """Reads vectors, and the tokens in them, and decides between generating and copying.
 
-    The bias of the gate is ``start`` at first; above 0 it prefers to generate.
+    The bias of the gate is ``start`` at first; above 0 it prefers to generate. Keys of tokens have ``token_dim``
+    numbers.
     """
 
-    def __init__(self, embed_dim: int, start: float) -> None:
+    def __init__(self, embed_dim: int, start: float, token_dim: int) -> None:
         super().__init__()
         self.query = nn.Linear(embed_dim, embed_dim)
         self.key = nn.Linear(embed_dim, embed_dim)
         self.value = nn.Linear(embed_dim, 1, bias=False)
         self.gate = nn.Linear(embed_dim, 1)
-        narrow = min(embed_dim, _TOKEN_KEY_DIM)
-        self.token_query = nn.Linear(embed_dim, narrow)
-        self.token_key = nn.Linear(embed_dim, narrow)
+        narrow = min(embed_dim, token_dim)
+        self.token_query = nn.Linear(embed_dim, narrow) if narrow else None
+        self.token_key = nn.Linear(embed_dim, narrow) if narrow else None
         nn.init.constant_(self.gate.bias, start)
 
     def keys_values(self, memory: Memory) -> PointerMemory:
@@ -57,7 +60,8 @@ class Pointer(nn.Module):
         if origins is None:
             raise ValueError("A pointer must know which tokens the vectors of the memory are made of, but does not.")
         keys, values = self.key(memory.x), self.value(memory.x).squeeze(-1)
-        token_keys = self.token_key(memory.x if origins.unpooled is None else origins.unpooled)
+        unpooled = memory.x if origins.unpooled is None else origins.unpooled
+        token_keys = None if self.token_key is None else self.token_key(unpooled)
         # The tokens' vectors are not read again.
         return PointerMemory(
             keys, values, token_keys, memory.padding_mask, origins._replace(unpooled=None), memory.key_bias
@@ -68,7 +72,8 @@ class Pointer(nn.Module):
 
         (B, T, D) -> (B, T, L), whose rows sum to 1, and (B, T, 1).
         """
-        query, token_query, gate = self.query(features), self.token_query(features), self.gate(features)
+        query, gate = self.query(features), self.gate(features)
+        token_query = None if self.token_query is None else self.token_query(features)
         with torch.autocast(features.device.type, enabled=False):
             scores = _scores(query, memory.keys)
             if memory.key_bias is not None:
@@ -78,9 +83,11 @@ class Pointer(nn.Module):
             attention = scores.softmax(dim=-1)
             gate = full_precision(gate) + attention @ full_precision(memory.values)[..., None]
             reached = memory.origins.made_of.of(attention)
+            gate = gate.masked_fill(reached.amax(dim=-1, keepdim=True) == 0, _ONLY_GENERATES)
+            if token_query is None or memory.token_keys is None:
+                return reached, gate
             scores = _scores(token_query, memory.token_keys) + _log(reached)
-            pointed = scores.masked_fill(reached == 0, torch.finfo(scores.dtype).min).softmax(dim=-1)
-            return pointed, gate.masked_fill(reached.amax(dim=-1, keepdim=True) == 0, _ONLY_GENERATES)
+            return scores.masked_fill(reached == 0, torch.finfo(scores.dtype).min).softmax(dim=-1), gate
 
 
 @OUTPUT.register("pointer")
@@ -102,14 +109,22 @@ class PointerOutput(Output):
     Args:
         tied: the vocabulary is scored by the token embeddings, as in `tied`; without, by weights of its own.
         start: b at first; P begins close to the softmax of the logits where it is high.
+        token_dim: d, at most the model's width; 0 leaves the second head out, and c_i is sum_k a_k w_ki.
     """
 
     points = True
 
-    def __init__(self, embed_dim: int, vocab_size: int, tied: bool = True, start: float = 1.0) -> None:
+    def __init__(
+        self,
+        embed_dim: int,
+        vocab_size: int,
+        tied: bool = True,
+        start: float = 1.0,
+        token_dim: CountOrZero = _TOKEN_KEY_DIM,
+    ) -> None:
         super().__init__()
         self.vocabulary: Output = TiedOutput() if tied else UntiedOutput(embed_dim, vocab_size)
-        self.pointer = Pointer(embed_dim, start)
+        self.pointer = Pointer(embed_dim, start, token_dim)
 
     def prepare(self, memories: tuple[Memory, ...]) -> PointerMemory:
         """Return what is read of the first memory; raise ValueError if it does not tell its tokens."""

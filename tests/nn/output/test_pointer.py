@@ -20,6 +20,7 @@ CONFIG = PyramidionConfig(
     embed_dim=8, ffn_embed_dim=16, num_heads=2, encoder_layers=3, decoder_layers=2, max_source_positions=40,
     dropout=0.0, attention_dropout=0.0, pooling_lengths="20,5,None", output="pointer",
 )  # fmt: skip
+VECTORS_ALONE = "pointer(token_dim=0)"
 POOLINGS = [kind for kind in POOLING.names if POOLING[kind].has_provenance]
 
 
@@ -55,27 +56,30 @@ def mixed_by_hand(output: PointerOutput, features: Tensor, embedding: Tensor, me
             a = scores.softmax(-1)
             g = (pointer.gate(h) + a @ pointer.value(memory.x[b])).sigmoid()
             probabilities[b, t] = g * (embedding @ h).softmax(-1)
-            query = pointer.token_query(h)
-            each = [
-                sum(a[k] * made_of[b, k, i] for k in range(len(a))) * (query @ key / len(query) ** 0.5).exp()
-                for i, key in enumerate(pointer.token_key(unpooled[b]))
-            ]
+            each = [sum(a[k] * made_of[b, k, i] for k in range(len(a))) for i in range(made_of.size(2))]
+            if pointer.token_query is not None and pointer.token_key is not None:
+                query, keys = pointer.token_query(h), pointer.token_key(unpooled[b])
+                each = [share * (query @ key / len(query) ** 0.5).exp() for share, key in zip(each, keys, strict=True)]
             for token, c in zip(tokens[b].tolist(), each, strict=True):
                 probabilities[b, t, token] += (1 - g[0]) * c / sum(each)
     return probabilities
 
 
-@pytest.mark.parametrize("pooling", [None, *POOLINGS])
+@pytest.mark.parametrize(
+    ("pooling", "output"),
+    [*((pooling, "pointer") for pooling in (None, *POOLINGS)), (None, VECTORS_ALONE), ("soft_topk", VECTORS_ALONE)],
+)
 @torch.no_grad()
-def test_what_a_model_returns_is_the_definition(pooling: str | None) -> None:
-    transformer = model(pooling_lengths=None) if pooling is None else model(pooling=pooling)
+def test_what_a_model_returns_is_the_definition(pooling: str | None, output: str) -> None:
+    pooled = {"pooling_lengths": None} if pooling is None else {"pooling": pooling}
+    transformer = model(**pooled, output=output)
     source, target = documents(40, 7, 23), torch.randint(4, VOCABULARY, (3, 6))
     encoded = transformer.encoder(source, source.eq(PAD))
     features = transformer.decoder.features(target, encoded.memories)
-    output = transformer.decoder.output
-    assert isinstance(output, PointerOutput)
+    layer = transformer.decoder.output
+    assert isinstance(layer, PointerOutput)
     embedding = transformer.decoder.embedder.tokens.weight
-    expected = mixed_by_hand(output, features, embedding, encoded.memories[0])
+    expected = mixed_by_hand(layer, features, embedding, encoded.memories[0])
     torch.testing.assert_close(transformer(source, target).exp(), expected, rtol=1e-4, atol=1e-6)
 
 
