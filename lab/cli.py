@@ -1,4 +1,4 @@
-"""The commands of the lab: `reproduce`, `report`, `correlate`, `time` and `claims`."""
+"""The commands of the lab: `reproduce`, `report`, `pooling`, `correlate`, `time` and `claims`."""
 
 import click
 
@@ -10,6 +10,7 @@ from pyramidions.cli.commands import SETTINGS, Commands
     places={
         "claims": "lab.claims:claims_command",
         "correlate": "lab.correlate:correlate",
+        "pooling": "lab.pooling:pooling",
         "report": "lab.report:report",
         "reproduce": "lab.reproduce:reproduce",
         "time": "lab.timing:time_command",

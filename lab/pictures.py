@@ -74,6 +74,18 @@ def draw_losses(rows: Sequence[SeededRow]) -> bytes | None:
     return _image(figure)
 
 
+def draw_poolings(lines: pd.DataFrame) -> bytes:
+    """Draw the losses of rows over the bytes that their decoders may read, a point a seed, as PNG."""
+    figure = _new_figure(7.0, 5.0)
+    axes = figure.subplots()
+    for name, points in lines.groupby("row", sort=False):
+        axes.plot(points.bytes_a_token, points.loss_own, "o", label=_literal(str(name)))
+    axes.set_xscale("symlog", linthresh=1)
+    axes.set(xlabel="what the decoder may read (bytes a token)", ylabel="loss (nats a token)")
+    axes.grid(alpha=0.4)
+    return _image(figure)
+
+
 def _around(value: pd.Series, low: pd.Series, high: pd.Series) -> list[list[pd.Series]]:
     """Return how far an interval reaches, as pandas draws it; rounding may leave a value outside of it."""
     return [[(value - low).clip(lower=0), (high - value).clip(lower=0)]]

@@ -38,7 +38,8 @@ _OPERATORS = ("figure5", "figure6")  # two views of one benchmark
 TARGETS = (*TITLES, *_OPERATORS)
 
 
-def _numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+def numbers(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    """Read an option such as 1,2,3."""
     if value is None:
         return None
     numbers = value.split(",")
@@ -67,7 +68,7 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) 
 )
 @click.option(
     "--seeds",
-    callback=_numbers,
+    callback=numbers,
     metavar="N,...",
     help="Train each row for each of these seeds, and compare rows with each other.  [default: once, with the config's "
     "seed; small: 1,2,3]",
