@@ -19,9 +19,8 @@ PRETRAINING_TABLES = ("sparse_table8", "sparse_figure3", "sparse_figure5", "spar
 SPARSE_TABLES = ("sparse_table5", *PRETRAINING_TABLES)
 #: Tables that compare whole systems by their summaries.
 SYSTEM_TABLES = (*LECTURE_TABLES, "sparse_table5")
-#: Parts of other systems in the shallow model of table 2, and that model with and without a pointer. No paper has these
-#: rows.
-OWN_TABLES = ("neighbours", "pointing")
+#: Parts of other systems in the shallow model of table 2. No paper has these rows.
+OWN_TABLES = ("neighbours",)
 #: Language models of characters (Nawrot et al. 2023).
 LANGUAGE_TABLES = ("dynamic_pooling_figure3", "dynamic_pooling_figure4")
 #: Tables made of rows that are trained and scored.

@@ -301,15 +301,17 @@ def gathered(folder: Path) -> dict[str, list[dict[str, Any]]]:
 
 def kinds_of_file(path: Path) -> list[str]:
     """Import a Python file, and return the poolings that it registers."""
-    before = set(POOLING.names)
-    spec = spec_from_file_location(path.stem, path)
+    spec = spec_from_file_location(path.stem, path.absolute())
     if not path.is_file() or spec is None or spec.loader is None:
         raise UserError(f"A pooling must be a kind with its options or a Python file, but is {path}.")
-    module = sys.modules[path.stem] = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    if not (added := sorted(set(POOLING.names) - before)):
+    if path.stem not in sys.modules:
+        sys.modules[path.stem] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[path.stem])
+    if getattr(sys.modules[path.stem], "__file__", None) != spec.origin:
+        raise UserError(f"A file with a pooling must have a name that no other module has, but is {path}.")
+    if not (kinds := [name for name in POOLING.names if name.startswith(f"{path.stem}.")]):
         raise UserError(f"{path} must register a pooling, but does not.")
-    return added
+    return kinds
 
 
 def _where(_context: click.Context, _option: click.Parameter, text: str) -> str:

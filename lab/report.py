@@ -41,7 +41,6 @@ TITLES = {
     "table7": "Table 7: where to pool",
     "table8": "Table 8: sizes of blocks",
     "neighbours": "Parts of other systems in shallow models",
-    "pointing": "Shallow models with and without a pointer",
     "table10": "Table 10: seconds a batch",
     "figure4": "Figure 4: a training step by number of layers",
     "lecture_govreport": "GovReport: systems for long documents",

@@ -54,7 +54,7 @@ ADAFACTOR = ("_name", "lr", "scale_parameter", "decay_rate", "weight_decay", "we
 with (TESTS / "configs.csv").open(newline="") as _table:
     EQUALS = {row["file"]: (row["equals"], row["but for"]) for row in csv.DictReader(_table)}
 #: Of those that are trained a step, files whose parts differ in kind; the others are, each night.
-EACH_PUSH = ("table2/11_lsh_8k", "table7/21_pyramidion_8k_2k_512", "neighbours/look_back", "pointing/top_down_pointer",
+EACH_PUSH = ("table2/11_lsh_8k", "table7/21_pyramidion_8k_2k_512", "neighbours/look_back",
              "lecture/hat_pyramidion", "sparse/terraformer_pyramidion")  # fmt: skip
 
 

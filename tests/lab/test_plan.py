@@ -19,7 +19,7 @@ pytestmark = pytest.mark.nightly
 CONFIGS = Path(__file__).parents[2] / "configs"
 CATALOGUE = read_catalogue(CONFIGS)
 SMALL = SCALES["small"]
-TABLES = ("table2", "table3", "table4", "table7", "table8", "neighbours", "pointing", *LECTURE_TABLES)
+TABLES = ("table2", "table3", "table4", "table7", "table8", "neighbours", *LECTURE_TABLES)
 ALL = "train generate score time"
 
 
