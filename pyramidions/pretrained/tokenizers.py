@@ -19,6 +19,9 @@ ADDED = "added_tokens.json"
 #: What transformers makes a tokenizer.json of, and what it reads beside.
 SLOW = ("spiece.model", "sentencepiece.bpe.model", "vocab.json", "merges.txt", "vocab.txt", "special_tokens_map.json")
 _LONGEST = 2**20  # tokens of a text
+# Arguments with which transformers adds no ids of pretraining alone: T5's and PEGASUS's unused ones, PEGASUS's masks.
+_NO_UNUSED: dict[str, Any] = {"extra_ids": 0, "offset": 0}
+_NO_MASKS: dict[str, Any] = {**_NO_UNUSED, "mask_token": None, "mask_token_sent": None}
 _LONG_NUMBER = re.compile(rb"(\"model_max_length\"\s*:\s*)\d{19,}")
 
 
@@ -57,10 +60,11 @@ def _made_by_transformers(folder: Path, class_name: str, rows: int | None) -> by
                 getattr(transformers, name).from_pretrained, folder, local_files_only=True, trust_remote_code=False
             )
             found = read()
-            if rows is not None and len(found) > rows:
-                # A vocabulary of one's own has no rows for the ids that transformers adds to those of T5 and PEGASUS.
-                with suppress(Exception):
-                    found = read(extra_ids=0, offset=0)
+            # A vocabulary of one's own has no rows for the ids that transformers adds to those of T5 and PEGASUS.
+            for without in (_NO_UNUSED, _NO_MASKS):
+                if rows is not None and len(found) > rows:
+                    with suppress(Exception):
+                        found = read(**without)
             return str(found.backend_tokenizer.to_str()).encode()
         except Exception as error:  # transformers raises errors of any kind
             reason = reason or " ".join(str(error).split())[:200]

@@ -116,10 +116,15 @@ def test_a_tokenizer_json_that_lacks_added_tokens_is_read_with_them(tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("kind", "rows", "none"),
-    [("t5", 80, {"extra_ids": 0}), ("t5", 96, {"extra_ids": 0}), ("pegasus", 82, {"offset": 0})],
+    [
+        ("t5", 80, {"extra_ids": 0}),
+        ("t5", 96, {"extra_ids": 0}),
+        ("pegasus", 82, {"offset": 0}),
+        ("pegasus", 80, {"offset": 0, "mask_token": None, "mask_token_sent": None}),
+    ],
 )
 def test_no_ids_are_added_to_a_vocabulary_of_ones_own_whose_model_has_no_rows_for_them(
-    kind: str, rows: int, none: dict[str, int], tmp_path: Path
+    kind: str, rows: int, none: dict[str, int | None], tmp_path: Path
 ) -> None:
     theirs = getattr(transformers, CLASSES[kind]).from_pretrained(folder_of(kind, tmp_path), **none)
     ours = read_tokenizer(tmp_path, Numbering(None, 0, 1, None, rows), CLASSES[kind])
