@@ -20,13 +20,13 @@ logger = logging.getLogger(__name__)
 
 
 def refuse_vocabulary(given: dict[str, Tensor], expected: int) -> None:
-    """Refuse weights of another vocabulary (ValueError); weights that do not name theirs are taken for the model's.
+    """Refuse weights of another vocabulary; weights that do not name theirs are taken for the model's.
 
     fairseq compares no dictionaries when it resumes or fine-tunes; equal sizes would train on mixed-up words.
     """
     # Compared as integers: the model may be on a GPU, and the given weights on the CPU.
     if int(given.setdefault(VOCABULARY, torch.tensor(expected))) != expected:
-        raise ValueError(
+        raise UserError(
             "The checkpoint was trained with another vocabulary than that of the data: prepare the data with its "
             "tokenizer (pyramidions prepare --tokenizer)."
         )
@@ -48,7 +48,7 @@ def check_fits(rule: str, given: Mapping[str, Tensor], own: Mapping[str, Tensor]
 
 
 def refuse_architecture(given: dict[str, Tensor], model: nn.Module, *, may_add_parts: bool = False) -> None:
-    """Refuse weights whose names or shapes are not those of a model (ValueError).
+    """Refuse weights that are not those of a model, as `check_fits` does.
 
     Where they may add parts, as where fine-tuning begins to pool or to copy, the model's own scorers and pointer stand
     in for those that the weights lack: these are added to ``given``.
@@ -57,8 +57,7 @@ def refuse_architecture(given: dict[str, Tensor], model: nn.Module, *, may_add_p
     if may_add_parts and (new := new_parts(given, model)):
         given.update({name: own[name] for names in new.values() for name in names})
         logger.warning("The checkpoint lacks these parts, which begin at random: %s.", ", ".join(new))
-    if problems := misfits(given, own):
-        raise ValueError(f"The checkpoint is of another architecture: it {', and '.join(problems)}.")
+    check_fits("The checkpoint is of another architecture than the settings say", given, own)
 
 
 def new_parts(given: Collection[str], model: nn.Module) -> dict[str, set[str]]:
@@ -69,22 +68,6 @@ def new_parts(given: Collection[str], model: nn.Module) -> dict[str, set[str]]:
         if isinstance(module, Scorer | Pointer)
     }
     return {prefix: names for prefix, names in parts.items() if names and names.isdisjoint(given)}
-
-
-def misfits(given: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> list[str]:
-    """Return in which ways the names or shapes of weights differ from a model's own; nothing if they fit."""
-    problems = []
-    for verb, keys in (("lacks", own.keys() - given.keys()), ("has unknown", given.keys() - own.keys())):
-        if keys:
-            problems.append(f"{verb} {len(keys)} weights (the first: {min(keys)})")
-    other = [key for key in own if key in given and own[key].shape != given[key].shape]
-    if other:
-        key = other[0]
-        problems.append(
-            f"has {len(other)} weights of another shape (the first: {key}, "
-            f"{tuple(given[key].shape)} instead of {tuple(own[key].shape)})"
-        )
-    return problems
 
 
 _PARTS = (*part_fields(PyramidionConfig), "pooling_lengths", "memories")

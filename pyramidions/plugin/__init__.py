@@ -49,3 +49,4 @@ for _module in (
     import_module(f"{__name__}.{_module}")
 logging.root.setLevel(_level)
 logging.root.handlers[:] = _handlers
+import_module(f"{__name__}.hooks").show_errors_as_sentences()

@@ -41,6 +41,7 @@ from omegaconf.errors import ConfigKeyError
 from torch import Tensor, nn
 
 from pyramidions.base.arguments import check_described, flag_of
+from pyramidions.base.errors import UserError
 from pyramidions.nn.ngram import block_repeated_ngrams
 from pyramidions.scoring.summaries import ends_early
 
@@ -118,6 +119,24 @@ def bf16_without_tpu(args: Any) -> None:
     # In what fairseq read, a --tpu that was given looks like one that it set itself.
     if getattr(args, "bf16", False) and find_spec("torch_xla") is None and "--tpu" not in sys.argv:
         args.tpu = False
+
+
+def show_errors_as_sentences() -> None:
+    """Show what a user can mend without a traceback, as our own commands do, where this process is one of fairseq's.
+
+    fairseq raises a bare exception in place of what is wrong with the weights of a checkpoint.
+    """
+    usual = sys.excepthook
+
+    def show(kind: Any, error: BaseException, trace: Any) -> None:
+        found = error.__context__ if type(error) is Exception else error
+        if isinstance(found, UserError):
+            print(f"Error: {' '.join(str(found).split())}", file=sys.stderr)
+        else:
+            usual(kind, error, trace)
+
+    if Path(sys.argv[0]).name.startswith("fairseq-"):
+        sys.excepthook = show
 
 
 # Batches

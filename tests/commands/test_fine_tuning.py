@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-import pytest
-from fairseq_commands import train
+from fairseq_commands import start as started
+from fairseq_commands import train, train_command
 
 from pyramidions.data.folder import DataFolder
 
@@ -24,5 +24,7 @@ def test_pooling_and_copying_are_added_where_fine_tuning_begins(data: DataFolder
     assert "begin at random" not in again and "num_updates=2," in again
     assert f"--finetune-from-model {start} is ignored: {tmp_path / 'pooled'} holds checkpoint_last.pt" in again
     wrong = ["--finetune-from-model", tmp_path / "pooled" / "checkpoint_last.pt", "--max-update", "1"]
-    with pytest.raises(AssertionError, match="The checkpoint is of another architecture: it has unknown "):
-        train(data, tmp_path / "wrong", *plain, *wrong, arch="blockwise")
+    process = started(*train_command(data, tmp_path / "wrong", *plain, *wrong, arch="blockwise"))
+    log, _ = process.communicate()
+    said = "Error: The checkpoint is of another architecture than the settings say: encoder.core.poolers.1.scorer."
+    assert process.returncode == 1 and said in log.splitlines()[-1] and "Traceback" not in log

@@ -47,7 +47,7 @@ def test_nothing_is_said_where_all_scorers_are_there(caplog: pytest.LogCaptureFi
 
 @pytest.mark.parametrize(
     ("missing", "may_add_parts"),
-    [(["layer.weight"], True), (["first.linear.bias"], True), (["first.linear.bias", "first.linear.weight"], False)],
+    [(["layer.weight"], True), (["first.linear.bias"], True), (["first.linear.weight", "first.linear.bias"], False)],
     ids=["no scorer", "a part of one", "not allowed"],
 )
 def test_whatever_else_weights_lack_is_refused(missing: list[str], may_add_parts: bool) -> None:
