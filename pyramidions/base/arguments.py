@@ -1,12 +1,14 @@
 """Checks arguments by their annotations, at the border: of public functions and classes, options of parts, settings."""
 
+import errno
 import functools
 import inspect
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, fields
 from numbers import Integral, Real
+from pathlib import Path
 from types import NoneType, SimpleNamespace, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, Unpack, get_args, get_origin, get_type_hints
 
@@ -201,6 +203,8 @@ def _broken_rule(value: Any, kind: Any, *rules: Any) -> Broken | None:
 
 def _broken_choice(value: Any, hint: Any, choices: tuple[Any, ...]) -> Broken | None:
     """Return what a value breaks of several types, None if it has one of them."""
+    if Path in choices and isinstance(value, str | Path) and _is_too_long(value):
+        return Broken("", "a path whose names the system allows", value)
     closest: Broken | None = None
     for choice in choices:
         if (wrong := broken(value, choice)) is None:
@@ -209,6 +213,16 @@ def _broken_choice(value: Any, hint: Any, choices: tuple[Any, ...]) -> Broken | 
         if closest is None and (wrong.place or wrong.rule != rule_of(choice)):
             closest = wrong
     return closest or Broken("", rule_of(hint), value)
+
+
+def _is_too_long(path: str | Path) -> bool:
+    try:
+        os.lstat(path)
+    except OSError as error:
+        return error.errno == errno.ENAMETOOLONG
+    except ValueError:
+        return False  # a zero byte, which no file's name has
+    return False
 
 
 _broken_by_number = functools.lru_cache(maxsize=1024, typed=True)(broken)
@@ -220,7 +234,7 @@ def _is_of_type(value: Any, hint: Any, origin: Any, of: tuple[Any, ...]) -> bool
     if hint is int:
         return not isinstance(value, bool) and isinstance(value, Integral)
     if hint is float:
-        return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
+        return not isinstance(value, bool) and isinstance(value, Real) and _is_finite(value)
     if origin is Literal:
         return isinstance(value, str) and value in of
     if origin is None:
@@ -233,6 +247,13 @@ def _is_of_type(value: Any, hint: Any, origin: Any, of: tuple[Any, ...]) -> bool
     return isinstance(value, origin) and not isinstance(value, str | bytes | Mapping) and getattr(value, "ndim", 1) == 1
 
 
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
 def _held(value: Any, origin: Any, of: tuple[Any, ...]) -> Iterable[tuple[Any, Any, Any]]:
     """Return what a value holds, with the place and the annotation of each."""
     if origin is tuple:
@@ -242,7 +263,7 @@ def _held(value: Any, origin: Any, of: tuple[Any, ...]) -> Iterable[tuple[Any, A
             (key, held, hint) for pair in value.items() for key, held, hint in zip(pair[:1] * 2, pair, of, strict=True)
         ]
     # An iterator is not read here: what it gives would be lost for the function.
-    listed = isinstance(origin, type) and (isinstance(value, list | tuple) or hasattr(value, "ndim"))
+    listed = isinstance(origin, type) and (isinstance(value, Sequence) or hasattr(value, "ndim"))
     return ((place, held, of[0]) for place, held in enumerate(value)) if listed and of else ()
 
 

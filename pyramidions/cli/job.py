@@ -261,13 +261,13 @@ def _is_resumable(asked: Asked) -> bool:
 def _held(place: str | Path | None) -> str | None:
     """Describe the state of a model or of documents, for a later run to compare; None for the name of a method."""
     from pyramidions.documents.source import list_files
-    from pyramidions.files.hub import fetch, hub_name
+    from pyramidions.files.hub import commit_of, fetch, hub_name
     from pyramidions.pretrained.places import CONFIG, place_of
 
     if place is None:
         return None
     if on_hub := hub_name(place):
-        return f"commit {fetch(on_hub, [CONFIG]).name}"
+        return f"commit {commit_of(fetch(on_hub, [CONFIG]))}"
     if not Path(place).exists():
         return None
     return _state(place_of(place).files() or list_files([Path(place)]).paths)

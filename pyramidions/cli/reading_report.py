@@ -34,7 +34,8 @@ class ReadingReport:
         """Report what cannot be read."""
         self.failed = True
         with self.bar_aside():
-            click.echo(f"Error: {error}", err=True)
+            # What a library says may have several lines.
+            click.echo(f"Error: {' '.join(str(error).split())}", err=True)
 
     def note(self, message: str) -> None:
         with self.bar_aside():

@@ -123,7 +123,7 @@ class HipoRank(Ranker):
     def _distance(self, number: int) -> np.ndarray:
         """Return how far each of several places is from a boundary (equation 1)."""
         place = np.arange(number)
-        return np.minimum(place, self.alpha * (number - 1 - place))
+        return np.minimum(place, float(self.alpha) * (number - 1 - place))
 
 
 def _blocks(distance: np.ndarray) -> list[slice]:

@@ -76,7 +76,7 @@ def parsed(text: str) -> HubName | None:
 
 
 def fetch(name: HubName, patterns: Sequence[str], commit: str | None = None, kind: Kind = "model") -> Path:
-    """Download files of a model or a dataset, or find them in the cache; return their folder, named by its commit.
+    """Download files of a model or a dataset, or find them in the cache; return their folder (`commit_of`).
 
     The cache is the hub's own (`HF_HOME`). Where the hub cannot be reached, its copy is taken, and a line says so. A
     branch may have moved on since the ``commit`` of what was fetched before; None is the newest of the revision.
@@ -102,8 +102,13 @@ def fetch(name: HubName, patterns: Sequence[str], commit: str | None = None, kin
         held = "is not on this machine" if commit is None else "is not whole in the cache"
         raise UserError(f"{name} {held}, and the hub at {api.endpoint} cannot be reached: {unreachable}.") from None
     if unreachable is not None:
-        _say_once(f"The hub cannot be reached: the copy of {name} in the cache is used, commit {folder.name}.")
+        _say_once(f"The hub cannot be reached: the copy of {name} in the cache is used, commit {commit_of(folder)}.")
     return folder
+
+
+def commit_of(folder: Path) -> str:
+    """Return the commit of a folder that `fetch` returned: the cache of the hub calls folders by it."""
+    return folder.name
 
 
 def _downloaded(hub: Any, name: str, about: Any, revision: str | None, patterns: Sequence[str], kind: Kind) -> Path:
@@ -115,7 +120,7 @@ def _downloaded(hub: Any, name: str, about: Any, revision: str | None, patterns:
         [each.rfilename for each in about.siblings], allow_patterns=list(patterns)
     ):
         folder = Path(hub.hf_hub_download(name, file, **place)).parents[len(Path(file).parts) - 1]
-        if folder.name != about.sha:
+        if commit_of(folder) != about.sha:
             raise _UnreachableError("the hub has another commit than the cache, or stopped to answer")
     return folder or Path(hub.snapshot_download(name, **place, allow_patterns=list(patterns)))
 

@@ -1,4 +1,7 @@
-"""The multiplicative layer: a dense layer's shape with the weights of few modules."""
+"""The multiplicative layer: a dense layer's shape with the weights of few modules.
+
+Beside the legend of `pyramidions.nn`: a vector of V numbers is made, S modules of M numbers each.
+"""
 
 import torch
 import torch.nn.functional as F

@@ -10,7 +10,7 @@ from pyramidions.base.strict_json import parse_json
 from pyramidions.extract.concepts.files import ARRAYS, is_concept_model
 from pyramidions.extract.concepts.files import CARD as CONCEPTS_CARD
 from pyramidions.files.bounded import file_hash, read_regular
-from pyramidions.files.hub import HubName, absent, fetch, hub_name, when_damaged
+from pyramidions.files.hub import HubName, absent, commit_of, fetch, hub_name, when_damaged
 
 #: "checkpoint": a file of fairseq-train; "export": a folder of ours; "transformers": one of another library;
 #: "fairseq": fairseq's own BART, packed or not; "concepts": a model of concepts; "other": something else.
@@ -122,7 +122,7 @@ def _on_hub(name: HubName, given: str) -> Place:
     folder = fetch(name, [CONFIG])
     if not (folder / CONFIG).is_file():
         raise UserError(f"{name} on the hub must be a model of transformers or an export, but has no {CONFIG}.")
-    return place_with_config(folder, given)._replace(hub=name, commit=folder.name)
+    return place_with_config(folder, given)._replace(hub=name, commit=commit_of(folder))
 
 
 def place_with_config(folder: Path, given: str) -> Place:

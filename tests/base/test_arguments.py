@@ -2,7 +2,7 @@
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -143,7 +143,7 @@ def test_no_public_function_takes_arguments_unchecked() -> None:
 
 
 HINTS = {"n": Annotated[int, Range(1)] | None, "x": float, "text": str, "texts": list[str]}
-HINTS |= {"extraction": Extraction, "above": Annotated[float, Range(0)]}
+HINTS |= {"extraction": Extraction, "above": Annotated[float, Range(0)], "path": str | Path, "names": Sequence[str]}
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
@@ -168,6 +168,10 @@ def test_numbers_of_numpy_are_numbers() -> None:
         ("extraction", 3, "`extraction` must be an Extraction, but is 3."),
         ("extraction", slice(3), "`extraction` must be an Extraction, but is a slice."),
         ("above", math.nan, "`above` must be at least 0, but is nan."),
+        pytest.param("x", 10**5000, "`x` must be a number, but is a number of thousands of digits.", id="x-long"),
+        ("names", range(2), "`names[0]` must be a text, but is 0."),
+        ("path", 300 * "a", f"`path` must be a path whose names the system allows, but is '{79 * 'a'}…."),
+        ("path", Path(300 * "a"), "`path` must be a path whose names the system allows, but is a PosixPath."),
     ],
 )
 def test_a_wrong_argument_is_named(name: str, value: object, sentence: str) -> None:

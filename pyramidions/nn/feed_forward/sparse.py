@@ -1,4 +1,8 @@
-"""Feed-forward parts where a controller chooses a few hidden units for each position."""
+"""Feed-forward parts where a controller chooses a few hidden units for each position.
+
+In place of the legend of `pyramidions.nn`: T positions; B blocks of N choices with M units each; F hidden units, of
+which K are chosen.
+"""
 
 from typing import Annotated, ClassVar
 

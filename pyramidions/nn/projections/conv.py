@@ -1,4 +1,7 @@
-"""Projections by convolutions over modules and tokens."""
+"""Projections by convolutions over modules and tokens.
+
+Beside the legend of `pyramidions.nn`: S modules of M numbers each, and F tokens that a filter sees.
+"""
 
 from typing import Annotated, NamedTuple, cast
 

@@ -43,7 +43,7 @@ def check_run(run: DictConfig, stopping_patience: int) -> None:
         )
 
 
-class Schedule(NamedTuple):
+class Milestones(NamedTuple):
     """When a run warms up, validates and ends, in updates."""
 
     epoch_updates: int  # updates an epoch
@@ -56,7 +56,7 @@ class Schedule(NamedTuple):
     pooling_warmup: int = 0  # updates until the model pools to its configured lengths; 0 where it always does
 
 
-def schedule_of(cfg: Any, batches: int) -> Optional[Schedule]:
+def schedule_of(cfg: Any, batches: int) -> Optional[Milestones]:
     """Return the schedule of the run that the task of ``cfg`` belongs to; None where there is no run."""
     run = run_of(cfg)
     if run is None:
@@ -72,7 +72,7 @@ def schedule_of(cfg: Any, batches: int) -> Optional[Schedule]:
         checkpoint.save_interval_updates,
         optimization.max_update,
     ]
-    return Schedule(
+    return Milestones(
         epoch_updates,
         int(getattr(run.lr_scheduler, "warmup_updates", 0) or 0),
         min((end for end in ends if end > 0), default=None),
@@ -85,7 +85,7 @@ def schedule_of(cfg: Any, batches: int) -> Optional[Schedule]:
     )
 
 
-def doubts(schedule: Schedule) -> list[str]:
+def doubts(schedule: Milestones) -> list[str]:
     """Return a sentence for each reason why a run cannot learn, or cannot find its best checkpoint."""
     found = []
     an_epoch, warmup, end = schedule.epoch_updates, schedule.warmup, schedule.max_update

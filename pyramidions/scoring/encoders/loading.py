@@ -13,7 +13,7 @@ from torch import nn
 from pyramidions.base.device import found_device
 from pyramidions.base.errors import UserError
 from pyramidions.base.optional import optional_library
-from pyramidions.files.hub import fetch, hub_name
+from pyramidions.files.hub import commit_of, fetch, hub_name
 
 _CONFIG = "config.json"
 _VOCABULARIES = (
@@ -142,7 +142,7 @@ def load(place: str | None, head: Head, device: str = "cpu", layers: int | None 
         # It switches to full attention at the first short batch and stays there; texts must not depend on each other.
         config.attention_type = "original_full"
     if hub:
-        folder = fetch(hub, [_CONFIG, *_FILES], folder.name)
+        folder = fetch(hub, [_CONFIG, *_FILES], commit_of(folder))
     # BERTScore is defined with a space in front of the first word, where pieces hold spaces.
     spaces = {} if head.suffix else {"add_prefix_space": True}
     with _quoting(head, place, library) as only_here:

@@ -14,7 +14,7 @@ from trainings import config_of
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
-from pyramidions.plugin.tasks.schedule import Schedule, doubts, schedule_of
+from pyramidions.plugin.tasks.schedule import Milestones, doubts, schedule_of
 from pyramidions.plugin.tasks.training_run import StoppingRule, TrainingRun
 from pyramidions.plugin.tasks.training_task import TrainingTask
 
@@ -212,7 +212,7 @@ def test_a_start_that_is_ignored_is_warned_of(
 
 
 # The training command of 0.1.0's README on 150 documents.
-SMALL_CORPUS = Schedule(
+SMALL_CORPUS = Milestones(
     epoch_updates=1, warmup=5000, max_update=None, validate_interval=3, patience=0, first_validation=3
 )
 
@@ -226,18 +226,18 @@ SMALL_CORPUS = Schedule(
         (SMALL_CORPUS._replace(max_update=100), "the run ends after 100 updates, before the learning rate"),
         (SMALL_CORPUS._replace(max_update=4999), "after 4,999 updates, before the learning rate reaches its peak"),
         (SMALL_CORPUS._replace(epoch_updates=250, max_update=5001), None),
-        (Schedule(793, 5000, None, 1, 3, 793), "--stopping-patience 3 with --validate-interval 1 may end the run"),
-        (Schedule(1000, 5000, None, 1, 5, 1000), None),
-        (Schedule(19, 0, 38, 3, 0, 57), "The run ends after 38 updates, but the first validation is due after 57: "),
-        (Schedule(19, 0, 57, 3, 0, 57), None),
-        (Schedule(13, 0, 400, 1, 0, 13, pooling_warmup=400), "The run ends after 400 updates, within the --pooling-"),
-        (Schedule(13, 0, 401, 1, 0, 13, pooling_warmup=400), None),
+        (Milestones(793, 5000, None, 1, 3, 793), "--stopping-patience 3 with --validate-interval 1 may end the run"),
+        (Milestones(1000, 5000, None, 1, 5, 1000), None),
+        (Milestones(19, 0, 38, 3, 0, 57), "The run ends after 38 updates, but the first validation is due after 57: "),
+        (Milestones(19, 0, 57, 3, 0, 57), None),
+        (Milestones(13, 0, 400, 1, 0, 13, pooling_warmup=400), "The run ends after 400 updates, within the --pooling-"),
+        (Milestones(13, 0, 401, 1, 0, 13, pooling_warmup=400), None),
         # The paper's run on PubMed, and a run without a warm-up and without validations.
-        (Schedule(468, 5000, None, 3, 7, 3 * 468), None),
-        (Schedule(1, 0, 60, 1, 0, None), None),
+        (Milestones(468, 5000, None, 3, 7, 3 * 468), None),
+        (Milestones(1, 0, 60, 1, 0, None), None),
     ],
 )
-def test_a_schedule_that_cannot_learn_is_doubted_in_a_sentence(schedule: Schedule, doubt: str | None) -> None:
+def test_a_schedule_that_cannot_learn_is_doubted_in_a_sentence(schedule: Milestones, doubt: str | None) -> None:
     found = doubts(schedule)
     assert found == [] if doubt is None else len(found) == 1 and doubt in found[0]
 
