@@ -1,6 +1,5 @@
 """`python -m lab reproduce`."""
 
-import json
 import os
 import re
 import sys
@@ -13,10 +12,8 @@ import torch
 
 from lab.catalogue import (
     CHECKOUT,
-    PAPER_DOCUMENTS,
     SPARSE_TABLES,
     Job,
-    is_papers,
     is_trained,
     jobs_for,
     read_catalogue,
@@ -187,37 +184,16 @@ def _print_commands(runner: Runner, jobs: list[Job], others: list[RowStep], slur
     for corpus in {runner.planner.data(corpus): corpus for corpus in runner.corpora(jobs)}.values():
         step = runner.planner.prepare(corpus)
         _print(f"{corpus}: {'has to be prepared' if step else 'is prepared'}", [step] if step else [], slurm)
-    for line in _odd_corpora(runner, jobs):
+    for line in runner.odd_corpora(jobs):
         click.echo(f"# {line}")
     for title, steps in [*((job.name, runner.steps(job)) for job in jobs), *((step.name, [step]) for step in others)]:
         click.echo()
         _print(title, steps, slurm)
 
 
-def _odd_corpora(runner: Runner, jobs: list[Job]) -> list[str]:
-    """Return a line for each prepared corpus that is smaller or larger than the paper's, at the paper's scale."""
-    lines = []
-    rows = {job.row.data: job.row for job in jobs if job.reads_corpus and job.row.data in PAPER_DOCUMENTS}
-    for name, row in rows.items() if runner.planner.scale.is_papers else ():
-        path = runner.planner.data(row.corpus) / "manifest.json"
-        try:
-            splits = json.loads(path.read_bytes())["splits"]
-            found = {split: int(of["documents"]) for split, of in splits.items()}
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            continue  # not prepared yet, or damaged, which the training says
-        if not is_papers(name, found):
-            ours = [f"{found.get(split, 0):,}" for split in ("train", "test")]
-            train, test = PAPER_DOCUMENTS[name]
-            lines.append(
-                f"{path.parent} is not the paper's {name}: it has {ours[0]} documents to train on and {ours[1]} to "
-                f"test, not {train:,} and {test:,}."
-            )
-    return lines
-
-
 def _run(runner: Runner, jobs: list[Job], others: list[RowStep], out: Path, configs: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
-    click.echo("\n".join([f"Results: {out}", *_odd_corpora(runner, jobs)]))
+    click.echo(f"Results: {out}")
     try:
         failed = runner.run(jobs, others)
     except BaseException:

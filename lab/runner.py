@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lab.catalogue import ORDER, Job, PaperRow
+from lab.catalogue import ORDER, PAPER_DOCUMENTS, Job, PaperRow, is_papers
 from lab.plan import Planner, composed
 from lab.run import RowStep, run_here
 from pyramidions.base.errors import UserError
@@ -71,6 +71,8 @@ class Runner:
             for corpus in self.corpora(jobs)
             if (step := self.planner.prepare(corpus)) and not self._attempt(partial(self._step, step, waits=True))
         ]
+        for line in self.odd_corpora(jobs):
+            self.say(line)
         if self.stop is None:
             failed = []
             for number, job in enumerate(jobs, 1):
@@ -83,6 +85,26 @@ class Runner:
             self.say(step.name)
             failed += [] if self._attempt(partial(self._step, step)) else [step.name]
         return failed
+
+    def odd_corpora(self, jobs: list[Job]) -> list[str]:
+        """Return a line for each prepared corpus that is smaller or larger than the paper's, at the paper's scale."""
+        lines = []
+        rows = {job.row.data: job.row for job in jobs if job.reads_corpus and job.row.data in PAPER_DOCUMENTS}
+        for name, row in rows.items() if self.planner.scale.is_papers else ():
+            path = self.planner.data(row.corpus) / "manifest.json"
+            try:
+                splits = json.loads(path.read_bytes())["splits"]
+                found = {split: int(of["documents"]) for split, of in splits.items()}
+            except (OSError, ValueError, LookupError, TypeError, AttributeError):
+                continue  # not prepared yet, or damaged, which the training says
+            if not is_papers(name, found):
+                ours = [f"{found.get(split, 0):,}" for split in ("train", "test")]
+                train, test = PAPER_DOCUMENTS[name]
+                lines.append(
+                    f"{path.parent} is not the paper's {name}: it has {ours[0]} documents to train on and {ours[1]} to "
+                    f"test, not {train:,} and {test:,}."
+                )
+        return lines
 
     def _attempt(self, work: Callable[[], None]) -> bool:
         """Return whether something went well; nothing that it raises ends what runs after or beside it."""

@@ -93,7 +93,10 @@ class _InTime(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        self._connection.settimeout(max(self._deadline - time.monotonic(), _SHORT))
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._connection.settimeout(left)
         return self._file.readinto(buffer)
 
     def close(self) -> None:

@@ -293,6 +293,7 @@ _HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
         (b"", b"", "must answer within 0.2 seconds"),
         (b"", b"H", "must answer within 0.2 seconds"),
         (b"", b"HTTP/1.1 100 Continue\r\n\r\n", "must answer within 0.2 seconds"),
+        pytest.param(b"", 2**18 * b"HTTP/1.1 100 Go\r\n\r\n", "must answer within 0.2 seconds", id="all at once"),
         (b"HTTP/1.1 200 OK\r\n", b"A: b\r\n", "must answer within 0.2 seconds"),
         (b"HTTP/1.1 200 OK\r\n\r\n", b" ", "must answer within 0.2 seconds"),
         (_HEAD, b"1\r\n \r\n", "must answer within 0.2 seconds"),
