@@ -48,6 +48,7 @@ class FolderLosses:
         self._front = tokenizer.encode(model.source_prefix)
         self._most_source = tokenizer.room(model.max_source_positions, "max_source_positions")
         self._most_target = tokenizer.room(model.max_target_positions, "max_target_positions")
+        folder.verify(split, hashes=True)
         self._sources = IndexedReader(folder.indexed(split, "source"))
         self._targets = IndexedReader(folder.indexed(split, "target"))
         self._ids = [reference.id for reference in folder.references(split)]

@@ -21,10 +21,12 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} is no fairseq checkpoint: it lacks the weights under 'model'.")
     if not all(isinstance(name, str) for name in weights):
         raise UserError(f"{path} is no fairseq checkpoint: the names under 'model' must be text.")
-    config = state.get("cfg") or {}
-    if not isinstance(config, dict) or not isinstance(config.get("model") or {}, dict):
+    config = {} if state.get("cfg") is None else state["cfg"]
+    settings = config.get("model") if isinstance(config, dict) else config
+    settings = {} if settings is None else settings
+    if not isinstance(settings, dict) or any(isinstance(each, torch.Tensor) for each in settings.values()):
         raise UserError(f"{path} is no fairseq checkpoint: 'cfg' must hold the settings under 'model'.")
-    refuse_older_checkpoint(path, config.get("model") or {})
+    refuse_older_checkpoint(path, settings)
     check_weights(weights, path)
     return state
 

@@ -18,10 +18,10 @@ from small_language_models import saved
 def changed(values: Any, path: str, value: Any) -> Any:
     """Return nested values in which the one at a path ("model.embed_dim") is another.
 
-    "(missing)" stands for none at all, "(deep)" for brackets within brackets.
+    "(missing)" stands for none at all, "(deep)" for brackets within brackets, "(tensor)" for two numbers.
     """
     if not path:
-        return deep() if value == "(deep)" else value
+        return {"(deep)": deep(), "(tensor)": torch.zeros(2)}.get(str(value), value)
     name, _, rest = path.partition(".")
     if value == "(missing)" and not rest:
         return {key: kept for key, kept in values.items() if key != name}
