@@ -12,6 +12,7 @@ from pyramidions.base.strict_json import parse_json
 from pyramidions.files.bounded import read_regular
 from pyramidions.pretrained.places import TOKENIZER_CONFIG
 from pyramidions.text.tokenizer import JsonTokenizer, Numbering, Tokenizer
+from pyramidions.text.tokenizer.json_file import check_ids, checked_file
 
 JSON = JsonTokenizer.file_name
 #: pieces that the tokenizer's own file may lack, with their ids
@@ -49,6 +50,11 @@ def read_tokenizer(folder: Path, numbering: Numbering, class_name: str) -> Token
 def _made_by_transformers(folder: Path, class_name: str, rows: int | None) -> bytes:
     if not any((folder / name).is_file() for name in (JSON, *SLOW)):
         raise UserError(f"The folder must hold a tokenizer ({JSON}, or {', '.join(SLOW[:-1])}), but holds none.")
+    # Looked at before a library takes memory for its ids.
+    if (folder / JSON).is_file():
+        checked_file(read_regular(folder / JSON))
+    if isinstance(vocabulary := _json(folder / "vocab.json"), dict):
+        check_ids(vocabulary.values(), len(vocabulary))
     transformers = optional_library("transformers", f"A tokenizer without a whole {JSON}")
     settings = _json(folder / TOKENIZER_CONFIG)
     names_class = isinstance(settings, dict) and "tokenizer_class" in settings

@@ -152,6 +152,7 @@ def test_a_file_of_any_kind_is_run_byte_for_byte_as_it_is(file: bytes, numbering
         assert ours.framed(ours.encode(text)) == theirs(text)["input_ids"]
 
 
+HUGE_ID = b'{"model": {"vocab": {"b": 2147483648}}}'
 SPIECE = {"config.json": b'{"model_type": "pegasus"}', "spiece.model": pegasus()}
 
 
@@ -163,7 +164,13 @@ SPIECE = {"config.json": b'{"model_type": "pegasus"}', "spiece.model": pegasus()
         ({"tokenizer.json": bart_bytes()}, BART._replace(eos=340), "`eos` must be below 340"),
         ({"tokenizer.json": b'{"model": {"vocab": [[]]}}', ADDED: b'{"a": 4}'}, BART, "tokenizer.json is damaged"),
         ({}, BART, "must hold a tokenizer (tokenizer.json, or spiece.model, "),
-        ({"vocab.json": b"{", "merges.txt": b"no\n"}, BART, "it says: "),
+        ({"vocab.json": b"{", "merges.txt": b"no\n"}, BART, "vocab.json is damaged: "),
+        (
+            {"vocab.json": b'{"a": 2147483648}', "merges.txt": b""},
+            BART,
+            "must have ids below 1,025, 1,024 more than pieces",
+        ),
+        ({"tokenizer.json": HUGE_ID, ADDED: b'{"a": 4}'}, BART, "must have ids below 1,025, 1,024 more than pieces"),
         ({**SPIECE, "spiece.model": b""}, PEGASUS, "must be one that transformers reads, but it says: "),
         ({**SPIECE, "spiece.model": pegasus()[:100]}, PEGASUS, "must be one that transformers reads"),
         ({**SPIECE, SETTINGS: b"{"}, PEGASUS, "tokenizer_config.json is damaged"),

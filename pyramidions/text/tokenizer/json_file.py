@@ -206,7 +206,7 @@ def library() -> Any:
 
 def load(model_bytes: bytes) -> tuple[Any, dict[str, Any]]:
     """Return the library's tokenizer, which neither truncates nor pads, and what its file says of the model."""
-    about = _checked_file(model_bytes)
+    about = checked_file(model_bytes)
     if separators := _separators(about):
         for token in separators:
             token["special"] = False
@@ -245,7 +245,7 @@ def run(call: Callable[[], _Result]) -> _Result:
         raise UserError(f"The tokenizer must be a tokenizer.json that reads any text, but fails ({reason}).") from None
 
 
-def _checked_file(model_bytes: bytes) -> dict[str, Any]:
+def checked_file(model_bytes: bytes) -> dict[str, Any]:
     """Look at a file before the library takes memory for it, and return what it says."""
     try:
         about = parse_json(model_bytes)
@@ -257,12 +257,7 @@ def _checked_file(model_bytes: bytes) -> dict[str, Any]:
     pieces = [vocabulary or (), added or ()]
     ids = list(vocabulary.values()) if isinstance(vocabulary, dict) else []
     ids += [token.get("id") for token in pieces[1] if isinstance(token, dict)]
-    most = sum(map(len, pieces)) + MOST_UNUSED
-    for i in ids:
-        if type(i) is not int or not 0 <= i < most:
-            raise UserError(
-                f"The tokenizer must have ids below {most:,}, {MOST_UNUSED:,} more than pieces, but has {shown(i)}."
-            )
+    check_ids(ids, sum(map(len, pieces)))
     for pattern in _patterns(about):
         # Only such a pattern can try exponentially many ways to match.
         if re.search(r"(?<!\\)\)(\*|\+|\{\d*,)", pattern):
@@ -270,6 +265,16 @@ def _checked_file(model_bytes: bytes) -> dict[str, Any]:
     if (growth := max(_growth(about.get(step)) for step in ("normalizer", "decoder"))) > _MOST_GROWTH:
         raise UserError(f"The tokenizer must make at most {_MOST_GROWTH} characters of one, but may make {growth:,}.")
     return about
+
+
+def check_ids(ids: Iterable[Any], pieces: int) -> None:
+    """Refuse ids for which a library would take much memory: far above the number of pieces."""
+    most = pieces + MOST_UNUSED
+    for i in ids:
+        if type(i) is not int or not 0 <= i < most:
+            raise UserError(
+                f"The tokenizer must have ids below {most:,}, {MOST_UNUSED:,} more than pieces, but has {shown(i)}."
+            )
 
 
 def _patterns(step: Any) -> Iterator[str]:
