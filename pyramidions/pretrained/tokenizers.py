@@ -12,7 +12,7 @@ from pyramidions.base.strict_json import parse_json
 from pyramidions.files.bounded import read_regular
 from pyramidions.pretrained.places import TOKENIZER_CONFIG
 from pyramidions.text.tokenizer import JsonTokenizer, Numbering, Tokenizer
-from pyramidions.text.tokenizer.json_file import check_ids, checked_file
+from pyramidions.text.tokenizer.json_file import check_ids, checked_file, run, silent
 
 JSON = JsonTokenizer.file_name
 #: pieces that the tokenizer's own file may lack, with their ids
@@ -65,7 +65,8 @@ def _made_by_transformers(folder: Path, class_name: str, rows: int | None) -> by
             read = partial(
                 getattr(transformers, name).from_pretrained, folder, local_files_only=True, trust_remote_code=False
             )
-            found = read()
+            with silent():
+                found = run(read)
             # A vocabulary of one's own has no rows for the ids that transformers adds to those of T5 and PEGASUS.
             for without in (_NO_UNUSED, _NO_MASKS):
                 if rows is not None and len(found) > rows:

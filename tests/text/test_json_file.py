@@ -177,6 +177,7 @@ NO_TEXT: dict[str, Any] = {
     "pair": [{"Sequence": {"id": side, "type_id": 0}} for side in "AB"],
     "special_tokens": {"</s>": {"id": "</s>", "ids": [EOS], "tokens": ["</s>"]}},
 }
+LONGER = {"type": "Prepend", "prepend": 9 * "x"}
 GARBAGE = {"type": "Precompiled", "precompiled_charsmap": "AAAA"}
 
 
@@ -209,7 +210,13 @@ def grown(text: str) -> Callable[[], object]:
         ),
         (lambda: changed(lambda about: about["added_tokens"][0].update(id=-1)), "ids below 1,369, .* has -1"),
         (grown("x" * 9), "at most 64 characters of one, but may make 81"),
-        (lambda: changed(lambda about: about.update(normalizer=GARBAGE)), "reads any text, but fails"),
+        (lambda: changed(lambda about: about.update(added_tokens=7)), "a list of `added_tokens`, but they are 7"),
+        (
+            lambda: changed(
+                lambda about: about.update(normalizer={"type": "Sequence", "normalizers": 9**4 * [LONGER]})
+            ),
+            "but may make a number of thousands of digits",
+        ),
         (lambda: Tokenizer.from_bytes(FILE, Numbering(pad=2)), "padding must be another token than the end .* are 2"),
         (lambda: Tokenizer.from_bytes(FILE, Numbering(eos=340)), "id of `eos` must be below 340, .*, but is 340"),
         (lambda: Tokenizer.from_bytes(FILE, Numbering(rows=339)), "ids below 339, .* has 339"),
@@ -227,3 +234,12 @@ def test_what_cannot_be_done_is_told_in_one_sentence(call: Callable[[], object],
     with pytest.raises(UserError, match=said) as error:
         call()
     assert str(error.value).endswith(".") and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("step", [{"normalizer": GARBAGE}, {"pre_tokenizer": {"type": "FixedLength", "length": 0}}])
+def test_a_file_that_panics_is_refused_without_what_the_library_prints(
+    step: dict[str, Any], capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(UserError, match="reads any text, but fails"):
+        changed(lambda about: about.update(step))
+    assert capfd.readouterr().err == ""

@@ -2,11 +2,15 @@
 
 import json
 import math
+import os
 import re
+import threading
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import groupby
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from pyramidions.base.arguments import shown
@@ -32,6 +36,7 @@ _BUILT_IN = re.compile(
     r"</?s>|<(?:pad|unk|mask|extra_id|cls|sep)[_\d]*>|\[(?:CLS|SEP|PAD|UNK|MASK)\]|<\|.*\|>|<doc-sep>|"
     r"[a-z]{2,3}_[A-Z]{2}|[a-z]{3}_[A-Z][a-z]{3}"
 )
+_one_at_a_time = threading.RLock()  # threads that share the terminal
 _MOST_GROWTH = 64  # characters that a file may make of one
 
 
@@ -211,10 +216,36 @@ def load(model_bytes: bytes) -> tuple[Any, dict[str, Any]]:
         for token in separators:
             token["special"] = False
         model_bytes = json.dumps(about).encode()
-    model = run(lambda: library().Tokenizer.from_buffer(model_bytes))
+    with silent():
+        model = run(lambda: _tried(model_bytes))
     model.no_truncation()
     model.no_padding()
     return model, about["model"]
+
+
+def _tried(model_bytes: bytes) -> Any:
+    """Read a file, and panic here if it panics with any text."""
+    model = library().Tokenizer.from_buffer(model_bytes)
+    with suppress(Exception):
+        model.encode("a b")
+    return model
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Keep what the library writes of a panic off the terminal: an error of ours says it."""
+    with _one_at_a_time, Path(os.devnull).open("wb") as nothing:
+        try:
+            kept = os.dup(2)
+        except OSError:  # a shell has closed it
+            yield
+            return
+        os.dup2(nothing.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
 
 
 def _separators(about: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -254,6 +285,8 @@ def checked_file(model_bytes: bytes) -> dict[str, Any]:
     if not isinstance(about, dict) or not isinstance(about.get("model"), dict):
         raise UserError("The tokenizer must be a tokenizer.json, but has no `model`.")
     vocabulary, added = about["model"].get("vocab"), about.get("added_tokens")
+    if not isinstance(added or [], list):
+        raise UserError(f"The tokenizer must have a list of `added_tokens`, but they are {shown(added)}.")
     pieces = [vocabulary or (), added or ()]
     ids = list(vocabulary.values()) if isinstance(vocabulary, dict) else []
     ids += [token.get("id") for token in pieces[1] if isinstance(token, dict)]
@@ -263,7 +296,9 @@ def checked_file(model_bytes: bytes) -> dict[str, Any]:
         if re.search(r"(?<!\\)\)(\*|\+|\{\d*,)", pattern):
             raise UserError(f"The tokenizer must repeat no group in its pattern, but has {shown(pattern)}.")
     if (growth := max(_growth(about.get(step)) for step in ("normalizer", "decoder"))) > _MOST_GROWTH:
-        raise UserError(f"The tokenizer must make at most {_MOST_GROWTH} characters of one, but may make {growth:,}.")
+        raise UserError(
+            f"The tokenizer must make at most {_MOST_GROWTH} characters of one, but may make {shown(growth)}."
+        )
     return about
 
 
