@@ -71,6 +71,10 @@ def raising(error: BaseException) -> click.Command:
             "Error: /proc/x/y.pt: No space left on device (the disk at /proc).\n",
         ),
         (OSError(28, "No space left on device"), "Error: No space left on device.\n"),
+        (
+            FileNotFoundError(2, "No such file or directory"),
+            "Error: The folder that the command runs in does not exist any more.\n",
+        ),
         (MemoryError(), "Error: Memory ran out.\n"),
         (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate"), "Error: Memory ran out.\n"),
         (RuntimeError("[enforce] DefaultCPUAllocator: can't allocate"), "Error: Memory ran out.\n"),
