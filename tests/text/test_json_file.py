@@ -236,6 +236,12 @@ def test_what_cannot_be_done_is_told_in_one_sentence(call: Callable[[], object],
     assert str(error.value).endswith(".") and "\n" not in str(error.value)
 
 
+def test_padding_of_any_length_is_not_made() -> None:
+    padding = {"direction": "Right", "pad_to_multiple_of": None, "pad_id": 1, "pad_type_id": 0, "pad_token": "<pad>"}
+    found = changed(lambda about: about.update(padding={**padding, "strategy": {"Fixed": 2**33}}))
+    assert found.encode("the fox") == BART.encode("the fox")
+
+
 @pytest.mark.parametrize("step", [{"normalizer": GARBAGE}, {"pre_tokenizer": {"type": "FixedLength", "length": 0}}])
 def test_a_file_that_panics_is_refused_without_what_the_library_prints(
     step: dict[str, Any], capfd: pytest.CaptureFixture[str]

@@ -218,14 +218,14 @@ def load(model_bytes: bytes) -> tuple[Any, dict[str, Any]]:
         model_bytes = json.dumps(about).encode()
     with silent():
         model = run(lambda: _tried(model_bytes))
-    model.no_truncation()
-    model.no_padding()
     return model, about["model"]
 
 
 def _tried(model_bytes: bytes) -> Any:
     """Read a file, and panic here if it panics with any text."""
     model = library().Tokenizer.from_buffer(model_bytes)
+    model.no_truncation()
+    model.no_padding()
     with suppress(Exception):
         model.encode("a b")
     return model
