@@ -10,7 +10,7 @@ from typing import Any
 from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
 from pyramidions.documents.lost import note_lost
-from pyramidions.documents.pdf_layout import laid_out, without_running_lines
+from pyramidions.documents.pdf_layout import RIGHT_TO_LEFT, laid_out, without_running_lines
 from pyramidions.documents.pdf_page import UNPRINTABLE, PdfLine, page_lines
 from pyramidions.files.bounded import printable
 from pyramidions.text.headings import HeadedText
@@ -24,9 +24,8 @@ _SECONDS = 120
 _TOKEN = re.compile(r"\S+")
 # Most lines of a stamp on a scanned page, and the share of the page's height at either end in which it stands.
 _STAMP_LINES, _EDGE = 2, 0.1
-#: Hebrew, Syriac and Arabic, whose letters may be stored in the order of the page, and the share of a text from which
-#: on it is of them.
-_RIGHT_TO_LEFT, _MANY = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]"), 0.3
+#: Share of a text from which on it runs from right to left.
+_MANY = 0.3
 
 
 def pdf_text(path: Path) -> HeadedText:
@@ -60,6 +59,8 @@ def pdf_text(path: Path) -> HeadedText:
     text = laid_out(kept)
     if not text.strip() and pictures:
         raise UserError(f"{name} holds no text: {_are_pictures(pictures)}.")
+    if not text.strip() and any(any(map(str.isalpha, line.text)) for page in kept for line in page):
+        raise UserError(f"{name} holds no running text, only tables, a form, or labels of figures.")
     if not text.strip():
         raise UserError(f"{name} holds no text, only pictures perhaps: `ocrmypdf --force-ocr IN OUT` reads them.")
     note_lost(name, (line.text for page in kept for line in page), text)
@@ -84,7 +85,7 @@ def _are_pictures(numbers: Sequence[int]) -> str:
 
 def _runs_right_to_left(pages: list[list[PdfLine]]) -> bool:
     text = "".join(line.text for page in pages for line in page)
-    return len(_RIGHT_TO_LEFT.findall(text)) > _MANY * len(text)
+    return len(RIGHT_TO_LEFT.findall(text)) > _MANY * len(text)
 
 
 def odd_share(pages: list[list[PdfLine]]) -> float:

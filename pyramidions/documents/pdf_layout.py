@@ -9,7 +9,7 @@ from statistics import median
 from pyramidions.documents.pdf_page import UNPRINTABLE, PdfLine
 from pyramidions.documents.pdf_prose import joined_hyphens, prose, without_debris, without_notes
 from pyramidions.text.headings import HeadedText, is_usual_title
-from pyramidions.text.normalization import PAUSES, STOPS
+from pyramidions.text.normalization import PAUSES, STOPS, UNSPACED
 
 #: Most lines that are taken from either end of a page.
 DEPTH = 4
@@ -23,6 +23,10 @@ _PAGE_NUMBER = re.compile(r"[\W_]*+(?:page|p\.)?\s*(\d{1,5})(?:\s*(?:of|/)\s*\d{
 _DIGITS_OF_PAGES = 4
 _ROMAN = re.compile(r"[ivxlc]+")
 _DIGITS = re.compile(r"\d+")
+# What a line takes up at once: a word, or two letters of a script without spaces.
+_FIRST = re.compile(rf"[{UNSPACED}]{{1,2}}|\S+")
+#: Hebrew, Syriac and Arabic, whose letters may be stored in the order of the page.
+RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]")
 #: Type is larger, and lines stand further apart, from these ratios on.
 _LARGER, _MUCH_LARGER, _APART = 1.09, 1.2, 1.5
 # Bold headings may be smaller than the text by this ratio.
@@ -30,7 +34,7 @@ _SMALLER = 1.12
 #: Lines of that many words show their size: type that differs by this ratio is other type.
 _FEWEST_WORDS, _OTHER = 4, 1.05
 _MOST_LINES, _MOST_WORDS, _DEEPEST = 3, 20, 6
-_WORD = re.compile(r"[^\W\d_]{2,}")
+_WORD = re.compile(rf"[{UNSPACED}]{{2}}|[^\W\d_]{{2,}}")
 # A heading may be a question.
 _ENDS_SENTENCE = tuple({*STOPS, *PAUSES} - set("!?！？؟"))
 _ABSTRACT, _AFTER_HEADING = re.compile(r"(Abstract|ABSTRACT|Summary) ?[.:—–-]? ?(?=[A-Z])"), " .:—–-"
@@ -105,7 +109,7 @@ def laid_out(pages: list[list[PdfLine]]) -> HeadedText:
     body = _body_size(pages)
     pages = [[line._replace(text=UNPRINTABLE.sub("", line.text)) for line in page] for page in pages]
     pages = joined_hyphens(without_debris([without_notes(page, body) for page in pages], body))
-    blocks = [(block, _is_heading(block, body)) for block in _blocks(pages)]
+    blocks = [(block, _is_heading(block, body)) for block in _blocks(pages, body)]
     types = sorted({_type(block[0]) for block, is_heading in blocks if is_heading}, reverse=True)
     levels = {found: min(level, _DEEPEST) for level, found in enumerate(types, 1)}
     parts: list[str | int] = []
@@ -127,26 +131,38 @@ def _body_size(pages: list[list[PdfLine]]) -> float:
     return max(sizes, key=sizes.__getitem__, default=0.0)
 
 
-def _blocks(pages: list[list[PdfLine]]) -> Iterator[_Block]:
+def _blocks(pages: list[list[PdfLine]], body: float) -> Iterator[_Block]:
     gaps = [above.y - line.y for page in pages for above, line in pairwise(page) if above.y > line.y]
     wide = _APART * median(gaps) if gaps else 0.0
     block: _Block = []
+    margin = 0.0  # the right end of the block
     for page in pages:
         for number, line in enumerate(page):
             gap = page[number - 1].y - line.y if number else 0.0
             # A column or a page begins with a gap that nobody sees.
             is_apart = gap > wide or (line.run_in > 0 and gap <= 0)
-            if block and _begins_block(block[-1], line, is_apart=is_apart):
+            ends = block and _ends_early(block[-1], line, max(margin, line.right if len(block) == 1 else 0.0), body)
+            if ends or (block and _begins_block(block[-1], line, is_apart=is_apart)):
                 yield block
-                block = []
+                block, margin = [], 0.0
             if not block and (heading := _leading_heading(line)):
                 yield [line._replace(text=heading.rstrip(_AFTER_HEADING), is_bold=True)]
                 # Most of the line may have been the heading: its text goes on in the line below.
                 below = page[number + 1] if number + 1 < len(page) else line
                 line = line._replace(text=line.text[len(heading) :].lstrip(), size=below.size)
             block.append(line)
+            margin = max(margin, line.right)
     if block:
         yield block
+
+
+def _ends_early(above: PdfLine, line: PdfLine, margin: float, body: float) -> bool:
+    """Whether a line has room before its margin for the first word of the line below, which begins anew."""
+    first = _FIRST.match(line.text)
+    stands_out = line.is_bold or line.size > _LARGER * body
+    if first is None or first[0][0].islower() or above.y <= line.y or stands_out or RIGHT_TO_LEFT.search(line.text):
+        return False
+    return margin - above.right > (line.right - line.left) * first.end() / len(line.text) + line.size
 
 
 def _leading_heading(line: PdfLine) -> str:

@@ -3,11 +3,12 @@
 import re
 from collections import Counter
 from collections.abc import Iterable
+from itertools import compress, pairwise
 
 from pyramidions.documents.pdf_page import PdfLine
 from pyramidions.text.headings import CONTENTS
 from pyramidions.text.hyphens import joint
-from pyramidions.text.normalization import STOPS
+from pyramidions.text.normalization import STOPS, UNSPACED
 
 #: A block of lines, and whether it is a heading.
 Block = tuple[list[PdfLine], bool]
@@ -47,6 +48,9 @@ _ABSTRACT = re.compile(r"abstract\b", re.IGNORECASE)
 _LIST_ITEM = re.compile(r"[•◦▪–*\-] |\(?\d{1,3}[.)] |\(?[a-z]\) ")
 _ENDS_SENTENCE = re.compile(rf"[{STOPS}:;：；][\"'”’)\]»」』）]*$")
 _REST = re.compile(r"([^\W\d_][\w'’]*(?:-[^\W\d_][\w'’]*)*)(\S*)\s*")
+# The end of a sentence behind a word; a line of fewer words is a label or a cell; the latter in scripts without cases.
+_SENTENCE, _FEWEST_WORDS = re.compile(rf"[^\W\d_]{{2}}[\"'”’)\]»」』）]?[{STOPS}](?![\w,])"), (5, 7)
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 # An address that goes on behind the line's end.
 _ADDRESS = re.compile(r"(?:https?://|\bwww\.)\S{0,200}(?:[._?=&-]|(/))$")
 _COMPOUND = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
@@ -150,7 +154,8 @@ def prose(blocks: Iterable[Block], body: float) -> list[Block]:
     """Return blocks without captions, notes, authors, keywords, licences, code, and the text of figures and tables.
 
     A sentence that stands on either side of what is left out, or that a gap cuts, is in one block. A document that is
-    mostly code, or of which no size is known, keeps all but captions, keywords and licences.
+    mostly code, or of which no size is known, keeps all but captions, keywords and licences. One that is mostly tables,
+    forms or figures keeps the blocks that hold a sentence, or lines as long as those of one.
     """
     blocks = _without_contents(_without_authors(list(blocks)))
     is_code = [block[0].is_code for block, _ in blocks for _ in block]
@@ -169,7 +174,40 @@ def prose(blocks: Iterable[Block], body: float) -> list[Block]:
         else:
             found.append((block, is_heading))
         was_left_out = False
-    return found
+    return _running_text(found, body)
+
+
+def _running_text(blocks: list[Block], body: float) -> list[Block]:
+    """Return blocks; where most of the words stand in others, those that read as text, and none without one such.
+
+    A text in capitals reads as any does.
+    """
+    texts = [" ".join(line.text for line in block) for block, _ in blocks]
+    everything = "".join(texts)
+    if body <= 0 or 2 * sum(map(str.isupper, everything)) > sum(map(str.isalpha, everything)):
+        return blocks
+    words = [0 if is_heading else _count(text) for text, (_, is_heading) in zip(texts, blocks, strict=True)]
+    reads = [
+        number > 0 and _reads(text, number / len(block[0]))
+        for text, number, block in zip(texts, words, blocks, strict=True)
+    ]
+    if 2 * sum(compress(words, reads)) < sum(words):
+        blocks = [each for each, is_read in zip(blocks, reads, strict=True) if each[1] or is_read]
+    return blocks if any(reads) else []
+
+
+def _count(text: str) -> int:
+    return sum(word[0].isalpha() for word in text.split()) + len(_UNSPACED.findall(text)) // 2
+
+
+def _reads(text: str, on_a_line: float) -> bool:
+    """Whether a text holds a sentence, or as many words on a line as one has; most of them are in lower case."""
+    pairs = [(last, word) for last, word in pairwise(text.split()) if word[0].isalpha()]
+    lower = sum(word[0].islower() for _, word in pairs)
+    upper = sum(word[0].isupper() and last[-1] not in STOPS for last, word in pairs)
+    # Cells hold fewer words, and begin in upper case.
+    is_phrase = on_a_line >= _FEWEST_WORDS[lower <= upper]
+    return 2 * upper <= max(len(pairs), 1) and (is_phrase or _SENTENCE.search(text) is not None)
 
 
 def _without_authors(blocks: list[Block]) -> list[Block]:

@@ -85,18 +85,18 @@ def test_larger_and_bold_type_makes_headings_by_size() -> None:
 def test_a_sentence_goes_on_over_pages_and_columns_and_ends_above_a_wide_gap() -> None:
     for page in (
         # Words in other type.
-        lines(("In all", 10, False), ("genes", 12, False), ("they are", 10, False)),
+        lines(("In all", 10, False), ("genes", 12, False), ("they are.", 10, False)),
         plain("The whole", "text is in one", "Type."),
         # Text of which neither type nor place is known.
         [PdfLine("One"), PdfLine("Two"), PdfLine("three")],
     ):
         assert laid_out([page]) == "\n".join(line.text for line in page)
-    first = plain("One two", "Three", "four")
+    first = plain("One two", "Three", "four.")
     # The second column begins at the top again.
     second = plain("Five six", "Seven")
-    apart = [PdfLine("Eight nine", 10, False, 300.0), PdfLine("ten", 10, False, 250.0)]
+    apart = [PdfLine("Eight nine", 10, False, 300.0), PdfLine("ten.", 10, False, 250.0)]
     text = laid_out([[*first, *second], [*first, *apart]])
-    assert text == "One two\nThree\nfour\nFive six\nSeven\nOne two\nThree\nfour\n\nEight nine\nten"
+    assert text == "One two\nThree\nfour.\nFive six\nSeven\nOne two\nThree\nfour.\n\nEight nine\nten."
     assert laid_out([]) == laid_out([[], []]) == ""
 
 
@@ -123,8 +123,8 @@ def test_a_sentence_goes_on_over_pages_and_columns_and_ends_above_a_wide_gap() -
         # Letters that are drawn one by one are words by their gaps.
         ("W) Tj 12 0 Td (e found) Tj 50 0 Td (it.", "We found it."),
         # Rows across two columns are read by column.
-        ("".join(f"left words are here {n}) Tj 160 0 Td (right words there {n}) Tj -160 -12 Td (" for n in range(12)),
-         "\n".join(f"{side} {n}" for side in ("left words are here", "right words there") for n in range(12))),
+        ("".join(f"left words here {n} are.) Tj 160 0 Td (right words {n} are.) Tj -160 -12 Td (" for n in range(12)),
+         "\n".join(f"{side} {n} are." for side in ("left words here", "right words") for n in range(12))),
     ],
 )  # fmt: skip
 def test_a_page_is_read_as_it_is_drawn(page: str, text: str, tmp_path: Path) -> None:
@@ -195,6 +195,36 @@ def test_chinese_prose_ends_a_table_of_contents_and_no_line_that_ends_a_sentence
     assert "蜜蜂在花园里飞得很快而且很远。" in found and list(found.levels.values()) == []
 
 
+LINES = {
+    "a table": ["Plant Name", "Layoff Permanent", "Closure Unknown at this time", "Layoff", "Los Angeles Inc. 12"],
+    "a figure": ["Embedding Layer", "Output Head", "Transformer Block", "To FP8"],
+    "a form": ["Name, Title", "Date of birth", "Yes No Not applicable", "Signature"],
+    "a form in Korean": ["성명 생년월일", "지능화 견고성", "자동화 확장성 내재화"],
+    "cells in Chinese": ["长期待摊费用", "递延所得税资产", "项目", "流动资产合计"],
+}
+
+
+@pytest.mark.parametrize("page", LINES.values(), ids=LINES)
+def test_lines_without_a_sentence_are_no_text_and_a_sentence_beside_them_stays_alone(page: list[str]) -> None:
+    assert laid_out([plain(*page)]) == ""
+    above = [line._replace(y=line.y + 100) for line in plain("The bees of the garden fly far, and sting.")]
+    assert laid_out([above + plain(*page * 4)]) == above[0].text
+    # So do the points of slides, without full stops.
+    above = [line._replace(y=line.y + 100) for line in plain("bees fly far in the spring")]
+    assert laid_out([above + plain(*page * 4)]) == above[0].text
+
+
+def test_a_line_with_room_for_the_first_word_below_ends_a_block() -> None:
+    def text(*given: tuple[str, float]) -> str:
+        return laid_out([[PdfLine(each, 10, y=700 - 12 * n, right=right) for n, (each, right) in enumerate(given)]])
+
+    points = ("• Bees fly to the meadow", 130), ("• Wasps stay at home all day, and", 190), ("sting.", 40)
+    assert text(*points) == "• Bees fly to the meadow\n\n• Wasps stay at home all day, and\nsting."
+    # Not where the next word is longer than the room, nor within a sentence.
+    assert "\n\n" not in text(("We have seen the bees of", 130), ("Donaudampfschifffahrt fly far.", 190))
+    assert "\n\n" not in text(("We have seen the bees", 110), ("of a garden that fly far.", 190))
+
+
 def test_a_note_at_the_foot_of_a_column_is_left_out_and_the_sentence_goes_on() -> None:
     first = [PdfLine("Genes of the cells are", 10, y=100), PdfLine("1 Or of viruses, as we know.", 8, y=80)]
     page = [*first, PdfLine("found in many ways.", 10, y=700)]
@@ -203,7 +233,7 @@ def test_a_note_at_the_foot_of_a_column_is_left_out_and_the_sentence_goes_on() -
 
 @pytest.mark.parametrize(
     ("page", "fault"),
-    [("", "right to left"), (pdf_lines(*["\\001\\002 \\003"] * 5, "word"), "letters")],
+    [("", "right to left"), (pdf_lines(*["\\001\\002 \\003"] * 5, "words."), "letters")],
     ids=["rtl", ""],
 )
 def test_a_text_that_we_read_badly_is_read_by_pdftotext_or_told(
@@ -213,7 +243,7 @@ def test_a_text_that_we_read_badly_is_read_by_pdftotext_or_told(
     hebrew = "\u05d1\u05e9\u05e0\u05ea"
     if not page:
         monkeypatch.setattr(reader, "_pages", lambda *_: ([[PdfLine(hebrew)], [PdfLine("and")]], [], 0))
-    alone = "word" if page else f"{hebrew}\nand"
+    alone = "words." if page else f"{hebrew}\nand"
     monkeypatch.setattr(reader, "_by_poppler", lambda _: [[PdfLine("Two words.")]])
     assert pdf_text(path) == ("Two words." if page else "Two words.\nand")
     told = capsys.readouterr().err
