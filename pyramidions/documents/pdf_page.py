@@ -15,6 +15,8 @@ from pyramidions.documents.formulas import marked, on_the_line
 #: A space stands between characters that are this far apart, and cells of a table or columns that far, as a share of
 #: the size of the type.
 SPACE, WIDE = 0.12, 1.5
+#: Most characters of raised text in type of the size of the line.
+_MOST_RAISED = 8
 #: Most characters of a page that are read.
 MOST_CHARACTERS = 200_000
 
@@ -192,10 +194,13 @@ def _continues(line: list[Run], run: Run) -> bool:
     return min(abs(run.y - line[0].y), abs(run.y - last.y)) < most and last.right - back * size < run.left
 
 
-def _marked(line: list[Run], run: Run) -> str:
-    """Return characters with marks if they are raised or lowered."""
+def _marked(line: list[Run], last: Run, run: Run) -> str:
+    """Return characters with marks if they are raised or lowered, by less if they are small than if they are not."""
     size, height = line[0].size, run.y - line[0].y
     is_placed = run.size < 0.85 * size and abs(height) > (0.15 if height > 0 else 0.08) * size
+    # A few characters behind a word or a number; a cell stands apart.
+    joins = len(run.text) <= _MOST_RAISED and not last.text[-1:].isspace() and run.left - last.right < SPACE * size
+    is_placed = is_placed or (joins and 0.25 * size < abs(height) < size)
     return marked("sup" if height > 0 else "sub", run.text) if is_placed else run.text
 
 
@@ -291,5 +296,5 @@ def _text(runs: list[Run]) -> str:
     text = ""
     for last, run in pairwise([runs[0], *runs] if runs else []):
         gap = run.left - last.right
-        text += (" " if gap > SPACE * min(run.size, last.size) else "") + _marked(runs, run)
+        text += (" " if gap > SPACE * min(run.size, last.size) else "") + _marked(runs, last, run)
     return " ".join(on_the_line(text).split())

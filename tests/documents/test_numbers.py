@@ -107,6 +107,10 @@ WRITTEN: dict[str, Callable[[list[str]], str | bytes]] = {
         }
     ),
     "a.pdf": lambda lines: pdf(*(pdf_lines(runs(each, typed_run)) for each in lines)),
+    # In type of the size of the line.
+    "b.pdf": lambda lines: pdf(
+        *(pdf_lines(runs(each, typed_run).replace("F1 7", "F1 12").replace("-2 Ts", "-4 Ts")) for each in lines)
+    ),
     "a.tex": in_latex(r"\textsuperscript{{{}}}", r"\textsubscript{{{}}}"),
 }
 
