@@ -9,12 +9,15 @@ from zipfile import ZipFile
 
 from lxml import etree
 
+from pyramidions.base.errors import UserError
 from pyramidions.documents.formulas import marked
 from pyramidions.documents.lost import note_lost
 from pyramidions.documents.page_text import page_text
+from pyramidions.documents.word_fields import mend_fields
 from pyramidions.documents.xml_tree import attribute, member_tree, targets, xml_archive
 from pyramidions.files.bounded import printable
 from pyramidions.text.headings import HeadedText
+from pyramidions.text.normalization import STOPS
 
 # mammoth makes headings of Word's own styles, but not of this one. It knows a style by its name, which Word translates,
 # or by its id.
@@ -22,10 +25,17 @@ _TITLE = "p[style-name='Title'] => h1:fresh\np.Title => h1:fresh"
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
 # Levels of the outline begin at 0; the last is that of text. mammoth knows headings down to the sixth.
 _BODY, _DEEPEST = 9, 6
+# Names of styles of what is no running text; Word translates none of its own. Their level is below that of headings.
+_NO_TEXT = re.compile(
+    r"(?:\w+ )?caption|toc (?:\d|heading)|table of (?:figures|authorities)|bibliography|index \d|source code|"
+    r"html preformatted|macro|title page.*",
+    re.IGNORECASE,
+)
+_LEFT_OUT = -1
 _OFF = ("0", "false", "off")
-# What mammoth leaves out with all that is inside: the base of a reading, text in a direction, and a text box in the
-# form that newer programs read. `Fallback` holds the same box for older ones.
-_AROUND_TEXT = ("ruby", "rubyBase", "bdo", "dir", "AlternateContent", "Choice")
+# What mammoth leaves out with all that is inside: the base of a reading, text in a direction, fields, and a text box in
+# the form that newer programs read. `Fallback` holds the same box for older ones.
+_AROUND_TEXT = ("ruby", "rubyBase", "bdo", "dir", "fldSimple", "AlternateContent", "Choice")
 _WITHOUT_TEXT = ("rt", "Fallback", "oMathPara")
 # Formulas (section 22.1) that do not stand on the line, by what MathML calls them, and their parts.
 _FORMULAS = {
@@ -41,6 +51,8 @@ _FORMULAS = {
     "mr": ("mtr", ("e",)),
     "eqArr": ("mtable", ("e",)),
 }
+# Words up to where a sentence ends.
+_SENTENCE = re.compile(rf"\w\W+\w[^{STOPS}]*[{STOPS}]")
 # Of half a point; less does not raise or lower a run.
 _RAISED = 4
 
@@ -48,7 +60,8 @@ _RAISED = 4
 def docx_text(path: Path) -> HeadedText:
     """Return the text of a document with its headings, known by their style or by their level in the outline.
 
-    Tables of several columns, pictures, notes, hidden text and formulas in lines of their own are left out.
+    Tables of several columns, pictures, captions, notes, code, hidden text and formulas in lines of their own are left
+    out.
     """
     import mammoth
 
@@ -63,6 +76,8 @@ def docx_text(path: Path) -> HeadedText:
             mended, convert_image=no_pictures, transform_document=no_notes, style_map=_TITLE
         ).value
         found = page_text(page, name)
+        if not found.strip():
+            raise UserError(f"{name} holds no running text, only tables, captions, code or pictures perhaps.")
         note_lost(name, held, found)
         return found
 
@@ -90,7 +105,7 @@ def _target(archive: ZipFile, member: str, kind: str, name: str) -> str:
 
 
 def _style_levels(styles: etree._Element) -> dict[str, int]:
-    """Return the levels of the styles of headings, from 0 on, by their ids."""
+    """Return the levels of the styles of headings, from 0 on, by their ids; `_LEFT_OUT` for those of no text."""
     by_id = {attribute(each, "styleId"): each for each in styles.iter("style")}
 
     def level_of(name: str, depth: int = 0) -> int | None:
@@ -98,6 +113,8 @@ def _style_levels(styles: etree._Element) -> dict[str, int]:
         # Styles that are based on one another in a circle end, too.
         if style is None or depth > len(by_id):
             return None
+        if _NO_TEXT.fullmatch(_value(style, "name")):
+            return _LEFT_OUT
         if (outline := style.find("pPr/outlineLvl")) is not None:
             return int(attribute(outline, "val"))
         if heading := _HEADING.fullmatch(_value(style, "name")):
@@ -110,6 +127,7 @@ def _style_levels(styles: etree._Element) -> dict[str, int]:
 
 def _mend(root: etree._Element, levels: Mapping[str, int]) -> None:
     word = root.tag.removesuffix("document")
+    mend_fields(root, word)
     etree.strip_elements(root, *(f"{{*}}{tag}" for tag in _WITHOUT_TEXT), with_tail=False)
     etree.strip_tags(root, *(f"{{*}}{tag}" for tag in _AROUND_TEXT))
     _remove_tables(root, word)
@@ -133,16 +151,21 @@ def _mend(root: etree._Element, levels: Mapping[str, int]) -> None:
 
 
 def _remove_tables(root: etree._Element, word: str) -> None:
-    """Remove tables of several columns, unless most of the text stands in them: such tables lay it out."""
+    """Remove tables of several columns; where they hold most of the text, only those whose cells hold no sentences."""
 
     def letters(element: etree._Element) -> int:
         return sum(len(text.text or "") for text in element.iter(f"{word}t"))
 
+    def lays_out(table: etree._Element) -> bool:
+        texts = ("".join(text.text or "" for text in each.iter(f"{word}t")) for each in table.iter(f"{word}p"))
+        return 2 * sum(len(text) for text in texts if _SENTENCE.search(text)) >= letters(table)
+
     tables = [table for table in root.iter(f"{word}tbl") if table.find(f"{word}tr/{word}tc[2]") is not None]
     inside = {inner for table in tables for inner in table.iterdescendants(f"{word}tbl")}
     outer = [table for table in tables if table not in inside]
-    if 2 * sum(map(letters, outer)) <= letters(root):
-        for table in outer:
+    is_most = 2 * sum(map(letters, outer)) > letters(root)
+    for table in outer:
+        if not (is_most and lays_out(table)):
             table.getparent().remove(table)
 
 
@@ -159,6 +182,9 @@ def _mend_paragraph(paragraph: etree._Element, word: str, levels: Mapping[str, i
         return
     style, outline = (properties.find(f"{word}{tag}") for tag in ("pStyle", "outlineLvl"))
     level = levels.get(attribute(style, "val")) if style is not None else None
+    if level == _LEFT_OUT:
+        paragraph.getparent().remove(paragraph)
+        return
     if outline is not None:
         level = int(attribute(outline, "val"))
     if level is not None and level < _BODY:

@@ -18,8 +18,21 @@ from pyramidions.text.headings import HeadedText
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
 _PAGES = ("application/xhtml+xml", "text/html")
 # Names of a page that says who made the book, and the beginning of one that says so of itself.
-_IMPRINT = re.compile(r"copyright|imprint|impressum|colophon", re.IGNORECASE)
+_IMPRINT = re.compile(r"copyright|imprint|impressum|colophon|title[-_ ]?page|half[-_ ]?title", re.IGNORECASE)
 _BEGINS_IMPRINT = re.compile(rf"<(?:body|section)\s[^<>]*\btype=[\"'][^\"'<>]*(?:{_IMPRINT.pattern})", re.IGNORECASE)
+# What such a page says that has no such name: two of these, near either end of the book.
+_SAYINGS = tuple(
+    re.compile(each, re.IGNORECASE)
+    for each in (
+        r"\bISBN\b",
+        r"©|&copy;|&#169;|\bcopyright\b|creative commons|public domain|uncopyright",
+        r"all rights reserved|alle rechte vorbehalten|tous droits réservés|reservados todos|todos los derechos|"
+        r"todos os direitos|tutti i diritti|все права защищены|wszelkie prawa|版权所有",
+        r"\b(?:published|printed|produced|typeset) (?:and \w+ )?(?:by|in|at)\b|first (?:published|edition)|"
+        r"\bverlag\b|erstausgabe|éditions?\b|dépôt légal|\beditorial\b|project gutenberg|издательство|出版",
+    )
+)
+_EITHER_END, _LONGEST_IMPRINT = 3, 12_000  # pages, and bytes of one
 #: Share of a book's bytes, from which on a page is the text, whatever its name.
 _SMALL = 0.2
 
@@ -54,11 +67,14 @@ def _pages(book: ZipFile, name: str) -> Iterator[str]:
     pages = [page for page in map(place, chosen) if page not in contents]
     sizes = {each.filename: each.file_size for each in book.infolist()}
     most = _SMALL * sum(sizes.get(page, 0) for page in pages)
-    for page in pages:
+    for number, page in enumerate(pages):
         if page in encrypted:
             raise UserError(f"{name} must not be encrypted, but its page {page} is.")
         text = decoded_page(book.read(page), f"{name}/{page}")
-        if sizes[page] > most or not (page in imprints or _BEGINS_IMPRINT.search(text)):
+        is_imprint = page in imprints or _BEGINS_IMPRINT.search(text) is not None
+        if min(number, len(pages) - 1 - number) < _EITHER_END and sizes[page] <= _LONGEST_IMPRINT:
+            is_imprint |= sum(each.search(text) is not None for each in _SAYINGS) > 1
+        if sizes[page] > most or not is_imprint:
             yield text
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from documents import docx, shown, written
+from refusals import refused
 
 from pyramidions.documents.file_formats import file_text
 
@@ -40,11 +41,28 @@ STYLES = """<w:style w:type="paragraph" w:styleId="a"><w:name w:val="heading 2"/
 <w:style w:type="paragraph" w:styleId="c"><w:name w:val="C"/><w:pPr><w:outlineLvl w:val="7"/></w:pPr></w:style>
 <w:style w:type="paragraph" w:styleId="d"><w:basedOn w:val="a"/><w:pPr><w:outlineLvl w:val="9"/></w:pPr></w:style>
 <w:style w:type="paragraph" w:styleId="e"><w:basedOn w:val="f"/></w:style>
-<w:style w:type="paragraph" w:styleId="f"><w:basedOn w:val="e"/></w:style>"""
+<w:style w:type="paragraph" w:styleId="f"><w:basedOn w:val="e"/></w:style>
+<w:style w:type="paragraph" w:styleId="g"><w:name w:val="caption"/></w:style>"""
 STYLED = "".join(paragraph(style, properties=f'<w:pStyle w:val="{style}"/>') for style in "abcdef")
 LONG = "Bees fly far and sleep in winter."
 
+
+def field(*pieces: str) -> str:
+    """Return a field of Word, whose instruction stands in pieces."""
+    runs = "".join(f'<w:r><w:instrText xml:space="preserve">{piece}</w:instrText></w:r>' for piece in pieces)
+    return "{0}begin{1}{2}{0}end{1}".format('<w:r><w:fldChar w:fldCharType="', '"/></w:r>', runs)
+
+
+SEQUENCE = f'<w:fldSimple w:instr=" SEQ Table ">{run("12")}</w:fldSimple>'
+
 READ = {
+    "field": (paragraph(field(r" EQ \f(1;2) "), " of 3", field(r"eq \f(1", r",2)"), "."), "1/2 of 3 1/2."),
+    "simple field": (paragraph(r'<w:fldSimple w:instr="EQ \r(3;8)"/>', " is 2."), "8^(1/3) is 2."),
+    "power in a field": (paragraph("10", field(r"EQ \s\up8(6)"), " bees, ", field(r"EQ \r(16)")), "10^6 bees, √16"),
+    "integral in a field": (paragraph(field(r"EQ \i\su(1;5;\b(x+1))")), "∑_1^5 (x+1)"),
+    "reading in a field": (paragraph(field(r'EQ \* jc2 \* "Font:A" \* hps10 \o\ad(\s\up 9(かんじ),漢字)')), "漢字"),
+    "other fields": (paragraph("See", field(" PAGEREF x "), " ", SEQUENCE, "."), "See 12."),
+    "open field": (paragraph(field(r"EQ \f(1;2"), " cup"), "1/2 cup"),
     "formula": (paragraph("At ", f"<m:oMath>{said('p&lt;0.05')}</m:oMath>", " it holds."), "At p<0.05 it holds."),
     "fraction": (paragraph(f"<m:oMath>{TWO}{HALF}</m:oMath>", " cups"), "2 1/2 cups"),
     "power": (paragraph(f"<m:oMath><m:d><m:e>{POWER}{said('+1')}</m:e></m:d></m:oMath>"), "(x^2+1)"),
@@ -59,6 +77,8 @@ READ = {
     "direction": (paragraph(f"<w:bdo>{run('One')}</w:bdo><w:dir>{run(' two')}</w:dir>"), "One two"),
     "table": (paragraph(LONG) + table(["a", "b"], ["1", "2"]), LONG),
     "frame": (paragraph(LONG) + table(["Note."]), f"{LONG} | Note."),
+    "cells": (paragraph("Bees fly.") + table(["A cell of a bee", "b"], ["Another cell", "2"]), "Bees fly."),
+    "caption": (paragraph("Bees.", properties='<w:pStyle w:val="g"/>') + paragraph("They fly."), "They fly."),
     "layout": (paragraph("One.") + table(["Two.", LONG]), f"One. | Two. | {LONG}"),
 }  # fmt: skip
 
@@ -66,3 +86,11 @@ READ = {
 @pytest.mark.parametrize(("body", "lines"), READ.values(), ids=READ)
 def test_what_word_shows_is_read(body: str, lines: str, tmp_path: Path) -> None:
     assert shown(file_text(written(tmp_path / "a.docx", docx(body=body, styles=STYLES)))) == lines
+
+
+@pytest.mark.parametrize(
+    "body", [table(["Plant", "Count"], ["Bees", "12"]), READ["caption"][0].partition("</w:p>")[0] + "</w:p>"]
+)
+def test_a_document_that_is_a_table_or_a_caption_alone_is_refused(body: str, tmp_path: Path) -> None:
+    with refused("no running text, only tables"):
+        file_text(written(tmp_path / "a.docx", docx(body=body, styles=STYLES)))

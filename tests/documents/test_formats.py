@@ -48,6 +48,15 @@ NAMED_IMPRINT = LONG | {"OEBPS/book.opf": PACKAGE.replace('"a"', '"colophon"')}
 TYPED_IMPRINT = LONG | {
     "OEBPS/text/a.xhtml": '<html><body><section epub:type="imprint"><p>By us.</p></section></body></html>'
 }
+TITLE_PAGE = LONG | {"OEBPS/book.opf": PACKAGE.replace('"a"', '"title_page"')}
+SAID_IMPRINTS = [
+    LONG | {"OEBPS/text/a.xhtml": f"<html><body><h1>A</h1><p>{text}</p></body></html>"}
+    for text in (
+        "First published in 1999. All rights reserved.", "Copyright © A. Bee 1999. ISBN 3 14 15",
+        "Erstausgabe 1999 im Verlag Imme. Alle Rechte vorbehalten.", "© Dupont. Tous droits réservés.",
+        "May you do good with this book of the public domain. It was typeset by Bees.",
+    )
+]  # fmt: skip
 ENCRYPTED = '<encryption><EncryptedData><CipherReference URI="OEBPS/text/a.xhtml"/></EncryptedData></encryption>'
 
 
@@ -92,7 +101,8 @@ READ = [
     ("a.epub", epub(**{"META-INF/encryption.xml": ENCRYPTED.replace("text/a.xhtml", "font.otf")}),
      "# Loomings | Call me Ishmael. | ## The Carpet-Bag | I stuffed a shirt."),
     ("a.epub", epub(**{"OEBPS/book.opf": GUIDED}), "## The Carpet-Bag | I stuffed a shirt."),
-    *(("a.epub", zipped(book), "I stuffed a shirt.") for book in (GUIDED_IMPRINT, NAMED_IMPRINT, TYPED_IMPRINT)),
+    *(("a.epub", zipped(book), "I stuffed a shirt.") for book in
+      (GUIDED_IMPRINT, NAMED_IMPRINT, TYPED_IMPRINT, TITLE_PAGE, *SAID_IMPRINTS)),
     ("a.epub", zipped(LONG), "# Loomings | Call me Ishmael. | I stuffed a shirt."),
     # An imprint of that share is the book.
     ("a.epub", epub(**{"OEBPS/book.opf": NAMED_IMPRINT["OEBPS/book.opf"]}),
