@@ -56,6 +56,12 @@ _BETWEEN = {"mfenced": ",", "binom": " ", "mtr": " ", "mtable": "; "}
 _BEFORE = "\u205f"
 # Marks inside marks; what stands deeper is read as it is, so that the time stays linear in the text.
 _DEEPEST = 16
+# Formulas of LaTeX in a text, inline and in lines of their own, and what nothing else is written with.
+_IN_TEXT = re.compile(
+    r"\\\((.{1,300}?)\\\)|(?<![\\$])\$(?![\s$])([^$\n]{1,300})(?<!\s)\$(?![\d$])|\\\[(.{1,3000}?)\\\]|\$\$(.{1,3000}?)\$\$",
+    re.DOTALL,
+)
+_TEX = re.compile(r"[\^_]|\\[A-Za-z]")
 # Characters before a mark that tell what it is.
 _TAIL = 40
 
@@ -72,6 +78,23 @@ def on_the_line(text: str) -> str:
     out.
     """
     return "\n".join(map(_on_one_line, text.split("\n"))) if _MARK.search(text) else text
+
+
+def typeset(text: str, is_typeset: bool) -> str:
+    """Return a text with marks in place of its formulas in LaTeX; those in lines of their own are left out.
+
+    What stands between dollars or brackets is one if it is typeset, or looks so.
+    """
+
+    def said(found: re.Match[str]) -> str:
+        from pyramidions.documents.latex_formulas import formula_text
+
+        formula = found[found.lastindex or 0]
+        if not (is_typeset or _TEX.search(formula)):
+            return found[0]
+        return formula_text(formula) if found.lastindex in (1, 2) else ""
+
+    return _IN_TEXT.sub(said, text)
 
 
 def _on_one_line(line: str) -> str:

@@ -18,6 +18,11 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 #: parser tries each of them to the end of the paragraph, a hundred times.
 _MOST = 10
 _BRACKET = re.compile(r"\\.|[\[\]]")
+# Formulas in the brackets of LaTeX, inline and in lines of their own; and raised and lowered text as pandoc writes it.
+_TYPESET = re.compile(
+    r"\\\((?! )([^\n]{1,300}?)(?<! )\\\)|^[ \t]*\\\[[ \t]*\n.{1,3000}?\n[ \t]*\\\][ \t]*$", re.DOTALL | re.MULTILINE
+)
+_PLACED = re.compile(r"\^((?:\d{1,3}|o)\^|[^\s^~]{1,20}\^(?!\w))|(?<=[\w)\]/])~([^\s^~]{1,20})~")
 _PARAGRAPH_END = re.compile(r"(\n[ \t]*\n)")
 
 
@@ -29,7 +34,8 @@ def markdown_pages(text: str) -> Iterator[str]:
     from mdit_py_plugins.front_matter import front_matter_plugin
 
     parser = _parser()
-    text = "".join(map(_bounded, _PARAGRAPH_END.split(text.replace("\0", ""))))
+    text = _TYPESET.sub(lambda found: f"${found[1]}$" if found[1] else "", text.replace("\0", ""))
+    text = "".join(map(_bounded, _PARAGRAPH_END.split(text)))
     known = _definitions(parser, text)
     # Rules that stand elsewhere enclose no front matter.
     parsers = chain([_parser().use(front_matter_plugin)], repeat(parser))
@@ -66,9 +72,17 @@ def _parser() -> "MarkdownIt":
     parser.use(dollarmath_plugin, allow_labels=False, allow_space=False, allow_digits=False, double_inline=True)
     parser.add_render_rule("footnote_ref", lambda *_: "")
     parser.add_render_rule("math_block", lambda *_: "")
+    parser.add_render_rule("text", _text)
     for kind in ("math_inline", "math_inline_double"):
         parser.add_render_rule(kind, _formula)
     return parser
+
+
+def _text(_: Any, tokens: Sequence[Any], place: int, *__: Any) -> str:
+    def placed(found: re.Match[str]) -> str:
+        return f"<sup>{found[1][:-1]}</sup>" if found[1] else f"<sub>{found[2]}</sub>"
+
+    return _PLACED.sub(placed, html.escape(tokens[place].content))
 
 
 def _formula(_: Any, tokens: Sequence[Any], place: int, *__: Any) -> str:

@@ -11,7 +11,7 @@ from lxml import etree
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
-from pyramidions.documents.formulas import APART, END, MARKS, NEXT, on_the_line
+from pyramidions.documents.formulas import APART, END, MARKS, NEXT, on_the_line, typeset
 from pyramidions.files.lines import decoded_file, is_utf16
 from pyramidions.text.headings import HeadedText
 from pyramidions.text.normalization import STOPS, WIDE
@@ -110,6 +110,9 @@ _CHARSET = re.compile(
     rb"(?:<meta[^>]{0,200}charset|<\?xml[^>]{0,200}encoding)\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE
 )
 _HEAD = 2**16
+# What a script reads as a formula of LaTeX, and the names of such scripts.
+_FORMULA_SCRIPT = re.compile(r"<script\s+type=[\"']math/tex[\"']\s*>([^<]{1,300})</script\s*>", re.IGNORECASE)
+_TYPESETS = re.compile("mathjax|katex|math/tex", re.IGNORECASE)
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _PIECE = 2**16  # characters that are parsed at a time
 
@@ -142,8 +145,9 @@ def page_text(html: str, name: str = "A page") -> HeadedText:
     notes are left out, and so is what stands around the text: navigation, headers, asides, footers, and blocks of
     links. The time is linear in the page's length.
     """
+    is_typeset = _TYPESETS.search(html) is not None
     # The parser does not report an end tag without a start tag, so the space is inserted before parsing.
-    html = _WORD_END.sub(" ", html.replace("\0", ""))
+    html = _WORD_END.sub(" ", _FORMULA_SCRIPT.sub(r"\(\1\)", html.replace("\0", "")))
     html = html if html.isascii() else _UNSPACED_BREAK.sub(r"\1", html)
     page = _parsed(html, _Page(name))
     # A header that is never closed holds the whole page.
@@ -153,7 +157,9 @@ def page_text(html: str, name: str = "A page") -> HeadedText:
         page = _parsed(html, _Page(name, keeps_around=True))
     parts = groupby(page.without_asides(), lambda part: isinstance(part, str))
     return HeadedText.of(
-        part for is_text, some in parts for part in ([on_the_line("".join(map(str, some)))] if is_text else some)
+        part
+        for is_text, some in parts
+        for part in ([on_the_line(typeset("".join(map(str, some)), is_typeset))] if is_text else some)
     )
 
 

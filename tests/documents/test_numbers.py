@@ -92,6 +92,8 @@ WRITTEN: dict[str, Callable[[list[str]], str | bytes]] = {
     "a.html": of_html(),
     "b.html": of_html("<span class=superscript>{}</span>", "<span style='vertical-align: sub'>{}</span>"),
     "a.md": lambda lines: "\n\n".join(marked(each, "<sup>{}</sup>", "<sub>{}</sub>") for each in lines),
+    # As pandoc writes it; ^[4] is a footnote there.
+    "b.md": lambda lines: "\n\n".join(marked(each.replace("[4]", "4"), "^{}^", "~{}~") for each in lines),
     "a.xml": lambda lines: PLAIN.replace("<p>{}</p>", of_html()(lines)),
     "b.xml": lambda lines: (
         f"<TEI><text><body>{of_html(HI.format('superscript'), HI.format('sub'))(lines)}</body></text></TEI>"
@@ -174,9 +176,18 @@ def formula(parts: list[str | tuple[Any, ...]], language: int) -> str:
     return "".join(map(said, parts))
 
 
+MATHJAX = '<script src="https://cdn.org/MathJax.js"></script>{}'
 MML = PLAIN.replace("<article>", '<article xmlns:mml="http://www.w3.org/1998/Math/MathML">').replace("<p>{}</p>", "{}")
 TEX = "<tex-math>\\documentclass{minimal}\\begin{document}$${}$$\\end{document}</tex-math>"
 TEX = f"<p>It is <inline-formula>{TEX}</inline-formula>.</p>"
+
+
+def test_dollars_and_brackets_of_a_page_are_formulas_where_they_look_so(tmp_path: Path) -> None:
+    page = r"<p>The $10^6$ bees and \(\frac12\) of $5 or $x$, \(y\) and $6.</p>{}<p>\[x = \sqrt{2}\]</p>"
+    path = written(tmp_path / "a.html", page.replace("{}", ""))
+    assert shown(file_text(path)) == r"The 10^6 bees and 1/2 of $5 or $x$, \(y\) and $6."
+    path = written(tmp_path / "a.html", page.replace("{}", MATHJAX.replace("{}", "")))
+    assert shown(file_text(path)) == "The 10^6 bees and 1/2 of $5 or x, y and $6."
 
 
 @pytest.mark.parametrize(
@@ -193,8 +204,23 @@ TEX = f"<p>It is <inline-formula>{TEX}</inline-formula>.</p>"
         ("a.docx", 1, "<w:p><w:r><w:t>It is </w:t></w:r><m:oMath>{}</m:oMath><w:r><w:t>.</w:t></w:r></w:p>", "{}"),
         ("a.tex", 2, "It is ${}$.\n\n", "{}"),
         ("a.md", 2, "It is ${}$.\n\n", "{}"),
+        ("b.md", 2, "It is \\({}\\).\n\n", "{}"),
+        ("b.html", 2, "<p>It is \\({}\\).</p>", MATHJAX),
+        ("c.html", 2, "<p>It is ${}$.</p>", MATHJAX),
+        ("d.html", 2, "<p>It is <script type='math/tex'>{}</script>.</p>", "{}"),
     ],
-    ids=["MathML", "JATS", "LaTeX in JATS", "Word", "LaTeX", "Markdown"],
+    ids=[
+        "MathML",
+        "JATS",
+        "LaTeX in JATS",
+        "Word",
+        "LaTeX",
+        "Markdown",
+        "brackets in Markdown",
+        "MathJax",
+        "dollars",
+        "kramdown",
+    ],
 )
 def test_formulas_keep_their_numbers_apart(name: str, language: int, line: str, page: str, tmp_path: Path) -> None:
     content = page.replace("{}", "".join(line.replace("{}", formula(parts, language)) for parts, _ in FORMULAS))
