@@ -21,16 +21,13 @@ _PAGES = ("application/xhtml+xml", "text/html")
 _IMPRINT = re.compile(r"copyright|imprint|impressum|colophon|title[-_ ]?page|half[-_ ]?title", re.IGNORECASE)
 _BEGINS_IMPRINT = re.compile(rf"<(?:body|section)\s[^<>]*\btype=[\"'][^\"'<>]*(?:{_IMPRINT.pattern})", re.IGNORECASE)
 # What such a page says that has no such name: two of these, near either end of the book.
-_SAYINGS = tuple(
-    re.compile(each, re.IGNORECASE)
-    for each in (
-        r"\bISBN\b",
-        r"©|&copy;|&#169;|\bcopyright\b|creative commons|public domain|uncopyright",
-        r"all rights reserved|alle rechte vorbehalten|tous droits réservés|reservados todos|todos los derechos|"
-        r"todos os direitos|tutti i diritti|все права защищены|wszelkie prawa|版权所有",
-        r"\b(?:published|printed|produced|typeset) (?:and \w+ )?(?:by|in|at)\b|first (?:published|edition)|"
-        r"\bverlag\b|erstausgabe|éditions?\b|dépôt légal|\beditorial\b|project gutenberg|издательство|出版",
-    )
+_SAYS = re.compile(
+    r"\b(isbn)\b|(©|&copy;|&#169;|\bcopyright\b|creative commons|public domain)|"
+    r"(all rights reserved|alle rechte vorbehalten|tous droits réservés|todos los derechos|todos os direitos|"
+    r"tutti i diritti|все права защищены|wszelkie prawa|版权所有)|"
+    r"\b((?:published|printed|produced|typeset) (?:by|in|at)\b|first (?:published|edition)|project gutenberg|verlag\b|"
+    r"éditions?\b|dépôt légal|editorial\b|издательство|出版)",
+    re.IGNORECASE,
 )
 _EITHER_END, _LONGEST_IMPRINT = 3, 12_000  # pages, and bytes of one
 #: Share of a book's bytes, from which on a page is the text, whatever its name.
@@ -73,7 +70,7 @@ def _pages(book: ZipFile, name: str) -> Iterator[str]:
         text = decoded_page(book.read(page), f"{name}/{page}")
         is_imprint = page in imprints or _BEGINS_IMPRINT.search(text) is not None
         if min(number, len(pages) - 1 - number) < _EITHER_END and sizes[page] <= _LONGEST_IMPRINT:
-            is_imprint |= sum(each.search(text) is not None for each in _SAYINGS) > 1
+            is_imprint |= len({found.lastindex for found in _SAYS.finditer(text)}) > 1
         if sizes[page] > most or not is_imprint:
             yield text
 

@@ -58,8 +58,8 @@ _BEFORE = "\u205f"
 _DEEPEST = 16
 # Formulas of LaTeX in a text, inline and in lines of their own, and what nothing else is written with.
 _IN_TEXT = re.compile(
-    r"\\\((.{1,300}?)\\\)|(?<![\\$])\$(?![\s$])([^$\n]{1,300})(?<!\s)\$(?![\d$])|\\\[(.{1,3000}?)\\\]|\$\$(.{1,3000}?)\$\$",
-    re.DOTALL,
+    r"\\\(((?:[^\\]|\\[^()])++)\\\)|(?<![\\$])\$(?![\s$])([^$\n]++)(?<!\s)\$(?![\d$])|"
+    r"\\\[((?:[^\\]|\\[^\[\]])++)\\\]|\$\$([^$]++)\$\$"
 )
 _TEX = re.compile(r"[\^_]|\\[A-Za-z]")
 # Characters before a mark that tell what it is.

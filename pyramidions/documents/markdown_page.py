@@ -20,7 +20,7 @@ _MOST = 10
 _BRACKET = re.compile(r"\\.|[\[\]]")
 # Formulas in the brackets of LaTeX, inline and in lines of their own; and raised and lowered text as pandoc writes it.
 _TYPESET = re.compile(
-    r"\\\((?! )([^\n]{1,300}?)(?<! )\\\)|^[ \t]*\\\[[ \t]*\n.{1,3000}?\n[ \t]*\\\][ \t]*$", re.DOTALL | re.MULTILINE
+    r"\\\((?! )((?:[^\\\n]|\\[^()\n])*+)(?<! )\\\)|^[ \t]*\\\[[ \t]*\n(?:[^\\]|\\[^\[\]])*+\\\][ \t]*$", re.MULTILINE
 )
 _PLACED = re.compile(r"\^((?:\d{1,3}|o)\^|[^\s^~]{1,20}\^(?!\w))|(?<=[\w)\]/])~([^\s^~]{1,20})~")
 _PARAGRAPH_END = re.compile(r"(\n[ \t]*\n)")
