@@ -25,6 +25,7 @@ _ROMAN = re.compile(r"[ivxlc]+")
 _DIGITS = re.compile(r"\d+")
 # What a line takes up at once: a word, or two letters of a script without spaces.
 _FIRST = re.compile(rf"[{UNSPACED}]{{1,2}}|\S+")
+_CUT_HANGUL = re.compile("(?<=[\uac00-\ud7a3])\n(?=[\uac00-\ud7a3])")
 #: Hebrew, Syriac and Arabic, whose letters may be stored in the order of the page.
 RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]")
 #: Type is larger, and lines stand further apart, from these ratios on.
@@ -112,12 +113,16 @@ def laid_out(pages: list[list[PdfLine]]) -> HeadedText:
     blocks = [(block, _is_heading(block, body)) for block in _blocks(pages, body)]
     types = sorted({_type(block[0]) for block, is_heading in blocks if is_heading}, reverse=True)
     levels = {found: min(level, _DEEPEST) for level, found in enumerate(types, 1)}
+    # One space at the end of a line may be by chance.
+    shows_words = sum(line.text.endswith(" ") for page in pages for line in page) > 1
     parts: list[str | int] = []
     for block, is_heading in prose(blocks, body):
         if is_heading:
             parts += [levels[_type(block[0])], " ".join(line.text.strip() for line in block)]
         else:
-            parts.append("\n".join(line.text for line in block))
+            text = "\n".join(line.text for line in block)
+            text = _CUT_HANGUL.sub("", text) if shows_words else text
+            parts.append(text.replace(" \n", "\n").rstrip())
         parts.append("\n\n")
     return HeadedText.of(parts[:-1])
 

@@ -15,6 +15,7 @@ from pyramidions.documents.formulas import marked, on_the_line
 #: A space stands between characters that are this far apart, and cells of a table or columns that far, as a share of
 #: the size of the type.
 SPACE, WIDE = 0.12, 1.5
+_HANGUL = re.compile(r"[\uac00-\ud7a3]\s+$")
 #: Most characters of raised text in type of the size of the line.
 _MOST_RAISED = 8
 #: Most characters of a page that are read.
@@ -297,4 +298,6 @@ def _text(runs: list[Run]) -> str:
     for last, run in pairwise([runs[0], *runs] if runs else []):
         gap = run.left - last.right
         text += (" " if gap > SPACE * min(run.size, last.size) else "") + _marked(runs, last, run)
-    return " ".join(on_the_line(text).split())
+    # Where Korean files draw spaces at the ends of lines, a line without one cuts a word.
+    space = " " if text[-1:].isspace() and _HANGUL.search(text) else ""
+    return " ".join(on_the_line(text).split()) + space

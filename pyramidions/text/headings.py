@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import groupby, islice
+from itertools import groupby, islice, pairwise
 from typing import NamedTuple, TypeAlias
 
 from pyramidions.text.normalization import PAUSES, STOPS, unbroken
@@ -103,6 +103,8 @@ _MOST_CHARACTERS, _MOST_WORDS, _SHORT_WORD = 100, 12, 4
 LONGEST_UNBROKEN = 50
 #: Share of the next line at which a line is full; letters are of different widths.
 _FULL = 0.85
+#: Share of the lines that begin in small letters where each stands for itself.
+_NEARLY_ALL = 0.9
 #: Lines that tell how wide a text is.
 _BEGINNING = 1_000
 #: The level of a short line that stands for itself, below that of numbers, capitals and known titles.
@@ -203,7 +205,7 @@ def _unquoted(lines: Iterable[str]) -> Iterator[str]:
 
 def _found_lines(lines: Lines) -> Iterator[Line]:
     is_markdown = len(list(islice(filter(_MARKDOWN.match, lines()), 2))) > 1
-    contents, items = _contents(lines()), _Items(_width(lines()))
+    contents, items = _contents(lines()), _Items(*_shape(lines()))
     fenced = skipped = False
     for number, (before, line, following) in enumerate(_with_neighbours(lines())):
         if number in contents:
@@ -225,10 +227,22 @@ def _found_lines(lines: Lines) -> Iterator[Line]:
             yield Line(line, 0 if is_markdown else _level(line, before, following), items.begins(line, before))
 
 
-def _width(lines: Iterable[str]) -> int:
-    """Return how long at most nine of ten lines of the beginning of a text are."""
-    lengths = sorted(map(len, islice(filter(str.strip, lines), _BEGINNING)))
-    return lengths[9 * len(lengths) // 10] if lengths else 0
+def _shape(lines: Iterable[str]) -> tuple[int, bool]:
+    """Return how long at most nine of ten lines of the beginning of a text are, and whether each stands for itself.
+
+    So it does where nearly all begin in small letters, and most have room for a word more, as in a chat.
+    """
+    begun = [line.strip() for line in islice(filter(str.strip, lines), _BEGINNING)]
+    lengths = sorted(map(len, begun))
+    width = lengths[9 * len(lengths) // 10] if lengths else 0
+    lower, upper = (sum(kind(line[0]) for line in begun) for kind in (str.islower, str.isupper))
+    with_room = sum(_has_room(line, following, width) for line, following in pairwise(begun))
+    return width, lower > _NEARLY_ALL * (lower + upper) and 2 * with_room > max(len(begun) - 1, 2)
+
+
+def _has_room(line: str, following: str, width: float) -> bool:
+    """Whether a line has room for the first word of the next, in a text of a width."""
+    return len(line) + 1 + len(following.split(maxsplit=1)[0]) <= width
 
 
 class _Items:
@@ -236,18 +250,21 @@ class _Items:
 
     A number may also begin a line because the one before it is full, as in "on the | 3. October": then that line goes
     on, and the number does not follow that of an entry. In plain text, a line in upper case that is not indented stands
-    behind an entry, if its first word has room in that: most lines have at most so many characters as the width.
+    behind an entry, if its first word has room in that: most lines have at most so many characters as the width. So
+    does any line where each stands for itself.
     """
 
-    def __init__(self, width: int = 0) -> None:
-        self._last, self._is_inside, self._width = 0, False, width
+    def __init__(self, width: int = 0, stands_alone: bool = False) -> None:
+        self._last, self._is_inside, self._width, self._stands_alone = 0, False, width, stands_alone
 
     def begins(self, line: str, before: str | None) -> bool:
         """Return whether a line begins an entry, given the line before it; called for each line in order."""
         broken = (before or "").rstrip()
         if not (found := _ITEM.match(line)):
-            ends = self._is_inside and line[:1].isupper() and not broken.endswith(tuple(PAUSES))
-            ends = ends and len(broken) + 1 + len(line.split(maxsplit=1)[0]) <= _FULL * self._width
+            stands_behind = self._stands_alone or (self._is_inside and line[:1].isupper())
+            ends = stands_behind and bool(line.strip()) and not broken.endswith(tuple(PAUSES))
+            is_short = self._stands_alone and len(broken) <= LONGEST_UNBROKEN
+            ends = ends and (is_short or _has_room(broken, line, _FULL * self._width))
             self._is_inside &= bool(line.strip()) and not ends
             return ends
         self._is_inside = True

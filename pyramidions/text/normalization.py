@@ -44,6 +44,10 @@ _LONGEST_QUOTATION = 400  # characters; a longer one was not closed
 WIDE = "\u2e80-\u2fdf\u3001-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff65\U00020000-\U0003ffff"
 # A line end between them; a line behind an ideographic space begins a paragraph.
 _UNSPACED_BREAK = re.compile(rf"(?<=[{WIDE}])[ \t\r]*\n[ \t]*(?=[{WIDE}“‘…—])|(?<=[”’…—])[ \t\r]*\n[ \t]*(?=[{WIDE}])")
+# A line end within a long line of Thai, Lao, Burmese or Khmer, which write spaces between phrases only.
+_WORDLESS_BREAK = re.compile(
+    "\n(?<=[^\n]{50}[\u0e00-\u0eff\u1000-\u109f\u1780-\u17d3]\n)(?=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17d3])"
+)
 # What NFKC spells with digits: raised and lowered ones with their signs; others, such as ½, ⑥ and ㎡.
 _RAISED, _LOWERED = "\xb2\xb3\xb9\u2070\u2074-\u207b", "\u2080-\u208b"
 _OTHER = (
@@ -92,13 +96,13 @@ def readable(text: str) -> str:
 
 
 def joined_lines(text: str) -> str:
-    """Put the lines of a paragraph on one, with a space between them, but none between Chinese characters or kana."""
+    """Put the lines of a paragraph on one, with a space between them, but none in scripts without spaces."""
     return " ".join(unbroken(text).split())
 
 
 def unbroken(text: str) -> str:
-    """Take the line ends between Chinese characters or kana out of a text: they write no spaces."""
-    return text if text.isascii() else _UNSPACED_BREAK.sub("", text)
+    """Take the line ends in scripts without spaces out of a text."""
+    return text if text.isascii() else _WORDLESS_BREAK.sub("", _UNSPACED_BREAK.sub("", text))
 
 
 def one_line(text: str) -> str:

@@ -225,6 +225,13 @@ def test_a_line_with_room_for_the_first_word_below_ends_a_block() -> None:
     assert "\n\n" not in text(("We have seen the bees", 110), ("of a garden that fly far.", 190))
 
 
+def test_a_line_of_korean_without_a_space_at_its_end_cuts_a_word_where_others_have_one() -> None:
+    page = plain("꿀벌은 큰 무리를 지어 ", "함께 사는 곤충이며 정", "원에서 꿀을 모은다. ", "그들은 춤으로 ", "말한다.")
+    assert laid_out([page]) == "꿀벌은 큰 무리를 지어\n함께 사는 곤충이며 정원에서 꿀을 모은다.\n그들은 춤으로\n말한다."
+    page = plain("꿀벌은 큰 무리를 지어", "함께 산다.")
+    assert laid_out([page]) == "꿀벌은 큰 무리를 지어\n함께 산다."
+
+
 def test_a_note_at_the_foot_of_a_column_is_left_out_and_the_sentence_goes_on() -> None:
     first = [PdfLine("Genes of the cells are", 10, y=100), PdfLine("1 Or of viruses, as we know.", 8, y=80)]
     page = [*first, PdfLine("found in many ways.", 10, y=700)]

@@ -123,6 +123,22 @@ def test_a_mention_of_a_part_and_a_list_are_no_headings(line: str) -> None:
          ["སྦྲང་མ་ཉལ་གྱི་རེད། །", "ཟླ་བ་ལང་གི་རེད།", "རྒྱལ་མོ་འཕུར།"]),
         ("ንቦች በክረምት ይተኛሉ። በፀደይ ይነሳሉ።", ["ንቦች በክረምት ይተኛሉ።", "በፀደይ ይነሳሉ።"]),
         ("春の\n花。\n　次の段落", ["春の花。", "次の段落"]),
+        # Long lines of scripts without spaces end within words; short ones stand for themselves.
+        ("ผึ้งเป็นแมลงที่อาศัยอยู่รวมกันเป็นฝูงใหญ่และทำงานหนักตลอดทั้งวันเพื่อเก็บน้ำ\nหวานจากดอกไม้",
+         ["ผึ้งเป็นแมลงที่อาศัยอยู่รวมกันเป็นฝูงใหญ่และทำงานหนักตลอดทั้งวันเพื่อเก็บน้ำหวานจากดอกไม้"]),
+        ("ເຜິ້ງເປັນແມງໄມ້ທີ່ອາໄສຢູ່ຮ່ວມກັນເປັນຝູງໃຫຍ່ແລະເຮັດວຽກໜັກຕະຫຼອດມື້ເພື່ອເກັບ\nນ້ຳຫວານ",
+         ["ເຜິ້ງເປັນແມງໄມ້ທີ່ອາໄສຢູ່ຮ່ວມກັນເປັນຝູງໃຫຍ່ແລະເຮັດວຽກໜັກຕະຫຼອດມື້ເພື່ອເກັບນ້ຳຫວານ"]),
+        ("ผึ้งบินไกล\nมันทำน้ำผึ้ง", ["ผึ้งบินไกล มันทำน้ำผึ้ง"]),
+        ("꿀벌은 큰 무리를 지어\n함께 산다. 그들은 춤으로\n말한다.",
+         ["꿀벌은 큰 무리를 지어 함께 산다.", "그들은 춤으로 말한다."]),
+        # So do lines of chats in small letters, but not broken ones.
+        ("hi all\nhow are you today\nfine, and you\ni saw the bees\nreally\nyes, and\nwasps",
+         ["hi all", "how are you today", "fine, and you", "i saw the bees", "really", "yes, and", "wasps"]),
+        ("привет всем\nкак у вас дела сегодня\nхорошо\nя видел пчёл",
+         ["привет всем", "как у вас дела сегодня", "хорошо", "я видел пчёл"]),
+        ("the bees of the garden fly far\nin spring and they come back at\nnight when it is dark outside\nof the hive.",
+         ["the bees of the garden fly far in spring and they come back at night when it is dark outside of the hive."]),
+        ("The bees fly\nwhen it is warm\nbecause they like.", ["The bees fly when it is warm because they like."]),
         (" \n ", []),
     ],
 )  # fmt: skip
