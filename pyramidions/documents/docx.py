@@ -51,8 +51,8 @@ _FORMULAS = {
     "mr": ("mtr", ("e",)),
     "eqArr": ("mtable", ("e",)),
 }
-# Characters of what may be a sentence.
-_SENTENCE = 12
+# What ends a sentence, and characters of one.
+_ENDS, _SENTENCE = tuple(STOPS), 12
 # Of half a point; less does not raise or lower a run.
 _RAISED = 4
 
@@ -157,10 +157,8 @@ def _remove_tables(root: etree._Element, word: str) -> None:
         return sum(len(text.text or "") for text in element.iter(f"{word}t"))
 
     def lays_out(table: etree._Element) -> bool:
-        texts = ("".join(text.text or "" for text in each.iter(f"{word}t")) for each in table.iter(f"{word}p"))
-        return 2 * sum(len(text) for text in texts if len(text) > _SENTENCE and text.rstrip()[-1:] in STOPS) >= letters(
-            table
-        )
+        cells = ["".join(text.text or "" for text in each.iter(f"{word}t")).rstrip() for each in table.iter(f"{word}p")]
+        return 2 * sum(len(cell) for cell in cells if cell.endswith(_ENDS) and len(cell) > _SENTENCE) >= letters(table)
 
     tables = [table for table in root.iter(f"{word}tbl") if table.find(f"{word}tr/{word}tc[2]") is not None]
     inside = {inner for table in tables for inner in table.iterdescendants(f"{word}tbl")}

@@ -22,11 +22,9 @@ _IMPRINT = re.compile(r"copyright|imprint|impressum|colophon|title[-_ ]?page|hal
 _BEGINS_IMPRINT = re.compile(rf"<(?:body|section)\s[^<>]*\btype=[\"'][^\"'<>]*(?:{_IMPRINT.pattern})", re.IGNORECASE)
 # What such a page says that has no such name: two of these, near either end of the book.
 _SAYS = re.compile(
-    r"\b(isbn)\b|(©|&copy;|&#169;|\bcopyright\b|creative commons|public domain)|"
-    r"(all rights reserved|alle rechte vorbehalten|tous droits réservés|todos los derechos|todos os direitos|"
-    r"tutti i diritti|все права защищены|wszelkie prawa|版权所有)|"
-    r"\b((?:published|printed|produced|typeset) (?:by|in|at)\b|first (?:published|edition)|project gutenberg|verlag\b|"
-    r"éditions?\b|dépôt légal|editorial\b|издательство|出版)",
+    r"\b(isbn)\b|(©|&copy;|&#169;|\bcopyright\b|public domain)|((?:rights|rechte|droits|derechos|direitos) (?:r[eé]ser|"
+    r"vorbe)|diritti riservati|права защищены|版权所有)|\b((?:published|printed|typeset) (?:by|in|at)\b|first publ|"
+    r"verlag\b|éditions\b|dépôt légal|editorial\b|издательство|出版)",
     re.IGNORECASE,
 )
 _EITHER_END, _LONGEST_IMPRINT = 3, 12_000  # pages, and bytes of one
@@ -68,10 +66,9 @@ def _pages(book: ZipFile, name: str) -> Iterator[str]:
         if page in encrypted:
             raise UserError(f"{name} must not be encrypted, but its page {page} is.")
         text = decoded_page(book.read(page), f"{name}/{page}")
-        is_imprint = page in imprints or _BEGINS_IMPRINT.search(text) is not None
-        if min(number, len(pages) - 1 - number) < _EITHER_END and sizes[page] <= _LONGEST_IMPRINT:
-            is_imprint |= len({found.lastindex for found in _SAYS.finditer(text)}) > 1
-        if sizes[page] > most or not is_imprint:
+        is_at_end = min(number, len(pages) - 1 - number) < _EITHER_END and sizes[page] <= _LONGEST_IMPRINT
+        says = is_at_end and len({found.lastindex for found in _SAYS.finditer(text)}) > 1
+        if sizes[page] > most or not (says or page in imprints or _BEGINS_IMPRINT.search(text)):
             yield text
 
 

@@ -81,10 +81,7 @@ def on_the_line(text: str) -> str:
 
 
 def typeset(text: str, is_typeset: bool) -> str:
-    """Return a text with marks in place of its formulas in LaTeX; those in lines of their own are left out.
-
-    What stands between dollars or brackets is one if it is typeset, or looks so.
-    """
+    """Return a text with marks in place of formulas in LaTeX, by their brackets; they look so if none is typeset."""
 
     def said(found: re.Match[str]) -> str:
         from pyramidions.documents.latex_formulas import formula_text

@@ -22,7 +22,8 @@ _BRACKET = re.compile(r"\\.|[\[\]]")
 _TYPESET = re.compile(
     r"\\\((?! )((?:[^\\\n]|\\[^()\n])*+)(?<! )\\\)|^[ \t]*\\\[[ \t]*\n(?:[^\\]|\\[^\[\]])*+\\\][ \t]*$", re.MULTILINE
 )
-_PLACED = re.compile(r"\^((?:\d{1,3}|o)\^|[^\s^~]{1,20}\^(?!\w))|(?<=[\w)\]/])~([^\s^~]{1,20})~")
+_RAISED = re.compile(r"\^(\d{1,3}(?=\^)|o(?=\^)|[^\s^~]{1,20}(?=\^(?!\w)))\^")
+_LOWERED = re.compile(r"(?<=[\w)\]/])~([^\s^~]{1,20})~")
 _PARAGRAPH_END = re.compile(r"(\n[ \t]*\n)")
 
 
@@ -79,10 +80,7 @@ def _parser() -> "MarkdownIt":
 
 
 def _text(_: Any, tokens: Sequence[Any], place: int, *__: Any) -> str:
-    def placed(found: re.Match[str]) -> str:
-        return f"<sup>{found[1][:-1]}</sup>" if found[1] else f"<sub>{found[2]}</sub>"
-
-    return _PLACED.sub(placed, html.escape(tokens[place].content))
+    return _LOWERED.sub(r"<sub>\1</sub>", _RAISED.sub(r"<sup>\1</sup>", html.escape(tokens[place].content)))
 
 
 def _formula(_: Any, tokens: Sequence[Any], place: int, *__: Any) -> str:

@@ -1,5 +1,6 @@
 """Reads presentations in PowerPoint's format (Office Open XML, ECMA-376, part 1, PresentationML)."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZipFile
@@ -15,6 +16,8 @@ from pyramidions.text.normalization import joined_lines
 
 _PRESENTATION = "ppt/presentation.xml"
 _TITLES = ("title", "ctrTitle")
+# A line break within a paragraph, before what begins anew.
+_ITEM = re.compile(r"\n(?=[ (\"“«]{0,3}[A-ZÀ-ÖØ-ÞΑ-ΩА-Я\d•●▪◦‣·–-])")
 # Date, footer and number stand on every slide; a notes page repeats its slide as a picture.
 _LEFT_OUT = ("dt", "ftr", "sldNum", "hdr", "sldImg")
 
@@ -57,7 +60,7 @@ def _shapes(root: etree._Element) -> Iterator[tuple[str, list[str]]]:
             # The same again, for older programs.
             continue
         kind = next((each.get("type", "") for each in shape.iter("ph")), "")
-        lines = [joined_lines(_runs(each)) for each in shape.iter("p")]
+        lines = [joined_lines(line) for each in shape.iter("p") for line in _ITEM.split(_runs(each))]
         if kind not in _LEFT_OUT and any(lines):
             yield kind, list(filter(None, lines))
 

@@ -9,68 +9,50 @@ from pyramidions.documents.xml_tree import attribute
 
 # How a reading is set: \* jc2 \* "Font:MS Mincho" \* hps10.
 _FORMAT = re.compile(r"\\\*\s?(?:\"[^\"\\]*+\"|[^\s\\]++)")
-# A switch with its length in points, a sign, or text.
-_PIECE = re.compile(r"\\([a-z]{1,2})\d{0,3}\s?|\\(.)|([();,])|([^\\();,]+)", re.IGNORECASE | re.DOTALL)
+# What a switch and its options draw, with nothing in brackets inside; and brackets that stay.
+_DRAWN = re.compile(r"((?:\\[a-z]{1,2} ?[0-9]{0,3} ?){0,6})\(([^()]*)\)", re.IGNORECASE)
+_STAY, _DEEPEST = str.maketrans("\ue000\ue001", "()"), 16
 # Switches and options, by what a formula of MathML calls what they draw.
-_KINDS = {"f": "mfrac", "r": "mroot", "a": "mtable", "up": "power", "do": "index"}
-_SIGNS = {"su": "∑", "pr": "∏"}
+_KINDS = {"\\f": "mfrac", "\\r": "mroot", "\\a": "mtable", "up": "power", "do": "index"}
 
 
 def mend_fields(root: etree._Element, word: str) -> None:
     """Put the text of formulas in place of their fields, with marks; `word` is the namespace."""
     open_fields: list[list[etree._Element]] = []
     for each in list(root.iter(*(f"{word}{tag}" for tag in ("fldSimple", "fldChar", "instrText")))):
-        kind = attribute(each, "fldCharType")
-        if instruction := attribute(each, "instr"):
-            _replace([each], instruction, word)
-        elif kind == "begin":
+        kind, pieces = attribute(each, "fldCharType"), [each]
+        if kind == "begin":
             open_fields.append([])
-        elif kind == "end" and open_fields:
-            pieces = open_fields.pop()
-            _replace(pieces, "".join(piece.text or "" for piece in pieces), word)
         elif not kind and open_fields:
             open_fields[-1].append(each)
+        elif kind == "end" and open_fields:
+            pieces = open_fields.pop()
+        name, _, formula = (
+            "".join(attribute(piece, "instr") or piece.text or "" for piece in pieces).strip().partition(" ")
+        )
+        if name.upper() == "EQ" and (kind == "end" or not open_fields):
+            run = etree.Element(f"{word}r")
+            etree.SubElement(run, f"{word}t").text = _formula(formula)
+            pieces[0].getparent().replace(pieces[0], run if pieces[0].tag == f"{word}fldSimple" else run[0])
 
 
-def _replace(pieces: list[etree._Element], instruction: str, word: str) -> None:
-    name, _, formula = instruction.strip().partition(" ")
-    if name.upper() == "EQ":
-        run = etree.Element(f"{word}r")
-        etree.SubElement(run, f"{word}t").text = formula_of(formula)
-        pieces[0].getparent().replace(pieces[0], run if pieces[0].tag == f"{word}fldSimple" else run[0])
+def _formula(text: str) -> str:
+    """Return the text of a formula with marks, from the inside out."""
+    text, separator, found = _FORMAT.sub("", text), ";" if ";" in text else ",", 1
+    text += ")" * (text.count("(") - text.count(")"))
+    for _ in range(_DEEPEST if "(" in text else 0):
+        text, found = _DRAWN.subn(lambda drawn: _drawn(drawn[1], drawn[2].split(separator)), text)
+        if not found:
+            break
+    return text.translate(_STAY).strip()
 
 
-def formula_of(instruction: str) -> str:
-    """Return the text of a formula with marks."""
-    formula = _FORMAT.sub("", instruction)
-    separator = ";" if ";" in formula else ","
-    levels: list[tuple[list[str], list[str]]] = [([], [""])]  # switches, and what stands between separators
-    switches: list[str] = []
-    for found in _PIECE.finditer(f"{formula}{')' * formula.count('(')}"):
-        switch, escaped, sign, text = found.groups()
-        if switch:
-            switches.append(switch.lower())
-        elif sign == "(":
-            levels.append((switches, [""]))
-            switches = []
-        elif sign == separator and levels[-1][0]:
-            levels[-1][1].append("")
-        elif sign != ")" or len(levels) > 1:
-            said = _drawn(*levels.pop()) if sign == ")" else escaped or sign or text
-            levels[-1][1][-1] += said
-    return levels[0][1][0].strip()
-
-
-def _drawn(switches: list[str], parts: list[str]) -> str:
-    """Return what a switch draws of its parts, with marks; a bracket without a switch is one."""
-    kind = next((_KINDS[switch] for switch in switches if switch in _KINDS), "")
-    if switches[:1] == ["i"]:
-        sign = next((_SIGNS[switch] for switch in switches if switch in _SIGNS), "∫")
-        return marked("munderover", sign, *parts[:2]) + " ".join(["", *parts[2:]])
-    if switches[:1] == ["o"]:
+def _drawn(switches: str, parts: list[str]) -> str:
+    switches = switches.lower()
+    if switches.startswith("\\o"):
         return parts[-1]  # a reading stands over it
-    if kind == "mroot":
-        return marked("mroot", *parts[::-1]) if len(parts) > 1 else marked("msqrt", *parts)
+    kind = next((kind for switch, kind in _KINDS.items() if switch in switches), "")
     if kind:
-        return marked(kind, *parts)
-    return ",".join(parts) if switches[:1] not in ([], ["b"]) else f"({','.join(parts)})"
+        return marked(kind, *(parts[::-1] if kind == "mroot" else parts))
+    joined = ",".join(parts)
+    return joined if switches else f"\ue000{joined}\ue001"

@@ -230,19 +230,13 @@ def _found_lines(lines: Lines) -> Iterator[Line]:
 def _shape(lines: Iterable[str]) -> tuple[int, bool]:
     """Return how long at most nine of ten lines of the beginning of a text are, and whether each stands for itself.
 
-    So it does where nearly all begin in small letters, and most have room for a word more, as in a chat.
+    So it does where nearly all begin in small letters, and most have room for the first word of the next, as in a chat.
     """
     begun = [line.strip() for line in islice(filter(str.strip, lines), _BEGINNING)]
-    lengths = sorted(map(len, begun))
-    width = lengths[9 * len(lengths) // 10] if lengths else 0
+    width = sorted(map(len, begun))[9 * len(begun) // 10] if begun else 0
     lower, upper = (sum(kind(line[0]) for line in begun) for kind in (str.islower, str.isupper))
-    with_room = sum(_has_room(line, following, width) for line, following in pairwise(begun))
+    with_room = sum(len(line) + 1 + len(below.split(maxsplit=1)[0]) <= width for line, below in pairwise(begun))
     return width, lower > _NEARLY_ALL * (lower + upper) and 2 * with_room > max(len(begun) - 1, 2)
-
-
-def _has_room(line: str, following: str, width: float) -> bool:
-    """Whether a line has room for the first word of the next, in a text of a width."""
-    return len(line) + 1 + len(following.split(maxsplit=1)[0]) <= width
 
 
 class _Items:
@@ -261,10 +255,9 @@ class _Items:
         """Return whether a line begins an entry, given the line before it; called for each line in order."""
         broken = (before or "").rstrip()
         if not (found := _ITEM.match(line)):
-            stands_behind = self._stands_alone or (self._is_inside and line[:1].isupper())
-            ends = stands_behind and bool(line.strip()) and not broken.endswith(tuple(PAUSES))
-            is_short = self._stands_alone and len(broken) <= LONGEST_UNBROKEN
-            ends = ends and (is_short or _has_room(broken, line, _FULL * self._width))
+            ends = self._is_inside and line[:1].isupper() and not broken.endswith(tuple(PAUSES))
+            ends = ends and len(broken) + 1 + len(line.split(maxsplit=1)[0]) <= _FULL * self._width
+            ends |= self._stands_alone and bool(line.strip()) and len(broken) <= LONGEST_UNBROKEN
             self._is_inside &= bool(line.strip()) and not ends
             return ends
         self._is_inside = True

@@ -59,7 +59,6 @@ READ = {
     "field": (paragraph(field(r" EQ \f(1;2) "), " of 3", field(r"eq \f(1", r",2)"), "."), "1/2 of 3 1/2."),
     "simple field": (paragraph(r'<w:fldSimple w:instr="EQ \r(3;8)"/>', " is 2."), "8^(1/3) is 2."),
     "power in a field": (paragraph("10", field(r"EQ \s\up8(6)"), " bees, ", field(r"EQ \r(16)")), "10^6 bees, √16"),
-    "integral in a field": (paragraph(field(r"EQ \i\su(1;5;\b(x+1))")), "∑_1^5 (x+1)"),
     "reading in a field": (paragraph(field(r'EQ \* jc2 \* "Font:A" \* hps10 \o\ad(\s\up 9(かんじ),漢字)')), "漢字"),
     "other fields": (paragraph("See", field(" PAGEREF x "), " ", SEQUENCE, "."), "See 12."),
     "open field": (paragraph(field(r"EQ \f(1;2"), " cup"), "1/2 cup"),
