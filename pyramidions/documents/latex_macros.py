@@ -1,4 +1,6 @@
-"""The macros and environments of LaTeX that tell what of a source is prose."""
+"""The macros and environments of LaTeX that tell what of a source is prose, and the numbers and units of siunitx."""
+
+import re
 
 #: From the highest to the lowest, with those of KOMA-Script, which have no numbers. A run-in heading is one, too.
 RANKS = ("part", "chapter", "section", "subsection", "subsubsection", "paragraph", "subparagraph")
@@ -10,8 +12,8 @@ REFERENCES = ("ref", "autoref", "cref", "Cref")
 INCLUDES = ("input", "include", "subfile")
 #: Include a file by its folder and its name.
 IMPORTS = ("import", "subimport")
-#: Define a macro, by such arguments.
-DEFINE, DEFINITION = ("newcommand", "renewcommand", "providecommand"), "*{[[{"
+#: Formulas in lines of their own, perhaps with a star.
+DISPLAYED = ("equation", "align", "alignat", "gather", "multline", "eqnarray", "flalign", "displaymath")
 #: Hold no prose.
 SKIPPED_ENVIRONMENTS = frozenset(
     """
@@ -47,10 +49,11 @@ SKIPPED_MACROS = {
         "setlength addtolength setcounter addtocounter newtheorem DeclareMathOperator fontsize colorlet".split(),  # noqa: SIM905
         "*{[{",
     ),
+    **dict.fromkeys(["newcommand", "renewcommand", "providecommand"], "*{[[{"),
     **dict.fromkeys(["usepackage", "documentclass", "RequirePackage"], "[{"),
     **dict.fromkeys(["ProvidesFile", "ProvidesPackage", "ProvidesClass"], "{["),
     **dict.fromkeys(IMPORTS, "*{{"),
-    "printbibliography": "*[",
+    **dict.fromkeys(["printbibliography", "printglossary", "printglossaries", "printacronyms", "printindex"], "*["),
     "titleformat": "*{[{{{{[",
     "titlespacing": "*{{{{",
     **dict.fromkeys(["footnotemark", "linebreak", "nolinebreak", "pagebreak", "nopagebreak"], "["),
@@ -120,7 +123,6 @@ ARGUMENTS = {
     **{name: arguments for name, (_, arguments) in COMPOSED.items()},
     **dict.fromkeys(HEADINGS, "*[{"),
     **dict.fromkeys(REFERENCES, "*{"),
-    **dict.fromkeys(DEFINE, DEFINITION),
     "title": "[{",
     "abstract": "",
     "label": "{",
@@ -143,3 +145,42 @@ UNITS = dict(
     us=µs ul=µL uL=µL squared=^2 cubed=^3 tothe=^
     """.split()  # noqa: SIM905
 )
+_TIMES = re.compile(r"(?<=\d)x(?=[\d+-])")
+_EXPONENT, _UNIT = re.compile(r"[eE]\+?(-?\d+)$"), re.compile(r"\\([A-Za-z]+)|([^\\{}~\s]+)")
+
+
+def quantity(name: str, arguments: list[str]) -> str:
+    """Return numbers and their unit as siunitx prints them; older packages have one of the two in brackets."""
+    options = [each.strip("[] ") for each in arguments if each.startswith("[") and "=" not in each]
+    arguments = [each.strip("{} ") for each in arguments if not each.startswith("[")]
+    unit = ""
+    if name in ("unit", "unitfrac", "si"):
+        arguments = [*options[:1], "/".join(arguments)]
+    if name in ("numprint", "np"):
+        unit = "".join(options)
+    elif not name.startswith(("num", "ang", "tab")):
+        *arguments, unit = arguments or [""]
+    numbers = [_number(number) for argument in arguments for number in argument.split(";")]
+    if name == "ang":
+        return "".join(number + sign for number, sign in zip(numbers, "°′″", strict=False) if number)
+    return f"{(' to ' if name.endswith('range') else ', ').join(numbers)} {_unit(unit)}".strip()
+
+
+def _number(source: str) -> str:
+    """Return a number, or a product of some, as siunitx prints it."""
+    said = "".join(source.split()).replace("+-", "±").replace("\\pm", "±")
+    return _EXPONENT.sub(r"×10^\1", _TIMES.sub("×", said))
+
+
+def _unit(source: str) -> str:
+    """Return a unit as it is printed: m/s^2 of ``\\metre\\per\\second\\squared``."""
+    text, is_apart, power = "", False, ""
+    for macro, written in _UNIT.findall(source):
+        if macro in POWERS:
+            power = POWERS[macro]
+            continue
+        sign = PREFIXES.get(macro) or UNITS.get(macro, macro) or written.replace(".", " ")
+        text += f" {sign}" if is_apart and sign[0] not in "/^" else sign
+        is_apart = macro not in PREFIXES and sign[-1] not in "^/"
+        text, power = (f"{text}{power}", "") if macro in UNITS or is_apart else (text, power)
+    return text

@@ -4,7 +4,10 @@ import re
 from dataclasses import dataclass
 
 from pyramidions.documents.latex_macros import HEADINGS
+from pyramidions.files.bounded import MEBIBYTE
 
+#: Most characters of all that is included: a file that includes itself twice, and so on, grows without end.
+MOST = 4 * MEBIBYTE
 # A comment, a macro, a sign, dollars, or the end of a paragraph.
 _TOKEN = re.compile(r"%[^\n]*|\\([A-Za-z]+)\*?|\\.|\$\$?|\n[ \t]*(?=\n)", re.DOTALL)
 _NAME = re.compile(r"\s{0,9}\{([A-Za-z]{1,30}\*?)\}")

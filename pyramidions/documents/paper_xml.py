@@ -163,6 +163,8 @@ class _Reader:
             elif child.tag == "tex-math":
                 # The same may stand beside it in MathML.
                 self._begun.append(_formula(child.text or "") if element.find("math") is None else "")
+            elif str(child.tag).startswith("disp-formula"):
+                self.end()  # no sentence goes on over what is not there
             elif child.tag not in form.skipped:
                 kind = _kind(child)
                 self._begun.append(MARKS.get(kind, ""))
@@ -182,7 +184,8 @@ class _Reader:
 
     def end(self, level: int = 0) -> None:
         """End a line, which is a heading of this level, or of none."""
-        if text := _CITATIONS.sub("", " ".join(on_the_line(joined_lines("".join(self._begun))).split())):
+        text = _CITATIONS.sub("", " ".join(on_the_line(joined_lines("".join(self._begun))).split()))
+        if text := text.removeprefix(". "):
             self.lines.append((level, text))
         self._begun = []
 

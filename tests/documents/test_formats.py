@@ -93,7 +93,8 @@ READ = [
      "Before. | # On length | # Methods | We measured. | ## Rulers | All of wood. | A cell."),
     ("a.nxml", sample("jats.nxml"),
      "# On Apis | ## Abstract | We count bees. There are ten. | ## Introduction | Bees fly. | ## Méthods | They were "
-     "counted twice, as Bee et al. (1999) did (see Figure 1); CO2 fell. Thus holds. | ### Rulers | of wood | of steel"),
+     "counted twice, as Bee et al. (1999) did (see Figure 1); CO2 fell. Thus | holds. | ### Rulers | of wood | "
+     "of steel"),
     ("a.xml", sample("tei.xml"), "# On bees | ## Abstract | We count. | ## Methods | They fly. | ### Rulers | "
      "Of wood only. | Without a heading."),
     ("a.tex", b"A caf\xe9.", "A café."),
@@ -110,6 +111,10 @@ READ = [
     ("a.epub", epub_in("utf-16"), "Straße. | ## The Carpet-Bag | I stuffed a shirt."),
     ("a.PPTX", presentation(), SLIDES_READ),
     ("a.pptx", presentation(**{"ppt/presentation.xml": STRICT}), SLIDES_READ),
+    # A line within a paragraph begins anew, or goes on.
+    ("a.pptx", presentation(**{"ppt/slides/slide1.xml": slide(shape("A subtitle of|bees|Ann Bee|• one|2. two"))}),
+     "# Bees that fly | We counted. | All. | # Slide 2 | A subtitle of bees | Ann Bee | • one | 2. two | "
+     "Nobody was stung. | # Slide 4 | They were many | They were fast"),
     ("a.html", "<meta charset=iso-8859-1><p>Ça “va”".encode("cp1252"), "Ça “va”"),
     ("a.html", '<meta http-equiv="Content-Type" content="text/html; charset=EUC-JP"><p>蜂は飛ぶ'.encode("euc_jp"),
      "蜂は飛ぶ"),

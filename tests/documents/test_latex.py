@@ -10,7 +10,7 @@ from documents import sample, shown, written
 from refusals import refused
 
 from pyramidions.data.papers import open_papers, paper_files
-from pyramidions.documents import latex
+from pyramidions.documents import latex_parser
 from pyramidions.documents.file_formats import file_text
 from pyramidions.documents.latex import read_latex
 from pyramidions.documents.source import list_files
@@ -29,7 +29,7 @@ def packed(path: Path, files: Mapping[str, str | bytes]) -> Path:
 def test_a_paper_is_read_with_its_headings_and_without_what_is_no_text(tmp_path: Path) -> None:
     assert shown(file_text(written(tmp_path / "a.tex", sample("paper.tex")))) == (
         "# On Apis | ## Abstract | We count bees. There are 10 % more. | ## Introduction | Bees fly. | ## Méthods | "
-        "They were counted, as in a beehive, twice (see). So x_1 ∈A holds. “Quoted”—text. where x is large. | "
+        "They were counted, as in a beehive, twice (see). So x_1 ∈A holds. “Quoted”—text. | where x is large. | "
         "### Rulers | of wood | of steel | ## Results | Section 1 and Section 2, but not Figure."
     )
 
@@ -46,7 +46,7 @@ def document(body: str) -> str:
         (r"\addchap{A}\addsec{B}\section[short]{Long \cite{x}}", "## A | ### B | ### Long"),
         (r"\section{A}\begin{comment}no\end{comment}\begin{quote}Yes.\end{quote}", "## A | Yes."),
         (r"{\bf Bold} \"Uber \ss{} 5\% \& \LaTeX{} \verb|a_b|", "Bold Über ß 5% & LaTeX a_b"),
-        (r"\renewcommand{\a}{x\a}\newcommand{\b}{y}\a\b\c{z}", "xyz"),
+        (r"\renewcommand{\a}{x\a}\newcommand{\b}{y}\a\b{z}", "xyz"),
         (r"\def\a#1{no}\def\b{yes}A.\b{}", "A.yes"),
         (r"A \unknown{word} and \emph{another}", "A word and another"),
         (r"{a \section{B} c", "a | ## B | c"),  # a brace that nothing closes
@@ -54,7 +54,7 @@ def document(body: str) -> str:
         ("{" * 50 + "A." + "}" * 50, "A."),
         # What follows these macros is no argument of theirs.
         (r"A.\printbibliography\section{B}\titlespacing*{\section}{0pt}{1ex}{1ex}\section{C}", "A. | ## B | ## C"),
-        (r"A.\vskip 0.2in plus 1fil B.\vskip 2\baselineskip C.", "A. B.C."),
+        (r"A.\vskip 0.2in plus 1fil B.\vskip 2\baselineskip C.", "A. B. C."),
         (r"\ProvidesFile{a.tex}[2022 a]A.\list[\chapter*]{x} B.", "A.x B."),
         (r"A\footnotemark[1] B.\linebreak[4] C.\marginpar{no}\color{red} D.", "A B. C. D."),
         # Of these arguments, one is text.
@@ -151,7 +151,7 @@ def test_files_of_the_folder_are_included_and_no_others(tmp_path: Path, capsys: 
 
 
 def test_a_paper_that_includes_a_part_again_and_again_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(latex, "_MOST", 10_000)
+    monkeypatch.setattr(latex_parser, "MOST", 10_000)
     (tmp_path / "a.tex").write_text("x" * 999)
     with refused("10,000"):
         read_latex(written(tmp_path / "paper.tex", document(r"\input{a}" * 20)))

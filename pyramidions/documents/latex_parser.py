@@ -1,0 +1,149 @@
+"""Parses sources of LaTeX, and keeps what the macros of their authors stand for."""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pylatexenc.latexwalker import LatexWalker
+from pylatexenc.macrospec import MacroSpec
+
+from pyramidions.base.errors import UserError
+from pyramidions.documents import latex_macros as macros
+from pyramidions.documents.latex_formulas import Formulas, specs
+from pyramidions.documents.latex_source import MOST
+
+#: Includes inside includes and macros inside macros.
+_DEEPEST = 16
+#: Most uses of macros that the source defines: those in macros grow without end as well.
+_MOST_REPLACED = 100_000
+# The parser would take what follows a definition that begins an environment, and does not end it, for a part of it.
+_GROUP = r"\{(?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})*+\}){0,4000}+\}"
+_GAP = r"(?:\s|%[^\n]*+)*+"
+_ENVIRONMENT = re.compile(
+    rf"\\(?:re)?newenvironment\*?\s*\{{[^{{}}]{{0,99}}\}}(?:\s*\[[^\[\]]{{0,99}}\]){{0,2}}{_GAP}{_GROUP}{_GAP}{_GROUP}"
+)
+_DEFINITION = re.compile(
+    r"\\(?:(?:re)?newcommand|providecommand|DeclareRobustCommand|[gex]?def)\*?\s{0,9}\{?\\([A-Za-z]+)\}?"
+    rf"(?:\s{{0,9}}\[(\d)\]\s{{0,9}}(?:\[([^\[\]]{{0,99}})\]\s{{0,9}})?|([^{{}}\\\[\]]{{0,60}}))({_GROUP})"
+)
+_BORDER, _COMMENT = re.compile(r"\\((?:begin|end)\{[^{}]{0,99}\})"), re.compile(r"(?<!\\)%[^\n]*+")
+_BEGIN_OR_END, _PARAMETER = re.compile(r"\\(begin|end)\s*\{"), re.compile(r"#([1-9])")
+_COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
+# What packages do inside, and lengths without braces.
+_INTERNAL = re.compile(
+    r"\\makeatletter(?:[^\\]|\\(?!makeat))*+\\makeatother|"
+    r"\\[hv]skip ?[-+]?[\d.,]{0,20} ?(?:\\[A-Za-z]+|(?:true ?)?[a-z]{2}(?: (?:plus|minus) [\d.,]{1,9} ?[a-z]{2,5}){,2})"
+)
+# The name of a file without braces.
+_INPUT = re.compile(r"\\input[ \t]+([^\s{}\\%]+)")
+# An accent of text that a paper redefines: the parser would take the end of a formula or group for its letter.
+_BARE_ACCENT = re.compile(r"(\\[Hbcdkrtuv])(?=\s{0,9}[$}])")
+
+
+class Parser:
+    r"""Parses the sources of a paper.
+
+    Attributes:
+        texts: turns what was parsed into text.
+        held: the text between the commands of all sources, outside of what is left out.
+        flags: those of ``\newif``; see `latex_source.read_by_tex`.
+        templates: of macros of the authors: the first argument where it is left out, and what the macro stands for.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name, self._specs = name, specs()
+        self.texts = Formulas(self.replacing)
+        self.held: list[str] = []
+        self._read = self._depth = self._replaced = 0
+        self.templates: dict[str, tuple[str, str]] = {}
+        # Those that the parser does not know yet. What begins or ends an environment is replaced before it is parsed.
+        self._arguments: dict[str, str] = {}
+        self._shorthands: dict[str, str] = {}
+        self._parsed_once: dict[str, Sequence[Any]] = {}
+        self.flags: dict[str, bool] = {}
+
+    def parsed(self, source: str) -> Sequence[Any]:
+        """Return the nodes of a source, and keep the macros that it defines."""
+        self._read += len(source)
+        if self._read > MOST:
+            raise UserError(f"{self._name} must have at most {MOST:,} characters with all that it includes.")
+        self.held += _between_commands(source)
+        source = _DEFINITION.sub(self._defined, _ENVIRONMENT.sub("", source))
+        source = _BARE_ACCENT.sub(r"\1{}", _INPUT.sub(r"\\input{\1}", _INTERNAL.sub(" ", source)))
+        if self._arguments:
+            added = [MacroSpec(name, arguments) for name, arguments in self._arguments.items()]
+            self._specs.add_context_category(f"authors {self._read}", prepend=True, macros=added)
+            self._arguments = {}
+        if self._shorthands:
+            source = _COMMAND.sub(lambda found: self._shorthands.get(found[1], found[0]), source)
+        try:
+            nodes, _, _ = LatexWalker(source, self._specs, tolerant_parsing=True).get_latex_nodes()
+        # What is no LaTeX can make the library raise any error.
+        except Exception as error:
+            raise UserError(f"{self._name} cannot be read as LaTeX ({type(error).__name__}).") from None
+        return nodes
+
+    def _defined(self, found: re.Match[str]) -> str:
+        """Keep what a macro stands for, and take its definition out of the source."""
+        name, number, default, parameters, group = found.groups()
+        body, count = group[1:-1], int(number or parameters.count("#"))
+        parts = _BEGIN_OR_END.findall(body)
+        # Those of TeX may stand between other signs, and are then not known.
+        is_known = name not in macros.ARGUMENTS and (number or not _PARAMETER.sub("", parameters).strip())
+        if parts.count("begin") != parts.count("end"):
+            self._shorthands |= {} if count else {name: f"{body} "}
+        elif is_known or not count:
+            self.templates[name] = (default or "", body)
+            self._parsed_once.pop(name, None)
+        if name in self.templates and name not in macros.ARGUMENTS:
+            self._arguments[name] = "{" * count if default is None else "[" + "{" * (count - 1)
+        return ""
+
+    @contextmanager
+    def deeper(self) -> Iterator[None]:
+        """Read what stands elsewhere in the source, or in another file."""
+        if self._depth > _DEEPEST:
+            raise UserError(f"{self._name} must include files and macros at most {_DEEPEST} deep.")
+        self._depth += 1
+        yield
+        self._depth -= 1
+
+    @contextmanager
+    def replacing(self, node: Any) -> Iterator[Sequence[Any] | None]:
+        """Hand out what a macro of the author stands for; one that is redefined by itself is not replaced inside."""
+        name = node.macroname
+        if (template := self.templates.pop(name, None)) is None:
+            yield None
+            return
+        self._replaced += 1
+        if self._replaced > _MOST_REPLACED:
+            raise UserError(f"{self._name} must use its own macros at most {_MOST_REPLACED:,} times.")
+        with self.deeper():
+            stands_for = self._parsed_once.get(name)
+            if stands_for is None:
+                stands_for = self.parsed(_filled(template, node))
+                if not _PARAMETER.search(template[1]):
+                    self._parsed_once[name] = stands_for
+            yield stands_for
+        self.templates.setdefault(name, template)
+
+
+def _between_commands(source: str) -> Iterator[str]:
+    """Yield the text of a source in pieces, without environments that are left out."""
+    depth = 0
+    for place, piece in enumerate(_BORDER.split(_COMMENT.sub("", source))):
+        begins, environment = piece[:1] == "b", piece[piece.find("{") + 1 : -1]
+        if place % 2 and environment in macros.SKIPPED_ENVIRONMENTS:
+            depth = max(0, depth + (1 if begins else -1))
+        elif not place % 2 and not depth:
+            yield _COMMAND.sub("\\n\\n", piece)
+
+
+def _filled(template: tuple[str, str], node: Any) -> str:
+    """Return what a macro stands for, with its arguments."""
+    default, body = template
+    given = node.nodeargd.argnlist if node.nodeargd is not None else []
+    said = [default if each is None else each.latex_verbatim() for each in given]
+    said = [each[1:-1] if each[:1] in ("{", "[") and each is not default else each for each in said]
+    return _PARAMETER.sub(lambda found: "".join(said[int(found[1]) - 1 : int(found[1])]), body)
