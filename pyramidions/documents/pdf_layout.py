@@ -19,6 +19,8 @@ FEWEST, NEARBY = 3, 7
 #: A longer line is text, in characters.
 LONGEST = 200
 
+#: Share of the height of a page's text at either end in which lines run through pages, and most characters of one.
+_EDGE, _SHORT = 0.1, 60
 _PAGE_NUMBER = re.compile(r"[\W_]*+(?:page|p\.)?\s*(\d{1,5})(?:\s*(?:of|/)\s*\d{1,5})?[\W_]*", re.IGNORECASE)
 _DIGITS_OF_PAGES = 4
 _ROMAN = re.compile(r"[ivxlc]+")
@@ -53,7 +55,8 @@ def without_running_lines(pages: list[list[PdfLine]]) -> list[list[PdfLine]]:
     `DEPTH` at either end. A number alone, or as in "Page 3 of 10", goes if it counts up with the pages, on two of them
     at least; with words beside it, on `FEWEST` of them. All other lines stay: those of more than
     `LONGEST` characters, those that repeat once, the title above a header of the same words in smaller type,
-    and all lines of a document of two pages but its page numbers.
+    and all lines of a document of two pages but its page numbers. Where files draw such lines last, their
+    height tells them.
     """
     pages, largest = [list(page) for page in pages], _LARGER * _body_size(pages)
     for _ in range(DEPTH):
@@ -62,7 +65,24 @@ def without_running_lines(pages: list[list[PdfLine]]) -> list[list[PdfLine]]:
             for end in (0, -1):
                 if page and not running.isdisjoint(_keys(page[end], number, largest)):
                     page.pop(end)
-    return pages
+    return _without_lines_at_edges(pages)
+
+
+def _without_lines_at_edges(pages: list[list[PdfLine]]) -> list[list[PdfLine]]:
+    """Return pages without short lines of the same words, size and height, near the top or the bottom of near pages."""
+    seen: dict[PdfLine, dict[int, None]] = defaultdict(dict)
+    for number, page in enumerate(pages):
+        low, *_, high = sorted(line.y for line in page) if len(page) > 1 else (0.0, 0.0)
+        edge = _EDGE * (high - low)
+        for line in page:
+            if len(line.text) <= _SHORT and edge > 0 and not low + edge < line.y < high - edge:
+                seen[_placed(line)][number] = None
+    running = {key for key, numbers in seen.items() if _are_near(list(numbers), FEWEST)}
+    return [[line for line in page if _placed(line) not in running] for page in pages]
+
+
+def _placed(line: PdfLine) -> PdfLine:
+    return PdfLine(line.text, round(line.size), y=round(line.y))
 
 
 # What is the same on all pages that a line runs through; the first part of that of a page number is empty.

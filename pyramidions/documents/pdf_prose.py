@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable
-from itertools import compress, pairwise
+from itertools import pairwise
 
 from pyramidions.documents.pdf_page import PdfLine
 from pyramidions.text.headings import CONTENTS
@@ -49,7 +49,7 @@ _LIST_ITEM = re.compile(r"[•◦▪–*\-] |\(?\d{1,3}[.)] |\(?[a-z]\) ")
 _ENDS_SENTENCE = re.compile(rf"[{STOPS}:;：；][\"'”’)\]»」』）]*$")
 _REST = re.compile(r"([^\W\d_][\w'’]*(?:-[^\W\d_][\w'’]*)*)(\S*)\s*")
 # The end of a sentence behind a word; a line of fewer words is a label or a cell; the latter in scripts without cases.
-_SENTENCE, _FEWEST_WORDS = re.compile(rf"[^\W\d_]{{2}}[\"'”’)\]»」』）]?[{STOPS}](?![\w,])"), (5, 7)
+_SENTENCE, _FEWEST_WORDS = re.compile(rf"[^\W\d_](?:\.?[^\W\d_])[\"'”’)\]»」』）]?[{STOPS}](?![\w,])"), (5, 7)
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 # An address that goes on behind the line's end.
 _ADDRESS = re.compile(r"(?:https?://|\bwww\.)\S{0,200}(?:[._?=&-]|(/))$")
@@ -178,36 +178,32 @@ def prose(blocks: Iterable[Block], body: float) -> list[Block]:
 
 
 def _running_text(blocks: list[Block], body: float) -> list[Block]:
-    """Return blocks; where most of the words stand in others, those that read as text, and none without one such.
+    """Return blocks; where most of the words stand in others, those that read as text, and none without a sentence.
 
     A text in capitals reads as any does.
     """
-    texts = [" ".join(line.text for line in block) for block, _ in blocks]
-    everything = "".join(texts)
+    everything = "".join(line.text for block, _ in blocks for line in block)
     if body <= 0 or 2 * sum(map(str.isupper, everything)) > sum(map(str.isalpha, everything)):
         return blocks
-    words = [0 if is_heading else _count(text) for text, (_, is_heading) in zip(texts, blocks, strict=True)]
-    reads = [
-        number > 0 and _reads(text, number / len(block[0]))
-        for text, number, block in zip(texts, words, blocks, strict=True)
-    ]
-    if 2 * sum(compress(words, reads)) < sum(words):
-        blocks = [each for each, is_read in zip(blocks, reads, strict=True) if each[1] or is_read]
-    return blocks if any(reads) else []
+    read = [(0, 0) if is_heading else _read(block) for block, is_heading in blocks]
+    if 2 * sum(words for words, kind in read if kind) >= sum(words for words, _ in read) > 0:
+        return blocks
+    kept = [each for each, (_, kind) in zip(blocks, read, strict=True) if each[1] or kind]
+    return kept if any(kind > 1 for _, kind in read) else []
 
 
-def _count(text: str) -> int:
-    return sum(word[0].isalpha() for word in text.split()) + len(_UNSPACED.findall(text)) // 2
-
-
-def _reads(text: str, on_a_line: float) -> bool:
-    """Whether a text holds a sentence, or as many words on a line as one has; most of them are in lower case."""
-    pairs = [(last, word) for last, word in pairwise(text.split()) if word[0].isalpha()]
+def _read(block: list[PdfLine]) -> tuple[int, int]:
+    """Return the words of lines, and 2 if they hold a sentence, 1 if they are as long as those of one, else 0."""
+    text = " ".join(line.text for line in block)
+    pairs = [(last, word) for last, word in pairwise(["", *text.split()]) if word[0].isalpha()]
+    words = len(pairs) + len(_UNSPACED.findall(text)) // 2
     lower = sum(word[0].islower() for _, word in pairs)
-    upper = sum(word[0].isupper() and last[-1] not in STOPS for last, word in pairs)
-    # Cells hold fewer words, and begin in upper case.
-    is_phrase = on_a_line >= _FEWEST_WORDS[lower <= upper]
-    return 2 * upper <= max(len(pairs), 1) and (is_phrase or _SENTENCE.search(text) is not None)
+    # Cells begin in upper case, and hold few words.
+    upper = sum(word[0].isupper() and last[-1:] not in STOPS for last, word in pairs)
+    if 2 * upper > len(pairs):
+        return words, 0
+    is_phrase = words >= _FEWEST_WORDS[lower <= upper] * len(block)
+    return words, 2 if _SENTENCE.search(text) else int(is_phrase)
 
 
 def _without_authors(blocks: list[Block]) -> list[Block]:

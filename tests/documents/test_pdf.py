@@ -209,9 +209,10 @@ def test_lines_without_a_sentence_are_no_text_and_a_sentence_beside_them_stays_a
     assert laid_out([plain(*page)]) == ""
     above = [line._replace(y=line.y + 100) for line in plain("The bees of the garden fly far, and sting.")]
     assert laid_out([above + plain(*page * 4)]) == above[0].text
-    # So do the points of slides, without full stops.
-    above = [line._replace(y=line.y + 100) for line in plain("bees fly far in the spring")]
-    assert laid_out([above + plain(*page * 4)]) == above[0].text
+    # The points of slides end in no full stops.
+    points = plain("bees fly far in the spring")
+    assert laid_out([points]) == points[0].text
+    assert laid_out([points + plain(*page * 4)]) == ""
 
 
 def test_a_line_with_room_for_the_first_word_below_ends_a_block() -> None:
