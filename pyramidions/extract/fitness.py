@@ -116,7 +116,10 @@ _BULLET, _ARROW = re.compile(r"[•●▪◦‣·○*–—o-]\s+(?=\w)"), re.co
 _ARROWS = ("↩", "↑", "\ufe0e")
 # A sentence does not begin so, nor end so: where a line or an address was cut.
 _CUT = re.compile(r"[,;:.)\]](?![.\w])|[|=]|~(?!\d)")
-_CUT_OFF = re.compile(r"(\b(e\.g|i\.e|cf|vs)|//www|://www\.\w{1,80})\.$")
+_CUT_OFF = re.compile(
+    r"(\b(e\.g|i\.e|cf|vs|and|or|the|(available|found|obtained|accessed) (at|from|in)|(in|see|by) (Fig|Figure|Table|Eq|"
+    r"Section|Appendix))|//www|://www\.\w{1,80})\.{1,2}$"
+)
 # An address, a path or a command in front.
 _BEGINS_WITH_ADDRESS = re.compile(r"[<(]?(\S{0,80}(://|@[\w-]{1,40}\.\w)|//?\w)")
 # Of tables that are drawn, and of links to elsewhere.

@@ -17,12 +17,16 @@ _BEFORE_NUMBERS = frozenset(
     sect sch sects sekt séc sez sid str tab tabl tábl tabs taf taul tav tbl thm thms tom toč točk ust vers vol
     voll vols vyd wyd yak yakl zák ziff zob ábr čís éd úp şek ал гл изд ил напр ок пар поз прибл прил прим разд
     рис стр табл фиг чл бр вып див мал розд αρ αριθ άρθρ εικ κεφ παρ πίν σελ σχ τόμ ج رقم ش شكل شکل ص अनु क्र
-    चित्र पृ सं
+    चित्र पृ सं table figure section equation chapter tabelle abbildung kapitel
     """.split()  # noqa: SIM905, a list has a line for each word
 )
 _UNITS = frozenset({"min", "sec", "max", "ca"})  # behind a number
 # English and German words among them that may end a sentence in lower case.
-_WORDS = frozenset("alt app art cap col gl no nos old op par pos prop tab".split())  # noqa: SIM905, shorter
+_WORDS = frozenset(
+    """
+    alt app art cap col gl no nos old op par pos prop tab table figure section equation chapter
+    """.split()  # noqa: SIM905, a list has a line for each word
+)
 # Something in lower case, as in "etc. and"; a sentence may end so, too.
 _INSIDE = frozenset(
     """

@@ -64,6 +64,7 @@ ENDS = [
     ("lv", "Sk. 3. att. un 5. lpp. grāmatā. | Dr. Bērziņš nāca."),
     ("tr", "M.Ö. 5. yüzyılda oldu. | I. Dünya Savaşı uzundu."),
     ("en", "See pp. 12-15, cl. 4 of Sch. 2 and Supp. Fig. 3. | In Eq. (3a) and Cor. 4, e.g., it is so. | Bees fly."),
+    ("en", "They are in Table. 2. | See Figure. 3 of it. | We sat at the table. | 5 bees came."),
 ]  # fmt: skip
 
 
