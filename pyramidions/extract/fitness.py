@@ -37,7 +37,7 @@ _NOTICE = re.compile(
     r"all rights reserved|alle rechte vorbehalten|tous droits réservés|todos (los derechos|os direitos) reservados|"
     r"tutti i diritti riservati|wszelkie prawa zastrzeżone|alle rechten voorbehouden|все права защищены|版权所有|"
     r"licensee biomed central|creative commons|under the terms of the .{0,100}\blicen[cs]e|"
-    r"permission (is (hereby )?granted|vous est donnée)|se (concede|otorga) permiso|"
+    r"hereby grants? permission|permission (is (hereby )?granted|vous est donnée)|se (concede|otorga) permiso|"
     r"^\W*((copyright|©|\(c\)) ?){1,2}(the )?\d{4}|^\W*copyright (c|©|\(c\)) |"
     r"redistributions? (and use )?(in|of) (source|binary)|this software is provided|distribute verbatim copies|"
     r"endorse or promote products derived|as published by the free software foundation|"

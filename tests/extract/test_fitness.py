@@ -49,6 +49,7 @@ def fit(text: str) -> list[float]:
         ", Zl are the bees of the north.",
         "Many packages have bees (as e.g.",
         "The code of the bees is available at.",
+        "The hive hereby grants permission to draw its bees.",
         "We compare them with bees such as and.",
         "The flight of the bees is shown in Figure.",
         "More about bees stands at https://www.hive.",
