@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, groupby
+from typing import NamedTuple
 
 from lxml import etree
 
@@ -35,8 +36,9 @@ _MOST_AROUND, _TEXT_AROUND = 15, 1000
 _SENTENCE = 20
 # Inside of these, a header belongs to the text.
 _TEXT = frozenset(["main", "article", "section"])
-# What stands below one of these is no part of it.
-_WHOLE_TEXT = frozenset(["main", "article"])
+# Elements that may be the main block of a page, which is the smallest one with this share of its prose. What stands
+# below it or above its title is left out, unless this is most of the letters.
+_BLOCKS, _MAIN, _MOST_BESIDE = frozenset(["article", "div", "main", "section"]), 0.75, 2 / 3
 # Words of a class, a role or an id that tell what stands around the text, in elements that have no meaning themselves.
 _AROUND = frozenset(
     """
@@ -67,7 +69,7 @@ _TEASER = re.compile(r"(?<![a-z])teaser(?!-text|[a-z])")
 # Elements whose names tell nothing of the kind.
 _NAMED_OTHERWISE = frozenset(["article", *(f"h{level}" for level in range(1, 7))])
 #: Share of the letters of a page, from which on a block is the text, whatever its name.
-_SMALL = 0.3
+_SMALL = 0.5
 _HIDDEN = re.compile(r"(?<![\w-])(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
 # Formulas of Wikipedia that pictures show.
 _BEHIND_PICTURES = frozenset(["mwe-math-mathml-inline"])
@@ -173,22 +175,29 @@ def _parsed(html: str, page: "_Page") -> "_Page":
     return page
 
 
+class _Place(NamedTuple):
+    """A place in a page: the numbers of the parts, of the letters, and of those in prose, before it."""
+
+    parts: int
+    letters: int
+    prose: int
+
+
 @dataclass
 class _InQuestion:
-    """An open element that may turn out to hold no sentences; `start` is the number of parts before it."""
+    """An open element that may turn out to hold no sentences."""
 
     tag: str
-    start: int
+    start: _Place
     has_no_text: bool = False
 
 
 @dataclass
 class _Aside:
-    """An open element that may be left out; `start`, `letters` and `links` are the numbers of those before it."""
+    """An open element that may be left out; a teaser has a number of links before it."""
 
     depth: int
-    start: int
-    letters: int
+    start: _Place
     links: int = -1
 
 
@@ -211,8 +220,10 @@ class _Page:
         self._marks: list[frozenset[str]] = [frozenset()]  # likewise, below that of the page
         self._asides: list[tuple[int, int, int]] = []  # start, end and letters of what may be left out
         self._open_asides: list[_Aside] = []
-        self._texts: list[tuple[int, int]] = []  # the parts and the letters up to the end of each text
-        self._open_texts: list[int] = []  # the letters before each
+        self._prose = 0
+        self._open_blocks: list[_Place] = []  # the start of each
+        self._blocks: list[tuple[_Place, _Place]] = []  # start and end of those that may be the main one
+        self._titles = [_Place(0, 0, 0)]  # the beginning, and the start of each
         self._begin_block()
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
@@ -225,13 +236,13 @@ class _Page:
             self._end_block()
         names = " ".join(attributes.get(name, "") for name in _TELLING).lower()
         marks = frozenset(names.split())
-        if tag in _WHOLE_TEXT:
-            self._open_texts.append(self.letters)
+        if tag in _BLOCKS:
+            self._open_blocks.append(self._here())
         if tag in _BLOCK and tag not in _NAMED_OTHERWISE:
             if tag == "form" or _ASIDE.search(names):
-                self._open_asides.append(_Aside(self._depth, len(self.parts), self.letters))
+                self._open_asides.append(_Aside(self._depth, self._here()))
             elif _TEASER.search(names):
-                self._open_asides.append(_Aside(self._depth, len(self.parts), self.letters, self._links))
+                self._open_asides.append(_Aside(self._depth, self._here(), self._links))
         hides = tag in _NO_TEXT or self._is_listing(tag, marks)
         is_hidden = _is_hidden(attributes) and not marks & _BEHIND_PICTURES
         is_around = not self._keeps_around and (self._is_around(tag, marks) or is_hidden)
@@ -250,9 +261,11 @@ class _Page:
         if self._in_question and tag == _NO_TEXT_WITH[self._in_question[-1].tag]:
             self._in_question[-1].has_no_text = True
         if tag in _NO_TEXT_WITH:
-            self._in_question.append(_InQuestion(tag, len(self.parts)))
+            self._in_question.append(_InQuestion(tag, self._here()))
         self._preformatted += tag == "pre"
         if tag in _HEADINGS and not self._skipped and not self._in_heading:
+            if tag == "h1":
+                self._titles.append(self._here())
             self.parts += ["\n\n", _HEADINGS[tag]]
             self._begin_block()
         else:
@@ -269,12 +282,15 @@ class _Page:
             self.parts.append(END)
         if tag in _BLOCK:
             self._end_block()
-        if tag in _WHOLE_TEXT and 2 * (self.letters - self._open_texts.pop()) >= self.letters:
-            self._texts.append((len(self.parts), self.letters))
+        if tag in _BLOCKS and self._prose - (start := self._open_blocks.pop()).prose > _MAIN * self._prose:
+            self._blocks.append((start, self._here()))
         if self._open_asides and self._open_asides[-1].depth == self._depth:
             aside = self._open_asides.pop()
             if aside.links < self._links:
-                self._asides.append((aside.start, len(self.parts), self.letters - aside.letters))
+                letters = self.letters - aside.start.letters
+                self._asides.append((aside.start.parts, len(self.parts), letters))
+                if letters < _SMALL * self.letters:
+                    self._forget_prose(aside.start)
         self._depth -= 1
         self._marks.pop()
         unseen, skipped = self._hides.pop()
@@ -285,11 +301,12 @@ class _Page:
         self._without_scripts -= tag == "noscript"
         self._in_formula -= tag.endswith("math")
         if tag in _NO_TEXT_WITH and (ended := self._in_question.pop()).has_no_text:
-            del self.parts[ended.start :]
-            while self._asides and self._asides[-1][1] > ended.start:
+            del self.parts[ended.start.parts :]
+            while self._asides and self._asides[-1][1] > ended.start.parts:
                 self._asides.pop()
-            while self._texts and self._texts[-1][0] > ended.start:
-                self._texts.pop()
+            self._forget_prose(ended.start)
+            while self._titles[-1].parts > ended.start.parts:
+                self._titles.pop()
         self._preformatted -= tag == "pre"
         self._in_heading -= tag in _HEADINGS
         if tag != "br":
@@ -319,12 +336,23 @@ class _Page:
     def _is_listing(self, tag: str, marks: frozenset[str]) -> bool:
         return tag == "pre" and bool((marks | self._marks[-1]) & _LISTING)
 
+    def _here(self) -> _Place:
+        return _Place(len(self.parts), self.letters, self._prose)
+
+    def _forget_prose(self, start: _Place) -> None:
+        """Count no prose from a place on, where no block is the main one then."""
+        self._prose = start.prose
+        while self._blocks and self._blocks[-1][1].parts > start.parts:
+            self._blocks.pop()
+
     def _begin_block(self) -> None:
         self._block, self._linked, self._plain, self._formula = len(self.parts), 0, 0, 0
 
     def _end_block(self) -> None:
-        """Remove the text since the last border of a block if it is a formula, or but links and no sentence."""
-        if self._formula and not (self._linked + self._plain or self._in_heading):
+        """Count the text since the last border of a block; remove it if it is a formula, or links and no sentence."""
+        if self._plain >= _SENTENCE and self._plain > self._linked and not self._in_heading:
+            self._prose += self._plain
+        elif self._formula and not (self._linked + self._plain or self._in_heading):
             del self.parts[self._block :]
         elif self._linked > _LINKED * self._plain and not self._in_heading:
             text = on_the_line("".join(map(str, self.parts[self._block :]))).rstrip()
@@ -332,6 +360,7 @@ class _Page:
                 self._asides.append((self._block, len(self.parts), self._linked + self._plain))
             else:
                 del self.parts[self._block :]
+                self.letters -= self._linked + self._plain
         self._begin_block()
 
     def data(self, text: str) -> None:
@@ -356,15 +385,22 @@ class _Page:
         self.parts.append(text if self._preformatted and not self._in_heading else text.replace("\n", " "))
 
     def without_asides(self) -> list[str | int]:
-        """Return the parts without what is aside, of links, or below the text, unless next to nothing would be left."""
-        kept, begin, left = list[list[str | int]](), len(self.parts), self.letters
-        below = (text for text in self._texts if self.letters - text[1] < _SMALL * self.letters)
-        begin, left = next(below, (begin, left))
-        for start, end, letters in reversed(self._asides):  # a block stands before those inside
-            if end <= begin and letters < _SMALL * self.letters:
-                kept.append(self.parts[end:begin])
-                begin, left = start, left - letters
-        kept.append(self.parts[:begin])
+        """Return the parts from the title to the end of the main block, without what is aside.
+
+        These are all parts if next to nothing would be left.
+        """
+        begin, end = _Place(0, 0, 0), self._here()
+        found = (block for block in self._blocks if block[1].prose - block[0].prose > _MAIN * self._prose)
+        if main := next(found, None):
+            title = next(title for title in reversed(self._titles) if title.parts <= main[0].parts)
+            if main[1].letters - title.letters > (1 - _MOST_BESIDE) * self.letters:
+                begin, end = title, main[1]
+        kept, last, left = list[list[str | int]](), end.parts, end.letters - begin.letters
+        for start, stop, letters in reversed(self._asides):  # a block stands before those inside
+            if begin.parts <= start and stop <= last and letters < _SMALL * self.letters:
+                kept.append(self.parts[stop:last])
+                last, left = start, left - letters
+        kept.append(self.parts[begin.parts : last])
         return list(chain.from_iterable(reversed(kept))) if left * _MOST_AROUND > self.letters - left else self.parts
 
     def close(self) -> None:

@@ -128,6 +128,34 @@ def test_the_text_of_a_page_is_what_is_seen_of_it(html: str, lines: str) -> None
 
 
 LONG = FLY * 200
+PROSE = "<p>Bees fly to the old tree in spring.</p>"
+
+
+@pytest.mark.parametrize(
+    ("html", "count"),
+    [
+        # Readers' letters, teasers and what a site says of its writers stand below the block that holds the prose.
+        (f"<div><div>{PROSE * 20}</div><div>{PROSE * 4}</div></div>", 20),
+        (f"<div>{PROSE * 20}</div><ul>{'<li><b>Wasps</b> ' + PROSE + '</li>'}</ul>", 20),
+        (f"<article>{PROSE * 20}</article>{PROSE}", 20),
+        # What stands above it stays, from the title on.
+        (f"{PROSE}<h1>Bees</h1>{PROSE}<div>{PROSE * 20}</div>{PROSE}", 21),
+        (f"{PROSE}<div>{PROSE * 20}</div>", 21),
+        # No block holds so much: each is of the text.
+        (f"<div>{PROSE * 20}</div><div>{PROSE * 10}</div>", 30),
+        (f"<div>{PROSE * 3}<div>{PROSE}</div><div>{PROSE}</div></div>", 5),
+        # Neither a paragraph nor an item is a block.
+        (f"<p>{'Bees fly to the old tree in spring. ' * 20}</p>{PROSE}", 21),
+        # Most of a page is not what stands beside its text.
+        (f"<div>{PROSE * 4}</div>{'<p>A wasp, too.</p>' * 60}", 4),
+        # A box of another name in it does not count.
+        (f"<div><div class=newsletter>{PROSE * 9}</div><div>{PROSE * 20}</div></div><div>{PROSE * 5}</div>", 20),
+    ],
+)
+def test_what_stands_beside_the_block_that_holds_most_of_the_prose_is_left_out(html: str, count: int) -> None:
+    found = str(page_text(f"<body>{html}</body>"))
+    assert found.count("Bees fly to") == count
+    assert found.count("A wasp, too.") == (60 if "A wasp" in html else 0)
 
 
 @pytest.mark.parametrize(
