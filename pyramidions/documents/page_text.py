@@ -28,10 +28,13 @@ _NO_TEXT = frozenset(
     del s strike rt rp rtc
     """.split()  # noqa: SIM905, a list has a line for each word
 )
+_CODE = frozenset(["script", "style"])
 _AROUND_TEXT = frozenset(["nav", "aside", "noscript"])
 # Letters around the text for each letter of it, and their least number, where the text itself stands there: in a header
 # that nothing closes, or in what a script shows later.
 _MOST_AROUND, _TEXT_AROUND = 15, 1000
+# Share of the letters of the text, from which on what a region without an end tag hides is read.
+_MOST_SWALLOWED = 0.5
 # Letters of what may be a sentence.
 _SENTENCE = 20
 # Inside of these, a header belongs to the text.
@@ -149,9 +152,13 @@ def page_text(html: str, name: str = "A page") -> HeadedText:
     """
     is_typeset = _TYPESETS.search(html) is not None
     # The parser does not report an end tag without a start tag, so the space is inserted before parsing.
-    html = _WORD_END.sub(" ", _FORMULA_SCRIPT.sub(r"\(\1\)", html.replace("\0", "")))
+    html = _WORD_END.sub(" ", _FORMULA_SCRIPT.sub(r"\(\1\)", html.replace("\0", ""))) + " "
     html = html if html.isascii() else _UNSPACED_BREAK.sub(r"\1", html)
     page = _parsed(html, _Page(name))
+    # A region without an end holds the rest of the page.
+    if page.swallowed > _MOST_SWALLOWED * page.letters:
+        html = re.sub(rf"(?i)</?(?:{'|'.join(page.unclosed)})\b[^<>]*>", " ", html)
+        page = _parsed(html, _Page(name))
     # A header that is never closed holds the whole page.
     is_elsewhere = page.around > max(_MOST_AROUND * page.letters, _TEXT_AROUND)
     if is_elsewhere or (page.tells_around and not page.letters):
@@ -205,18 +212,20 @@ class _Page:
     """Receives the parser's events, every start with an end, and collects parts as `HeadedText.of` takes them.
 
     It counts the letters of the text, and those around it, which ``keeps_around`` reads as well, and sees whether these
-    hold a sentence.
+    hold a sentence. It also counts the characters in elements that are no text and have no end.
     """
 
     def __init__(self, name: str, *, keeps_around: bool = False) -> None:
         self._name, self._keeps_around = name, keeps_around
+        self.unclosed, self.swallowed, self._hidden, self._ended, self._in_code = set[str](), 0, 0, ("", 0), False
         self.letters, self.around, self.tells_around = 0, 0, False
         self.parts: list[str | int] = []
         self._depth = self._skipped = self._unseen = self._in_heading = self._preformatted = 0
         self._in_question: list[_InQuestion] = []
         self._kinds: list[str] = [""]  # of each open element, what `MARKS` calls it
         self._in_text = self._in_link = self._link = self._links = self._without_scripts = self._in_formula = 0
-        self._hides: list[tuple[int, int]] = []  # of each open element: 1 if it is no text; 1 if it is left out
+        # Of each open element: 1 if it is no text; 1 if it is left out; the characters hidden before it.
+        self._hides: list[tuple[int, int, int]] = []
         self._marks: list[frozenset[str]] = [frozenset()]  # likewise, below that of the page
         self._asides: list[tuple[int, int, int]] = []  # start, end and letters of what may be left out
         self._open_asides: list[_Aside] = []
@@ -228,6 +237,7 @@ class _Page:
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         self._depth += 1
+        self._ended, self._in_code = ("", 0), tag in _CODE
         if self._depth > DEPTH_LIMIT:
             raise UserError(
                 f"{self._name} must have at most {DEPTH_LIMIT:,} elements inside one another, but has more."
@@ -248,10 +258,11 @@ class _Page:
         is_around = not self._keeps_around and (self._is_around(tag, marks) or is_hidden)
         # No header, aside or navigation holds the main part of a page, unless it lacks its end.
         is_main = (tag == "main" or "main" in attributes.get("role", "")) and not self._unseen
-        self._hides.append((0, -self._skipped) if is_main else (int(hides), int(hides or is_around)))
+        unseen, skipped = (0, -self._skipped) if is_main else (int(hides), int(hides or is_around))
+        self._hides.append((unseen, skipped, self._hidden))
         self._marks.append(marks)
-        self._unseen += self._hides[-1][0]
-        self._skipped += self._hides[-1][1]
+        self._unseen += unseen
+        self._skipped += skipped
         self._in_text += tag in _TEXT
         self._in_link += tag == "a"
         self._without_scripts += tag == "noscript"
@@ -280,6 +291,11 @@ class _Page:
     def end(self, tag: str) -> None:
         if self._kinds.pop():
             self.parts.append(END)
+        # There is a space before each end tag of these.
+        has_end = tag in _BLOCK or tag in _IN_LINE
+        if self._ended[0] and has_end:
+            self.unclosed.add(self._ended[0])
+            self.swallowed += self._ended[1]
         if tag in _BLOCK:
             self._end_block()
         if tag in _BLOCKS and self._prose - (start := self._open_blocks.pop()).prose > _MAIN * self._prose:
@@ -293,7 +309,10 @@ class _Page:
                     self._forget_prose(aside.start)
         self._depth -= 1
         self._marks.pop()
-        unseen, skipped = self._hides.pop()
+        unseen, skipped, hidden = self._hides.pop()
+        if has_end:
+            self._ended = (tag, self._hidden - hidden) if unseen else ("", 0)
+        self._in_code = False
         self._unseen -= unseen
         self._skipped -= skipped
         self._in_text -= tag in _TEXT
@@ -364,6 +383,8 @@ class _Page:
         self._begin_block()
 
     def data(self, text: str) -> None:
+        self._ended = ("", 0)
+        self._hidden += len(text.strip()) if self._unseen and not self._in_code else 0
         # Spaces between the elements of a formula say nothing.
         if self._unseen or text.strip() in _ANCHORS or (self._in_formula and not text.strip(" \t\r\n")):
             return

@@ -127,6 +127,26 @@ def test_the_text_of_a_page_is_what_is_seen_of_it(html: str, lines: str) -> None
     assert found.split() == [word for word in lines.split() if word.strip("#|")]
 
 
+@pytest.mark.parametrize(
+    ("html", "lines"),
+    [
+        (f"<footer><div>By us.</footer></div>{FLY}", "By us. | Bees fly."),
+        (f"<div><footer><div>By us.</footer></div>{FLY}</div>", "By us. | Bees fly."),
+        (f"<button>Menu{FLY}", "Menu | Bees fly."),
+        (f"{FLY}<div><button>Menu{FLY * 2}</div>{FLY}", "Bees fly. | Menu | Bees fly. | Bees fly. | Bees fly."),
+        ("<select><option>A<option>B<p>Bees fly.</p>", "A B | Bees fly."),
+        (f"<svg><g><title>x</svg>{FLY}", "x | Bees fly."),
+        (f"<figure><img><figcaption>A bee{FLY}", "A bee | Bees fly."),
+        # One that ends holds no text, and neither does a small one.
+        (f"<footer>By us and them.</footer>{FLY}", "Bees fly."),
+        (f"<div>{FLY * 6}<label>Name</div>", SIX),
+        ("<script>fly() // for us</div>", ""),
+    ],
+)
+def test_a_region_without_an_end_hides_nothing_below_it(html: str, lines: str) -> None:
+    assert shown(page_text(f"<body>{html}</body>")) == lines
+
+
 LONG = FLY * 200
 PROSE = "<p>Bees fly to the old tree in spring.</p>"
 
