@@ -47,30 +47,17 @@ _NOTICE = re.compile(
     r"^.{0,60}\b(supplement(ary|al) \w+|supporting information|additional files?) (\S+ ){0,3}(is|are|can be) "
     r"(freely |also |publicly )?(available|found|accessed)"
 )
-# What a site tells its readers, in lower case: of cookies and scripts, in forms, of other pages, and of its own.
+# What a site tells its readers, in lower case: a word that most languages share, and what is done to it; pointers to
+# other pages, and credits of pictures.
 _OF_SITE = re.compile(
-    r"\b(we|our|this|by (using|continuing)|wir|diese|unsere|nous|ce|notre|este|utilizamos|usamos|questo|utilizziamo|"
-    r"wij|onze|deze|denna|ta|nasz\w{0,12}|używamy|мы|этот|наш)\b.{0,60}\bcookies?\b|verwendung von cookies|"
-    r"use of cookies|"
-    r"\bcookies?[ -]?(policy|settings|richtlinien?|einstellungen|informationen|hinweise?)\b|"
-    r"(politique|política|polityka|utilisation) (de |des |relative aux |plików )?cookies|"
-    r"(enable|activate|turn on|activer|activez|habilit\w{1,12}|activ[ae]r?|attiva(re)?) (le |el |o )?javascript|"
-    r"javascript (aktivieren|is disabled|ist deaktiviert)|"
-    r"\be-?mail(-?adresse| address)?\b.{0,20}\b(will not be published|wird nicht veröffentlicht)|ne sera pas publiée|"
-    r"no será publicad[oa]|non sarà pubblicato|não será publicado|nie zostanie opublikowany|wordt niet gepubliceerd|"
-    r"required fields are marked|erforderliche felder sind|champs obligatoires|campos obligat[oó]rios|"
-    r"campi obbligatori|akismet|cancel reply|password will be e-?mailed|passwort wird ihnen|recover your password|"
-    r"\b(subscribe|sign up|abonn\w{1,12}|melde\w{0,12}|suscr[ií]b\w{1,12}|inscri\w{1,12}|iscriv\w{1,12}|assine|"
-    r"zapisz)\b.{0,60}\bnewsletter|"
-    r"\baffiliate[ -]?(links?|program)|provision vom händler|\bif you (enjoyed|liked) (our|this|reading)\b|"
-    r"^\W*(unterstützen? sie (uns|unser)|support (us|our) |soutenez[ -]n?o(us|tre)\b|apoya nuestr|"
-    r"read (more|also|next)\b|lesen sie (auch|hier|jetzt|mehr)\b|lies auch\b|weiterlesen\b|mehr zum thema\b|"
-    r"(à )?lire (aussi|également)\b|le[ae] también\b|te puede interesar\b|(leia|veja) (também|mais)\b|leggi anche\b|"
-    r"(czytaj|zobacz) (też|także|więcej)\b|lees ook\b|läs (också|även)\b|читайте также\b|"
-    r"(fotos?|photos?|bild(quelle|rechte)?|image|crédit( photo)?|fot|zdjęcie|фото) ?[:：©]|"
-    r"(posted (by|on|in)|filed under|tagged|(abgelegt|eingeordnet) unter|getaggt|verschlagwortet|veröffentlicht (am|in|"
-    r"unter|von)|published (on|by)|publié (le|par|dans)|classé dans|publicado (el|en|por|em)|pubblicato (il|in|da)|"
-    r"kategorien?:|categories:)[^.!?]*$)"
+    r"(?=.*\bcookies?\b).*(?:\b(?:we|our|this|us[ae]|wir|nous|мы) |seite|verwend|util|uży|использ|einstell|setting)|"
+    r"(?=.*\bjavascript\b).*(?:a[ckt]tiv|[ei]nabl|disabl|habilit|włącz|включ)|"
+    r"(?=.*\be-?mail).*\b(?:not|nicht|pas|non?|não|nie|niet)\b.*(?:publi|pubbli|öffentl)|"
+    r"(?=.*\bnewsletter).*(?:subscri|sign up|abonn|melde|suscr|inscri|iscri|assine|zapisz)|.*\baffiliate[ -]?link|"
+    r"\W*(?:(?:read|lesen sie|lies|lire|le[ae]|leia|leggi|czytaj|lees|läs|читайте) (?:more|also|next|auch|mehr|hier|"
+    r"jetzt|aussi|también|também|mais|anche|też|także|więcej|ook|också|также)\b|"
+    r"(?:fotos?|photos?|bild(?:quelle|rechte)?|image|crédit(?: photo)?|fot|zdjęcie|фото) ?[:：©])",
+    re.DOTALL,
 )
 _SUPPORTED = re.compile(r"\b(work|study|research|project|authors?)\b.{0,60}\bsupported\b.{0,60}\bgrants?\b")
 _PRODUCED = re.compile(r"(?i:produced by) [A-Z]\S{0,30} [A-Z]\S{0,30}$")
@@ -229,7 +216,7 @@ def _fit(outline: Outline) -> np.ndarray:
         numbered[place] = begins_as_entry and not is_clause
         shouted[place] = _is_shouted(text[:_MOST])
         licences[place] = _LICENCE.search(lowered) is not None
-        of_site[place] = _OF_SITE.search(lowered) is not None
+        of_site[place] = _OF_SITE.match(lowered) is not None
         if _is_label(text):
             labels[_NUMBERS.sub("0", text)] += 1
     often = np.bincount(broken)
