@@ -82,10 +82,8 @@ _REFERS = frozenset(
 _ENDS = re.compile(rf"[{STOPS}](?:[^\w\s,]|\s)*$")
 #: If at least this share of the sentences begins with the number of a section, they are the text, and stay.
 _MOSTLY = 0.5
-#: Share of the sentences that end as sentences do, from which on the others are fragments.
+#: Share of the sentences that begin with a capital, from which on a text has capitals.
 _USUALLY = 0.75
-#: Sentences, from which on half of them that end as sentences do make the others fragments.
-_MANY = 20
 # A firm by itself.
 _FIRM, _MOST_OF_FIRM = re.compile(r"\b(Inc|Ltd|LLC|GmbH|Corp)\.?$"), 40
 #: Share of the sentences that mention a licence, from which on the document is one.
@@ -165,10 +163,10 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
       the number of a section and do not end as a clause does, where several do, but not most; mentions of a licence or
       a trademark, and sentences in capitals, where they are few;
     - outside of dialogues, sentences with fewer words than `LEAST_SHARE` of those of the median sentence;
-    - where three of four sentences end as sentences do, or half of many: those that do not, such as captions, cells of
-      tables and what stands before a formula, and those behind them that begin in lower case; also others that begin
-      in lower case, unless a text has few capitals, or the word is a name: it holds a number or a hyphen, or it begins
-      several sentences in lower case and none in upper case;
+    - where sentences that end as such hold most of the words: those that do not, such as captions, items of lists,
+      cells of tables and what stands before a formula, and those behind them that begin in lower case; also others
+      that begin in lower case, unless a text has few capitals, or the word is a name: it holds a number or a hyphen,
+      or it begins several sentences in lower case and none in upper case;
     - what a site tells its readers, such as notices about cookies, unless most sentences do.
 
     A rule that most sentences break, three or more, tells what kind of text it is, and does not count; but for that
@@ -221,7 +219,7 @@ def _fit(outline: Outline) -> np.ndarray:
             labels[_NUMBERS.sub("0", text)] += 1
     often = np.bincount(broken)
     fit &= (broken == 0) | _are_most(often, number)[broken]
-    if not outline.speakers and ends[fit].sum() >= (_MOSTLY if fit.sum() >= _MANY else _USUALLY) * fit.sum():
+    if not outline.speakers and words[fit & ends].sum() > _MOSTLY * words[fit].sum():
         fit &= ends
         # A text may have no capitals at all.
         fewest = _AGAIN if upper.total() >= _USUALLY * (upper.total() + len(lower)) else 1

@@ -181,9 +181,10 @@ def paragraphs(*texts: str) -> str:
         (paragraphs(WHOLE, "which holds for all the bees;"), [1] * 4 + [NO]),
         (paragraphs(WHOLE, "The mean of bees is"), [1] * 4 + [NO]),
         (paragraphs(WHOLE, "The mean of all is", "where bees are few."), [1] * 4 + [NO] * 2),
-        # Half of many sentences tell how sentences end, half of a few do not.
+        # Sentences with most of the words tell how sentences end, whatever the number of the others.
         (paragraphs(FEW, *CELLS), [1] * 10 + [NO] * 10),
-        (paragraphs(FEW, *CELLS[1:]), [1] * 19),
+        (paragraphs(*QUIET[:3], "Bees of the north", "Bees of the south", "Bees of it"), [1] * 3 + [NO] * 3),
+        (paragraphs("Bees fly very fast.", "Bees of the north", "Wasps of it"), [1] * 3),
         # A name may begin in lower case, as often as names do. A word that also begins a sentence is no name.
         (paragraphs(WHOLE, "zoo is a good package."), [1] * 4 + [NO]),
         (paragraphs(WHOLE, ZOOS, "...bees are not."), [1] * 7 + [NO]),
