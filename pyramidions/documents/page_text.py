@@ -73,6 +73,8 @@ _TEASER = re.compile(r"(?<![a-z])teaser(?!-text|[a-z])")
 _NAMED_OTHERWISE = frozenset(["article", *(f"h{level}" for level in range(1, 7))])
 #: Share of the letters of a page, from which on a block is the text, whatever its name.
 _SMALL = 0.5
+# The same of what readers add to a text, which is often longer.
+_COMMENTS, _SMALL_COMMENTS = ("comment", "kommentar"), 0.9
 _HIDDEN = re.compile(r"(?<![\w-])(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
 # Formulas of Wikipedia that pictures show.
 _BEHIND_PICTURES = frozenset(["mwe-math-mathml-inline"])
@@ -201,10 +203,11 @@ class _InQuestion:
 
 @dataclass
 class _Aside:
-    """An open element that may be left out; a teaser has a number of links before it."""
+    """An open element that is left out below a share of the letters; a teaser has a number of links before it."""
 
     depth: int
     start: _Place
+    share: float
     links: int = -1
 
 
@@ -227,7 +230,7 @@ class _Page:
         # Of each open element: 1 if it is no text; 1 if it is left out; the characters hidden before it.
         self._hides: list[tuple[int, int, int]] = []
         self._marks: list[frozenset[str]] = [frozenset()]  # likewise, below that of the page
-        self._asides: list[tuple[int, int, int]] = []  # start, end and letters of what may be left out
+        self._asides: list[tuple[int, int, int, float]] = []  # start, end, letters and share of what may be left out
         self._open_asides: list[_Aside] = []
         self._prose = 0
         self._open_blocks: list[_Place] = []  # the start of each
@@ -249,10 +252,11 @@ class _Page:
         if tag in _BLOCKS:
             self._open_blocks.append(self._here())
         if tag in _BLOCK and tag not in _NAMED_OTHERWISE:
-            if tag == "form" or _ASIDE.search(names):
-                self._open_asides.append(_Aside(self._depth, self._here()))
+            if (found := _ASIDE.search(names)) or tag == "form":
+                share = _SMALL_COMMENTS if found and found[0].startswith(_COMMENTS) else _SMALL
+                self._open_asides.append(_Aside(self._depth, self._here(), share))
             elif _TEASER.search(names):
-                self._open_asides.append(_Aside(self._depth, self._here(), self._links))
+                self._open_asides.append(_Aside(self._depth, self._here(), _SMALL, self._links))
         hides = tag in _NO_TEXT or self._is_listing(tag, marks)
         is_hidden = _is_hidden(attributes) and not marks & _BEHIND_PICTURES
         is_around = not self._keeps_around and (self._is_around(tag, marks) or is_hidden)
@@ -304,8 +308,8 @@ class _Page:
             aside = self._open_asides.pop()
             if aside.links < self._links:
                 letters = self.letters - aside.start.letters
-                self._asides.append((aside.start.parts, len(self.parts), letters))
-                if letters < _SMALL * self.letters:
+                self._asides.append((aside.start.parts, len(self.parts), letters, aside.share))
+                if letters < aside.share * self.letters:
                     self._forget_prose(aside.start)
         self._depth -= 1
         self._marks.pop()
@@ -376,7 +380,7 @@ class _Page:
         elif self._linked > _LINKED * self._plain and not self._in_heading:
             text = on_the_line("".join(map(str, self.parts[self._block :]))).rstrip()
             if text.endswith(_SENTENCE_END):
-                self._asides.append((self._block, len(self.parts), self._linked + self._plain))
+                self._asides.append((self._block, len(self.parts), self._linked + self._plain, _SMALL))
             else:
                 del self.parts[self._block :]
                 self.letters -= self._linked + self._plain
@@ -417,8 +421,8 @@ class _Page:
             if main[1].letters - title.letters > (1 - _MOST_BESIDE) * self.letters:
                 begin, end = title, main[1]
         kept, last, left = list[list[str | int]](), end.parts, end.letters - begin.letters
-        for start, stop, letters in reversed(self._asides):  # a block stands before those inside
-            if begin.parts <= start and stop <= last and letters < _SMALL * self.letters:
+        for start, stop, letters, share in reversed(self._asides):  # a block stands before those inside
+            if begin.parts <= start and stop <= last and letters < share * self.letters:
                 kept.append(self.parts[stop:last])
                 last, left = start, left - letters
         kept.append(self.parts[begin.parts : last])

@@ -158,6 +158,10 @@ PROSE = "<p>Bees fly to the old tree in spring.</p>"
         (f"<div><div>{PROSE * 20}</div><div>{PROSE * 4}</div></div>", 20),
         (f"<div>{PROSE * 20}</div><ul>{'<li><b>Wasps</b> ' + PROSE + '</li>'}</ul>", 20),
         (f"<article>{PROSE * 20}</article>{PROSE}", 20),
+        # Comments may be longer than the text, but a page of comments is read.
+        (f"<div>{PROSE * 3}<ol class=comment-list>{PROSE * 20}</ol></div>", 3),
+        (f"<div>{PROSE}<ol class=comment-list>{PROSE * 20}</ol></div>", 21),
+        (f"<div>{PROSE * 3}<ol class=related>{PROSE * 20}</ol></div>", 23),
         # What stands above it stays, from the title on.
         (f"{PROSE}<h1>Bees</h1>{PROSE}<div>{PROSE * 20}</div>{PROSE}", 21),
         (f"{PROSE}<div>{PROSE * 20}</div>", 21),
