@@ -149,8 +149,8 @@ def page_text(html: str, name: str = "A page") -> HeadedText:
 
     Any string is a page: everything but markup is text. Each heading, paragraph, item or row is a line of its own, with
     an empty line between them. Figures, tables with headers, code listings, formulas in lines of their own and marks of
-    notes are left out, and so is what stands around the text: navigation, headers, asides, footers, and blocks of
-    links. The time is linear in the page's length.
+    notes are left out, and so is what stands around the text: navigation, headers, asides, footers, blocks of links,
+    and what stands beside the main block. The time is linear in the page's length.
     """
     is_typeset = _TYPESETS.search(html) is not None
     # The parser does not report an end tag without a start tag, so the space is inserted before parsing.
