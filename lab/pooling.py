@@ -1,7 +1,7 @@
 """`python -m lab pooling`: what a decoder reads through a pooling, for how many bytes and seconds.
 
 A row is a small model (2+2 layers, 128 wide, 4 heads, no dropout) with a pooling, trained from nothing. Beside it stand
-a model that pools nothing, means, and controls that can hardly read: a memory of 4 vectors, of 1, and none.
+a model that pools nothing, means, and controls that can hardly read: a memory of 4 vectors, of 1, and an empty one.
 """
 
 import math
@@ -28,10 +28,11 @@ from lab.pooling_tasks import EOS, PAD, TASKS, Batch, Needles, Papers, Task
 from lab.reproduce import numbers
 from lab.tables import markdown, with_interval
 from pyramidions.base.errors import UserError
+from pyramidions.base.notation import parse_part
 from pyramidions.base.strict_json import as_json_bytes, parse_json
 from pyramidions.cli.options import PATH, user_dir_option
 from pyramidions.files.atomic import write_file
-from pyramidions.files.bounded import read_regular
+from pyramidions.files.bounded import file_hash, read_regular
 from pyramidions.files.progress import progress_bar
 from pyramidions.inference.explanation import Explanation, trace
 from pyramidions.inference.explanation_page import html_page
@@ -54,7 +55,7 @@ _SHAPE: Mapping[str, Any] = {
 }
 #: The decoder of papers points to vectors, and keeps nothing of single tokens.
 VECTORS_ALONE = "pointer(token_dim=0)"
-ALL, NOTHING = "all vectors", "no cross-attention"
+ALL, NOTHING = "all vectors", "empty memory"
 _WARM_UP, _CLIP_NORM = 100, 1.0
 _POINTS = 6  # of a curve of losses
 _WRITTEN, _TURNS = 64, 5  # tokens of a document that are written to be timed, and how often
@@ -131,8 +132,9 @@ def token_losses(model: Transformer, batch: Batch, source: Tensor) -> Tensor:
 def document_losses(model: Transformer, batches: Sequence[Batch]) -> dict[str, list[float]]:
     """Return the loss of each document, nats a token, with its own source and with that of the next document."""
     losses: dict[str, list[float]] = {"own": [], "another": []}
-    for batch in batches:
-        for name, source in (("own", batch.source), ("another", batch.source.roll(-1, 0))):
+    others = torch.cat([batch.source for batch in batches]).roll(-1, 0).split([len(batch.source) for batch in batches])
+    for batch, other in zip(batches, others, strict=True):
+        for name, source in (("own", batch.source), ("another", other)):
             of_documents = token_losses(model, batch, source).sum(1) / batch.counted.sum(1)
             losses[name] += of_documents.tolist()
     return losses
@@ -184,8 +186,8 @@ def seconds_a_token(model: Transformer, batch: Batch) -> float:
     return statistics.median(turns)
 
 
-def train(row: Row, task: Task, seed: int) -> tuple[Transformer, list[list[float]]]:
-    """Train a model; return it, and its curve: updates, seconds of the processor, and loss on validation documents."""
+def train(row: Row, task: Task, seed: int) -> tuple[Transformer, float, list[list[float]]]:
+    """Train a model; return it, the processor's seconds, and a curve: updates, seconds, loss on a few documents."""
     model, few = made(row, task, seed), task.validation()[:4]
     optimizer = torch.optim.Adam(model.parameters(), task.rate, betas=(0.9, 0.98))
     curve, seconds = [], 0.0
@@ -204,19 +206,20 @@ def train(row: Row, task: Task, seed: int) -> tuple[Transformer, list[list[float
                 model.eval()
                 curve.append([update, seconds, float(np.mean(document_losses(model, few)["own"]))])
                 model.train()
-    return model.eval(), curve
+    return model.eval(), seconds, curve
 
 
 def measured(row: Row, task: Task, seed: int, folder: Path) -> dict[str, Any]:
     """Train a row with a seed and measure it; what was measured before with the same settings is read."""
     path = folder / row.folder / f"seed{seed}.json"
-    settings = {"row": row.name, "seed": seed, "fields": {**_SHAPE, **task.fields, **row.fields}, **task.settings()}
+    fields = {**_SHAPE, **task.fields, **row.fields}
+    settings = {"row": row.name, "seed": seed, "fields": fields, "code": own_code(row), **task.settings()}
     if path.exists():
         found = parse_json(read_regular(path))
         if not isinstance(found, dict) or found.get("settings") != settings:
             raise UserError(f"{path} is of other settings or data: choose another --out, or move it away.")
         return found
-    model, curve = train(row, task, seed)
+    model, seconds, curve = train(row, task, seed)
     batches = task.validation()
     result = {
         "settings": settings,
@@ -224,7 +227,7 @@ def measured(row: Row, task: Task, seed: int, folder: Path) -> dict[str, Any]:
         "curve": curve,
         "bytes_a_token": bytes_read(model, batches[0]) if row.name != NOTHING else 0.0,
         "copied": copied(model, batches),
-        "training_seconds": curve[-1][1],
+        "training_seconds": seconds,
         "writing_seconds_a_token": seconds_a_token(model, batches[0]),
         "parameters": sum(each.numel() for each in model.parameters()),
         "commit": commit(),
@@ -236,6 +239,13 @@ def measured(row: Row, task: Task, seed: int, folder: Path) -> dict[str, Any]:
         write_file(path.with_suffix(".html"), provenance_page(model, task, row.name).encode())
     write_file(path, as_json_bytes(result))
     return result
+
+
+def own_code(row: Row) -> str | None:
+    """Return the hash of the file with a row's pooling if it is not one of ours."""
+    kind = POOLING[parse_part("pooling", row.fields.get("pooling", PyramidionConfig.pooling)).kind]
+    is_ours = kind.__module__.startswith("pyramidions.")
+    return None if is_ours else file_hash(Path(str(sys.modules[kind.__module__].__file__)))
 
 
 def provenance_page(model: Transformer, task: Papers, name: str) -> str:
@@ -291,11 +301,13 @@ def by_seed(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[dict[str
 
 
 def gathered(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """Return the results in a folder by the names of their rows, with the seeds that all of them have."""
+    """Return the results in a folder by the names of their rows, of the seeds that all of them have."""
     found: dict[str, list[dict[str, Any]]] = {}
     for path in sorted(folder.glob("*/seed*.json")):
         result = parse_json(read_regular(path))
         found.setdefault(result["settings"]["row"], []).append(result)
+    shared = set.intersection(*({one["settings"]["seed"] for one in of} for of in found.values()))
+    found = {name: [one for one in of if one["settings"]["seed"] in shared] for name, of in found.items()}
     return dict(sorted(found.items(), key=lambda row: -row[1][0]["bytes_a_token"]))
 
 
@@ -333,7 +345,12 @@ def _where(_context: click.Context, _option: click.Parameter, text: str) -> str:
     help="Behind the first layer of the encoder (early), the last (late), or by factors of the last layers, as 2,2.",
 )
 @click.option(
-    "--ratio", "ratios", default="4,16", show_default=True, callback=numbers, help="Tokens a vector; without steps."
+    "--ratio",
+    "ratios",
+    default="4,16",
+    show_default=True,
+    callback=numbers,
+    help="Tokens a vector. Ignored if --where lists factors.",
 )
 @click.option("--seeds", default="1,2,3", show_default=True, callback=numbers, help="Of the trainings of each row.")
 @click.option("--output", help=f"Output layer of all rows.  [default: {VECTORS_ALONE} for papers, tied for needles]")
@@ -354,8 +371,8 @@ def pooling(
     """Train small models with poolings, and say what each costs in loss, bytes and seconds.
 
     Each POOLING is a kind with its options, or a Python file that registers one. Every table also has a model that
-    pools nothing, means, and controls that can hardly read: a memory of 4 vectors, of 1, and none. A pooling is worth
-    its bytes only where it is clear of these.
+    pools nothing, means, and controls that can hardly read: a memory of 4 vectors, of 1, and an empty one. A pooling is
+    worth its bytes only where it is clear of these.
 
     A training takes at most 20 minutes of a core. Run the command again to continue: finished trainings are kept. The
     report, a picture, and for papers a page of each model are written to --out.
@@ -375,7 +392,7 @@ def pooling(
     task.updates = updates or task.updates
     output = output or (VECTORS_ALONE if name == "papers" else "tied")
     kinds = [kind for each in poolings for kind in (kinds_of_file(Path(each)) if each.endswith(".py") else [each])]
-    if "," in where:
+    if where not in ("early", "late"):
         ratios = (math.prod(map(int, where.split(","))),)
     wanted = rows(task, kinds, where, ratios, output)
     for row in wanted:

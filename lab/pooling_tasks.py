@@ -47,7 +47,7 @@ class Task(ABC):
         """Return the batches that a loss is measured on, the same for all rows."""
 
     def settings(self) -> dict[str, Any]:
-        """Return what a row must share with another to be compared with it."""
+        """Return the settings that comparable rows share."""
         return {name: getattr(self, name) for name in ("source", "target", "vocabulary", "updates", "batch", "rate")}
 
 

@@ -179,6 +179,8 @@ def broken(value: Any, hint: Any) -> Broken | None:
     origin, of = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _broken_rule(value, *of)
+    if Path in (hint, *of) and isinstance(value, str | Path) and _is_too_long(value):
+        return Broken("", "a path whose names the system allows", value)
     if origin in (Union, UnionType):
         return _broken_choice(value, hint, of)
     if not _is_of_type(value, hint, origin, of):
@@ -203,8 +205,6 @@ def _broken_rule(value: Any, kind: Any, *rules: Any) -> Broken | None:
 
 def _broken_choice(value: Any, hint: Any, choices: tuple[Any, ...]) -> Broken | None:
     """Return what a value breaks of several types, None if it has one of them."""
-    if Path in choices and isinstance(value, str | Path) and _is_too_long(value):
-        return Broken("", "a path whose names the system allows", value)
     closest: Broken | None = None
     for choice in choices:
         if (wrong := broken(value, choice)) is None:
@@ -264,6 +264,7 @@ def _held(value: Any, origin: Any, of: tuple[Any, ...]) -> Iterable[tuple[Any, A
         ]
     # An iterator is not read here: what it gives would be lost for the function.
     listed = isinstance(origin, type) and (isinstance(value, Sequence) or hasattr(value, "ndim"))
+    value = value[:: max(1, len(value) - 1)] if isinstance(value, range) else value  # its ends say it
     return ((place, held, of[0]) for place, held in enumerate(value)) if listed and of else ()
 
 

@@ -174,12 +174,20 @@ def _sentence(error: Exception) -> str | None:
         return " ".join(str(error).split())
     if _memory_ran_out(error):
         return "Memory ran out."
-    if isinstance(error, FileNotFoundError) and error.filename is None:
+    if isinstance(error, FileNotFoundError) and error.filename is None and _folder_is_gone():
         return "The folder that the command runs in does not exist any more."
     if isinstance(error, OSError) and error.strerror and (error.filename or error.errno in _UNNAMED):
         disk = f" {_disk(error.filename)}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         return f"{error.filename}: {error.strerror}{disk}." if error.filename else f"{error.strerror}."
     return None
+
+
+def _folder_is_gone() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109  (Path.cwd() reads it, too)
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _memory_ran_out(error: Exception) -> bool:

@@ -67,11 +67,11 @@ def _made_by_transformers(folder: Path, class_name: str, rows: int | None) -> by
             )
             with silent():
                 found = run(read)
-            # A vocabulary of one's own has no rows for the ids that transformers adds to those of T5 and PEGASUS.
-            for without in (_NO_UNUSED, _NO_MASKS):
-                if rows is not None and len(found) > rows:
-                    with suppress(Exception):
-                        found = read(**without)
+                # A vocabulary of one's own has no rows for the ids that transformers adds to those of T5 and PEGASUS.
+                for without in (_NO_UNUSED, _NO_MASKS):
+                    if rows is not None and len(found) > rows:
+                        with suppress(Exception):
+                            found = run(partial(read, **without))
             return str(found.backend_tokenizer.to_str()).encode()
         except Exception as error:  # transformers raises errors of any kind
             reason = reason or " ".join(str(error).split())[:200]

@@ -222,7 +222,7 @@ def load(model_bytes: bytes) -> tuple[Any, dict[str, Any]]:
 
 
 def _tried(model_bytes: bytes) -> Any:
-    """Read a file, and panic here if it panics with any text."""
+    """Load a tokenizer and encode a sample, so that a broken file fails here."""
     model = library().Tokenizer.from_buffer(model_bytes)
     model.no_truncation()
     model.no_padding()
