@@ -75,8 +75,6 @@ class Origins(NamedTuple):
     tokens: Tensor  # (B, U), the different tokens of each document; any token where a document has fewer
     places: Tensor  # (B, L), which of ``tokens`` each position holds
     made_of: Provenance  # which positions each vector is made of
-    # (B, L, D), the vector of each position just before the first pooling; None if none has come
-    unpooled: Tensor | None = None
 
     @classmethod
     def of_tokens(cls, tokens: Tensor, padding_mask: Tensor, dtype: torch.dtype) -> "Origins":
@@ -90,10 +88,9 @@ class Origins(NamedTuple):
         places = torch.zeros_like(rank).scatter(1, order, rank)
         return cls(different, places, Provenance.of_positions(padding_mask, dtype))
 
-    def pooled(self, sources: Tensor, weights: Tensor, x: Tensor) -> "Origins":
-        """Return the origins of vectors that a pooling makes of ``x`` (B, K, D); other arguments as `Provenance`'s."""
-        unpooled = x if self.unpooled is None else self.unpooled
-        return Origins(self.tokens, self.places, self.made_of.pooled(sources, weights), unpooled)
+    def pooled(self, sources: Tensor, weights: Tensor) -> "Origins":
+        """Return the origins of vectors that a pooling makes; arguments as `Provenance`'s."""
+        return Origins(self.tokens, self.places, self.made_of.pooled(sources, weights))
 
     def by_token(self, read: Tensor) -> Tensor:
         """Add up what is read of each position, (B, T, L), for each of ``tokens``: (B, T, U)."""
@@ -103,5 +100,4 @@ class Origins(NamedTuple):
     def select(self, documents: Tensor) -> "Origins":
         """Return those of ``documents`` (B',), in that order."""
         tokens, places = (x.index_select(0, documents) for x in (self.tokens, self.places))
-        unpooled = None if self.unpooled is None else self.unpooled.index_select(0, documents)
-        return Origins(tokens, places, self.made_of.select(documents), unpooled)
+        return Origins(tokens, places, self.made_of.select(documents))

@@ -81,7 +81,9 @@ def test_a_word_was_copied_as_likely_as_it_was_not_generated_and_from_equal_toke
     prefix = torch.cat([torch.tensor([2]), written[:-1]])[None]
     decoder = transformer.decoder
     features = decoder.features(prefix, memories)
-    generating = decoder.output.pointer(features, decoder.output.prepare(memories))[1].sigmoid()
+    generating = decoder.output.pointer(features, decoder.output.prepare(memories, decoder.embedder.tokens.weight))[
+        1
+    ].sigmoid()
     generated = generating * (features @ decoder.embedder.tokens.weight.T).softmax(-1)
     whole = decoder.logits(features, memories).exp()
     shares = (1 - generated / whole)[0].gather(1, written[:, None]).squeeze(1)

@@ -108,10 +108,10 @@ class Decoder(nn.Module, ABC):
         Only an output layer that points reads the memories: the first of them, which must tell its tokens.
         """
         if cache is None:
-            prepared = self.output.prepare(memories)
+            prepared = self.output.prepare(memories, self.embedder.tokens.weight)
         else:
             if cache.prepared is None:
-                cache.prepared = self.output.prepare(memories)
+                cache.prepared = self.output.prepare(memories, self.embedder.tokens.weight)
             prepared = cache.prepared
         return self.output(features, self.embedder.tokens.weight, prepared)
 
@@ -128,7 +128,7 @@ class Decoder(nn.Module, ABC):
             return None
         # A token is predicted from the one before it.
         prefix = torch.cat([torch.full_like(written[:, :1], eos), written[:, :-1]], dim=1)
-        features, prepared = self.features(prefix, memories), self.output.prepare(memories)
+        features, prepared = self.features(prefix, memories), self.output.prepare(memories, self.embedder.tokens.weight)
         if log_probs is None:
             whole = self.output(features, self.embedder.tokens.weight, prepared)
             log_probs = whole.gather(2, written[..., None]).squeeze(2)

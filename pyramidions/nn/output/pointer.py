@@ -12,7 +12,7 @@ from pyramidions.nn.output.vocabulary import OUTPUT, Output, TiedOutput, UntiedO
 from pyramidions.nn.provenance import Origins
 from pyramidions.nn.sublayer import Memory
 
-_TOKEN_KEY_DIM = 64  # that of a head in most models
+_CONTEXT = 2  # tokens that a query looks for: the one to be copied, and the one before it
 _ONLY_GENERATES = 1e4  # logit of a gate that copies nothing
 _FEW = 8  # queries of a document, as measured
 _LINEAR = 40.0  # from where log(1 + exp(x)) is x, also in float64
@@ -23,7 +23,7 @@ class PointerMemory(NamedTuple):
 
     keys: Tensor  # (B, K, D)
     values: Tensor  # (B, K), what the gate reads of each vector
-    token_keys: Tensor | None  # (B, L, d), of the tokens of the document; None where the pointer reads vectors alone
+    token_keys: Tensor | None  # (B, U, d), of the different tokens of the document; None where vectors alone are read
     padding_mask: Tensor | None  # (B, K), True at padding; None without
     origins: Origins  # which tokens can be copied from each vector
     key_bias: Tensor | None = None  # (B, K), what is added to the scores of each vector; None for nothing
@@ -50,22 +50,21 @@ class Pointer(nn.Module):
         self.value = nn.Linear(embed_dim, 1, bias=False)
         self.gate = nn.Linear(embed_dim, 1)
         narrow = min(embed_dim, token_dim)
-        self.token_query = nn.Linear(embed_dim, narrow) if narrow else None
-        self.token_key = nn.Linear(embed_dim, narrow) if narrow else None
+        self.token_query = nn.Linear(embed_dim, _CONTEXT * narrow) if narrow else None
+        self.token_key = nn.Linear(embed_dim, narrow, bias=False) if narrow else None
         nn.init.constant_(self.gate.bias, start)
 
-    def keys_values(self, memory: Memory) -> PointerMemory:
-        """Return what is read of a memory; raise ValueError if it does not tell its tokens."""
+    def keys_values(self, memory: Memory, embedding: Tensor) -> PointerMemory:
+        """Return what is read of a memory, given the embedding (V, D); ValueError if it does not tell its tokens."""
         origins = memory.origins
         if origins is None:
             raise ValueError("A pointer must know which tokens the vectors of the memory are made of, but does not.")
         keys, values = self.key(memory.x), self.value(memory.x).squeeze(-1)
-        unpooled = memory.x if origins.unpooled is None else origins.unpooled
-        token_keys = None if self.token_key is None else self.token_key(unpooled)
-        # The tokens' vectors are not read again.
-        return PointerMemory(
-            keys, values, token_keys, memory.padding_mask, origins._replace(unpooled=None), memory.key_bias
-        )
+        token_keys = None
+        if self.token_key is not None:
+            # Models scale their embeddings differently.
+            token_keys = self.token_key(F.layer_norm(F.embedding(origins.tokens, embedding), embedding.shape[1:]))
+        return PointerMemory(keys, values, token_keys, memory.padding_mask, origins, memory.key_bias)
 
     def forward(self, features: Tensor, memory: PointerMemory) -> tuple[Tensor, Tensor]:
         """Return how much each token is pointed to, and the logit of generating, both in float32 or wider.
@@ -86,7 +85,12 @@ class Pointer(nn.Module):
             gate = gate.masked_fill(reached.amax(dim=-1, keepdim=True) == 0, _ONLY_GENERATES)
             if token_query is None or memory.token_keys is None:
                 return reached, gate
-            scores = _scores(token_query, memory.token_keys) + _log(reached)
+            scores = _log(reached)
+            for before, each in enumerate(token_query.chunk(_CONTEXT, dim=-1)):
+                # (B, T, U) -> (B, T, L), of the token so many places before each; the first ones have none
+                found = _scores(each, memory.token_keys)
+                found = found.gather(2, memory.origins.places[:, None].expand(-1, found.size(1), -1))
+                scores = scores + F.pad(found, (before, 0))[..., : found.size(2)]
             return scores.masked_fill(reached == 0, torch.finfo(scores.dtype).min).softmax(dim=-1), gate
 
 
@@ -95,11 +99,13 @@ class PointerOutput(Output):
     """Generates a token, or copies one of the document: a pointer-generator (See, Liu and Manning 2017, section 2.2).
 
     Attention of its own, with one head, points to the vectors m of the first memory, and through the poolings to the
-    tokens that they are made of. A second head chooses among these tokens by their vectors e just before the first
-    pooling. With features h, tokens x, and how much w_ki of each is in each vector:
+    tokens that they are made of. A second head chooses among these tokens by their normalised embeddings e, and by
+    those of the tokens before them, so that it finds where the document goes on from what was written. It keeps nothing
+    of a token but its number. With features h, tokens x, and how much w_ki of each is in each vector:
 
         a = softmax(q(h) . k(m) / sqrt(D)), g = sigmoid(u . h + sum_k a_k v . m_k + b)
-        c_i = sum_k a_k w_ki exp(q'(h) . k'(e_i) / sqrt(d)), divided by its sum over i
+        s_i = (q'(h) . k'(e(x_i)) + q"(h) . k'(e(x_{i-1}))) / sqrt(d)
+        c_i = sum_k a_k w_ki exp(s_i), divided by its sum over i
         P(y) = g softmax(logits)(y) + (1 - g) sum_i c_i [x_i = y]
 
     So a scorer learns from what is copied: what it does not hand on cannot be. Unlike in the paper, attention is not
@@ -109,7 +115,7 @@ class PointerOutput(Output):
     Args:
         tied: the vocabulary is scored by the token embeddings, as in `tied`; without, by weights of its own.
         start: b at first; P begins close to the softmax of the logits where it is high.
-        token_dim: d, at most the model's width; 0 leaves the second head out, and c_i is sum_k a_k w_ki.
+        token_dim: d, at most the model's width; 0 leaves the second head out: s_i is 0.
     """
 
     points = True
@@ -120,17 +126,17 @@ class PointerOutput(Output):
         vocab_size: int,
         tied: bool = True,
         start: float = 1.0,
-        token_dim: CountOrZero = _TOKEN_KEY_DIM,
+        token_dim: CountOrZero = 64,
     ) -> None:
         super().__init__()
         self.vocabulary: Output = TiedOutput() if tied else UntiedOutput(embed_dim, vocab_size)
         self.pointer = Pointer(embed_dim, start, token_dim)
 
-    def prepare(self, memories: tuple[Memory, ...]) -> PointerMemory:
+    def prepare(self, memories: tuple[Memory, ...], embedding: Tensor) -> PointerMemory:
         """Return what is read of the first memory; raise ValueError if it does not tell its tokens."""
         if not memories:
             raise ValueError("A pointer must be given the memories that the decoder reads, but is not.")
-        return self.pointer.keys_values(memories[0])
+        return self.pointer.keys_values(memories[0], embedding)
 
     def forward(self, features: Tensor, embedding: Tensor, prepared: PointerMemory | None = None) -> Tensor:
         if prepared is None:

@@ -17,8 +17,11 @@ class Output(nn.Module, ABC):
     #: whether it points to the first memory, as `PointerOutput` does
     points: ClassVar[bool] = False
 
-    def prepare(self, memories: tuple[Memory, ...]) -> Any:
-        """Return what it reads of the decoder's memories, once for all steps; None if it reads none."""
+    def prepare(self, memories: tuple[Memory, ...], embedding: Tensor) -> Any:
+        """Return what it reads of the decoder's memories, once for all steps; None if it reads none.
+
+        The ``embedding`` (V, D) is that of the decoder's tokens.
+        """
         return None
 
     @abstractmethod

@@ -48,7 +48,7 @@ class Pooled(NamedTuple):
             None if marks is None else marks.handed_on(strongest, self.padding_mask),
             None if query is None else query.handed_on(strongest, self.padding_mask),
             unpooled.roles,
-            None if unpooled.origins is None else unpooled.origins.pooled(self.sources, self.weights, unpooled.x),
+            None if unpooled.origins is None else unpooled.origins.pooled(self.sources, self.weights),
             key_bias=self._bias(unpooled.key_bias, strongest),
             global_vectors=unpooled.global_vectors,
         )

@@ -22,7 +22,7 @@ def scored(output: Output, features: Tensor, embedding: Tensor) -> Tensor:
     tokens = torch.tensor([[3, 5]]).expand(len(features), -1)
     origins = Origins.of_tokens(tokens, tokens.eq(1), features.dtype)
     memory = Memory(vectors(1, 2, DIM, seed=2).expand(len(features), -1, -1), None, origins)
-    return output(features, embedding, output.prepare((memory,)))
+    return output(features, embedding, output.prepare((memory,), embedding))
 
 
 @kinds

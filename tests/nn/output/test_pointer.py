@@ -43,7 +43,6 @@ def mixed_by_hand(output: PointerOutput, features: Tensor, embedding: Tensor, me
     assert memory.origins is not None
     origins, pointer = memory.origins, output.pointer
     made_of = origins.made_of.of(torch.eye(memory.x.size(1)).expand(len(features), -1, -1))
-    unpooled = memory.x if origins.unpooled is None else origins.unpooled
     tokens = origins.tokens.gather(1, origins.places)
     probabilities = torch.zeros(*features.shape[:2], len(embedding), dtype=features.dtype)
     for b in range(len(features)):
@@ -58,8 +57,13 @@ def mixed_by_hand(output: PointerOutput, features: Tensor, embedding: Tensor, me
             probabilities[b, t] = g * (embedding @ h).softmax(-1)
             each = [sum(a[k] * made_of[b, k, i] for k in range(len(a))) for i in range(made_of.size(2))]
             if pointer.token_query is not None and pointer.token_key is not None:
-                query, keys = pointer.token_query(h), pointer.token_key(unpooled[b])
-                each = [share * (query @ key / len(query) ** 0.5).exp() for share, key in zip(each, keys, strict=True)]
+                normal = [(e - e.mean()) / (e.var(correction=0) + 1e-5) ** 0.5 for e in embedding]
+                now, before = pointer.token_query(h).chunk(2)
+                for i, token in enumerate(tokens[b].tolist()):
+                    score = now @ pointer.token_key(normal[token])
+                    if i > 0:
+                        score = score + before @ pointer.token_key(normal[tokens[b, i - 1]])
+                    each[i] = each[i] * (score / len(now) ** 0.5).exp()
             for token, c in zip(tokens[b].tolist(), each, strict=True):
                 probabilities[b, t, token] += (1 - g[0]) * c / sum(each)
     return probabilities
@@ -118,7 +122,9 @@ def test_a_document_of_padding_has_nothing_to_copy() -> None:
     features, embedding = torch.randn(1, 3, 8), torch.randn(VOCABULARY, 8)
     source = torch.full((1, 4), PAD)
     nothing = Origins.of_tokens(source, source.eq(PAD), torch.float32)
-    found = output(features, embedding, output.prepare((Memory(torch.randn(1, 4, 8), source.eq(PAD), nothing),)))
+    found = output(
+        features, embedding, output.prepare((Memory(torch.randn(1, 4, 8), source.eq(PAD), nothing),), embedding)
+    )
     torch.testing.assert_close(found, (features @ embedding.T).log_softmax(-1))
 
 
