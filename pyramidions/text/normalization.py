@@ -9,7 +9,7 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator
 from importlib.metadata import version
-from itertools import chain, islice, pairwise
+from itertools import accumulate, chain, islice, pairwise
 
 import sentencex
 
@@ -67,6 +67,8 @@ _ELLIPSIS = "\u2026"
 _LIGATURE = re.compile("[\ufb00-\ufb06]")
 _MARK = re.compile(r"[^\w\s]")
 _MOST_MARKS = 8000  # more than in 100,000 characters of a paper
+# The library takes these for brackets, inside which no sentence ends, and any other bracket for the end of one.
+_SIGNS = str.maketrans("<>", "__")
 
 
 def normalize(text: str) -> str:
@@ -207,7 +209,9 @@ def _segments(text: str, language: str) -> Iterator[str]:
     cuts = map(re.Match.start, islice(_MARK.finditer(text), _MOST_MARKS, None, _MOST_MARKS))
     begun = ""
     for start, end in pairwise([0, *cuts, len(text)]):
-        *ended, last = sentencex.segment(language, begun + text[start:end]) or [""]
+        begun += text[start:end]
+        ends = accumulate(map(len, sentencex.segment(language, begun.translate(_SIGNS))), initial=0)
+        *ended, last = [begun[first:behind] for first, behind in pairwise(ends)] or [""]
         yield from ended
         # A sentence goes on behind the cut, unless it is as long as the whole part.
         begun = last if ended else ""

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 #: Languages that write "19." for the 19th; German goes on with a noun in upper case.
 ORDINALS = frozenset("az bs cs da de et eu fi hr hu is lt lv mk no pl sk sl sr tr".split())  # noqa: SIM905, shorter
+# Those among them that write the number of a ruler in front of the name.
+_RULERS = frozenset(["az", "eu", "hu", "tr"])
 # Abbreviations by what stands behind them, in lower case and without their last stop. A number, as in "Fig. 3",
 # "Vol. IV" and "Eq. (2)":
 _BEFORE_NUMBERS = frozenset(
@@ -75,16 +77,17 @@ _BEFORE_NAMES = {
 # German words before an ordinal, and words that begin a sentence behind a number that is none.
 _ARTICLES = frozenset(
     """
-    ab am auf beim das dem den der des die diese diesem diesen dieser ein eine einem einen einer eines ihr ihre
-    ihrem ihren ihrer im in ins jede jedem jeden jeder jedes sein seine seinem seinen seiner seit und vom zum zur
+    ab am auf beim das dem den der des die diese diesem diesen dieser dieses ein eine einem einen einer eines fürs
+    ihr ihre ihrem ihren ihrer im in ins jede jedem jeden jeder jedes mein meine meinem meinen meiner sein seine
+    seinem seinen seiner seit und unser unsere unserem unseren unserer vom zum zur
     """.split()  # noqa: SIM905, a list has a line for each word
 )
 _BEGINNINGS = frozenset(
     """
     aber alle als am an auch auf aus bei beim bis da dabei daher damit danach dann das den der deshalb die dies
     diese dieser dieses doch dort ein eine einige er erst es für hier ich ihr ihre im in ist jede jeder jedoch
-    kein keine man mit nach nachdem nicht noch nun nur ob obwohl seine seit seitdem sie so trotz über um und unter
-    viele vom von vor während wann warum was weil wenn wer wie wir wo zu zudem zum zur zwischen
+    kein keine man mit nach nachdem nicht noch nun nur ob obwohl seine seit seitdem sie so später trotz über um und
+    unter viele vom von vor während wann warum was weil wenn wer wie wir wo zu zudem zum zur zwischen
     """.split()  # noqa: SIM905, a list has a line for each word
 )
 _WIDTH, _PARTS = 60, 4  # characters that are looked at on either side, and parts that hold so many
@@ -137,8 +140,9 @@ def _is_named(word: str, before: str, following: str, language: str) -> bool:
     if language == "de":
         first = re.split(r"\W", following, maxsplit=1)[0].lower()
         is_counted = before.lower() in _ARTICLES or not before or before.endswith(".")
-        return len(word) < 3 and is_counted and first not in _BEGINNINGS
-    return not before and _ROMAN.fullmatch(word) is not None
+        is_year = word.isdigit() and len(word) > 3
+        return not is_year and is_counted and first not in _BEGINNINGS
+    return (not before or language in _RULERS) and _ROMAN.fullmatch(word) is not None
 
 
 def _is_abbreviation(word: str) -> bool:

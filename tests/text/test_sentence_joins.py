@@ -64,6 +64,13 @@ ENDS = [
     ("lv", "Sk. 3. att. un 5. lpp. grāmatā. | Dr. Bērziņš nāca."),
     ("tr", "M.Ö. 5. yüzyılda oldu. | I. Dünya Savaşı uzundu."),
     ("en", "See pp. 12-15, cl. 4 of Sch. 2 and Supp. Fig. 3. | In Eq. (3a) and Cor. 4, e.g., it is so. | Bees fly."),
+    ("en", "Patients with p < 0.05 were kept. | The rest (n = 12) were left out. | It is p<k. | Yes (a) is > 3."),
+    ("en", "It is (p > 0.05. Or so) so. | Let k < 2n. | The (rest) is ≤ 3. | It rose <cit>. | <EMAIL> is [a <b. C]."),
+    ("de", "Die Abgabe wird auf den 161. Euro fällig. | Am 100. Tag kam unser 125. Gast."),
+    ("de", "Im XVIII. Band steht es. | Es war die 1945. | Zum 150. Mal fliegen sie. | Es waren 161. | Bienen gehen."),
+    ("tr", "Padişah III. Selim geldi. | Türkiye'de II. Dünya Savaşı yılları."),
+    ("hu", "A király II. Ulászló volt. | A 161. helyen állt. | Elérte a 161. | Majd ment."),
+    ("no", "Han kom på den 161. plass. | Hun ble 12. | Så gikk de."),
     ("en", "They are in Table. 2. | See Figure. 3 of it. | We sat at the table. | 5 bees came."),
 ]  # fmt: skip
 
