@@ -9,7 +9,6 @@ from zipfile import ZipFile
 
 from lxml import etree
 
-from pyramidions.base.errors import UserError
 from pyramidions.documents.formulas import marked
 from pyramidions.documents.lost import note_lost
 from pyramidions.documents.page_text import page_text
@@ -76,8 +75,6 @@ def docx_text(path: Path) -> HeadedText:
             mended, convert_image=no_pictures, transform_document=no_notes, style_map=_TITLE
         ).value
         found = page_text(page, name)
-        if not found.strip():
-            raise UserError(f"{name} holds no running text, only tables, captions, code or pictures perhaps.")
         note_lost(name, held, found)
         return found
 

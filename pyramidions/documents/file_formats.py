@@ -22,6 +22,7 @@ from pyramidions.files.bounded import LINE_LIMIT, MEBIBYTE, printable, require_a
 from pyramidions.files.lines import decoded, decoded_file, is_utf16
 from pyramidions.files.parallel import in_limits
 from pyramidions.text.headings import HeadedText
+from pyramidions.text.text_windows import holds_text
 
 #: Read papers, whose format says what is title, abstract and section.
 PAPERS: dict[str, Callable[[Path], Paper]] = {
@@ -71,7 +72,10 @@ def file_text(path: Path) -> str:
     for library in form.libraries:
         import_module(library)
     seconds, memory = SECONDS * (1 + size // MEBIBYTE), MEMORY * MEBIBYTE + MEMORY_RATIO * size
-    return in_limits(partial(form.read, path), printable(path), seconds, memory)
+    text = in_limits(partial(form.read, path), printable(path), seconds, memory)
+    if size and form.read not in (_text, _subtitles) and not holds_text(text):
+        raise UserError(f"{printable(path)} holds no running text, only tables, captions, code or pictures perhaps.")
+    return text
 
 
 def text_lines(file: BinaryIO, name: str) -> Iterator[str]:

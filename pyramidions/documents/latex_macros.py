@@ -31,7 +31,8 @@ SKIPPED_MACROS = {
         eqref pageref nameref vref citestyle bibliography bibliographystyle thanks
         footnotetext affil affiliation institute address email ead author date url path nolinkurl includegraphics
         vspace hspace pagestyle thispagestyle pagenumbering usetikzlibrary graphicspath hypersetup lstset
-        captionof caption addbibresource keywords input include subfile ccsdesc acmConference
+        caption figcaption tabcaption tablecaption captionabove captionbelow subcaption addbibresource
+        keywords input include subfile ccsdesc acmConference
         acmJournal acmYear acmDOI acmISBN received accepted shorttitle shortauthors titlerunning authorrunning orcid
         markboth index glsadd todo marginpar marginnote color pagecolor selectlanguage phantom hphantom vphantom
         enlargethispage linespread setstretch stepcounter refstepcounter captionsetup sisetup
@@ -49,6 +50,8 @@ SKIPPED_MACROS = {
         "setlength addtolength setcounter addtocounter newtheorem DeclareMathOperator fontsize colorlet".split(),  # noqa: SIM905
         "*{[{",
     ),
+    "captionof": "*{[{",
+    **dict.fromkeys(["captionbox", "subcaptionbox"], "*[{[[{"),
     **dict.fromkeys(["newcommand", "renewcommand", "providecommand"], "*{[[{"),
     **dict.fromkeys(["usepackage", "documentclass", "RequirePackage"], "[{"),
     **dict.fromkeys(["ProvidesFile", "ProvidesPackage", "ProvidesClass"], "{["),

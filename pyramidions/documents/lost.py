@@ -26,6 +26,6 @@ def note_lost(name: str, held: Iterable[str], read: str) -> None:
     sample = runs[:: max(1, len(runs) // _SAMPLES)]
     text = " ".join(read.split())
     found = sum(run in text for run in sample)
-    if len(sample) >= _FEWEST and found < SHARE * len(sample):
+    if text and len(sample) >= _FEWEST and found < SHARE * len(sample):
         missing = 1 - found / len(sample)
         note(f"{name}: about {missing:.0%} of its text is missing: tables, forms, or what could not be read.")

@@ -12,20 +12,20 @@ from pyramidions.documents.formulas import marked, on_the_line
 from pyramidions.documents.xml_tree import attribute, member_tree, targets, xml_archive
 from pyramidions.files.bounded import printable
 from pyramidions.text.headings import HeadedText
-from pyramidions.text.normalization import joined_lines
+from pyramidions.text.normalization import STOPS, joined_lines
 
 _PRESENTATION = "ppt/presentation.xml"
 _TITLES = ("title", "ctrTitle")
 # A line break within a paragraph, before what begins anew.
 _ITEM = re.compile(r"\n(?=[ (\"“«]{0,3}[A-ZÀ-ÖØ-ÞΑ-ΩА-Я\d•●▪◦‣·–-])")
 # Date, footer and number stand on every slide; a notes page repeats its slide as a picture.
-_LEFT_OUT = ("dt", "ftr", "sldNum", "hdr", "sldImg")
+_LEFT_OUT = ("dt", "ftr", "sldNum", "hdr", "sldImg", "pic")
 
 
 def pptx_text(path: Path) -> HeadedText:
     """Return the text of a presentation: of each slide, its title or number, a heading, its paragraphs, and its notes.
 
-    Hidden slides, tables, charts and pictures are left out, and so are dates, footers and numbers of slides.
+    Hidden slides, tables, charts, pictures with captions, dates, footers and numbers of slides are left out.
     """
     name = printable(path)
     with xml_archive(path) as archive:
@@ -61,8 +61,15 @@ def _shapes(root: etree._Element) -> Iterator[tuple[str, list[str]]]:
             continue
         kind = next((each.get("type", "") for each in shape.iter("ph")), "")
         lines = [joined_lines(line) for each in shape.iter("p") for line in _ITEM.split(_runs(each))]
-        if kind not in _LEFT_OUT and any(lines):
+        if kind not in _LEFT_OUT and any(lines) and not _is_caption(shape, "".join(lines)):
             yield kind, list(filter(None, lines))
+
+
+def _is_caption(shape: etree._Element, text: str) -> bool:
+    """Return whether a shape is a text box behind a picture, and holds no sentence."""
+    behind = shape.getprevious()
+    is_box = shape.find(".//cNvSpPr[@txBox]") is not None
+    return is_box and behind is not None and behind.tag == "pic" and not text.endswith(tuple(STOPS))
 
 
 def _runs(paragraph: etree._Element) -> str:

@@ -78,6 +78,7 @@ SLIDES_READ = (
     "# Bees that fly | We counted. | All. | # Methods | A box. | Nobody was stung. | # Slide 4 | They were many | "
     "They were fast"
 )
+CAPTIONED = "<p:pic/>" + shape("{}").replace("<p:txBody>", '<p:nvSpPr><p:cNvSpPr txBox="1"/></p:nvSpPr><p:txBody>')
 TIMES = "00:00:01.000 --> 00:00:02.000\n"
 ROLLING = "".join(f"{TIMES}{lines}\n\n" for lines in ("a\nb\nc", "b\nc\nd", "c\nd\ne"))
 READ = [
@@ -86,7 +87,6 @@ READ = [
      "One dog barks. | Two dogs bark. | Why do they?"),
     ("a.md", "---\nNo front matter", "No front matter"),
     ("a.md", "A footnote[^1] without text.", "A footnote[^1] without text."),
-    ("a.md", "\0", ""),
     ("a.md", "> " * 90 + "deep", "deep"),
     ("a.md", "<h1>b</h1>\n\n1 < 2 & 3", "# b | 1 < 2 & 3"),
     ("a.docx", docx("Before.", body=HEADED_DOCX),
@@ -115,6 +115,11 @@ READ = [
     ("a.pptx", presentation(**{"ppt/slides/slide1.xml": slide(shape("A subtitle of|bees|Ann Bee|• one|2. two"))}),
      "# Bees that fly | We counted. | All. | # Slide 2 | A subtitle of bees | Ann Bee | • one | 2. two | "
      "Nobody was stung. | # Slide 4 | They were many | They were fast"),
+    # A text box behind a picture is its caption, unless it holds a sentence.
+    ("a.pptx", presentation(**{"ppt/slides/slide1.xml": slide(shape("They fly."), CAPTIONED.format("A bee"),
+     shape("A label"), shape("Its name", "pic"), CAPTIONED.format("It flies."))}),
+     "# Bees that fly | We counted. | All. | # Slide 2 | They fly. | A label | It flies. | Nobody was stung. | "
+     "# Slide 4 | They were many | They were fast"),
     ("a.html", "<meta charset=iso-8859-1><p>Ça “va”".encode("cp1252"), "Ça “va”"),
     ("a.html", '<meta http-equiv="Content-Type" content="text/html; charset=EUC-JP"><p>蜂は飛ぶ'.encode("euc_jp"),
      "蜂は飛ぶ"),
@@ -203,6 +208,16 @@ REFUSED = [
     ("a.epub", damaged(epub()), "cannot be read as .epub ("),
     ("a.epub", epub(**{"META-INF/encryption.xml": ENCRYPTED}), "must not be encrypted, but its page OEBPS/text/a"),
     ("a.epub", epub(**{"OEBPS/book.opf": "<package/>"}), "must hold pages, but holds none."),
+    *(
+        (name, content, "holds no running text, only tables, captions, code or pictures perhaps.")
+        for name, content in (
+            ("a.tex", r"\begin{tabular}{c}A\end{tabular}\captionof{figure}{Bees.}"),
+            ("a.html", "<p> "),
+            ("a.xml", PLAIN.format(" ")),
+            ("a.md", "\n"),
+            ("a.epub", epub(**dict.fromkeys(["OEBPS/text/a.xhtml", "OEBPS/text/b c.xhtml"], "<p/>"))),
+        )
+    ),
     ("a.tex", bytes(range(256)), "must hold LaTeX, but holds bytes of no text."),
     ("a.tex", rf"{GROWING}\begin{{document}}\ma\end{{document}}", "must use its own macros at most 100,000 times."),
     ("a.txt", pdf("One."), "is a PDF file: give it a name that ends in .pdf."),

@@ -57,6 +57,7 @@ def document(body: str) -> str:
         (r"A.\vskip 0.2in plus 1fil B.\vskip 2\baselineskip C.", "A. B. C."),
         (r"\ProvidesFile{a.tex}[2022 a]A.\list[\chapter*]{x} B.", "A.x B."),
         (r"A\footnotemark[1] B.\linebreak[4] C.\marginpar{no}\color{red} D.", "A B. C. D."),
+        (r"\captionof{figure}[B.]{Bees.}A.\figcaption{C.}\captionof*{table}{D.}\captionbox{E.}[3cm]{F.} G.", "A. G."),
         # Of these arguments, one is text.
         (r"\parbox[t]{5cm}{A} \foreignlanguage{german}{B} \hyperref[sec:c]{C} \fcolorbox{a}{b}{D} \rotatebox{9}{E}",
          "A B C D E"),
