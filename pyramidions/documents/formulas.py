@@ -243,7 +243,7 @@ def _script(sign: str, base: str, text: str, *, stands_apart: bool = False) -> s
         return "°"
     if stands_apart and base.isdigit() and text not in _ACCENTS:
         return f" {text}"
-    joins = sign == "_" and text[:1] != "(" and not stands_apart and not (base[-1:].isdigit() and text[:1].isdigit())
+    joins = sign == "_" and not stands_apart and text[:1].isdigit() and not base[-1:].isdigit()
     return text if joins or not text or text in _ACCENTS else f"{sign}{text}"
 
 

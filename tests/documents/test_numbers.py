@@ -128,6 +128,8 @@ def test_raised_and_lowered_numbers_are_read_alike_from_every_format(name: str, 
 LANGUAGES = {
     "power": ("<msup>{}{}</msup>", "<m:sSup><m:e>{}</m:e><m:sup>{}</m:sup></m:sSup>", "{}^{{{}}}"),
     "index": ("<msub>{}{}</msub>", "<m:sSub><m:e>{}</m:e><m:sub>{}</m:sub></m:sSub>", "{}_{{{}}}"),
+    "index and power": ("<msubsup>{}{}{}</msubsup>", "<m:sSubSup><m:e>{}</m:e><m:sub>{}</m:sub><m:sup>{}</m:sup>"
+                        "</m:sSubSup>", "{}_{{{}}}^{{{}}}"),
     "fraction": ("<mfrac>{}{}</mfrac>", "<m:f><m:num>{}</m:num><m:den>{}</m:den></m:f>", r"\frac{{{}}}{{{}}}"),
     "small fraction": ("<mfrac>{}{}</mfrac>", "<m:f><m:num>{}</m:num><m:den>{}</m:den></m:f>", r"\tfrac {}{}"),
     "stroke": ("<mfrac>{}{}</mfrac>", "<m:f><m:num>{}</m:num><m:den>{}</m:den></m:f>", r"{{{} \over {}}}"),
@@ -158,6 +160,9 @@ FORMULAS: list[tuple[list[str | tuple[Any, ...]], str]] = [
     ([("root", "16")], "√16"),
     ([("cube root", "8")], "8^(1/3)"),
     ([("index", "10", "2")], "10_2"),
+    ([("index", "N", "s")], "N_s"),
+    ([("index and power", "N", "s", "H")], "N_s^H"),
+    ([("index and power", "T", "max", "2")], "T_max^2"),
     ([("sum", "1", "5"), "3"], "∑_1^5 3"),
     ([("row", "1", "2")], "1 2"),
     ([("pair", "1", "2")], "(1,2)"),
