@@ -33,7 +33,15 @@ _SPACE_BEFORE = re.compile(r" (?=[.,;:!?)\]](?!\d))")
 _MARK = "\ue001"
 _REFERENCE = re.compile(f"{_MARK}([^{_MARK}]*){_MARK}")
 # What is left of brackets around citations.
-_LEFT, _EMPTY = re.compile(r"[;, ]{1,9}(?=[)\]])"), re.compile(r" ?(?:\([;, ]*\)|\[[;, ]*\])")
+_LEFT = re.compile(r"[;, ]{1,9}(?=[)\]])")
+_EMPTY = re.compile(r" ?(?:\((?:[;, ]|see|cf\.|e\.g\.|also)*\)|\[[;, ]*\])")
+# Behind these words, what is left out leaves a hole.
+_BEFORE_HOLE = re.compile(
+    r"(?:^|[\s(])(?:in|by|of|from|to|with|on|at|under|via|than|following|von|nach|bei|aus|mit|durch|laut|dans|par|de|"
+    r"en|por|di|da)\s*$",
+    re.IGNORECASE,
+)
+_LONGEST_WORD = 12
 
 #: Returns an included file by the name in the source; None if there is none.
 _Find = Callable[[str], str | None]
@@ -42,8 +50,9 @@ _Find = Callable[[str], str | None]
 def read_latex(path: Path) -> Paper:
     """Read a paper: a .tex file, whose includes lie in its folder, or a .tar.gz with such files.
 
-    Figures, tables, listings, formulas in lines of their own, footnotes, citations and references are left out. Macros
-    of the authors are replaced by what they stand for. A note names included files that are missing.
+    Figures, tables, listings, formulas in lines of their own, footnotes, citations and references are left out; behind
+    a preposition, these are [?]. Macros of the authors are replaced by what they stand for. A note names included files
+    that are missing.
     """
     name = printable(path)
     if path.suffix.lower() == ".tex":
@@ -146,8 +155,16 @@ class _Reader:
         return Paper(self._title, self._numbered(" ".join(self._abstract)), body_lines)
 
     def _numbered(self, text: str) -> str:
-        """Return a line with the numbers of the sections that it refers to; other references are left out."""
-        text = _REFERENCE.sub(lambda match: self._numbers.get(match[1], ""), text)
+        """Return a line with the numbers of the sections that it refers to.
+
+        Other references and sources are left out, or are [?] behind a preposition, as TeX prints what it does not know.
+        """
+
+        def number(match: re.Match[str]) -> str:
+            before = match.string[max(match.start() - _LONGEST_WORD, 0) : match.start()]
+            return self._numbers.get(match[1], "[?]" if _BEFORE_HOLE.search(before) else "")
+
+        text = _REFERENCE.sub(number, text)
         return _LEFT.sub("", _SPACE_BEFORE.sub("", _EMPTY.sub("", " ".join(text.split()))))
 
     def _walk(self, nodes: Sequence[Any]) -> None:
@@ -234,7 +251,7 @@ class _Reader:
         elif name in macros.WORDS:
             self._begun.append(macros.WORDS[name])
         elif name in macros.SKIPPED_MACROS:
-            pass
+            self._begun.append(_MARK * 2 if name in macros.UNKNOWN else "")
         elif name in macros.QUANTITIES:
             self._begun.append(macros.quantity(name, [each.latex_verbatim() for each in given]))
         elif name in ("^", "~") and given and not _inside(given[-1]):

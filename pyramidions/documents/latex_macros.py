@@ -9,6 +9,13 @@ UNNUMBERED = {"addpart": 0, "addchap": 1, "addsec": 2}
 HEADINGS = {**{name: rank for rank, name in enumerate(RANKS)}, **UNNUMBERED}
 #: Refer to a label; and include a file by its name.
 REFERENCES = ("ref", "autoref", "cref", "Cref")
+#: Print what is not known here: the number of a formula or a page, and a source.
+UNKNOWN = frozenset(
+    """
+    eqref pageref nameref vref cite citep citealp citeauthor citeyear citeyearpar parencite autocite textcite citet
+    citealt Citet Citep
+    """.split()  # noqa: SIM905, a list has a line for each word
+)
 INCLUDES = ("input", "include", "subfile")
 #: Include a file by its folder and its name.
 IMPORTS = ("import", "subimport")
@@ -28,24 +35,17 @@ SKIPPED_ENVIRONMENTS = frozenset(
 SKIPPED_MACROS = {
     **dict.fromkeys(
         """
-        eqref pageref nameref vref citestyle bibliography bibliographystyle thanks
-        footnotetext affil affiliation institute address email ead author date url path nolinkurl includegraphics
-        vspace hspace pagestyle thispagestyle pagenumbering usetikzlibrary graphicspath hypersetup lstset
-        caption figcaption tabcaption tablecaption captionabove captionbelow subcaption addbibresource
-        keywords input include subfile ccsdesc acmConference
-        acmJournal acmYear acmDOI acmISBN received accepted shorttitle shortauthors titlerunning authorrunning orcid
+        citestyle bibliography bibliographystyle thanks footnotetext affil affiliation institute address email ead
+        author date url path nolinkurl includegraphics vspace hspace pagestyle thispagestyle pagenumbering
+        usetikzlibrary graphicspath hypersetup lstset caption figcaption tabcaption tablecaption captionabove
+        captionbelow subcaption addbibresource keywords input include subfile ccsdesc acmConference acmJournal
+        acmYear acmDOI acmISBN received accepted shorttitle shortauthors titlerunning authorrunning orcid
         markboth index glsadd todo marginpar marginnote color pagecolor selectlanguage phantom hphantom vphantom
         enlargethispage linespread setstretch stepcounter refstepcounter captionsetup sisetup
         """.split(),  # noqa: SIM905
         "*[{",
     ),
-    **dict.fromkeys(
-        """
-        cite citep citealp citeauthor citeyear citeyearpar parencite footcite autocite textcite citet citealt Citet
-        Citep nocite footnote
-        """.split(),  # noqa: SIM905
-        "*[[{",
-    ),
+    **dict.fromkeys([*UNKNOWN, "nocite", "footcite", "footnote"], "*[[{"),
     **dict.fromkeys(
         "setlength addtolength setcounter addtocounter newtheorem DeclareMathOperator fontsize colorlet".split(),  # noqa: SIM905
         "*{[{",

@@ -107,8 +107,8 @@ _CUT_OFF = re.compile(
 )
 # An address, a path or a command in front.
 _BEGINS_WITH_ADDRESS = re.compile(r"[<(]?(\S{0,80}(://|@[\w-]{1,40}\.\w)|//?\w)")
-# Of tables that are drawn, and of links to elsewhere.
-_RULES = ("||", "| |", "-----", "↗", "{{")
+# Of tables that are drawn, of links to elsewhere, and of what a reader did not know.
+_RULES = ("||", "| |", "-----", "↗", "{{", "[?]")
 _OPEN, _CLOSED, _BRACKET = re.compile(r"[(\[（]"), re.compile(r"[)\]）]"), re.compile(r"[()\[\]（）]")
 # Half brackets that are none: of a smile, and behind the number of an entry.
 _SMILE, _ENTRY = re.compile(r"[:;]-?[()]"), re.compile(r"(?:^|(?<=\s))\w{1,3}\)")

@@ -66,6 +66,7 @@ def fit(text: str) -> list[float]:
         "This work was supported in part by NIH grant 12.",
         "See also: bees, wasps and the ants.",
         "More on the page of bees ↗.",
+        "They count the bees as in [?] today.",
         "Produced by Jane Doe.",
         "bee_north.txt, bee_south.txt, etc.",
         "Diese Website verwendet Cookies.",
