@@ -10,8 +10,8 @@ from typing import Any
 from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
 from pyramidions.documents.lost import note_lost
-from pyramidions.documents.pdf_layout import RIGHT_TO_LEFT, laid_out, without_running_lines
-from pyramidions.documents.pdf_page import UNPRINTABLE, PdfLine, page_lines
+from pyramidions.documents.pdf_layout import laid_out, without_running_lines
+from pyramidions.documents.pdf_page import RIGHT_TO_LEFT, UNPRINTABLE, PdfLine, page_lines
 from pyramidions.files.bounded import printable
 from pyramidions.text.headings import HeadedText
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from statistics import median
 
-from pyramidions.documents.pdf_page import UNPRINTABLE, PdfLine
+from pyramidions.documents.pdf_page import RIGHT_TO_LEFT, UNPRINTABLE, PdfLine
 from pyramidions.documents.pdf_prose import joined_hyphens, prose, without_debris, without_notes
 from pyramidions.text.headings import HeadedText, is_usual_title
 from pyramidions.text.normalization import PAUSES, STOPS, UNSPACED
@@ -28,8 +28,6 @@ _DIGITS = re.compile(r"\d+")
 # What a line takes up at once: a word, or two letters of a script without spaces.
 _FIRST = re.compile(rf"[{UNSPACED}]{{1,2}}|\S+")
 _CUT_HANGUL = re.compile("(?<=[\uac00-\ud7a3])\n(?=[\uac00-\ud7a3])")
-#: Hebrew, Syriac and Arabic, whose letters may be stored in the order of the page.
-RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]")
 #: Type is larger, and lines stand further apart, from these ratios on.
 _LARGER, _MUCH_LARGER, _APART = 1.09, 1.2, 1.5
 # Bold headings may be smaller than the text by this ratio.
@@ -199,7 +197,7 @@ def _leading_heading(line: PdfLine) -> str:
 
 
 def _begins_block(above: PdfLine, line: PdfLine, *, is_apart: bool) -> bool:
-    if above.is_cut:
+    if above.is_cut or above.in_table != line.in_table:
         return True
     words, words_above = len(_WORD.findall(line.text)), len(_WORD.findall(above.text))
     smaller, larger = sorted([above.size, line.size])

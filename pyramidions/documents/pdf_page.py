@@ -3,11 +3,13 @@
 import ctypes
 import re
 import unicodedata
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
-from math import hypot
+from math import hypot, inf
+from statistics import median
 from typing import Any, NamedTuple
 
 from pyramidions.documents.formulas import marked, on_the_line
@@ -21,6 +23,13 @@ _MOST_RAISED = 8
 #: Most characters of a page that are read.
 MOST_CHARACTERS = 200_000
 
+#: A table has that many rows, of that many cells, whose distance is less than so many times the size of the type.
+_FEWEST, _NEAR = 3, 6.0
+#: A line that is so many times as long as the size of its type may be prose.
+_LINE = 12.0
+# What stands between cells that one operator draws, and the mark of an item of a list.
+_BETWEEN, _ITEM = "   ", re.compile(r"\(?\w{1,3}[.)]")
+
 _BOLD = re.compile(r"bold|black|heavy|cmbx|cmb\d|cmssbx|sfbx|ecbx|demi|medi(?!um)", re.IGNORECASE)
 _MATH = re.compile(
     "cmmi|cmsy|cmex|cmbsy|msam|msbm|eufm|math|symbol|rsfs|txmi|txsy|pxmi|rmtmi|mtmi|mtsy|mtex|esint|dingbat|wingding",
@@ -31,6 +40,8 @@ _CODE = re.compile(
 )
 #: Characters that no script has: control characters and those of private use.
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ue000-\uf8ff\ufffd\U000f0000-\U0010ffff]")
+#: Hebrew, Syriac and Arabic, whose letters may be stored in the order of the page.
+RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]")
 # What stands for a code: pdfium puts U+0002 in place of a hyphen at a line's end. Fonts that do not name their letters
 # have TeX's codes, for ligatures in its older and its newer encoding.
 _CODES = {
@@ -55,6 +66,7 @@ class PdfLine(NamedTuple):
     is_code: bool = False  # it is in type of fixed width
     run_in: int = 0  # characters of a heading in bold type that ends in a full stop, before other type; 0 without one
     is_cut: bool = False  # its sentence goes on in a formula that was left out
+    in_table: bool = False  # it lies among rows of cells
 
 
 class Font(NamedTuple):
@@ -99,7 +111,60 @@ def page_lines(page: Any) -> list[PdfLine]:
             lines[-1].append(run)
         elif run.text.strip():
             lines.append([run])
-    return [_line(row) for part in _columns(lines) for row in part]
+    rows = [row for part in _columns(lines) for row in part]
+    in_table = set(map(id, _table_lines(rows)))
+    return [_line(row)._replace(in_table=id(row[0]) in in_table) for row in rows]
+
+
+def _table_lines(lines: list[list[Run]]) -> Iterator[Run]:
+    """Yield the first runs of lines of tables, which are rows of cells near each other, and of what lies among them.
+
+    Cells do not begin in lower case, as lines in columns and words between wide gaps do; lines of prose are none.
+    """
+    rows: list[list[list[Run]]] = []
+    for line in sorted((line for line in lines if not _is_prose(line)), key=lambda line: -line[0].y):
+        if rows and rows[-1][0][0].y - line[0].y < 0.3 * line[0].size:
+            rows[-1].append(line)
+        else:
+            rows.append([line])
+    tables: list[list[list[list[Run]]]] = [[]]
+    for row in rows:
+        if sum(not cell[0].islower() for line in row for cell in _cells(line)) >= _FEWEST:
+            if tables[-1] and tables[-1][-1][0][0].y - row[0][0].y >= _NEAR * row[0][0].size:
+                tables.append([])
+            tables[-1].append(row)
+    spans: list[tuple[float, ...]] = []  # the top, the bottom, and the ends of most rows
+    for table in tables:
+        if len(table) >= _FEWEST:
+            ends = [(min(line[0].left for line in row), max(line[-1].right for line in row)) for row in table]
+            first, last = table[0][0][0], table[-1][0][0]
+            edges = first.y + 1.5 * first.size, last.y - 1.5 * last.size
+            spans.insert(0, (*edges, *map(median, zip(*ends, strict=True))))
+    for line in lines:
+        at = bisect(spans, (line[0].y,))
+        _, bottom, left, right = spans[at] if at < len(spans) else (0.0, inf, 0.0, 0.0)
+        if bottom < line[0].y and line[0].left < right and line[-1].right > left and not _is_prose(line, most=1):
+            yield line[0]
+
+
+def _cells(line: list[Run]) -> list[str]:
+    """Return the texts between wide gaps, without marks of lists."""
+    text = ""
+    for last, run in pairwise([line[0], *line]):
+        text += _BETWEEN * (run.left - last.right > WIDE * max(run.size, last.size)) + run.text
+    cells = [cell.strip() for cell in text.split(_BETWEEN)]
+    return [cell for cell in cells if any(map(str.isalnum, cell)) and not _ITEM.fullmatch(cell)]
+
+
+def _is_prose(line: list[Run], most: int = 2) -> bool:
+    """Whether ``most`` cells are as long as a short line, and half of the words have small letters, or no case."""
+    cells = _cells(line)
+    if any(RIGHT_TO_LEFT.search(cell) for cell in cells):
+        return True
+    if len(cells) > most or line[-1].right - line[0].left < _LINE * line[0].size:
+        return False
+    words = [word for cell in cells if len(cell.split()) > 5 or not cell.isascii() for word in cell.split()]
+    return 2 * sum(word[0].isalpha() and not word[0].isupper() for word in words) >= max(len(words), 1)
 
 
 def _runs(page: Any) -> Iterator[Run]:

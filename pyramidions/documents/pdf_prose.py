@@ -161,8 +161,11 @@ def prose(blocks: Iterable[Block], body: float) -> list[Block]:
     is_code = [block[0].is_code for block, _ in blocks for _ in block]
     drops_code = 2 * sum(is_code) < len(is_code)
     found: list[Block] = []
-    was_left_out = False
+    was_left_out, cells = False, 0
     for block, is_heading in blocks:
+        if block[0].in_table:
+            was_left_out, cells = True, cells + _read(block)[0]
+            continue
         if not is_heading and _is_left_out(block, body, drops_code=drops_code):
             was_left_out = True
             continue
@@ -174,19 +177,20 @@ def prose(blocks: Iterable[Block], body: float) -> list[Block]:
         else:
             found.append((block, is_heading))
         was_left_out = False
-    return _running_text(found, body)
+    return _running_text(found, body, cells)
 
 
-def _running_text(blocks: list[Block], body: float) -> list[Block]:
+def _running_text(blocks: list[Block], body: float, cells: int) -> list[Block]:
     """Return blocks; where most of the words stand in others, those that read as text, and none without a sentence.
 
-    A text in capitals reads as any does.
+    A text in capitals reads as any does. ``cells`` are the words of tables.
     """
     everything = "".join(line.text for block, _ in blocks for line in block)
-    if body <= 0 or 2 * sum(map(str.isupper, everything)) > sum(map(str.isalpha, everything)):
-        return blocks
     read = [(0, 0) if is_heading else _read(block) for block, is_heading in blocks]
-    if 2 * sum(words for words, kind in read if kind) >= sum(words for words, _ in read) > 0:
+    words = sum(words for words, _ in read)
+    if body <= 0 or (2 * sum(map(str.isupper, everything)) > sum(map(str.isalpha, everything)) and cells <= words):
+        return blocks
+    if 2 * sum(words for words, kind in read if kind) >= words + cells > 0:
         return blocks
     kept = [each for each, (_, kind) in zip(blocks, read, strict=True) if each[1] or kind]
     return kept if any(kind > 1 for _, kind in read) else []

@@ -13,7 +13,7 @@ from pyramidions.documents import pdf as reader
 from pyramidions.documents.file_formats import file_text
 from pyramidions.documents.pdf import pdf_text
 from pyramidions.documents.pdf_layout import laid_out, without_running_lines
-from pyramidions.documents.pdf_page import PdfLine
+from pyramidions.documents.pdf_page import PdfLine, page_lines
 from pyramidions.documents.pdf_prose import joined_hyphens
 from pyramidions.text.outline import outline
 
@@ -129,6 +129,43 @@ def test_a_sentence_goes_on_over_pages_and_columns_and_ends_above_a_wide_gap() -
 )  # fmt: skip
 def test_a_page_is_read_as_it_is_drawn(page: str, text: str, tmp_path: Path) -> None:
     assert drawn(tmp_path, page) == text
+
+
+def rows(*given: str) -> str:
+    """Return rows as the text of one page; a bar moves what follows by 90 points, so that it stands apart."""
+    return "".join(row.replace("|", ") Tj 90 0 Td (") + f") Tj {-90 * row.count('|')} -14 Td (" for row in given)
+
+
+TABLES = {
+    "words": ["Smith|Director|Salary", "Bee|Intern|Travel fare", "Wasp|Assistant|Hotel"],
+    "amounts": ["Loan Type|Rate|Offset", "Fixed Rate|4.04%|Full", "Variable Rate|5.38%|Partial"],
+    "capitals": ["BEE, M|DIRECTOR|37,499.96", "WASP, A|INTERN|21,000.00", "ANT, K|AIDE|446.87"],
+}
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_rows_of_three_cells_are_a_table_and_no_text(table: list[str], tmp_path: Path) -> None:
+    with refused("holds no running text"):
+        drawn(tmp_path, rows(*table))
+    # So is a row with fewer cells among them, and one at the end is not glued to the sentence below.
+    among = [*table, "Wide Only Rate", *table]
+    assert drawn(tmp_path, rows(*among, "The bees of the garden fly far.")) == "The bees of the garden fly far."
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        # Columns, words between wide gaps, and lists.
+        ["Bees fly|far and then|they sting", "and sleep|in the hive|all winter", "or so|we all|believe"],
+        ["The bees|of a|garden fly", "in the|spring as|said here", "by the|men of|the town."],
+        ["1.|Bees fly", "2.|Wasps sting", "3.|Ants run"],
+        # Two rows are few.
+        ["Bees|Wasps|Ants", "Fly|Sting|Run", "as all of us have seen in the garden."],
+    ],
+)
+def test_what_is_no_table_stays(page: list[str], tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(pdf(rows(*page)))
+    assert not any(line.in_table for line in page_lines(pypdfium2.PdfDocument(tmp_path / "a.pdf")[0]))
 
 
 def test_a_formula_that_is_left_out_cuts_its_sentence() -> None:
