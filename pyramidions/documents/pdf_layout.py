@@ -56,13 +56,19 @@ def without_running_lines(pages: list[list[PdfLine]]) -> list[list[PdfLine]]:
     and all lines of a document of two pages but its page numbers. Where files draw such lines last, their
     height tells them.
     """
-    pages, largest = [list(page) for page in pages], _LARGER * _body_size(pages)
+    whole, pages, largest = pages, [list(page) for page in pages], _LARGER * _body_size(pages)
     for _ in range(DEPTH):
         running = _running(pages, largest)
         for number, page in enumerate(pages):
             for end in (0, -1):
                 if page and not running.isdisjoint(_keys(page[end], number, largest)):
                     page.pop(end)
+    # Pages that are alike beyond, at both ends or in a long line, are text.
+    running = {key for key in _running(pages, largest) if key[0]}
+    for number, page in enumerate(pages):
+        ends = [line for line in page[:1] + page[-1:] if not running.isdisjoint(_keys(line, number, largest))]
+        if len(ends) > 1 or any(len(line.text) > _SHORT for line in ends):
+            pages[number] = whole[number]
     return _without_lines_at_edges(pages)
 
 

@@ -25,6 +25,9 @@ MOST_CHARACTERS = 200_000
 
 #: A table has that many rows, of that many cells, whose distance is less than so many times the size of the type.
 _FEWEST, _NEAR = 3, 6.0
+# Kinds of characters that may be bullets, and the gap behind a letter that is one, as a share of the size of the type.
+_SIGNS = {"So", "Sm", "Sc", "Sk", "Co"}
+_BEHIND = 0.4
 #: A line that is so many times as long as the size of its type may be prose.
 _LINE = 12.0
 # What stands between cells that one operator draws, and the mark of an item of a list.
@@ -105,15 +108,41 @@ def page_lines(page: Any) -> list[PdfLine]:
     for run in runs:
         if run.turn != turn:
             continue
-        if run.font.is_math:  # parts of brackets, and bullets
+        if run.font.is_math and len(run.text) > 1:  # parts of brackets
             run = run._replace(text=UNPRINTABLE.sub("", run.text))
         if lines and _continues(lines[-1], run):
             lines[-1].append(run)
         elif run.text.strip():
             lines.append([run])
-    rows = [row for part in _columns(lines) for row in part]
+    rows = _with_bullets([row for part in _columns(lines) for row in part])
     in_table = set(map(id, _table_lines(rows)))
     return [_line(row)._replace(in_table=id(row[0]) in in_table) for row in rows]
+
+
+def _with_bullets(lines: list[list[Run]]) -> list[list[Run]]:
+    """Return lines; a sign that begins several of a page at one edge, in any type for signs, is a bullet."""
+    seen = Counter(map(_sign, lines))
+    found = []
+    for line in lines:
+        if (sign := _sign(line)) and seen[sign] >= _FEWEST:
+            line = [line[0]._replace(text="• " + line[0].text.lstrip()[1:]), *line[1:]]
+        runs = [run._replace(text=UNPRINTABLE.sub("", run.text)) if run.font.is_math else run for run in line]
+        if any(run.text.strip() for run in runs):
+            found.append(runs)
+    return found
+
+
+def _sign(line: list[Run]) -> tuple[str, int] | None:
+    """Return the sign before the first word of a line, and its place."""
+    first, *words = line[0].text.split() or [""]
+    rest = [*words, *(run.text.strip() for run in line[1:])]
+    if len(first) != 1 or first in "=<>©" or not rest or not rest[0][:1].isalpha():
+        return None
+    is_sign = line[0].font.is_math or unicodedata.category(first) in _SIGNS
+    # A letter of such type is a name in a formula where no gap is behind it.
+    if first.isalnum() and (words or line[1].left - line[0].right < _BEHIND * line[0].size):
+        return None
+    return (first, round(line[0].left)) if is_sign else None
 
 
 def _table_lines(lines: list[list[Run]]) -> Iterator[Run]:

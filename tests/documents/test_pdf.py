@@ -10,10 +10,11 @@ from refusals import refused
 
 from pyramidions import Extractor
 from pyramidions.documents import pdf as reader
+from pyramidions.documents import pdf_page
 from pyramidions.documents.file_formats import file_text
 from pyramidions.documents.pdf import pdf_text
 from pyramidions.documents.pdf_layout import laid_out, without_running_lines
-from pyramidions.documents.pdf_page import PdfLine, page_lines
+from pyramidions.documents.pdf_page import Font, PdfLine, Run, page_lines
 from pyramidions.documents.pdf_prose import joined_hyphens
 from pyramidions.text.outline import outline
 
@@ -168,6 +169,24 @@ def test_what_is_no_table_stays(page: list[str], tmp_path: Path) -> None:
     assert not any(line.in_table for line in page_lines(pypdfium2.PdfDocument(tmp_path / "a.pdf")[0]))
 
 
+@pytest.mark.parametrize("sign", ["¢", "►", "\uf0b7", "→"])
+def test_a_sign_that_begins_three_lines_at_one_edge_is_a_bullet(sign: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(*texts: str, gap: float = 5, is_math: bool = False) -> list[str]:
+        lines = [
+            (Run(text[0], 20, 25, y, 10, font=Font(is_math=is_math)), Run(text[1:], 25 + gap, 99, y, 10))
+            for y, text in enumerate(texts)
+        ]
+        monkeypatch.setattr(pdf_page, "_runs", lambda _: [run for line in lines for run in line])
+        return [line.text for line in page_lines(None)]
+
+    points = "bees fly", "wasps sting", "ants run"
+    assert read(*(sign + each for each in points)) == [f"• {each}" for each in points]
+    assert read(*(sign + each for each in points[:2])) == [f"{sign} {each}" for each in points[:2]]
+    # So is a letter of a font of signs, but for a name in a formula.
+    assert read(*("y" + each for each in points), is_math=True) == [f"• {each}" for each in points]
+    assert read(*("y" + each for each in points), gap=2, is_math=True) == [f"y {each}" for each in points]
+
+
 def test_a_formula_that_is_left_out_cuts_its_sentence() -> None:
     text, formula, rest = "The mean of all the bees is", "x = y + z", "where x is the mean of bees."
     page = [PdfLine(each, 10.0, False, 700.0 - 12 * place, 0, 200) for place, each in enumerate((text, formula, rest))]
@@ -317,9 +336,20 @@ def test_running_lines_go_of_odd_and_even_pages_and_of_chapters() -> None:
     pages = [[f"Chapter {chr(65 + number // 4)}", letter] for number, letter in enumerate(letters(1, 26))]
     # The last chapter has two pages only.
     assert left(*pages) == [[letter] for letter in letters(1, 24)] + pages[24:]
-    # Pages that are all alike lose a few lines at most.
+    # Pages that are all alike, and letters whose beginnings differ, are text.
     pages = [[f"line {letter}" for letter in letters(1, 20)]] * 3
-    assert left(*pages) == [pages[0][4:-4]] * 3
+    assert left(*pages) == pages
+    pages = [
+        [
+            f"Dear {name}",
+            *[f"We write about the bees of your garden, as all of us have said {n * 'x'}" for n in range(9)],
+        ]
+        for name in letters(1, 3)
+    ]
+    assert left(*pages) == pages
+    # A head of many short lines is none.
+    pages = [[*(f"Street {letter}" for letter in letters(1, 6)), letter] for letter in letters(1, 3)]
+    assert [len(page) for page in left(*pages)] == [3] * 3
 
 
 def test_a_header_that_changes_from_page_to_page_goes_by_the_page_number_beside_it() -> None:
