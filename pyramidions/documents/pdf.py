@@ -21,6 +21,8 @@ GARBLED, _SIGNS = 0.06, 0.5
 #: Most seconds that another reader may take.
 _SECONDS = 120
 
+# Share of a page's tokens with three letters below which its text layer is lost.
+_LETTERS, _FEW = re.compile(r"[^\W\d_]{3}"), 0.1
 _TOKEN = re.compile(r"\S+")
 # Most lines of a stamp on a scanned page, and the share of the page's height at either end in which it stands.
 _STAMP_LINES, _EDGE = 2, 0.1
@@ -122,7 +124,9 @@ def _pages(path: Path, name: str) -> tuple[list[list[PdfLine]], list[int], int]:
             try:
                 page = document[number]
                 lines = page_lines(page)
-                if _is_stamp(lines, page.get_height()) and _is_picture(page, 0.9 if lines else 0.5):
+                if (_is_stamp(lines, page.get_height()) or _is_lost(lines)) and _is_picture(
+                    page, 0.9 if lines else 0.5
+                ):
                     pictures.append(number)
                 pages.append(lines)
                 page.close()
@@ -140,6 +144,12 @@ def _is_stamp(lines: list[PdfLine], height: float) -> bool:
     """Whether a page's text is at most what a scanner or a library puts at its edge."""
     middle = range(round(_EDGE * height), round((1 - _EDGE) * height))
     return len(lines) <= _STAMP_LINES and not any(round(line.y) in middle for line in lines)
+
+
+def _is_lost(lines: list[PdfLine]) -> bool:
+    """Whether hardly any token holds a word, as of a scan whose text layer lost its letters."""
+    tokens = [token for line in lines for token in line.text.split()]
+    return sum(_LETTERS.search(token) is not None for token in tokens) < _FEW * len(tokens)
 
 
 def _is_picture(page: Any, share: float = 0.5) -> bool:

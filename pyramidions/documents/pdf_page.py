@@ -112,6 +112,8 @@ def page_lines(page: Any) -> list[PdfLine]:
             run = run._replace(text=UNPRINTABLE.sub("", run.text))
         if lines and _continues(lines[-1], run):
             lines[-1].append(run)
+        elif lines and _goes_before(run, lines[-1][0]):
+            lines[-1].insert(0, run)
         elif run.text.strip():
             lines.append([run])
     rows = _with_bullets([row for part in _columns(lines) for row in part])
@@ -287,6 +289,13 @@ def _continues(line: list[Run], run: Run) -> bool:
     # A subscript begins where the superscript above it does.
     back = 4.0 if max(run.size, last.size) < 0.85 * line[0].size else 0.6
     return min(abs(run.y - line[0].y), abs(run.y - last.y)) < most and last.right - back * size < run.left
+
+
+def _goes_before(run: Run, first: Run) -> bool:
+    """Whether a run that is drawn later ends where a line begins, as on pages that are turned."""
+    touches = abs(first.left - run.right) < 0.5 * run.size == 0.5 * first.size and abs(first.y - run.y) < 0.1 * run.size
+    has_letters = any(map(str.isalpha, run.text)) and any(map(str.isalpha, first.text))
+    return touches and has_letters and not RIGHT_TO_LEFT.search(run.text + first.text)
 
 
 def _marked(line: list[Run], last: Run, run: Run) -> str:

@@ -187,6 +187,15 @@ def test_a_sign_that_begins_three_lines_at_one_edge_is_a_bullet(sign: str, monke
     assert read(*("y" + each for each in points), gap=2, is_math=True) == [f"y {each}" for each in points]
 
 
+def test_runs_that_touch_are_one_line_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [Run("fly far.", 50, 90, 10, 10), Run("Bees ", 20, 49, 10, 10), Run("Far", 0, 9, 10, 10)]
+    monkeypatch.setattr(pdf_page, "_runs", lambda _: runs)
+    assert [line.text for line in page_lines(None)] == ["Bees fly far.", "Far"]
+    # Not from right to left.
+    runs[1] = runs[1]._replace(text="\u05d1")
+    assert len(page_lines(None)) == 3
+
+
 def test_a_formula_that_is_left_out_cuts_its_sentence() -> None:
     text, formula, rest = "The mean of all the bees is", "x = y + z", "where x is the mean of bees."
     page = [PdfLine(each, 10.0, False, 700.0 - 12 * place, 0, 200) for place, each in enumerate((text, formula, rest))]
@@ -432,6 +441,10 @@ def test_a_scan_with_a_stamp_is_a_picture_but_one_with_a_text_is_none(
 ) -> None:
     path = scan(tmp_path, "")
     monkeypatch.setattr("pyramidions.documents.pdf.page_lines", lambda page: [PdfLine("Exhibit 12")])
+    with refused("page 1 is a picture"):
+        pdf_text(path)
+    # So is one whose text layer lost its letters.
+    monkeypatch.setattr("pyramidions.documents.pdf.page_lines", lambda page: [PdfLine("20I5 ( ) 4,804", y=50)] * 3)
     with refused("page 1 is a picture"):
         pdf_text(path)
     # A title in the middle of a slide is text; so are three lines at its edge.
