@@ -21,11 +21,10 @@ GARBLED, _SIGNS = 0.06, 0.5
 #: Most seconds that another reader may take.
 _SECONDS = 120
 
-# Share of a page's tokens with three letters below which its text layer is lost.
-_LETTERS, _FEW = re.compile(r"[^\W\d_]{3}"), 0.1
 _TOKEN = re.compile(r"\S+")
-# Most lines of a stamp on a scanned page, and the share of the page's height at either end in which it stands.
-_STAMP_LINES, _EDGE = 2, 0.1
+# Most lines of a stamp on a scanned page, the share of the page's height at either end in which it stands, and that of
+# tokens that are words below which a text layer is lost.
+_STAMP_LINES, _EDGE, _FEW = 2, 0.1, 0.1
 #: Share of a text from which on it runs from right to left.
 _MANY = 0.3
 
@@ -91,10 +90,7 @@ def _runs_right_to_left(pages: list[list[PdfLine]]) -> bool:
 
 
 def odd_share(pages: list[list[PdfLine]]) -> float:
-    """Return the share of tokens that hold characters of no script, from 0 to 1; 0 without tokens.
-
-    Where most tokens are signs alone, they are odd as well.
-    """
+    """Return the share of tokens that hold characters of no script, or signs alone where most do; 0 without tokens."""
     tokens = odd = signs = 0
     for page in pages:
         for line in page:
@@ -124,9 +120,7 @@ def _pages(path: Path, name: str) -> tuple[list[list[PdfLine]], list[int], int]:
             try:
                 page = document[number]
                 lines = page_lines(page)
-                if (_is_stamp(lines, page.get_height()) or _is_lost(lines)) and _is_picture(
-                    page, 0.9 if lines else 0.5
-                ):
+                if _is_stamp(lines, page.get_height()) and _is_picture(page, 0.9 if lines else 0.5):
                     pictures.append(number)
                 pages.append(lines)
                 page.close()
@@ -141,15 +135,11 @@ def _pages(path: Path, name: str) -> tuple[list[list[PdfLine]], list[int], int]:
 
 
 def _is_stamp(lines: list[PdfLine], height: float) -> bool:
-    """Whether a page's text is at most what a scanner or a library puts at its edge."""
+    """Whether a page's text is at most what a scanner or a library puts at its edge, or hardly a token has a word."""
+    tokens = [token[:3] for line in lines for token in line.text.split()]
+    is_lost = sum(len(token) == 3 and token.isalpha() for token in tokens) < _FEW * len(tokens)
     middle = range(round(_EDGE * height), round((1 - _EDGE) * height))
-    return len(lines) <= _STAMP_LINES and not any(round(line.y) in middle for line in lines)
-
-
-def _is_lost(lines: list[PdfLine]) -> bool:
-    """Whether hardly any token holds a word, as of a scan whose text layer lost its letters."""
-    tokens = [token for line in lines for token in line.text.split()]
-    return sum(_LETTERS.search(token) is not None for token in tokens) < _FEW * len(tokens)
+    return is_lost or (len(lines) <= _STAMP_LINES and not any(round(line.y) in middle for line in lines))
 
 
 def _is_picture(page: Any, share: float = 0.5) -> bool:

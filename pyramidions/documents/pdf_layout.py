@@ -46,15 +46,10 @@ _Block = list[PdfLine]
 
 
 def without_running_lines(pages: list[list[PdfLine]]) -> list[list[PdfLine]]:
-    """Return pages without the lines that run through them.
+    """Return pages without the lines that run through them, whatever digits are in them: up to `DEPTH` at either end.
 
-    The first and the last line of a page go if the same line, in type of the same size, is the first or the last of at
-    least `FEWEST` pages among `NEARBY` consecutive ones, whatever digits are in it; then the lines next to them, up to
-    `DEPTH` at either end. A number alone, or as in "Page 3 of 10", goes if it counts up with the pages, on two of them
-    at least; with words beside it, on `FEWEST` of them. All other lines stay: those of more than
-    `LONGEST` characters, those that repeat once, the title above a header of the same words in smaller type,
-    and all lines of a document of two pages but its page numbers. Where files draw such lines last, their
-    height tells them.
+    Numbers alone go if they count up with the pages, and with words beside them on `FEWEST`. Lines of more than
+    `LONGEST` characters stay, and pages that are alike beyond.
     """
     whole, pages, largest = pages, [list(page) for page in pages], _LARGER * _body_size(pages)
     for _ in range(DEPTH):
@@ -123,13 +118,9 @@ def _keys(line: PdfLine, page: int, largest: float) -> Iterator[_Key]:
 
 
 def laid_out(pages: list[list[PdfLine]]) -> HeadedText:
-    """Return the prose of pages, one line of theirs a line, with an empty line between blocks.
+    """Return the prose of pages, one line of theirs a line, with an empty line between blocks, and its headings.
 
-    A block ends where the type changes its size clearly or turns bold or back, and above a wide gap, but not before a
-    line that begins in lower case, unless its type is much smaller. So does one whose sentence goes on in a formula
-    that is left out. The end of a page ends no block: a sentence goes on there. Short blocks in larger or bold type are
-    headings, on one line; the largest type is the highest. Blocks that are no prose are left out, and words that the
-    end of a line cuts are whole.
+    A sentence goes on over pages. Short blocks in larger or bold type are headings; the largest type is the highest.
     """
     body = _body_size(pages)
     pages = [[line._replace(text=UNPRINTABLE.sub("", line.text)) for line in page] for page in pages]

@@ -7,8 +7,8 @@ from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import pairwise
-from math import hypot, inf
+from itertools import chain, pairwise
+from math import hypot
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -25,11 +25,10 @@ MOST_CHARACTERS = 200_000
 
 #: A table has that many rows, of that many cells, whose distance is less than so many times the size of the type.
 _FEWEST, _NEAR = 3, 6.0
-# Kinds of characters that may be bullets, and the gap behind a letter that is one, as a share of the size of the type.
+# A row is at one height, the gap behind a bullet is that wide, and prose as long, likewise.
+_LEVEL, _BEHIND, _LINE = 0.3, 0.4, 12.0
+# Kinds of characters that may be bullets.
 _SIGNS = {"So", "Sm", "Sc", "Sk", "Co"}
-_BEHIND = 0.4
-#: A line that is so many times as long as the size of its type may be prose.
-_LINE = 12.0
 # What stands between cells that one operator draws, and the mark of an item of a list.
 _BETWEEN, _ITEM = "   ", re.compile(r"\(?\w{1,3}[.)]")
 
@@ -94,11 +93,7 @@ class Run(NamedTuple):
 
 
 def page_lines(page: Any) -> list[PdfLine]:
-    """Return the lines of a page of pypdfium2 in reading order: as they are drawn, or column by column.
-
-    Characters are joined to lines by their baselines, and to words by the gaps between them. Ligatures are spelled out.
-    Text that is turned against most of the page, and marks of footnotes, are left out.
-    """
+    """Return the lines of a page of pypdfium2 as they are drawn, or column by column, but for text that is turned."""
     runs = list(_runs(page))
     turns: Counter[int] = Counter()
     for run in runs:
@@ -108,92 +103,66 @@ def page_lines(page: Any) -> list[PdfLine]:
     for run in runs:
         if run.turn != turn:
             continue
-        if run.font.is_math and len(run.text) > 1:  # parts of brackets
-            run = run._replace(text=UNPRINTABLE.sub("", run.text))
+        # Pages that are turned draw some lines from the right; scripts without cases may run so.
+        is_before = lines and abs(lines[-1][0].left - run.right) < 2 and run.text != run.text.upper()
         if lines and _continues(lines[-1], run):
             lines[-1].append(run)
-        elif lines and _goes_before(run, lines[-1][0]):
+        elif is_before and _continues([run], lines[-1][0]):
             lines[-1].insert(0, run)
         elif run.text.strip():
             lines.append([run])
-    rows = _with_bullets([row for part in _columns(lines) for row in part])
-    in_table = set(map(id, _table_lines(rows)))
-    return [_line(row)._replace(in_table=id(row[0]) in in_table) for row in rows]
-
-
-def _with_bullets(lines: list[list[Run]]) -> list[list[Run]]:
-    """Return lines; a sign that begins several of a page at one edge, in any type for signs, is a bullet."""
-    seen = Counter(map(_sign, lines))
-    found = []
-    for line in lines:
-        if (sign := _sign(line)) and seen[sign] >= _FEWEST:
-            line = [line[0]._replace(text="• " + line[0].text.lstrip()[1:]), *line[1:]]
-        runs = [run._replace(text=UNPRINTABLE.sub("", run.text)) if run.font.is_math else run for run in line]
-        if any(run.text.strip() for run in runs):
-            found.append(runs)
-    return found
+    rows = [row for part in _columns(lines) for row in part]
+    signs, in_table = Counter(map(_sign, rows)), set(map(id, _table_lines(rows)))
+    for row in rows:
+        if (sign := _sign(row)) and signs[sign] >= _FEWEST:
+            row[0] = row[0]._replace(text="• " + row[0].text.lstrip()[1:])
+    found = [_line(row)._replace(in_table=id(row) in in_table) for row in rows]
+    return [line for line in found if line.text]
 
 
 def _sign(line: list[Run]) -> tuple[str, int] | None:
-    """Return the sign before the first word of a line, and its place."""
-    first, *words = line[0].text.split() or [""]
-    rest = [*words, *(run.text.strip() for run in line[1:])]
-    if len(first) != 1 or first in "=<>©" or not rest or not rest[0][:1].isalpha():
-        return None
-    is_sign = line[0].font.is_math or unicodedata.category(first) in _SIGNS
-    # A letter of such type is a name in a formula where no gap is behind it.
-    if first.isalnum() and (words or line[1].left - line[0].right < _BEHIND * line[0].size):
-        return None
-    return (first, round(line[0].left)) if is_sign else None
+    """Return a sign that may be a bullet before the first word of a line, and its place."""
+    first, word, *_ = [*" ".join(run.text for run in line[:2]).split(), "", ""]
+    # A name in a formula is in type for signs as well, but no gap is behind it.
+    is_apart = line[0].font.is_math and line[-1] != line[0] and line[1].left - line[0].right > _BEHIND * line[0].size
+    is_sign = len(first) == 1 and (is_apart or unicodedata.category(first) in _SIGNS) and first not in "=<>©"
+    return (first, round(line[0].left)) if is_sign and word[:1].isalpha() else None
 
 
-def _table_lines(lines: list[list[Run]]) -> Iterator[Run]:
-    """Yield the first runs of lines of tables, which are rows of cells near each other, and of what lies among them.
-
-    Cells do not begin in lower case, as lines in columns and words between wide gaps do; lines of prose are none.
-    """
-    rows: list[list[list[Run]]] = []
-    for line in sorted((line for line in lines if not _is_prose(line)), key=lambda line: -line[0].y):
-        if rows and rows[-1][0][0].y - line[0].y < 0.3 * line[0].size:
-            rows[-1].append(line)
-        else:
-            rows.append([line])
-    tables: list[list[list[list[Run]]]] = [[]]
-    for row in rows:
-        if sum(not cell[0].islower() for line in row for cell in _cells(line)) >= _FEWEST:
-            if tables[-1] and tables[-1][-1][0][0].y - row[0][0].y >= _NEAR * row[0][0].size:
-                tables.append([])
-            tables[-1].append(row)
-    spans: list[tuple[float, ...]] = []  # the top, the bottom, and the ends of most rows
-    for table in tables:
-        if len(table) >= _FEWEST:
-            ends = [(min(line[0].left for line in row), max(line[-1].right for line in row)) for row in table]
-            first, last = table[0][0][0], table[-1][0][0]
-            edges = first.y + 1.5 * first.size, last.y - 1.5 * last.size
-            spans.insert(0, (*edges, *map(median, zip(*ends, strict=True))))
+def _table_lines(lines: list[list[Run]]) -> Iterator[list[Run]]:
+    """Yield the lines of tables, which are rows of cells near each other, and what lies among them but prose."""
+    falling = sorted((line for line in lines if not _is_prose(line)), key=lambda line: -line[0].y)
+    rows = [sorted(chain(*row), key=lambda run: run.left) for row in _grouped(falling, _LEVEL)]
+    # Lines in columns, and words between wide gaps, begin in lower case.
+    rows = [row for row in rows if sum(not cell[0].islower() for cell in _cells(row)) >= _FEWEST]
+    tables = [table for table in reversed(_grouped(rows, _NEAR)) if len(table) >= _FEWEST]
+    tops = [table[0][0].y + 1.5 * table[0][0].size for table in tables]
+    ends = [(median(row[0].left for row in table), median(row[-1].right for row in table)) for table in tables]
     for line in lines:
-        at = bisect(spans, (line[0].y,))
-        _, bottom, left, right = spans[at] if at < len(spans) else (0.0, inf, 0.0, 0.0)
-        if bottom < line[0].y and line[0].left < right and line[-1].right > left and not _is_prose(line, most=1):
-            yield line[0]
+        if (at := bisect(tops, line[0].y)) < len(tables) and not _is_prose(line, most=1):
+            last, (left, right) = tables[at][-1][0], ends[at]
+            if last.y - 1.5 * last.size < line[0].y and line[0].left < right and line[-1].right > left:
+                yield line
+
+
+def _grouped(lines: list[list[Run]], most: float) -> list[list[list[Run]]]:
+    """Return falling lines in groups without a distance of more than so many times the size of their type."""
+    ends = [n for n in range(1, len(lines)) if lines[n - 1][0].y - lines[n][0].y > most * lines[n][0].size]
+    return [lines[first:last] for first, last in pairwise(sorted({0, *ends, len(lines)}))]
 
 
 def _cells(line: list[Run]) -> list[str]:
     """Return the texts between wide gaps, without marks of lists."""
-    text = ""
-    for last, run in pairwise([line[0], *line]):
-        text += _BETWEEN * (run.left - last.right > WIDE * max(run.size, last.size)) + run.text
-    cells = [cell.strip() for cell in text.split(_BETWEEN)]
-    return [cell for cell in cells if any(map(str.isalnum, cell)) and not _ITEM.fullmatch(cell)]
+    gaps = [run.left - last.right > WIDE * max(run.size, last.size) for last, run in pairwise([line[0], *line])]
+    cells = "".join(_BETWEEN * gap + run.text for gap, run in zip(gaps, line, strict=True)).split(_BETWEEN)
+    return [cell.strip() for cell in cells if any(map(str.isalnum, cell)) and not _ITEM.fullmatch(cell.strip())]
 
 
 def _is_prose(line: list[Run], most: int = 2) -> bool:
     """Whether ``most`` cells are as long as a short line, and half of the words have small letters, or no case."""
     cells = _cells(line)
-    if any(RIGHT_TO_LEFT.search(cell) for cell in cells):
-        return True
     if len(cells) > most or line[-1].right - line[0].left < _LINE * line[0].size:
-        return False
+        return any(map(RIGHT_TO_LEFT.search, cells))
     words = [word for cell in cells if len(cell.split()) > 5 or not cell.isascii() for word in cell.split()]
     return 2 * sum(word[0].isalpha() and not word[0].isupper() for word in words) >= max(len(words), 1)
 
@@ -289,13 +258,6 @@ def _continues(line: list[Run], run: Run) -> bool:
     # A subscript begins where the superscript above it does.
     back = 4.0 if max(run.size, last.size) < 0.85 * line[0].size else 0.6
     return min(abs(run.y - line[0].y), abs(run.y - last.y)) < most and last.right - back * size < run.left
-
-
-def _goes_before(run: Run, first: Run) -> bool:
-    """Whether a run that is drawn later ends where a line begins, as on pages that are turned."""
-    touches = abs(first.left - run.right) < 0.5 * run.size == 0.5 * first.size and abs(first.y - run.y) < 0.1 * run.size
-    has_letters = any(map(str.isalpha, run.text)) and any(map(str.isalpha, first.text))
-    return touches and has_letters and not RIGHT_TO_LEFT.search(run.text + first.text)
 
 
 def _marked(line: list[Run], last: Run, run: Run) -> str:
@@ -400,7 +362,9 @@ def _text(runs: list[Run]) -> str:
     text = ""
     for last, run in pairwise([runs[0], *runs] if runs else []):
         gap = run.left - last.right
-        text += (" " if gap > SPACE * min(run.size, last.size) else "") + _marked(runs, last, run)
+        part = _marked(runs, last, run)
+        part = UNPRINTABLE.sub("", part) if run.font.is_math else part  # parts of brackets
+        text += " " * (gap > SPACE * min(run.size, last.size)) + part
     # Where Korean files draw spaces at the ends of lines, a line without one cuts a word.
     space = " " if text[-1:].isspace() and _HANGUL.search(text) else ""
     return " ".join(on_the_line(text).split()) + space

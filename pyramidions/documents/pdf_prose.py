@@ -57,10 +57,7 @@ _COMPOUND = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
 
 def joined_hyphens(pages: list[list[PdfLine]]) -> list[list[PdfLine]]:
-    """Return lines whose ends cut no word and no address: the rest is moved up from the line below, over pages as well.
-
-    The words of the document say what becomes of the hyphen; see `joint`.
-    """
+    """Return lines whose ends cut no word and no address: the rest is moved up, over pages as well."""
     known: Counter[str] = Counter()
     for page in pages:
         for line in page:
@@ -153,9 +150,8 @@ def is_debris(line: PdfLine, body: float) -> bool:
 def prose(blocks: Iterable[Block], body: float) -> list[Block]:
     """Return blocks without captions, notes, authors, keywords, licences, code, and the text of figures and tables.
 
-    A sentence that stands on either side of what is left out, or that a gap cuts, is in one block. A document that is
-    mostly code, or of which no size is known, keeps all but captions, keywords and licences. One that is mostly tables,
-    forms or figures keeps the blocks that hold a sentence, or lines as long as those of one.
+    A sentence on either side of what is left out is in one block. A document that is mostly code, or whose sizes are
+    not known, keeps all but captions, keywords and licences; one of tables or forms, what reads as sentences.
     """
     blocks = _without_contents(_without_authors(list(blocks)))
     is_code = [block[0].is_code for block, _ in blocks for _ in block]
@@ -181,10 +177,7 @@ def prose(blocks: Iterable[Block], body: float) -> list[Block]:
 
 
 def _running_text(blocks: list[Block], body: float, cells: int) -> list[Block]:
-    """Return blocks; where most of the words stand in others, those that read as text, and none without a sentence.
-
-    A text in capitals reads as any does. ``cells`` are the words of tables.
-    """
+    """Return blocks, or those that read as text where most words stand in others, or in ``cells`` of tables."""
     everything = "".join(line.text for block, _ in blocks for line in block)
     read = [(0, 0) if is_heading else _read(block) for block, is_heading in blocks]
     words = sum(words for words, _ in read)
