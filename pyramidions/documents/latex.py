@@ -261,7 +261,7 @@ class _Reader:
             self._walk(given[-1:])
         elif name in macros.READ_AS:
             self._walk(given[-2:-1])
-        elif name in self.parser.templates:
+        elif name == macros.DEFINED or name in self.parser.templates:
             with self.parser.replacing(node) as stands_for:
                 self._walk(stands_for or [])
         elif (known := self._texts.latex_context.get_macro_spec(name)) is not None and known.simplify_repl:

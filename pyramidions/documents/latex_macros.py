@@ -2,6 +2,8 @@
 
 import re
 
+#: Stands where a definition stood, with its number.
+DEFINED = "\ue002"
 #: From the highest to the lowest, with those of KOMA-Script, which have no numbers. A run-in heading is one, too.
 RANKS = ("part", "chapter", "section", "subsection", "subsubsection", "paragraph", "subparagraph")
 UNNUMBERED = {"addpart": 0, "addchap": 1, "addsec": 2}

@@ -17,16 +17,17 @@ from pyramidions.documents.latex_source import MOST
 _DEEPEST = 16
 #: Most uses of macros that the source defines: those in macros grow without end as well.
 _MOST_REPLACED = 100_000
-# The parser would take what follows a definition that begins an environment, and does not end it, for a part of it.
-_GROUP = r"\{(?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})*+\}){0,4000}+\}"
-_GAP = r"(?:\s|%[^\n]*+)*+"
-_ENVIRONMENT = re.compile(
-    rf"\\(?:re)?newenvironment\*?\s*\{{[^{{}}]{{0,99}}\}}(?:\s*\[[^\[\]]{{0,99}}\]){{0,2}}{_GAP}{_GROUP}{_GAP}{_GROUP}"
-)
+# What stands before the first group of a definition. The parser would take what follows one that begins an environment,
+# and does not end it, for a part of it.
 _DEFINITION = re.compile(
-    r"\\(?:(?:re)?newcommand|providecommand|DeclareRobustCommand|[gex]?def)\*?\s{0,9}\{?\\([A-Za-z]+)\}?"
-    rf"(?:\s{{0,9}}\[(\d)\]\s{{0,9}}(?:\[([^\[\]]{{0,99}})\]\s{{0,9}})?|([^{{}}\\\[\]]{{0,60}}))({_GROUP})"
+    r"\\(?:(?:re)?newenvironment\*?\s*\{[^{}]{0,99}\}(?:\s*\[[^\[\]]{0,99}\]){0,2}(?:\s|%[^\n]*+)*+|"
+    r"(?:(?:re)?newcommand|providecommand|DeclareRobustCommand|[gex]?def)\*?\s{0,9}\{?\\(?P<name>[A-Za-z]+)\}?"
+    r"(?:\s{0,9}\[(\d)\]\s{0,9}(?:\[([^\[\]]{0,99})\]\s{0,9})?|([^{}\\\[\]]{0,60})))(?=\{)"
 )
+_SECOND_GROUP = re.compile(r"(?:\s|%[^\n]*+)*+(?=\{)")
+# Braces, and what holds others.
+_BRACE = re.compile(r"\\verb([|!+=@~/;])[^\n]*?\1|\\.|([{}])", re.DOTALL)
+_MARKER = re.compile(rf"\\{macros.DEFINED}{{\d+}}")
 _BORDER, _COMMENT = re.compile(r"\\((?:begin|end)\{[^{}]{0,99}\})"), re.compile(r"(?<!\\)%[^\n]*+")
 _BEGIN_OR_END, _PARAMETER = re.compile(r"\\(begin|end)\s*\{"), re.compile(r"#([1-9])")
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
@@ -53,12 +54,16 @@ class Parser:
 
     def __init__(self, name: str) -> None:
         self._name, self._specs = name, specs()
+        self._specs.add_context_category("definitions", macros=[MacroSpec(macros.DEFINED, "{")])
         self.texts = Formulas(self.replacing)
         self.held: list[str] = []
         self._read = self._depth = self._replaced = 0
         self.templates: dict[str, tuple[str, str]] = {}
-        # Those that the parser does not know yet. What begins or ends an environment is replaced before it is parsed.
+        # Their arguments, and those that the parser does not know yet.
         self._arguments: dict[str, str] = {}
+        self._unknown: dict[str, str] = {}
+        self._definitions: dict[str, tuple[str, tuple[str, str]]] = {}
+        # What begins or ends an environment is replaced before it is parsed.
         self._shorthands: dict[str, str] = {}
         self._parsed_once: dict[str, Sequence[Any]] = {}
         self.flags: dict[str, bool] = {}
@@ -69,12 +74,14 @@ class Parser:
         if self._read > MOST:
             raise UserError(f"{self._name} must have at most {MOST:,} characters with all that it includes.")
         self.held += _between_commands(source)
-        source = _DEFINITION.sub(self._defined, _ENVIRONMENT.sub("", source))
-        source = _BARE_ACCENT.sub(r"\1{}", _INPUT.sub(r"\\input{\1}", _INTERNAL.sub(" ", source)))
-        if self._arguments:
-            added = [MacroSpec(name, arguments) for name, arguments in self._arguments.items()]
+        source = _INTERNAL.sub(
+            lambda found: f" {''.join(_MARKER.findall(found[0]))}", self._without_definitions(source)
+        )
+        source = _BARE_ACCENT.sub(r"\1{}", _INPUT.sub(r"\\input{\1}", source))
+        if self._unknown:
+            added = [MacroSpec(name, arguments) for name, arguments in self._unknown.items()]
             self._specs.add_context_category(f"authors {self._read}", prepend=True, macros=added)
-            self._arguments = {}
+            self._unknown = {}
         if self._shorthands:
             source = _COMMAND.sub(lambda found: self._shorthands.get(found[1], found[0]), source)
         try:
@@ -84,20 +91,39 @@ class Parser:
             raise UserError(f"{self._name} cannot be read as LaTeX ({type(error).__name__}).") from None
         return nodes
 
-    def _defined(self, found: re.Match[str]) -> str:
-        """Keep what a macro stands for, and take its definition out of the source."""
-        name, number, default, parameters, group = found.groups()
-        body, count = group[1:-1], int(number or parameters.count("#"))
+    def _without_definitions(self, source: str) -> str:
+        """Keep what macros stand for, and put marks in place of their definitions, which apply from there on."""
+        pieces, end, closing = list[str](), 0, _closing(source)
+        for found in _DEFINITION.finditer(source):
+            close = closing.get(found.end())
+            if close is not None and found["name"] is None:
+                second = _SECOND_GROUP.match(source, close + 1)
+                close = closing.get(second.end()) if second else None
+            if found.start() >= end and close is not None:
+                pieces.append(source[end : found.start()])
+                if found["name"] is not None:
+                    pieces.append(self._defined(found, source[found.end() + 1 : close]))
+                end = close + 1
+        return "".join([*pieces, source[end:]])
+
+    def _defined(self, found: re.Match[str], body: str) -> str:
+        """Keep what a macro stands for, and return what marks its definition."""
+        name, number, default, parameters = found.groups()
+        count = int(number or parameters.count("#"))
         parts = _BEGIN_OR_END.findall(body)
         # Those of TeX may stand between other signs, and are then not known.
         is_known = name not in macros.ARGUMENTS and (number or not _PARAMETER.sub("", parameters).strip())
         if parts.count("begin") != parts.count("end"):
             self._shorthands |= {} if count else {name: f"{body} "}
         elif is_known or not count:
-            self.templates[name] = (default or "", body)
-            self._parsed_once.pop(name, None)
-        if name in self.templates and name not in macros.ARGUMENTS:
-            self._arguments[name] = "{" * count if default is None else "[" + "{" * (count - 1)
+            arguments = "{" * count if default is None else "[" + "{" * (count - 1)
+            if name not in macros.ARGUMENTS and self._arguments.get(name) != arguments:
+                self._arguments[name] = self._unknown[name] = arguments
+            # Of a definition in what is not read, too.
+            self.templates.setdefault(name, (default or "", body))
+            marker = f"\\{macros.DEFINED}{{{len(self._definitions)}}}"
+            self._definitions[marker] = name, (default or "", body)
+            return marker
         return ""
 
     @contextmanager
@@ -113,6 +139,12 @@ class Parser:
     def replacing(self, node: Any) -> Iterator[Sequence[Any] | None]:
         """Hand out what a macro of the author stands for; one that is redefined by itself is not replaced inside."""
         name = node.macroname
+        if name == macros.DEFINED:
+            if (defined := self._definitions.get(node.latex_verbatim())) is not None:
+                self.templates[defined[0]] = defined[1]
+                self._parsed_once.pop(defined[0], None)
+            yield []
+            return
         if (template := self.templates.pop(name, None)) is None:
             yield None
             return
@@ -127,6 +159,17 @@ class Parser:
                     self._parsed_once[name] = stands_for
             yield stands_for
         self.templates.setdefault(name, template)
+
+
+def _closing(source: str) -> dict[int, int]:
+    """Return where groups end, by where they begin."""
+    opened, closing = list[int](), dict[int, int]()
+    for found in _BRACE.finditer(source):
+        if found[2] == "{":
+            opened.append(found.start())
+        elif found[2] and opened:
+            closing[opened.pop()] = found.start()
+    return closing
 
 
 def _between_commands(source: str) -> Iterator[str]:

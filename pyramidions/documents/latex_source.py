@@ -128,7 +128,7 @@ class _Scan:
                 # What a draft sets is not set.
                 self._flags[flag] = value if self._reads() else self._flags[flag]
                 return ""
-        return token
+        return "%" if token.startswith("%") else token
 
     def _begin(self, name: str, token: str) -> str:
         holds = {"iftrue": True, "iffalse": False}.get(name, self._flags.get(name[2:]))

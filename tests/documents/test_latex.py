@@ -105,6 +105,15 @@ def document(body: str) -> str:
         ("\\newcommand{\\x}[1]{\\begin{y}#1}" * 300 + "A.", "A."),
         # An accent that the paper redefines takes no end of a formula.
         (r"\def\H{{\cal H}}Here $\H$ is {\bf\c} a set.\section{B} C.", "Here H is a set. | ## B | C."),
+        # Definitions apply from where they stand, unless a comment holds them, and as long and deep as they are.
+        ("\\newcommand{\\m}{Bee}\n%\\newcommand{\\m}{Old}\nWe \\\\%\\def\\m{Old}\nsaw 5\\% of \\m{}.",
+         "We saw 5% of Bee."),
+        (r"\def\n{Ann}I met \n{}.\def\n{Bob} Then I met \n, \def\p#1{\def\n{#1}}\p{Cy}\n{} and {\p{Di}\n}.",
+         "I met Ann. Then I met Bob, Cy and Di."),
+        (r"\def\n{A}$\n\def\n{B}\n$ \makeatletter\def\n{C}\makeatother\n \verb|%{\def\n{D}|\n.", "AB C%{\\def\\n{D}C."),
+        (r"\AtBeginDocument{\newcommand{\n}{A}}\n{} \begin{tabular}{l}\def\k{B}\end{tabular}\k.", "A B."),
+        (rf"\newcommand{{\abs}}{{{'word ' * 900}}}A \abs B.", f"A {'word ' * 900}B."),
+        (r"\def\a{a {b {c {d {e {f} e}}}}}We \a{} here.\def\b#1{{{{{{{b #1}}}}}}}\b{c}.", "We a b c d e f e here.b c."),
         # An abstract may be an argument, or several.
         (r"\abstract{Bees fly.} They sleep.", "## Abstract | Bees fly. | ## Text | They sleep."),
         ("\\abstract\n{Aims.}%\n{Bees fly.} They {really} sleep.",
