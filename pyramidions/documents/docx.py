@@ -16,7 +16,7 @@ from pyramidions.documents.word_fields import mend_fields
 from pyramidions.documents.xml_tree import attribute, member_tree, targets, xml_archive
 from pyramidions.files.bounded import printable
 from pyramidions.text.headings import HeadedText
-from pyramidions.text.normalization import STOPS
+from pyramidions.text.normalization import STOPS, UNSPACED
 
 # mammoth makes headings of Word's own styles, but not of this one. It knows a style by its name, which Word translates,
 # or by its id.
@@ -24,13 +24,14 @@ _TITLE = "p[style-name='Title'] => h1:fresh\np.Title => h1:fresh"
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
 # Levels of the outline begin at 0; the last is that of text. mammoth knows headings down to the sixth.
 _BODY, _DEEPEST = 9, 6
-# Names of styles of what is no running text; Word translates none of its own. Their level is below that of headings.
+# Names of styles of what is no running text, and of code; Word translates none of its own. Their levels are below those
+# of headings.
 _NO_TEXT = re.compile(
-    r"(?:\w+ )?caption|toc (?:\d|heading)|table of (?:figures|authorities)|bibliography|index \d|source code|"
-    r"html preformatted|macro|title page.*",
+    r"((?:\w+ )?caption|toc (?:\d|heading)|table of (?:figures|authorities)|bibliography|index \d|title page.*)|"
+    r"source code|html preformatted|macro",
     re.IGNORECASE,
 )
-_LEFT_OUT = -1
+_LEFT_OUT, _CODE = -1, -2
 _OFF = ("0", "false", "off")
 # What mammoth leaves out with all that is inside: the base of a reading, text in a direction, fields, and a text box in
 # the form that newer programs read. `Fallback` holds the same box for older ones.
@@ -50,8 +51,8 @@ _FORMULAS = {
     "mr": ("mtr", ("e",)),
     "eqArr": ("mtable", ("e",)),
 }
-# What ends a sentence, and characters of one.
-_ENDS, _SENTENCE = tuple(STOPS), 12
+# More than the label of a cell: letters, those of scripts without spaces, or characters before a full stop.
+_LINE = re.compile(rf"(?:[^\W\d_][\W\d_]*+){{20}}|(?:[{UNSPACED}]\W*+){{8}}|.{{12}}[{re.escape(STOPS)}]\s*$")
 # Of half a point; less does not raise or lower a run.
 _RAISED = 4
 
@@ -102,7 +103,7 @@ def _target(archive: ZipFile, member: str, kind: str, name: str) -> str:
 
 
 def _style_levels(styles: etree._Element) -> dict[str, int]:
-    """Return the levels of the styles of headings, from 0 on, by their ids; `_LEFT_OUT` for those of no text."""
+    """Return the levels of the styles of headings, from 0 on, by their ids; less for those of no text."""
     by_id = {attribute(each, "styleId"): each for each in styles.iter("style")}
 
     def level_of(name: str, depth: int = 0) -> int | None:
@@ -110,8 +111,8 @@ def _style_levels(styles: etree._Element) -> dict[str, int]:
         # Styles that are based on one another in a circle end, too.
         if style is None or depth > len(by_id):
             return None
-        if _NO_TEXT.fullmatch(_value(style, "name")):
-            return _LEFT_OUT
+        if kind := _NO_TEXT.fullmatch(_value(style, "name")):
+            return _LEFT_OUT if kind[1] else _CODE
         if (outline := style.find("pPr/outlineLvl")) is not None:
             return int(attribute(outline, "val"))
         if heading := _HEADING.fullmatch(_value(style, "name")):
@@ -143,24 +144,31 @@ def _mend(root: etree._Element, levels: Mapping[str, int]) -> None:
         for paragraph in islice(box.iterancestors(f"{word}p"), 1):
             for inside in reversed(box):
                 paragraph.addnext(inside)
+    styled = [(levels.get(_value(each, f"{word}pPr/{word}pStyle")), each) for each in root.iter(f"{word}p")]
+    # Judgments and letters from the web are set as code.
+    is_code = 2 * sum(_letters(each, word) for level, each in styled if level == _CODE) > _letters(root, word)
+    for level, paragraph in styled:
+        if level == _LEFT_OUT or (level == _CODE and not is_code):
+            paragraph.getparent().remove(paragraph)
     for paragraph in list(root.iter(f"{word}p")):
         _mend_paragraph(paragraph, word, levels)
 
 
-def _remove_tables(root: etree._Element, word: str) -> None:
-    """Remove tables of several columns; where they hold most of the text, only those whose cells hold no sentences."""
+def _letters(element: etree._Element, word: str) -> int:
+    return sum(len(text.text or "") for text in element.iter(f"{word}t"))
 
-    def letters(element: etree._Element) -> int:
-        return sum(len(text.text or "") for text in element.iter(f"{word}t"))
+
+def _remove_tables(root: etree._Element, word: str) -> None:
+    """Remove tables of several columns; where they hold most of the text, only those of labels and numbers."""
 
     def lays_out(table: etree._Element) -> bool:
-        cells = ["".join(text.text or "" for text in each.iter(f"{word}t")).rstrip() for each in table.iter(f"{word}p")]
-        return 2 * sum(len(cell) for cell in cells if cell.endswith(_ENDS) and len(cell) > _SENTENCE) >= letters(table)
+        cells = ["".join(text.text or "" for text in each.iter(f"{word}t")) for each in table.iter(f"{word}p")]
+        return 2 * sum(len(cell) for cell in cells if _LINE.search(cell)) >= _letters(table, word)
 
     tables = [table for table in root.iter(f"{word}tbl") if table.find(f"{word}tr/{word}tc[2]") is not None]
     inside = {inner for table in tables for inner in table.iterdescendants(f"{word}tbl")}
     outer = [table for table in tables if table not in inside]
-    is_most = 2 * sum(map(letters, outer)) > letters(root)
+    is_most = 2 * sum(_letters(table, word) for table in outer) > _letters(root, word)
     for table in outer:
         if not (is_most and lays_out(table)):
             table.getparent().remove(table)
@@ -179,12 +187,9 @@ def _mend_paragraph(paragraph: etree._Element, word: str, levels: Mapping[str, i
         return
     style, outline = (properties.find(f"{word}{tag}") for tag in ("pStyle", "outlineLvl"))
     level = levels.get(attribute(style, "val")) if style is not None else None
-    if level == _LEFT_OUT:
-        paragraph.getparent().remove(paragraph)
-        return
     if outline is not None:
         level = int(attribute(outline, "val"))
-    if level is not None and level < _BODY:
+    if level is not None and 0 <= level < _BODY:
         style = etree.SubElement(properties, f"{word}pStyle") if style is None else style
         style.set(f"{word}val", f"Heading{min(level + 1, _DEEPEST)}")
 

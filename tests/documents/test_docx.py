@@ -42,7 +42,9 @@ STYLES = """<w:style w:type="paragraph" w:styleId="a"><w:name w:val="heading 2"/
 <w:style w:type="paragraph" w:styleId="d"><w:basedOn w:val="a"/><w:pPr><w:outlineLvl w:val="9"/></w:pPr></w:style>
 <w:style w:type="paragraph" w:styleId="e"><w:basedOn w:val="f"/></w:style>
 <w:style w:type="paragraph" w:styleId="f"><w:basedOn w:val="e"/></w:style>
-<w:style w:type="paragraph" w:styleId="g"><w:name w:val="caption"/></w:style>"""
+<w:style w:type="paragraph" w:styleId="g"><w:name w:val="caption"/></w:style>
+<w:style w:type="paragraph" w:styleId="h"><w:name w:val="HTML Preformatted"/></w:style>
+<w:style w:type="paragraph" w:styleId="i"><w:name w:val="I"/><w:basedOn w:val="h"/></w:style>"""
 STYLED = "".join(paragraph(style, properties=f'<w:pStyle w:val="{style}"/>') for style in "abcdef")
 LONG = "Bees fly far and sleep in winter."
 
@@ -71,6 +73,10 @@ READ = {
     "outline": (paragraph("A", properties='<w:outlineLvl w:val="1"/>') + paragraph("a."), "## A | a."),
     "styles": (STYLED, "## a | ## b | ###### c | d | e | f"),
     "text box": (paragraph("Before.", BOX), "Before. | In a box."),
+    "text box of a caption": (
+        paragraph("Bees.", BOX, properties='<w:pStyle w:val="g"/>') + paragraph("They fly."),
+        "In a box. | They fly.",
+    ),
     "hidden": (paragraph("Seen", run(" not", "<w:vanish/>"), run(" all", '<w:vanish w:val="0"/>')), "Seen all"),
     "reading": (paragraph(RUBY), "漢字"),
     "direction": (paragraph(f"<w:bdo>{run('One')}</w:bdo><w:dir>{run(' two')}</w:dir>"), "One two"),
@@ -78,6 +84,14 @@ READ = {
     "frame": (paragraph(LONG) + table(["Note."]), f"{LONG} | Note."),
     "cells": (paragraph("Bees fly.") + table(["A cell of a bee", "b"], ["Another cell", "2"]), "Bees fly."),
     "caption": (paragraph("Bees.", properties='<w:pStyle w:val="g"/>') + paragraph("They fly."), "They fly."),
+    # Code is no text, but what is set as code may be all of it.
+    "code": (paragraph("Bees.", properties='<w:pStyle w:val="h"/>') + paragraph("They fly."), "They fly."),
+    "set as code": ("".join(paragraph(LONG, properties=f'<w:pStyle w:val="{each}"/>') for each in "hih"),
+                    f"{LONG} | {LONG} | {LONG}"),
+    "columns": (table(["Led a team of 3 engineers in Zurich", "Wrote the plans of 5 bridges"]) + paragraph("A life."),
+                "Led a team of 3 engineers in Zurich | Wrote the plans of 5 bridges | A life."),
+    "Chinese columns": (table(["负责带领三名工程师的项目", "撰写五座桥梁的规划"]),
+                        "负责带领三名工程师的项目 | 撰写五座桥梁的规划"),
     "layout": (paragraph("One.") + table(["Two.", LONG]), f"One. | Two. | {LONG}"),
 }  # fmt: skip
 
