@@ -3,6 +3,7 @@
 import posixpath
 import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from urllib.parse import unquote
 from zipfile import ZipFile
@@ -20,14 +21,18 @@ _PAGES = ("application/xhtml+xml", "text/html")
 # Names of a page that says who made the book, and the beginning of one that says so of itself.
 _IMPRINT = re.compile(r"copyright|imprint|impressum|colophon|title[-_ ]?page|half[-_ ]?title", re.IGNORECASE)
 _BEGINS_IMPRINT = re.compile(rf"<(?:body|section)\s[^<>]*\btype=[\"'][^\"'<>]*(?:{_IMPRINT.pattern})", re.IGNORECASE)
-# What such a page says that has no such name: two of these, near either end of the book.
+# What such a page says that has no such name: two of these, near either end of the book. Prose does not say the first.
 _SAYS = re.compile(
-    r"\b(isbn)\b|(©|&copy;|&#169;|\bcopyright\b|public domain)|((?:rights|rechte|droits|derechos|direitos) (?:r[eé]ser|"
-    r"vorbe)|diritti riservati|права защищены|版权所有)|\b((?:published|printed|typeset) (?:by|in|at)\b|first publ|"
-    r"verlag\b|éditions\b|dépôt légal|editorial\b|издательство|出版)",
+    r"\b(isbn)\b|((?:\bcopyright )?©|\bcopyright (?:by|\d{4}))|((?:rights|rechte|droits|derechos|direitos) "
+    r"(?:r[eé]ser|vorbe)|diritti riservati|права защищены|版权所有)|\b(typeset (?:by|in)\b)|(\bcopyright\b|"
+    r"public domain)|\b((?:published|printed) (?:by|in|at)\b|first publ|verlag\b|éditions\b|dépôt légal|editorial\b|"
+    r"издательство|出版)",
     re.IGNORECASE,
 )
+_LAST_SURE = 4
+_UNSEEN = re.compile(r"<head\b(?:[^<]|<(?!/head))*+|<[^<>]*>", re.IGNORECASE)
 _EITHER_END, _LONGEST_IMPRINT = 3, 12_000  # pages, and bytes of one
+_APART = 300  # characters of such a page for each of these
 #: Share of a book's bytes, from which on a page is the text, whatever its name.
 _SMALL = 0.2
 
@@ -62,14 +67,23 @@ def _pages(book: ZipFile, name: str) -> Iterator[str]:
     pages = [page for page in map(place, chosen) if page not in contents]
     sizes = {each.filename: each.file_size for each in book.infolist()}
     most = _SMALL * sum(sizes.get(page, 0) for page in pages)
-    for number, page in enumerate(pages):
-        if page in encrypted:
-            raise UserError(f"{name} must not be encrypted, but its page {page} is.")
-        text = decoded_page(book.read(page), f"{name}/{page}")
-        is_at_end = min(number, len(pages) - 1 - number) < _EITHER_END and sizes[page] <= _LONGEST_IMPRINT
-        says = is_at_end and len({found.lastindex for found in _SAYS.finditer(text)}) > 1
-        if sizes[page] > most or not (says or page in imprints or _BEGINS_IMPRINT.search(text)):
-            yield text
+    if closed := [page for page in pages if page in encrypted]:
+        raise UserError(f"{name} must not be encrypted, but its page {closed[0]} is.")
+    texts = {page: decoded_page(book.read(page), f"{name}/{page}") for page in pages}
+    imprints |= {page for page in pages if _BEGINS_IMPRINT.search(texts[page])}
+    ends = {page for page in pages[:_EITHER_END] + pages[-_EITHER_END:] if sizes[page] <= _LONGEST_IMPRINT}
+    says = {page for page in ends if _says_who_made_it(texts[page])}
+    # Where most pages say so, they are the book.
+    if 2 * len(says) <= len(pages) and 2 * sum(sizes[page] for page in says) <= sum(sizes[page] for page in pages):
+        imprints |= says
+    yield from (texts[page] for page in pages if sizes[page] > most or page not in imprints)
+
+
+def _says_who_made_it(page: str) -> bool:
+    """Return whether a page says little else than who made the book."""
+    text = " ".join(unescape(_UNSEEN.sub(" ", page)).split())
+    said = [found.lastindex or 0 for found in _SAYS.finditer(text)]
+    return len(set(said)) > 1 and min(said) <= _LAST_SURE and len(text) <= _APART * len(said)
 
 
 def _encrypted(book: ZipFile, name: str) -> set[str]:

@@ -57,6 +57,17 @@ SAID_IMPRINTS = [
         "May you do good with this book of the public domain. It was typeset by Bees.",
     )
 ]  # fmt: skip
+# A foreword and a story that name a print, and six stories that tell of theirs.
+PROSE = (
+    "The letter was printed in Leipzig and is in the public domain.",
+    f"Bees fly. {'They sleep in winter. ' * 40}Copyright © 1999 by A. Bee. First published in Hives.",
+)
+STUFFED = ("I stuffed. " * 500).strip()
+SPINE = "".join(f'<itemref idref="{each}"/>' for each in "abcdef")
+ITEMS = "".join(f'<item id="{each}" href="{each}" media-type="text/html"/>' for each in "abcdef")
+STORIES = {f"OEBPS/{each}": "<p>Bees fly. First published in Hives. © A. Bee" for each in "abcdef"} | {
+    "OEBPS/book.opf": f"<package><manifest>{ITEMS}</manifest><spine>{SPINE}</spine></package>"
+}
 ENCRYPTED = '<encryption><EncryptedData><CipherReference URI="OEBPS/text/a.xhtml"/></EncryptedData></encryption>'
 
 
@@ -105,6 +116,9 @@ READ = [
     *(("a.epub", zipped(book), "I stuffed a shirt.") for book in
       (GUIDED_IMPRINT, NAMED_IMPRINT, TYPED_IMPRINT, TITLE_PAGE, *SAID_IMPRINTS)),
     ("a.epub", zipped(LONG), "# Loomings | Call me Ishmael. | I stuffed a shirt."),
+    *(("a.epub", zipped(LONG | {"OEBPS/text/a.xhtml": f"<p>{text}", "OEBPS/text/b c.xhtml": f"<p>{STUFFED}"}),
+       f"{text} | {STUFFED}") for text in PROSE),
+    ("a.epub", epub(**STORIES), " | ".join(["Bees fly. First published in Hives. © A. Bee"] * 6)),
     # An imprint of that share is the book.
     ("a.epub", epub(**{"OEBPS/book.opf": NAMED_IMPRINT["OEBPS/book.opf"]}),
      "# Loomings | Call me Ishmael. | ## The Carpet-Bag | I stuffed a shirt."),
