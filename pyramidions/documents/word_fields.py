@@ -9,11 +9,16 @@ from pyramidions.documents.xml_tree import attribute
 
 # How a reading is set: \* jc2 \* "Font:MS Mincho" \* hps10.
 _FORMAT = re.compile(r"\\\*\s?(?:\"[^\"\\]*+\"|[^\s\\]++)")
-# What a switch and its options draw, with nothing in brackets inside; and brackets that stay.
-_DRAWN = re.compile(r"((?:\\[a-z]{1,2} ?[0-9]{0,3} ?){0,6})\(([^()]*)\)", re.IGNORECASE)
-_STAY, _DEEPEST = str.maketrans("\ue000\ue001", "()"), 16
+# A sign that stands for itself: a bracket to draw, as in \lc\{, or what would end or part what is drawn.
+_SIGN = re.compile(r"(?<=\\[lrbfv]c) ?\\(.)|\\([(),;])", re.IGNORECASE)
+# What a switch and its options draw, with nothing in brackets inside; and signs that stay.
+_DRAWN = re.compile(r"((?:\\(?:[lrbfv]c[^\\ (]|[a-z]{1,2} ?-?[0-9]{0,3}) ?){0,8})\(([^()]*)\)", re.IGNORECASE)
+_OPTION = re.compile(r"\\([lrbfv]c|[a-z]{1,2})([^\\\w -]?)")
+_SIGNS, _KEPT, _DEEPEST = "(),;", "\ue000\ue001\ue002\ue003", 16
+_STAY, _KEEP = str.maketrans(_KEPT, _SIGNS), str.maketrans(_SIGNS, _KEPT)
 # Switches and options, by what a formula of MathML calls what they draw.
-_KINDS = {"\\f": "mfrac", "\\r": "mroot", "\\a": "mtable", "up": "power", "do": "index"}
+_KINDS = {"f": "mfrac", "r": "mroot", "a": "mtable", "up": "power", "do": "index"}
+_CLOSING = {"{": "}", "[": "]", "<": ">", _KEPT[0]: _KEPT[1]}
 
 
 def mend_fields(root: etree._Element, word: str) -> None:
@@ -39,6 +44,7 @@ def mend_fields(root: etree._Element, word: str) -> None:
 def _formula(text: str) -> str:
     """Return the text of a formula with marks, from the inside out."""
     text, separator, found = _FORMAT.sub("", text), ";" if ";" in text else ",", 1
+    text = _SIGN.sub(lambda sign: (sign[1] or sign[2]).translate(_KEEP), text)
     text += ")" * (text.count("(") - text.count(")"))
     for _ in range(_DEEPEST if "(" in text else 0):
         text, found = _DRAWN.subn(lambda drawn: _drawn(drawn[1], drawn[2].split(separator)), text)
@@ -48,11 +54,14 @@ def _formula(text: str) -> str:
 
 
 def _drawn(switches: str, parts: list[str]) -> str:
-    switches = switches.lower()
-    if switches.startswith("\\o"):
+    options = dict(_OPTION.findall(switches.lower()))
+    switch, kind = next(iter(options), ""), next((_KINDS[each] for each in options if each in _KINDS), "")
+    if switch == "o":
         return parts[-1]  # a reading stands over it
-    kind = next((kind for switch, kind in _KINDS.items() if switch in switches), "")
     if kind:
         return marked(kind, *(parts[::-1] if kind == "mroot" else parts))
     joined = ",".join(parts)
-    return joined if switches else f"\ue000{joined}\ue001"
+    if switch in ("", "b"):
+        both = options.get("bc", "" if len(options) > 1 else _KEPT[0])
+        return f"{options.get('lc', both)}{joined}{options.get('rc', _CLOSING.get(both, both))}"
+    return joined
