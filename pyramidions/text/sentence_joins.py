@@ -19,16 +19,13 @@ _BEFORE_NUMBERS = frozenset(
     sect sch sects sekt séc sez sid str tab tabl tábl tabs taf taul tav tbl thm thms tom toč točk ust vers vol
     voll vols vyd wyd yak yakl zák ziff zob ábr čís éd úp şek ал гл изд ил напр ок пар поз прибл прил прим разд
     рис стр табл фиг чл бр вып див мал розд αρ αριθ άρθρ εικ κεφ παρ πίν σελ σχ τόμ ج رقم ش شكل شکل ص अनु क्र
-    चित्र पृ सं table figure section equation chapter tabelle abbildung kapitel
+    चित्र पृ सं table figure section equation chapter
     """.split()  # noqa: SIM905, a list has a line for each word
 )
 _UNITS = frozenset({"min", "sec", "max", "ca"})  # behind a number
-# English and German words among them that may end a sentence in lower case.
-_WORDS = frozenset(
-    """
-    alt app art cap col gl no nos old op par pos prop tab table figure section equation chapter
-    """.split()  # noqa: SIM905, a list has a line for each word
-)
+# English and German words among them that may end a sentence in lower case, and those that may in any language.
+_WORDS = frozenset("alt app art cap col gl no nos old op par pos prop tab".split())  # noqa: SIM905, shorter
+_WHOLE = frozenset(["table", "figure", "section", "equation", "chapter"])
 # Something in lower case, as in "etc. and"; a sentence may end so, too.
 _INSIDE = frozenset(
     """
@@ -123,7 +120,8 @@ def goes_on(begun: Sequence[str], following: str, language: str) -> bool:
     is_abbreviation = _is_abbreviation(word)
     if any(form in _BEFORE_NAMES.get(code, ()) for code in ("", language) for form in (word, word.lower())):
         return following[0].isalnum() or _NUMBER.match(following) is not None
-    takes_number = word.lower() in _BEFORE_NUMBERS and not (word in _WORDS and language in ("en", "de"))
+    is_word = word in _WHOLE or (word in _WORDS and language in ("en", "de"))
+    takes_number = word.lower() in _BEFORE_NUMBERS and not is_word
     if is_lower:
         return takes_number or word in _INSIDE or (is_abbreviation and not _SPECIAL.match(following))
     # "It took 5 min. 20 of them stayed."
