@@ -16,8 +16,11 @@ from pyramidions.text.normalization import STOPS, joined_lines
 
 _PRESENTATION = "ppt/presentation.xml"
 _TITLES = ("title", "ctrTitle")
-# A line break within a paragraph, before what begins anew.
+# A line break within a paragraph: before what begins anew, if there are several and no line goes on in the next; and
+# before a bullet or an empty line.
 _ITEM = re.compile(r"\n(?=[ (\"“«]{0,3}[A-ZÀ-ÖØ-ÞΑ-ΩА-Я\d•●▪◦‣·–-])")
+_GOES_ON, _ENTRY = re.compile(r"(?:(?<!\w)[a-zß-öø-ÿα-ωа-я]{1,3}|,)\s*$"), re.compile(r"\n(?=[ \t]*[\n•●▪◦‣·])")
+_ENDS = tuple(STOPS)
 # Date, footer and number stand on every slide; a notes page repeats its slide as a picture.
 _LEFT_OUT = ("dt", "ftr", "sldNum", "hdr", "sldImg", "pic")
 
@@ -60,7 +63,7 @@ def _shapes(root: etree._Element) -> Iterator[tuple[str, list[str]]]:
             # The same again, for older programs.
             continue
         kind = next((each.get("type", "") for each in shape.iter("ph")), "")
-        lines = [joined_lines(line) for each in shape.iter("p") for line in _ITEM.split(_runs(each))]
+        lines = [joined_lines(line) for each in shape.iter("p") for line in _items(_runs(each))]
         if kind not in _LEFT_OUT and any(lines) and not _is_caption(shape, "".join(lines)):
             yield kind, list(filter(None, lines))
 
@@ -69,7 +72,14 @@ def _is_caption(shape: etree._Element, text: str) -> bool:
     """Return whether a shape is a text box behind a picture, and holds no sentence."""
     behind = shape.getprevious()
     is_box = shape.find(".//cNvSpPr[@txBox]") is not None
-    return is_box and behind is not None and behind.tag == "pic" and not text.endswith(tuple(STOPS))
+    return is_box and behind is not None and behind.tag == "pic" and not text.endswith(_ENDS)
+
+
+def _items(paragraph: str) -> list[str]:
+    """Cut a paragraph into the entries of a list; the lines of a sentence stay together."""
+    begun = _ITEM.split(paragraph.rstrip())
+    is_list = len(begun) > 2 and not begun[-1].endswith(_ENDS) and not any(map(_GOES_ON.search, begun[:-1]))
+    return begun if is_list else _ENTRY.split(paragraph)
 
 
 def _runs(paragraph: etree._Element) -> str:

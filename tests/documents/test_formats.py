@@ -126,14 +126,20 @@ READ = [
     ("a.PPTX", presentation(), SLIDES_READ),
     ("a.pptx", presentation(**{"ppt/presentation.xml": STRICT}), SLIDES_READ),
     # A line within a paragraph begins anew, or goes on.
-    ("a.pptx", presentation(**{"ppt/slides/slide1.xml": slide(shape("A subtitle of|bees|Ann Bee|• one|2. two"))}),
-     "# Bees that fly | We counted. | All. | # Slide 2 | A subtitle of bees | Ann Bee | • one | 2. two | "
+    ("a.pptx", presentation(**{"ppt/slides/slide1.xml": slide(shape("A subtitle of|bees|Ann Bee|• first|2. second"))}),
+     "# Bees that fly | We counted. | All. | # Slide 2 | A subtitle of bees | Ann Bee | • first | 2. second | "
      "Nobody was stung. | # Slide 4 | They were many | They were fast"),
     # A text box behind a picture is its caption, unless it holds a sentence.
     ("a.pptx", presentation(**{"ppt/slides/slide1.xml": slide(shape("They fly."), CAPTIONED.format("A bee"),
      shape("A label"), shape("Its name", "pic"), CAPTIONED.format("It flies."))}),
      "# Bees that fly | We counted. | All. | # Slide 2 | They fly. | A label | It flies. | Nobody was stung. | "
      "# Slide 4 | They were many | They were fast"),
+    ("a.pptx", presentation(**{"ppt/slides/slide4.xml": slide(shape(
+        "Wir haben die|Verwaltung besucht.\nThey raised|20 bees in|London.\nDie Rolle der|Stadt in der|Schweiz"
+        "\nA title||Ann"
+     ))}),
+     f"{SLIDES_READ.partition('They')[0]}Wir haben die Verwaltung besucht. | They raised 20 bees in London. | "
+     "Die Rolle der Stadt in der Schweiz | A title | Ann"),
     ("a.html", "<meta charset=iso-8859-1><p>Ça “va”".encode("cp1252"), "Ça “va”"),
     ("a.html", '<meta http-equiv="Content-Type" content="text/html; charset=EUC-JP"><p>蜂は飛ぶ'.encode("euc_jp"),
      "蜂は飛ぶ"),
