@@ -45,9 +45,8 @@ WIDE = "\u2e80-\u2fdf\u3001-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\uff01-
 # A line end between them; a line behind an ideographic space begins a paragraph.
 _UNSPACED_BREAK = re.compile(rf"(?<=[{WIDE}])[ \t\r]*\n[ \t]*(?=[{WIDE}“‘…—])|(?<=[”’…—])[ \t\r]*\n[ \t]*(?=[{WIDE}])")
 # A line end within a long line of Thai, Lao, Burmese or Khmer, which write spaces between phrases only.
-_WORDLESS_BREAK = re.compile(
-    "\n(?<=[^\n]{50}[\u0e00-\u0eff\u1000-\u109f\u1780-\u17d3]\n)(?=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17d3])"
-)
+_WORDLESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17d3"
+_WORDLESS_BREAK = re.compile(rf"(?<=[{_WORDLESS}])(?=\s)(?<=[^\n]{{51}})[ \t\r]*\n[ \t]*(?=[{_WORDLESS}])")
 # What NFKC spells with digits: raised and lowered ones with their signs; others, such as ½, ⑥ and ㎡.
 _RAISED, _LOWERED = "\xb2\xb3\xb9\u2070\u2074-\u207b", "\u2080-\u208b"
 _OTHER = (
