@@ -66,7 +66,7 @@ def _pages(book: ZipFile, name: str) -> Iterator[str]:
     imprints |= {place(each) for each in chosen if _IMPRINT.search(f"{each.get('id')} {each.get('href')}")}
     pages = [page for page in map(place, chosen) if page not in contents]
     sizes = {each.filename: each.file_size for each in book.infolist()}
-    most = _SMALL * sum(sizes.get(page, 0) for page in pages)
+    size = sum(sizes.get(page, 0) for page in pages)
     if closed := [page for page in pages if page in encrypted]:
         raise UserError(f"{name} must not be encrypted, but its page {closed[0]} is.")
     texts = {page: decoded_page(book.read(page), f"{name}/{page}") for page in pages}
@@ -74,9 +74,9 @@ def _pages(book: ZipFile, name: str) -> Iterator[str]:
     ends = {page for page in pages[:_EITHER_END] + pages[-_EITHER_END:] if sizes[page] <= _LONGEST_IMPRINT}
     says = {page for page in ends if _says_who_made_it(texts[page])}
     # Where most pages say so, they are the book.
-    if 2 * len(says) <= len(pages) and 2 * sum(sizes[page] for page in says) <= sum(sizes[page] for page in pages):
+    if 2 * len(says) <= len(pages) and 2 * sum(sizes[page] for page in says) <= size:
         imprints |= says
-    yield from (texts[page] for page in pages if sizes[page] > most or page not in imprints)
+    yield from (texts[page] for page in pages if sizes[page] > _SMALL * size or page not in imprints)
 
 
 def _says_who_made_it(page: str) -> bool:

@@ -119,10 +119,10 @@ class Parser:
             arguments = "{" * count if default is None else "[" + "{" * (count - 1)
             if name not in macros.ARGUMENTS and self._arguments.get(name) != arguments:
                 self._arguments[name] = self._unknown[name] = arguments
+            marker, template = f"\\{macros.DEFINED}{{{len(self._definitions)}}}", (default or "", body)
             # Of a definition in what is not read, too.
-            self.templates.setdefault(name, (default or "", body))
-            marker = f"\\{macros.DEFINED}{{{len(self._definitions)}}}"
-            self._definitions[marker] = name, (default or "", body)
+            self.templates.setdefault(name, template)
+            self._definitions[marker] = name, template
             return marker
         return ""
 

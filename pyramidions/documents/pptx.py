@@ -20,7 +20,6 @@ _TITLES = ("title", "ctrTitle")
 # before a bullet or an empty line.
 _ITEM = re.compile(r"\n(?=[ (\"“«]{0,3}[A-ZÀ-ÖØ-ÞΑ-ΩА-Я\d•●▪◦‣·–-])")
 _GOES_ON, _ENTRY = re.compile(r"(?:(?<!\w)[a-zß-öø-ÿα-ωа-я]{1,3}|,)\s*$"), re.compile(r"\n(?=[ \t]*[\n•●▪◦‣·])")
-_ENDS = tuple(STOPS)
 # Date, footer and number stand on every slide; a notes page repeats its slide as a picture.
 _LEFT_OUT = ("dt", "ftr", "sldNum", "hdr", "sldImg", "pic")
 
@@ -78,7 +77,7 @@ def _is_caption(shape: etree._Element, text: str) -> bool:
 def _items(paragraph: str) -> list[str]:
     """Cut a paragraph into the entries of a list; the lines of a sentence stay together."""
     begun = _ITEM.split(paragraph.rstrip())
-    is_list = len(begun) > 2 and not begun[-1].endswith(_ENDS) and not any(map(_GOES_ON.search, begun[:-1]))
+    is_list = len(begun) > 2 and not begun[-1].endswith(tuple(STOPS)) and not any(map(_GOES_ON.search, begun[:-1]))
     return begun if is_list else _ENTRY.split(paragraph)
 
 
