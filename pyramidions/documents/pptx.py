@@ -71,7 +71,7 @@ def _is_caption(shape: etree._Element, text: str) -> bool:
     """Return whether a shape is a text box behind a picture, and holds no sentence."""
     behind = shape.getprevious()
     is_box = shape.find(".//cNvSpPr[@txBox]") is not None
-    return is_box and behind is not None and behind.tag == "pic" and not text.endswith(_ENDS)
+    return is_box and behind is not None and behind.tag == "pic" and not text.endswith(tuple(STOPS))
 
 
 def _items(paragraph: str) -> list[str]:
