@@ -76,6 +76,12 @@ def labelled_data(tmp_path_factory: pytest.TempPathFactory) -> "DataFolder":
     return _prepare(tmp_path_factory.mktemp("labelled"), "--labels")
 
 
+@pytest.fixture(scope="session")
+def marked_data(tmp_path_factory: pytest.TempPathFactory) -> "DataFolder":
+    """Return the same papers with a marker before each sentence."""
+    return _prepare(tmp_path_factory.mktemp("marked"), "--sentence-markers")
+
+
 def _prepare(root: Path, *flags: str) -> "DataFolder":
     # Imported here: tests of `pyramidions.nn` need torch alone.
     from fairseq_commands import run

@@ -125,7 +125,7 @@ def assert_frozen_parts_stayed(folder: Path) -> None:
     "arch", [pytest.param(arch, marks=() if arch in EACH_PUSH else pytest.mark.nightly) for arch in SUMMARIZERS]
 )
 def test_a_summarizer(arch: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    data: DataFolder = request.getfixturevalue("labelled_data" if arch == "discourse_pointer" else "data")
+    data: DataFolder = request.getfixturevalue("marked_data" if arch == "discourse_pointer" else "data")
     # An epoch has six updates.
     begin = ["fairseq-train", data.path, *TASK, "--arch", arch, *small(arch), *TRAINING, *SAVES]
     begin += ["--criterion", "pooled_cross_entropy", "--batch-size", "4", "--max-update", "7", "--disable-validation"]
