@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Iterable
-from itertools import pairwise
 
 from pyramidions.documents.pdf_page import PdfLine
 from pyramidions.text.headings import CONTENTS
@@ -48,8 +47,10 @@ _ABSTRACT = re.compile(r"abstract\b", re.IGNORECASE)
 _LIST_ITEM = re.compile(r"[•◦▪–*\-] |\(?\d{1,3}[.)] |\(?[a-z]\) ")
 _ENDS_SENTENCE = re.compile(rf"[{STOPS}:;：；][\"'”’)\]»」』）]*$")
 _REST = re.compile(r"([^\W\d_][\w'’]*(?:-[^\W\d_][\w'’]*)*)(\S*)\s*")
-# The end of a sentence behind a word; a line of fewer words is a label or a cell; the latter in scripts without cases.
-_SENTENCE, _FEWEST_WORDS = re.compile(rf"[^\W\d_](?:\.?[^\W\d_])[\"'”’)\]»」』）]?[{STOPS}](?![\w,])"), (5, 7)
+# The end of a sentence behind a word; a line of fewer words is a label or a cell.
+_SENTENCE, _FEWEST_WORDS = re.compile(rf"[^\W\d_](?:\.?[^\W\d_])[\"'”’)\]»」』）]?[{STOPS}](?![\w,])"), 5
+#: Words of tables for each word beside them, above which a file without a sentence is tables alone.
+_MOST_CELLS = 5
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 # An address that goes on behind the line's end.
 _ADDRESS = re.compile(r"(?:https?://|\bwww\.)\S{0,200}(?:[._?=&-]|(/))$")
@@ -151,7 +152,7 @@ def prose(blocks: Iterable[Block], body: float) -> list[Block]:
     """Return blocks without captions, notes, authors, keywords, licences, code, and the text of figures and tables.
 
     A sentence on either side of what is left out is in one block. A document that is mostly code, or whose sizes are
-    not known, keeps all but captions, keywords and licences; one of tables or forms, what reads as sentences.
+    not known, keeps all but captions, keywords and licences; one of tables and a few labels has no prose.
     """
     blocks = _without_contents(_without_authors(list(blocks)))
     is_code = [block[0].is_code for block, _ in blocks for _ in block]
@@ -173,34 +174,16 @@ def prose(blocks: Iterable[Block], body: float) -> list[Block]:
         else:
             found.append((block, is_heading))
         was_left_out = False
-    return _running_text(found, body, cells)
+    read = [_read(block) for block, _ in found]
+    is_table = cells > _MOST_CELLS * sum(words for words, _ in read) and not any(is_text for _, is_text in read)
+    return [] if is_table else found
 
 
-def _running_text(blocks: list[Block], body: float, cells: int) -> list[Block]:
-    """Return blocks, or those that read as text where most words stand in others, or in ``cells`` of tables."""
-    everything = "".join(line.text for block, _ in blocks for line in block)
-    read = [(0, 0) if is_heading else _read(block) for block, is_heading in blocks]
-    words = sum(words for words, _ in read)
-    if body <= 0 or (2 * sum(map(str.isupper, everything)) > sum(map(str.isalpha, everything)) and cells <= words):
-        return blocks
-    if 2 * sum(words for words, kind in read if kind) >= words + cells > 0:
-        return blocks
-    kept = [each for each, (_, kind) in zip(blocks, read, strict=True) if each[1] or kind]
-    return kept if any(kind > 1 for _, kind in read) else []
-
-
-def _read(block: list[PdfLine]) -> tuple[int, int]:
-    """Return the words of lines, and 2 if they hold a sentence, 1 if they are as long as those of one, else 0."""
+def _read(block: list[PdfLine]) -> tuple[int, bool]:
+    """Return the words of lines, and whether they hold a sentence or are as long as those of one."""
     text = " ".join(line.text for line in block)
-    pairs = [(last, word) for last, word in pairwise(["", *text.split()]) if word[0].isalpha()]
-    words = len(pairs) + len(_UNSPACED.findall(text)) // 2
-    lower = sum(word[0].islower() for _, word in pairs)
-    # Cells begin in upper case, and hold few words.
-    upper = sum(word[0].isupper() and last[-1:] not in STOPS for last, word in pairs)
-    if 2 * upper > len(pairs):
-        return words, 0
-    is_phrase = words >= _FEWEST_WORDS[lower <= upper] * len(block)
-    return words, 2 if _SENTENCE.search(text) else int(is_phrase)
+    words = sum(word[0].isalpha() for word in text.split()) + len(_UNSPACED.findall(text)) // 2
+    return words, words >= _FEWEST_WORDS * len(block) or _SENTENCE.search(text) is not None
 
 
 def _without_authors(blocks: list[Block]) -> list[Block]:

@@ -261,23 +261,27 @@ def test_chinese_prose_ends_a_table_of_contents_and_no_line_that_ends_a_sentence
 
 
 LINES = {
-    "a table": ["Plant Name", "Layoff Permanent", "Closure Unknown at this time", "Layoff", "Los Angeles Inc. 12"],
-    "a figure": ["Embedding Layer", "Output Head", "Transformer Block", "To FP8"],
-    "a form": ["Name, Title", "Date of birth", "Yes No Not applicable", "Signature"],
+    "slides": ["Pollinate most crops we eat", "Decline since the nineties", "Pesticides harm young queens"],
+    "bullets": ["• Milk", "• Bread", "• Cheese and Eggs"],
+    "a poem": ["Tyger tyger burning bright", "In the forests of the night", "What immortal hand or eye"],
+    "a résumé": ["Jane Doe", "12 Bee Street, London", "Software Engineer, Acme Ltd", "Built Web Shops in Python"],
+    "an invitation": ["Anna and Ben", "Three in the Afternoon", "The Old Mill, River Road"],
     "a form in Korean": ["성명 생년월일", "지능화 견고성", "자동화 확장성 내재화"],
-    "cells in Chinese": ["长期待摊费用", "递延所得税资产", "项目", "流动资产合计"],
+    "Chinese": ["长期待摊费用", "递延所得税资产", "项目", "流动资产合计"],
 }
 
 
 @pytest.mark.parametrize("page", LINES.values(), ids=LINES)
-def test_lines_without_a_sentence_are_no_text_and_a_sentence_beside_them_stays_alone(page: list[str]) -> None:
-    assert laid_out([plain(*page)]) == ""
-    above = [line._replace(y=line.y + 100) for line in plain("The bees of the garden fly far, and sting.")]
-    assert laid_out([above + plain(*page * 4)]) == above[0].text
-    # The points of slides end in no full stops.
-    points = plain("bees fly far in the spring")
-    assert laid_out([points]) == points[0].text
-    assert laid_out([points + plain(*page * 4)]) == ""
+def test_lines_without_a_full_stop_are_text_beside_a_sentence_and_a_table(page: list[str]) -> None:
+    assert laid_out([plain(*page)]).split("\n") == page
+    sentence = "The bees of the garden fly far, and sting."
+    assert laid_out([plain(sentence, *page)]).split("\n") == [sentence, *page]
+    cells = [line._replace(in_table=True) for line in plain(*["Smith Director Salary"] * 10)]
+    assert laid_out([plain(*page, *page), cells]).split("\n") == page * 2
+    # A few labels are no text, but a sentence or a phrase is.
+    assert laid_out([plain("Loan Rates"), cells]) == ""
+    assert laid_out([plain("Bees sting."), cells]) == "Bees sting."
+    assert laid_out([plain("bees fly far in the spring"), cells]) == "bees fly far in the spring"
 
 
 def test_a_line_with_room_for_the_first_word_below_ends_a_block() -> None:
