@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import median
 
 from pyramidions.documents.pdf_page import RIGHT_TO_LEFT, UNPRINTABLE, PdfLine
-from pyramidions.documents.pdf_prose import joined_hyphens, prose, without_debris, without_notes
+from pyramidions.documents.pdf_prose import LIST_ITEM, joined_hyphens, prose, without_debris, without_notes
 from pyramidions.text.headings import HeadedText, is_usual_title
 from pyramidions.text.normalization import PAUSES, STOPS, UNSPACED
 
@@ -34,6 +34,9 @@ _LARGER, _MUCH_LARGER, _APART = 1.09, 1.2, 1.5
 _SMALLER = 1.12
 #: Lines of that many words show their size: type that differs by this ratio is other type.
 _FEWEST_WORDS, _OTHER = 4, 1.05
+#: Most characters of a short word; by less than this share of the size of their type, the ends of even lines differ.
+_SHORT_WORD, _EVEN = 4, 0.3
+_STOPS = tuple(STOPS + ":：")
 _MOST_LINES, _MOST_WORDS, _DEEPEST = 3, 20, 6
 _WORD = re.compile(rf"[{UNSPACED}]{{2}}|[^\W\d_]{{2,}}")
 # A heading may be a question.
@@ -161,7 +164,8 @@ def _blocks(pages: list[list[PdfLine]], body: float) -> Iterator[_Block]:
             gap = page[number - 1].y - line.y if number else 0.0
             # A column or a page begins with a gap that nobody sees.
             is_apart = gap > wide or (line.run_in > 0 and gap <= 0)
-            ends = block and _ends_early(block[-1], line, max(margin, line.right if len(block) == 1 else 0.0), body)
+            right = max(margin, line.right if len(block) == 1 else 0.0)
+            ends = block and number and _ends_early(page, number, right, body)
             if ends or (block and _begins_block(block[-1], line, is_apart=is_apart)):
                 yield block
                 block, margin = [], 0.0
@@ -176,13 +180,34 @@ def _blocks(pages: list[list[PdfLine]], body: float) -> Iterator[_Block]:
         yield block
 
 
-def _ends_early(above: PdfLine, line: PdfLine, margin: float, body: float) -> bool:
-    """Whether a line has room before its margin for the first word of the line below, which begins anew."""
-    first = _FIRST.match(line.text)
+def _ends_early(page: list[PdfLine], number: int, margin: float, body: float) -> bool:
+    """Whether a line has room before its margin for the first word of the line below, which begins anew.
+
+    Beside a picture, lines are even, or have room and go on in lower case: there, and behind a short word, as articles
+    are, it takes the end of a sentence or an item.
+    """
+    above, line = page[number - 1], page[number]
     stands_out = line.is_bold or line.size > _LARGER * body
-    if first is None or first[0][0].islower() or above.y <= line.y or stands_out or RIGHT_TO_LEFT.search(line.text):
+    if stands_out or _goes_on(line) or RIGHT_TO_LEFT.search(line.text) or not _has_room(above, line, margin):
         return False
-    return margin - above.right > (line.right - line.left) * first.end() / len(line.text) + line.size
+    last, even = (above.text.split() or [""])[-1], _EVEN * line.size
+    if LIST_ITEM.match(line.text) or (len(last) > _SHORT_WORD and last.endswith(_STOPS)):
+        return True
+    return not (len(last) <= _SHORT_WORD and last.isalpha() and last.islower()) and not any(
+        abs(first.right - below.right) < even < margin - below.right
+        or (_goes_on(below) and _has_room(first, below, margin))
+        for first, below in pairwise(page[max(number - 2, 0) : number + 2])
+    )
+
+
+def _goes_on(line: PdfLine) -> bool:
+    return line.text.lstrip()[:1].islower()
+
+
+def _has_room(above: PdfLine, line: PdfLine, margin: float) -> bool:
+    first = _FIRST.match(line.text)
+    width = (line.right - line.left) * (first.end() if first else 0) / max(len(line.text), 1)
+    return first is not None and above.y > line.y and margin - above.right > width + line.size
 
 
 def _leading_heading(line: PdfLine) -> str:
@@ -203,7 +228,7 @@ def _begins_block(above: PdfLine, line: PdfLine, *, is_apart: bool) -> bool:
         return True
     if is_usual_title(line.text) or is_usual_title(above.text):
         return True
-    goes_on = line.text.lstrip()[:1].islower()
+    goes_on = _goes_on(line)
     if is_apart and words > 1 and not goes_on:
         return True
     # Symbols and numbers of formulas have sizes of their own.

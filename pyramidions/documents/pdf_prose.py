@@ -44,7 +44,7 @@ _LICENCE = re.compile(
 )
 _NOTE = re.compile(r"(?:\d{1,3}|[*†‡§¶∗]+) ?(?=[^\W\d_]|[\"“(])")
 _ABSTRACT = re.compile(r"abstract\b", re.IGNORECASE)
-_LIST_ITEM = re.compile(r"[•◦▪–*\-] |\(?\d{1,3}[.)] |\(?[a-z]\) ")
+LIST_ITEM = re.compile(r"[•◦▪–*\-] |\(?\d{1,3}[.)] |\(?[a-z]\) ")
 _ENDS_SENTENCE = re.compile(rf"[{STOPS}:;：；][\"'”’)\]»」』）]*$")
 _REST = re.compile(r"([^\W\d_][\w'’]*(?:-[^\W\d_][\w'’]*)*)(\S*)\s*")
 # The end of a sentence behind a word; a line of fewer words is a label or a cell.
@@ -236,7 +236,7 @@ def _is_left_out(block: list[PdfLine], body: float, *, drops_code: bool) -> bool
 def _is_figure_text(block: list[PdfLine], *, is_small: bool) -> bool:
     """Whether lines are labels of a figure or cells of a table: short, and in smaller type or in rows."""
     rows = sum(line.cells > 1 for line in block)
-    if 2 * rows > len(block) and not _LIST_ITEM.match(block[0].text):
+    if 2 * rows > len(block) and not LIST_ITEM.match(block[0].text):
         return True
     text = " ".join(line.text for line in block)
     words = len(_WORD.findall(text))
@@ -248,7 +248,7 @@ def _goes_on(above: list[PdfLine], block: list[PdfLine], was_left_out: bool) -> 
     if (
         above[-1].is_cut
         or _ENDS_SENTENCE.search(above[-1].text)
-        or _LIST_ITEM.match(text)
+        or LIST_ITEM.match(text)
         or abs(above[-1].size - block[0].size) > 0.5
     ):
         return False

@@ -293,6 +293,18 @@ def test_a_line_with_room_for_the_first_word_below_ends_a_block() -> None:
     # Not where the next word is longer than the room, nor within a sentence.
     assert "\n\n" not in text(("We have seen the bees of", 130), ("Donaudampfschifffahrt fly far.", 190))
     assert "\n\n" not in text(("We have seen the bees", 110), ("of a garden that fly far.", 190))
+    # Nor beside a picture: behind a short word, where lines go on, or where they are even.
+    for around in (
+        [("The engineers who came from", 270), ("London said that they would need", 300)],
+        [("it was the new", 240), ("mayor of the small city", 270), ("London who said", 250)],
+        [("the engineers of old", 240), ("London said", 270), ("that they come from far away", 270)],
+        [("Ingenieure aus der alten", 270), ("Stadt sagten", 271)],
+        [("蜜蜂在花园里飞得很快", 270), ("它们在下雨的时候", 270)],
+    ):
+        assert "\n\n" not in text(("The council met and spoke of the bridge to the old town", 480), *around)
+    # Items and the ends of sentences end a block there, too.
+    for above, below in (("The bees in the", "• Wasps"), ("• Bees of a", "• Wasps"), ("He saw bees.", "Wasps fly and")):
+        assert "\n\n" in text(("The council met and spoke of the bridge", 480), (above, 270), (below, 270))
 
 
 def test_a_line_of_korean_without_a_space_at_its_end_cuts_a_word_where_others_have_one() -> None:
