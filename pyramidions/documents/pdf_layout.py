@@ -52,7 +52,7 @@ def without_running_lines(pages: list[list[PdfLine]]) -> list[list[PdfLine]]:
     """Return pages without the lines that run through them, whatever digits are in them: up to `DEPTH` at either end.
 
     Numbers alone go if they count up with the pages, and with words beside them on `FEWEST`. Lines of more than
-    `LONGEST` characters stay, and pages that are alike beyond.
+    `LONGEST` characters stay, and pages that are alike beyond or lose a third of their text with four lines.
     """
     whole, pages, largest = pages, [list(page) for page in pages], _LARGER * _body_size(pages)
     for _ in range(DEPTH):
@@ -61,13 +61,23 @@ def without_running_lines(pages: list[list[PdfLine]]) -> list[list[PdfLine]]:
             for end in (0, -1):
                 if page and not running.isdisjoint(_keys(page[end], number, largest)):
                     page.pop(end)
-    # Pages that are alike beyond, at both ends or in a long line, are text.
+    # Pages that are alike beyond, at both ends or in a long line, or that lose much, are text.
     running = {key for key in _running(pages, largest) if key[0]}
+    found = _without_lines_at_edges(pages)
+    is_empty = not any(map(_texts, found))
     for number, page in enumerate(pages):
         ends = [line for line in page[:1] + page[-1:] if not running.isdisjoint(_keys(line, number, largest))]
-        if len(ends) > 1 or any(len(line.text) > _SHORT for line in ends):
-            pages[number] = whole[number]
-    return _without_lines_at_edges(pages)
+        is_alike = len(ends) > 1 or any(len(line.text) > _SHORT for line in ends)
+        given, left = _texts(whole[number]), _texts(found[number])
+        loses_much = len(given) - len(left) > 3 - (not left) and 3 * len("".join(left)) < 2 * len("".join(given))
+        if is_alike or loses_much or (is_empty and given):
+            found[number] = whole[number]
+    return found
+
+
+def _texts(page: list[PdfLine]) -> list[str]:
+    """Return the texts of lines with words, but for numbers of pages."""
+    return [line.text for line in page if any(map(str.isalpha, line.text)) and not _PAGE_NUMBER.fullmatch(line.text)]
 
 
 def _without_lines_at_edges(pages: list[list[PdfLine]]) -> list[list[PdfLine]]:
