@@ -47,10 +47,8 @@ _ABSTRACT = re.compile(r"abstract\b", re.IGNORECASE)
 LIST_ITEM = re.compile(r"[•◦▪–*\-] |\(?\d{1,3}[.)] |\(?[a-z]\) ")
 _ENDS_SENTENCE = re.compile(rf"[{STOPS}:;：；][\"'”’)\]»」』）]*$")
 _REST = re.compile(r"([^\W\d_][\w'’]*(?:-[^\W\d_][\w'’]*)*)(\S*)\s*")
-# The end of a sentence behind a word; a line of fewer words is a label or a cell.
-_SENTENCE, _FEWEST_WORDS = re.compile(rf"[^\W\d_](?:\.?[^\W\d_])[\"'”’)\]»」』）]?[{STOPS}](?![\w,])"), 5
-#: Words of tables for each word beside them, above which a file without a sentence is tables alone.
-_MOST_CELLS = 5
+#: A line of fewer words is a label or a cell; and words of tables for each beside them above which labels are no text.
+_FEWEST_WORDS, _MOST_CELLS = 5, 5
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 # An address that goes on behind the line's end.
 _ADDRESS = re.compile(r"(?:https?://|\bwww\.)\S{0,200}(?:[._?=&-]|(/))$")
@@ -161,7 +159,7 @@ def prose(blocks: Iterable[Block], body: float) -> list[Block]:
     was_left_out, cells = False, 0
     for block, is_heading in blocks:
         if block[0].in_table:
-            was_left_out, cells = True, cells + _read(block)[0]
+            was_left_out, cells = True, cells + _words(block)
             continue
         if not is_heading and _is_left_out(block, body, drops_code=drops_code):
             was_left_out = True
@@ -174,16 +172,17 @@ def prose(blocks: Iterable[Block], body: float) -> list[Block]:
         else:
             found.append((block, is_heading))
         was_left_out = False
-    read = [_read(block) for block, _ in found]
-    is_table = cells > _MOST_CELLS * sum(words for words, _ in read) and not any(is_text for _, is_text in read)
-    return [] if is_table else found
+    words = [_words(block) for block, _ in found]
+    is_text = any(
+        count >= _FEWEST_WORDS * len(block) or _ENDS_SENTENCE.search(block[-1].text)
+        for count, (block, _) in zip(words, found, strict=True)
+    )
+    return found if is_text or cells <= _MOST_CELLS * sum(words) else []
 
 
-def _read(block: list[PdfLine]) -> tuple[int, bool]:
-    """Return the words of lines, and whether they hold a sentence or are as long as those of one."""
+def _words(block: list[PdfLine]) -> int:
     text = " ".join(line.text for line in block)
-    words = sum(word[0].isalpha() for word in text.split()) + len(_UNSPACED.findall(text)) // 2
-    return words, words >= _FEWEST_WORDS * len(block) or _SENTENCE.search(text) is not None
+    return sum(word[0].isalpha() for word in text.split()) + len(_UNSPACED.findall(text)) // 2
 
 
 def _without_authors(blocks: list[Block]) -> list[Block]:
