@@ -139,7 +139,7 @@ def hostile(pattern: "re.Pattern[Any]") -> list[Hostile]:
     pieces = sorted(found, key=len)[:8] + ["a", "1", " ", "\n"]
     # Only what may be repeated without end can take long.
     befores = {before for before, (kind, about) in parts if kind in REPEATS and about[1] >= op.MAXREPEAT}
-    bodies = {"".join(pair) for pair in product(pieces, pieces)} | found | befores - {""}
+    bodies = {"".join(pair) for pair in product(pieces, [*pieces, *befores])} | found | befores - {""}
     return [Hostile(before, body) for before in befores for body in bodies]
 
 
@@ -196,6 +196,7 @@ def test_no_pattern_takes_longer_than_in_proportion_to_the_text(room: str) -> No
         (r"(\w+)=", "finditer"),
         (r"valid on '(.*?)' subset", "finditer"),
         (r"a*x|b", "finditer"),
+        (r"\\\(((?:[^\\]|\\[^()])++)\\\)", "finditer"),
     ],
 )
 def test_patterns_that_backtrack_are_found(pattern: str, method: str) -> None:

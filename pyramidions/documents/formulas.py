@@ -56,12 +56,14 @@ _BETWEEN = {"mfenced": ",", "binom": " ", "mtr": " ", "mtable": "; "}
 _BEFORE = "\u205f"
 # Marks inside marks; what stands deeper is read as it is, so that the time stays linear in the text.
 _DEEPEST = 16
-# Formulas of LaTeX in a text, inline and in lines of their own, and what nothing else is written with.
+# Formulas of LaTeX in a block of text, inline and in lines of their own. A backslash before a bracket is none of it.
 _IN_TEXT = re.compile(
-    r"\\\(((?:[^\\]|\\[^()])++)\\\)|(?<![\\$])\$(?![\s$])([^$\n]++)(?<!\s)\$(?![\d$])|"
-    r"\\\[((?:[^\\]|\\[^\[\]])++)\\\]|\$\$([^$]++)\$\$"
+    r"(?<!\\)\\\(((?:[^\\\n]|\\[^()\n]){1,1000}+)\\\)|(?<![\\$])\$(?![\s$])([^$\n]{1,500}+)(?<!\s)\$(?![\d$])|"
+    r"(?<!\\)\\\[((?:[^\\\n]|\\[^\[\]\n]){1,2000}+)\\\]|\$\$([^$\n]{1,2000}+)\$\$"
 )
-_TEX = re.compile(r"[\^_]|\\[A-Za-z]")
+# What only formulas hold, and what they do not: an index stands behind one letter, as it does not in a_name_of_code.
+_TEX = re.compile(r"[\^=]|(?<=[A-Za-z\d)}\]|])(?<![A-Za-z]{2})_|\\[A-Za-z ,;]")
+_PROSE = re.compile(r"(?<![^\s])(?:[^\W\d_]{2,}+[,;]? ){3}")
 # Characters before a mark that tell what it is.
 _TAIL = 40
 
@@ -80,14 +82,19 @@ def on_the_line(text: str) -> str:
     return "\n".join(map(_on_one_line, text.split("\n"))) if _MARK.search(text) else text
 
 
-def typeset(text: str, is_typeset: bool) -> str:
-    """Return a text with marks in place of formulas in LaTeX, by their brackets; they look so if none is typeset."""
+def is_tex(text: str) -> bool:
+    """Return whether a text between marks of formulas is one in LaTeX."""
+    return _TEX.search(text) is not None and _PROSE.search(text) is None
+
+
+def typeset(text: str) -> str:
+    """Return the text of a page that typesets LaTeX with marks in place of its formulas."""
 
     def said(found: re.Match[str]) -> str:
         from pyramidions.documents.latex_formulas import formula_text
 
         formula = found[found.lastindex or 0]
-        if not (is_typeset or _TEX.search(formula)):
+        if " " in formula and not is_tex(formula):
             return found[0]
         return formula_text(formula) if found.lastindex in (1, 2) else ""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise, repeat, takewhile
 from typing import TYPE_CHECKING, Any
 
+from pyramidions.documents.formulas import is_tex
 from pyramidions.text.headings import FENCE
 
 if TYPE_CHECKING:
@@ -20,10 +21,11 @@ _MOST = 10
 _BRACKET = re.compile(r"\\.|[\[\]]")
 # Formulas in the brackets of LaTeX, inline and in lines of their own; and raised and lowered text as pandoc writes it.
 _TYPESET = re.compile(
-    r"\\\((?! )((?:[^\\\n]|\\[^()\n])*+)(?<! )\\\)|^[ \t]*\\\[[ \t]*\n(?:[^\\]|\\[^\[\]])*+\\\][ \t]*$", re.MULTILINE
+    r"\\\((?! )((?:[^\\\n]|\\[^()\n]){1,1000}+)(?<! )\\\)|\\\[[ \t]*\n((?:[^\\]|\\[^\[\]]){1,2000}+)\\\][ \t]*$",
+    re.MULTILINE,
 )
 _RAISED = re.compile(r"\^(\d{1,3}(?=\^)|o(?=\^)|[^\s^~]{1,20}(?=\^(?!\w)))\^")
-_LOWERED = re.compile(r"(?<=[\w)\]/])~([^\s^~]{1,20})~")
+_LOWERED = re.compile(r"(?<=[\w)\]/])~((?<!\d~)\d{1,3}(?=~)|[^\s^~]{1,20}(?=~(?!\w)))~")
 _PARAGRAPH_END = re.compile(r"(\n[ \t]*\n)")
 
 
@@ -35,8 +37,7 @@ def markdown_pages(text: str) -> Iterator[str]:
     from mdit_py_plugins.front_matter import front_matter_plugin
 
     parser = _parser()
-    text = _TYPESET.sub(lambda found: f"${found[1]}$" if found[1] else "", text.replace("\0", ""))
-    text = "".join(map(_bounded, _PARAGRAPH_END.split(text)))
+    text = "".join(map(_bounded, _PARAGRAPH_END.split(text.replace("\0", ""))))
     known = _definitions(parser, text)
     # Rules that stand elsewhere enclose no front matter.
     parsers = chain([_parser().use(front_matter_plugin)], repeat(parser))
@@ -71,12 +72,24 @@ def _parser() -> "MarkdownIt":
     # What is nested deeper than the usual 20 would be lost.
     parser = MarkdownIt("commonmark", {"maxNesting": 100}).enable(["table", "strikethrough"]).use(footnote_plugin)
     parser.use(dollarmath_plugin, allow_labels=False, allow_space=False, allow_digits=False, double_inline=True)
+    parser.inline.ruler.before("escape", "brackets", _brackets)
     parser.add_render_rule("footnote_ref", lambda *_: "")
     parser.add_render_rule("math_block", lambda *_: "")
     parser.add_render_rule("text", _text)
     for kind in ("math_inline", "math_inline_double"):
         parser.add_render_rule(kind, _formula)
     return parser
+
+
+def _brackets(state: Any, silent: bool) -> bool:
+    """Read a formula in brackets, as a rule of the parser; without one they are text."""
+    found = _TYPESET.match(state.src, state.pos)
+    if not found or not is_tex(found[found.lastindex or 0]):
+        return False
+    if not silent:
+        state.push("math_inline" if found[1] else "math_block", "math", 0).content = found[1]
+    state.pos = found.end()
+    return True
 
 
 def _text(_: Any, tokens: Sequence[Any], place: int, *__: Any) -> str:

@@ -119,7 +119,7 @@ _CHARSET = re.compile(
 _HEAD = 2**16
 # What a script reads as a formula of LaTeX, and the names of such scripts.
 _FORMULA_SCRIPT = re.compile(r"<script\s+type=[\"']math/tex[\"']\s*>([^<]{1,300})</script\s*>", re.IGNORECASE)
-_TYPESETS = re.compile("mathjax|katex|math/tex", re.IGNORECASE)
+_TYPESETS = re.compile("<(?:script|link)\\b[^<>]{0,400}(?:mathjax|katex|math/tex)", re.IGNORECASE)
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _PIECE = 2**16  # characters that are parsed at a time
 
@@ -152,7 +152,7 @@ def page_text(html: str, name: str = "A page") -> HeadedText:
     notes are left out, and so is what stands around the text: navigation, headers, asides, footers, blocks of links,
     and what stands beside the main block. The time is linear in the page's length.
     """
-    is_typeset = _TYPESETS.search(html) is not None
+    read = typeset if _TYPESETS.search(html) else str
     # The parser does not report an end tag without a start tag, so the space is inserted before parsing.
     html = _WORD_END.sub(" ", _FORMULA_SCRIPT.sub(r"\(\1\)", html.replace("\0", ""))) + " "
     html = html if html.isascii() else _UNSPACED_BREAK.sub(r"\1", html)
@@ -168,9 +168,7 @@ def page_text(html: str, name: str = "A page") -> HeadedText:
         page = _parsed(html, _Page(name, keeps_around=True))
     parts = groupby(page.without_asides(), lambda part: isinstance(part, str))
     return HeadedText.of(
-        part
-        for is_text, some in parts
-        for part in ([on_the_line(typeset("".join(map(str, some)), is_typeset))] if is_text else some)
+        part for is_text, some in parts for part in ([on_the_line(read("".join(map(str, some))))] if is_text else some)
     )
 
 

@@ -274,7 +274,7 @@ def test_superscripts_end_with_their_block_and_those_that_are_links_name_notes(t
 
 @pytest.mark.timeout(20)
 def test_hostile_and_long_markdown_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for pattern in ("[\n", "![", "[a][", "[" * 10 + "\n\n", "[" * 99 + "]" * 99):
+    for pattern in ("[\n", "![", "[a][", "[" * 10 + "\n\n", "[" * 99 + "]" * 99, "\\\\("):
         assert len("".join(markdown_pages(pattern * (9000 // len(pattern))))) > 5000, pattern
     # Brackets that nothing closes are text beside links that stay.
     text = "For x in [0, 1) " * 30 + "see [the page](https://a.b), `a` and \\[no link](c)."

@@ -9,6 +9,8 @@ import pytest
 from documents import PLAIN, docx, epub, pdf, pdf_lines, presentation, shape, shown, slide, written
 
 from pyramidions.documents.file_formats import file_text
+from pyramidions.documents.markdown_page import markdown_pages
+from pyramidions.documents.page_text import page_text
 
 #: What stands raised is ^{...} here, and what stands lowered is _{...}; and what is read of it, in every format.
 PLACED = {
@@ -187,12 +189,42 @@ TEX = "<tex-math>\\documentclass{minimal}\\begin{document}$${}$$\\end{document}<
 TEX = f"<p>It is <inline-formula>{TEX}</inline-formula>.</p>"
 
 
-def test_dollars_and_brackets_of_a_page_are_formulas_where_they_look_so(tmp_path: Path) -> None:
-    page = r"<p>The $10^6$ bees and \(\frac12\) of $5 or $x$, \(y\) and $6.</p>{}<p>\[x = \sqrt{2}\]</p>"
-    path = written(tmp_path / "a.html", page.replace("{}", ""))
-    assert shown(file_text(path)) == r"The 10^6 bees and 1/2 of $5 or $x$, \(y\) and $6."
-    path = written(tmp_path / "a.html", page.replace("{}", MATHJAX.replace("{}", "")))
-    assert shown(file_text(path)) == "The 10^6 bees and 1/2 of $5 or x, y and $6."
+def test_dollars_and_brackets_are_formulas_in_a_page_with_a_script_that_typesets_them() -> None:
+    page = r"<p>The $10^6$ bees and \(\frac12\) of $5 or $x$, \(y\) and $6.</p><p>\[x = \sqrt{2}\]</p>"
+    assert shown(page_text(page)) == r"The $10^6$ bees and \(\frac12\) of $5 or $x$, \(y\) and $6. | \[x = \sqrt{2}\]"
+    assert shown(page_text(MATHJAX.format(page))) == "The 10^6 bees and 1/2 of $5 or x, y and $6."
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        r"It says \[ to open. | Of my_variable and x_1 it tells. | It says \] to close.",
+        "It says $$ to open. | Of my_variable and x_1 it tells. | It says $$ to close.",
+        r"It says \[ to open, and this is the text of x_1 that stays, and \] to close.",
+        "It says $$ to open; of my_variable it tells, and $$ to close.",
+        "It rose from $20 a barrel to 30$ in a week, or from $20 to 30$.",
+        r"Here \\(x_1 and \\[x_2 open nothing, and \(see below\) is text.",
+    ],
+)
+@pytest.mark.parametrize("script", ["<p>MathJax or KaTeX?</p>", MATHJAX.format("")])
+def test_text_between_the_marks_of_formulas_stays(script: str, lines: str) -> None:
+    page = script + "".join(f"<p>{line}</p>" for line in lines.split(" | "))
+    assert shown(page_text(page)).removeprefix("MathJax or KaTeX? | ") == lines
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (r"He left \(in May 2020\) and \(see $5\) and $6.", "He left (in May 2020) and (see $5) and $6."),
+        (r"So \(x^2\), \(a\) and `\(x^2 b\)`.", r"So x^2, (a) and \(x^2 b\)."),
+        ("\\[\nx = \\alpha\n\\]\n\nSo it is.", "So it is."),
+        ("\\[\nx^2 is what the teacher said.\n\\]", "[ x^2 is what the teacher said. ]"),
+        ("\\[\nOf my_variable.\n\nIt is long.\n\\]", "[ Of my_variable. | It is long. ]"),
+        ("From 10~20~30 or a~b~c to H~2~O.", "From 10~20~30 or a~b~c to H2O."),
+    ],
+)
+def test_brackets_in_markdown_are_formulas_where_they_hold_one(text: str, said: str) -> None:
+    assert shown(page_text("".join(markdown_pages(text)))) == said
 
 
 @pytest.mark.parametrize(
@@ -209,7 +241,7 @@ def test_dollars_and_brackets_of_a_page_are_formulas_where_they_look_so(tmp_path
         ("a.docx", 1, "<w:p><w:r><w:t>It is </w:t></w:r><m:oMath>{}</m:oMath><w:r><w:t>.</w:t></w:r></w:p>", "{}"),
         ("a.tex", 2, "It is ${}$.\n\n", "{}"),
         ("a.md", 2, "It is ${}$.\n\n", "{}"),
-        ("b.md", 2, "It is \\({}\\).\n\n", "{}"),
+        ("b.md", 2, "It is \\({}\\,\\).\n\n", "{}"),
         ("b.html", 2, "<p>It is \\({}\\).</p>", MATHJAX),
         ("c.html", 2, "<p>It is ${}$.</p>", MATHJAX),
         ("d.html", 2, "<p>It is <script type='math/tex'>{}</script>.</p>", "{}"),

@@ -257,6 +257,7 @@ def test_the_outline_of_a_page_has_its_sections_and_whole_sentences() -> None:
         ("<div class=bio><p>x</p></div>" * 50_000, 50_000),
         ("<div class=bio>x</div><p>x y</p>" * 40_000, 80_000),
         ("<div class='" + "has-" * 500_000 + "'>x", 1),
+        ("<script src=mathjax></script>" + "<p>See \\\\(this</p>" * 20_000 + "\\\\[" * 100_000, 40_001),
     ],
     ids=lambda part: part[:9] if isinstance(part, str) else "",
 )
