@@ -2,7 +2,7 @@
 
 import codecs
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, groupby
@@ -62,7 +62,7 @@ _ASIDE = re.compile(
     r"(?<!has-)(?<!no-)(?<!with-)(?:cookie|consent|gdpr|dsgvo|newsletter|subscri|crumb|log-?in|sign-?up|register|popup|"
     r"popin|modal|overlay|related|recommend|similar|trending|popular|recent|latest|most-?read|pagination|pager|byline|"
     r"author|autor|side-?bar|textwidget|widget-area|footer|copyright|disclaimer|disclosure|tagline|social|shar(?:e|ing)|"
-    r"shariff|donat|comments|comment-?(?:form|list|respond|reply|body)|kommentar|respond|reply|rating|metadata|tagcloud|"
+    r"shariff|donat|comments|comment-?(?:form|list|respond|reply|body)|kommentar[\w-]|respond|reply|rating|metadata|tagcloud|"
     r"masthead|mw-references|reflist|hatnote|dablink|navbox|catlinks|messagebox|adblock|advert|blogroll|sponsor|banner|"
     r"(?:entry|post|article)-?meta)|"
     r"(?<![a-z])(?:bio|cta|widget_[a-z_]+|tags|notice|alert|follow|promo|logo|search|menu|(?<!item-)caption|carousel)(?![a-z])|"
@@ -74,7 +74,7 @@ _NAMED_OTHERWISE = frozenset(["article", *(f"h{level}" for level in range(1, 7))
 #: Share of the letters of a page, from which on a block is the text, whatever its name.
 _SMALL = 0.5
 # The same of what readers add to a text, which is often longer.
-_COMMENTS, _SMALL_COMMENTS = ("comment", "kommentar"), 0.9
+_COMMENTS, _SMALL_COMMENTS = frozenset("comments comment-list commentlist kommentare".split()), 0.9  # noqa: SIM905
 _HIDDEN = re.compile(r"(?<![\w-])(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
 # Formulas of Wikipedia that pictures show.
 _BEHIND_PICTURES = frozenset(["mwe-math-mathml-inline"])
@@ -120,6 +120,8 @@ _HEAD = 2**16
 # What a script reads as a formula of LaTeX, and the names of such scripts.
 _FORMULA_SCRIPT = re.compile(r"<script\s+type=[\"']math/tex[\"']\s*>([^<]{1,300})</script\s*>", re.IGNORECASE)
 _TYPESETS = re.compile("<(?:script|link)\\b[^<>]{0,400}(?:mathjax|katex|math/tex)", re.IGNORECASE)
+# Tags of elements inside of which tags are text.
+_RAW = re.compile(r"<(/?)(?:title|textarea)\b", re.IGNORECASE)
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _PIECE = 2**16  # characters that are parsed at a time
 
@@ -159,13 +161,14 @@ def page_text(html: str, name: str = "A page") -> HeadedText:
     page = _parsed(html, _Page(name))
     # A region without an end holds the rest of the page.
     if page.swallowed > _MOST_SWALLOWED * page.letters:
-        html = re.sub(rf"(?i)</?(?:{'|'.join(page.unclosed)})\b[^<>]*>", " ", html)
-        page = _parsed(html, _Page(name))
+        if (raw := [*_RAW.finditer(html)]) and not raw[-1][1]:
+            html = f"{html[: raw[-1].start()]}<i{html[raw[-1].end() :]}"
+        page = _parsed(html, _Page(name, shown=page.unclosed))
     # A header that is never closed holds the whole page.
     is_elsewhere = page.around > max(_MOST_AROUND * page.letters, _TEXT_AROUND)
     if is_elsewhere or (page.tells_around and not page.letters):
         note(f"{name} has its text in a header, menu or hidden part, so all of these are read.")
-        page = _parsed(html, _Page(name, keeps_around=True))
+        page = _parsed(html, _Page(name, shown=page.unclosed, keeps_around=True))
     parts = groupby(page.without_asides(), lambda part: isinstance(part, str))
     return HeadedText.of(
         part for is_text, some in parts for part in ([on_the_line(read("".join(map(str, some))))] if is_text else some)
@@ -213,19 +216,20 @@ class _Page:
     """Receives the parser's events, every start with an end, and collects parts as `HeadedText.of` takes them.
 
     It counts the letters of the text, and those around it, which ``keeps_around`` reads as well, and sees whether these
-    hold a sentence. It also counts the characters in elements that are no text and have no end.
+    hold a sentence. It also counts the characters in elements that are no text and have no end, unless these, which are
+    counted from the beginning, are ``shown``.
     """
 
-    def __init__(self, name: str, *, keeps_around: bool = False) -> None:
-        self._name, self._keeps_around = name, keeps_around
-        self.unclosed, self.swallowed, self._hidden, self._ended, self._in_code = set[str](), 0, 0, ("", 0), False
+    def __init__(self, name: str, *, shown: Set[int] = frozenset(), keeps_around: bool = False) -> None:
+        self._name, self._keeps_around, self._elements = name, keeps_around, 0
+        self.unclosed, self.swallowed, self._hidden, self._ended, self._in_code = set(shown), 0, 0, (0, 0), False
         self.letters, self.around, self.tells_around = 0, 0, False
         self.parts: list[str | int] = []
         self._depth = self._skipped = self._unseen = self._in_heading = self._preformatted = 0
         self._in_question: list[_InQuestion] = []
         self._kinds: list[str] = [""]  # of each open element, what `MARKS` calls it
         self._in_text = self._in_link = self._link = self._links = self._without_scripts = self._in_formula = 0
-        # Of each open element: 1 if it is no text; 1 if it is left out; the characters hidden before it.
+        # Of each open element: its number if it is no text; 1 if it is left out; the characters hidden before it.
         self._hides: list[tuple[int, int, int]] = []
         self._marks: list[frozenset[str]] = [frozenset()]  # likewise, below that of the page
         self._asides: list[tuple[int, int, int, float]] = []  # start, end, letters and share of what may be left out
@@ -238,7 +242,8 @@ class _Page:
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         self._depth += 1
-        self._ended, self._in_code = ("", 0), tag in _CODE
+        self._elements += 1
+        self._ended, self._in_code = (0, 0), tag in _CODE
         if self._depth > DEPTH_LIMIT:
             raise UserError(
                 f"{self._name} must have at most {DEPTH_LIMIT:,} elements inside one another, but has more."
@@ -251,17 +256,17 @@ class _Page:
             self._open_blocks.append(self._here())
         if tag in _BLOCK and tag not in _NAMED_OTHERWISE:
             if (found := _ASIDE.search(names)) or tag == "form":
-                share = _SMALL_COMMENTS if found and found[0].startswith(_COMMENTS) else _SMALL
+                share = _SMALL_COMMENTS if found and found[0] in _COMMENTS else _SMALL
                 self._open_asides.append(_Aside(self._depth, self._here(), share))
             elif _TEASER.search(names):
                 self._open_asides.append(_Aside(self._depth, self._here(), _SMALL, self._links))
-        hides = tag in _NO_TEXT or self._is_listing(tag, marks)
+        hides = (tag in _NO_TEXT or self._is_listing(tag, marks)) and self._elements not in self.unclosed
         is_hidden = _is_hidden(attributes) and not marks & _BEHIND_PICTURES
         is_around = not self._keeps_around and (self._is_around(tag, marks) or is_hidden)
         # No header, aside or navigation holds the main part of a page, unless it lacks its end.
         is_main = (tag == "main" or "main" in attributes.get("role", "")) and not self._unseen
         unseen, skipped = (0, -self._skipped) if is_main else (int(hides), int(hides or is_around))
-        self._hides.append((unseen, skipped, self._hidden))
+        self._hides.append((self._elements if unseen else 0, skipped, self._hidden))
         self._marks.append(marks)
         self._unseen += unseen
         self._skipped += skipped
@@ -313,9 +318,9 @@ class _Page:
         self._marks.pop()
         unseen, skipped, hidden = self._hides.pop()
         if has_end:
-            self._ended = (tag, self._hidden - hidden) if unseen else ("", 0)
+            self._ended = (unseen, self._hidden - hidden) if unseen else (0, 0)
         self._in_code = False
-        self._unseen -= unseen
+        self._unseen -= unseen > 0
         self._skipped -= skipped
         self._in_text -= tag in _TEXT
         self._in_link -= tag == "a"
@@ -385,7 +390,7 @@ class _Page:
         self._begin_block()
 
     def data(self, text: str) -> None:
-        self._ended = ("", 0)
+        self._ended = (0, 0)
         self._hidden += len(text.strip()) if self._unseen and not self._in_code else 0
         # Spaces between the elements of a formula say nothing.
         if self._unseen or text.strip() in _ANCHORS or (self._in_formula and not text.strip(" \t\r\n")):

@@ -111,6 +111,7 @@ VISIBLE = [
         "role=search",
         "id=kommentare",
         "class=reflist",
+        "class=kommentar-liste",
     ],
 )
 @pytest.mark.parametrize("tag", ["div", "section", "ul"])
@@ -137,6 +138,9 @@ def test_the_text_of_a_page_is_what_is_seen_of_it(html: str, lines: str) -> None
         ("<select><option>A<option>B<p>Bees fly.</p>", "A B | Bees fly."),
         (f"<svg><g><title>x</svg>{FLY}", "x | Bees fly."),
         (f"<figure><img><figcaption>A bee{FLY}", "A bee | Bees fly."),
+        (f"<title>No</title><div><textarea>x</div>{FLY}", "x | Bees fly."),
+        # What ends is no text beside it.
+        (f"{FLY}{'<figure><figcaption>A bee</figure>' * 3}<figure><img>{FLY * 5}", SIX),
         # One that ends holds no text, and neither does a small one.
         (f"<footer>By us and them.</footer>{FLY}", "Bees fly."),
         (f"<div>{FLY * 6}<label>Name</div>", SIX),
@@ -162,6 +166,8 @@ PROSE = "<p>Bees fly to the old tree in spring.</p>"
         (f"<div>{PROSE * 3}<ol class=comment-list>{PROSE * 20}</ol></div>", 3),
         (f"<div>{PROSE}<ol class=comment-list>{PROSE * 20}</ol></div>", 21),
         (f"<div>{PROSE * 3}<ol class=related>{PROSE * 20}</ol></div>", 23),
+        # An opinion of the writers is none of the readers.
+        (f"<h1>Bees</h1><div class='artikel kommentar'>{PROSE * 3}</div><div>{PROSE * 8}</div>", 11),
         # What stands above it stays, from the title on.
         (f"{PROSE}<h1>Bees</h1>{PROSE}<div>{PROSE * 20}</div>{PROSE}", 21),
         (f"{PROSE}<div>{PROSE * 20}</div>", 21),
