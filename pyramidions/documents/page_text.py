@@ -40,7 +40,8 @@ _SENTENCE = 20
 # Inside of these, a header belongs to the text.
 _TEXT = frozenset(["main", "article", "section"])
 # Elements that may be the main block of a page, which is the smallest one with this share of its prose. What stands
-# below it or above its title is left out, unless this is most of the letters.
+# below it or above its title is left out, unless this is most of the letters. It goes on beside it below a heading that
+# is no link, in what has no name of an aside.
 _BLOCKS, _MAIN, _MOST_BESIDE = frozenset(["article", "div", "main", "section"]), 0.75, 2 / 3
 # Words of a class, a role or an id that tell what stands around the text, in elements that have no meaning themselves.
 _AROUND = frozenset(
@@ -186,11 +187,12 @@ def _parsed(html: str, page: "_Page") -> "_Page":
 
 
 class _Place(NamedTuple):
-    """A place in a page: the numbers of the parts, of the letters, and of those in prose, before it."""
+    """A place in a page: the numbers of the parts, of the letters, of those in prose, and of headings, before it."""
 
-    parts: int
-    letters: int
-    prose: int
+    parts: int = 0
+    letters: int = 0
+    prose: int = 0
+    headings: int = 0
 
 
 @dataclass
@@ -234,10 +236,12 @@ class _Page:
         self._marks: list[frozenset[str]] = [frozenset()]  # likewise, below that of the page
         self._asides: list[tuple[int, int, int, float]] = []  # start, end, letters and share of what may be left out
         self._open_asides: list[_Aside] = []
-        self._prose = 0
+        self._prose = self._headings = 0
         self._open_blocks: list[_Place] = []  # the start of each
-        self._blocks: list[tuple[_Place, _Place]] = []  # start and end of those that may be the main one
-        self._titles = [_Place(0, 0, 0)]  # the beginning, and the start of each
+        # Start and end of those that may be the main one, and the end of what goes on; the depth of the last, or 0.
+        self._blocks: list[tuple[_Place, _Place, _Place]] = []
+        self._beside = 0
+        self._titles = [_Place()]  # the beginning, and the start of each
         self._begin_block()
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
@@ -303,10 +307,15 @@ class _Page:
         if self._ended[0] and has_end:
             self.unclosed.add(self._ended[0])
             self.swallowed += self._ended[1]
+        if tag in _HEADINGS and not self._skipped:
+            self._headings += self._plain > 0 and not self._linked
         if tag in _BLOCK:
             self._end_block()
         if tag in _BLOCKS and self._prose - (start := self._open_blocks.pop()).prose > _MAIN * self._prose:
-            self._blocks.append((start, self._here()))
+            self._blocks.append((start, self._here(), self._here()))
+            self._beside = self._depth if tag in _MEANINGLESS | {"section"} else 0
+        elif self._depth <= self._beside and tag not in _HEADINGS | _NO_TEXT_WITH:
+            self._end_beside(tag)
         if self._open_asides and self._open_asides[-1].depth == self._depth:
             aside = self._open_asides.pop()
             if aside.links < self._links:
@@ -363,13 +372,27 @@ class _Page:
         return tag == "pre" and bool((marks | self._marks[-1]) & _LISTING)
 
     def _here(self) -> _Place:
-        return _Place(len(self.parts), self.letters, self._prose)
+        return _Place(len(self.parts), self.letters, self._prose, self._headings)
 
     def _forget_prose(self, start: _Place) -> None:
         """Count no prose from a place on, where no block is the main one then."""
         self._prose = start.prose
         while self._blocks and self._blocks[-1][1].parts > start.parts:
             self._blocks.pop()
+            self._beside = 0
+
+    def _end_beside(self, tag: str) -> None:
+        """Let the last block that may be the main one go on if text below a heading stands beside it.
+
+        Each block needs a heading of its own; a paragraph or a list has that of those before it.
+        """
+        if self._depth < self._beside:
+            self._beside = 0
+        elif not self._open_asides:
+            start, end, last = self._blocks[-1]
+            before = last if tag in _BLOCKS else end
+            if self._headings > before.headings and self.letters > before.letters + _SENTENCE:
+                self._blocks[-1] = (start, end, self._here())
 
     def _begin_block(self) -> None:
         self._block, self._linked, self._plain, self._formula = len(self.parts), 0, 0, 0
@@ -417,12 +440,12 @@ class _Page:
 
         These are all parts if next to nothing would be left.
         """
-        begin, end = _Place(0, 0, 0), self._here()
+        begin, end = _Place(), self._here()
         found = (block for block in self._blocks if block[1].prose - block[0].prose > _MAIN * self._prose)
         if main := next(found, None):
             title = next(title for title in reversed(self._titles) if title.parts <= main[0].parts)
             if main[1].letters - title.letters > (1 - _MOST_BESIDE) * self.letters:
-                begin, end = title, main[1]
+                begin, end = title, main[2]
         kept, last, left = list[list[str | int]](), end.parts, end.letters - begin.letters
         for start, stop, letters, share in reversed(self._asides):  # a block stands before those inside
             if begin.parts <= start and stop <= last and letters < share * self.letters:

@@ -153,6 +153,13 @@ def test_a_region_without_an_end_hides_nothing_below_it(html: str, lines: str) -
 
 LONG = FLY * 200
 PROSE = "<p>Bees fly to the old tree in spring.</p>"
+GOES_ON = [
+    f"<article><h1>A</h1><section><h2>B</h2>{PROSE * 20}</section><section><h2>C</h2>{PROSE * 4}</section></article>",
+    f"<main><div><h2>B</h2>{PROSE * 20}</div><div><h2>C</h2>{PROSE * 4}</div></main>",
+    f"<div><div>{PROSE * 20}</div><div>{PROSE}<h2>C</h2>{PROSE * 2}</div><div><h2>D</h2>{PROSE}</div></div>",
+    f"<h1>A</h1><div>{PROSE * 20}</div><div class=list><h2>C</h2><ul>{'<li>Bees fly to wax</li>' * 4}</ul></div>",
+    f"<div>{PROSE * 20}</div><h2>C</h2>{PROSE * 4}",
+]
 
 
 @pytest.mark.parametrize(
@@ -168,6 +175,11 @@ PROSE = "<p>Bees fly to the old tree in spring.</p>"
         (f"<div>{PROSE * 3}<ol class=related>{PROSE * 20}</ol></div>", 23),
         # An opinion of the writers is none of the readers.
         (f"<h1>Bees</h1><div class='artikel kommentar'>{PROSE * 3}</div><div>{PROSE * 8}</div>", 11),
+        # It goes on below a heading, with sentences or a list, but not below one of another text or of readers.
+        *((html, 24) for html in GOES_ON),
+        (f"<div>{PROSE * 20}</div><div><h3><a>Wasps</a></h3>{PROSE * 4}</div>", 20),
+        (f"<div>{PROSE * 20}</div><div class=related><h3>Wasps</h3>{PROSE * 4}</div>", 20),
+        (f"<article>{PROSE * 20}</article><div><h3>Wasps</h3>{PROSE * 4}</div>", 20),
         # What stands above it stays, from the title on.
         (f"{PROSE}<h1>Bees</h1>{PROSE}<div>{PROSE * 20}</div>{PROSE}", 21),
         (f"{PROSE}<div>{PROSE * 20}</div>", 21),
