@@ -47,17 +47,39 @@ _NOTICE = re.compile(
     r"^.{0,60}\b(supplement(ary|al) \w+|supporting information|additional files?) (\S+ ){0,3}(is|are|can be) "
     r"(freely |also |publicly )?(available|found|accessed)"
 )
-# What a site tells its readers, in lower case: a word that most languages share, and what is done to it; pointers to
-# other pages, and credits of pictures.
+# What a site tells its readers, in lower case, by language: of its cookies, of scripts and of their address, to whom it
+# speaks, and pointers to other pages. News about such things say the same words in another order.
 _OF_SITE = re.compile(
-    r"(?=.*\bcookies?\b).*(?:\b(?:we|our|this|us[ae]|wir|nous|мы) |seite|verwend|util|uży|использ|einstell|setting)|"
-    r"(?=.*\bjavascript\b).*(?:a[ckt]tiv|[ei]nabl|disabl|habilit|włącz|включ)|"
-    r"(?=.*\be-?mail).*\b(?:not|nicht|pas|non?|não|nie|niet)\b.*(?:publi|pubbli|öffentl)|"
-    r"(?=.*\bnewsletter).*(?:subscri|sign up|abonn|melde|suscr|inscri|iscri|assine|zapisz)|.*\baffiliate[ -]?link|"
-    r"\W*(?:(?:read|lesen sie|lies|lire|le[ae]|leia|leggi|czytaj|lees|läs|читайте) (?:more|also|next|auch|mehr|hier|"
-    r"jetzt|aussi|también|também|mais|anche|też|także|więcej|ook|också|также)\b|"
-    r"(?:fotos?|photos?|bild(?:quelle|rechte)?|image|crédit(?: photo)?|fot|zdjęcie|фото) ?[:：©])",
-    re.DOTALL,
+    "|".join(
+        [
+            r"\b(?:we|our partners|(?:this|our) (?:web)?(?:site|page)) (?:may )?uses? (?:\S+ (?:and|or) )?"
+            r"(?:our own |only |necessary |essential |technical |tracking |third[- ]party )?cookies\b|"
+            r"\bour use of cookies\b",
+            r"\byou\b.{0,40}\buse of cookies\b|^\W*cookie (?:policy|settings)",
+            r"\b(?:this (?:page|site|post|article)|we) \w{2,8} affiliate link",
+            r"(?:\bplease|\bmust|\bneed to|^\W*)\b ?(?:enable|activate|turn on) javascript|^\W*javascript is disabled",
+            r"\byour e-?mail(?: address)? will not be\b|^\W*(?:subscribe|sign up)\b.{0,40}\bnewsletter",
+            r"^\W*read (?:(?:more|next)(?: (?:about|on|here|at|from)\b|:|\W*$)|also:)|^\W*(?:photos?|image) ?[:：©]",
+            r"\b(?:wir|diese (?:web)?(?:seite|site)) (?:verwende|nutze?)[nt] (?:auf \S+ \S+ )?(?:\w+e )?cookies\b",
+            r"\bstimm\w{1,3} (?:du|sie)\b.{0,40}\bcookies\b|^\W*(?:lesen sie|lies) (?:auch|mehr|hier|jetzt)\b",
+            r"\bbitte aktivier\w{1,3} (?:sie )?javascript|^\W*javascript (?:aktivieren|ist deaktiviert)",
+            r"\b(?:deine|ihre) e-?mail-?adresse wird nicht\b|^\W*bild(?:quelle|rechte)? ?[:©]",
+            r"^\W*(?:abonnier|meld)\w{1,3} (?:sie|dich|jetzt|unser)\b.{0,40}\bnewsletter",
+            r"\b(?:nous|(?:ce|notre) site) utilis\w{1,4} (?:des |les )?cookies\b",
+            r"\b(?:activez|veuillez activer) javascript|^\W*(?:abonnez|inscrivez)-vous\b.{0,40}\bnewsletter",
+            r"\bvotre (?:adresse )?e-?mail ne sera\b|^\W*(?:à )?lire aussi\b|^\W*crédit(?: photo)? ?:",
+            r"(?:^\W*(?:utilizamos|usamos)|\best[ea] (?:sitio|site|web)(?: web)? (?:usa|utiliza)) (?:\w+ )?cookies\b",
+            r"\b(?:su|tu|seu) (?:\w+ de )?(?:e-?mail|correo(?: \w+)?) n[oã]o? será\b",
+            r"\b(?:active|ative|habilite) (?:o )?javascript|^\W*(?:suscr[ií]b[ea]|assine|inscreva).{0,40}\bnewsletter",
+            # Lee and Lea are names, too.
+            r"^\W*le[ae] también(?::| (?:el|la|los|las|más|sobre|otr[oa]s?|est[aeo]s?|nuestr\w+)\b)|^\W*fotos? ?[:©]",
+            r"\b(?:questo sito|utilizziamo|usiamo)(?: \w+){0,2} cookies?\b|^\W*iscriviti\b.{0,40}\bnewsletter",
+            r"(?:\bużywamy|\bta strona używa)(?: \w+){0,4} cookies\b|^\W*zapisz się\b.{0,40}\bnewsletter",
+            r"^\W*(?:leia (?:mais|também)\b|leggi anche\b|czytaj (?:też|także)\b|fot\.|(?:fot|zdjęcie|фото) ?[:©])",
+            r"\b(?:wij|deze (?:web)?site) gebruik\w{1,2}(?: \w+){0,2} cookies\b|^\W*(?:lees ook|läs (?:också|även))\b",
+            r"\b(?:мы|наш сайт|этот сайт) использу\w{2}(?: \w+){0,2} cookies?\b|^\W*читайте также\b",
+        ]
+    )
 )
 _SUPPORTED = re.compile(r"\b(work|study|research|project|authors?)\b.{0,60}\bsupported\b.{0,60}\bgrants?\b")
 _PRODUCED = re.compile(r"(?i:produced by) [A-Z]\S{0,30} [A-Z]\S{0,30}$")
@@ -102,7 +124,7 @@ _ARROWS = ("↩", "↑", "\ufe0e")
 # A sentence does not begin so, nor end so: where a line or an address was cut.
 _CUT = re.compile(r"[,;:.)\]](?![.\w])|[|=]|~(?!\d)")
 _CUT_OFF = re.compile(
-    r"(\b(e\.g|i\.e|cf|vs|and|or|the|(available|found|obtained|accessed) (at|from|in)|(in|see|by) (Fig|Figure|Table|Eq|"
+    r"((?<!/)\b(e\.g|i\.e|cf|vs|and|or|the|available (at|from|in)|(found|accessed) at|(in|see|by) (Fig|Figure|Table|Eq|"
     r"Section|Appendix))|//www|://www\.\w{1,80})\.{1,2}$"
 )
 # An address, a path or a command in front.
@@ -214,7 +236,7 @@ def _fit(outline: Outline) -> np.ndarray:
         numbered[place] = begins_as_entry and not is_clause
         shouted[place] = _is_shouted(text[:_MOST])
         licences[place] = _LICENCE.search(lowered) is not None
-        of_site[place] = _OF_SITE.match(lowered) is not None
+        of_site[place] = _OF_SITE.search(lowered) is not None
         if _is_label(text):
             labels[_NUMBERS.sub("0", text)] += 1
     often = np.bincount(broken)
