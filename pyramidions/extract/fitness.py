@@ -52,7 +52,7 @@ _NOTICE = re.compile(
 _OF_SITE = re.compile(
     "|".join(
         [
-            r"\b(?:we|our partners|(?:this|our) (?:web)?(?:site|page)) (?:may )?uses? (?:\S+ (?:and|or) )?"
+            r"\b(?:we|our partners|(?:this|our) (?:web)?(?:site|page)) (?:may |also )?uses? (?:\S+ (?:and|or) )?"
             r"(?:our own |only |necessary |essential |technical |tracking |third[- ]party )?cookies\b|"
             r"\bour use of cookies\b",
             r"\byou\b.{0,40}\buse of cookies\b|^\W*cookie (?:policy|settings)",
@@ -76,7 +76,9 @@ _OF_SITE = re.compile(
             r"\b(?:questo sito|utilizziamo|usiamo)(?: \w+){0,2} cookies?\b|^\W*iscriviti\b.{0,40}\bnewsletter",
             r"(?:\bużywamy|\bta strona używa)(?: \w+){0,4} cookies\b|^\W*zapisz się\b.{0,40}\bnewsletter",
             r"^\W*(?:leia (?:mais|também)\b|leggi anche\b|czytaj (?:też|także)\b|fot\.|(?:fot|zdjęcie|фото) ?[:©])",
-            r"\b(?:wij|deze (?:web)?site) gebruik\w{1,2}(?: \w+){0,2} cookies\b|^\W*(?:lees ook|läs (?:också|även))\b",
+            r"\b(?:(?:wij|deze (?:web)?site) gebruik\w{1,2}|(?:vi|denna webbplats) använder)(?: \w+){0,2} cookies\b",
+            r"^\W*(?:lees ook|läs (?:också|även))\b|\b(?:je|uw) e-?mail(?:adres)? wordt niet\b",
+            r"\b(?:tuo indirizzo|twój adres|ваш адрес) e-?mail (?:non sarà|nie zostanie|не будет)\b",
             r"\b(?:мы|наш сайт|этот сайт) использу\w{2}(?: \w+){0,2} cookies?\b|^\W*читайте также\b",
         ]
     )
