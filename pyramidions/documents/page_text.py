@@ -41,8 +41,10 @@ _SENTENCE = 20
 _TEXT = frozenset(["main", "article", "section"])
 # Elements that may be the main block of a page, which is the smallest one with this share of its prose. What stands
 # below it or above its title is left out, unless this is most of the letters. It goes on beside it below a heading that
-# is no link, in what has no name of an aside.
+# is no link, in what has no name of an aside. An article or the main part that holds it is the block if more than a
+# share of its prose stands below.
 _BLOCKS, _MAIN, _MOST_BESIDE = frozenset(["article", "div", "main", "section"]), 0.75, 2 / 3
+_WHOLE, _MOST_BELOW = frozenset(["article", "main"]), 0.1
 # Words of a class, a role or an id that tell what stands around the text, in elements that have no meaning themselves.
 _AROUND = frozenset(
     """
@@ -239,7 +241,7 @@ class _Page:
         self._prose = self._headings = 0
         self._open_blocks: list[_Place] = []  # the start of each
         # Start and end of those that may be the main one, and the end of what goes on; the depth of the last, or 0.
-        self._blocks: list[tuple[_Place, _Place, _Place]] = []
+        self._blocks: list[tuple[_Place, _Place, _Place, bool]] = []
         self._beside = 0
         self._titles = [_Place()]  # the beginning, and the start of each
         self._begin_block()
@@ -312,7 +314,7 @@ class _Page:
         if tag in _BLOCK:
             self._end_block()
         if tag in _BLOCKS and self._prose - (start := self._open_blocks.pop()).prose > _MAIN * self._prose:
-            self._blocks.append((start, self._here(), self._here()))
+            self._blocks.append((start, self._here(), self._here(), tag in _WHOLE))
             self._beside = self._depth if tag in _MEANINGLESS | {"section"} else 0
         elif self._depth <= self._beside and tag not in _HEADINGS | _NO_TEXT_WITH:
             self._end_beside(tag)
@@ -389,10 +391,10 @@ class _Page:
         if self._depth < self._beside:
             self._beside = 0
         elif not self._open_asides:
-            start, end, last = self._blocks[-1]
+            start, end, last, is_whole = self._blocks[-1]
             before = last if tag in _BLOCKS else end
             if self._headings > before.headings and self.letters > before.letters + _SENTENCE:
-                self._blocks[-1] = (start, end, self._here())
+                self._blocks[-1] = (start, end, self._here(), is_whole)
 
     def _begin_block(self) -> None:
         self._block, self._linked, self._plain, self._formula = len(self.parts), 0, 0, 0
@@ -441,8 +443,12 @@ class _Page:
         These are all parts if next to nothing would be left.
         """
         begin, end = _Place(), self._here()
-        found = (block for block in self._blocks if block[1].prose - block[0].prose > _MAIN * self._prose)
-        if main := next(found, None):
+        found = [block for block in self._blocks if block[1].prose - block[0].prose > _MAIN * self._prose]
+        if found:
+            main = found[0]
+            whole = next((block for block in found if block[3]), main)
+            if whole[1].prose - main[2].prose > _MOST_BELOW * (whole[1].prose - whole[0].prose):
+                main = whole
             title = next(title for title in reversed(self._titles) if title.parts <= main[0].parts)
             if main[1].letters - title.letters > (1 - _MOST_BESIDE) * self.letters:
                 begin, end = title, main[2]

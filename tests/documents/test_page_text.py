@@ -159,6 +159,8 @@ GOES_ON = [
     f"<div><div>{PROSE * 20}</div><div>{PROSE}<h2>C</h2>{PROSE * 2}</div><div><h2>D</h2>{PROSE}</div></div>",
     f"<h1>A</h1><div>{PROSE * 20}</div><div class=list><h2>C</h2><ul>{'<li>Bees fly to wax</li>' * 4}</ul></div>",
     f"<div>{PROSE * 20}</div><h2>C</h2>{PROSE * 4}",
+    f"<article><div>{PROSE * 20}</div><div>{PROSE * 4}</div></article>",
+    f"<main><div><div>{PROSE * 20}</div></div><div><div><h2>C</h2>{PROSE * 4}</div></div></main>",
 ]
 
 
