@@ -16,7 +16,7 @@ Raised since eec1c4ca (package 62,661 lines, lab 12,889, tests 60,448, 13,532 ro
 - Lab, 82 lines: what a run was made on is found in `lab/environment.py`, and no longer in the package.
 - Above the seam, 257 rows: tests of readers stand beside the readers, and were below the seam. 313 rows: numbers in 11
   written forms, sentence ends in 39 languages, headings in 20, boxes beside the text of pages.
-- Package, 1,850 lines, tests, 1,420 lines, rows, 160: what faults of reading, of models from the hub and of
+- Package, 2,130 lines, tests, 1,700 lines, rows, 270: what faults of reading, of models from the hub and of
   hostile input cost: formulas and sentence joins of one kind for every format, quantities of `check`, one deadline of
   `--writer`, work of `serve` in a process, searches that end as transformers' do, types at public borders; running text
   of PDF without tables, Word's fields, the main block of a page.
@@ -33,9 +33,9 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 54_600, "lab": 6_650, "scripts": 386, "tests": 44_800}
+LINES = {"pyramidions": 54_880, "lab": 6_650, "scripts": 386, "tests": 45_080}
 #: Tests of each side of the package, with each row of their tables counted by itself.
-ROWS = {"above-the-seam": 1_900, "rest": 4_985}
+ROWS = {"above-the-seam": 2_010, "rest": 4_985}
 COMMANDS = 15
 #: Options of commands, without --help. --user-dir is one of each command that builds or loads a model.
 OPTIONS = {"extract": 25, "prepare": 40, "score": 26, "summarize": 35, "train": 17}
