@@ -30,6 +30,7 @@ class Formulas(latex2text.LatexNodes2Text):
             for name, (kind, _) in macros.COMPOSED.items()
         ]
         ours += [latex2text.MacroTextSpec(name, sign) for name, sign in macros.SIGNS.items()]
+        ours.append(latex2text.MacroTextSpec("overline", partial(_overlined, texts=self)))
         specs.add_context_category("ours", prepend=True, macros=ours)
         super().__init__(specs, math_mode="text", strict_latex_spaces=True)
         self._replace = replace
@@ -85,6 +86,12 @@ def _said(node: Any, *, kind: str, texts: Formulas) -> str:
     elif kind != "msqrt":
         parts = parts[-2:]
     return marked(kind, *parts)
+
+
+def _overlined(node: Any, *, texts: Formulas) -> str:
+    text = texts.nodelist_to_text(node.nodeargd.argnlist[-1:] if node.nodeargd is not None else [])
+    # As the library writes \bar; a line over several signs has no character.
+    return f"{text}\u0305" if len(text) == 1 else text
 
 
 def specs() -> Any:

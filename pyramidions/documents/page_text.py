@@ -418,7 +418,8 @@ class _Page:
         self._ended = (0, 0)
         self._hidden += len(text.strip()) if self._unseen and not self._in_code else 0
         # Spaces between the elements of a formula say nothing.
-        if self._unseen or text.strip() in _ANCHORS or (self._in_formula and not text.strip(" \t\r\n")):
+        is_anchor = self._in_link and text.strip() in _ANCHORS
+        if self._unseen or is_anchor or (self._in_formula and not text.strip(" \t\r\n")):
             return
         letters = sum(map(str.isalnum, text))
         if self._skipped:

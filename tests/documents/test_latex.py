@@ -49,6 +49,7 @@ def document(body: str) -> str:
         (r"\renewcommand{\a}{x\a}\newcommand{\b}{y}\a\b{z}", "xyz"),
         (r"\def\a#1{no}\def\b{yes}A.\b{}", "A.yes"),
         (r"A \unknown{word} and \emph{another}", "A word and another"),
+        (r"$\overline{L}$ is not $L$, and $\overline{x+y}$", "L\u0305 is not L, and x+y"),
         (r"{a \section{B} c", "a | ## B | c"),  # a brace that nothing closes
         ("% \\end{document} and \\begin{document}\nA. \\% B.", "A. % B."),
         ("{" * 50 + "A." + "}" * 50, "A."),

@@ -79,6 +79,7 @@ VISIBLE = [
     (f"<dialog>Enter terms.</dialog><div class='api_metadata'>Added in: v0.1.7</div>{FLY}", "Bees fly."),
     ('<body class="nav"><section id="changelog">Bees fly.</section>', "Bees fly."),
     ('<h1>A<a class="headerlink" href="#b">#</a></h1><h1>B<a href="#b">¶</a></h1>' + FLY, "# A | # B | Bees fly."),
+    ("<p>It is as &sect; 910 and <b>§</b> 12 say.</p>", "It is as § 910 and § 12 say."),
     ('<p><a href="b">Download the ebook</a></p><p><a href="b">Bees fly.</a></p>', "Bees fly."),
     ('<ul><li><a href="b">Bees</a> fly fast</li><li><a href="w">Wasps</a></li></ul>', "Bees fly fast"),
     ('<table><tr><td><a href="b">Next</a><table><tr><th>a</th></tr></table>Bees fly.</table>', "Bees fly."),
