@@ -52,7 +52,9 @@ _FORMULAS = {
     "eqArr": ("mtable", ("e",)),
 }
 # More than the label of a cell: letters, those of scripts without spaces, or characters before a full stop.
-_LINE = re.compile(rf"(?:[^\W\d_][\W\d_]*+){{20}}|(?:[{UNSPACED}]\W*+){{8}}|.{{12}}[{re.escape(STOPS)}]\s*$")
+_LINE = re.compile(
+    rf"(?:[^\W\d_][\W\d_]*+){{20}}|(?:[{UNSPACED}][^\w{UNSPACED}]*+){{8}}|.{{12}}[{re.escape(STOPS)}]\s*$"
+)
 # Of half a point; less does not raise or lower a run.
 _RAISED = 4
 

@@ -71,10 +71,6 @@ def raising(error: BaseException) -> click.Command:
             "Error: /proc/x/y.pt: No space left on device (the disk at /proc).\n",
         ),
         (OSError(28, "No space left on device"), "Error: No space left on device.\n"),
-        (
-            FileNotFoundError(2, "No such file or directory"),
-            "Error: The folder that the command runs in does not exist any more.\n",
-        ),
         (MemoryError(), "Error: Memory ran out.\n"),
         (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate"), "Error: Memory ran out.\n"),
         (RuntimeError("[enforce] DefaultCPUAllocator: can't allocate"), "Error: Memory ran out.\n"),
@@ -93,6 +89,20 @@ def test_an_error_is_one_sentence(run: Run, monkeypatch: pytest.MonkeyPatch, err
     result = run("user-dir")
     assert (result.exit_code, result.stderr) == (1, sentence)
     assert run("--debug", "user-dir").exception is error
+
+
+def test_a_folder_that_is_gone_is_named_and_no_other_missing_file_is_called_so(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = FileNotFoundError(2, "No such file or directory")
+    monkeypatch.setattr(commands.Commands, "get_command", lambda *_: raising(error))
+    assert run("user-dir").exception is error
+
+    def gone() -> str:
+        raise error
+
+    monkeypatch.setattr(os, "getcwd", gone)
+    assert run("user-dir").stderr == "Error: The folder that the command runs in does not exist any more.\n"
 
 
 def test_an_interrupt_exits_with_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

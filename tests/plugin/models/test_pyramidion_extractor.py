@@ -71,7 +71,10 @@ def test_weights_that_fairseq_saved_load_and_others_are_refused() -> None:
     ours, other = model(), model(dropout=0.2)
     other.load_state_dict(ours.state_dict())
     assert other.eval()(batch()).equal(ours.eval()(batch()))
-    for another, told in ((model(embed_dim=8), "another shape"), (model(of=task(SENTENCE_MARKER, "w")), "vocabulary")):
+    for another, told in (
+        (model(embed_dim=8), "another architecture"),
+        (model(of=task(SENTENCE_MARKER, "w")), "vocabulary"),
+    ):
         with refused(told, ValueError):
             another.load_state_dict(ours.state_dict())
     with refused("An extractor needs a vocabulary with sentence markers", ValueError):
