@@ -186,9 +186,9 @@ def seconds_a_token(model: Transformer, batch: Batch) -> float:
     return statistics.median(turns)
 
 
-def train(row: Row, task: Task, seed: int) -> tuple[Transformer, float, list[list[float]]]:
-    """Train a model; return it, the processor's seconds, and a curve: updates, seconds, loss on a few documents."""
-    model, few = made(row, task, seed), task.validation()[:4]
+def train(row: Row, task: Task, seed: int, few: Sequence[Batch]) -> tuple[Transformer, float, list[list[float]]]:
+    """Train a model; return it, the processor's seconds, and a curve: updates, seconds, and loss on ``few`` batches."""
+    model = made(row, task, seed)
     optimizer = torch.optim.Adam(model.parameters(), task.rate, betas=(0.9, 0.98))
     curve, seconds = [], 0.0
     with progress_bar(f"{row.name}, seed {seed}", task.updates, "updates") as bar:
@@ -219,8 +219,8 @@ def measured(row: Row, task: Task, seed: int, folder: Path) -> dict[str, Any]:
         if not isinstance(found, dict) or found.get("settings") != settings:
             raise UserError(f"{path} is of other settings or data: choose another --out, or move it away.")
         return found
-    model, seconds, curve = train(row, task, seed)
     batches = task.validation()
+    model, seconds, curve = train(row, task, seed, batches[:4])
     result = {
         "settings": settings,
         "losses": document_losses(model, batches),
@@ -236,7 +236,7 @@ def measured(row: Row, task: Task, seed: int, folder: Path) -> dict[str, Any]:
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     if isinstance(task, Papers):
-        write_file(path.with_suffix(".html"), provenance_page(model, task, row.name).encode())
+        write_file(path.with_suffix(".html"), provenance_page(model, task, batches[0], row.name).encode())
     write_file(path, as_json_bytes(result))
     return result
 
@@ -248,9 +248,9 @@ def own_code(row: Row) -> str | None:
     return None if is_ours else file_hash(Path(str(sys.modules[kind.__module__].__file__)))
 
 
-def provenance_page(model: Transformer, task: Papers, name: str) -> str:
-    """Return a page that shows of the first validation paper which tokens reach which words of its abstract."""
-    batch, tokenizer = task.validation()[0], task.folder.tokenizer()
+def provenance_page(model: Transformer, task: Papers, batch: Batch, name: str) -> str:
+    """Return a page that shows of the first paper of a batch which tokens reach which words of its abstract."""
+    tokenizer = task.folder.tokenizer()
     source, target = (x[0][x[0] != PAD] for x in (batch.source, batch.target))
     summary = Summary(tokenizer.decode(target.tolist()), float("nan"), len(target), len(source), len(source))
     document, written = (tokenizer.spellings(ids.tolist()) for ids in (source, target))

@@ -100,8 +100,8 @@ class PointerOutput(Output):
 
     Attention of its own, with one head, points to the vectors m of the first memory, and through the poolings to the
     tokens that they are made of. A second head chooses among these tokens by their normalised embeddings e, and by
-    those of the tokens before them, so that it finds where the document goes on from what was written. It keeps nothing
-    of a token but its number. With features h, tokens x, and how much w_ki of each is in each vector:
+    those of the tokens before them, so that it finds where the document goes on from what was written. It keeps a
+    key of each different token. With features h, tokens x, and how much w_ki of each is in each vector:
 
         a = softmax(q(h) . k(m) / sqrt(D)), g = sigmoid(u . h + sum_k a_k v . m_k + b)
         s_i = (q'(h) . k'(e(x_i)) + q"(h) . k'(e(x_{i-1}))) / sqrt(d)
