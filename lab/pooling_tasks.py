@@ -115,7 +115,7 @@ class Needles(Task):
         "encoder_positions": "none",
         "normalize_before": True,
     }
-    source, target, updates, batch, rate = 256, 16, 1200, 32, 3e-3
+    source, target, updates, batch, rate = 128, 16, 600, 32, 3e-3
     _KEYS, _FILLERS, _VALIDATED = 32, 200, 256
     vocabulary = FIRST + 2 * _KEYS + _FILLERS
 

@@ -105,10 +105,10 @@ def assert_the_export_writes_what_was_scored(folder: Path) -> None:
     articles = [json.loads(line)["article"] for line in tests]
     written = Summarizer.from_pretrained(folder / "model", "cpu").summarize(articles)
     assert found.keys() == set(range(len(written)))
-    # fairseq's scores are to the base 2. This model has learned so little that hypotheses are nearly ties.
-    scores = [found[place][0] * math.log(2) for place in range(len(written))]
-    assert [summary.score for summary in written] == pytest.approx(scores, rel=3e-2)
-    # A model of a few updates finds some tokens equally likely, and batches of another shape round differently.
+    # A model of a few updates finds some hypotheses equally likely, and batches of another shape round differently. So
+    # some summaries are others; one that is the same has the same score (fairseq's are to the base 2).
     # The papers have no capitals, which ours adds.
-    same = [found[place][1] == summary.text.lower() for place, summary in enumerate(written)]
-    assert sum(same) >= 0.5 * len(written)
+    same = [place for place, summary in enumerate(written) if found[place][1] == summary.text.lower()]
+    assert same
+    scores = [found[place][0] * math.log(2) for place in same]
+    assert [written[place].score for place in same] == pytest.approx(scores, rel=1e-3)
