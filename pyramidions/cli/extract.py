@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _REMARKS = {
     "one section": "had no headings and counted as one section.",
     "empty": "shared no word with the reference: the summary is empty.",
+    "by meetings": "was a dialogue: the method meetings selected.",
+    "by biomedical": "had the words of biomedical papers: the method biomedical selected.",
     "unknown": "held no concept of the model: HipoRank selected.",
     "no word": "held no word of the query: the summary is no answer to it.",
     "other language": "was in another language than the model of concepts was trained in.",
@@ -59,10 +61,13 @@ class Selecting(NamedTuple):
 @click.argument("files", nargs=-1, type=PATH)
 @click.option(
     "--method",
-    default="hiporank",
-    help="hiporank, textrank or lead, with options as in 'hiporank(mu=0.5)'; oracle, which selects by a reference "
-    "summary (--reference-field); biomedical or meetings, which come with the package; or a trained extractor: a "
-    "checkpoint, a folder of them, an exported model, or a model of concepts.",
+    default="auto",
+    show_default=True,
+    help="auto, which takes meetings for an English dialogue, biomedical for an English text with the words of "
+    "biomedical papers, and hiporank for any other; hiporank, textrank or lead, with options as in "
+    "'hiporank(mu=0.5)'; oracle, which selects by a reference summary (--reference-field); biomedical or meetings, "
+    "which come with the package; or a trained extractor: a checkpoint, a folder of them, an exported model, or a "
+    "model of concepts.",
 )
 @click.option(
     "--words",
@@ -139,7 +144,7 @@ def extract(asked: Asked, selecting: Selecting, corpus: Path | None, reference_f
     from pyramidions.cli.extracting import Extracting, Shortening
     from pyramidions.documents.source import Fields
     from pyramidions.extract.core import BLOCK
-    from pyramidions.extract.methods import ORACLE, find_method, parse_method
+    from pyramidions.extract.methods import AUTO_METHOD, ORACLE, find_method, parse_method
 
     queries = asked.for_all()
     # What is kept of a document may be all of it.
@@ -158,13 +163,14 @@ def extract(asked: Asked, selecting: Selecting, corpus: Path | None, reference_f
         ),
         Job(asked, "extracting", fields, together=BLOCK, several=len(queries) > 1, reads=reads) as job,
     ):
-        method = parse_method(selecting.method, "method", ORACLE)
+        method = parse_method(selecting.method, "method", ORACLE, AUTO_METHOD)
         if (method.kind == ORACLE) != (reference_field is not None):
             raise UserError(f"--method {ORACLE} and --reference-field must be given together.")
         exclude({"--idf": corpus, "--vectors": selecting.encoder})
         _check_tokens(selecting, asked, method.kind == ORACLE)
         fitted = None if corpus is None else _fitted(corpus, asked.field, job.report)
-        is_model = selecting.encoder is not None or find_method(method.kind, "method", ORACLE).network is not None
+        found = find_method(method.kind, "method", ORACLE, AUTO_METHOD)
+        is_model = selecting.encoder is not None or found.network is not None
         precision = selecting.precision or (AUTO if is_model else None)
         how = selecting._replace(method=method, precision=precision)
         worker = Extracting if how.tokens is None else Shortening

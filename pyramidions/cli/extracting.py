@@ -10,6 +10,7 @@ from pyramidions.cli.worker import Layout, Report, Result, Worker, as_text, each
 from pyramidions.extract import Budget
 from pyramidions.extract.extraction import Extraction, extract
 from pyramidions.extract.methods import ORACLE
+from pyramidions.extract.suited import HIPORANK
 from pyramidions.files.progress import counted
 from pyramidions.inference.compression import CHARACTERS, as_markdown, compress, estimate_tokens, tokens_of
 from pyramidions.inference.extraction_page import ExtractionPage
@@ -79,8 +80,8 @@ class Extracting(Worker):
             try:
                 if self._extractor.method == ORACLE and document.reference is None:
                     raise UserError(f"The method {ORACLE!r} needs a reference summary, which only a .jsonl file has.")
-                self._extractor.check_query(document.query)
                 outline = document_outline(document.lines or document.text, reading.add, self._extractor.language)
+                self._extractor.suited(outline).check_query(document.query)
             except UserError as error:
                 report.fail(refusal(document, error))
                 continue
@@ -107,15 +108,18 @@ class Extracting(Worker):
 
     def _remarks(self, found: Extraction, query: str | None) -> Iterator[str]:
         words, language = self._rules.budget.words, found.outline.language
-        if self._extractor.method == "hiporank" and not found.outline.has_sections:
+        extractor = self._extractor.suited(found.outline)
+        if extractor is not self._extractor:
+            yield f"by {extractor.method}"
+        if extractor.method == HIPORANK and not found.outline.has_sections:
             yield "one section"
         if not found.sentences:
             yield "empty"
-        elif self._extractor.reads_queries and max(each.score for each in found.sentences) < 0:
+        elif extractor.reads_queries and max(each.score for each in found.sentences) < 0:
             yield "unknown"
         if query is not None and not self._extractor.holds_word_of(query, found):
             yield "no word"
-        if self._extractor.trained_language not in (None, language):
+        if extractor.trained_language not in (None, language):
             yield "other language"
         # Several sentences never exceed the budget.
         if words is not None and len(found.sentences) == 1 and count_words(found.text) > words:

@@ -11,6 +11,8 @@ from pyramidions.files.hub import hub_name
 
 #: Chooses by the reference summary (`Oracle`): a bound of what extraction can reach.
 ORACLE = "oracle"
+#: Chooses a method for each document (`suited`).
+AUTO_METHOD = "auto"
 #: Holds the trained extractors that come with the package, each in a folder of its name.
 _SHIPPED = Path(__file__).with_name("shipped")
 

@@ -16,8 +16,9 @@ from pyramidions.extract import RANKERS, Budget, Oracle, SelectionRules
 from pyramidions.extract.concepts import ConceptRanker, covered, load_concepts
 from pyramidions.extract.concepts.words import words_in
 from pyramidions.extract.extraction import Extraction, extract
-from pyramidions.extract.methods import ORACLE, find_method
+from pyramidions.extract.methods import AUTO_METHOD, ORACLE, find_method
 from pyramidions.extract.selection import WORDS, Redundancy
+from pyramidions.extract.suited import HIPORANK, suited
 from pyramidions.extract.vectors import SentenceVectors
 from pyramidions.text.headings import Lines
 from pyramidions.text.language import Language
@@ -42,15 +43,16 @@ class Extractor:
 
     Examples:
         >>> from pyramidions import Extractor
-        >>> extraction = Extractor("hiporank").extract("A long paper ...", words=220)   # doctest: +SKIP
+        >>> extraction = Extractor().extract("A long paper ...", words=220)   # doctest: +SKIP
         >>> [sentence.text for sentence in extraction.sentences]                         # doctest: +SKIP
 
     Args:
-        method: "hiporank", "textrank", "lead" or "oracle"; "biomedical" or "meetings", which come with the package; or
-            where a trained extractor lies: a checkpoint, a folder of checkpoints (the best is taken), an exported
-            model, or a model of concepts.
+        method: "auto", which takes "meetings" for an English dialogue, "biomedical" for an English text with the words
+            of biomedical papers, and "hiporank" for any other; "hiporank", "textrank", "lead" or "oracle"; "biomedical"
+            or "meetings", which come with the package; or where a trained extractor lies: a checkpoint, a folder of
+            checkpoints (the best is taken), an exported model, or a model of concepts.
         options: of a method, as in its docstring: ``{"mu": 0.5}`` of `pyramidions.extract.HipoRank`.
-        vectors: of sentences, for methods that compare them; the method's own if None.
+        vectors: of sentences, for methods that compare them; the method's own if None. With them, "auto" is HipoRank.
         device: of a trained extractor, such as "cpu" or "cuda:1"; a GPU if there is one, if None.
         precision: of a trained extractor, as in `Summarizer`; float32 if None.
         language: of the documents, an ISO 639-1 code: its rules end sentences, and say what words and stop words are.
@@ -67,7 +69,7 @@ class Extractor:
     @checked
     def __init__(
         self,
-        method: str | Path = "hiporank",
+        method: str | Path = AUTO_METHOD,
         options: Mapping[str, Any] | None = None,
         *,
         vectors: SentenceVectors | None = None,
@@ -76,10 +78,11 @@ class Extractor:
         language: str | None = None,
     ) -> None:
         self.language = None if language is None else Language(language).code
-        self.method = str(method)
-        found = find_method(method, "method", ORACLE)
+        self.method = HIPORANK if str(method) == AUTO_METHOD and vectors is not None else str(method)
+        self._suited: dict[str, Extractor] = {}
+        found = find_method(self.method, "method", ORACLE, AUTO_METHOD)
         # The oracle's rankers, and those of concepts, differ between documents.
-        named = None if found.model is not None or found.name == ORACLE else found.name
+        named = None if found.model is not None or found.name in (ORACLE, AUTO_METHOD) else found.name
         if vectors is not None and (named is None or "vectors" not in RANKERS.arguments(named)):
             raise UserError(f"The method {self.method!r} compares no sentences: vectors have no effect.")
         if options and named is None:
@@ -153,8 +156,8 @@ class Extractor:
     def _extract(self, text: str, rules: SelectionRules, reference: str | None, query: str | None) -> Extraction:
         if reference is not None and self.method != ORACLE:
             raise UserError(f"`reference` is for the method {ORACLE!r}, but the method is {self.method!r}.")
-        self.check_query(query)
         found = document_outline(text, language=self.language)
+        self.suited(found).check_query(query)
         (scores,) = self.rank([Ranked(found, reference, query)], rules.budget)
         return extract(found, scores, rules)
 
@@ -171,8 +174,8 @@ class Extractor:
 
     @property
     def reads_queries(self) -> bool:
-        """Whether the method is a model of concepts, which alone reads queries."""
-        return self._concepts is not None
+        """Whether the method is a model of concepts, which alone reads queries, or may be one."""
+        return self._concepts is not None or self.method == AUTO_METHOD
 
     @property
     def trained_language(self) -> str | None:
@@ -181,8 +184,11 @@ class Extractor:
 
     @checked
     def check_query(self, query: str | None, name: str = "query") -> None:
-        """Refuse a query, the argument ``name``, that the method does not read, or that asks for no word."""
-        if query is None:
+        """Refuse a query, the argument ``name``, that the method does not read, or that asks for no word.
+
+        Of "auto", the method that suits a document tells.
+        """
+        if query is None or self.method == AUTO_METHOD:
             return
         if self._concepts is None:
             raise UserError(f"`{name}` is for models of concepts, but the method is {self.method!r}.")
@@ -199,14 +205,24 @@ class Extractor:
             yield from self._learned.rank_all(document.outline for document in documents)
             return
         for outline, reference, query in documents:
-            ranker = self._ranker
-            if self._concepts is not None:
-                ranker = ConceptRanker(self._concepts, limit, query)
+            method = self.suited(outline)
+            ranker = method._ranker
+            if method._concepts is not None:
+                ranker = ConceptRanker(method._concepts, limit, query)
             if ranker is None:
                 if reference is None:
                     raise UserError(f"The method {ORACLE!r} needs a `reference`: the summary that it chooses by.")
                 ranker = Oracle(reference, limit.words)
             yield ranker.rank(outline)
+
+    def suited(self, outline: Outline) -> "Extractor":
+        """Return the extractor for a document: of "auto", that of the method which it takes, else this one."""
+        if self.method != AUTO_METHOD:
+            return self
+        name = suited(outline)
+        if name not in self._suited:
+            self._suited[name] = Extractor(name, language=self.language)
+        return self._suited[name]
 
     @checked
     def holds_word_of(self, query: str, extraction: Extraction) -> bool:
@@ -220,12 +236,13 @@ class Extractor:
     def covered(self, extraction: Extraction, query: str | None = None) -> list[list[tuple[str, float]]] | None:
         """Return the wanted concepts that each extracted sentence is the first to cover, the most wanted first.
 
-        Each has the probability that a summary holds it. None if the method is no model of concepts.
+        Each has the probability that a summary holds it. None if the document's method is no model of concepts.
         """
-        if self._concepts is None:
+        concepts = self.suited(extraction.outline)._concepts
+        if concepts is None:
             return None
         chosen = [sentence.position for sentence in extraction.sentences]
-        return covered(self._concepts, extraction.outline, chosen, query)
+        return covered(concepts, extraction.outline, chosen, query)
 
 
 def document_outline(

@@ -201,8 +201,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "blockwise": _BLOCKS,
     "transpooler": _TRANSPOOLER,
     "pyramidion": {**_BLOCKS, "pooling_lengths": "2048,512"},
-    # Ours: the decoder copies through the pooling.
-    "pyramidion_pointer": {**_BLOCKS, "pooling_lengths": "2048,512", "output": "pointer"},
+    # Ours: the decoder copies through the pooling. It chooses among tokens itself, so that means lose nothing.
+    "pyramidion_pointer": {**_BLOCKS, "pooling": "mean", "pooling_lengths": "2048,512", "output": "pointer"},
     "pointer_generator": {"output": "pointer"},
     "blockwise_pointer": {**_BLOCKS, "output": "pointer"},
     # Cohan et al. 2018: words read their own section, and the decoder weighs sections. Theirs is recurrent.
@@ -212,7 +212,12 @@ PRESETS: dict[str, dict[str, Any]] = {
         "output": "pointer",
     },
     "transpooler_pointer": {**_TRANSPOOLER, "output": "pointer"},
-    "deep_pyramidion_pointer": {**_DEEP, "pooling_lengths": "None,2048,512,None,None,None", "output": "pointer"},
+    "deep_pyramidion_pointer": {
+        **_DEEP,
+        "pooling": "mean",
+        "pooling_lengths": "None,2048,512,None,None,None",
+        "output": "pointer",
+    },
     "lsh": {"self_attention": "lsh"},
     "efficient": {"self_attention": "efficient"},
     "power": {**_BLOCKS, "pooling": "hard_topk", "scorer": "attention", "pooling_lengths": "2048,512"},

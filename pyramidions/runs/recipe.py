@@ -222,7 +222,7 @@ def _fields(tier: Tier, source: int, corpus: CorpusSize) -> dict[str, Any]:
     if corpus.selecting is not None:
         fields |= corpus.selecting.fields
     if corpus.has_queries:
-        fields["scorer"] = "query"
+        fields |= {"pooling": "soft_topk", "scorer": "query"}
     return fields
 
 

@@ -20,7 +20,8 @@ _TIME = re.compile(
     r"([-–]\s+)?",
     re.IGNORECASE,
 )
-_NICK = re.compile(r"\s*<[@+ ]?([^<>\s]{1,30})>(?=\s)")
+# In papers of some corpora, <cit> and <dig> stand for citations and numbers.
+_NICK = re.compile(r"\s*<[@+ ]?(?!(?:cit|dig)>)([^<>\s]{1,30})>(?=\s)")
 # Noises and breaks that a transcript marks: {disfmarker}, [laughter], <cough>, (inaudible).
 _NOISE = re.compile(
     r"\{[^{}\d]{1,30}\}|\[[^\[\]\d]{1,30}\]|<[^<>\d]{1,30}>|\((inaudible|unintelligible|laughter|laughs|crosstalk)\)",

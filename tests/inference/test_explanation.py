@@ -233,7 +233,7 @@ def test_every_architecture_is_traced_or_says_that_it_cannot_be(name: str) -> No
     lengths = preset(name).pooling_lengths
     if lengths is not None:
         small["pooling_lengths"] = (
-            lengths.replace("2048", "150").replace("1024", "40").replace("512", "40").replace("342", "40")
+            lengths.replace("2048", "120").replace("1024", "40").replace("512", "40").replace("342", "40")
         )
     for kind, option in (("blockwise", "block_size"), ("sliding_window", "window")):
         if re.fullmatch(rf"{kind}\([^|]*\)", preset(name).self_attention):

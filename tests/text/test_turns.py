@@ -27,6 +27,8 @@ def test_sentences_have_speakers_and_no_noises_and_other_texts_are_no_dialogues(
         "",
         "Ann: We start.\nAnn: We go on.\nAnn: We end.",
         "Title: A paper\nAuthor: Ann\nDate: May\nKeywords: bees",
+        # A paper with masks for citations and numbers
+        "Rare\n <cit> . Bees are\n <cit> . And\n <dig> of them\n <dig> .",
         "Note: one.\nNote: two.\nHint: one.\nHint: two.\n" + "A line of prose.\n" * 5,
     ):
         assert dialogue_outline(text) is None, text

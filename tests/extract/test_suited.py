@@ -1,0 +1,62 @@
+"""`auto` takes the method that suits a document."""
+
+import json
+import lzma
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pyramidions import Extractor
+from pyramidions.base.errors import UserError
+from pyramidions.extract import TfIdf
+from pyramidions.extract.suited import suited
+from pyramidions.inference.extractor import document_outline
+
+DIALOGUE = "\n".join(
+    f"{name}: I think that remote control number {number} should be yellow and cheap to make."
+    for number, name in enumerate(["Anna", "Ben"] * 4)
+)
+NEWS = "The court found no reason to continue the case. The lawyer asked for more time on Monday. It was refused."
+GERMAN = "Das Gericht sah keinen Grund, das Verfahren fortzusetzen. Der Anwalt bat am Montag um mehr Zeit."
+
+
+def papers(number: int) -> list[str]:
+    with lzma.open(Path(__file__).parents[2] / "data/sample/test.jsonl.xz", "rt") as file:
+        return [json.loads(line)["article"] for line in islice(file, number)]
+
+
+@pytest.mark.parametrize(
+    ("text", "method"),
+    [
+        (DIALOGUE, "meetings"),
+        (NEWS, "hiporank"),
+        (GERMAN, "hiporank"),
+    ],
+)
+def test_dialogues_are_for_meetings_and_texts_of_unknown_words_for_hiporank(text: str, method: str) -> None:
+    assert suited(document_outline(text)) == method
+    assert Extractor().extract(text).to_dict() == Extractor(method).extract(text, words=220).to_dict()
+
+
+def test_papers_are_for_biomedical() -> None:
+    documents = papers(10)
+    assert [suited(document_outline(each)) for each in documents] == ["biomedical"] * 10
+    found, asked = (Extractor(method).extract(documents[0], words=100) for method in ("auto", "biomedical"))
+    assert np.array_equal(found.scores, asked.scores) and found.text == asked.text
+    extractor = Extractor()
+    assert extractor.covered(extractor.extract(documents[0], words=100)) == Extractor("biomedical").covered(asked)
+
+
+def test_a_query_is_read_where_the_method_that_suits_a_document_reads_queries() -> None:
+    asked = {"query": "Why is it yellow?", "words": 40}
+    assert Extractor().extract(DIALOGUE, **asked).text == Extractor("meetings").extract(DIALOGUE, **asked).text
+    with pytest.raises(UserError, match="for models of concepts, but the method is 'hiporank'"):
+        Extractor().extract(NEWS, **asked)
+
+
+def test_vectors_are_for_hiporank() -> None:
+    assert Extractor(vectors=TfIdf([NEWS])).method == "hiporank"
+    with pytest.raises(UserError, match="'auto' has no options"):
+        Extractor(options={"mu": 0.5})
