@@ -66,7 +66,8 @@ class Extracting(Worker):
             if self.page is not None:
                 covers = self._extractor.covered(found, document.query)
                 asked = "" if document.query is None else f": {document.query}"
-                self._page.add(f"{document.origin.name}{asked}", found, document.reference, covers)
+                by = self._extractor.suited(outline).method
+                self._page.add(f"{document.origin.name}{asked}", found, document.reference, covers, by)
             yield self._result(document, found)
 
     def _outlined(

@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 
+from pyramidions.base.arguments import checked
 from pyramidions.extract.concepts import load_concepts
 from pyramidions.extract.concepts.features import ORDERS, Frequencies, keys_of
 from pyramidions.extract.concepts.words import words_in
@@ -19,6 +20,7 @@ _LOOKED_AT = 64
 _KNOWN = 0.43
 
 
+@checked
 def suited(outline: Outline) -> str:
     """Return the method for a document: a model where it was trained on documents of its kind, else HipoRank.
 
@@ -32,6 +34,7 @@ def suited(outline: Outline) -> str:
     return BIOMEDICAL if known_pairs(outline) >= _KNOWN else HIPORANK
 
 
+@checked
 def known_pairs(outline: Outline) -> float:
     """Return the share of the different pairs of content words in a document's sentences that `biomedical` knows."""
     texts = list(outline.texts)

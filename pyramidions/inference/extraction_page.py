@@ -61,6 +61,7 @@ class ExtractionPage(DocumentPage):
         extraction: Extraction,
         reference: str | None = None,
         covered: Sequence[Sequence[tuple[str, float]]] | None = None,
+        method: str | None = None,
     ) -> None:
         """Add a document.
 
@@ -69,8 +70,9 @@ class ExtractionPage(DocumentPage):
             extraction: its sentences, their scores and the summary.
             reference: a summary to compare with.
             covered: the wanted concepts that each extracted sentence covers, as `Extractor.covered` returns them.
+            method: what to call the ranker of this document; None for that of all.
         """
-        document = _document(name, extraction, reference, self._method)
+        document = _document(name, extraction, reference, method or self._method)
         for item, concepts in zip(document["items"], covered or (), strict=covered is not None):
             item["note"] = ", ".join(f"{concept} {chance:.0%}" for concept, chance in concepts)
         if len(extraction.scores) > MOST_SENTENCES:

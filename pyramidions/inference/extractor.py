@@ -215,6 +215,7 @@ class Extractor:
                 ranker = Oracle(reference, limit.words)
             yield ranker.rank(outline)
 
+    @checked
     def suited(self, outline: Outline) -> "Extractor":
         """Return the extractor for a document: of "auto", that of the method which it takes, else this one."""
         if self.method != AUTO_METHOD:

@@ -56,7 +56,8 @@ def _extracting(method: str, language: str | None) -> Summarize:
         page = ExtractionPage(method, settings={"words": f"{extractor.rules(asked.words).budget.words:,}"})
         with _noted(page, asked):
             extraction = extractor.extract_file(asked.path, words=asked.words)
-        page.add(asked.name, extraction, covered=extractor.covered(extraction))
+        by = extractor.suited(extraction.outline).method
+        page.add(asked.name, extraction, covered=extractor.covered(extraction), method=by)
         return _whole(page)
 
     return summarize

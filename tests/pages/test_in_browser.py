@@ -495,7 +495,7 @@ def test_a_phone_shows_an_explanation_without_scrolling_sideways(opened: Opener)
     page.settle()
     script = "const b = document.querySelector(arguments[0]).getBoundingClientRect(); return [b.left, b.top, b.bottom]"
     panel, words, beside = (page.run(script, selector) for selector in (".panel", "#items", "#curve"))
-    assert beside[0] > words[0] and panel[1] <= beside[1] and beside[2] <= panel[2] <= 390 / 2 + 1
+    assert beside[0] > words[0] and panel[1] <= beside[1] and beside[2] <= panel[2] <= panel[1] + 390 / 2 + 1
     # The support of sentences is folded.
     page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
     page = opened(explanations(("cells.txt", [SUPPORTED, SUPPORTED])))
@@ -544,7 +544,7 @@ def test_a_document_is_dropped_on_serve_and_its_summary_is_shown(dropping: OpenP
     assert not dropping.find("#summary").is_displayed()
     dropping.find("#words").send_keys("4")
     dropping.find("#file").send_keys(str(bees))
-    wait_for("bees.md: hiporank, ")
+    wait_for("bees.md: auto, ")
     dropping.browser.switch_to.frame(dropping.find("#summary"))
     wait_for("All bees fly fast.", "body")
     assert "bees.md" in dropping.find("body").text
