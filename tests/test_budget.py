@@ -20,7 +20,8 @@ Raised since eec1c4ca (package 62,661 lines, lab 12,889, tests 60,448, 13,532 ro
   hostile input cost: formulas and sentence joins of one kind for every format, quantities of `check`, one deadline of
   `--writer`, work of `serve` in a process, searches that end as transformers' do, types at public borders; running text
   of PDF without tables, Word's fields, the main block of a page.
-- Package, 80 lines, tests, 65 lines, rows, 6: `extract` takes the method that suits a document (`extract/suited.py`).
+- Package, 80 lines, tests, 65 lines, rows, 6: `--method auto` takes the method that suits a document
+  (`extract/suited.py`).
 - `extract`, 2 options: `--tokens` and `--tokenizer` stand for the command `compress`.
 """
 

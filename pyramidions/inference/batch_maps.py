@@ -244,7 +244,7 @@ class ExtractorMap(_BatchMap):
 
     Examples:
         >>> from pyramidions import ExtractorMap
-        >>> extract = ExtractorMap(column="article", words=220)            # doctest: +SKIP
+        >>> extract = ExtractorMap("auto", column="article", words=220)            # doctest: +SKIP
         >>> dataset = dataset.map(extract, batched=True, num_proc=2)                    # doctest: +SKIP
 
     A worker gets the method, or the path of a trained extractor, and the options; it reads the model when its first
@@ -270,7 +270,7 @@ class ExtractorMap(_BatchMap):
     @checked
     def __init__(
         self,
-        method: str | Path = AUTO_METHOD,
+        method: str | Path = "hiporank",
         options: Mapping[str, Any] | None = None,
         *,
         column: str = "text",

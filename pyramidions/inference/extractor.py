@@ -43,14 +43,14 @@ class Extractor:
 
     Examples:
         >>> from pyramidions import Extractor
-        >>> extraction = Extractor().extract("A long paper ...", words=220)   # doctest: +SKIP
+        >>> extraction = Extractor("auto").extract("A long paper ...", words=220)   # doctest: +SKIP
         >>> [sentence.text for sentence in extraction.sentences]                         # doctest: +SKIP
 
     Args:
-        method: "auto", which takes "meetings" for an English dialogue, "biomedical" for an English text with the words
-            of biomedical papers, and "hiporank" for any other; "hiporank", "textrank", "lead" or "oracle"; "biomedical"
-            or "meetings", which come with the package; or where a trained extractor lies: a checkpoint, a folder of
-            checkpoints (the best is taken), an exported model, or a model of concepts.
+        method: "hiporank", "textrank", "lead" or "oracle"; "biomedical" or "meetings", which come with the package;
+            "auto", which takes "meetings" for an English dialogue, "biomedical" for an English text with the words of
+            biomedical papers, and "hiporank" for any other; or where a trained extractor lies: a checkpoint, a folder
+            of checkpoints (the best is taken), an exported model, or a model of concepts.
         options: of a method, as in its docstring: ``{"mu": 0.5}`` of `pyramidions.extract.HipoRank`.
         vectors: of sentences, for methods that compare them; the method's own if None. With them, "auto" is HipoRank.
         device: of a trained extractor, such as "cpu" or "cuda:1"; a GPU if there is one, if None.
@@ -69,7 +69,7 @@ class Extractor:
     @checked
     def __init__(
         self,
-        method: str | Path = AUTO_METHOD,
+        method: str | Path = HIPORANK,
         options: Mapping[str, Any] | None = None,
         *,
         vectors: SentenceVectors | None = None,

@@ -37,7 +37,7 @@ def papers(number: int) -> list[str]:
 )
 def test_dialogues_are_for_meetings_and_texts_of_unknown_words_for_hiporank(text: str, method: str) -> None:
     assert suited(document_outline(text)) == method
-    assert Extractor().extract(text).to_dict() == Extractor(method).extract(text, words=220).to_dict()
+    assert Extractor("auto").extract(text).to_dict() == Extractor(method).extract(text, words=220).to_dict()
 
 
 def test_papers_are_for_biomedical() -> None:
@@ -45,18 +45,18 @@ def test_papers_are_for_biomedical() -> None:
     assert [suited(document_outline(each)) for each in documents] == ["biomedical"] * 10
     found, asked = (Extractor(method).extract(documents[0], words=100) for method in ("auto", "biomedical"))
     assert np.array_equal(found.scores, asked.scores) and found.text == asked.text
-    extractor = Extractor()
+    extractor = Extractor("auto")
     assert extractor.covered(extractor.extract(documents[0], words=100)) == Extractor("biomedical").covered(asked)
 
 
 def test_a_query_is_read_where_the_method_that_suits_a_document_reads_queries() -> None:
     asked = {"query": "Why is it yellow?", "words": 40}
-    assert Extractor().extract(DIALOGUE, **asked).text == Extractor("meetings").extract(DIALOGUE, **asked).text
+    assert Extractor("auto").extract(DIALOGUE, **asked).text == Extractor("meetings").extract(DIALOGUE, **asked).text
     with pytest.raises(UserError, match="for models of concepts, but the method is 'hiporank'"):
-        Extractor().extract(NEWS, **asked)
+        Extractor("auto").extract(NEWS, **asked)
 
 
 def test_vectors_are_for_hiporank() -> None:
-    assert Extractor(vectors=TfIdf([NEWS])).method == "hiporank"
+    assert Extractor("auto", vectors=TfIdf([NEWS])).method == "hiporank"
     with pytest.raises(UserError, match="'auto' has no options"):
-        Extractor(options={"mu": 0.5})
+        Extractor("auto", options={"mu": 0.5})
