@@ -66,8 +66,7 @@ class Selecting(NamedTuple):
     help="hiporank, textrank or lead, with options as in 'hiporank(mu=0.5)'; oracle, which selects by a reference "
     "summary (--reference-field); biomedical or meetings, which come with the package; auto, which takes meetings for "
     "an English dialogue, biomedical for an English text with the words of biomedical papers, and hiporank for any "
-    "other; or a trained extractor: a checkpoint, a folder of them, an exported model, or a "
-    "model of concepts.",
+    "other; or a trained extractor: a checkpoint, a folder of them, an exported model, or a model of concepts.",
 )
 @click.option(
     "--words",

@@ -9,8 +9,7 @@ from pyramidions.cli.extract import Selecting
 from pyramidions.cli.worker import Layout, Report, Result, Worker, as_text, each_query, listed, refusal
 from pyramidions.extract import Budget
 from pyramidions.extract.extraction import Extraction, extract
-from pyramidions.extract.methods import ORACLE
-from pyramidions.extract.suited import HIPORANK
+from pyramidions.extract.methods import HIPORANK, ORACLE
 from pyramidions.files.progress import counted
 from pyramidions.inference.compression import CHARACTERS, as_markdown, compress, estimate_tokens, tokens_of
 from pyramidions.inference.extraction_page import ExtractionPage

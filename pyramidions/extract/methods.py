@@ -9,6 +9,7 @@ from pyramidions.extract.concepts import is_concept_model
 from pyramidions.extract.core import RANKERS
 from pyramidions.files.hub import hub_name
 
+HIPORANK = "hiporank"
 #: Chooses by the reference summary (`Oracle`): a bound of what extraction can reach.
 ORACLE = "oracle"
 #: Chooses a method for each document (`suited`).

@@ -8,11 +8,11 @@ from pyramidions.base.arguments import checked
 from pyramidions.extract.concepts import load_concepts
 from pyramidions.extract.concepts.features import ORDERS, Frequencies, keys_of
 from pyramidions.extract.concepts.words import words_in
-from pyramidions.extract.methods import find_method
+from pyramidions.extract.methods import HIPORANK, find_method
 from pyramidions.text.language import ENGLISH
 from pyramidions.text.outline import Outline
 
-HIPORANK, BIOMEDICAL, MEETINGS = "hiporank", "biomedical", "meetings"
+BIOMEDICAL, MEETINGS = "biomedical", "meetings"
 #: Sentences of a document that are looked at; the share of known pairs falls with their number.
 _LOOKED_AT = 64
 #: Share of its pairs of content words that `biomedical` must know: 588 of 600 validation papers have it, and one of 117
@@ -37,8 +37,8 @@ def suited(outline: Outline) -> str:
 @checked
 def known_pairs(outline: Outline) -> float:
     """Return the share of the different pairs of content words in a document's sentences that `biomedical` knows."""
-    texts = list(outline.texts)
-    texts = [texts[at] for at in np.unique(np.linspace(0, len(texts) - 1, _LOOKED_AT).round().astype(int))]
+    places = np.unique(np.linspace(0, len(outline.texts) - 1, _LOOKED_AT).round().astype(int))
+    texts = [outline.texts[at] for at in places.tolist()]
     words, sizes = words_in(texts)
     keys, places = keys_of(words, ORDERS[1], np.repeat(np.arange(len(texts)), sizes))
     both = words.content[places] & words.content[places + 1]

@@ -18,7 +18,7 @@ from pyramidions.base.parts import load_parts, loaded
 from pyramidions.base.reading import Long, check_reading
 from pyramidions.data.section_types import section_types as table_of_types
 from pyramidions.extract.extraction import extract
-from pyramidions.extract.methods import AUTO_METHOD, ORACLE, find_method
+from pyramidions.extract.methods import AUTO_METHOD, HIPORANK, ORACLE, find_method
 from pyramidions.extract.selection import Redundancy
 from pyramidions.files.hub import hub_name
 from pyramidions.inference.decoding_options import DecodingOptions, SamplingOptions
@@ -270,7 +270,7 @@ class ExtractorMap(_BatchMap):
     @checked
     def __init__(
         self,
-        method: str | Path = "hiporank",
+        method: str | Path = HIPORANK,
         options: Mapping[str, Any] | None = None,
         *,
         column: str = "text",

@@ -16,9 +16,9 @@ from pyramidions.extract import RANKERS, Budget, Oracle, SelectionRules
 from pyramidions.extract.concepts import ConceptRanker, covered, load_concepts
 from pyramidions.extract.concepts.words import words_in
 from pyramidions.extract.extraction import Extraction, extract
-from pyramidions.extract.methods import AUTO_METHOD, ORACLE, find_method
+from pyramidions.extract.methods import AUTO_METHOD, HIPORANK, ORACLE, find_method
 from pyramidions.extract.selection import WORDS, Redundancy
-from pyramidions.extract.suited import HIPORANK, suited
+from pyramidions.extract.suited import suited
 from pyramidions.extract.vectors import SentenceVectors
 from pyramidions.text.headings import Lines
 from pyramidions.text.language import Language
@@ -79,7 +79,9 @@ class Extractor:
     ) -> None:
         self.language = None if language is None else Language(language).code
         self.method = HIPORANK if str(method) == AUTO_METHOD and vectors is not None else str(method)
-        self._suited: dict[str, Extractor] = {}
+        # Of "auto": the extractors that it has taken, and the last document with its own.
+        self._taken: dict[str, Extractor] = {}
+        self._last: tuple[Outline, Extractor] | None = None
         found = find_method(self.method, "method", ORACLE, AUTO_METHOD)
         # The oracle's rankers, and those of concepts, differ between documents.
         named = None if found.model is not None or found.name in (ORACLE, AUTO_METHOD) else found.name
@@ -156,8 +158,8 @@ class Extractor:
     def _extract(self, text: str, rules: SelectionRules, reference: str | None, query: str | None) -> Extraction:
         if reference is not None and self.method != ORACLE:
             raise UserError(f"`reference` is for the method {ORACLE!r}, but the method is {self.method!r}.")
+        self.check_query(query)
         found = document_outline(text, language=self.language)
-        self.suited(found).check_query(query)
         (scores,) = self.rank([Ranked(found, reference, query)], rules.budget)
         return extract(found, scores, rules)
 
@@ -186,7 +188,7 @@ class Extractor:
     def check_query(self, query: str | None, name: str = "query") -> None:
         """Refuse a query, the argument ``name``, that the method does not read, or that asks for no word.
 
-        Of "auto", the method that suits a document tells.
+        Of "auto", the method that suits a document decides, once it is known.
         """
         if query is None or self.method == AUTO_METHOD:
             return
@@ -205,10 +207,11 @@ class Extractor:
             yield from self._learned.rank_all(document.outline for document in documents)
             return
         for outline, reference, query in documents:
-            method = self.suited(outline)
-            ranker = method._ranker
-            if method._concepts is not None:
-                ranker = ConceptRanker(method._concepts, limit, query)
+            extractor = self.suited(outline)
+            extractor.check_query(query)
+            ranker = extractor._ranker
+            if extractor._concepts is not None:
+                ranker = ConceptRanker(extractor._concepts, limit, query)
             if ranker is None:
                 if reference is None:
                     raise UserError(f"The method {ORACLE!r} needs a `reference`: the summary that it chooses by.")
@@ -220,10 +223,12 @@ class Extractor:
         """Return the extractor for a document: of "auto", that of the method which it takes, else this one."""
         if self.method != AUTO_METHOD:
             return self
-        name = suited(outline)
-        if name not in self._suited:
-            self._suited[name] = Extractor(name, language=self.language)
-        return self._suited[name]
+        if self._last is None or self._last[0] is not outline:
+            name = suited(outline)
+            if name not in self._taken:
+                self._taken[name] = Extractor(name, language=self.language)
+            self._last = outline, self._taken[name]
+        return self._last[1]
 
     @checked
     def holds_word_of(self, query: str, extraction: Extraction) -> bool:

@@ -18,6 +18,9 @@ _DEEP: dict[str, Any] = {**_BLOCKS, **_SIX, "decoding_beam": 2}
 # Table 4 of the paper: a Transpooler that selects by other means.
 _TRANSPOOLER: dict[str, Any] = {**_BLOCKS, "pooling_lengths": "None,512"}
 
+# A pointer chooses among tokens itself, so that means lose nothing.
+_COPIES: dict[str, Any] = {"pooling": "mean", "output": "pointer"}
+
 # Lewis et al. 2020 (BART), the base size, with positions for 16,384 tokens
 _BART: dict[str, Any] = {
     **_SIX,
@@ -201,8 +204,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "blockwise": _BLOCKS,
     "transpooler": _TRANSPOOLER,
     "pyramidion": {**_BLOCKS, "pooling_lengths": "2048,512"},
-    # Ours: the decoder copies through the pooling. It chooses among tokens itself, so that means lose nothing.
-    "pyramidion_pointer": {**_BLOCKS, "pooling": "mean", "pooling_lengths": "2048,512", "output": "pointer"},
+    # Ours: the decoder copies through the pooling.
+    "pyramidion_pointer": {**_BLOCKS, **_COPIES, "pooling_lengths": "2048,512"},
     "pointer_generator": {"output": "pointer"},
     "blockwise_pointer": {**_BLOCKS, "output": "pointer"},
     # Cohan et al. 2018: words read their own section, and the decoder weighs sections. Theirs is recurrent.
@@ -212,12 +215,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "output": "pointer",
     },
     "transpooler_pointer": {**_TRANSPOOLER, "output": "pointer"},
-    "deep_pyramidion_pointer": {
-        **_DEEP,
-        "pooling": "mean",
-        "pooling_lengths": "None,2048,512,None,None,None",
-        "output": "pointer",
-    },
+    "deep_pyramidion_pointer": {**_DEEP, **_COPIES, "pooling_lengths": "None,2048,512,None,None,None"},
     "lsh": {"self_attention": "lsh"},
     "efficient": {"self_attention": "efficient"},
     "power": {**_BLOCKS, "pooling": "hard_topk", "scorer": "attention", "pooling_lengths": "2048,512"},

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from pyramidions.base.errors import UserError
 from pyramidions.base.notes import listening
 from pyramidions.documents.source import Fields, read_file
-from pyramidions.extract.methods import AUTO_METHOD, known_methods
-from pyramidions.extract.suited import HIPORANK
+from pyramidions.extract.methods import AUTO_METHOD, HIPORANK, known_methods
 from pyramidions.files.parallel import Worker
 from pyramidions.inference.extraction_page import ExtractionPage
 from pyramidions.inference.extractor import Extractor

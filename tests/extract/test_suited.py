@@ -12,6 +12,8 @@ from pyramidions import Extractor
 from pyramidions.base.errors import UserError
 from pyramidions.extract import TfIdf
 from pyramidions.extract.suited import suited
+from pyramidions.inference import extractor
+from pyramidions.inference.compression import compress
 from pyramidions.inference.extractor import document_outline
 
 DIALOGUE = "\n".join(
@@ -45,8 +47,8 @@ def test_papers_are_for_biomedical() -> None:
     assert [suited(document_outline(each)) for each in documents] == ["biomedical"] * 10
     found, asked = (Extractor(method).extract(documents[0], words=100) for method in ("auto", "biomedical"))
     assert np.array_equal(found.scores, asked.scores) and found.text == asked.text
-    extractor = Extractor("auto")
-    assert extractor.covered(extractor.extract(documents[0], words=100)) == Extractor("biomedical").covered(asked)
+    auto = Extractor("auto")
+    assert auto.covered(auto.extract(documents[0], words=100)) == Extractor("biomedical").covered(asked)
 
 
 def test_a_query_is_read_where_the_method_that_suits_a_document_reads_queries() -> None:
@@ -54,6 +56,21 @@ def test_a_query_is_read_where_the_method_that_suits_a_document_reads_queries() 
     assert Extractor("auto").extract(DIALOGUE, **asked).text == Extractor("meetings").extract(DIALOGUE, **asked).text
     with pytest.raises(UserError, match="for models of concepts, but the method is 'hiporank'"):
         Extractor("auto").extract(NEWS, **asked)
+
+
+def test_a_query_that_no_method_reads_is_refused_where_a_document_is_shortened_too() -> None:
+    with pytest.raises(UserError, match="for models of concepts, but the method is 'hiporank'"):
+        compress(NEWS, Extractor("auto"), 9, query="Why?")
+
+
+def test_a_document_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[str] = []
+    monkeypatch.setattr(extractor, "suited", lambda outline: judged.append(outline.texts[0]) or "hiporank")
+    auto = Extractor("auto")
+    for text in (NEWS, DIALOGUE):
+        found = auto.extract(text)
+        assert auto.covered(found) is None and auto.suited(found.outline).method == "hiporank"
+    assert len(judged) == 2
 
 
 def test_vectors_are_for_hiporank() -> None:
