@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 _REMARKS = {
     "one section": "had no headings and counted as one section.",
     "empty": "shared no word with the reference: the summary is empty.",
-    "by meetings": "was a dialogue: the method meetings selected.",
-    "by biomedical": "had the words of biomedical papers: the method biomedical selected.",
+    "by meetings": "was read by the method meetings (dialogue).",
+    "by biomedical": "was read by the method biomedical (words of biomedical papers).",
     "unknown": "held no concept of the model: HipoRank selected.",
     "no word": "held no word of the query: the summary is no answer to it.",
     "other language": "was in another language than the model of concepts was trained in.",
@@ -64,9 +64,9 @@ class Selecting(NamedTuple):
     default="hiporank",
     show_default=True,
     help="hiporank, textrank or lead, with options as in 'hiporank(mu=0.5)'; oracle, which selects by a reference "
-    "summary (--reference-field); biomedical or meetings, which come with the package; auto, which takes meetings for "
-    "an English dialogue, biomedical for an English text with the words of biomedical papers, and hiporank for any "
-    "other; or a trained extractor: a checkpoint, a folder of them, an exported model, or a model of concepts.",
+    "summary (--reference-field); biomedical or meetings, which come with the package; auto, which uses meetings for "
+    "English dialogues, biomedical for English biomedical texts, and hiporank for all others; or a trained extractor: "
+    "a checkpoint, a folder of them, an exported model, or a model of concepts.",
 )
 @click.option(
     "--words",

@@ -48,9 +48,9 @@ class Extractor:
 
     Args:
         method: "hiporank", "textrank", "lead" or "oracle"; "biomedical" or "meetings", which come with the package;
-            "auto", which takes "meetings" for an English dialogue, "biomedical" for an English text with the words of
-            biomedical papers, and "hiporank" for any other; or where a trained extractor lies: a checkpoint, a folder
-            of checkpoints (the best is taken), an exported model, or a model of concepts.
+            "auto", which uses "meetings" for English dialogues, "biomedical" for English biomedical texts, and
+            "hiporank" for all others; or where a trained extractor lies: a checkpoint, a folder of checkpoints (the
+            best is taken), an exported model, or a model of concepts.
         options: of a method, as in its docstring: ``{"mu": 0.5}`` of `pyramidions.extract.HipoRank`.
         vectors: of sentences, for methods that compare them; the method's own if None. With them, "auto" is HipoRank.
         device: of a trained extractor, such as "cpu" or "cuda:1"; a GPU if there is one, if None.
@@ -79,7 +79,7 @@ class Extractor:
     ) -> None:
         self.language = None if language is None else Language(language).code
         self.method = HIPORANK if str(method) == AUTO_METHOD and vectors is not None else str(method)
-        # Of "auto": the extractors that it has taken, and the last document with its own.
+        # With "auto": the extractors that were needed, and the last document with its own.
         self._taken: dict[str, Extractor] = {}
         self._last: tuple[Outline, Extractor] | None = None
         found = find_method(self.method, "method", ORACLE, AUTO_METHOD)
@@ -188,7 +188,7 @@ class Extractor:
     def check_query(self, query: str | None, name: str = "query") -> None:
         """Refuse a query, the argument ``name``, that the method does not read, or that asks for no word.
 
-        Of "auto", the method that suits a document decides, once it is known.
+        With "auto", `rank` checks it for the method that suits the document.
         """
         if query is None or self.method == AUTO_METHOD:
             return
@@ -220,7 +220,7 @@ class Extractor:
 
     @checked
     def suited(self, outline: Outline) -> "Extractor":
-        """Return the extractor for a document: of "auto", that of the method which it takes, else this one."""
+        """Return the extractor for a document: with "auto", that of the method that suits it, else this one."""
         if self.method != AUTO_METHOD:
             return self
         if self._last is None or self._last[0] is not outline:
