@@ -23,6 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lab.environment import commit, hardware, versions
+from lab.members import MEMBERS, register
 from lab.pictures import draw_poolings
 from lab.pooling_tasks import EOS, PAD, TASKS, Batch, Needles, Papers, Task
 from lab.reproduce import numbers
@@ -53,7 +54,7 @@ _SHAPE: Mapping[str, Any] = {
     "decoder_layers": LAYERS,
     **dict.fromkeys(("dropout", "attention_dropout", "activation_dropout"), 0.0),
 }
-#: The decoder of papers points to vectors, and keeps nothing of single tokens.
+#: A control: the decoder points to vectors, and keeps nothing of single tokens.
 VECTORS_ALONE = "pointer(token_dim=0)"
 ALL, NOTHING = "all vectors", "empty memory"
 _WARM_UP, _CLIP_NORM = 100, 1.0
@@ -99,7 +100,7 @@ def rows(task: Task, kinds: Sequence[str], where: str, ratios: Sequence[int], ou
     ]
     for ratio, kind in product(ratios, dict.fromkeys(("mean", *kinds))):
         found.append(row(f"{kind}, {where}, 1/{ratio}", kind, where, ratio))
-        if output not in ("tied", VECTORS_ALONE):
+        if kind == "mean" and output not in ("tied", VECTORS_ALONE):
             alone = row(f"{kind}, {where}, 1/{ratio}, no token keys", kind, where, ratio)
             found.append(alone._replace(fields={**alone.fields, "output": VECTORS_ALONE}))
     return found
@@ -108,6 +109,7 @@ def rows(task: Task, kinds: Sequence[str], where: str, ratios: Sequence[int], ou
 def made(row: Row, task: Task, seed: int) -> Transformer:
     """Build the model of a row."""
     fields = {**_SHAPE, "max_source_positions": task.source, **task.fields, **row.fields}
+    register()
     torch.manual_seed(seed)
     model = build(PyramidionConfig().replace(**fields), task.vocabulary, PAD, max_target_positions=task.target)
     if row.name == NOTHING:
@@ -353,7 +355,7 @@ def _where(_context: click.Context, _option: click.Parameter, text: str) -> str:
     help="Tokens a vector. Ignored if --where lists factors.",
 )
 @click.option("--seeds", default="1,2,3", show_default=True, callback=numbers, help="Of the trainings of each row.")
-@click.option("--output", help=f"Output layer of all rows.  [default: {VECTORS_ALONE} for papers, tied for needles]")
+@click.option("--output", help=f"Output layer of all rows.  [default: {MEMBERS} for papers, tied for needles]")
 @click.option("--updates", type=click.IntRange(1), help="Of a training.  [default: that of the task]")
 @click.option("--out", type=PATH, default=Path("poolings"), show_default=True, help="Folder of the results.")
 @user_dir_option
@@ -390,7 +392,7 @@ def pooling(
     else:
         task = Needles()
     task.updates = updates or task.updates
-    output = output or (VECTORS_ALONE if name == "papers" else "tied")
+    output = output or (MEMBERS if name == "papers" else "tied")
     kinds = [kind for each in poolings for kind in (kinds_of_file(Path(each)) if each.endswith(".py") else [each])]
     if where not in ("early", "late"):
         ratios = (math.prod(map(int, where.split(","))),)

@@ -81,6 +81,7 @@ def test_papers_are_cut_and_padded_and_padding_does_not_count(tmp_path: Path) ->
         (pooling.ALL, "pointer", 64 * (2 * 2 * 128 + 128 + 1)),
         ("mean, late, 1/16", "pointer", 4 * (2 * 2 * 128 + 128 + 1)),
         ("mean, late, 1/16, no token keys", "pointer", 4 * (2 * 2 * 128 + 128 + 1)),
+        ("mean, late, 1/16", pooling.MEMBERS, 4 * (2 * 2 * 128 + 128 + 1)),
         ("4 vectors", "tied", 4 * 2 * 2 * 128),
         ("1 vector", "tied", 2 * 2 * 128),
     ],
@@ -93,7 +94,8 @@ def test_bytes_are_those_of_all_numbers_that_a_decoder_may_read(
     batch = task.validation()[0]
     read = pooling.bytes_read(pooling.made(row, task, 1).eval(), batch)
     # A pointer keeps 64 numbers of each different token, too.
-    keys = 64 * len(set(batch.source[0].tolist())) if row.fields["output"] == "pointer" else 0
+    has_keys = row.fields["output"] in ("pointer", pooling.MEMBERS)
+    keys = 64 * len(set(batch.source[0].tolist())) if has_keys else 0
     assert read == (numbers + keys) * 4 / 64
 
 

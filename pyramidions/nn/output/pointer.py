@@ -71,8 +71,21 @@ class Pointer(nn.Module):
 
         (B, T, D) -> (B, T, L), whose rows sum to 1, and (B, T, 1).
         """
+        _, reached, gate = self.read(features, memory)
+        if self.token_query is None or memory.token_keys is None:
+            return reached, gate
+        token_query = self.token_query(features)
+        with torch.autocast(features.device.type, enabled=False):
+            scores = _log(reached)
+            for before, each in enumerate(token_query.chunk(_CONTEXT, dim=-1)):
+                # of the token so many places before each; the first ones have none
+                found = token_scores(each, memory)
+                scores = scores + F.pad(found, (before, 0))[..., : found.size(2)]
+            return scores.masked_fill(reached == 0, torch.finfo(scores.dtype).min).softmax(dim=-1), gate
+
+    def read(self, features: Tensor, memory: PointerMemory) -> tuple[Tensor, Tensor, Tensor]:
+        """Return how much each vector is pointed to, (B, T, K), each token by that alone, (B, T, L), and the gate."""
         query, gate = self.query(features), self.gate(features)
-        token_query = None if self.token_query is None else self.token_query(features)
         with torch.autocast(features.device.type, enabled=False):
             scores = _scores(query, memory.keys)
             if memory.key_bias is not None:
@@ -82,16 +95,7 @@ class Pointer(nn.Module):
             attention = scores.softmax(dim=-1)
             gate = full_precision(gate) + attention @ full_precision(memory.values)[..., None]
             reached = memory.origins.made_of.of(attention)
-            gate = gate.masked_fill(reached.amax(dim=-1, keepdim=True) == 0, _ONLY_GENERATES)
-            if token_query is None or memory.token_keys is None:
-                return reached, gate
-            scores = _log(reached)
-            for before, each in enumerate(token_query.chunk(_CONTEXT, dim=-1)):
-                # (B, T, U) -> (B, T, L), of the token so many places before each; the first ones have none
-                found = _scores(each, memory.token_keys)
-                found = found.gather(2, memory.origins.places[:, None].expand(-1, found.size(1), -1))
-                scores = scores + F.pad(found, (before, 0))[..., : found.size(2)]
-            return scores.masked_fill(reached == 0, torch.finfo(scores.dtype).min).softmax(dim=-1), gate
+            return attention, reached, gate.masked_fill(reached.amax(dim=-1, keepdim=True) == 0, _ONLY_GENERATES)
 
 
 @OUTPUT.register("pointer")
@@ -177,6 +181,13 @@ def _scores(query: Tensor, keys: Tensor) -> Tensor:
         # A CPU reads long matrices from the left faster.
         return (keys @ query.mT).mT
     return query @ keys.mT
+
+
+def token_scores(query: Tensor, memory: PointerMemory) -> Tensor:
+    """Score each token of the document by queries (B, T, d): (B, T, L). Its memory must have token keys."""
+    assert memory.token_keys is not None
+    found = _scores(query, memory.token_keys)
+    return found.gather(2, memory.origins.places[:, None].expand(-1, found.size(1), -1))
 
 
 def _log(shares: Tensor) -> Tensor:
