@@ -89,7 +89,7 @@ say "1. Prepare 260 papers, of each the sentences that HipoRank selects ($OUT/da
 pyramidions prepare data/sample --out "$OUT/data" --vocab-size 4000 --select hiporank --budget 512
 
 say "2. Extract summaries of the 40 held-out papers, without training ($OUT/extracts.jsonl; look at $OUT/extracts.html)"
-pyramidions extract data/sample/test.jsonl.xz --field article --words "$WORDS" \
+pyramidions extract data/sample/test.jsonl.xz --field article --words "$WORDS" --method hiporank \
     -o "$OUT/extracts.jsonl" --explain "$OUT/extracts.html"
 pyramidions extract data/sample/test.jsonl.xz --field article --words "$WORDS" --method lead -o "$OUT/lead.jsonl"
 pyramidions score "$OUT/extracts.jsonl" --data "$OUT/data" --baseline "$OUT/lead.jsonl" --show 0

@@ -61,11 +61,11 @@ class Selecting(NamedTuple):
 @click.argument("files", nargs=-1, type=PATH)
 @click.option(
     "--method",
-    default="hiporank",
+    default="auto",
     show_default=True,
-    help="hiporank, textrank or lead, with options as in 'hiporank(mu=0.5)'; oracle, which selects by a reference "
-    "summary (--reference-field); biomedical or meetings, which come with the package; auto, which uses meetings for "
-    "English dialogues, biomedical for English biomedical texts, and hiporank for all others; or a trained extractor: "
+    help="auto, which uses meetings for English dialogues, biomedical for English biomedical texts, and hiporank for "
+    "all others; biomedical or meetings, which come with the package; hiporank, textrank or lead, with options as in "
+    "'hiporank(mu=0.5)'; oracle, which selects by a reference summary (--reference-field); or a trained extractor: "
     "a checkpoint, a folder of them, an exported model, or a model of concepts.",
 )
 @click.option(

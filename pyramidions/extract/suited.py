@@ -18,6 +18,8 @@ _LOOKED_AT = 64
 #: Share of its pairs of content words that `biomedical` must know: 588 of 600 validation papers have it, and one of 117
 #: other texts, an article on statistics.
 _KNOWN = 0.43
+#: Share that it must know before words are stemmed.
+_KNOWN_UNSTEMMED = 0.045
 
 
 @checked
@@ -31,15 +33,20 @@ def suited(outline: Outline) -> str:
         return HIPORANK
     if outline.speakers:
         return MEETINGS
-    return BIOMEDICAL if known_pairs(outline) >= _KNOWN else HIPORANK
+    # The stemmer takes seconds to load.
+    may_suit = known_pairs(outline, stems=False) >= _KNOWN_UNSTEMMED
+    return BIOMEDICAL if may_suit and known_pairs(outline) >= _KNOWN else HIPORANK
 
 
 @checked
-def known_pairs(outline: Outline) -> float:
-    """Return the share of the different pairs of content words in a document's sentences that `biomedical` knows."""
+def known_pairs(outline: Outline, stems: bool = True) -> float:
+    """Return the share of the different pairs of content words in a document's sentences that `biomedical` knows.
+
+    Without ``stems``, only words count as known that are stems themselves.
+    """
     places = np.unique(np.linspace(0, len(outline.texts) - 1, _LOOKED_AT).round().astype(int))
     texts = [outline.texts[at] for at in places.tolist()]
-    words, sizes = words_in(texts)
+    words, sizes = words_in(texts, stems=stems)
     keys, places = keys_of(words, ORDERS[1], np.repeat(np.arange(len(texts)), sizes))
     both = words.content[places] & words.content[places + 1]
     seen, _ = _biomedical_pairs().of(np.unique(keys[both]))

@@ -18,7 +18,7 @@ from pyramidions.base.parts import load_parts, loaded
 from pyramidions.base.reading import Long, check_reading
 from pyramidions.data.section_types import section_types as table_of_types
 from pyramidions.extract.extraction import extract
-from pyramidions.extract.methods import AUTO_METHOD, HIPORANK, ORACLE, find_method
+from pyramidions.extract.methods import AUTO_METHOD, ORACLE, find_method
 from pyramidions.extract.selection import Redundancy
 from pyramidions.files.hub import hub_name
 from pyramidions.inference.decoding_options import DecodingOptions, SamplingOptions
@@ -244,7 +244,7 @@ class ExtractorMap(_BatchMap):
 
     Examples:
         >>> from pyramidions import ExtractorMap
-        >>> extract = ExtractorMap("auto", column="article", words=220)            # doctest: +SKIP
+        >>> extract = ExtractorMap(column="article", words=220)                    # doctest: +SKIP
         >>> dataset = dataset.map(extract, batched=True, num_proc=2)                    # doctest: +SKIP
 
     A worker gets the method, or the path of a trained extractor, and the options; it reads the model when its first
@@ -270,7 +270,7 @@ class ExtractorMap(_BatchMap):
     @checked
     def __init__(
         self,
-        method: str | Path = HIPORANK,
+        method: str | Path = AUTO_METHOD,
         options: Mapping[str, Any] | None = None,
         *,
         column: str = "text",
@@ -288,7 +288,7 @@ class ExtractorMap(_BatchMap):
         if (str(method) == ORACLE) != (reference_column is not None):
             raise UserError(f"The method {ORACLE!r} and `reference_column` must be given together.")
         found = find_method(method, "method", ORACLE, AUTO_METHOD)
-        if query_column is not None and found.concepts is None:
+        if query_column is not None and found.concepts is None and found.name != AUTO_METHOD:
             raise UserError(f"`query_column` is for models of concepts, but the method is {str(method)!r}.")
         is_network = found.network is not None
         if is_network:

@@ -43,13 +43,13 @@ class Extractor:
 
     Examples:
         >>> from pyramidions import Extractor
-        >>> extraction = Extractor("auto").extract("A long paper ...", words=220)   # doctest: +SKIP
+        >>> extraction = Extractor().extract("A long paper ...", words=220)         # doctest: +SKIP
         >>> [sentence.text for sentence in extraction.sentences]                         # doctest: +SKIP
 
     Args:
-        method: "hiporank", "textrank", "lead" or "oracle"; "biomedical" or "meetings", which come with the package;
-            "auto", which uses "meetings" for English dialogues, "biomedical" for English biomedical texts, and
-            "hiporank" for all others; or where a trained extractor lies: a checkpoint, a folder of checkpoints (the
+        method: "auto", which uses "meetings" for English dialogues, "biomedical" for English biomedical texts, and
+            "hiporank" for all others; "biomedical" or "meetings", which come with the package; "hiporank", "textrank",
+            "lead" or "oracle"; or where a trained extractor lies: a checkpoint, a folder of checkpoints (the
             best is taken), an exported model, or a model of concepts.
         options: of a method, as in its docstring: ``{"mu": 0.5}`` of `pyramidions.extract.HipoRank`.
         vectors: of sentences, for methods that compare them; the method's own if None. With them, "auto" is HipoRank.
@@ -69,7 +69,7 @@ class Extractor:
     @checked
     def __init__(
         self,
-        method: str | Path = HIPORANK,
+        method: str | Path = AUTO_METHOD,
         options: Mapping[str, Any] | None = None,
         *,
         vectors: SentenceVectors | None = None,

@@ -31,7 +31,7 @@ from pyramidions.base.reading import WRITER_KEY, WRITER_READS, WRITER_WORDS, Lon
 from pyramidions.base.strict_json import parse_json
 from pyramidions.data.section_types import SectionTypes, section_types
 from pyramidions.inference.compression import as_markdown, compress, estimate_tokens
-from pyramidions.inference.extractor import Extractor
+from pyramidions.inference.extractor import Extractor, document_outline
 from pyramidions.inference.long_documents import of_pieces
 from pyramidions.inference.summary import Coverage, Summary
 from pyramidions.text.detection import detect_language
@@ -329,12 +329,13 @@ class ServedSummarizer:
                 _Part(each, _tokens(each), Coverage(language=language)) for each in _pieces(text, self._reads, language)
             ]
         if self._long == "extract":
-            asked = query if self._extractor.reads_queries else None
-            shortened = compress(document, self._extractor, self._reads, query=asked)
+            extractor = self._extractor.suited(document_outline(document, language=self._extractor.language))
+            asked = query if extractor.reads_queries else None
+            shortened = compress(document, extractor, self._reads, query=asked)
             if query is not None and asked is None:
-                note = f"{self._extractor.method} reads no query"
+                note = f"{extractor.method} reads no query"
             numbers = len(shortened.extraction.sentences), len(shortened.extraction.scores)
-            selected = Coverage(None, numbers, self._extractor.method, note=note, language=language)
+            selected = Coverage(None, numbers, extractor.method, note=note, language=language)
             return [_Part(shortened.text, whole, selected)]
         return [_Part(_pieces(text, self._reads, language)[0], whole, Coverage(note=note, language=language))]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyramidions.base.errors import UserError
 from pyramidions.base.notes import listening
 from pyramidions.documents.source import Fields, read_file
-from pyramidions.extract.methods import AUTO_METHOD, HIPORANK, known_methods
+from pyramidions.extract.methods import AUTO_METHOD, known_methods
 from pyramidions.files.parallel import Worker
 from pyramidions.inference.extraction_page import ExtractionPage
 from pyramidions.inference.extractor import Extractor
@@ -33,8 +33,8 @@ def methods(
 
     It must not have the name of a method, nor answer queries. Models are read when they are first asked for.
     """
-    # HipoRank is the default of `extract`, too.
-    names = sorted(known_methods(AUTO_METHOD), key=lambda known: known != HIPORANK)
+    # It is the default of `extract`, too.
+    names = sorted(known_methods(AUTO_METHOD), key=lambda known: known != AUTO_METHOD)
     if model is not None and name in names:
         raise UserError(f"`model` must not have the name of a method, but is called {name}.")
     made: dict[str, Callable[[], Summarize]] = {known: partial(_extracting, known, language) for known in names}

@@ -57,7 +57,7 @@ def test_a_summary_by_section_has_their_headings() -> None:
 
 
 def test_what_makes_results_is_shown_in_a_line(tmp_path: Path) -> None:
-    assert repr(Extractor()) == "Extractor('hiporank')"
+    assert repr(Extractor()) == "Extractor('auto')"
     summarizer = Summarizer.from_pretrained(small_exports.summarizer(tmp_path / "summarizer"), "cpu")
     parameters = sum(weight.numel() for weight in summarizer.model.network.parameters())
     assert repr(summarizer) == f"Summarizer(<SavedModel of {parameters:,} parameters>)"

@@ -2,6 +2,8 @@
 
 import json
 import lzma
+import subprocess
+import sys
 from itertools import islice
 from pathlib import Path
 
@@ -40,6 +42,12 @@ def papers(number: int) -> list[str]:
 def test_dialogues_are_for_meetings_and_texts_of_unknown_words_for_hiporank(text: str, method: str) -> None:
     assert suited(document_outline(text)) == method
     assert Extractor("auto").extract(text).to_dict() == Extractor(method).extract(text, words=220).to_dict()
+
+
+def test_a_text_that_is_far_from_papers_waits_for_no_stemmer() -> None:
+    program = f"from pyramidions import Extractor; Extractor().extract({NEWS!r}); import sys; print(list(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "'py3langid'" in done.stdout and "'nltk'" not in done.stdout
 
 
 def test_papers_are_for_biomedical() -> None:

@@ -52,7 +52,7 @@ def test_the_summary_is_that_of_extract_and_what_is_told_stands_on_its_page(page
     ("options", "status", "sentence"),
     [
         ({"name": "a.exe"}, 415, "A document must end in .txt"),
-        ({"method": "oracle"}, 422, "`method` must be one of hiporank, "),
+        ({"method": "oracle"}, 422, "`method` must be one of auto, "),
         ({"words": "0"}, 422, "`words` must be a number from 1 to 10,000, but is '0'."),
         ({"words": "x"}, 422, "`words` must be a number from 1 to 10,000"),
         ({"words": "5" * 5000}, 422, f"`words` must be a number from 1 to 10,000, but is '{'5' * 79}…."),
