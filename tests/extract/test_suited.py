@@ -47,7 +47,7 @@ def test_dialogues_are_for_meetings_and_texts_of_unknown_words_for_hiporank(text
 def test_a_text_that_is_far_from_papers_waits_for_no_stemmer() -> None:
     program = f"from pyramidions import Extractor; Extractor().extract({NEWS!r}); import sys; print(list(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "'py3langid'" in done.stdout and "'nltk'" not in done.stdout
+    assert "'pyramidions.extract.suited'" in done.stdout and "'nltk'" not in done.stdout
 
 
 def test_papers_are_for_biomedical() -> None:
