@@ -119,6 +119,7 @@ _GROUPS = {
 )
 @click.option("--device", help="Device, such as cpu or cuda:1.  [default: a GPU if there is one]")
 @precision_option(AUTO)
+@click.option("--graphs", is_flag=True, help="Record the steps of the decoder as CUDA graphs. No GPU has run this yet.")
 @user_dir_option
 @job_command
 @option_group(name="computing", kind=Computing)

@@ -25,6 +25,7 @@ from pyramidions.inference.search import Bounds, DecodingSettings, decoding_sett
 from pyramidions.inference.selection_model import selection
 from pyramidions.inference.summary import Summary
 from pyramidions.nn import Hypothesis, NoSummaryError, Writer
+from pyramidions.nn.decoder.static import as_cuda_graph
 from pyramidions.nn.sublayer import Memory
 from pyramidions.pretrained.in_words import settings as about_model
 from pyramidions.pretrained.saved_model import SavedModel, load_model
@@ -51,18 +52,28 @@ class Summarizer:
         precision: "float32", "bfloat16" or "int8" (weights, on a CPU); or "auto": bfloat16 where the machine has
             instructions for it, but float32 for small models on a CPU. In float32 summaries are the same on all
             machines but for rounding.
+        graphs: on an NVIDIA GPU, record the steps of the decoder as CUDA graphs, which no Python slows. Decoders whose
+            steps differ, as those that hash, are not recorded. No GPU has run this yet.
 
     Attributes:
         precision: which it is, and a sentence about that and the machine.
 
     Raises:
-        UserError: there is no such device; or no such precision, or not on this device or of this model.
+        UserError: there is no such device; or no such precision, or not on this device or of this model; or no graphs
+            on this device.
     """
 
     @checked
-    def __init__(self, model: SavedModel, device: Device | None = None, precision: PrecisionName = FLOAT32) -> None:
+    def __init__(
+        self,
+        model: SavedModel,
+        device: Device | None = None,
+        precision: PrecisionName = FLOAT32,
+        graphs: bool = False,
+    ) -> None:
         self.model = model
         self.device = found_device(device)
+        _check_graphs(graphs, self.device)
         if model.config.tag_dim:
             raise UserError(
                 "The model reads tags of words, which texts lack: use `prepare --tags` and fairseq-generate."
@@ -70,6 +81,9 @@ class Summarizer:
         self.reader = Reader(model.tokenizer, model.max_source_positions, model.queries, model.source_prefix)
         self.precision = found_precision(precision, self.device, model.config.embed_dim)
         self._transformer = in_precision(model.transformer, self.precision).to(self.device)
+        if graphs and not self._transformer.decoder.recorded(as_cuda_graph):
+            said = f"{self.precision.said} Its decoder's steps differ, so that none is recorded as a graph."
+            self.precision = self.precision._replace(said=said)
 
     def __repr__(self) -> str:
         return f"Summarizer({self.model})"
@@ -77,21 +91,26 @@ class Summarizer:
     @classmethod
     @checked
     def from_pretrained(
-        cls, path: str | Path, device: Device | None = None, precision: PrecisionName = FLOAT32
+        cls,
+        path: str | Path,
+        device: Device | None = None,
+        precision: PrecisionName = FLOAT32,
+        graphs: bool = False,
     ) -> "Summarizer":
         """Read a checkpoint, a folder of checkpoints (the best is taken), or an exported model, here or on the hub.
 
         Args:
             path: of any of them; what is no path here may name an export on the Hugging Face hub, OWNER/NAME or
                 OWNER/NAME@REVISION, where the revision is a branch, a tag or a commit.
-            device, precision: as in the class.
+            device, precision, graphs: as in the class.
 
         Raises:
             UserError: there is none, or it is damaged, or the hub cannot be reached; or as the class.
         """
         found = found_device(device)
         found_precision(precision, found)
-        return cls(load_model(path), found, precision)
+        _check_graphs(graphs, found)
+        return cls(load_model(path), found, precision, graphs)
 
     @checked
     def summarize(
@@ -303,6 +322,11 @@ class Summarizer:
             text = document.casing.restore(text)
         lengths = len(best.tokens), document.whole, document.read, bounds.shortened_to
         return Summary(text, best.score, *lengths, copied=copied)
+
+
+def _check_graphs(graphs: bool, device: torch.device) -> None:
+    if graphs and device.type != "cuda":
+        raise UserError(f"`graphs` is for GPUs of NVIDIA, but the device is {str(device)!r}.")
 
 
 def _bounds(document: TokenizedText, decoding: DecodingSettings) -> Bounds:

@@ -166,6 +166,10 @@ class State(ABC):
         """
 
 
+#: Writes what is new, (B, H, T, E), where there is room for more, (B, H, R, E); returns what attention then reads.
+Put = Callable[[Tensor, Tensor], Tensor]
+
+
 class CapturableState(State):
     """A state whose tensors a captured step reads and writes; see `CapturedSteps`."""
 
@@ -177,10 +181,10 @@ class CapturableState(State):
         """
 
     @abstractmethod
-    def hold(self, tensors: Sequence[Tensor], written: Tensor | None) -> None:
+    def hold(self, tensors: Sequence[Tensor], put: Put | None) -> None:
         """Read and write these in place of those that `held` returned, while a step is captured.
 
-        ``written`` (S, 0) is as long as what is written of a document after the step; None when the step is over.
+        Then ``put`` writes what is new; it is None when the step is over.
         """
 
     def renewed(self) -> list[Tensor]:
@@ -201,7 +205,7 @@ class Carried(CapturableState):
     def held(self, new: int) -> list[Tensor] | None:
         return None if self.value is None else [self.value]
 
-    def hold(self, tensors: Sequence[Tensor], written: Tensor | None) -> None:
+    def hold(self, tensors: Sequence[Tensor], put: Put | None) -> None:
         (self.value,) = tensors
 
     def renewed(self) -> list[Tensor]:

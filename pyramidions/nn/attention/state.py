@@ -6,7 +6,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from pyramidions.nn.sublayer import CapturableState, State, parts_of
+from pyramidions.nn.sublayer import CapturableState, Put, State, parts_of
 
 
 class _Growing:
@@ -15,17 +15,12 @@ class _Growing:
     def __init__(self) -> None:
         self.length = 0
         self._room: Tensor | None = None
-        # While a step is captured, which is as long as all of it.
-        self._written: Tensor | None = None
+        self._put: Put | None = None  # while a step is captured
 
     def append(self, new: Tensor) -> Tensor:
         """Append ``new`` (B, H, T, E); return the whole tensor."""
-        if self._written is not None:
-            # Sizes of tensors are captured, numbers are not.
-            end = self._written.size(0)
-            room, self._written = cast(Tensor, self._room), None
-            room.narrow(2, end - new.size(2), new.size(2)).copy_(new)
-            return room.narrow(2, 0, end)
+        if self._put is not None:
+            return self._put(cast(Tensor, self._room), new)
         start, self.length = self.length, self.length + new.size(2)
         if new.requires_grad:
             # A backward pass will read this memory, so it must not be overwritten.
@@ -52,9 +47,9 @@ class _Growing:
             self._make_room(self.length, self.length + new)
         return self._room
 
-    def write_in(self, room: Tensor, written: Tensor | None) -> None:
-        """Append in ``room`` next; see `State.hold`."""
-        self._room, self._written = room, written
+    def write_in(self, room: Tensor, put: Put | None) -> None:
+        """Append in ``room`` next; see `CapturableState.hold`."""
+        self._room, self._put = room, put
 
     def select(self, rows: Tensor) -> None:
         """Keep ``rows`` (B',), in that order."""
@@ -82,9 +77,9 @@ class KeysValues(CapturableState):
         k, v = self._k.room(new), self._v.room(new)
         return None if k is None or v is None else [k, v]
 
-    def hold(self, tensors: Sequence[Tensor], written: Tensor | None) -> None:
+    def hold(self, tensors: Sequence[Tensor], put: Put | None) -> None:
         for growing, room in zip((self._k, self._v), tensors, strict=True):
-            growing.write_in(room, written)
+            growing.write_in(room, put)
 
     def stepped(self, renewed: Iterator[Tensor], new: int) -> None:
         self._k.length += new
@@ -148,7 +143,7 @@ class ProjectedMemory(CapturableState):
     def held(self, new: int) -> list[Tensor] | None:
         return None if self.keys_values is None else [*self.keys_values, *([] if self.mask is None else [self.mask])]
 
-    def hold(self, tensors: Sequence[Tensor], written: Tensor | None) -> None:
+    def hold(self, tensors: Sequence[Tensor], put: Put | None) -> None:
         k, v, *masks = tensors
         self.keys_values, self.mask = (k, v), masks[0] if masks else None
 

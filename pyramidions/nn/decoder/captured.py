@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 from warnings import catch_warnings, simplefilter
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from pyramidions.nn.attention.state import KeysValues
+from pyramidions.nn.decoder.static import WORTH, Record, StaticStep, place_of, room_of
 from pyramidions.nn.layer import Layer
 from pyramidions.nn.stack import Stack
 from pyramidions.nn.sublayer import CapturableState, LayerContext, State, parts_of
@@ -28,13 +30,16 @@ class CapturedSteps:
     graph of the same operators, which torch's interpreter runs: the results are the same to the last bit. Weights are
     read where they are, so that training goes on. Only steps on a CPU are captured, without gradients, dropout and
     autocast, and only of layers whose steps are alike (`SublayerFunction.steps_alike`). Other steps are computed as
-    they are.
+    they are. Where there is a ``record``, it records them instead, in the form of a `StaticStep`.
 
     Copies and pickles know no captured steps.
     """
 
+    record: Record | None = None
+
     def __init__(self, patience: float = PATIENCE) -> None:
         self.patience = patience
+        self._latest: tuple[Any, StaticStep] | None = None
         #: by what steps must have in common; each with the first of the weights that it reads
         self.graphs: dict[Any, tuple[Graph, Any]] = {}
         self._seen: Counter[Any] = Counter()
@@ -44,17 +49,20 @@ class CapturedSteps:
 
     def step(self, stack: Stack, layers: Sequence[Layer], x: Tensor, context: LayerContext, states: States) -> Tensor:
         """Compute `Stack.step`, by a captured step if there is one."""
-        if not _is_plain(layers, x, context):
+        if not _is_plain(layers, x, context) or (self.record is None and not x.is_cpu):
             return stack.step(layers, x, context, states)
         parts = [part for of_layer in states for part in parts_of(of_layer)]
         capturable = [part for part in parts if isinstance(part, CapturableState)]
         held = [each for part in capturable if (each := part.held(x.size(1))) is not None]
         if len(held) < len(parts):
             return stack.step(layers, x, context, states)
-        blocked = [] if context.padding_mask is None else [context.padding_mask]
-        tensors = [blocked, *held]
         # A model that was moved has other parameters.
         weight = next(layers[0].parameters(), None)
+        if self.record is not None:
+            run = partial(_run, stack, layers, states)
+            return self._recorded(self.record, run, x, context, capturable, id(weight))
+        blocked = [] if context.padding_mask is None else [context.padding_mask]
+        tensors = [blocked, *held]
         key = (id(weight), x.shape, x.dtype, *map(len, tensors))
         if not self._is_due(key):
             return stack.step(layers, x, context, states)
@@ -72,6 +80,25 @@ class CapturedSteps:
             part.stepped(made, x.size(1))
         return y
 
+    def _recorded(
+        self,
+        record: Record,
+        run: Callable[[Tensor, LayerContext], Tensor],
+        x: Tensor,
+        context: LayerContext,
+        parts: Sequence[CapturableState],
+        weight: int,
+    ) -> Tensor:
+        """Compute a step by one that was recorded for the same tensors, or record one if it will serve long enough."""
+        written = next((part.length for part in parts if isinstance(part, KeysValues)), 0)
+        place, latest = (weight, *place_of(x, parts)), self._latest
+        if latest is None or latest[0] != place:
+            self._latest = None
+            if room_of(parts) < written + WORTH * x.size(1):
+                return run(x, context)
+            latest = self._latest = place, StaticStep(run, x, context.hypotheses, parts, record)
+        return latest[1](x, context.padding_mask, written)
+
     def _is_due(self, key: Any) -> bool:
         """Whether such a step is captured, or will be now."""
         self._seen[key] += key not in self.graphs
@@ -81,9 +108,8 @@ class CapturedSteps:
 def _is_plain(layers: Sequence[Layer], x: Tensor, context: LayerContext) -> bool:
     """Whether a step can be captured."""
     return (
-        x.is_cpu
-        and x.size(1) == context.hypotheses
-        and not (torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"))
+        x.size(1) == context.hypotheses
+        and not (torch.is_grad_enabled() or torch.is_autocast_enabled(x.device.type))
         and not (torch.compiler.is_compiling() or torch.jit._trace.is_tracing())
         and context == LayerContext(context.padding_mask, context.memories, hypotheses=context.hypotheses)
         and all(layer.steps_alike and not layer.training for layer in layers)
@@ -109,10 +135,21 @@ class _Step(nn.Module):
     def forward(self, x: Tensor, written: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
         blocked, *held = _split(tensors, self._numbers)
         for part, some in zip(self._parts, held, strict=True):
-            part.hold(some, written)
+            part.hold(some, partial(_put_last, written))
         context = self._context._replace(padding_mask=blocked[0] if blocked else None)
         y = self.stack.step([cast(Layer, layer) for layer in self.layers], x, context, self._states)
         return (y, *(each for part in self._parts for each in part.renewed()))
+
+
+def _run(stack: Stack, layers: Sequence[Layer], states: States, x: Tensor, context: LayerContext) -> Tensor:
+    return stack.step(layers, x, context, states)
+
+
+def _put_last(written: Tensor, room: Tensor, new: Tensor) -> Tensor:
+    """Write what is new last of so much as ``written`` (S, 0) has. Sizes of tensors are captured, numbers are not."""
+    end = written.size(0)
+    room.narrow(2, end - new.size(2), new.size(2)).copy_(new)
+    return room.narrow(2, 0, end)
 
 
 def _captured(step: _Step, given: tuple[Tensor, ...]) -> Graph:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from pyramidions.base.registry import Registry
 from pyramidions.nn.decoder.cache import DecoderCache
 from pyramidions.nn.decoder.captured import CapturedSteps
+from pyramidions.nn.decoder.static import Record
 from pyramidions.nn.embedding import Embedder
 from pyramidions.nn.layer import Layer
 from pyramidions.nn.output import Output, PointerOutput
@@ -71,6 +72,11 @@ class Decoder(nn.Module, ABC):
     def step(self, x: Tensor, context: LayerContext, cache: DecoderCache) -> Tensor:
         """Run the layers on what follows a cache: (B, WT, D) -> (B, WT, D)."""
         return self.captured_steps.step(self.stack, self._layers, x, context, cache.states)
+
+    def recorded(self, record: Record) -> bool:
+        """Record cached steps by ``record``, for `StaticStep`; return whether they are alike, else none is."""
+        self.captured_steps.record = record
+        return all(layer.steps_alike for layer in self._layers)
 
     @staticmethod
     def width(tokens: Tensor, memory: Memory) -> int:
