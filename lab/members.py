@@ -3,12 +3,13 @@
 import torch
 from torch import Tensor, nn
 
+from pyramidions.base.arguments import Count
 from pyramidions.nn.output import OUTPUT, PointerOutput
 from pyramidions.nn.output.pointer import Pointer, PointerMemory, token_scores
 from pyramidions.nn.provenance import Provenance
 
 MEMBERS = "lab.members"
-_DEEPEST = 60.0  # how far below the best token the score of another may be, so that no vector is without members
+_DEEPEST = 30.0  # how far below the best token the score of another may be, so that no vector is without members
 
 
 class MemberPointer(Pointer):
@@ -21,11 +22,12 @@ class MemberPointer(Pointer):
 
     def forward(self, features: Tensor, memory: PointerMemory) -> tuple[Tensor, Tensor]:
         attention, _, gate = self.read(features, memory)
-        scores = token_scores(self.member_query(features), memory)
-        likely = (scores - scores.amax(-1, keepdim=True)).clamp(min=-_DEEPEST).exp()
-        made_of = memory.origins.made_of
-        among = gathered(made_of, likely).masked_fill(attention == 0, 1.0)
-        return likely * made_of.of(attention / among.clamp(min=torch.finfo(among.dtype).tiny)), gate
+        member_query, made_of = self.member_query(features), memory.origins.made_of
+        with torch.autocast(features.device.type, enabled=False):
+            scores = token_scores(member_query, memory)
+            likely = (scores - scores.amax(-1, keepdim=True)).clamp(min=-_DEEPEST).exp()
+            total = summed_by_vector(made_of, likely).masked_fill(attention == 0, 1.0)
+            return likely * made_of.of(attention / total.clamp(min=torch.finfo(total.dtype).tiny)), gate
 
 
 class MemberOutput(PointerOutput):
@@ -37,12 +39,12 @@ class MemberOutput(PointerOutput):
         c_i = sum_k a_k w_ki exp(s_i) / sum_j w_kj exp(s_j)
     """
 
-    def __init__(self, embed_dim: int, vocab_size: int, token_dim: int = 64) -> None:
+    def __init__(self, embed_dim: int, vocab_size: int, token_dim: Count = 64) -> None:
         super().__init__(embed_dim, vocab_size)
         self.pointer = MemberPointer(embed_dim, 1.0, token_dim)
 
 
-def gathered(made_of: Provenance, x: Tensor) -> Tensor:
+def summed_by_vector(made_of: Provenance, x: Tensor) -> Tensor:
     """Sum up what positions have, (B, T, L), for the vectors that are made of them, by weight: (B, T, K)."""
     if made_of.members is None:
         return x @ made_of.weights.mT

@@ -18,7 +18,7 @@ _LOOKED_AT = 64
 #: Share of its pairs of content words that `biomedical` must know: 588 of 600 validation papers have it, and one of 117
 #: other texts, an article on statistics.
 _KNOWN = 0.43
-#: Share that it must know before words are stemmed.
+#: Share that it must know before words are stemmed; none of those papers has less, and most other texts have.
 _KNOWN_UNSTEMMED = 0.045
 
 

@@ -52,8 +52,8 @@ class Summarizer:
         precision: "float32", "bfloat16" or "int8" (weights, on a CPU); or "auto": bfloat16 where the machine has
             instructions for it, but float32 for small models on a CPU. In float32 summaries are the same on all
             machines but for rounding.
-        graphs: on an NVIDIA GPU, record the steps of the decoder as CUDA graphs, which no Python slows. Decoders whose
-            steps differ, as those that hash, are not recorded. No GPU has run this yet.
+        graphs: record the steps of the decoder as CUDA graphs, so that Python does not slow them. Decoders that hash
+            take different steps, and are not recorded. No GPU has run this yet.
 
     Attributes:
         precision: which it is, and a sentence about that and the machine.
@@ -81,8 +81,10 @@ class Summarizer:
         self.reader = Reader(model.tokenizer, model.max_source_positions, model.queries, model.source_prefix)
         self.precision = found_precision(precision, self.device, model.config.embed_dim)
         self._transformer = in_precision(model.transformer, self.precision).to(self.device)
-        if graphs and not self._transformer.decoder.recorded(as_cuda_graph):
-            said = f"{self.precision.said} Its decoder's steps differ, so that none is recorded as a graph."
+        decoder = self._transformer.decoder
+        decoder.record = as_cuda_graph if graphs else None
+        if graphs and not decoder.steps_alike:
+            said = f"{self.precision.said} Its decoder takes different steps, so that none is recorded as a graph."
             self.precision = self.precision._replace(said=said)
 
     def __repr__(self) -> str:
@@ -326,7 +328,7 @@ class Summarizer:
 
 def _check_graphs(graphs: bool, device: torch.device) -> None:
     if graphs and device.type != "cuda":
-        raise UserError(f"`graphs` is for GPUs of NVIDIA, but the device is {str(device)!r}.")
+        raise UserError(f"`graphs` is for GPUs, but the device is {str(device)!r}.")
 
 
 def _bounds(document: TokenizedText, decoding: DecodingSettings) -> Bounds:

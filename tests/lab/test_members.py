@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from lab.members import MemberOutput, gathered
+from lab.members import MemberOutput, summed_by_vector
 from pyramidions.nn.provenance import Origins, Provenance
 from pyramidions.nn.sublayer import Memory
 
@@ -66,6 +66,19 @@ def test_a_vector_whose_members_all_score_far_below_another_is_pointed_to_all_th
 def test_weights_go_to_vectors_and_back_by_one_matrix() -> None:
     x = torch.randn(1, 2, 6, dtype=torch.float64)
     lists, matrix = pooled(False).made_of, pooled(True).made_of
-    torch.testing.assert_close(gathered(lists, x), gathered(matrix, x))
+    torch.testing.assert_close(summed_by_vector(lists, x), summed_by_vector(matrix, x))
     y = torch.randn(1, 2, 3, dtype=torch.float64)
-    assert float((gathered(lists, x) * y).sum()) == pytest.approx(float((x * lists.of(y)).sum()))
+    assert float((summed_by_vector(lists, x) * y).sum()) == pytest.approx(float((x * lists.of(y)).sum()))
+
+
+def test_gradients_are_finite_where_a_vector_holds_none_of_the_best_tokens() -> None:
+    torch.manual_seed(1)
+    output = MemberOutput(8, 10, token_dim=4)
+    with torch.no_grad():
+        output.pointer.member_query.weight.mul_(1e4)
+    x, origins = torch.randn(1, 3, 8), pooled(False)
+    made_of = origins.made_of._replace(weights=origins.made_of.weights.float())
+    memory = Memory(x, torch.tensor([[False, False, True]]), origins=origins._replace(made_of=made_of))
+    embedding = torch.randn(10, 8)
+    output(torch.randn(1, 2, 8), embedding, output.prepare((memory,), embedding)).sum().backward()
+    assert all(weight.grad is None or weight.grad.isfinite().all() for weight in output.parameters())

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from pyramidions.nn.decoder.static import RecordedSteps
 from pyramidions.nn.output import PointerMemory
 from pyramidions.nn.sublayer import Lineage, Memory, State, staying
 
@@ -10,8 +11,9 @@ from pyramidions.nn.sublayer import Lineage, Memory, State, staying
 class DecoderCache:
     """What a decoder keeps between steps: the states of its sublayers, and who descends from which hypothesis."""
 
-    def __init__(self, states: list[list[State | None]]) -> None:
+    def __init__(self, states: list[list[State | None]], recorded_steps: RecordedSteps | None = None) -> None:
         self.states = states
+        self.recorded_steps = recorded_steps
         #: target positions already decoded
         self.length = 0
         self.lineage = Lineage()

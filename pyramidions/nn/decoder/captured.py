@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from pyramidions.nn.attention.state import KeysValues
-from pyramidions.nn.decoder.static import WORTH, Record, StaticStep, place_of, room_of
 from pyramidions.nn.layer import Layer
 from pyramidions.nn.stack import Stack
 from pyramidions.nn.sublayer import CapturableState, LayerContext, State, parts_of
@@ -30,16 +29,13 @@ class CapturedSteps:
     graph of the same operators, which torch's interpreter runs: the results are the same to the last bit. Weights are
     read where they are, so that training goes on. Only steps on a CPU are captured, without gradients, dropout and
     autocast, and only of layers whose steps are alike (`SublayerFunction.steps_alike`). Other steps are computed as
-    they are. Where there is a ``record``, it records them instead, in the form of a `StaticStep`.
+    they are.
 
     Copies and pickles know no captured steps.
     """
 
-    record: Record | None = None
-
     def __init__(self, patience: float = PATIENCE) -> None:
         self.patience = patience
-        self._latest: tuple[Any, StaticStep] | None = None
         #: by what steps must have in common; each with the first of the weights that it reads
         self.graphs: dict[Any, tuple[Graph, Any]] = {}
         self._seen: Counter[Any] = Counter()
@@ -49,20 +45,17 @@ class CapturedSteps:
 
     def step(self, stack: Stack, layers: Sequence[Layer], x: Tensor, context: LayerContext, states: States) -> Tensor:
         """Compute `Stack.step`, by a captured step if there is one."""
-        if not _is_plain(layers, x, context) or (self.record is None and not x.is_cpu):
+        if not (x.is_cpu and is_plain(layers, x, context)):
             return stack.step(layers, x, context, states)
         parts = [part for of_layer in states for part in parts_of(of_layer)]
         capturable = [part for part in parts if isinstance(part, CapturableState)]
         held = [each for part in capturable if (each := part.held(x.size(1))) is not None]
         if len(held) < len(parts):
             return stack.step(layers, x, context, states)
-        # A model that was moved has other parameters.
-        weight = next(layers[0].parameters(), None)
-        if self.record is not None:
-            run = partial(_run, stack, layers, states)
-            return self._recorded(self.record, run, x, context, capturable, id(weight))
         blocked = [] if context.padding_mask is None else [context.padding_mask]
         tensors = [blocked, *held]
+        # A model that was moved has other parameters.
+        weight = next(layers[0].parameters(), None)
         key = (id(weight), x.shape, x.dtype, *map(len, tensors))
         if not self._is_due(key):
             return stack.step(layers, x, context, states)
@@ -80,32 +73,13 @@ class CapturedSteps:
             part.stepped(made, x.size(1))
         return y
 
-    def _recorded(
-        self,
-        record: Record,
-        run: Callable[[Tensor, LayerContext], Tensor],
-        x: Tensor,
-        context: LayerContext,
-        parts: Sequence[CapturableState],
-        weight: int,
-    ) -> Tensor:
-        """Compute a step by one that was recorded for the same tensors, or record one if it will serve long enough."""
-        written = next((part.length for part in parts if isinstance(part, KeysValues)), 0)
-        place, latest = (weight, *place_of(x, parts)), self._latest
-        if latest is None or latest[0] != place:
-            self._latest = None
-            if room_of(parts) < written + WORTH * x.size(1):
-                return run(x, context)
-            latest = self._latest = place, StaticStep(run, x, context.hypotheses, parts, record)
-        return latest[1](x, context.padding_mask, written)
-
     def _is_due(self, key: Any) -> bool:
         """Whether such a step is captured, or will be now."""
         self._seen[key] += key not in self.graphs
         return key in self.graphs or self._seen[key] > self.patience
 
 
-def _is_plain(layers: Sequence[Layer], x: Tensor, context: LayerContext) -> bool:
+def is_plain(layers: Sequence[Layer], x: Tensor, context: LayerContext) -> bool:
     """Whether a step can be captured."""
     return (
         x.size(1) == context.hypotheses
@@ -141,12 +115,11 @@ class _Step(nn.Module):
         return (y, *(each for part in self._parts for each in part.renewed()))
 
 
-def _run(stack: Stack, layers: Sequence[Layer], states: States, x: Tensor, context: LayerContext) -> Tensor:
-    return stack.step(layers, x, context, states)
-
-
 def _put_last(written: Tensor, room: Tensor, new: Tensor) -> Tensor:
-    """Write what is new last of so much as ``written`` (S, 0) has. Sizes of tensors are captured, numbers are not."""
+    """Write new keys at the end of the first S positions, the length of ``written`` (S, 0).
+
+    Sizes of tensors are captured, numbers are not.
+    """
     end = written.size(0)
     room.narrow(2, end - new.size(2), new.size(2)).copy_(new)
     return room.narrow(2, 0, end)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from pyramidions.base.registry import Registry
 from pyramidions.nn.decoder.cache import DecoderCache
 from pyramidions.nn.decoder.captured import CapturedSteps
-from pyramidions.nn.decoder.static import Record
+from pyramidions.nn.decoder.static import Record, RecordedSteps
 from pyramidions.nn.embedding import Embedder
 from pyramidions.nn.layer import Layer
 from pyramidions.nn.output import Output, PointerOutput
@@ -49,6 +49,8 @@ class Decoder(nn.Module, ABC):
         self.output = output
         self.start = start
         self.captured_steps = CapturedSteps()
+        #: what records the cached steps of a search, as CUDA graphs; None for nothing
+        self.record: Record | None = None
 
     @classmethod
     def sublayers_with(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -67,15 +69,17 @@ class Decoder(nn.Module, ABC):
 
     def new_cache(self) -> DecoderCache:
         """Return an empty cache."""
-        return DecoderCache([layer.new_states() for layer in self._layers])
+        steps = None if self.record is None else RecordedSteps(self.record)
+        return DecoderCache([layer.new_states() for layer in self._layers], steps)
 
     def step(self, x: Tensor, context: LayerContext, cache: DecoderCache) -> Tensor:
         """Run the layers on what follows a cache: (B, WT, D) -> (B, WT, D)."""
-        return self.captured_steps.step(self.stack, self._layers, x, context, cache.states)
+        steps = cache.recorded_steps or self.captured_steps
+        return steps.step(self.stack, self._layers, x, context, cache.states)
 
-    def recorded(self, record: Record) -> bool:
-        """Record cached steps by ``record``, for `StaticStep`; return whether they are alike, else none is."""
-        self.captured_steps.record = record
+    @property
+    def steps_alike(self) -> bool:
+        """Whether the cached steps of all layers are alike; see `SublayerFunction.steps_alike`."""
         return all(layer.steps_alike for layer in self._layers)
 
     @staticmethod
