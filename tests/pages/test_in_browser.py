@@ -544,7 +544,7 @@ def test_a_document_is_dropped_on_serve_and_its_summary_is_shown(dropping: OpenP
     assert not dropping.find("#summary").is_displayed()
     dropping.find("#words").send_keys("4")
     dropping.find("#file").send_keys(str(bees))
-    wait_for("bees.md: hiporank, ")
+    wait_for("bees.md: auto, ")
     dropping.browser.switch_to.frame(dropping.find("#summary"))
     wait_for("All bees fly fast.", "body")
     assert "bees.md" in dropping.find("body").text
