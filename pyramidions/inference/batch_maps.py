@@ -288,7 +288,7 @@ class ExtractorMap(_BatchMap):
         if (str(method) == ORACLE) != (reference_column is not None):
             raise UserError(f"The method {ORACLE!r} and `reference_column` must be given together.")
         found = find_method(method, "method", ORACLE, AUTO_METHOD)
-        if query_column is not None and found.concepts is None and found.name != AUTO_METHOD:
+        if query_column is not None and found.concepts is None:
             raise UserError(f"`query_column` is for models of concepts, but the method is {str(method)!r}.")
         is_network = found.network is not None
         if is_network:
