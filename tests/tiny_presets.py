@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 import torch
 from covering import covering
+from torch import Tensor
 
 from pyramidions.models import PRESETS, PyramidionConfig, build, preset
+from pyramidions.models.config import config_as
 from pyramidions.nn import Transformer
 from pyramidions.runs.measure import Lengths, shrink
 
@@ -24,6 +26,21 @@ def tiny_fields(name: str) -> dict[str, Any]:
         # without options: as many modules as heads
         fields[name] = fields[name].partition("(")[0]
     return fields | {name: min(fields[name], 14) for name in ("encoder_layers", "decoder_layers") if name in fields}
+
+
+def tiny_model(name: str, **changes: object) -> Transformer:
+    """Build a preset of `tiny_fields` that reads 600 tokens of 100, in evaluation mode."""
+    torch.manual_seed(0)
+    fields = {**tiny_fields(name), "max_source_positions": 600, **changes}
+    return build(config_as(PyramidionConfig, fields), 100, 1, marker_idx=4).eval()
+
+
+def marked_documents() -> Tensor:
+    """Return three documents of 64 tokens with markers, the second one shorter."""
+    tokens = torch.randint(5, 100, (3, 64), generator=torch.Generator().manual_seed(1))
+    tokens[:, ::15] = 4
+    tokens[1, 50:] = 1
+    return tokens
 
 
 #: in training

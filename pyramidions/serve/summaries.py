@@ -33,7 +33,7 @@ def methods(
 
     It must not have the name of a method, nor answer queries. Models are read when they are first asked for.
     """
-    # It is the default of `extract`, too.
+    # The default of `extract` comes first.
     names = sorted(known_methods(AUTO_METHOD), key=lambda known: known != AUTO_METHOD)
     if model is not None and name in names:
         raise UserError(f"`model` must not have the name of a method, but is called {name}.")

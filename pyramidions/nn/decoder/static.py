@@ -58,10 +58,10 @@ class RecordedSteps:
 
     def step(self, stack: Stack, layers: Sequence[Layer], x: Tensor, context: LayerContext, states: States) -> Tensor:
         """Compute `Stack.step`, by a recording if it can be recorded."""
-        parts = [part for of_layer in states for part in parts_of(of_layer) if isinstance(part, CapturableState)]
+        every = [part for of_layer in states for part in parts_of(of_layer)]
+        parts = [part for part in every if isinstance(part, CapturableState)]
         keeping = [part for part in parts if isinstance(part, KeysValues)]
-        every = sum(1 for of_layer in states for _ in parts_of(of_layer))
-        begun = len(parts) == every and keeping and all(part.held(0) is not None for part in parts)
+        begun = len(parts) == len(every) and keeping and all(part.held(0) is not None for part in parts)
         if self._record is None or not begun or not is_plain(layers, x, context):
             return stack.step(layers, x, context, states)
         written, weight = keeping[0].length, next(layers[0].parameters(), None)

@@ -6,15 +6,13 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_presets import tiny_fields
-from torch import Tensor
+from tiny_presets import marked_documents, tiny_model
 
-from pyramidions.models import PRESETS, build
-from pyramidions.models.config import PyramidionConfig, config_as
+from pyramidions.models import PRESETS
 from pyramidions.nn import BeamSearch, Hypothesis, Transformer
 from pyramidions.nn.reduced import in_bfloat16, in_int8
 
-MARKER, PAD = 4, 1
+PAD = 1
 #: presets whose decoders differ in their steps: attention to the text and to what is written, products, outputs, stacks
 OTHER_STEPS = (
     *("vanilla", "pyramidion_pointer", "discourse_pointer", "lsh_hepos", "look_back", "reformer", "hmnet", "scaling"),
@@ -23,23 +21,10 @@ OTHER_STEPS = (
 NIGHTLY = pytest.mark.nightly
 
 
-def tiny(name: str, **changes: object) -> Transformer:
-    torch.manual_seed(0)
-    fields = {**tiny_fields(name), "max_source_positions": 600, **changes}
-    return build(config_as(PyramidionConfig, fields), 100, PAD, marker_idx=MARKER).eval()
-
-
-def documents() -> Tensor:
-    tokens = torch.randint(5, 100, (3, 64), generator=torch.Generator().manual_seed(1))
-    tokens[:, ::15] = MARKER
-    tokens[1, 50:] = PAD
-    return tokens
-
-
 def written(model: Transformer, patience: int, beam: int = 3) -> list[Hypothesis]:
     """Return the best summary of each document, by a search that captures a step after so many."""
     model.decoder.captured_steps.patience = patience
-    return [best for best, *_ in BeamSearch(beam, 20, 30)(model, documents())]
+    return [best for best, *_ in BeamSearch(beam, 20, 30)(model, marked_documents())]
 
 
 def graphs(model: Transformer) -> int:
@@ -48,7 +33,7 @@ def graphs(model: Transformer) -> int:
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in OTHER_STEPS else NIGHTLY) for name in PRESETS])
 def test_every_preset_writes_the_same(name: str) -> None:
-    model = tiny(name)
+    model = tiny_model(name)
     expected = written(model, 1000)
     assert not graphs(model)
     found = written(model, 3)
@@ -62,14 +47,14 @@ def test_every_preset_writes_the_same(name: str) -> None:
 
 def test_only_kinds_that_hash_or_look_back_a_window_take_other_steps() -> None:
     for name, alike in (("deep_pyramidion", True), ("led", True), ("pointer_generator", True), ("scaling", True)):
-        assert all(layer.steps_alike for layer in tiny(name).decoder.layers) == alike
+        assert all(layer.steps_alike for layer in tiny_model(name).decoder.layers) == alike
     for name in ("terraformer", "discourse_pointer"):
-        assert not all(layer.steps_alike for layer in tiny(name).decoder.layers)
+        assert not all(layer.steps_alike for layer in tiny_model(name).decoder.layers)
 
 
 @pytest.mark.parametrize(("name", "reduced"), [("deep_pyramidion", in_bfloat16), ("scaling", in_int8)])
 def test_steps_with_fewer_bits_are_captured(name: str, reduced: Any) -> None:
-    model = reduced(tiny(name))
+    model = reduced(tiny_model(name))
     expected, found = (written(model, patience) for patience in (1000, 3))
     assert graphs(model)
     for mine, other in zip(found, expected, strict=True):
@@ -77,7 +62,7 @@ def test_steps_with_fewer_bits_are_captured(name: str, reduced: Any) -> None:
 
 
 def test_a_captured_step_reads_the_weights_of_today() -> None:
-    model = tiny("scaling")
+    model = tiny_model("scaling")
     written(model, 3)
     before = graphs(model)
     with torch.no_grad():
@@ -85,27 +70,27 @@ def test_a_captured_step_reads_the_weights_of_today() -> None:
             weight += 0.1 * torch.randn_like(weight)
     found = written(model, 3)
     assert graphs(model) == before
-    fresh = tiny("scaling")
+    fresh = tiny_model("scaling")
     fresh.load_state_dict(model.state_dict())
     expected = written(fresh, 1000)
     assert [each.tokens.tolist() for each in found] == [each.tokens.tolist() for each in expected]
     # Other parameters are captured anew.
-    model.load_state_dict(tiny("scaling").state_dict(), assign=True)
-    found, expected = written(model, 3), written(tiny("scaling"), 1000)
+    model.load_state_dict(tiny_model("scaling").state_dict(), assign=True)
+    found, expected = written(model, 3), written(tiny_model("scaling"), 1000)
     assert [each.tokens.tolist() for each in found] == [each.tokens.tolist() for each in expected]
 
 
 def test_copies_and_pickles_know_no_captured_steps() -> None:
-    model = tiny("pyramidion")
+    model = tiny_model("pyramidion")
     written(model, 3)
     for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):  # noqa: S301
         assert graphs(model) and not graphs(other)
 
 
 def test_steps_with_gradients_or_dropout_are_not_captured() -> None:
-    model = tiny("pyramidion")
+    model = tiny_model("pyramidion")
     model.decoder.captured_steps.patience = 0
-    memories = model.encoder(documents(), documents().eq(PAD)).memories
+    memories = model.encoder(marked_documents(), marked_documents().eq(PAD)).memories
     cache = model.decoder.new_cache()
     for _ in range(4):
         logits = model.decoder(torch.full((3, 1), 7), memories, cache)

@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_presets import tiny_fields
-from torch import Tensor
+from tiny_presets import marked_documents, tiny_model
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pyramidions.models import PRESETS, build
-from pyramidions.models.config import PyramidionConfig, config_as
+from pyramidions.models import PRESETS
 from pyramidions.nn import BeamSearch, Hypothesis, Transformer
 from pyramidions.nn.decoder.static import Record, as_cuda_graph
 
@@ -22,23 +20,10 @@ PAD, ENDS = 1, (2, 11)
 OTHER_STEPS = ("vanilla", "pyramidion_pointer", "lsh_hepos", "look_back", "hmnet", "scaling", "toy_terraformer")
 
 
-def tiny(name: str) -> Transformer:
-    torch.manual_seed(0)
-    fields = {**tiny_fields(name), "max_source_positions": 600}
-    return build(config_as(PyramidionConfig, fields), 100, PAD, marker_idx=4).eval()
-
-
-def documents() -> Tensor:
-    tokens = torch.randint(5, 100, (3, 64), generator=torch.Generator().manual_seed(1))
-    tokens[:, ::15] = 4
-    tokens[1, 50:] = PAD
-    return tokens
-
-
 def written(model: Transformer, record: Record | None, beam: int = 3, ends: Sequence[int] = (2,)) -> list[Hypothesis]:
     model.decoder.record = record
     least = 20 if len(ends) == 1 else 2
-    return [best for best, *_ in BeamSearch(beam, least, 24, eos=ends)(model, documents())]
+    return [best for best, *_ in BeamSearch(beam, least, 24, eos=ends)(model, marked_documents())]
 
 
 class Recorder:
@@ -63,7 +48,7 @@ def same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
     "name", [pytest.param(name, marks=() if name in OTHER_STEPS else pytest.mark.nightly) for name in PRESETS]
 )
 def test_every_preset_writes_the_same(name: str) -> None:
-    model = tiny(name)
+    model = tiny_model(name)
     recorder = Recorder()
     same(written(model, recorder), written(model, None))
     # Room is made for many steps, and anew where documents leave.
@@ -71,7 +56,7 @@ def test_every_preset_writes_the_same(name: str) -> None:
 
 
 def test_documents_may_leave_and_another_batch_may_come() -> None:
-    model, recorder = tiny("pyramidion_pointer"), Recorder()
+    model, recorder = tiny_model("pyramidion_pointer"), Recorder()
     for beam, ends in ((1, ENDS), (2, ENDS), (2, ENDS[:1])):
         expected = written(model, None, beam, ends)
         assert beam > 1 or len({len(each.tokens) for each in expected}) > 1
@@ -81,7 +66,7 @@ def test_documents_may_leave_and_another_batch_may_come() -> None:
 
 @pytest.mark.parametrize("name", [pytest.param("deep_pyramidion", marks=pytest.mark.nightly), "pyramidion_pointer"])
 def test_a_step_is_one_graph_and_is_compiled_once(name: str) -> None:
-    model = tiny(name)
+    model = tiny_model(name)
 
     def compiled(compute: Compute, device: torch.device) -> Compute:
         torch.compiler.reset()
@@ -98,7 +83,7 @@ def test_a_step_is_one_graph_and_is_compiled_once(name: str) -> None:
 
 
 def test_a_replayed_step_leaves_few_operators_to_the_host() -> None:
-    model, counts = tiny("deep_pyramidion"), list[int]()
+    model, counts = tiny_model("deep_pyramidion"), list[int]()
 
     class Counting(TorchDispatchMode):
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
@@ -106,7 +91,7 @@ def test_a_replayed_step_leaves_few_operators_to_the_host() -> None:
             return function(*args, **(kwargs or {}))
 
     model.decoder.record = lambda compute, device: Recorder()(compute, device) and (lambda: None)
-    memories = model.encoder(documents(), documents().eq(PAD)).memories
+    memories = model.encoder(marked_documents(), marked_documents().eq(PAD)).memories
     for most in (40, 50):
         counts.append(0)
         with Counting():
@@ -115,7 +100,7 @@ def test_a_replayed_step_leaves_few_operators_to_the_host() -> None:
 
 
 def test_a_step_that_cannot_be_recorded_is_computed_and_said_once() -> None:
-    model = tiny("pyramidion_pointer")
+    model = tiny_model("pyramidion_pointer")
 
     def failing(compute: Compute, device: torch.device) -> Compute:
         compute()
@@ -128,7 +113,7 @@ def test_a_step_that_cannot_be_recorded_is_computed_and_said_once() -> None:
 
 
 def test_a_search_leaves_nothing_behind() -> None:
-    model, kept = tiny("deep_pyramidion"), list[weakref.ref[Any]]()
+    model, kept = tiny_model("deep_pyramidion"), list[weakref.ref[Any]]()
 
     def record(compute: Compute, device: torch.device) -> Compute:
         kept.append(weakref.ref(compute.__self__))  # type: ignore[attr-defined]
