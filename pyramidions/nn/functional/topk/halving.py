@@ -1,7 +1,8 @@
 """Successive Halving: a tournament of pairs, played on the scores."""
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -47,141 +48,159 @@ def successive_halving_topk(
         raise ValueError(f"`base` must be above 1, or None for the plain softmax, but is {base}.")
 
     def select(scores: Tensor, padding_mask: Tensor) -> TopK:
-        sources, weights, padding, kept_scores = _tournament(scores, padding_mask, k, base, sort)
-        weights = weights.to(x.dtype)
-        kept = _WeightedMembers.apply(x, sources, weights, padding)
-        return TopK(kept, padding[..., 0], kept_scores, sources, weights)
+        return TopK(*_Halving.apply(x, scores, padding_mask, k, base, sort))
 
     return prepare(x, scores, k, padding_mask, select)
 
 
-def _tournament(
-    scores: Tensor, padding_mask: Tensor, k: int, base: float | None, sort: bool
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return, of the members (B, K, G), sources, weights and which are padding; and the slots' scores (B, K)."""
-    batch, length = scores.shape
-    rounds = math.ceil(math.log2(length / k))
-    while k << rounds < length:  # log2 may round down
-        rounds += 1
-    virtual = (k << rounds) - length
+class _Round(NamedTuple):
+    """What a round leaves for the backward pass: (B, n) positions, and (B, n/2) of each pair."""
 
-    empty = F.pad(padding_mask, (0, virtual), value=True)
-    v = F.pad(scores, (0, virtual)).masked_fill(empty, -math.inf)
-    # Members of each slot, the tournament's winner in column 0: (B, n, 1), growing to (B, K, 2^rounds).
-    sources = torch.arange(length + virtual, device=scores.device).expand(batch, -1)[..., None]
-    weights = (~empty)[..., None].to(v.dtype)
-    if not sort:
-        # Content first, so that how much padding there is never decides who meets whom.
-        v, sources, weights = _reorder(empty.to(torch.uint8).argsort(dim=1, stable=True), v, sources, weights)
+    met: Tensor  # the candidates, the stronger of each pair and then, in the same order, the weaker
+    gap: Tensor  # the weaker score minus the stronger
+    share: Tensor  # of the weaker; 0 where there is none
+    power: Tensor  # of the stronger score, base ** score
+    lead: Tensor  # the power of the weaker score minus that of the stronger
 
-    for _ in range(rounds):
-        strong, weak = _pairs(v, sort)
-        v, share = _play(v.gather(1, strong), v.gather(1, weak), base)
-        weights = torch.cat(
-            [_rows(weights, strong) * share[..., None], _rows(weights, weak) * (1 - share)[..., None]], 2
-        )
-        sources = torch.cat([_rows(sources, strong), _rows(sources, weak)], 2)
+
+class _Played(NamedTuple):
+    """A tournament of (B, L') candidates, each of which stays at its position of the document."""
+
+    winners: Tensor  # (B, K), their positions, behind them those of slots without content
+    scores: Tensor  # (B, K), that the slots carry
+    slot: Tensor  # (B, L'), which slot each candidate is in
+    weights: Tensor  # (B, L'), how much of each candidate its slot has
+    rounds: list[_Round]
+
+
+def _tournament(scores: Tensor, empty: Tensor, k: int, base: float | None, sort: bool) -> _Played:
+    """Let k slots remain of k * 2^p candidates, some of them ``empty``: (B, L') x 2."""
+    size, nothing = scores.size(1), torch.finfo(scores.dtype).min / 2
+    scores = scores.masked_fill(empty, nothing)
+    # Unsorted, content comes first, so that how much padding there is never decides who meets whom.
+    left = empty if sort else empty.to(torch.uint8).argsort(dim=1, stable=True)
+    rounds: list[_Round] = []
+    for count in (size >> n for n in range((size // k).bit_length() - 1)):
         if sort:
-            # Ties of the next round go to the earlier position.
-            v, sources, weights = _in_document_order(v, sources, weights)
-    if not sort:
-        v, sources, weights = _in_document_order(v, sources, weights)
-
-    # A member that is padding points at the slot's first, whose values are known to be real.
-    padding = F.pad(padding_mask, (0, virtual), value=True).gather(1, sources.flatten(1)).view(sources.shape)
-    sources = torch.where(padding, sources[..., :1], sources).clamp(max=length - 1)
-    return sources, weights, padding, v.masked_fill(v.isneginf(), 0.0)
-
-
-def _pairs(v: Tensor, sort: bool) -> tuple[Tensor, Tensor]:
-    """Return the indices of the stronger and of the weaker member of each pair (i, n + 1 - i): (B, n/2) each."""
-    half = v.size(1) // 2
-    if sort:
-        order = v.sort(dim=1, descending=True, stable=True).indices
-        return order[:, :half], order[:, half:].flip(1)
-    first = torch.arange(half, device=v.device).expand(v.size(0), -1)
-    second = v.size(1) - 1 - first
-    upset = v[:, half:].flip(1) > v[:, :half]
-    return torch.where(upset, second, first), torch.where(upset, first, second)
-
-
-def _in_document_order(v: Tensor, sources: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Order slots by the position of their winner, those without content last."""
-    # Positions are distinct and few: counting the ones before each is cheaper than sorting them.
-    length = v.size(1) * sources.size(2)
-    position = sources[..., 0] + v.isneginf() * length
-    taken = position.new_zeros(v.size(0), 2 * length, dtype=torch.int32).scatter_(1, position, 1)
-    rank = taken.cumsum(dim=1, dtype=torch.int32).gather(1, position).long() - 1
-    slots = torch.arange(v.size(1), device=v.device).expand_as(rank)
-    return _reorder(torch.empty_like(rank).scatter_(1, rank, slots), v, sources, weights)
+            # Who lost is behind what is empty.
+            left = scores.sort(dim=1, descending=True, stable=True).indices[:, :count]
+        strong, weak = left[:, : count // 2], left[:, count // 2 :].flip(1)
+        if not sort:
+            upset = scores.gather(1, weak) > scores.gather(1, strong)
+            strong, weak = torch.where(upset, weak, strong), torch.where(upset, strong, weak)
+        met = torch.cat([strong, weak], dim=1)
+        high, low = scores.gather(1, met).chunk(2, dim=1)
+        gap = low - high
+        power, lead = _powers(high, gap, base)
+        share = lead.sigmoid().masked_fill(low == nothing, 0.0)
+        scores = scores.scatter(1, strong, torch.addcmul(high, share, gap)).scatter_(1, weak, -torch.inf)
+        left = strong
+        rounds.append(_Round(met, gap, share, power, lead))
+    # In the order of the document, behind them what is empty.
+    winners = (left + size * (scores.gather(1, left) == nothing)).sort(dim=1).values % size
+    kept = scores.gather(1, winners)
+    absent = kept == nothing
+    slot = torch.empty_like(scores, dtype=torch.long)
+    slot.scatter_(1, winners, torch.arange(k, device=slot.device).expand_as(winners))
+    weights = torch.empty_like(scores).scatter_(1, winners, 1.0 - absent.to(scores.dtype))
+    for met, _, share, *_ in reversed(rounds):
+        strong, weak = met.chunk(2, dim=1)
+        whole = weights.gather(1, strong)
+        part = whole * share
+        weights.scatter_(1, met, torch.cat([whole - part, part], dim=1))
+        slot.scatter_(1, weak, slot.gather(1, strong))
+    return _Played(winners, kept.masked_fill(absent, 0.0), slot, weights, rounds)
 
 
-def _reorder(order: Tensor, v: Tensor, sources: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    return v.gather(1, order), _rows(sources, order), _rows(weights, order)
-
-
-def _rows(x: Tensor, index: Tensor) -> Tensor:
-    """Pick rows: (B, n, G) and (B, m) -> (B, m, G)."""
-    return x.gather(1, index[..., None].expand(-1, -1, x.size(2)))
-
-
-def _play(strong: Tensor, weak: Tensor, base: float | None) -> tuple[Tensor, Tensor]:
-    """Return the pair's new score and the share of its stronger member; -inf marks a slot without content."""
-    single = weak.isneginf()
-    # Both are made finite before any arithmetic: 0 * inf would be NaN in the backward pass.
-    a = strong.masked_fill(strong.isneginf(), 0.0)
-    b = torch.where(single, a, weak)
-    share = torch.where(single, torch.ones_like(a), _pair_softmax(a, b, base))
-    return (share * a + (1 - share) * b).masked_fill(strong.isneginf(), -math.inf), share
-
-
-def _pair_softmax(a: Tensor, b: Tensor, base: float | None) -> Tensor:
-    """Softmax over (a, b), a >= b, of base ** score (or of the score itself): the share of a."""
-    gap = b - a
+def _powers(high: Tensor, gap: Tensor, base: float | None) -> tuple[Tensor, Tensor]:
+    """Return the power of the stronger score of each pair, and how far that of the weaker lies below it."""
     if base is None:
-        return torch.sigmoid(-gap)
-    # base**a - base**b = base**a * -expm1((b - a) ln base). Beyond e^40 the sigmoid is 1 for any gap that a
-    # float can hold, so the exponent stops there, and 20**40 never meets 20**40.
-    log_base = math.log(base)
-    ceiling = 40.0 / log_base
-    return torch.sigmoid(torch.exp(a.clamp(max=ceiling) * log_base) * -torch.expm1(gap * log_base))
+        return torch.ones_like(gap), gap
+    # base**b - base**a = base**a * expm1((b - a) ln base). Beyond e^40 the sigmoid is 0 for any gap that a float can
+    # hold, so the exponent stops there, and 20**40 never meets 20**40.
+    power = (high * math.log(base)).clamp(max=40.0).exp()
+    return power, power * torch.expm1(gap * math.log(base))
 
 
-class _WeightedMembers(torch.autograd.Function):
-    """Sum the members of every slot: (B, L, D), (B, K, G) x 3 -> (B, K, D).
+def _of_scores(rounds: Sequence[_Round], base: float | None, of_logs: Tensor, of_slots: Tensor) -> Tensor:
+    """Return the gradient of the candidates' scores, given those of the logarithms of weights and of slots' scores."""
+    of_shares = []
+    for each in rounds:
+        # A share has a part in the weights of all that are in the slot.
+        strong, weak = of_logs.gather(1, each.met).chunk(2, dim=1)
+        of_slot = strong + weak
+        of_shares.append(weak - each.share * of_slot)
+        of_logs = of_logs.scatter(1, each.met[:, : each.gap.size(1)], of_slot)
+    for each, of_share in zip(reversed(rounds), reversed(of_shares), strict=True):
+        of_slot = of_slots.gather(1, each.met[:, : each.gap.size(1)])
+        of_lead = torch.addcmul(of_share, each.share * (1 - each.share) * each.gap, of_slot)
+        if base is None:
+            up = down = of_lead
+        else:
+            of_lead = of_lead * math.log(base)
+            up, down = of_lead * each.power, of_lead * (each.power + each.lead)
+        of_weak = each.share * of_slot
+        of_slots = of_slots.scatter(1, each.met, torch.cat([of_slot - of_weak - up, of_weak + down], dim=1))
+    return of_slots
 
-    Every input is a member of at most one slot, so that the backward pass reads each embedding once, too.
+
+class _Halving(torch.autograd.Function):
+    """Selects, with gradients of the vectors and of the scores.
+
+    Every input is a member of one slot, so that the backward pass reads each embedding once, too. A GPU waits for
+    Python where kernels are small: autograd's own passes through the rounds would start three times as many.
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, sources: Tensor, weights: Tensor, padding: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, scores: Tensor, padding_mask: Tensor, k: int, base: float | None, sort: bool
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         batch, length, dim = x.shape
-        kept, members = sources.shape[1:]
+        size = 1
+        while k * size < length:
+            size *= 2
+        empty = F.pad(padding_mask, (0, k * size - length), value=True)
+        played = _tournament(F.pad(scores, (0, k * size - length)), empty, k, base, sort)
+        winners, weights = played.winners, played.weights
+        absent = empty.gather(1, winners)
+        # Winners first, and then the others in the order of the document.
+        others = torch.ones_like(played.slot).scatter_(1, winners, 0)
+        members = (2 * played.slot + others).argsort(dim=1, stable=True)
+        # A member that is padding points at the slot's first, whose values are known to be real.
+        sources = torch.where(empty.gather(1, members), winners.repeat_interleave(size, 1), members)
+        sources = sources.clamp(max=length - 1).view(batch, k, size)
+        shares = weights.gather(1, members).view(batch, k, size).to(x.dtype)
         start = torch.arange(batch, device=x.device)[:, None, None] * length
-        bags = (sources + start).view(-1, members)
-        flat = weights.reshape(-1, members)
-        pooled = F.embedding_bag(bags, x.reshape(-1, dim), mode="sum", per_sample_weights=flat).view(batch, kept, dim)
-        ctx.save_for_backward(x, sources.masked_fill(padding, length).flatten(1), weights)
+        bags, flat = (sources + start).view(-1, size), shares.view(-1, size)
+        kept = F.embedding_bag(bags, x.reshape(-1, dim), mode="sum", per_sample_weights=flat).view(batch, k, dim)
+        ctx.base = base
+        ctx.save_for_backward(
+            x, played.slot, weights, members, winners, *(each for one in played.rounds for each in one)
+        )
+        ctx.mark_non_differentiable(absent, sources)
         # A slot without content has no weight, but 0 * NaN of a padded position would still be NaN.
-        return pooled.masked_fill_(padding[..., :1], 0.0)
+        return kept.masked_fill_(absent[..., None], 0.0), absent, played.scores, sources, shares
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor, None]:
-        x, members, weights = ctx.saved_tensors
+    def backward(
+        ctx: Any, of_kept: Tensor, _: Tensor, of_scores: Tensor, __: Tensor, of_shares: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        x, slot, weights, members, winners, *rounds = ctx.saved_tensors
         batch, length, dim = x.shape
-        kept, size = weights.shape[1:]
-        # Which slot an input belongs to, and how much of it: (B, L + 1), the last for members that are padding.
-        slot = torch.arange(kept, device=x.device).repeat_interleave(size).expand(batch, -1)
-        slot = members.new_zeros(batch, length + 1).scatter_(1, members, slot)
-        share = weights.new_zeros(batch, length + 1).scatter_(1, members, weights.flatten(1))
         # (B, K, D) -> (B, L, D)
-        start = torch.arange(batch, device=x.device)[:, None] * kept
-        grad_x = grad.reshape(-1, dim).index_select(0, (slot[:, :length] + start).flatten()).view_as(x)
+        start = torch.arange(batch, device=x.device)[:, None] * winners.size(1)
+        of_x = of_kept.reshape(-1, dim).index_select(0, (slot[:, :length] + start).flatten()).view_as(x)
         # As a product of matrices, which holds no third (B, L, D); of their own type, even where autocast is on.
         with torch.autocast(x.device.type, enabled=False):
-            dots = torch.bmm(x.reshape(-1, 1, dim), grad_x.view(-1, dim, 1)).view(batch, length)
-        # What is padding is a member of nothing, and its values may be anything.
-        grad_weights = F.pad(dots, (0, 1)).gather(1, members).view_as(weights)
-        grad_x *= share[:, :length, None]
-        return grad_x, None, grad_weights, None
+            dots = torch.bmm(x.reshape(-1, 1, dim), of_x.view(-1, dim, 1)).view(batch, length)
+        of_weights = F.pad(dots.to(weights.dtype), (0, weights.size(1) - length))
+        of_weights = of_weights.scatter_add(1, members, of_shares.flatten(1).to(weights.dtype))
+        # What is padding has no weight, and its values may be anything.
+        absent = weights == 0
+        of_logs = (of_weights * weights).masked_fill(absent, 0.0)
+        of_slots = torch.zeros_like(weights).scatter_(1, winners, of_scores)
+        of_x *= weights[:, :length, None].to(x.dtype)
+        played = [_Round(*each) for each in zip(*[iter(rounds)] * len(_Round._fields), strict=True)]
+        of_scores = _of_scores(played, ctx.base, of_logs, of_slots).masked_fill(absent, 0.0)
+        return of_x, of_scores[:, :length], None, None, None, None
