@@ -100,6 +100,15 @@ def assert_same_step(there: Transformer, here: Transformer, device: torch.device
         torch.testing.assert_close(ours[key].cpu(), gradient, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize(("name", "most"), [("deep_blockwise", 580), ("deep_pyramidion", 780)])
+def test_a_training_step_starts_few_kernels(name: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention, "computes_in_tiles", lambda x: False)
+    trained, source = shrunk(name), documents([128, 128])
+    found = work_of(lambda: trained(source, source).sum().backward()).kernels.total()
+    # A GPU waits for Python where they are small.
+    assert found <= most
+
+
 @contextmanager
 def deterministic() -> Iterator[None]:
     torch.use_deterministic_algorithms(True)

@@ -1,9 +1,11 @@
 """Dense projections."""
 
 import math
+from collections.abc import Sequence
 from typing import Annotated
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pyramidions.base.arguments import Range
@@ -19,14 +21,19 @@ class HeadsLinear(nn.Linear):
         """What is added to the products, (HE,), or None."""
         return self._parameters["bias"]
 
-    def forward(self, x: Tensor, num_heads: int | None = None) -> Tensor:
+    def forward(self, x: Tensor, num_heads: int | None = None, before: Sequence["HeadsLinear"] = ()) -> Tensor:
         """Transform rows (..., D) that all heads read; or with ``num_heads`` H (s, N, D) -> (s, N, D/s).
 
-        Then every s-th head reads one of the s: those with residue 0 the first.
+        Then every s-th head reads one of the s: those with residue 0 the first. In front of the output may stand that
+        of layers ``before``, by the same product.
         """
-        if num_heads is None:
+        if num_heads is not None:
+            return rows_of_heads(x, self.weight, self.added, num_heads)
+        if not before:
             return super().forward(x)
-        return rows_of_heads(x, self.weight, self.added, num_heads)
+        biases = [layer.added for layer in (*before, self) if layer.added is not None]
+        weight = torch.cat([layer.weight for layer in (*before, self)])
+        return F.linear(x, weight, torch.cat(biases) if biases else None)
 
 
 def rows_of_heads(x: Tensor, weight: Tensor, bias: Tensor | None, num_heads: int) -> Tensor:
@@ -83,6 +90,15 @@ class DenseProjections(SeparateProjections):
             nn.init.xavier_uniform_(self.out_proj.weight)
             if bias:
                 nn.init.zeros_(self.out_proj.bias)
+
+    def _heads(self, x: Tensor, *layers: nn.Module) -> tuple[Tensor, ...]:
+        # One product instead of several; with few rows, to join the weights would take longer.
+        if x.numel() < x.size(-1) ** 2 or self._is_wrapped:
+            return super()._heads(x, *layers)
+        *before, last = layers
+        products: Tensor = last(x, before=before)
+        # (B, L, NHE) -> (N, B, H, L, E)
+        return products.unflatten(2, (len(layers), self.num_heads, -1)).permute(2, 0, 3, 1, 4).unbind()
 
     def strided_keys_values(self, x: Tensor, stride: int) -> tuple[Tensor, Tensor]:
         if self._is_wrapped:

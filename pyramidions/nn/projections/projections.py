@@ -105,13 +105,19 @@ class SeparateProjections(Projections):
         return split_heads(self.q_proj(x), self.num_heads)
 
     def keys_values(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        keys = self.q_proj if self.k_proj is None else self.k_proj
-        return split_heads(keys(x), self.num_heads), split_heads(self.v_proj(x), self.num_heads)
+        k, v = self._heads(x, self.q_proj if self.k_proj is None else self.k_proj, self.v_proj)
+        return k, v
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        q = self.queries(x)
-        k = q if self.k_proj is None else split_heads(self.k_proj(x), self.num_heads)
-        return q, k, split_heads(self.v_proj(x), self.num_heads)
+        if self.k_proj is None:
+            q, v = self._heads(x, self.q_proj, self.v_proj)
+            return q, q, v
+        q, k, v = self._heads(x, self.q_proj, self.k_proj, self.v_proj)
+        return q, k, v
+
+    def _heads(self, x: Tensor, *layers: nn.Module) -> tuple[Tensor, ...]:
+        """Apply layers to the same rows: (B, L, D) -> (B, H, L, E) each."""
+        return tuple(split_heads(layer(x), self.num_heads) for layer in layers)
 
 
 PROJECTIONS: Registry[Projections] = Registry("projections")
