@@ -15,7 +15,7 @@ BASE = [
     "scipy>=1.13,<2",
     "sentencepiece>=0.2,<0.3",
     "py3langid>=0.4,<0.5",  # tells the language of a document; its model is 5 MB and no pickle
-    "sentencex==1.0.32",  # each of its releases splits otherwise, so labels and scores would change
+    "sentencex~=1.0.32",  # each release splits otherwise: prepared folders and scores say which
     "confusable-homoglyphs>=3.3,<4",  # letters of other scripts that look like Latin ones
     "safetensors>=0.4.3,<1",  # exported models hold no pickle
     "pypdfium2>=5,<6",  # reads .pdf, with the place and the type of each character; pdfium is in it
@@ -25,7 +25,7 @@ BASE = [
     "mammoth>=1.9,<2",  # reads .docx
     "pylatexenc>=2.10,<3",  # parses .tex without running TeX
     "rouge-score>=0.1.2,<0.2",  # tests hold its words and scores; the signature of scores names the version
-    "stop-words==2025.11.4",  # of 33 languages; labels and models would change with its lists
+    "stop-words~=2025.11.4",  # of 33 languages; labels and models change with its lists: prepared folders say which
     "nltk>=3.9.1,<4",  # which rouge-score stems with: METEOR, and stemmers of other languages
     "scikit-learn>=1.5,<2",  # fits the trees of `train --kind concepts`
     "tqdm>=4.66,<5",

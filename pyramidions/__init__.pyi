@@ -14,6 +14,7 @@ from pyramidions.inference.extractor import Extractor as Extractor
 from pyramidions.inference.learned_ranker import LearnedRanker as LearnedRanker
 from pyramidions.inference.segmenter import SegmentedText as SegmentedText
 from pyramidions.inference.segmenter import Segmenter as Segmenter
+from pyramidions.inference.summarization_pipeline import pipeline as pipeline
 from pyramidions.inference.summarizer import Summarizer as Summarizer
 from pyramidions.inference.summary import Summary as Summary
 from pyramidions.pretrained.exporting import export_model as export_model

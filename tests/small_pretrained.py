@@ -77,6 +77,19 @@ def model_of(family: str, **changes: Any) -> Any:
     return model.eval()
 
 
+def end_soon(model: Any) -> None:
+    """Make the end of a text about as probable as one token in eight, so that the limit ends few texts."""
+    ids, end = torch.randint(5, 75, (4, 40), generator=torch.Generator().manual_seed(1)), model.config.eos_token_id
+    weight = model.get_output_embeddings().weight.data
+    with torch.no_grad():
+        features = model(input_ids=ids, decoder_input_ids=ids, output_hidden_states=True).decoder_hidden_states[-1]
+        mean, before = features.mean(dim=(0, 1)), weight[end].clone()
+        for step in range(200):
+            weight[end] = before + step * 0.1 * mean / mean.norm()
+            if model(input_ids=ids, decoder_input_ids=ids).logits.softmax(dim=-1)[..., end].mean() > 0.12:
+                break
+
+
 def save(model: Any, folder: Path) -> Path:
     """Write a model with a tokenizer; return the folder."""
     model.save_pretrained(folder)

@@ -1,3 +1,3 @@
 """What every room may use: errors, arguments, registries, strict JSON, optional libraries, devices."""
 
-__version__ = "0.3.0.dev0"
+__version__ = "0.3.0"

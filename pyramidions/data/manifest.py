@@ -119,6 +119,7 @@ def _versions(library: str) -> dict[str, str]:
         "pyramidions": _version("pyramidions"),
         library: _version(library),
         "splitter": SPLITTER,
+        "stop-words": _version("stop-words"),
         "unicode": unicodedata.unidata_version,
     }
 

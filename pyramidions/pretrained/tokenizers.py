@@ -55,7 +55,7 @@ def _made_by_transformers(folder: Path, class_name: str, rows: int | None) -> by
         checked_file(read_regular(folder / JSON))
     if isinstance(vocabulary := _json(folder / "vocab.json"), dict):
         check_ids(vocabulary.values(), len(vocabulary))
-    transformers = optional_library("transformers", f"A tokenizer without a whole {JSON}")
+    transformers = optional_library("transformers", f"A tokenizer without a whole {JSON}", extra="hf")
     settings = _json(folder / TOKENIZER_CONFIG)
     names_class = isinstance(settings, dict) and "tokenizer_class" in settings
     reason = ""

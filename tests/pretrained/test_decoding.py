@@ -6,26 +6,13 @@ from typing import Any
 
 import pytest
 import torch
-from small_pretrained import FAMILIES, given_to, model_of, save, token_ids
+from small_pretrained import FAMILIES, end_soon, given_to, model_of, save, token_ids
 
 from pyramidions.inference.search import decoding_settings
 from pyramidions.pretrained.importing import Imported, import_model
 
 # The first token that is forced: <s>, or de_DE.
 FORCED = {"bart": 0, "led": 0, "mbart": 83}
-
-
-def end_soon(model: Any) -> None:
-    """Make the end of a text about as probable as one token in eight, so that the limit ends few texts."""
-    ids, end = torch.randint(5, 75, (4, 40), generator=torch.Generator().manual_seed(1)), model.config.eos_token_id
-    weight = model.get_output_embeddings().weight.data
-    with torch.no_grad():
-        features = model(input_ids=ids, decoder_input_ids=ids, output_hidden_states=True).decoder_hidden_states[-1]
-        mean, before = features.mean(dim=(0, 1)), weight[end].clone()
-        for step in range(200):
-            weight[end] = before + step * 0.1 * mean / mean.norm()
-            if model(input_ids=ids, decoder_input_ids=ids).logits.softmax(dim=-1)[..., end].mean() > 0.12:
-                break
 
 
 def saved(family: str, folder: Path, is_forced: bool = True, **settings: Any) -> tuple[Any, Path]:

@@ -122,6 +122,19 @@ def test_an_export_has_the_same_bits_and_a_trained_one_the_same_ids_and_logits(
     assert (tokenizer.pad_token_id, tokenizer.eos_token_id) == (theirs.config.pad_token_id, theirs.config.eos_token_id)
 
 
+@pytest.mark.parametrize("family", ["bart", "mbart", "pegasus"])
+def test_the_config_of_an_export_says_what_theirs_does_and_what_ctranslate2_needs(
+    family: str, saved: Saved, tmp_path: Path
+) -> None:
+    export_model(import_model(saved[family][1]).model, tmp_path / "out", CARD)
+    folders = (tmp_path / "out", saved[family][1])
+    said, theirs = (transformers.AutoConfig.from_pretrained(folder).to_dict() for folder in folders)
+    own = {name: value for name, value in said.items() if not name.startswith(("pyramidions_", "_name"))}
+    # Configs on the hub say these, too.
+    needed = {"normalize_before": family != "bart", "normalize_embedding": family != "pegasus"}
+    assert own == {**{name: value for name, value in theirs.items() if name != "_name_or_path"}, **needed}
+
+
 @pytest.mark.parametrize("family", ["bart", "mbart", "t5", "mt5"])
 def test_generate_writes_the_same_summaries_in_the_settings_that_travel(
     family: str, saved: Saved, tmp_path: Path

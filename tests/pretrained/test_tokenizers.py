@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -195,3 +196,11 @@ def test_code_of_a_folder_is_never_run(tmp_path: Path) -> None:
         read("t5", folder)
     except UserError as error:
         assert "trust_remote_code" in str(error)
+
+
+def test_without_transformers_an_error_says_which_extra_makes_a_tokenizer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(UserError, match=r"pip install .*'transformers<6,>="):
+        read_tokenizer(folder_of("bart", tmp_path), BART, CLASSES["bart"])

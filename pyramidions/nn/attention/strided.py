@@ -64,7 +64,7 @@ class StridedAttention(CoreAttention):
             rows, keys = (interleaved(x[:, near:], self.stride) for x in (q, k))
             far = self.everywhere.received(rows, keys, LayerContext(absent))[:, None, :, None]
         else:
-            total = joined(*self._parts(q, k, k[..., :0], hidden, 0.0)).total
+            total = joined(*self._parts(q, k, k[..., :1], hidden, 0.0)).total  # torch 2.6 pads no empty values
             (window,) = received(q, k, self._window(k, hidden), hidden[:, None, :, None], total=total)
             rows, keys, totals = (interleaved(x, self.stride) for x in (q, k, total))
             plan, bias = self._beyond(keys, absent)

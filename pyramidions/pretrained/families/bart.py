@@ -117,7 +117,14 @@ class Bart(Family):
         if self.windowed:
             names = ("max_encoder_position_embeddings", "max_decoder_position_embeddings")
             return {**found, **dict(zip(names, lengths, strict=True)), "attention_window": _sizes(config)}
-        return {**found, "max_position_embeddings": max(lengths), "scale_embedding": not config.no_scale_embedding}
+        # Those of the hub say the last two, which CTranslate2 reads.
+        return {
+            **found,
+            "max_position_embeddings": max(lengths),
+            "scale_embedding": not config.no_scale_embedding,
+            "normalize_before": self.normalize_before,
+            "normalize_embedding": self.normalizes_embeddings,
+        }
 
     @property
     def takes_marks(self) -> bool:
