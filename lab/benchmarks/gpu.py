@@ -23,14 +23,16 @@ from writers import forced
 from pyramidions.models import build, preset
 from pyramidions.nn import Transformer
 from pyramidions.nn.attention import SlidingWindowAttention
+from pyramidions.nn.decoder.static import Record, as_cuda_graph
 
 STEPS, WRITING = {2: 1.3, 16: 2.0}, {1: 2.5, 8: 2.5, 64: 2.5}  # documents at once, and what pooling should gain
 BUSY, FLEX, WINDOW = 100 / 1.3, 1 / 1.2, 512
 
 
 @torch.inference_mode()
-def write(model: Transformer, source: Tensor) -> None:
+def write(model: Transformer, source: Tensor, record: Record | None = None) -> None:
     """Read documents and write about them."""
+    model.decoder.record = record
     forced(beam=4, tokens=32)(model.eval(), source)
 
 
@@ -39,12 +41,12 @@ def attend(kind: Callable[..., Tensor], *inputs: Tensor) -> None:
     torch.autograd.grad(kind(*inputs).sum(), inputs)
 
 
-def busy_seconds(work: Callable[[], object]) -> float:
-    """Return the seconds that kernels of the GPU take in all."""
+def kernels(work: Callable[[], object]) -> list[float]:
+    """Return the seconds of each kernel that the GPU runs."""
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as found:
         work()
         torch.cuda.synchronize()
-    return sum(event.device_time for event in found.events() if event.device_type.name == "CUDA") / 1e6
+    return [event.device_time / 1e6 for event in found.events() if event.device_type.name == "CUDA"]
 
 
 def main() -> None:
@@ -66,6 +68,8 @@ def main() -> None:
     for batch, least in WRITING.items():
         slow, fast = (partial(write, model, texts(batch, length, vocab_size, device)) for model in models)
         pairs[f"writing of {batch}, {name}"] = slow, fast, least
+        if on_card:
+            pairs[f"writing of {batch}, deep_pyramidion / with graphs"] = fast, partial(fast, as_cuda_graph), None
     dtype = torch.bfloat16 if on_card else torch.float32
     inputs = [torch.randn(1, 12, length, 64, device=device, dtype=dtype, requires_grad=True) for _ in range(3)]
     rival: Callable[..., Tensor] = F.scaled_dot_product_attention
@@ -81,9 +85,11 @@ def main() -> None:
         figures.append(ratio(what, *took.values(), least))
         timed |= took
         if on_card:
-            percent = 100 * busy_seconds(fast) / took[f"{what}: second"].median
+            each = kernels(fast)
+            percent = 100 * sum(each) / took[f"{what}: second"].median
             least = BUSY if "writing" in what else None
             figures.append(figure(f"{what}: busy in the second", percent, target=least, unit="%"))
+            figures.append(figure(f"{what}: kernels of the second", len(each), unit=""))
     finish(args, figures, timed)
 
 
