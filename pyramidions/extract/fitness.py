@@ -47,6 +47,11 @@ _NOTICE = re.compile(
     r"^.{0,60}\b(supplement(ary|al) \w+|supporting information|additional files?) (\S+ ){0,3}(is|are|can be) "
     r"(freely |also |publicly )?(available|found|accessed)"
 )
+# One of these stands in each, and is found much sooner; so for others.
+_NOTICE_MARKS = """
+reserv réserv vorbehalten riservati zastrzeżone voorbehouden защищены 版权所有 licen commons permi copyright © (c)
+redistribution software verbatim endorse wish see click additional supplement supporting
+""".split()  # noqa: SIM905
 # What a site tells its readers, in lower case, by language: of its cookies, of scripts and of their address, to whom it
 # speaks, and pointers to other pages. News about such things say the same words in another order.
 _OF_SITE = re.compile(
@@ -57,31 +62,36 @@ _OF_SITE = re.compile(
             r"\bour use of cookies\b",
             r"\byou\b.{0,40}\buse of cookies\b|^\W*cookie (?:policy|settings)",
             r"\b(?:this (?:page|site|post|article)|we) \w{2,8} affiliate link",
+            r"\b(?:je|uw) e-?mail(?:adres)? wordt niet\b",
             r"(?:\bplease|\bmust|\bneed to|^\W*)\b ?(?:enable|activate|turn on) javascript|^\W*javascript is disabled",
             r"\byour e-?mail(?: address)? will not be\b|^\W*(?:subscribe|sign up)\b.{0,40}\bnewsletter",
-            r"^\W*read (?:(?:more|next)(?: (?:about|on|here|at|from)\b|:|\W*$)|also:)|^\W*(?:photos?|image) ?[:：©]",
             r"\b(?:wir|diese (?:web)?(?:seite|site)) (?:verwende|nutze?)[nt] (?:auf \S+ \S+ )?(?:\w+e )?cookies\b",
-            r"\bstimm\w{1,3} (?:du|sie)\b.{0,40}\bcookies\b|^\W*(?:lesen sie|lies) (?:auch|mehr|hier|jetzt)\b",
+            r"\bstimm\w{1,3} (?:du|sie)\b.{0,40}\bcookies\b|\b(?:deine|ihre) e-?mail-?adresse wird nicht\b",
             r"\bbitte aktivier\w{1,3} (?:sie )?javascript|^\W*javascript (?:aktivieren|ist deaktiviert)",
-            r"\b(?:deine|ihre) e-?mail-?adresse wird nicht\b|^\W*bild(?:quelle|rechte)? ?[:©]",
             r"^\W*(?:abonnier|meld)\w{1,3} (?:sie|dich|jetzt|unser)\b.{0,40}\bnewsletter",
             r"\b(?:nous|(?:ce|notre) site) utilis\w{1,4} (?:des |les )?cookies\b",
             r"\b(?:activez|veuillez activer) javascript|^\W*(?:abonnez|inscrivez)-vous\b.{0,40}\bnewsletter",
-            r"\bvotre (?:adresse )?e-?mail ne sera\b|^\W*(?:à )?lire aussi\b|^\W*crédit(?: photo)? ?:",
             r"(?:^\W*(?:utilizamos|usamos)|\best[ea] (?:sitio|site|web)(?: web)? (?:usa|utiliza)) (?:\w+ )?cookies\b",
             r"\b(?:su|tu|seu) (?:\w+ de )?(?:e-?mail|correo(?: \w+)?) n[oã]o? será\b",
             r"\b(?:active|ative|habilite) (?:o )?javascript|^\W*(?:suscr[ií]b[ea]|assine|inscreva).{0,40}\bnewsletter",
-            # Lee and Lea are names, too.
-            r"^\W*le[ae] también(?::| (?:el|la|los|las|más|sobre|otr[oa]s?|est[aeo]s?|nuestr\w+)\b)|^\W*fotos? ?[:©]",
             r"\b(?:questo sito|utilizziamo|usiamo)(?: \w+){0,2} cookies?\b|^\W*iscriviti\b.{0,40}\bnewsletter",
             r"(?:\bużywamy|\bta strona używa)(?: \w+){0,4} cookies\b|^\W*zapisz się\b.{0,40}\bnewsletter",
-            r"^\W*(?:leia (?:mais|também)\b|leggi anche\b|czytaj (?:też|także)\b|fot\.|(?:fot|zdjęcie|фото) ?[:©])",
             r"\b(?:(?:wij|deze (?:web)?site) gebruik\w{1,2}|(?:vi|denna webbplats) använder)(?: \w+){0,2} cookies\b",
-            r"^\W*(?:lees ook|läs (?:också|även))\b|\b(?:je|uw) e-?mail(?:adres)? wordt niet\b",
             r"\b(?:tuo indirizzo|twój adres|ваш адрес) e-?mail (?:non sarà|nie zostanie|не будет)\b",
-            r"\b(?:мы|наш сайт|этот сайт) использу\w{2}(?: \w+){0,2} cookies?\b|^\W*читайте также\b",
+            r"\bvotre (?:adresse )?e-?mail ne sera\b|\b(?:мы|наш сайт|этот сайт) использу\w{2}(?: \w+){0,2} cookies?\b",
         ]
     )
+)
+_SITE_MARKS = ("cookie", "javascript", "mail", "newsletter", "affiliate link", "correo")
+# What such a notice begins with.
+_SITE_BEGINS = re.compile(
+    r"\W*(?:read (?:(?:more|next)(?: (?:about|on|here|at|from)\b|:|\W*$)|also:)|(?:photos?|image) ?[:：©]|"
+    r"(?:lesen sie|lies) (?:auch|mehr|hier|jetzt)\b|bild(?:quelle|rechte)? ?[:©]|"
+    r"(?:à )?lire aussi\b|crédit(?: photo)? ?:|"
+    # Lee and Lea are names, too.
+    r"le[ae] también(?::| (?:el|la|los|las|más|sobre|otr[oa]s?|est[aeo]s?|nuestr\w+)\b)|fotos? ?[:©]|"
+    r"(?:leia (?:mais|também)\b|leggi anche\b|czytaj (?:też|także)\b|fot\.|(?:fot|zdjęcie|фото) ?[:©])|"
+    r"(?:lees ook|läs (?:också|även))\b|читайте также\b)"
 )
 _SUPPORTED = re.compile(r"\b(work|study|research|project|authors?)\b.{0,60}\bsupported\b.{0,60}\bgrants?\b")
 _PRODUCED = re.compile(r"(?i:produced by) [A-Z]\S{0,30} [A-Z]\S{0,30}$")
@@ -120,6 +130,7 @@ _LICENCE = re.compile(
     r"this licen[cs]e\b|general public licen[cs]e|registered trade-?marks?\b|(is|are) (a )?trade-?marks? of\b|"
     r"marque déposée|marca registrada|eingetragene marke"
 )
+_LICENCE_MARKS = ("licen", "trade", "marque", "marca", "eingetragen")
 # Marks in front of an entry of a list, and those of notes behind a sentence.
 _BULLET, _ARROW = re.compile(r"[•●▪◦‣·○*–—o-]\s+(?=\w)"), re.compile(r"[↩↑]\ufe0e?$")
 _ARROWS = ("↩", "↑", "\ufe0e")
@@ -237,8 +248,8 @@ def _fit(outline: Outline) -> np.ndarray:
                 upper[begins[1].rstrip(_MARKS).lower()] += 1
         numbered[place] = begins_as_entry and not is_clause
         shouted[place] = _is_shouted(text[:_MOST])
-        licences[place] = _LICENCE.search(lowered) is not None
-        of_site[place] = _OF_SITE.search(lowered) is not None
+        licences[place] = _holds(_LICENCE_MARKS, lowered) and _LICENCE.search(lowered) is not None
+        of_site[place] = _is_of_site(lowered)
         if _is_label(text):
             labels[_NUMBERS.sub("0", text)] += 1
     often = np.bincount(broken)
@@ -340,6 +351,15 @@ def _rule_broken(sentence: str, lowered: str) -> int:
     return next((number for number, is_noise in enumerate(_NOISES, 1) if is_noise(sentence, lowered)), 0)
 
 
+def _holds(marks: Iterable[str], text: str) -> bool:
+    return any(mark in text for mark in marks)
+
+
+def _is_of_site(lowered: str) -> bool:
+    found = _SITE_BEGINS.match(lowered) or (_holds(_SITE_MARKS, lowered) and _OF_SITE.search(lowered))
+    return bool(found)
+
+
 def _is_shouted(text: str) -> bool:
     return 3 * sum(map(str.isupper, text)) > 2 * sum(map(str.isalpha, text))
 
@@ -375,7 +395,7 @@ def _names_authors(sentence: str) -> bool:
 
 #: What is noise, by a sentence and its beginning in lower case.
 _NOISES: tuple[Callable[[str, str], bool], ...] = (
-    lambda sentence, lowered: _NOTICE.search(lowered) is not None,
+    lambda sentence, lowered: _holds(_NOTICE_MARKS, lowered) and _NOTICE.search(lowered) is not None,
     lambda sentence, lowered: "supported" in lowered and _SUPPORTED.search(lowered) is not None,
     lambda sentence, lowered: _PRODUCED.match(sentence[:_MOST]) is not None,
     lambda sentence, lowered: sentence.endswith((":", "：")),

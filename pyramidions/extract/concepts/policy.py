@@ -7,7 +7,7 @@ from pyramidions.extract.concepts.model import WantedConcepts
 from pyramidions.extract.concepts.paper import Paper
 from pyramidions.extract.concepts.trees import Trees
 
-#: Features of a sentence; a model's trees know them by their order.
+#: Features of a sentence; a model's trees know them by their order. Those of the last two lines change with a choice.
 FEATURE_NAMES = """
     all_words all_pairs mean_word mean_pair best_pair length in_headings centrality coverage coverage_place beside
     further place from_end share_before place_in_section share_of_section section share_of_sections kind
@@ -28,10 +28,15 @@ class History:
         self._words = weighed.concept[words], weighed.sentence[words]
         self._pairs = weighed.concept[~words], weighed.sentence[~words]
         self._whole = self._left()
-        self._fixed = self._of_document(paper)
+        #: (sentences, features), float32: the first features, which do not change.
+        self.fixed = _columns(self._of_document(paper))
 
     def features(self) -> np.ndarray:
         """Return the features of each sentence now: (sentences, features), float32, in the order of `FEATURE_NAMES`."""
+        return np.column_stack([self.fixed, self.changing()])
+
+    def changing(self) -> np.ndarray:
+        """Return the last of the features, which change with each choice: (sentences, features), float32."""
         words, pairs = self._left()
         rates, number = self._cover.rates(), len(self._sections)
         best = float(rates.max(initial=0))
@@ -51,8 +56,7 @@ class History:
             "chosen_behind": beside[2:],
             "chosen_in_section": np.bincount(self._sections, taken)[self._sections],
         }
-        columns = self._fixed | now
-        return np.column_stack([columns[name] for name in FEATURE_NAMES]).astype(np.float32)
+        return _columns(now)
 
     def _left(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the weight of words and of pairs that each sentence would cover."""
@@ -105,6 +109,10 @@ class History:
         }
 
 
+def _columns(named: dict[str, np.ndarray]) -> np.ndarray:
+    return np.column_stack([named[name] for name in FEATURE_NAMES if name in named]).astype(np.float32)
+
+
 class PolicyChoice(Choice):
     """Chooses the sentence that trees rate highest, given those that were chosen."""
 
@@ -113,6 +121,7 @@ class PolicyChoice(Choice):
         self.chosen = cover.chosen
         self._history, self._cover, self._trees = history, cover, trees
         self._fit = cover.first_rates > 0
+        self._left = trees.left(history.fixed)
 
     def rates(self) -> np.ndarray:
         """Return what the trees expect of each sentence; of one that is chosen, unfit, or covers nothing, 0."""
@@ -120,7 +129,7 @@ class PolicyChoice(Choice):
         rated[self.chosen] = False
         rates = np.zeros(len(rated))
         # A sentence may add next to nothing, but as long as it fits it does not harm.
-        rates[rated] = np.maximum(self._trees.numbers(self._history.features()[rated]), 1e-9)
+        rates[rated] = np.maximum(self._trees.numbers(self._history.changing()[rated], self._left[rated]), 1e-9)
         return rates
 
     def take(self, sentence: int) -> None:

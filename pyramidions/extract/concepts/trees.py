@@ -71,21 +71,34 @@ class Trees:
         # Trees that fit few examples exactly are surer than float64 can tell.
         return 1 / (1 + np.exp(-self.numbers(rows).clip(-700, 700)))
 
-    def numbers(self, rows: np.ndarray) -> np.ndarray:
-        """Return what the leaves add up to for each row of (rows, features): (rows,), float64."""
-        tests, leaves = self._tables
-        found = np.full(len(rows), self.base)
+    def numbers(self, rows: np.ndarray, others: np.ndarray | None = None) -> np.ndarray:
+        """Return what the leaves add up to for each row of (rows, features): (rows,), float64.
+
+        With ``others``, what `left` returned for the first features, rows hold the last features alone.
+        """
+        _, leaves = self._tables
         number = np.arange(len(self.roots)) * MOST_LEAVES
+        found = np.full(len(rows), self.base)
+        first = self.features - rows.shape[1]
         for start in range(0, len(rows), _BLOCK):
-            some = rows[start : start + _BLOCK]
-            left = np.full((len(some), len(self.roots)), 2**MOST_LEAVES - 1, dtype=np.uint32)
-            for test in tests:
-                left &= test.left[np.searchsorted(test.thresholds, some[:, test.feature].astype(np.float64))]
+            here = slice(start, start + _BLOCK)
+            left = self.left(rows[here], first)
+            if others is not None:
+                left &= others[here]
             # The lowest bit that is left is the leaf: a power of two, whose exponent float32 holds as it is.
             lowest = left & (~left + np.uint32(1))
             leaf = (lowest.astype(np.float32).view(np.int32) >> 23) - 127
-            found[start : start + _BLOCK] += leaves[number + leaf].sum(axis=1)
+            found[here] += leaves[number + leaf].sum(axis=1)
         return found
+
+    def left(self, rows: np.ndarray, first: int = 0) -> np.ndarray:
+        """Return the leaves that are left after all tests of some features, from ``first``: (rows, trees), uint32."""
+        left = np.full((len(rows), len(self.roots)), 2**MOST_LEAVES - 1, dtype=np.uint32)
+        for test in self._tables[0]:
+            if first <= test.feature < first + rows.shape[1]:
+                values = rows[:, test.feature - first].astype(np.float64)
+                left &= test.left[np.searchsorted(test.thresholds, values)]
+        return left
 
     @cached_property
     def _tables(self) -> "tuple[list[_Tests], np.ndarray]":
