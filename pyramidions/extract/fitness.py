@@ -28,6 +28,8 @@ _BACK_MATTER = re.compile(
     r"संदर्भ)\W*",
     re.IGNORECASE,
 )
+# Around the text of a book, in capitals: before and behind it are terms of use.
+_BOOK = re.compile(r"\*{3} ?(START|END) OF TH(?:E|IS) PROJECT GUTENBERG EBOOK\b")
 #: What stands for a citation where a corpus took the citations out.
 CITATION = re.compile(r"\s?\[?<cit>\]?")
 _OWNED = re.compile(r"©.{0,80}\b\d{4}\b")
@@ -116,6 +118,7 @@ _REFERS = frozenset(
 _ENDS = re.compile(rf"[{STOPS}](?:[^\w\s,]|\s)*$")
 #: If at least this share of the sentences begins with the number of a section, they are the text, and stay.
 _MOSTLY = 0.5
+_ENDED = 0.45  # of the words: laws have long lists between their sentences
 #: Share of the sentences that begin with a capital, from which on a text has capitals.
 _USUALLY = 0.75
 # A firm by itself.
@@ -198,7 +201,7 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
       the number of a section and do not end as a clause does, where several do, but not most; mentions of a licence or
       a trademark, and sentences in capitals, where they are few;
     - outside of dialogues, sentences with fewer words than `LEAST_SHARE` of those of the median sentence;
-    - where sentences that end as such hold most of the words: those that do not, such as captions, items of lists,
+    - where sentences that end as such hold many of the words: those that do not, such as captions, items of lists,
       cells of tables and what stands before a formula, and those behind them that begin in lower case; also others
       that begin in lower case, unless a text has few capitals, or the word is a name: it holds a number or a hyphen,
       or it begins several sentences in lower case and none in upper case;
@@ -254,7 +257,7 @@ def _fit(outline: Outline) -> np.ndarray:
             labels[_NUMBERS.sub("0", text)] += 1
     often = np.bincount(broken)
     fit &= (broken == 0) | _are_most(often, number)[broken]
-    if not outline.speakers and words[fit & ends].sum() > _MOSTLY * words[fit].sum():
+    if not outline.speakers and words[fit & ends].sum() > _ENDED * words[fit].sum():
         fit &= ends
         # A text may have no capitals at all.
         fewest = _AGAIN if upper.total() >= _USUALLY * (upper.total() + len(lower)) else 1
@@ -284,14 +287,18 @@ def _fit(outline: Outline) -> np.ndarray:
 
 
 def _in_back_matter(outline: Outline) -> np.ndarray:
-    """Return whether each sentence stands below a heading of back matter, or in such a section: (sentences,)."""
+    """Return whether each sentence stands in back matter, by headings, or around the text of a book: (sentences,)."""
     sections = [_BACK_MATTER.fullmatch(heading) is not None for heading in outline.headings]
-    found, below = [], False
+    found, below, is_over = [], False, False
     for unit in outline.units:
+        edge = _BOOK.search(unit.text)
+        if edge:
+            is_over = edge[1] == "END"
+            found = found if is_over else [True] * len(found)
         if unit.is_heading:
             below = _BACK_MATTER.fullmatch(unit.text) is not None
         else:
-            found.append(below or sections[unit.section])
+            found.append(below or is_over or edge is not None or sections[unit.section])
     return np.array(found, dtype=bool)
 
 

@@ -112,7 +112,7 @@ def test_noise_is_not_fit(noise: str) -> None:
         "蜂はとても速く飛ぶ。",
         "Wir sahen Bienen, Wespen, Hummeln.",
         "We made additional files of bees and used them in all trials.",
-        "Bees live in (0, 1] and in [0, 1), as we said :)",
+        "Bees live in (0, 1] and in [0, 1), as we all have said :)",
         "a) Bees fly from north to south.",
         "Recall@10 of bees is that of wasps.",
         "They flew 2.5 miles in version 4.1.2 of the hive.",
@@ -211,6 +211,8 @@ def paragraphs(*texts: str) -> str:
         (paragraphs(FEW, *CELLS), [1] * 10 + [NO] * 10),
         (paragraphs(*QUIET[:3], "Bees of the north", "Bees of the south", "Bees of it"), [1] * 3 + [NO] * 3),
         (paragraphs("Bees fly very fast.", "Bees of the north", "Wasps of it"), [1] * 3),
+        # Laws have more words in lists, and before them.
+        (paragraphs("Bees fly very fast and sting us.", "The office may order by decree", "1. the form,"), [1, NO, NO]),
         # A name may begin in lower case, as often as names do. A word that also begins a sentence is no name.
         (paragraphs(WHOLE, "zoo is a good package."), [1] * 4 + [NO]),
         (paragraphs(WHOLE, ZOOS, "...bees are not."), [1] * 7 + [NO]),
@@ -266,6 +268,12 @@ Bob: The bee house costs too much for this year, I think."""
     assert found is not None
     scores = fit_for_summary(found, np.ones(len(found.sentences)))
     assert np.flatnonzero(scores > NO).tolist() == [0, len(scores) - 1]
+
+
+def test_what_stands_around_the_text_of_a_book_is_not_fit() -> None:
+    edges = [f"*** {side} OF THE PROJECT GUTENBERG EBOOK, BEES AND WASPS ***" for side in ("START", "END")]
+    text = paragraphs("You may copy this book.", edges[0], "Bees fly very fast.", edges[1], "You owe us no money.")
+    assert fit(text) == [NO, 1, NO]
 
 
 @pytest.mark.parametrize("heading", ["References", "7. REFERENCES", "Acknowledgment", "Keywords", "参考文献"])
