@@ -13,6 +13,17 @@ from pyramidions.text.outline import Outline
 from pyramidions.text.turns import with_speakers
 from pyramidions.text.words import count_words
 
+
+class _Marked:
+    """A pattern, each of whose branches holds one of some words: they are found sooner."""
+
+    def __init__(self, marks: str, pattern: str) -> None:
+        self._marks, self._pattern = marks.split(), re.compile(pattern)
+
+    def is_in(self, text: str) -> bool:
+        return any(mark in text for mark in self._marks) and self._pattern.search(text) is not None
+
+
 LEAST_WORDS = 3
 #: The same in a dialogue, fillers not counted.
 LEAST_SPOKEN_WORDS = 8
@@ -35,7 +46,9 @@ CITATION = re.compile(r"\s?\[?<cit>\]?")
 _OWNED = re.compile(r"©.{0,80}\b\d{4}\b")
 _ADDRESS, _ADDRESS_MARK = re.compile(r"://|^www\.|@|^\W*doi:|\w_\w"), re.compile("[:@_]|www")
 # Notices that stand in sentences of their own, in any section, in lower case: a pattern that ignores case is slow.
-_NOTICE = re.compile(
+_NOTICE = _Marked(
+    "reserv réserv vorbehalten riservati zastrzeżone voorbehouden защищены 版权所有 licen commons permi copyright © "
+    "(c) redistribution software verbatim endorse wish see click additional supplement supporting",
     r"all rights reserved|alle rechte vorbehalten|tous droits réservés|todos (los derechos|os direitos) reservados|"
     r"tutti i diritti riservati|wszelkie prawa zastrzeżone|alle rechten voorbehouden|все права защищены|版权所有|"
     r"licensee biomed central|creative commons|under the terms of the .{0,100}\blicen[cs]e|"
@@ -47,16 +60,12 @@ _NOTICE = re.compile(
     r"^\W*see (also:|here\b)|"
     r"^\W*click here for\b|^\W*(see )?(also )?additional files? (\d|<dig>)|"
     r"^.{0,60}\b(supplement(ary|al) \w+|supporting information|additional files?) (\S+ ){0,3}(is|are|can be) "
-    r"(freely |also |publicly )?(available|found|accessed)"
+    r"(freely |also |publicly )?(available|found|accessed)",
 )
-# One of these stands in each, and is found much sooner; so for others.
-_NOTICE_MARKS = """
-reserv réserv vorbehalten riservati zastrzeżone voorbehouden защищены 版权所有 licen commons permi copyright © (c)
-redistribution software verbatim endorse wish see click additional supplement supporting
-""".split()  # noqa: SIM905
 # What a site tells its readers, in lower case, by language: of its cookies, of scripts and of their address, to whom it
 # speaks, and pointers to other pages. News about such things say the same words in another order.
-_OF_SITE = re.compile(
+_OF_SITE = _Marked(
+    "cookie javascript mail newsletter affiliate correo",
     "|".join(
         [
             r"\b(?:we|our partners|(?:this|our) (?:web)?(?:site|page)) (?:may |also )?uses? (?:\S+ (?:and|or) )?"
@@ -82,9 +91,8 @@ _OF_SITE = re.compile(
             r"\b(?:tuo indirizzo|twój adres|ваш адрес) e-?mail (?:non sarà|nie zostanie|не будет)\b",
             r"\bvotre (?:adresse )?e-?mail ne sera\b|\b(?:мы|наш сайт|этот сайт) использу\w{2}(?: \w+){0,2} cookies?\b",
         ]
-    )
+    ),
 )
-_SITE_MARKS = ("cookie", "javascript", "mail", "newsletter", "affiliate link", "correo")
 # What such a notice begins with.
 _SITE_BEGINS = re.compile(
     r"\W*(?:read (?:(?:more|next)(?: (?:about|on|here|at|from)\b|:|\W*$)|also:)|(?:photos?|image) ?[:：©]|"
@@ -129,11 +137,11 @@ _FEW = 0.1
 _MOST = 500
 _CODE_MARK = re.compile(r"[{}=;$#\\|_*`~]|(?<!\w)\^|\(\)|::|->|</?\w+>")
 # What stands for a licence outside of one, in lower case.
-_LICENCE = re.compile(
+_LICENCE = _Marked(
+    "licen trade marque marca eingetragen",
     r"this licen[cs]e\b|general public licen[cs]e|registered trade-?marks?\b|(is|are) (a )?trade-?marks? of\b|"
-    r"marque déposée|marca registrada|eingetragene marke"
+    r"marque déposée|marca registrada|eingetragene marke",
 )
-_LICENCE_MARKS = ("licen", "trade", "marque", "marca", "eingetragen")
 # Marks in front of an entry of a list, and those of notes behind a sentence.
 _BULLET, _ARROW = re.compile(r"[•●▪◦‣·○*–—o-]\s+(?=\w)"), re.compile(r"[↩↑]\ufe0e?$")
 _ARROWS = ("↩", "↑", "\ufe0e")
@@ -251,8 +259,8 @@ def _fit(outline: Outline) -> np.ndarray:
                 upper[begins[1].rstrip(_MARKS).lower()] += 1
         numbered[place] = begins_as_entry and not is_clause
         shouted[place] = _is_shouted(text[:_MOST])
-        licences[place] = _holds(_LICENCE_MARKS, lowered) and _LICENCE.search(lowered) is not None
-        of_site[place] = _is_of_site(lowered)
+        licences[place] = _LICENCE.is_in(lowered)
+        of_site[place] = _SITE_BEGINS.match(lowered) is not None or _OF_SITE.is_in(lowered)
         if _is_label(text):
             labels[_NUMBERS.sub("0", text)] += 1
     often = np.bincount(broken)
@@ -289,7 +297,7 @@ def _fit(outline: Outline) -> np.ndarray:
 def _in_back_matter(outline: Outline) -> np.ndarray:
     """Return whether each sentence stands in back matter, by headings, or around the text of a book: (sentences,)."""
     sections = [_BACK_MATTER.fullmatch(heading) is not None for heading in outline.headings]
-    found, below, is_over = [], False, False
+    found, below, is_over = list[bool](), False, False
     for unit in outline.units:
         edge = _BOOK.search(unit.text)
         if edge:
@@ -358,15 +366,6 @@ def _rule_broken(sentence: str, lowered: str) -> int:
     return next((number for number, is_noise in enumerate(_NOISES, 1) if is_noise(sentence, lowered)), 0)
 
 
-def _holds(marks: Iterable[str], text: str) -> bool:
-    return any(mark in text for mark in marks)
-
-
-def _is_of_site(lowered: str) -> bool:
-    found = _SITE_BEGINS.match(lowered) or (_holds(_SITE_MARKS, lowered) and _OF_SITE.search(lowered))
-    return bool(found)
-
-
 def _is_shouted(text: str) -> bool:
     return 3 * sum(map(str.isupper, text)) > 2 * sum(map(str.isalpha, text))
 
@@ -402,7 +401,7 @@ def _names_authors(sentence: str) -> bool:
 
 #: What is noise, by a sentence and its beginning in lower case.
 _NOISES: tuple[Callable[[str, str], bool], ...] = (
-    lambda sentence, lowered: _holds(_NOTICE_MARKS, lowered) and _NOTICE.search(lowered) is not None,
+    lambda sentence, lowered: _NOTICE.is_in(lowered),
     lambda sentence, lowered: "supported" in lowered and _SUPPORTED.search(lowered) is not None,
     lambda sentence, lowered: _PRODUCED.match(sentence[:_MOST]) is not None,
     lambda sentence, lowered: sentence.endswith((":", "：")),

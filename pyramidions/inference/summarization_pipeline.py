@@ -1,4 +1,4 @@
-"""The pipeline "summarization" that transformers had until version 4, with its call and its results."""
+"""The pipeline "summarization" that transformers had until version 4, with the same call."""
 
 from collections.abc import Sequence
 from pathlib import Path

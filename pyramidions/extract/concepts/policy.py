@@ -7,14 +7,17 @@ from pyramidions.extract.concepts.model import WantedConcepts
 from pyramidions.extract.concepts.paper import Paper
 from pyramidions.extract.concepts.trees import Trees
 
-#: Features of a sentence; a model's trees know them by their order. Those of the last two lines change with a choice.
-FEATURE_NAMES = """
+_FIXED = """
     all_words all_pairs mean_word mean_pair best_pair length in_headings centrality coverage coverage_place beside
     further place from_end share_before place_in_section share_of_section section share_of_sections kind
     sentences words sections expected_words expected_pairs
+""".split()  # noqa: SIM905
+_CHANGING = """
     left_words left_pairs share_of_words share_of_pairs left_coverage best_coverage share_of_best
     chosen chosen_before chosen_behind chosen_in_section
 """.split()  # noqa: SIM905
+#: Features of a sentence, last those that change with a choice; a model's trees know them by their order.
+FEATURE_NAMES = _FIXED + _CHANGING
 
 
 class History:
@@ -29,7 +32,7 @@ class History:
         self._pairs = weighed.concept[~words], weighed.sentence[~words]
         self._whole = self._left()
         #: (sentences, features), float32: the first features, which do not change.
-        self.fixed = _columns(self._of_document(paper))
+        self.fixed = _columns(self._of_document(paper), _FIXED)
 
     def features(self) -> np.ndarray:
         """Return the features of each sentence now: (sentences, features), float32, in the order of `FEATURE_NAMES`."""
@@ -56,7 +59,7 @@ class History:
             "chosen_behind": beside[2:],
             "chosen_in_section": np.bincount(self._sections, taken)[self._sections],
         }
-        return _columns(now)
+        return _columns(now, _CHANGING)
 
     def _left(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the weight of words and of pairs that each sentence would cover."""
@@ -109,8 +112,8 @@ class History:
         }
 
 
-def _columns(named: dict[str, np.ndarray]) -> np.ndarray:
-    return np.column_stack([named[name] for name in FEATURE_NAMES if name in named]).astype(np.float32)
+def _columns(named: dict[str, np.ndarray], names: list[str]) -> np.ndarray:
+    return np.column_stack([named[name] for name in names]).astype(np.float32)
 
 
 class PolicyChoice(Choice):

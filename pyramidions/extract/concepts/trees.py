@@ -79,7 +79,7 @@ class Trees:
         _, leaves = self._tables
         number = np.arange(len(self.roots)) * MOST_LEAVES
         found = np.full(len(rows), self.base)
-        first = self.features - rows.shape[1]
+        first = 0 if others is None else self.features - rows.shape[1]
         for start in range(0, len(rows), _BLOCK):
             here = slice(start, start + _BLOCK)
             left = self.left(rows[here], first)

@@ -12,6 +12,11 @@ _inside = 0  # threads that are in the context
 _usual = True  # the setting before the first entered
 
 
+def waits_for_host(x: Tensor) -> bool:
+    """Say whether the device of ``x`` waits for Python to start its kernels, where they are small: any but the CPU."""
+    return x.device.type != "cpu"
+
+
 def on_device(numbers: Sequence[int], device: torch.device) -> Tensor:
     """Return ``numbers`` on a device, without waiting for its earlier work."""
     return torch.tensor(numbers, dtype=torch.long, device="cpu").to(device, non_blocking=True)

@@ -1,7 +1,6 @@
 """Dense projections."""
 
 import math
-from collections.abc import Sequence
 from typing import Annotated
 
 import torch
@@ -10,7 +9,8 @@ from torch import Tensor, nn
 
 from pyramidions.base.arguments import Range
 from pyramidions.nn.functional.chunking import chunked
-from pyramidions.nn.projections.projections import PROJECTIONS, SeparateProjections, check_heads
+from pyramidions.nn.functional.kernels import waits_for_host
+from pyramidions.nn.projections.projections import PROJECTIONS, SeparateProjections, check_heads, split_heads
 
 
 class HeadsLinear(nn.Linear):
@@ -21,19 +21,21 @@ class HeadsLinear(nn.Linear):
         """What is added to the products, (HE,), or None."""
         return self._parameters["bias"]
 
-    def forward(self, x: Tensor, num_heads: int | None = None, before: Sequence["HeadsLinear"] = ()) -> Tensor:
+    @property
+    def only_multiplies(self) -> bool:
+        """Whether a call is a product and a sum: nothing hangs on the layer, and its weights are plain tensors."""
+        hooks = self._forward_pre_hooks, self._forward_hooks, self._backward_pre_hooks, self._backward_hooks
+        # Libraries that move weights to and fro replace `forward`.
+        return not any(hooks) and "forward" not in vars(self) and type(self.weight) in (Tensor, nn.Parameter)
+
+    def forward(self, x: Tensor, num_heads: int | None = None) -> Tensor:
         """Transform rows (..., D) that all heads read; or with ``num_heads`` H (s, N, D) -> (s, N, D/s).
 
-        Then every s-th head reads one of the s: those with residue 0 the first. In front of the output may stand that
-        of layers ``before``, by the same product.
+        Then every s-th head reads one of the s: those with residue 0 the first.
         """
-        if num_heads is not None:
-            return rows_of_heads(x, self.weight, self.added, num_heads)
-        if not before:
+        if num_heads is None:
             return super().forward(x)
-        biases = [layer.added for layer in (*before, self) if layer.added is not None]
-        weight = torch.cat([layer.weight for layer in (*before, self)])
-        return F.linear(x, weight, torch.cat(biases) if biases else None)
+        return rows_of_heads(x, self.weight, self.added, num_heads)
 
 
 def rows_of_heads(x: Tensor, weight: Tensor, bias: Tensor | None, num_heads: int) -> Tensor:
@@ -92,13 +94,13 @@ class DenseProjections(SeparateProjections):
                 nn.init.zeros_(self.out_proj.bias)
 
     def _heads(self, x: Tensor, *layers: nn.Module) -> tuple[Tensor, ...]:
-        # One product instead of several; with few rows, to join the weights would take longer.
-        if x.numel() < x.size(-1) ** 2 or self._is_wrapped:
+        plain = [layer for layer in layers if type(layer) is HeadsLinear and layer.only_multiplies]
+        # One product has fewer kernels to start. It keeps the joined weights, and with few rows they cost more than it.
+        if not waits_for_host(x) or x.numel() < x.size(-1) ** 2 or len(plain) < len(layers):
             return super()._heads(x, *layers)
-        *before, last = layers
-        products: Tensor = last(x, before=before)
-        # (B, L, NHE) -> (N, B, H, L, E)
-        return products.unflatten(2, (len(layers), self.num_heads, -1)).permute(2, 0, 3, 1, 4).unbind()
+        biases = [layer.added for layer in plain if layer.added is not None]
+        products = F.linear(x, torch.cat([layer.weight for layer in plain]), torch.cat(biases) if biases else None)
+        return tuple(split_heads(part, self.num_heads) for part in products.chunk(len(plain), dim=-1))
 
     def strided_keys_values(self, x: Tensor, stride: int) -> tuple[Tensor, Tensor]:
         if self._is_wrapped:

@@ -5,7 +5,7 @@ import torch
 from noise import add_noise
 from small_parts import DIM, HEADS, SETTING, vectors
 
-from pyramidions.nn.projections import PROJECTIONS, Projections
+from pyramidions.nn.projections import PROJECTIONS, Projections, dense
 
 kinds = pytest.mark.parametrize("kind", PROJECTIONS.names)
 # Kinds whose rows are made of three tokens.
@@ -30,6 +30,23 @@ def test_all_three_at_once_equal_each_on_its_own(kind: str, shares_query_key: bo
         torch.testing.assert_close(found, expected)
     # Queries may be fewer than keys.
     torch.testing.assert_close(projections.queries(x[:, :3]), heads[0][:, :, :3])
+
+
+@shared
+def test_a_gpu_has_one_product_for_all_unless_something_hangs_on_a_layer(
+    shares_query_key: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    projections, x, called = make("dense", shares_query_key), vectors(2, DIM, DIM), []
+    expected = projections(x)
+    monkeypatch.setattr(dense, "waits_for_host", lambda x: True)
+    monkeypatch.setattr(dense.HeadsLinear, "forward", lambda *_: called.append(1))
+    torch.testing.assert_close(projections(x), expected)
+    assert not called
+    monkeypatch.undo()
+    monkeypatch.setattr(dense, "waits_for_host", lambda x: True)
+    projections.get_submodule("v_proj").register_forward_hook(lambda *_: called.append(1))
+    torch.testing.assert_close(projections(x), expected)
+    assert called == [1]
 
 
 @kinds

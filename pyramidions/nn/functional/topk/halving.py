@@ -57,10 +57,10 @@ class _Round(NamedTuple):
     """What a round leaves for the backward pass: (B, n) positions, and (B, n/2) of each pair."""
 
     met: Tensor  # the candidates, the stronger of each pair and then, in the same order, the weaker
-    gap: Tensor  # the weaker score minus the stronger
+    score_gap: Tensor  # the weaker score minus the stronger
     share: Tensor  # of the weaker; 0 where there is none
     power: Tensor  # of the stronger score, base ** score
-    lead: Tensor  # the power of the weaker score minus that of the stronger
+    power_gap: Tensor  # the power of the weaker score minus that of the stronger
 
 
 class _Played(NamedTuple):
@@ -80,7 +80,8 @@ def _tournament(scores: Tensor, empty: Tensor, k: int, base: float | None, sort:
     # Unsorted, content comes first, so that how much padding there is never decides who meets whom.
     left = empty if sort else empty.to(torch.uint8).argsort(dim=1, stable=True)
     rounds: list[_Round] = []
-    for count in (size >> n for n in range((size // k).bit_length() - 1)):
+    while k << len(rounds) < size:
+        count = size >> len(rounds)
         if sort:
             # Who lost is behind what is empty.
             left = scores.sort(dim=1, descending=True, stable=True).indices[:, :count]
@@ -90,12 +91,12 @@ def _tournament(scores: Tensor, empty: Tensor, k: int, base: float | None, sort:
             strong, weak = torch.where(upset, weak, strong), torch.where(upset, strong, weak)
         met = torch.cat([strong, weak], dim=1)
         high, low = scores.gather(1, met).chunk(2, dim=1)
-        gap = low - high
-        power, lead = _powers(high, gap, base)
-        share = lead.sigmoid().masked_fill(low == nothing, 0.0)
-        scores = scores.scatter(1, strong, torch.addcmul(high, share, gap)).scatter_(1, weak, -torch.inf)
+        score_gap = low - high
+        power, power_gap = _powers(high, score_gap, base)
+        share = power_gap.sigmoid().masked_fill(low == nothing, 0.0)
+        scores = scores.scatter(1, strong, torch.addcmul(high, share, score_gap)).scatter_(1, weak, -torch.inf)
         left = strong
-        rounds.append(_Round(met, gap, share, power, lead))
+        rounds.append(_Round(met, score_gap, share, power, power_gap))
     # In the order of the document, behind them what is empty.
     winners = (left + size * (scores.gather(1, left) == nothing)).sort(dim=1).values % size
     kept = scores.gather(1, winners)
@@ -112,36 +113,39 @@ def _tournament(scores: Tensor, empty: Tensor, k: int, base: float | None, sort:
     return _Played(winners, kept.masked_fill(absent, 0.0), slot, weights, rounds)
 
 
-def _powers(high: Tensor, gap: Tensor, base: float | None) -> tuple[Tensor, Tensor]:
-    """Return the power of the stronger score of each pair, and how far that of the weaker lies below it."""
+def _powers(high: Tensor, score_gap: Tensor, base: float | None) -> tuple[Tensor, Tensor]:
+    """Return the power of the stronger score of each pair, and the power of the weaker minus it."""
     if base is None:
-        return torch.ones_like(gap), gap
+        return torch.ones_like(score_gap), score_gap
     # base**b - base**a = base**a * expm1((b - a) ln base). Beyond e^40 the sigmoid is 0 for any gap that a float can
     # hold, so the exponent stops there, and 20**40 never meets 20**40.
     power = (high * math.log(base)).clamp(max=40.0).exp()
-    return power, power * torch.expm1(gap * math.log(base))
+    return power, power * torch.expm1(score_gap * math.log(base))
 
 
-def _of_scores(rounds: Sequence[_Round], base: float | None, of_logs: Tensor, of_slots: Tensor) -> Tensor:
-    """Return the gradient of the candidates' scores, given those of the logarithms of weights and of slots' scores."""
-    of_shares = []
-    for each in rounds:
+def _grad_of_scores(rounds: Sequence[_Round], base: float | None, grad_logs: Tensor, grad_slots: Tensor) -> Tensor:
+    """Return the gradient of the candidates' scores, given those of the logarithms of weights and of slots' scores.
+
+    With ``s``, the share of the weaker, d log (1 - s) = -s dg and d log s = (1 - s) dg, where ``g`` is the gap of
+    powers; its derivatives are -ln(base) * power by the stronger score, and ln(base) * (power + g) by the weaker.
+    """
+    of_weights = []
+    for met, _, share, *_ in rounds:
         # A share has a part in the weights of all that are in the slot.
-        strong, weak = of_logs.gather(1, each.met).chunk(2, dim=1)
-        of_slot = strong + weak
-        of_shares.append(weak - each.share * of_slot)
-        of_logs = of_logs.scatter(1, each.met[:, : each.gap.size(1)], of_slot)
-    for each, of_share in zip(reversed(rounds), reversed(of_shares), strict=True):
-        of_slot = of_slots.gather(1, each.met[:, : each.gap.size(1)])
-        of_lead = torch.addcmul(of_share, each.share * (1 - each.share) * each.gap, of_slot)
-        if base is None:
-            up = down = of_lead
-        else:
-            of_lead = of_lead * math.log(base)
-            up, down = of_lead * each.power, of_lead * (each.power + each.lead)
-        of_weak = each.share * of_slot
-        of_slots = of_slots.scatter(1, each.met, torch.cat([of_slot - of_weak - up, of_weak + down], dim=1))
-    return of_slots
+        strong, weak = grad_logs.gather(1, met).chunk(2, dim=1)
+        both = strong + weak
+        of_weights.append(weak - share * both)
+        grad_logs = grad_logs.scatter(1, met[:, : share.size(1)], both)
+    for met, score_gap, share, power, power_gap in reversed(rounds):
+        grad_slot = grad_slots.gather(1, met[:, : share.size(1)])
+        grad_gap = torch.addcmul(of_weights.pop(), share * (1 - share) * score_gap, grad_slot)
+        down = up = grad_gap
+        if base is not None:
+            grad_gap = grad_gap * math.log(base)
+            down, up = grad_gap * power, grad_gap * (power + power_gap)
+        part = share * grad_slot
+        grad_slots = grad_slots.scatter(1, met, torch.cat([grad_slot - part - down, part + up], dim=1))
+    return grad_slots
 
 
 class _Halving(torch.autograd.Function):
@@ -174,6 +178,7 @@ class _Halving(torch.autograd.Function):
         bags, flat = (sources + start).view(-1, size), shares.view(-1, size)
         kept = F.embedding_bag(bags, x.reshape(-1, dim), mode="sum", per_sample_weights=flat).view(batch, k, dim)
         ctx.base = base
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(
             x, played.slot, weights, members, winners, *(each for one in played.rounds for each in one)
         )
@@ -184,23 +189,28 @@ class _Halving(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(
-        ctx: Any, of_kept: Tensor, _: Tensor, of_scores: Tensor, __: Tensor, of_shares: Tensor
+        ctx: Any, grad_kept: Tensor | None, _: None, grad_scores: Tensor | None, __: None, grad_shares: Tensor | None
     ) -> tuple[Tensor | None, ...]:
-        x, slot, weights, members, winners, *rounds = ctx.saved_tensors
+        x, slot, weights, members, winners, *flat = ctx.saved_tensors
+        rounds = [_Round(*each) for each in zip(*[iter(flat)] * len(_Round._fields), strict=True)]
         batch, length, dim = x.shape
+        if grad_kept is None:
+            grad_kept = x.new_zeros(*winners.shape, dim)
         # (B, K, D) -> (B, L, D)
         start = torch.arange(batch, device=x.device)[:, None] * winners.size(1)
-        of_x = of_kept.reshape(-1, dim).index_select(0, (slot[:, :length] + start).flatten()).view_as(x)
+        grad_x = grad_kept.reshape(-1, dim).index_select(0, (slot[:, :length] + start).flatten()).view_as(x)
         # As a product of matrices, which holds no third (B, L, D); of their own type, even where autocast is on.
         with torch.autocast(x.device.type, enabled=False):
-            dots = torch.bmm(x.reshape(-1, 1, dim), of_x.view(-1, dim, 1)).view(batch, length)
-        of_weights = F.pad(dots.to(weights.dtype), (0, weights.size(1) - length))
-        of_weights = of_weights.scatter_add(1, members, of_shares.flatten(1).to(weights.dtype))
+            dots = torch.bmm(x.reshape(-1, 1, dim), grad_x.view(-1, dim, 1)).view(batch, length)
+        grad_weights = F.pad(dots.to(weights.dtype), (0, weights.size(1) - length))
+        if grad_shares is not None:
+            grad_weights = grad_weights.scatter_add(1, members, grad_shares.flatten(1).to(weights.dtype))
         # What is padding has no weight, and its values may be anything.
         absent = weights == 0
-        of_logs = (of_weights * weights).masked_fill(absent, 0.0)
-        of_slots = torch.zeros_like(weights).scatter_(1, winners, of_scores)
-        of_x *= weights[:, :length, None].to(x.dtype)
-        played = [_Round(*each) for each in zip(*[iter(rounds)] * len(_Round._fields), strict=True)]
-        of_scores = _of_scores(played, ctx.base, of_logs, of_slots).masked_fill(absent, 0.0)
-        return of_x, of_scores[:, :length], None, None, None, None
+        grad_logs = (grad_weights * weights).masked_fill(absent, 0.0)
+        grad_slots = torch.zeros_like(weights)
+        if grad_scores is not None:
+            grad_slots.scatter_(1, winners, grad_scores)
+        grad_x *= weights[:, :length, None].to(x.dtype)
+        grad_scores = _grad_of_scores(rounds, ctx.base, grad_logs, grad_slots).masked_fill(absent, 0.0)
+        return grad_x, grad_scores[:, :length], None, None, None, None
