@@ -155,7 +155,8 @@ def _with_nearest(sentence: str) -> str:
     names, _, given = rest.rpartition(", but is ") if ours else sentence.partition(" is not one of ")[::-1]
     quoted = given.split("'")[1:2]
     choices = names.strip(".").replace("'", "").split(", ")
-    near = get_close_matches(quoted[0], choices, n=1, cutoff=0.7) if names and quoted else []
+    is_told = not names or "did you mean" in given
+    near = get_close_matches(quoted[0], choices, n=1, cutoff=0.7) if quoted and not is_told else []
     return f"{sentence} Did you mean {near[0]!r}?" if near else sentence
 
 

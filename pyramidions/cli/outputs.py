@@ -43,6 +43,7 @@ def _json_from(*keys: str) -> Callable[[bytes], object]:
 # Any text file counts as a text: summaries look like notes.
 _KINDS: dict[str, Callable[[bytes], object]] = {
     "a text": _is_text,
+    "an older page": lambda begin: b"default-src 'none'" in begin,
     "an older file of scores": _json_from("signature"),
     "an older file of losses": _json_from("losses"),
     "an older file of checks": _json_from("checked"),
@@ -90,7 +91,7 @@ def check_output(
 
 def check_page(option: str, page: Path | None, inputs: Iterable[Path], outputs: Iterable[Path]) -> None:
     """Refuse a page that `check_output` refuses, or that has another ending."""
-    check_output(option, page, "a text", inputs, outputs)
+    check_output(option, page, "an older page", inputs, outputs)
     if page is not None and page.suffix.lower() not in (".html", ".htm"):
         raise UserError(f"{option} must end in .html, but is {page}.")
 

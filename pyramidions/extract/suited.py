@@ -15,6 +15,8 @@ from pyramidions.text.outline import Outline
 BIOMEDICAL, MEETINGS = "biomedical", "meetings"
 #: Sentences of a document that are looked at; the share of known pairs falls with their number.
 _LOOKED_AT = 64
+#: Different pairs of content words in a document, below which their share says little: a paragraph or two.
+_LEAST_PAIRS = 100
 #: Share of its pairs of content words that `biomedical` must know: 587 of 600 validation papers have it, and one of 117
 #: other texts, an article on statistics.
 _KNOWN = 0.43
@@ -42,7 +44,7 @@ def suited(outline: Outline) -> str:
 def known_pairs(outline: Outline, stems: bool = True) -> float:
     """Return the share of the different pairs of content words in a document's sentences that `biomedical` knows.
 
-    Without ``stems``, only words count as known that are stems themselves.
+    0 where they are too few to tell. Without ``stems``, only words count as known that are stems themselves.
     """
     places = np.unique(np.linspace(0, len(outline.texts) - 1, _LOOKED_AT).round().astype(int))
     texts = [outline.texts[at] for at in places.tolist()]
@@ -50,7 +52,7 @@ def known_pairs(outline: Outline, stems: bool = True) -> float:
     keys, places = keys_of(words, ORDERS[1], np.repeat(np.arange(len(texts)), sizes))
     both = words.content[places] & words.content[places + 1]
     seen, _ = _biomedical_pairs().of(np.unique(keys[both]))
-    return float((seen > 0).mean()) if len(seen) else 0.0
+    return float((seen > 0).mean()) if len(seen) >= _LEAST_PAIRS else 0.0
 
 
 @cache
