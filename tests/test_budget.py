@@ -36,8 +36,8 @@ Raised since eec1c4ca (package 62,661 lines, lab 12,889, tests 60,448, 13,532 ro
   release of stop-words, and an error names the extra that brings transformers.
 - Package, 4 lines, tests, 3 lines, rows, 2: `auto` takes a few sentences for no paper, and `--explain` replaces no page
   of others.
-- Package, 7 lines, tests, 8 lines, rows, 2: an extract has nothing of the terms around a book of Project Gutenberg, and
-  no beginnings of lists of a law.
+- Package, 7 lines, tests, 9 lines, rows, 3: an extract has nothing of the terms around a book of Project Gutenberg, and
+  neither beginnings nor entries of the lists of a law.
 - Package, 61 lines, tests, 28 lines, rows, 4: a training step starts fewer kernels on a GPU: layers that read the same
   rows are one product, and top-k has one backward pass.
 """
@@ -52,9 +52,9 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 55_400, "lab": 6_716, "scripts": 386, "tests": 45_526}
+LINES = {"pyramidions": 55_400, "lab": 6_716, "scripts": 386, "tests": 45_527}
 #: Tests of each side of the package, with each row of their tables counted by itself.
-ROWS = {"above-the-seam": 2_018, "rest": 5_024}
+ROWS = {"above-the-seam": 2_018, "rest": 5_025}
 COMMANDS = 15
 #: Options of commands, without --help. --user-dir is one of each command that builds or loads a model.
 OPTIONS = {"extract": 25, "prepare": 40, "score": 26, "summarize": 36, "train": 17}

@@ -159,7 +159,7 @@ _OPEN, _CLOSED, _BRACKET = re.compile(r"[(\[（]"), re.compile(r"[)\]）]"), re.
 # Half brackets that are none: of a smile, and behind the number of an entry.
 _SMILE, _ENTRY = re.compile(r"[:;]-?[()]"), re.compile(r"(?:^|(?<=\s))\w{1,3}\)")
 # The word that a sentence begins with, behind a number in brackets.
-_BEGIN = re.compile(r"(?:\(?\w{1,3}\) |\.{3} ?|… ?)?([^\W\d_]\S*)")
+_BEGIN = re.compile(r"(?:\(?\w{1,3}\) |\d{1,3}\. |\.{3} ?|… ?)?([^\W\d_]\S*)")
 _NUMBERS = re.compile(r"\d+")
 # A name that begins a sentence in lower case, such as "p53" and "t-test".
 _NAME = re.compile(r"[^\W\d_]{1,20}[-\d]")

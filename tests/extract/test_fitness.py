@@ -217,6 +217,7 @@ def paragraphs(*texts: str) -> str:
         (paragraphs(WHOLE, "zoo is a good package."), [1] * 4 + [NO]),
         (paragraphs(WHOLE, ZOOS, "...bees are not."), [1] * 7 + [NO]),
         (paragraphs(WHOLE, "nobody and no bee.", "(2) they sting and fly."), [1] * 4 + [NO] * 2),
+        (paragraphs(WHOLE, "3. stings a bee in May."), [1] * 4 + [NO]),
         # A corpus may have no capitals.
         (paragraphs(WHOLE.lower(), "bees are few."), [1] * 5),
         # Lists of changes hold no other lines.
