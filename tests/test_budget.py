@@ -34,7 +34,7 @@ Raised since eec1c4ca (package 62,661 lines, lab 12,889, tests 60,448, 13,532 ro
   (`inference/summarization_pipeline.py`).
 - Package, 8 lines, tests, 24 lines, rows, 4: configs of exports say what CTranslate2 reads, prepared folders say their
   release of stop-words, and an error names the extra that brings transformers.
-- Package, 4 lines, tests, 3 lines, rows, 2: `auto` takes a few sentences for no paper, and `--explain` replaces no page
+- Package, 6 lines, tests, 3 lines, rows, 2: `auto` takes a few sentences for no paper, and `--explain` replaces no page
   of others.
 - Package, 7 lines, tests, 9 lines, rows, 3: an extract has nothing of the terms around a book of Project Gutenberg, and
   neither beginnings nor entries of the lists of a law.
@@ -52,7 +52,7 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 55_400, "lab": 6_716, "scripts": 386, "tests": 45_527}
+LINES = {"pyramidions": 55_402, "lab": 6_716, "scripts": 386, "tests": 45_527}
 #: Tests of each side of the package, with each row of their tables counted by itself.
 ROWS = {"above-the-seam": 2_018, "rest": 5_025}
 COMMANDS = 15

@@ -193,7 +193,9 @@ class Extractor:
         if query is None or self.method == AUTO_METHOD:
             return
         if self._concepts is None:
-            raise UserError(f"`{name}` is for models of concepts, but the method is {self.method!r}.")
+            raise UserError(
+                f"`{name}` is for models of concepts, such as 'meetings', but the method is {self.method!r}."
+            )
         if not words_in([query], self._concepts.language)[0].content.any():
             raise UserError(f"`{name}` must hold a word that is no stop word, but is {shown(query)}.")
 

@@ -65,12 +65,12 @@ def test_papers_are_for_biomedical() -> None:
 def test_a_query_is_read_where_the_method_that_suits_a_document_reads_queries() -> None:
     asked = {"query": "Why is it yellow?", "words": 40}
     assert Extractor("auto").extract(DIALOGUE, **asked).text == Extractor("meetings").extract(DIALOGUE, **asked).text
-    with pytest.raises(UserError, match="for models of concepts, but the method is 'hiporank'"):
+    with pytest.raises(UserError, match="for models of concepts, such as 'meetings', but the method is 'hiporank'"):
         Extractor("auto").extract(NEWS, **asked)
 
 
 def test_a_query_that_no_method_reads_is_refused_where_a_document_is_shortened_too() -> None:
-    with pytest.raises(UserError, match="for models of concepts, but the method is 'hiporank'"):
+    with pytest.raises(UserError, match="for models of concepts, such as 'meetings', but the method is 'hiporank'"):
         compress(NEWS, Extractor("auto"), 9, query="Why?")
 
 

@@ -65,7 +65,7 @@ SAID: list[tuple[Callable[[Places], object], str]] = [
     (lambda _: Extractor().extract("x", redundancy="x"), "`redundancy` must be one of none, trigrams, mmr"),
     (lambda _: Extractor("oracle").extract("x"), "The method 'oracle' needs a `reference`"),
     (lambda _: Extractor().extract("x", query="Why?"),
-     "`query` is for models of concepts, but the method is 'hiporank'."),
+     "`query` is for models of concepts, such as 'meetings', but the method is 'hiporank'."),
     (lambda _: Extractor("meetings").extract("x", query="Why?"), "`query` must hold a word that is no stop word, but "),
     (lambda _: Extractor("meetings").extract("x", reference="x"), "`reference` is for the method 'oracle', but the "),
     (lambda _: ExtractorMap("lead", query_column="query"), "`query_column` is for models of concepts, but the method "),
