@@ -14,14 +14,14 @@ from pyramidions.text.turns import with_speakers
 from pyramidions.text.words import count_words
 
 
-class _Marked:
-    """A pattern, each of whose branches holds one of some words: they are found sooner."""
+class _Search:
+    """Looks for a pattern, each of whose branches holds one of some words; the words are found sooner."""
 
-    def __init__(self, marks: str, pattern: str) -> None:
-        self._marks, self._pattern = marks.split(), re.compile(pattern)
+    def __init__(self, pattern: re.Pattern[str], words: str) -> None:
+        self._pattern, self._words = pattern, words.split()
 
     def is_in(self, text: str) -> bool:
-        return any(mark in text for mark in self._marks) and self._pattern.search(text) is not None
+        return any(word in text for word in self._words) and self._pattern.search(text) is not None
 
 
 LEAST_WORDS = 3
@@ -46,9 +46,7 @@ CITATION = re.compile(r"\s?\[?<cit>\]?")
 _OWNED = re.compile(r"©.{0,80}\b\d{4}\b")
 _ADDRESS, _ADDRESS_MARK = re.compile(r"://|^www\.|@|^\W*doi:|\w_\w"), re.compile("[:@_]|www")
 # Notices that stand in sentences of their own, in any section, in lower case: a pattern that ignores case is slow.
-_NOTICE = _Marked(
-    "reserv réserv vorbehalten riservati zastrzeżone voorbehouden защищены 版权所有 licen commons permi copyright © "
-    "(c) redistribution software verbatim endorse wish see click additional supplement supporting",
+_NOTICE = re.compile(
     r"all rights reserved|alle rechte vorbehalten|tous droits réservés|todos (los derechos|os direitos) reservados|"
     r"tutti i diritti riservati|wszelkie prawa zastrzeżone|alle rechten voorbehouden|все права защищены|版权所有|"
     r"licensee biomed central|creative commons|under the terms of the .{0,100}\blicen[cs]e|"
@@ -60,12 +58,16 @@ _NOTICE = _Marked(
     r"^\W*see (also:|here\b)|"
     r"^\W*click here for\b|^\W*(see )?(also )?additional files? (\d|<dig>)|"
     r"^.{0,60}\b(supplement(ary|al) \w+|supporting information|additional files?) (\S+ ){0,3}(is|are|can be) "
-    r"(freely |also |publicly )?(available|found|accessed)",
+    r"(freely |also |publicly )?(available|found|accessed)"
+)
+_NOTICES = _Search(
+    _NOTICE,
+    "reserv réserv vorbehalten riservati zastrzeżone voorbehouden защищены 版权所有 licen commons permi copyright © "
+    "(c) redistribution software verbatim endorse wish see click additional supplement supporting",
 )
 # What a site tells its readers, in lower case, by language: of its cookies, of scripts and of their address, to whom it
 # speaks, and pointers to other pages. News about such things say the same words in another order.
-_OF_SITE = _Marked(
-    "cookie javascript mail newsletter affiliate correo",
+_OF_SITE = re.compile(
     "|".join(
         [
             r"\b(?:we|our partners|(?:this|our) (?:web)?(?:site|page)) (?:may |also )?uses? (?:\S+ (?:and|or) )?"
@@ -91,8 +93,9 @@ _OF_SITE = _Marked(
             r"\b(?:tuo indirizzo|twój adres|ваш адрес) e-?mail (?:non sarà|nie zostanie|не будет)\b",
             r"\bvotre (?:adresse )?e-?mail ne sera\b|\b(?:мы|наш сайт|этот сайт) использу\w{2}(?: \w+){0,2} cookies?\b",
         ]
-    ),
+    )
 )
+_OF_SITES = _Search(_OF_SITE, "cookie javascript mail newsletter affiliate correo")
 # What such a notice begins with.
 _SITE_BEGINS = re.compile(
     r"\W*(?:read (?:(?:more|next)(?: (?:about|on|here|at|from)\b|:|\W*$)|also:)|(?:photos?|image) ?[:：©]|"
@@ -137,11 +140,11 @@ _FEW = 0.1
 _MOST = 500
 _CODE_MARK = re.compile(r"[{}=;$#\\|_*`~]|(?<!\w)\^|\(\)|::|->|</?\w+>")
 # What stands for a licence outside of one, in lower case.
-_LICENCE = _Marked(
-    "licen trade marque marca eingetragen",
+_LICENCE = re.compile(
     r"this licen[cs]e\b|general public licen[cs]e|registered trade-?marks?\b|(is|are) (a )?trade-?marks? of\b|"
-    r"marque déposée|marca registrada|eingetragene marke",
+    r"marque déposée|marca registrada|eingetragene marke"
 )
+_LICENCES = _Search(_LICENCE, "licen trade marque marca eingetragen")
 # Marks in front of an entry of a list, and those of notes behind a sentence.
 _BULLET, _ARROW = re.compile(r"[•●▪◦‣·○*–—o-]\s+(?=\w)"), re.compile(r"[↩↑]\ufe0e?$")
 _ARROWS = ("↩", "↑", "\ufe0e")
@@ -259,8 +262,8 @@ def _fit(outline: Outline) -> np.ndarray:
                 upper[begins[1].rstrip(_MARKS).lower()] += 1
         numbered[place] = begins_as_entry and not is_clause
         shouted[place] = _is_shouted(text[:_MOST])
-        licences[place] = _LICENCE.is_in(lowered)
-        of_site[place] = _SITE_BEGINS.match(lowered) is not None or _OF_SITE.is_in(lowered)
+        licences[place] = _LICENCES.is_in(lowered)
+        of_site[place] = _SITE_BEGINS.match(lowered) is not None or _OF_SITES.is_in(lowered)
         if _is_label(text):
             labels[_NUMBERS.sub("0", text)] += 1
     often = np.bincount(broken)
@@ -401,7 +404,7 @@ def _names_authors(sentence: str) -> bool:
 
 #: What is noise, by a sentence and its beginning in lower case.
 _NOISES: tuple[Callable[[str, str], bool], ...] = (
-    lambda sentence, lowered: _NOTICE.is_in(lowered),
+    lambda sentence, lowered: _NOTICES.is_in(lowered),
     lambda sentence, lowered: "supported" in lowered and _SUPPORTED.search(lowered) is not None,
     lambda sentence, lowered: _PRODUCED.match(sentence[:_MOST]) is not None,
     lambda sentence, lowered: sentence.endswith((":", "：")),
