@@ -54,7 +54,7 @@ ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
 LINES = {"pyramidions": 55_405, "lab": 6_716, "scripts": 386, "tests": 45_527}
 #: Tests of each side of the package, with each row of their tables counted by itself.
-ROWS = {"above-the-seam": 2_020, "rest": 5_025}
+ROWS = {"above-the-seam": 2_020, "rest": 5_012}
 COMMANDS = 15
 #: Options of commands, without --help. --user-dir is one of each command that builds or loads a model.
 OPTIONS = {"extract": 25, "prepare": 40, "score": 26, "summarize": 36, "train": 17}
