@@ -67,6 +67,7 @@ class _Played(NamedTuple):
     """A tournament of (B, L') candidates, each of which stays at its position of the document."""
 
     winners: Tensor  # (B, K), their positions, behind them those of slots without content
+    absent: Tensor  # (B, K), which slots are without content
     scores: Tensor  # (B, K), that the slots carry
     slot: Tensor  # (B, L'), which slot each candidate is in
     weights: Tensor  # (B, L'), how much of each candidate its slot has
@@ -110,7 +111,7 @@ def _tournament(scores: Tensor, empty: Tensor, k: int, base: float | None, sort:
         part = whole * share
         weights.scatter_(1, met, torch.cat([whole - part, part], dim=1))
         slot.scatter_(1, weak, slot.gather(1, strong))
-    return _Played(winners, kept.masked_fill(absent, 0.0), slot, weights, rounds)
+    return _Played(winners, absent, kept.masked_fill(absent, 0.0), slot, weights, rounds)
 
 
 def _powers(high: Tensor, score_gap: Tensor, base: float | None) -> tuple[Tensor, Tensor]:
@@ -165,8 +166,7 @@ class _Halving(torch.autograd.Function):
             size *= 2
         empty = F.pad(padding_mask, (0, k * size - length), value=True)
         played = _tournament(F.pad(scores, (0, k * size - length)), empty, k, base, sort)
-        winners, weights = played.winners, played.weights
-        absent = empty.gather(1, winners)
+        winners, absent, weights = played.winners, played.absent, played.weights
         # Winners first, and then the others in the order of the document.
         others = torch.ones_like(played.slot).scatter_(1, winners, 0)
         members = (2 * played.slot + others).argsort(dim=1, stable=True)
