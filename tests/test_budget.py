@@ -40,6 +40,7 @@ Raised since eec1c4ca (package 62,661 lines, lab 12,889, tests 60,448, 13,532 ro
   neither beginnings nor entries of the lists of a law.
 - Package, 61 lines, tests, 28 lines, rows, 4: a training step starts fewer kernels on a GPU: layers that read the same
   rows are one product, and top-k has one backward pass.
+- Package, 4 lines, tests, 5 lines, rows, 1: sentences end in paragraphs that begin with "(1)" or "(a)".
 """
 
 from pathlib import Path
@@ -52,9 +53,9 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 55_405, "lab": 6_716, "scripts": 386, "tests": 45_527}
+LINES = {"pyramidions": 55_409, "lab": 6_716, "scripts": 386, "tests": 45_533}
 #: Tests of each side of the package, with each row of their tables counted by itself.
-ROWS = {"above-the-seam": 2_020, "rest": 5_012}
+ROWS = {"above-the-seam": 2_021, "rest": 5_012}
 COMMANDS = 15
 #: Options of commands, without --help. --user-dir is one of each command that builds or loads a model.
 OPTIONS = {"extract": 25, "prepare": 40, "score": 26, "summarize": 36, "train": 17}

@@ -50,7 +50,7 @@ def read_experiment(config: str, overrides: tuple[str, ...] = ()) -> Experiment:
     folder = path.parent if path.name == "base.yaml" else path.parent.parent
     if path.suffix != ".yaml" or not path.is_file() or not (folder / "base.yaml").is_file():
         raise UserError(
-            f"The config must be a preset ({', '.join(PRESETS)}) or a .yaml file in a folder beside base.yaml, "
+            f"The config must be one of {', '.join(PRESETS)}, or a .yaml file in a folder beside base.yaml, "
             f"but is {config!r}."
         )
     # Imported late: models are built and run without Hydra, which comes with fairseq.

@@ -15,7 +15,7 @@ import sentencex
 
 from pyramidions.text.sentence_joins import goes_on
 
-SPLITTER = f"sentencex {version('sentencex')}, joined behind abbreviations"
+SPLITTER = f"sentencex {version('sentencex')}, marks of lists masked, joined behind abbreviations"
 NORMALISATION = "NFKC, powers as 10^6"
 
 # Control characters that are not white space, lone surrogates (JSON may hold them, UTF-8 may not), and
@@ -68,6 +68,8 @@ _MARK = re.compile(r"[^\w\s]")
 _MOST_MARKS = 8000  # more than in 100,000 characters of a paper
 # The library takes these for brackets, inside which no sentence ends, and any other bracket for the end of one.
 _SIGNS = str.maketrans("<>", "__")
+# It ends no sentence in a paragraph that begins with such a mark.
+_LIST_MARK = re.compile(r"(?<!\S)\((?=[0-9a-z]{1,4}\) )")
 
 
 def normalize(text: str) -> str:
@@ -209,7 +211,8 @@ def _segments(text: str, language: str) -> Iterator[str]:
     begun = ""
     for start, end in pairwise([0, *cuts, len(text)]):
         begun += text[start:end]
-        ends = accumulate(map(len, sentencex.segment(language, begun.translate(_SIGNS))), initial=0)
+        masked = _LIST_MARK.sub("_", begun.translate(_SIGNS))
+        ends = accumulate(map(len, sentencex.segment(language, masked)), initial=0)
         *ended, last = [begun[first:behind] for first, behind in pairwise(ends)] or [""]
         yield from ended
         # A sentence goes on behind the cut, unless it is as long as the whole part.

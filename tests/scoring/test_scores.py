@@ -37,8 +37,8 @@ def test_the_signature_says_what_decides() -> None:
     signatures = [metric.signature() for metric in metrics_of(["rouge"]).values()]
     assert Scores(ROUGE, np.zeros((40, 4)), signatures).signature == (
         f"rouge-score {version('rouge-score')} | stemmer | F1 | "
-        "sentences: sentencex 1.0.32, joined behind abbreviations | normalisation NFKC, powers as 10^6 | "
-        "bootstrap 95% 1000 seed 1 | n=40"
+        "sentences: sentencex 1.0.32, marks of lists masked, joined behind abbreviations | "
+        "normalisation NFKC, powers as 10^6 | bootstrap 95% 1000 seed 1 | n=40"
     )
 
 

@@ -68,6 +68,11 @@ def test_lower_cased_text_is_split():
     assert split_sentences("  \n".join(sentences)) == sentences
 
 
+def test_paragraphs_that_begin_with_a_number_are_split():
+    sentences = ["(1) Jeder hat Anspruch.", "Er wird bezahlt.", "(2a) Wer nicht will, geht.", "Das ist so."]
+    assert split_sentences(" ".join(sentences), "de") == sentences
+
+
 def test_the_splitter_is_the_release_that_labels_and_scores_rest_on():
     # Its releases from 1.0.28 on fail here, one by one: the papers change first, then Polish, then Japanese.
     counts = []

@@ -81,7 +81,7 @@ def test_sentences_without_spaces_are_told_apart() -> None:
 def test_the_signature_says_language_tokenization_and_stemmer():
     assert Rouge("de").signature() == (
         f"ROUGE pyramidions {version('pyramidions')} | language de | tokenization words | "
-        f"stemmer snowball (nltk {version('nltk')}) | F1 | "
-        "sentences: sentencex 1.0.32, joined behind abbreviations | normalisation NFKC, powers as 10^6"
+        f"stemmer snowball (nltk {version('nltk')}) | F1 | sentences: sentencex 1.0.32, marks of lists masked, "
+        "joined behind abbreviations | normalisation NFKC, powers as 10^6"
     )
     assert "tokenization characters | stemmer none" in Rouge("zh").signature()
