@@ -16,9 +16,11 @@ PAGE = "<html><head><title>No</title><style>b{}</style></head><body><nav>menu</n
 def pdf(*pages: str, picture: bytes = b"", encrypted: bool = False) -> bytes:
     """Return a file with a line of text and a picture a page; a page is empty where the text is.
 
-    Fonts are F1; F2, which is bold; F3, of which nothing says which letters it draws; and F4, of fixed width.
+    Fonts are F1; F2, which is bold; F3, of which nothing says which letters it draws; and F4, of fixed width,
+    which draws @ for a letter beyond U+FFFF.
     """
-    kids = " ".join(f"{8 + 2 * number} 0 R" for number in range(len(pages)))
+    letter = b"1 begincodespacerange<00><FF>endcodespacerange 1 beginbfchar<40><D835DC65>endbfchar"
+    kids = " ".join(f"{9 + 2 * number} 0 R" for number in range(len(pages)))
     objects = [
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Kids[%s]/Count %d>>" % (kids.encode(), len(pages)),
@@ -28,7 +30,8 @@ def pdf(*pages: str, picture: bytes = b"", encrypted: bool = False) -> bytes:
         b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica-Bold>>",
         b"<</Type/Font/Subtype/Type1/BaseFont/Unknown/FirstChar 0/LastChar 127/Widths[%s]"
         b"/FontDescriptor<</Type/FontDescriptor/FontName/Unknown/Flags 4>>>>" % (b"500 " * 128),
-        b"<</Type/Font/Subtype/Type1/BaseFont/Courier>>",
+        b"<</Type/Font/Subtype/Type1/BaseFont/Courier/ToUnicode 8 0 R>>",
+        b"<</Length %d>>stream\n%s\nendstream" % (len(letter), letter),
     ]
     for text in pages:
         stream = f"BT /F1 12 Tf 20 100 Td ({text}) Tj ET /P Do".encode() if text else b"/P Do"

@@ -196,7 +196,12 @@ def _runs(page: Any) -> Iterator[Run]:
             left, right = ends[begin.turn]
             # pdfium puts a space without width where it supposes one.
             if right > left or code != 32:
-                characters.append((chr(code) if begin.font.is_math else _CODES.get(code, chr(code)), left, right))
+                letter = chr(code) if begin.font.is_math else _CODES.get(code, chr(code))
+                if 0xDC00 <= code < 0xE000 and characters:
+                    # It gives the halves of a letter beyond U+FFFF one after the other.
+                    half, left, _ = characters.pop()
+                    letter = (half + letter).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+                characters.append((letter, left, right))
         yield from _joined(begin, characters)
     finally:
         text_page.close()
