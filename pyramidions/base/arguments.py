@@ -167,11 +167,11 @@ def checked(function: Checked) -> Checked:
 def _hints(function: Callable[..., Any], further: Iterable[str]) -> dict[str, Any]:
     """Return the annotations of all arguments, those of ``**options: Unpack[Options]`` by their own names."""
     arguments = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
-    found = get_type_hints(SimpleNamespace(__annotations__=arguments), function.__globals__, include_extras=True)
+    hints = get_type_hints(SimpleNamespace(__annotations__=arguments), function.__globals__, include_extras=True)
     for name in further:
-        if get_origin(options := found.pop(name, None)) is Unpack:
-            found |= get_type_hints(get_args(options)[0], include_extras=True)
-    return found
+        if get_origin(options := hints.pop(name, None)) is Unpack:
+            hints |= get_type_hints(get_args(options)[0], include_extras=True)
+    return hints
 
 
 def broken(value: Any, hint: Any) -> Broken | None:

@@ -31,15 +31,15 @@ def found_device(device: Device | None) -> "torch.device":
 
     try:
         device = ("cuda" if torch.cuda.is_available() else "cpu") if device is None else device
-        found = torch.device(str(device))
-        torch.zeros(1, device=found).item()
+        usable = torch.device(str(device))
+        torch.zeros(1, device=usable).item()
     except torch.OutOfMemoryError:
         raise
     except (RuntimeError, AssertionError, ImportError, TypeError, ValueError):
         gpus = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
         here = ", ".join(["cpu", *gpus, *(["mps"] if torch.backends.mps.is_available() else [])])
         raise UserError(f"`device` must be one that torch finds here ({here}), but is {str(device)!r}.") from None
-    return found
+    return usable
 
 
 def has_values(x: "torch.Tensor") -> bool:

@@ -12,12 +12,12 @@ from pyramidions.base.errors import UserError
 def optional_library(name: str, user: str, *parts: str, extra: str = "pretrained") -> Any:
     """Import a library of an extra when it is needed."""
     try:
-        found = import_module(name)
+        module = import_module(name)
         for part in parts:
             import_module(f"{name}.{part}")
     except ModuleNotFoundError:
         raise UserError(_missing(name, user, extra)) from None
-    return found
+    return module
 
 
 def without_torch(error: ModuleNotFoundError, user: str) -> ModuleNotFoundError:

@@ -83,9 +83,9 @@ class Extraction(NamedTuple):
     def by_section(self) -> Iterator[tuple[str, str]]:
         """Yield the heading of each section that has a sentence, and its sentences, [...] between distant ones."""
         for section, group in groupby(self.sentences, lambda sentence: sentence.section):
-            found = list(group)
-            first, *others = _said(found)
-            gaps = ("" if each.position == last.position + 1 else "[...] " for last, each in pairwise(found))
+            extracts = list(group)
+            first, *others = _said(extracts)
+            gaps = ("" if each.position == last.position + 1 else "[...] " for last, each in pairwise(extracts))
             yield section, " ".join([first, *(f"{gap}{text}" for gap, text in zip(gaps, others, strict=True))])
 
 
@@ -105,7 +105,7 @@ def extract(outline: Outline, scores: np.ndarray, rules: SelectionRules) -> Extr
 
 def extraction_of(outline: Outline, scores: np.ndarray, chosen: Sequence[int]) -> Extraction:
     """Return the extraction of some sentences of a document, which are in reading order."""
-    found = [
+    sentences = [
         Extract(
             as_extracted(outline.texts[place]),
             place,
@@ -115,4 +115,4 @@ def extraction_of(outline: Outline, scores: np.ndarray, chosen: Sequence[int]) -
         )
         for place in chosen
     ]
-    return Extraction(found, outline, scores)
+    return Extraction(sentences, outline, scores)

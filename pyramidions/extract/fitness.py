@@ -300,17 +300,17 @@ def _fit(outline: Outline) -> np.ndarray:
 def _in_back_matter(outline: Outline) -> np.ndarray:
     """Return whether each sentence stands in back matter, by headings, or around the text of a book: (sentences,)."""
     sections = [_BACK_MATTER.fullmatch(heading) is not None for heading in outline.headings]
-    found, below, is_over = list[bool](), False, False
+    in_back, below, is_over = list[bool](), False, False
     for unit in outline.units:
         edge = _BOOK.search(unit.text)
         if edge:
             is_over = edge[1] == "END"
-            found = found if is_over else [True] * len(found)
+            in_back = in_back if is_over else [True] * len(in_back)
         if unit.is_heading:
             below = _BACK_MATTER.fullmatch(unit.text) is not None
         else:
-            found.append(below or is_over or edge is not None or sections[unit.section])
-    return np.array(found, dtype=bool)
+            in_back.append(below or is_over or edge is not None or sections[unit.section])
+    return np.array(in_back, dtype=bool)
 
 
 def _bare(line: str) -> str:
@@ -384,8 +384,8 @@ def _is_cut_in_brackets(sentence: str) -> bool:
 def _holds_caption(sentence: str) -> bool:
     if ":" not in sentence and "：" not in sentence:
         return False
-    found = _CAPTION.search(sentence[:_MOST])
-    return found is not None and not _REFERS.intersection(sentence[: found.start()].casefold().split()[-1:])
+    caption = _CAPTION.search(sentence[:_MOST])
+    return caption is not None and not _REFERS.intersection(sentence[: caption.start()].casefold().split()[-1:])
 
 
 def _is_code(sentence: str) -> bool:

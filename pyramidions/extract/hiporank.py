@@ -95,9 +95,9 @@ class HipoRank(Ranker):
         """Return the mean weighted similarity of each sentence to the sections, its own among them."""
 
         def direction(section: int) -> np.ndarray:
-            found = dense(rows(x, parts[section]).sum(axis=0)).ravel()
-            length = float(np.linalg.norm(found))
-            return found / length if length else found
+            total = dense(rows(x, parts[section]).sum(axis=0)).ravel()
+            length = float(np.linalg.norm(total))
+            return total / length if length else total
 
         distance = self._distance(len(parts))
         not_closer = np.zeros(x.shape[1])  # sum of the sections that are at least as far

@@ -77,19 +77,19 @@ def _overlaps(sentences: Sequence[str], reference: str, language: str) -> "tuple
     numbers: dict[str, int] = {}
     words_of = Language(language).words
     texts = [[numbers.setdefault(word, len(numbers)) for word in words_of(text)] for text in (*sentences, reference)]
-    found = []
+    overlaps = []
     for n in (1, 2):
         grams = [_grams(words, n, len(numbers)) for words in texts]
         sizes = [len(each) for each in grams[:-1]]
         keys = np.concatenate(grams[:-1]) if sizes else np.zeros(0, dtype=np.int64)
-        found.append(Overlap(keys, np.repeat(np.arange(len(sizes)), sizes), len(sizes), grams[-1]))
-    return found[0], found[1]
+        overlaps.append(Overlap(keys, np.repeat(np.arange(len(sizes)), sizes), len(sizes), grams[-1]))
+    return overlaps[0], overlaps[1]
 
 
 def _grams(words: list[int], n: int, number: int) -> np.ndarray:
     """Return the n-grams of numbered words, for n of 1 or 2, as numbers."""
-    found = np.array(words, dtype=np.int64)
-    return found if n == 1 else found[:-1] * number + found[1:]
+    numbers = np.array(words, dtype=np.int64)
+    return numbers if n == 1 else numbers[:-1] * number + numbers[1:]
 
 
 class Overlap:

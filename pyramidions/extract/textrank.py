@@ -76,8 +76,8 @@ def _by_cosines(x: Matrix) -> _Spread:
     shifted = isinstance(x, np.ndarray)
 
     def spread(weights: np.ndarray) -> np.ndarray:
-        found = dense(x @ dense(x.T @ weights).ravel()).ravel() - own * weights
-        return (found + weights.sum() - weights) / 2 if shifted else found
+        similarities = dense(x @ dense(x.T @ weights).ravel()).ravel() - own * weights
+        return (similarities + weights.sum() - weights) / 2 if shifted else similarities
 
     return spread
 
@@ -87,14 +87,14 @@ def _by_words(sentences: Iterable[str], language: Language) -> _Spread:
 
     stop_words = language.stop_words
     columns: dict[str, int] = {}
-    found, ends, lengths = array("i"), array("i", [0]), array("i")
+    indices, ends, lengths = array("i"), array("i", [0]), array("i")
     for sentence in sentences:
         words = [word for word in words_of_vectors(sentence) if not word.isdigit() and word not in stop_words]
-        found.extend({columns.setdefault(language.stem(word), len(columns)) for word in words})
-        ends.append(len(found))
+        indices.extend({columns.setdefault(language.stem(word), len(columns)) for word in words})
+        ends.append(len(indices))
         lengths.append(max(len(words), 1))
     number = len(lengths)
-    x = csr_array((np.ones(len(found)), np.asarray(found), ends), shape=(number, max(len(columns), 1)))
+    x = csr_array((np.ones(len(indices)), np.asarray(indices), ends), shape=(number, max(len(columns), 1)))
     different, group = np.unique(lengths, return_inverse=True)
     logs = np.log(different)
     # (sentences, lengths): a pair of single words has no similarity.

@@ -58,12 +58,12 @@ class TfIdf:
 
         known = self._known or _known(sentences)
         # (words of all sentences,): the column of each, in 4 bytes, and its weight, in 8.
-        found, ends = array("i"), array("i", [0])
+        indices, ends = array("i"), array("i", [0])
         for sentence in sentences:
-            found.extend(known.columns[word] for word in words_of_vectors(sentence) if word in known.columns)
-            ends.append(len(found))
+            indices.extend(known.columns[word] for word in words_of_vectors(sentence) if word in known.columns)
+            ends.append(len(indices))
         shape = (len(sentences), max(1, len(known.columns)))
-        x = csr_array((np.ones(len(found)), np.asarray(found), ends), shape=shape)
+        x = csr_array((np.ones(len(indices)), np.asarray(indices), ends), shape=shape)
         x.sum_duplicates()
         np.log(x.data, out=x.data)
         x.data += 1
@@ -122,11 +122,11 @@ def rows(x: Matrix, part: slice) -> Matrix:
 
 def squares(x: Matrix) -> np.ndarray:
     """Return the squared length of each row."""
-    found = np.empty(x.shape[0])
+    squared = np.empty(x.shape[0])
     for start in range(0, x.shape[0], _BLOCK):
         part = rows(x, slice(start, start + _BLOCK))
-        found[start : start + _BLOCK] = dense((part * part).sum(axis=1)).ravel()
-    return found
+        squared[start : start + _BLOCK] = dense((part * part).sum(axis=1)).ravel()
+    return squared
 
 
 def dense(row: Any) -> np.ndarray:

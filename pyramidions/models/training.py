@@ -69,10 +69,10 @@ def _modules(model: nn.Module, name: str) -> list[nn.Module]:
         if not parts[name]:
             raise UserError(f"--freeze names {name}, but the model has none.")
         return parts[name]
-    found = _RANGE.fullmatch(name)
-    if found is None:
+    match = _RANGE.fullmatch(name)
+    if match is None:
         raise UserError(f"--freeze must name {_NAMES}, with commas in between, but names {name!r}.")
-    side, first, last = found[1], int(found[2]), int(found[3] or found[2])
+    side, first, last = match[1], int(match[2]), int(match[3] or match[2])
     layers = list(coders[side].layers) if side in coders else []
     if not first <= last < len(layers):
         raise UserError(f"--freeze names {name}, but the {side} has {len(layers)} layers, counted from 0.")

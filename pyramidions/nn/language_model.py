@@ -116,7 +116,7 @@ class LanguageModel(nn.Module):
         self, segmentations: tuple[Segmentation, ...], targets: Tensor | None, known: Tensor | None = None
     ) -> Tensor | None:
         """Return what boundaries add to the loss, in nats, summed over each text, or None; see `Boundaries.loss`."""
-        losses = [kind.loss(found, targets, known) for kind, found in zip(self.boundaries, segmentations, strict=True)]
+        losses = [kind.loss(each, targets, known) for kind, each in zip(self.boundaries, segmentations, strict=True)]
         added = [loss for loss in losses if loss is not None]
         return sum(added[1:], added[0]) if added else None
 

@@ -31,8 +31,8 @@ Within = Annotated[float, Range(0, 1, open=True, below=True)]
 
 def options_of(role: Role, registry: Registry[Any], kind: str) -> dict[str, Any]:
     """Return the options of a kind that have a role, by name, with their defaults."""
-    found = registry.arguments(kind)
-    return {name: each.default for name, each in found.items() if role in _said(each.annotation)}
+    arguments = registry.arguments(kind)
+    return {name: each.default for name, each in arguments.items() if role in _said(each.annotation)}
 
 
 def is_window(registry: Registry[Any], kind: str, option: str) -> bool:

@@ -94,8 +94,8 @@ class Origins(NamedTuple):
 
     def by_token(self, read: Tensor) -> Tensor:
         """Add up what is read of each position, (B, T, L), for each of ``tokens``: (B, T, U)."""
-        found = read.new_zeros(*read.shape[:2], self.tokens.size(1))
-        return found.scatter_add(2, self.places[:, None].expand_as(read), read)
+        by_place = read.new_zeros(*read.shape[:2], self.tokens.size(1))
+        return by_place.scatter_add(2, self.places[:, None].expand_as(read), read)
 
     def select(self, documents: Tensor) -> "Origins":
         """Return those of ``documents`` (B',), in that order."""

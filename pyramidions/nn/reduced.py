@@ -124,8 +124,8 @@ def in_int8(network: Network, largest: int = 127) -> Network:
     layers of few outputs.
     """
     made = copy.deepcopy(network).eval().requires_grad_(False)
-    found = list(_dense(made))
-    for parent, name, layer in found:
+    layers = list(_dense(made))
+    for parent, name, layer in layers:
         kind = Int8HeadsLinear if isinstance(layer, HeadsLinear) else Int8Linear
         setattr(parent, name, kind(layer.weight, layer.bias, largest))
     decoder = getattr(made, "decoder", None)
@@ -136,7 +136,7 @@ def in_int8(network: Network, largest: int = 127) -> Network:
         tied = isinstance(getattr(owner, name), TiedOutput)
         if tied:
             setattr(owner, name, Int8TiedOutput(decoder.embedder.tokens.weight, largest))
-    if not found and not tied:
+    if not layers and not tied:
         raise ValueError("`precision` int8 is for models with dense layers, but this one has none.")
     return made
 

@@ -24,6 +24,6 @@ class Regularised:
 
 def regulariser_of(model: nn.Module) -> Tensor | None:
     """Return the sum of the own losses of all parts of a model; None if no part has one."""
-    found = [part.regulariser() for part in model.modules() if isinstance(part, Regularised)]
-    losses = [loss for loss in found if loss is not None]
+    regularisers = [part.regulariser() for part in model.modules() if isinstance(part, Regularised)]
+    losses = [loss for loss in regularisers if loss is not None]
     return sum(losses[1:], losses[0]) if losses else None

@@ -84,9 +84,9 @@ class Sampling(Writer):
         each batch, could exchange two tokens.
         """
         below = self._kept(log_probs).softmax(dim=-1, dtype=torch.float64).cumsum(dim=-1)
-        found = torch.searchsorted(below, uniform.double()[:, None] * below[:, -1:], right=True)
+        tokens = torch.searchsorted(below, uniform.double()[:, None] * below[:, -1:], right=True)
         # Only where there is no number to compare with.
-        return found.clamp(max=log_probs.size(1) - 1)
+        return tokens.clamp(max=log_probs.size(1) - 1)
 
     def _kept(self, log_probs: Tensor) -> Tensor:
         """Return the logits of the tokens to sample from, -inf for others: (B, V) -> (B, V)."""

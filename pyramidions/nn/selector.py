@@ -136,27 +136,27 @@ class PointerSelector(Selector):
         state = x.new_zeros(len(x), x.size(2)), x.new_zeros(len(x), x.size(2))
         read = self.start.expand(len(x), -1)
         running = known.new_ones(len(x))
-        found: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
-        while bool(running.any()) and len(found) <= self.max_units:
+        steps: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
+        while bool(running.any()) and len(steps) <= self.max_units:
             state = self.recurrence(read, state)
             weights = self.glimpse(keys, state[0]).masked_fill(~seen, -torch.inf).softmax(dim=1)
             # (B, U + 1) x (B, U + 1, D) -> (B, D)
             glimpsed = torch.einsum("bu,bud->bd", weights, keys)
             only_end = torch.zeros_like(open_).index_fill(1, _index(end, x), True)
-            allowed = open_ if len(found) < self.max_units else only_end
+            allowed = open_ if len(steps) < self.max_units else only_end
             # In half precision, many units would be equally probable.
             scores = full_precision(self.point(pointed, glimpsed)).masked_fill(~allowed, -torch.inf)
             log_probs = scores.log_softmax(dim=1)
             picked = pick(log_probs.detach(), chosen)
             value = full_precision(self.critic(glimpsed.detach()).squeeze(1))
-            found.append((picked, log_probs, value, running))
+            steps.append((picked, log_probs, value, running))
             here = torch.zeros_like(open_).scatter(1, picked[:, None], True)
             chosen = chosen | here
             running = running & (picked != end)
             # The end may be chosen again by documents that are done.
             open_ = open_ & ~here.index_fill(1, _index(end, x), False)
             read = x.gather(1, picked[:, None, None].expand(-1, 1, x.size(2))).squeeze(1)
-        picks, log_probs, values, real = (torch.stack(each, dim=1) for each in zip(*found, strict=True))
+        picks, log_probs, values, real = (torch.stack(each, dim=1) for each in zip(*steps, strict=True))
         kept = real[..., None]
         return Steps(picks.masked_fill(~real, 0), torch.where(kept, log_probs, 0), values.masked_fill(~real, 0), real)
 

@@ -100,9 +100,9 @@ class Units:
             # Attention costs the most that it may if a document is one unit.
             return [(row * length, length) for row in range(count)]
         starts = self._leads.flatten().nonzero().flatten()
-        found = torch.stack([starts, self.unit.flatten()[starts]]).tolist()
-        ends = [*found[0][1:], count * length]
-        return [(start, end - start) for start, end, unit in zip(found[0], ends, found[1], strict=True) if unit >= 0]
+        runs = torch.stack([starts, self.unit.flatten()[starts]]).tolist()
+        ends = [*runs[0][1:], count * length]
+        return [(start, end - start) for start, end, unit in zip(runs[0], ends, runs[1], strict=True) if unit >= 0]
 
     @property
     def _leads(self) -> Tensor:

@@ -206,10 +206,10 @@ class Writer(ABC):
 
     def _is_end(self, tokens: Tensor) -> Tensor:
         """Return which tokens end a summary, in the shape of ``tokens``."""
-        found = tokens.eq(self.eos)
+        is_end = tokens.eq(self.eos)
         for other in self.ends[1:]:
-            found |= tokens.eq(other)
-        return found
+            is_end |= tokens.eq(other)
+        return is_end
 
     def _over(self, totals: Tensor, ends: Tensor, *, is_last: bool) -> tuple[list[tuple[int, int, float]], list[float]]:
         """Return of the best candidates, ``totals`` (B, C), which have come to their end: (document, column, total).

@@ -89,10 +89,10 @@ class Alphabet(ABC):
 
     def check(self, text: str) -> None:
         """Raise a UserError unless a text has characters of the alphabet alone."""
-        if found := self._foreign.search(text):
+        if foreign := self._foreign.search(text):
             raise UserError(
                 f"The text must have letters of the alphabet {self.language!r} and spaces alone, but character "
-                f"{found.start() + 1} is {found[0]!r} (U+{ord(found[0]):04X})."
+                f"{foreign.start() + 1} is {foreign[0]!r} (U+{ord(foreign[0]):04X})."
             )
 
     @property
@@ -252,8 +252,8 @@ def alphabet_of(language: str) -> Alphabet:
 
 def recorded_alphabet(name: str) -> Alphabet:
     """Return the alphabet that a folder or a model names; 0.2.0 recorded the language alone."""
-    found = alphabet_of(name.removesuffix(_WITH_LINES))
-    return replace(found, lines=name.endswith(_WITH_LINES)) if isinstance(found, Letters) else found
+    alphabet = alphabet_of(name.removesuffix(_WITH_LINES))
+    return replace(alphabet, lines=name.endswith(_WITH_LINES)) if isinstance(alphabet, Letters) else alphabet
 
 
 @cache
@@ -261,7 +261,7 @@ def _homoglyphs() -> dict[int, str]:
     """Return the Latin letter that each look-alike of another script stands for, as Unicode's confusables have it."""
     from confusable_homoglyphs.confusables import confusables_data
 
-    found = {each["c"]: letter for letter in ascii_letters for each in confusables_data[letter]}
+    alike = {each["c"]: letter for letter in ascii_letters for each in confusables_data[letter]}
     return {
-        ord(each): letter for each, letter in found.items() if each.isalpha() and len(each) == 1 and not each.isascii()
+        ord(each): letter for each, letter in alike.items() if each.isalpha() and len(each) == 1 and not each.isascii()
     }

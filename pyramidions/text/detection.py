@@ -39,20 +39,20 @@ def _detect(beginning: str) -> str:
 
 def detect_in_lines(lines: Iterable[str]) -> str:
     """Return the language of a text as `detect_language` does, by its first lines that hold text."""
-    found: list[str] = []
+    beginnings: list[str] = []
     left = CHARACTERS
     for line in filter(str.strip, lines):
-        found.append(line[:left])
-        left -= len(found[-1])
+        beginnings.append(line[:left])
+        left -= len(beginnings[-1])
         if left <= 0:
             break
-    return _detect("\n".join(found))
+    return _detect("\n".join(beginnings))
 
 
 @cache
 def _identifier() -> Any:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-    found = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-    found.set_languages(set(found.labels) & set(LANGUAGES))
-    return found
+    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    identifier.set_languages(set(identifier.labels) & set(LANGUAGES))
+    return identifier

@@ -29,17 +29,17 @@ def fragments(summary: Sequence[str], source: Sequence[str]) -> list[Fragment]:
         first.setdefault(word, place)
     for place, pair in enumerate(pairwise(source)):
         pairs.setdefault(pair, []).append(place)
-    found = []
+    pieces = []
     start = 0
     while start < len(summary):
         if places := pairs.get(tuple(summary[start : start + 2])):
-            found.append(_longest(summary, start, source, places))
-            start += found[-1].length
+            pieces.append(_longest(summary, start, source, places))
+            start += pieces[-1].length
         else:
             if summary[start] in first:
-                found.append(Fragment(start, first[summary[start]], 1))
+                pieces.append(Fragment(start, first[summary[start]], 1))
             start += 1
-    return found
+    return pieces
 
 
 def _longest(summary: Sequence[str], start: int, source: Sequence[str], places: list[int]) -> Fragment:

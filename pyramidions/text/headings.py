@@ -254,14 +254,14 @@ class _Items:
     def begins(self, line: str, before: str | None) -> bool:
         """Return whether a line begins an entry, given the line before it; called for each line in order."""
         broken = (before or "").rstrip()
-        if not (found := _ITEM.match(line)):
+        if not (item := _ITEM.match(line)):
             ends = self._is_inside and line[:1].isupper() and not broken.endswith(tuple(PAUSES))
             ends = ends and len(broken) + 1 + len(line.split(maxsplit=1)[0]) <= _FULL * self._width
             ends |= self._stands_alone and bool(line.strip()) and len(broken) <= LONGEST_UNBROKEN
             self._is_inside &= bool(line.strip()) and not ends
             return ends
         self._is_inside = True
-        digits = (found[2] or "").strip("().")
+        digits = (item[2] or "").strip("().")
         if not digits.isdecimal():
             return True
         goes_on = len(broken) > LONGEST_UNBROKEN and not broken.endswith(_ENDS_SENTENCE)

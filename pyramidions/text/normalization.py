@@ -94,7 +94,7 @@ def readable(text: str) -> str:
     """Put a text on one line as people read it; ligatures are spelled out. What `normalize` makes of it stays."""
     text = _INVISIBLE.sub("", text)
     if not text.isascii():
-        text = _LIGATURE.sub(lambda found: unicodedata.normalize("NFKC", found[0]), unicodedata.normalize("NFC", text))
+        text = _LIGATURE.sub(lambda match: unicodedata.normalize("NFKC", match[0]), unicodedata.normalize("NFC", text))
     return " ".join(text.split())
 
 
@@ -138,7 +138,7 @@ def split_readable(text: str, language: str = "en") -> list[str]:
         return split_line(text, language)
     # The splitter knows the usual forms of marks. Those of one character leave places as they are; "..." does not.
     usual = text.translate(_USUAL).replace(_ELLIPSIS, "...")
-    ellipses = [found.start() for found in re.finditer(_ELLIPSIS, text)]
+    ellipses = [match.start() for match in re.finditer(_ELLIPSIS, text)]
     begins = [place + 2 * number for number, place in enumerate(ellipses)]
 
     def place(usual_place: int) -> int:
@@ -185,8 +185,8 @@ def split_line(text: str, language: str = "en", *, spaced: bool = True) -> list[
 def ended_by_full_stops(text: str) -> Iterator[str]:
     """Cut behind the full stops of scripts without spaces, outside of quotes and brackets."""
     begun, opened = 0, list[int]()
-    for found in _QUOTE_OR_STOP.finditer(text):
-        mark, end = found[0], found.end()
+    for match in _QUOTE_OR_STOP.finditer(text):
+        mark, end = match[0], match.end()
         following = text[end : end + 1]
         if opened and end - opened[0] > _LONGEST_QUOTATION:
             opened = []

@@ -57,12 +57,12 @@ class Units(Sequence[Unit]):
     @property
     def sentences(self) -> "Units":
         """The units that are not headings, in the same memory."""
-        found = copy(self)
+        outline = copy(self)
         if 1 not in self._is_heading:
-            return found
-        found._places = array("i", (place for place in self._places if not self._is_heading[place]))
-        found.sections = array("i", map(self.sections.__getitem__, found._places))
-        return found
+            return outline
+        outline._places = array("i", (place for place in self._places if not self._is_heading[place]))
+        outline.sections = array("i", map(self.sections.__getitem__, outline._places))
+        return outline
 
     def __len__(self) -> int:
         return len(self._places)
@@ -123,10 +123,10 @@ class Outline:
     @property
     def sections(self) -> list[list[str]]:
         """The sentences of each section; a heading without text has none."""
-        found: list[list[str]] = [[] for _ in self.headings]
+        by_section: list[list[str]] = [[] for _ in self.headings]
         for unit in self.sentences:
-            found[unit.section].append(unit.text)
-        return found
+            by_section[unit.section].append(unit.text)
+        return by_section
 
     @property
     def has_sections(self) -> bool:

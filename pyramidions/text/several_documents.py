@@ -17,11 +17,11 @@ def documents_of(text: str) -> list[str]:
         return [each for each in text.split(DOCUMENT_END) if holds_text(each)] or [text]
     if not text.is_joined:
         return [text]
-    found: list[list[str | int]] = []
+    documents: list[list[str | int]] = []
     for number, line in enumerate(text.splitlines(keepends=True)):
         level = text.levels.get(number, 0)
         if level == 1:
-            found.append([])
+            documents.append([])
         else:
-            found[-1] += [*[level - 1] * (level > 1), line]
-    return [HeadedText.of(parts) for parts in found]
+            documents[-1] += [*[level - 1] * (level > 1), line]
+    return [HeadedText.of(parts) for parts in documents]

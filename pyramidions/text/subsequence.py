@@ -21,8 +21,8 @@ class Subsequences:
         """Return the length of a longest common subsequence with another text."""
         row = self._all
         for word in words:
-            if (found := self._places.get(word)) is not None:
-                row = self._next(row, found)
+            if (places := self._places.get(word)) is not None:
+                row = self._next(row, places)
         return self._size - row.bit_count()
 
     def recall(self, words: Sequence[str]) -> float:
@@ -38,13 +38,13 @@ class Subsequences:
         # Of words that the one text lacks, only the first of a run matters: it moves the end. A leading run does not.
         rows, known, row, last = [self._all], [], self._all, 0
         for word in words:
-            found = self._places.get(word, 0)
-            if found:
-                row = self._next(row, found)
-            if found or last:
+            places = self._places.get(word, 0)
+            if places:
+                row = self._next(row, places)
+            if places or last:
                 rows.append(row)
-                known.append(found)
-            last = found
+                known.append(places)
+            last = places
         taken, end, at = 0, self._size, len(known)
         while at:
             # Where the table grows, or the words match; between them there is nothing to take.

@@ -48,10 +48,10 @@ def sentences(
     """
     begun = ""
     for window in of_windows:
-        found = split(f"{begun} {window}" if begun else window)
+        parts = split(f"{begun} {window}" if begun else window)
         # White space at a window's end may hold a line break.
-        begun = found.pop() + window[len(window.rstrip()) :] if found and len(found[-1]) < most else ""
-        if found:
-            yield found
+        begun = parts.pop() + window[len(window.rstrip()) :] if parts and len(parts[-1]) < most else ""
+        if parts:
+            yield parts
     if begun:
         yield [begun.rstrip()]

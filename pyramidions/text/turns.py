@@ -136,7 +136,7 @@ def _sayings(
     speaker, before, begun = "", "", list[str]()
     for line in lines:
         on_read(len(line) + 1)
-        turn = found if (found := split_turn(line)) and found.speaker in speakers else None
+        turn = said if (said := split_turn(line)) and said.speaker in speakers else None
         text = _NOISE.sub(" ", turn.text if turn else line).strip()
         same = turn is None or turn.speaker == speaker
         if begun and (text or not same):

@@ -27,13 +27,13 @@ def pipeline(name: str) -> Any:
     """Load a spaCy pipeline: its folder, or an installed package. Nothing is downloaded."""
     spacy = optional_library("spacy", "--tags", extra="tags")
     try:
-        found = spacy.load(name)
+        loaded = spacy.load(name)
     except Exception as error:
         # Damaged pipelines raise anything.
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"`tags` must be a spaCy pipeline on this machine, but {name} is none: {reason}") from None
-    found.max_length = 2**40  # parsers alone need much memory for long texts
-    return found
+    loaded.max_length = 2**40  # parsers alone need much memory for long texts
+    return loaded
 
 
 def about_pipeline(name: str) -> dict[str, str]:
@@ -53,7 +53,7 @@ def word_tags(surfaces: Sequence[str], name: str) -> np.ndarray:
         if not surface:
             units.append([])
         units[-1].append(place)
-    found = np.zeros(len(surfaces), np.uint32)
+    tags = np.zeros(len(surfaces), np.uint32)
     texts = ("".join(spelt[place] for place in unit) for unit in units)
     for unit, doc in zip(units, pipeline(name).pipe(texts), strict=True):
         of = np.zeros(len(doc.text) + 1, np.uint32)
@@ -64,6 +64,6 @@ def word_tags(surfaces: Sequence[str], name: str) -> np.ndarray:
         for place in unit:
             surface = spelt[place]
             # A token spells the space before it.
-            found[place] = of[at + len(surface) - len(surface.lstrip())] if surface.strip() else 0
+            tags[place] = of[at + len(surface) - len(surface.lstrip())] if surface.strip() else 0
             at += len(surface)
-    return found
+    return tags

@@ -28,10 +28,10 @@ def concepts_of(paper: Paper, order: int) -> Concepts:
     """Return the content words of a document, or its pairs of neighbours of which at least one is a content word."""
     sentence = paper.sentence
     keys, places = keys_of(paper.words, order, sentence)
-    found, first, inverse, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    distinct, first, inverse, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
     number = len(paper.sizes)
     pairs = np.unique(inverse.astype(np.int64) * number + sentence[places])
-    return Concepts(found, counts, places[first], pairs // number, pairs % number)
+    return Concepts(distinct, counts, places[first], pairs // number, pairs % number)
 
 
 def keys_of(words: Words, order: int, sentence: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -139,8 +139,8 @@ def with_chances(paper: Paper, measured: Measured, chances: np.ndarray) -> np.nd
     group, at = _Group(pairs), expected[pairs.sentence]
     of_words = []
     for place in (pairs.places, pairs.places + 1):
-        found, content = _places_among(words, paper, place)
-        of_words.append(np.where(content, chances[found], 0))
+        words_of, content = _places_among(words, paper, place)
+        of_words.append(np.where(content, chances[words_of], 0))
     return np.column_stack([measured.features[1], *of_words, group.best(at), group.mean(at)]).astype(np.float32)
 
 
@@ -152,8 +152,8 @@ def _places_among(words: Concepts, paper: Paper, place: np.ndarray) -> tuple[np.
 
 def _sentence_means(concepts: Concepts, values: np.ndarray, sentences: int) -> np.ndarray:
     number = np.bincount(concepts.sentence, minlength=sentences)
-    found: np.ndarray = np.bincount(concepts.sentence, values[concepts.concept], minlength=sentences)
-    return found / np.maximum(number, 1)
+    sums: np.ndarray = np.bincount(concepts.sentence, values[concepts.concept], minlength=sentences)
+    return sums / np.maximum(number, 1)
 
 
 def _features(
@@ -191,12 +191,12 @@ def _of_parts(
     paper: Paper, words: Concepts, pairs: Concepts, log_odds: np.ndarray, in_heading: np.ndarray
 ) -> list[np.ndarray]:
     """Return what is known of the two words of each pair; a stop word counts 0."""
-    found = []
+    columns = []
     for place in (pairs.places, pairs.places + 1):
         at, content = _places_among(words, paper, place)
-        found += [
+        columns += [
             np.where(content, log_odds[at], 0),
             np.where(content, np.log1p(words.counts[at]), 0),
             in_heading[place],
         ]
-    return found
+    return columns

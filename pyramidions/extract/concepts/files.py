@@ -87,8 +87,8 @@ def load_concepts(folder: Path) -> ConceptModel:
         # The arrays are those that were written, so that little can be wrong with them.
         raise UserError(f"{folder} is damaged ({type(error).__name__}: {error}).") from None
     (words, word_trees), (pairs, pair_trees) = parts
-    if found := broken(card.get(_LENGTH), Count | None):
-        raise UserError(f"{folder / CARD} is damaged: `{_LENGTH}` {found.said}.")
+    if broken_rule := broken(card.get(_LENGTH), Count | None):
+        raise UserError(f"{folder / CARD} is damaged: `{_LENGTH}` {broken_rule.said}.")
     language = card.get(_LANGUAGE, ENGLISH)
     if language not in LANGUAGES:
         raise UserError(f"{folder / CARD} is damaged: `{_LANGUAGE}` must be a known language, but is {language!r}.")
@@ -116,16 +116,16 @@ def _content(path: Path) -> bytes:
 
 def _number(name: str, said: Any, key: str, hint: Any) -> Any:
     """Return a number of the card; what it says of a part, ``name``, must be an object."""
-    if found := broken(said[key], hint):
-        raise UserError(f"`{name}.{key}` {found.said}.")
+    if broken_rule := broken(said[key], hint):
+        raise UserError(f"`{name}.{key}` {broken_rule.said}.")
     return said[key]
 
 
 def _trees(name: str, said: Any, arrays: dict[str, np.ndarray], features: int) -> Trees:
     roots, feature, threshold = (arrays[f"{name}.{key}"] for key in _TREES)
-    found = Trees(float(_number(name, said, "base", float)), roots, feature, threshold, features)
-    found.check()
-    return found
+    trees = Trees(float(_number(name, said, "base", float)), roots, feature, threshold, features)
+    trees.check()
+    return trees
 
 
 def _part(name: str, said: Any, arrays: dict[str, np.ndarray], features: int) -> tuple[Frequencies, Trees]:

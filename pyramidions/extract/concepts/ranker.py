@@ -95,7 +95,7 @@ def covered(
         wanted = wanted._replace(chances=(np.where(asked, 1.0, wanted.chances[0]), wanted.chances[1]))
     words = [word for text in outline.texts for word in Language(model.language).words(text)]
     taken = [np.zeros(len(chances), dtype=bool) for chances in wanted.chances]
-    found = []
+    by_sentence = []
     for sentence in chosen:
         here: list[tuple[str, float]] = []
         for order, (concepts, chances, seen) in enumerate(zip(wanted.concepts, wanted.chances, taken, strict=True), 1):
@@ -106,5 +106,5 @@ def covered(
                 (" ".join(words[place : place + order]), float(chances[concept]))
                 for concept, place in zip(held.tolist(), concepts.places[held].tolist(), strict=True)
             ]
-        found.append(sorted(here, key=lambda each: -each[1])[:most])
-    return found
+        by_sentence.append(sorted(here, key=lambda each: -each[1])[:most])
+    return by_sentence

@@ -78,7 +78,7 @@ class Trees:
         """
         _, leaves = self._tables
         number = np.arange(len(self.roots)) * MOST_LEAVES
-        found = np.full(len(rows), self.base)
+        sums = np.full(len(rows), self.base)
         first = 0 if others is None else self.features - rows.shape[1]
         for start in range(0, len(rows), _BLOCK):
             here = slice(start, start + _BLOCK)
@@ -88,8 +88,8 @@ class Trees:
             # The lowest bit that is left is the leaf: a power of two, whose exponent float32 holds as it is.
             lowest = left & (~left + np.uint32(1))
             leaf = (lowest.astype(np.float32).view(np.int32) >> 23) - 127
-            found[here] += leaves[number + leaf].sum(axis=1)
-        return found
+            sums[here] += leaves[number + leaf].sum(axis=1)
+        return sums
 
     def left(self, rows: np.ndarray, first: int = 0) -> np.ndarray:
         """Return the leaves that are left after all tests of some features, from ``first``: (rows, trees), uint32."""
@@ -104,17 +104,17 @@ class Trees:
     def _tables(self) -> "tuple[list[_Tests], np.ndarray]":
         """The tests on each feature, and what leaf `i` of tree `t` adds, at ``t * MOST_LEAVES + i``."""
         leaves = np.zeros(len(self.roots) * MOST_LEAVES)
-        found: dict[int, list[tuple[float, int, int]]] = {}
+        by_feature: dict[int, list[tuple[float, int, int]]] = {}
         for tree, (first, stop) in enumerate(_spans(self.roots, len(self.feature))):
             for node, low, middle in _walk(self.feature[first:stop].tolist()):
                 if self.feature[first + node] < 0:
                     leaves[tree * MOST_LEAVES + low] = self.threshold[first + node]
                 else:
                     out = (1 << middle) - (1 << low)
-                    found.setdefault(int(self.feature[first + node]), []).append(
+                    by_feature.setdefault(int(self.feature[first + node]), []).append(
                         (float(self.threshold[first + node]), tree, 2**MOST_LEAVES - 1 - out)
                     )
-        return [_tests(feature, each, len(self.roots)) for feature, each in sorted(found.items())], leaves
+        return [_tests(feature, each, len(self.roots)) for feature, each in sorted(by_feature.items())], leaves
 
 
 class _Tests(NamedTuple):
@@ -144,12 +144,12 @@ def _walk(feature: list[int]) -> list[tuple[int, int, int]]:
 
     A ValueError says that the nodes are no tree.
     """
-    found: list[tuple[int, int, int]] = []
+    leaves: list[tuple[int, int, int]] = []
     # Tests whose right side is still to come: where they stand in `found`.
     waiting: list[int] = []
     leaf = 0
     for node, tested in enumerate(feature):
-        found.append((node, leaf, leaf + 1))
+        leaves.append((node, leaf, leaf + 1))
         if tested >= 0:
             waiting.append(node)
             continue
@@ -157,9 +157,9 @@ def _walk(feature: list[int]) -> list[tuple[int, int, int]]:
         if waiting:
             # What comes next is on the right of the last one.
             above = waiting.pop()
-            found[above] = (above, found[above][1], leaf)
+            leaves[above] = (above, leaves[above][1], leaf)
         elif node + 1 != len(feature):
             raise ValueError("nodes must be trees")
     if waiting or 2 * leaf - 1 != len(feature) or leaf > MOST_LEAVES:
         raise ValueError(f"nodes must be trees of at most {MOST_LEAVES} leaves")
-    return found
+    return leaves

@@ -57,8 +57,8 @@ class AdaptiveSpanAttention(Regularised, CoreAttention):
     def received(self, q: Tensor, k: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
         hidden = padding_of(k, context.padding_mask)
         plan, bias = self._seen(k, hidden)
-        (found,) = received(q, k, plan, hidden[:, None, :, None], bias)
-        return found.sum(dim=(1, 3)).masked_fill(hidden, 0.0)
+        (weights,) = received(q, k, plan, hidden[:, None, :, None], bias)
+        return weights.sum(dim=(1, 3)).masked_fill(hidden, 0.0)
 
     def spans(self) -> Tensor:
         """Return how far each head sees in either direction before its weights fall: (H,), in positions."""

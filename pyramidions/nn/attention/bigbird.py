@@ -74,16 +74,16 @@ class BlockLists(NamedTuple):
         drawn = others.clamp(max=self.random)
         key = _hashed(torch.arange(heads, device=rows.device)[:, None, None] + _hashed_seed(self.seed))
         key = _hashed(key + rows)
-        found = key.new_full((*others.shape[:1], heads, len(rows), self.random), -1)
+        drawn_blocks = key.new_full((*others.shape[:1], heads, len(rows), self.random), -1)
         for number in range(self.random):
             # One of the first so many, or the last of them if that is taken.
             last = others - drawn + number
             choice = _hashed(key + number) * (last + 1) >> _BITS
-            choice = torch.where((found == choice).any(dim=3, keepdim=True), last, choice)
-            found[..., number : number + 1] = torch.where(number < drawn, choice, -1)
+            choice = torch.where((drawn_blocks == choice).any(dim=3, keepdim=True), last, choice)
+            drawn_blocks[..., number : number + 1] = torch.where(number < drawn, choice, -1)
         # Counted among the blocks between the ends, without the window.
-        blocks = found + self.ends
-        return torch.where(found < 0, -1, blocks + near * (blocks >= first))
+        blocks = drawn_blocks + self.ends
+        return torch.where(drawn_blocks < 0, -1, blocks + near * (blocks >= first))
 
 
 def _hashed_seed(seed: int) -> int:
@@ -174,17 +174,17 @@ class BigBirdAttention(CoreAttention):
         for rows, seen in self._seen(hidden, q.size(1)):
             # (B, C, M) -> (B H C', M)
             without = left_out[:, None, rows].expand(-1, q.size(1), -1, -1).flatten(0, 2)
-            (found,) = received(q[:, :, rows].flatten(0, 2), k.flatten(0, 2), seen, without[..., None])
-            total += found.view_as(total)
-        found = total.sum(dim=1).flatten(1)
+            (weights,) = received(q[:, :, rows].flatten(0, 2), k.flatten(0, 2), seen, without[..., None])
+            total += weights.view_as(total)
+        weights = total.sum(dim=1).flatten(1)
         if ends is not None:
             without = ends.absent[..., None] | hidden.gather(
                 1, ends.positions[..., None].expand(-1, -1, hidden.size(2))
             )
-            found += self.everywhere.received(
+            weights += self.everywhere.received(
                 _of(ends, q), k.flatten(2, 3), LayerContext(hidden.flatten(1)), without.flatten(1)
             )
-        return found.masked_fill(hidden.flatten(1), 0.0)[:, :length]
+        return weights.masked_fill(hidden.flatten(1), 0.0)[:, :length]
 
     def _sees_everything(self, length: int) -> bool:
         return length <= self.lists.full * self.block_size

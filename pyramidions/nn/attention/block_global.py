@@ -59,13 +59,13 @@ class BlockGlobalAttention(CoreAttention):
             return self.within.received(q, k, context, left_out)
         batch, keys, mask = q.size(0), self._read(k, context), self._mask(k, context)
         rows = self._cut_mask(left_out, context)
-        found = self.within.received(self._cut(q, context), keys, LayerContext(mask), rows).unflatten(0, (batch, -1))
+        weights = self.within.received(self._cut(q, context), keys, LayerContext(mask), rows).unflatten(0, (batch, -1))
         # (B, N, G + M) -> (B, N M)
-        near = found[..., -self.block_size :].flatten(1)
+        near = weights[..., -self.block_size :].flatten(1)
         length = k.size(2) - _appended(context)
         total = F.pad(near[:, self.earlier : self.earlier + length], (0, _appended(context)))
         if marks is not None:
-            total = total.scatter_add(1, marks.positions, found[..., : -self.block_size].sum(dim=1))
+            total = total.scatter_add(1, marks.positions, weights[..., : -self.block_size].sum(dim=1))
         return total.masked_fill(hidden, 0.0)
 
     def _sees_everything(self, k: Tensor, context: LayerContext) -> bool:

@@ -180,8 +180,8 @@ class LSHAttention(CoreAttention):
             q, k, v = q[:, local:], k[:, local:], v[:, local:]
             rounds = self._rounds(q, self._of_rounds(q, self._half(self.max_length)))
             buckets = rounds.masked_fill(padded[..., None], _LAST).unbind(dim=-1)
-            found = [recent_attention(q, k, v, of_round, self.bucket_size, self.dropped) for of_round in buckets]
-            parts.append(joined(*zip(*found, strict=True)).to(v.dtype))
+            by_round = [recent_attention(q, k, v, of_round, self.bucket_size, self.dropped) for of_round in buckets]
+            parts.append(joined(*zip(*by_round, strict=True)).to(v.dtype))
         return torch.cat(parts, dim=1)
 
     def _keys(self, q: Tensor) -> Tensor:

@@ -75,16 +75,16 @@ class TransientGlobalAttention(CoreAttention):
         self.refuse(q, k, context)
         reach = min(self.side, q.size(2))
         near = ByDistance(self.biases(torch.arange(-reach, reach + 1, device=q.device), False))
-        found = attended(q, k, v, Band(padding_of(k, context.padding_mask), reach), near, self.dropped)
+        attention = attended(q, k, v, Band(padding_of(k, context.padding_mask), reach), near, self.dropped)
         if context.summaries is not None and self.block_biases is not None:
             keys, values, absent, blocks = context.summaries
             count = absent.size(1)
             by_block = self.block_biases(torch.arange(1 - count, count, device=q.device), False)
             plan = Dense(count, ~absent[:, None, None])
-            found = joined(found, attended(q, keys, values, plan, ByBlock(by_block, blocks), self.dropped))
+            attention = joined(attention, attended(q, keys, values, plan, ByBlock(by_block, blocks), self.dropped))
         elif self.norm is not None and self.block_biases is not None and torch.is_grad_enabled():
             # The texts are shorter than a block. DDP needs gradients of all weights, though.
             parts = (self.norm, self.block_biases)
             unused = sum(weight.sum() for part in parts for weight in part.parameters())
-            found = found._replace(mixed=found.mixed + 0.0 * unused)
-        return found.mixed
+            attention = attention._replace(mixed=attention.mixed + 0.0 * unused)
+        return attention.mixed

@@ -18,10 +18,10 @@ def spikes(x: Tensor, window: int) -> Tensor:
 
     An equal one is not above. The first number, which none precede, is a spike.
     """
-    found = torch.ones_like(x, dtype=torch.bool)
+    is_spike = torch.ones_like(x, dtype=torch.bool)
     for back in range(1, window + 1):
-        found[:, back:] &= x[:, back:] > x[:, :-back]
-    return found
+        is_spike[:, back:] &= x[:, back:] > x[:, :-back]
+    return is_spike
 
 
 class BoundaryPredictor(nn.Module):

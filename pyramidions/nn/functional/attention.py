@@ -94,8 +94,8 @@ def received(
         for read in _reads(work, q, keys, work.prepared(q), total):
             weights = read.weights.masked_fill_(left_out[read.tile.queries], 0.0).sum(dim=-2)[..., None]
             parts = weights.split([x.size(-2) for x in read.keys], dim=-2)
-            for found, place, part in zip(sums, read.tile.places, parts, strict=True):
-                _add(found, place, part)
+            for summed, place, part in zip(sums, read.tile.places, parts, strict=True):
+                _add(summed, place, part)
     return tuple(sums)
 
 
@@ -363,15 +363,15 @@ class _Tiled(torch.autograd.Function):
                 _gradients_of_tiles(work, given, grads, of_mixed, of_total)
             else:
                 _gradients_of_pieces(pieces, work.dropout, given, grads, of_mixed)
-        of_k, of_v, found = grads.keys[0], grads.values[0], {}
+        of_k, of_v, by_input = grads.keys[0], grads.values[0], {}
         if len(grads.keys) > 1:
-            found = {ctx.work.plan.further_k: grads.keys[1], ctx.work.plan.further_v: grads.values[1]}
+            by_input = {ctx.work.plan.further_k: grads.keys[1], ctx.work.plan.further_v: grads.values[1]}
         learned = [n for n in ctx.work.score_mod or () if isinstance(n, _Kept) and tensors[n].requires_grad]
         if learned:
             made = [(x, grad) for x, grad in zip(prepared, grads.prepared, strict=True) if x.requires_grad]
             outs, of_outs = zip(*made, strict=True)
-            found |= zip(learned, torch.autograd.grad(outs, [tensors[n] for n in learned], of_outs), strict=True)
-        rest = (found[n].to(x.dtype) if n in found else None for n, x in enumerate(tensors))
+            by_input |= zip(learned, torch.autograd.grad(outs, [tensors[n] for n in learned], of_outs), strict=True)
+        rest = (by_input[n].to(x.dtype) if n in by_input else None for n, x in enumerate(tensors))
         return None, grads.q, of_k.to(k.dtype), of_v.to(v.dtype), *rest
 
 

@@ -43,4 +43,4 @@ def head_groups(heads: int, dilated: int, dilation: int) -> list[tuple[slice, in
     """Return the heads that see each position of their window, and the last ``dilated``, with the stride of each."""
     near = max(0, heads - dilated)
     groups = [(slice(0, near), 1), (slice(near, heads), dilation)]
-    return [(found, stride) for found, stride in groups if found.start < found.stop]
+    return [(group, stride) for group, stride in groups if group.start < group.stop]

@@ -79,8 +79,8 @@ class Pointer(nn.Module):
             scores = _log(reached)
             for before, each in enumerate(token_query.chunk(_CONTEXT, dim=-1)):
                 # of the token so many places before each; the first ones have none
-                found = token_scores(each, memory)
-                scores = scores + F.pad(found, (before, 0))[..., : found.size(2)]
+                of_tokens = token_scores(each, memory)
+                scores = scores + F.pad(of_tokens, (before, 0))[..., : of_tokens.size(2)]
             return scores.masked_fill(reached == 0, torch.finfo(scores.dtype).min).softmax(dim=-1), gate
 
     def read(self, features: Tensor, memory: PointerMemory) -> tuple[Tensor, Tensor, Tensor]:
@@ -186,8 +186,8 @@ def _scores(query: Tensor, keys: Tensor) -> Tensor:
 def token_scores(query: Tensor, memory: PointerMemory) -> Tensor:
     """Score each token of the document by queries (B, T, d): (B, T, L). Its memory must have token keys."""
     assert memory.token_keys is not None
-    found = _scores(query, memory.token_keys)
-    return found.gather(2, memory.origins.places[:, None].expand(-1, found.size(1), -1))
+    scores = _scores(query, memory.token_keys)
+    return scores.gather(2, memory.origins.places[:, None].expand(-1, scores.size(1), -1))
 
 
 def _log(shares: Tensor) -> Tensor:

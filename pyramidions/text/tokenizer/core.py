@@ -65,8 +65,8 @@ class Numbering(NamedTuple):
 
     def as_recorded(self) -> dict[str, Any]:
         """Return the ids that there are by their names, for checkpoints and manifests."""
-        found = {name: value for name, value in self._asdict().items() if value not in (None, ())}
-        return {**found, "ends": [*self.ends]} if self.ends else found
+        recorded = {name: value for name, value in self._asdict().items() if value not in (None, ())}
+        return {**recorded, "ends": [*self.ends]} if self.ends else recorded
 
 
 class Tokenizer(ABC):

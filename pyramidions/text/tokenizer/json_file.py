@@ -115,11 +115,11 @@ class JsonTokenizer(Tokenizer):
 
     def pieces(self) -> list[str]:
         """All pieces in the order of their ids, the special ones included; rows without one are `<unused_ID>`."""
-        found = [f"<unused_{i}>" for i in range(self.vocab_size)]
+        names = [f"<unused_{i}>" for i in range(self.vocab_size)]
         for piece, i in self._ids.items():
             # fairseq joins names by spaces.
-            found[i] = _WHITE.sub(lambda space: f"<U+{ord(space[0]):04X}>", piece) or "<empty>"
-        return found
+            names[i] = _WHITE.sub(lambda space: f"<U+{ord(space[0]):04X}>", piece) or "<empty>"
+        return names
 
     def token(self, i: int) -> str | None:
         """Return what the file calls an id; None for a row without a piece."""
@@ -137,11 +137,11 @@ class JsonTokenizer(Tokenizer):
 
     def spellings(self, ids: Iterable[int]) -> list[str]:
         # A character's text stands at the last of its pieces.
-        found = list[str]()
+        spelt = list[str]()
         for is_text, group in groupby(ids, self._is_text):
             part = list(group)
-            found += self._spelt(part) if is_text else map(self._sign, part)
-        return found
+            spelt += self._spelt(part) if is_text else map(self._sign, part)
+        return spelt
 
     def _spelt(self, ids: list[int]) -> list[str]:
         stream = library().decoders.DecodeStream(skip_special_tokens=True)
@@ -158,13 +158,13 @@ class JsonTokenizer(Tokenizer):
 
     def surfaces(self, of_windows: Iterable[str]) -> Iterator[list[str]]:
         for line, ids, ends in self._windows(of_windows):
-            found, begin = list[str](), 0
+            surfaces, begin = list[str](), 0
             for i, end, following in zip(ids, ends, [*ends, -1][1:], strict=True):
                 # Of pieces that end at one character, the last has its text; what a normaliser drops is theirs, too.
                 end = begin if end == following else len(line) if following < 0 else max(begin, end)
-                found.append(_Surface.of(line[begin:end], i))
+                surfaces.append(_Surface.of(line[begin:end], i))
                 begin = end
-            yield found
+            yield surfaces
 
     def _windows(self, of_windows: Iterable[str]) -> Iterator[tuple[str, list[int], list[int]]]:
         """Yield the lines that were encoded, one a window, with their ids, and where in the line each ends."""
@@ -315,8 +315,8 @@ def check_ids(ids: Iterable[Any], pieces: int) -> None:
 def _patterns(step: Any) -> Iterator[str]:
     """Yield the regular expressions of a step and its inner steps; those of a model are text."""
     if isinstance(step, dict):
-        if isinstance(found := step.get("Regex"), str):
-            yield found
+        if isinstance(pattern := step.get("Regex"), str):
+            yield pattern
         step = [inner for name, inner in step.items() if name != "model"]
     for inner in step if isinstance(step, list) else ():
         yield from _patterns(inner)

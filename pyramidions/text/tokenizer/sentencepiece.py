@@ -59,11 +59,11 @@ class SentencePieceTokenizer(Tokenizer):
             self._model = sentencepiece.SentencePieceProcessor(model_proto=model_bytes)
         except RuntimeError:
             raise UserError("The tokenizer must be a sentencepiece model, but this is none.") from None
-        found = (self._model.bos_id(), self._model.pad_id(), self._model.eos_id(), self._model.unk_id())
-        if found != (BOS, PAD, EOS, UNK):
+        ids = (self._model.bos_id(), self._model.pad_id(), self._model.eos_id(), self._model.unk_id())
+        if ids != (BOS, PAD, EOS, UNK):
             raise UserError(
                 "The sentencepiece model must have the ids <s>=0, <pad>=1, </s>=2, <unk>=3, "
-                f"but it has {', '.join(f'{name}={i}' for name, i in zip(SPECIALS, found, strict=True))}."
+                f"but it has {', '.join(f'{name}={i}' for name, i in zip(SPECIALS, ids, strict=True))}."
             )
         size = int(self._model.vocab_size())
         if numbering not in (None, Numbering(), usual := Numbering(rows=size)):
@@ -99,23 +99,23 @@ class SentencePieceTokenizer(Tokenizer):
     def encode_units(self, units: Sequence[str]) -> list[int]:
         if self.marker_id is None:
             return super().encode_units(units)
-        found: list[int] = []
+        encoded: list[int] = []
         for number, ids in enumerate(self._model.encode([normalize(unit) for unit in units])):
             # A unit of nothing but `▁` has no pieces.
-            found += [*[self.marker_id] * (number > 0 or self.marks_first), *(ids or [UNK])]
-        return found
+            encoded += [*[self.marker_id] * (number > 0 or self.marks_first), *(ids or [UNK])]
+        return encoded
 
     def counts(self, texts: Iterable[str]) -> list[int]:
         return [len(ids) for ids in self._model.encode([normalize(text) for text in texts])]
 
     def ids_of(self, surfaces: Sequence[str]) -> list[int]:
-        found = self._model.piece_to_id([surface.replace(" ", SPACE) for surface in surfaces])
+        ids = self._model.piece_to_id([surface.replace(" ", SPACE) for surface in surfaces])
         # An unknown stretch of text may spell a special piece.
-        found = [UNK if special else i for i, special in zip(found, self._model.is_control(found), strict=True)]
+        ids = [UNK if special else i for i, special in zip(ids, self._model.is_control(ids), strict=True)]
         if self.marker_id is None:
-            return found
+            return ids
         markers = {"": self.marker_id} | ({} if self.name_end_id is None else {NAME_END_SURFACE: self.name_end_id})
-        return [markers.get(surface, i) for i, surface in zip(found, surfaces, strict=True)]
+        return [markers.get(surface, i) for i, surface in zip(ids, surfaces, strict=True)]
 
     def surfaces(self, of_windows: Iterable[str]) -> Iterator[list[str]]:
         for pieces in self._windows(of_windows):
@@ -134,15 +134,15 @@ class SentencePieceTokenizer(Tokenizer):
 
     def _marked(self, some: list[str], kind: type, marker: int | str, name_end: int | str | None) -> list[Any]:
         """Return the pieces of sentences or lines with markers, by their ids or by their texts."""
-        found: list[Any] = []
+        marked: list[Any] = []
         for unit in some:
-            if found or self.marks_first:
-                found.append(marker)
+            if marked or self.marks_first:
+                marked.append(marker)
             if self.name_end_id is not None and (name := _NAME.match(unit)):
-                found += [*self._model.encode(name[0], out_type=kind), name_end]
+                marked += [*self._model.encode(name[0], out_type=kind), name_end]
                 unit = unit[name.end() + 1 :]
-            found += self._model.encode(unit, out_type=kind)
-        return found
+            marked += self._model.encode(unit, out_type=kind)
+        return marked
 
     def _decode(self, ids: list[int]) -> str:
         # Control pieces go out before decoding, else the word after a marker keeps no space in front.
