@@ -72,7 +72,8 @@ def matrices(x: Tensor, boundaries: Tensor) -> Tensor:
     before = boundaries.cumsum(1) - boundaries
     offset = torch.arange(count) - before[..., None]
     share = (1 - offset) * (offset == 0)
-    share = share / share.sum(1, keepdim=True).clamp(min=1)
+    size = share.sum(1, keepdim=True)
+    share = share / torch.where(size == 0, 1, size)
     return torch.einsum("bld,bls->bsd", x, share)
 
 
