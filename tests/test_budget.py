@@ -54,7 +54,7 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 55_414, "lab": 6_716, "scripts": 386, "tests": 45_538}
+LINES = {"pyramidions": 55_414, "lab": 6_716, "scripts": 386, "tests": 45_539}
 #: Tests of each side of the package, with each row of their tables counted by itself.
 ROWS = {"above-the-seam": 2_022, "rest": 5_012}
 COMMANDS = 15
