@@ -12,6 +12,7 @@ from pyramidions.extract.concepts.files import files_of
 from pyramidions.files.atomic import atomic_file, atomic_folder, write_file
 from pyramidions.files.parallel import available_cores
 from pyramidions.runs.concepts import count, fit, read_papers
+from pyramidions.runs.contexts import learn_contexts
 from pyramidions.runs.kinds import CONCEPTS
 from pyramidions.runs.policy import fit_policy, gain
 from pyramidions.runs.run import UNTRAINED, Run
@@ -73,7 +74,9 @@ class ConceptRun(Run):
         """Count concepts, fit the trees, and a policy, which is kept if it helps validation documents."""
         papers, seed, workers = self.places.papers, self.arguments.seed, available_cores()
         counts = count(papers)
-        model = fit(papers, counts, seed, self.say)._replace(words=self.state.facts["words"], language=self.language())
+        contexts = learn_contexts(papers, counts, seed, workers, self.say)
+        model = fit(papers, counts, seed, self.say, contexts)
+        model = model._replace(words=self.state.facts["words"], language=self.language())
         policy = fit_policy(papers, model, counts, seed, workers, self.say)
         valid = list(islice(self.in_one_language("valid"), _VALID))
         gained = 100 * gain(valid, model, policy, workers)

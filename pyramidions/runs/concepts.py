@@ -9,7 +9,8 @@ import numpy as np
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.readers import Document
-from pyramidions.extract.concepts.features import ORDERS, Frequencies, concepts_of, keys_of, measure, with_chances
+from pyramidions.extract.concepts.context import Context, measure_around
+from pyramidions.extract.concepts.features import ORDERS, Frequencies, concepts_of, keys_of, with_chances
 from pyramidions.extract.concepts.model import ConceptModel
 from pyramidions.extract.concepts.paper import Paper, paper_of
 from pyramidions.extract.concepts.trees import MOST_LEAVES, Trees
@@ -169,19 +170,29 @@ def _times(keys: np.ndarray, some: list[np.ndarray]) -> np.ndarray:
     return np.bincount(at[known & (at < len(keys))], minlength=len(keys)).astype(np.int32)
 
 
-def fit(folder: Path, counts: Counts, seed: int, on_step: Callable[[str], object] = lambda _: None) -> ConceptModel:
-    """Fit the trees of both orders; those of pairs see what those of words expect."""
+def fit(
+    folder: Path,
+    counts: Counts,
+    seed: int,
+    on_step: Callable[[str], object] = lambda _: None,
+    contexts: tuple[Context, Context] | None = None,
+    trees: int | None = None,
+) -> ConceptModel:
+    """Fit the trees of both orders, `TREES` by default; those of pairs see what those of words expect."""
 
     def fitted(name: str, words: Trees | None = None) -> Trees:
-        x, y = _sample(folder, counts, words, seed)
-        on_step(f"fitting {TREES} trees of {name} to {len(x):,} concepts")
-        return Trees.of(boosting(seed, LEAST_CONCEPTS, classifies=True).fit(x, y))
+        x, y = _sample(folder, counts, words, seed, contexts)
+        fitting = boosting(seed, LEAST_CONCEPTS, trees, classifies=True)
+        on_step(f"fitting {fitting.max_iter} trees of {name} to {len(x):,} concepts")
+        return Trees.of(fitting.fit(x, y))
 
     words = fitted("words")
-    return ConceptModel(counts.known, (words, fitted("pairs", words)))
+    return ConceptModel(counts.known, (words, fitted("pairs", words)), contexts=contexts)
 
 
-def _sample(folder: Path, counts: Counts, words: Trees | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _sample(
+    folder: Path, counts: Counts, words: Trees | None, seed: int, contexts: tuple[Context, Context] | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return features of words, or of pairs, and whether the summary has each."""
     order = int(words is not None)
     generator = np.random.default_rng((seed, order))
@@ -191,7 +202,7 @@ def _sample(folder: Path, counts: Counts, words: Trees | None, seed: int) -> tup
     rows: list[np.ndarray] = []
     held: list[np.ndarray] = []
     for place, example in load_some(folder, places):
-        measured = measure(example.paper, counts.without(place))
+        measured = measure_around(example.paper, counts.without(place), contexts)
         x = measured.features[0]
         if words is not None:
             x = with_chances(example.paper, measured, words.chances(x))
@@ -201,13 +212,13 @@ def _sample(folder: Path, counts: Counts, words: Trees | None, seed: int) -> tup
     return np.concatenate(rows), np.concatenate(held)
 
 
-def boosting(seed: int, least_rows: int, *, classifies: bool) -> Any:
+def boosting(seed: int, least_rows: int, trees: int | None = None, *, classifies: bool) -> Any:
     """Return trees to be fitted, with at least so many rows in a leaf, that tell a class or a number."""
     # Nothing else needs it, and it takes a second.
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     return (HistGradientBoostingClassifier if classifies else HistGradientBoostingRegressor)(
-        max_iter=TREES,
+        max_iter=trees or TREES,
         learning_rate=0.08,
         max_leaf_nodes=MOST_LEAVES - 1,
         min_samples_leaf=least_rows,

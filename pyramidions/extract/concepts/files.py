@@ -11,6 +11,8 @@ from safetensors.numpy import load, save
 from pyramidions.base.arguments import Count, CountOrZero, Range, broken
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import as_json_bytes, parse_json
+from pyramidions.extract.concepts import context
+from pyramidions.extract.concepts.context import Context
 from pyramidions.extract.concepts.features import Frequencies
 from pyramidions.extract.concepts.model import FEATURES, ConceptModel
 from pyramidions.extract.concepts.policy import FEATURE_NAMES
@@ -29,6 +31,8 @@ _LENGTH = "summary_words"
 _LANGUAGE = "language"
 _KNOWN, _TREES = ("keys", "seen", "hits"), ("roots", "feature", "threshold")
 _POLICY = "policy"
+#: Arrays of a model that knows what stands around concepts.
+_AROUND = Context._fields
 
 
 def is_concept_model(path: Path) -> bool:
@@ -49,6 +53,8 @@ def files_of(model: ConceptModel, about: dict[str, Any]) -> dict[str, bytes]:
     for name, known, trees in zip(_ORDERS, model.known, model.trees, strict=True):
         card[name] = {"documents": known.documents, "least": known.least, "share": known.base, "base": trees.base}
         arrays |= _named(name, _KNOWN, _narrow(known)) | _named(name, _TREES, trees.arrays)
+    for name, of_order in zip(_ORDERS, model.contexts or (), strict=False):
+        arrays |= _named(name, _AROUND, tuple(weights.astype(np.float16) for weights in of_order))
     if model.policy is not None:
         card[_POLICY] = {"base": model.policy.base}
         arrays |= _named(_POLICY, _TREES, model.policy.arrays)
@@ -79,7 +85,12 @@ def load_concepts(folder: Path) -> ConceptModel:
         raise UserError(f"{folder / ARRAYS} is damaged: its hash is not that of {CARD}.")
     try:
         arrays = load(content)
-        parts = [_part(name, card[name], arrays, features) for name, features in zip(_ORDERS, FEATURES, strict=True)]
+        contexts = _contexts(arrays)
+        further = 0 if contexts is None else context.FEATURES
+        parts = [
+            _part(name, card[name], arrays, features + further)
+            for name, features in zip(_ORDERS, FEATURES, strict=True)
+        ]
         policy = _trees(_POLICY, card[_POLICY], arrays, len(FEATURE_NAMES)) if _POLICY in card else None
     except UserError as error:
         raise UserError(f"{folder} is damaged: {error}") from None
@@ -92,7 +103,7 @@ def load_concepts(folder: Path) -> ConceptModel:
     language = card.get(_LANGUAGE, ENGLISH)
     if language not in LANGUAGES:
         raise UserError(f"{folder / CARD} is damaged: `{_LANGUAGE}` must be a known language, but is {language!r}.")
-    return ConceptModel((words, pairs), (word_trees, pair_trees), card.get(_LENGTH), policy, language)
+    return ConceptModel((words, pairs), (word_trees, pair_trees), card.get(_LENGTH), policy, language, contexts)
 
 
 def _named(part: str, names: tuple[str, ...], arrays: tuple[np.ndarray, ...]) -> dict[str, np.ndarray]:
@@ -126,6 +137,15 @@ def _trees(name: str, said: Any, arrays: dict[str, np.ndarray], features: int) -
     trees = Trees(float(_number(name, said, "base", float)), roots, feature, threshold, features)
     trees.check()
     return trees
+
+
+def _contexts(arrays: dict[str, np.ndarray]) -> tuple[Context, Context] | None:
+    if f"{_ORDERS[0]}.{_AROUND[0]}" not in arrays:
+        return None
+    words, pairs = (Context(*(arrays[f"{name}.{key}"].astype(np.float32) for key in _AROUND)) for name in _ORDERS)
+    if not all(each.shape == (context.SIZE,) and np.isfinite(each).all() for each in (*words, *pairs)):
+        raise UserError(f"The weights of what stands around concepts must be {context.SIZE:,} finite numbers each.")
+    return words, pairs
 
 
 def _part(name: str, said: Any, arrays: dict[str, np.ndarray], features: int) -> tuple[Frequencies, Trees]:

@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pyramidions.extract.concepts.context import Context, measure_around
 from pyramidions.extract.concepts.coverage import Cover, Wanted
-from pyramidions.extract.concepts.features import Concepts, Frequencies, measure, with_chances
+from pyramidions.extract.concepts.features import Concepts, Frequencies, with_chances
 from pyramidions.extract.concepts.paper import Paper
 from pyramidions.extract.concepts.trees import Trees
 from pyramidions.text.language import ENGLISH
@@ -18,7 +19,7 @@ ASKED = 50.0
 POWER, CENTRALITY = 0.8, 0.5
 #: A policy learns from extracts that are so many times as long as a summary.
 LONGER = 1.5
-#: Features of a concept of each order.
+#: Features of a concept of each order, without those of what stands around it.
 FEATURES = (23, 32)
 
 
@@ -30,6 +31,7 @@ class ConceptModel(NamedTuple):
     words: int | None = None  # of the training summaries on average; None if it is not known
     policy: Trees | None = None  # what a sentence adds to an extract, by its `History`; None to choose by coverage
     language: str = ENGLISH  # whose words it knows, an ISO 639-1 code
+    contexts: tuple[Context, Context] | None = None  # what stands around concepts; None with too few documents to learn
 
     @property
     def longest(self) -> int:
@@ -38,7 +40,7 @@ class ConceptModel(NamedTuple):
 
     def wanted(self, paper: Paper) -> "WantedConcepts":
         """Return the concepts of a document with their probabilities."""
-        measured = measure(paper, self.known)
+        measured = measure_around(paper, self.known, self.contexts)
         words, pairs = self.trees
         chances = words.chances(measured.features[0])
         return WantedConcepts(measured.concepts, (chances, pairs.chances(with_chances(paper, measured, chances))))
