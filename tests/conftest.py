@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from browser import Opener
+    from hub_stand_in import Hub
     from selenium import webdriver
 
     from pyramidions.data.folder import DataFolder
@@ -84,15 +85,14 @@ def marked_data(tmp_path_factory: pytest.TempPathFactory) -> "DataFolder":
 
 def _prepare(root: Path, *flags: str) -> "DataFolder":
     # Imported here: tests of `pyramidions.nn` need torch alone.
-    from fairseq_commands import run
+    from fairseq_commands import finish
 
     from pyramidions.data.folder import DataFolder
 
     for split, count in (("train", 24), ("valid", 6), ("test", 10)):
         with lzma.open(SAMPLE / f"{split}.jsonl.xz", "rt") as papers, (root / f"{split}.jsonl").open("w") as few:
             few.writelines(line for _, line in zip(range(count), papers, strict=False))
-    done = run("pyramidions", "prepare", root, "--out", root / "data", "--vocab-size", 800, *flags)
-    assert done.returncode == 0, done.stdout
+    finish("pyramidions", "prepare", root, "--out", root / "data", "--vocab-size", 800, *flags)
     return DataFolder(root / "data")
 
 
@@ -105,6 +105,15 @@ def checkpoint(data: "DataFolder", tmp_path_factory: pytest.TempPathFactory) -> 
     quiet = ("--disable-validation", "--no-epoch-checkpoints")
     train(data, save_dir, "--max-update", "100", "--lr", "0.01", "--clip-norm", "1", *quiet)
     return save_dir / "checkpoint_last.pt"
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> "Iterator[Hub]":
+    """Return a stand-in of the hub, with a cache of its own."""
+    from hub_stand_in import patched_hub
+
+    with patched_hub(monkeypatch, tmp_path) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

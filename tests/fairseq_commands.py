@@ -86,6 +86,13 @@ def run(
         return subprocess.CompletedProcess(words, forked.exitcode or 0, printed.read())
 
 
+def finish(*command: object, folder: Path | None = None, **environment: str) -> str:
+    """Run a command that must not fail; return what it printed."""
+    done = run(*command, folder=folder, **environment)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
 def _command(words: list[str], printed: str, folder: Path, environment: dict[str, str], kill_at: int | None) -> None:
     output = os.open(printed, os.O_WRONLY | os.O_APPEND)
     for stream in (1, 2):
@@ -135,9 +142,7 @@ def train_command(data: DataFolder, save_dir: Path, *flags: object, arch: str = 
 
 def train(data: DataFolder, save_dir: Path, *flags: object, arch: str = "deep_pyramidion", **environment: str) -> str:
     """Train a tiny model to the end; return the log."""
-    done = run(*train_command(data, save_dir, *flags, arch=arch), **environment)
-    assert done.returncode == 0, done.stdout
-    return done.stdout
+    return finish(*train_command(data, save_dir, *flags, arch=arch), **environment)
 
 
 def train_extractor_command(data: DataFolder, save_dir: Path, *flags: object) -> list[object]:

@@ -78,11 +78,7 @@ def save_roberta(folder: Path, kind: str = "RobertaModel", length: int = 40, **s
 
 
 def classifier(
-    folder: Path,
-    labels: Sequence[str],
-    length: int = 60,
-    of: str = "Sequence",
-    save: Callable[..., Path] = save_bert,
+    folder: Path, labels: Sequence[str], length: int = 60, of: str = "Sequence", save: Callable[..., Path] = save_bert
 ) -> Path:
     """Write a classifier of texts or tokens with these labels; return the folder."""
     kind, names = {save_bert: "Bert", save_roberta: "Roberta"}[save], dict(enumerate(labels))

@@ -66,10 +66,7 @@ def layer(
     of_self = {"is_causal": is_causal, **options}
     functions = {
         name: function(
-            name,
-            projections=projections,
-            dropout=dropout,
-            **(of_self if name.startswith("self_attention") else {}),
+            name, projections=projections, dropout=dropout, **(of_self if name.startswith("self_attention") else {})
         )
         for name in names
     }

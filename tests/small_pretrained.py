@@ -46,10 +46,7 @@ _OF_FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
         "LED",
         {"max_encoder_position_embeddings": 64, "max_decoder_position_embeddings": 40, "attention_window": [8, 4]},
     ),
-    "pegasus": (
-        "Pegasus",
-        {"max_position_embeddings": 40, "activation_function": "relu", "scale_embedding": True},
-    ),
+    "pegasus": ("Pegasus", {"max_position_embeddings": 40, "activation_function": "relu", "scale_embedding": True}),
     # 44 tokens are seen whole.
     "bigbird_pegasus": ("BigBirdPegasus", {"max_position_embeddings": 64, "block_size": 4}),
     "pegasus_x": ("PegasusX", {"max_position_embeddings": 64, "block_size": 8, "num_global_tokens": 3}),

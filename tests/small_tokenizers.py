@@ -17,10 +17,7 @@ SENTENCES = [
 ] * 4
 
 
-def bart(
-    special: tuple[str, ...] = ("<s>", "<pad>", "</s>", "<unk>", "<mask>"),
-    size: int = 340,
-) -> Tokenizer:
+def bart(special: tuple[str, ...] = ("<s>", "<pad>", "</s>", "<unk>", "<mask>"), size: int = 340) -> Tokenizer:
     """Return byte-level BPE with special pieces in front; a text stands between `<s>` and `</s>`."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

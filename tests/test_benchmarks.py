@@ -12,7 +12,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from fairseq_commands import run
+from fairseq_commands import finish
 
 BENCHMARKS = Path(__file__).parent.parent / "lab/benchmarks"
 RESULTS = BENCHMARKS / "results"
@@ -30,9 +30,8 @@ def table(program: str, folder: Path, *flags: object) -> tuple[Rows, str]:
     """Run a program; return the rows of its table by row and measure, and what it printed."""
     from figures import read
 
-    done = run("python", BENCHMARKS / program, *flags, "--out", folder / "page.csv", "--table", "it")
-    assert done.returncode == 0, done.stdout
-    return read(folder / "page.csv", "it"), done.stdout
+    printed = finish("python", BENCHMARKS / program, *flags, "--out", folder / "page.csv", "--table", "it")
+    return read(folder / "page.csv", "it"), printed
 
 
 def values(rows: Rows, measure: str) -> dict[str, float]:

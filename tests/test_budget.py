@@ -41,6 +41,8 @@ Raised since eec1c4ca (package 62,661 lines, lab 12,889, tests 60,448, 13,532 ro
 - Package, 61 lines, tests, 28 lines, rows, 4: a training step starts fewer kernels on a GPU: layers that read the same
   rows are one product, and top-k has one backward pass.
 - Package, 4 lines, tests, 5 lines, rows, 1: sentences end in paragraphs that begin with "(1)" or "(a)".
+- Package, 306 lines, tests, 137 lines, rows, 7: concepts know what stands around them, which gains more ROUGE than the
+  policy (`extract/concepts/context.py`, `runs/contexts.py`).
 - Package, 5 lines, tests, 4 lines, rows, 1: letters beyond U+FFFF of PDF files.
 """
 
@@ -54,7 +56,7 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 55_414, "lab": 6_716, "scripts": 386, "tests": 45_539}
+LINES = {"pyramidions": 55_720, "lab": 6_716, "scripts": 386, "tests": 44_909}
 #: Tests of each side of the package, with each row of their tables counted by itself.
 ROWS = {"above-the-seam": 2_022, "rest": 5_012}
 COMMANDS = 15

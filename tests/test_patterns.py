@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 # Where patterns stand in a table that a loop reads.
 TABLES: dict[str, Any] = {
-    "pyramidions.plugin.models.pyramidion": lambda module: [pattern for pattern, _ in module._RENAMED],
+    "pyramidions.plugin.models.pyramidion": lambda module: [pattern for pattern, _ in module._RENAMED]
 }
 ANCHORED = {"match", "fullmatch"}
 REPEATS = (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT)

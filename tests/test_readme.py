@@ -17,7 +17,7 @@ from doc_pages import ROOT, blocks, commands, text
 from documents import pdf
 from explanations import only_document, texts_of
 from fairseq import options
-from fairseq_commands import TINY, run
+from fairseq_commands import TINY, finish
 from hydra import compose, initialize_config_dir
 from small_pretrained import model_of, save
 
@@ -56,9 +56,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_in(folder: Path, words: list[str], *more: object) -> str:
-    done = run(*words, *more, folder=folder)
-    assert done.returncode == 0, done.stdout
-    return done.stdout
+    return finish(*words, *more, folder=folder)
 
 
 def test_own_documents_from_preparation_to_scores(folder: Path) -> None:

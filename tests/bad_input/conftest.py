@@ -8,9 +8,8 @@ from pathlib import Path
 import huggingface_hub.constants
 import pytest
 import torch
-from click.testing import CliRunner
+from invoking import succeed
 
-from pyramidions.cli import main
 from pyramidions.inference import export_model, load_model
 from pyramidions.models import build, preset
 from pyramidions.models.formats import FORMAT
@@ -49,9 +48,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for i in range(count)
         ]
         (folder / "papers" / f"{split}.jsonl").write_text("".join(f"{line}\n" for line in lines))
-    arguments = ["prepare", str(folder / "papers"), "--out", str(folder / "data"), "--vocab-size", "60"]
-    made = CliRunner().invoke(main, [*arguments, "--workers", "1"])
-    assert made.exit_code == 0, made.output
+    succeed("prepare", folder / "papers", "--out", folder / "data", "--vocab-size", 60, "--workers", 1)
     (folder / "summaries.txt").write_text("".join(f"{some_text(draw, 2)}\n" for _ in range(4)))
     (folder / "paper.txt").write_text(some_text(draw, 9))
     torch.save(_state(folder / "data" / "sentencepiece.model"), folder / "whole.pt")

@@ -118,7 +118,7 @@ def config(path: Path, whole: Path, text: str) -> None:
     (path / "own").mkdir(parents=True)
     shutil.copy(configs / "base.yaml", path)
     shutil.copy(configs / "paper.csv", path)
-    (path / "own" / "row.yaml").write_text(f"# @package _global_\n{text}")
+    (path / "own" / "row.yaml").write_text(f"# @package _global_\n{text}", errors="surrogateescape")
 
 
 def text(path: Path, whole: Path, content: str) -> None:
@@ -169,6 +169,13 @@ def folder(path: Path, whole: Path, *files: str) -> None:
         (path / name).touch()
 
 
+def files(path: Path, whole: Path, contents: dict[str, str]) -> None:
+    """Make a folder with files of these texts."""
+    path.mkdir()
+    for name, content in contents.items():
+        (path / name).write_text(content)
+
+
 def pipe(path: Path, whole: Path) -> None:
     """Make a pipe that nobody writes to."""
     os.mkfifo(path)
@@ -210,6 +217,7 @@ MAKERS: dict[str, Callable[..., None]] = {
     "text": text,
     "content": content,
     "folder": folder,
+    "files": files,
     "pipe": pipe,
     "link": link,
     "pickled": pickled,

@@ -1,45 +1,18 @@
-"""Runs the command line in this process, on a tiny corpus."""
+"""A tiny corpus, and what commands make of it."""
 
 import json
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import small_exports
-from click.testing import CliRunner, Result
-
-from pyramidions.cli import main
+from invoking import succeed
 
 WORDS = [a + b for a in "ba de ki lo mu ra se ti".split() for b in "ban den kin lon mur ras sel tin".split()]
 
 
 def make_text(draw: random.Random, sentences: int) -> str:
     return " ".join(" ".join(draw.choices(WORDS, k=draw.randint(4, 9))) + "." for _ in range(sentences))
-
-
-@pytest.fixture
-def run() -> Callable[..., Result]:
-    def invoke(*arguments: object, text: str | None = None) -> Result:
-        words = [str(argument) for argument in arguments]
-        return CliRunner().invoke(main, words, prog_name="pyramidions", input=text)
-
-    return invoke
-
-
-@pytest.fixture
-def fail(run: Callable[..., Result]) -> Callable[..., str]:
-    """Runs a command that must fail, and returns its one sentence."""
-
-    def invoke(*arguments: object) -> str:
-        result = run(*arguments)
-        assert result.exit_code == 1, result.output
-        last = result.stderr.rstrip("\n").splitlines()[-1]
-        assert last.startswith("Error: ")
-        assert "Traceback" not in result.output
-        return last.removeprefix("Error: ")
-
-    return invoke
 
 
 @pytest.fixture(scope="session")
@@ -59,8 +32,7 @@ def papers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def prepared(papers: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder made by the command."""
     out = tmp_path_factory.mktemp("prepared") / "data"
-    result = CliRunner().invoke(main, ["prepare", str(papers), "--out", str(out), "--vocab-size", "60"])
-    assert result.exit_code == 0, result.output
+    succeed("prepare", papers, "--out", out, "--vocab-size", 60)
     return out
 
 

@@ -2,18 +2,16 @@
 
 import json
 import lzma
-from collections.abc import Callable
 from pathlib import Path
 
-from click.testing import Result
 from conftest import SAMPLE
+from invoking import run, succeed
 from small_language_models import saved
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.inference import Summarizer
 
 SHORT = ["--beam", 1, "--min-len", 1, "--max-len", 3]
-Run = Callable[..., Result]
 MEANS = {key: {"mean": 24.81, "low": 23.5, "high": 26.04} for key in ("rouge1", "rouge2", "rougeL", "rougeLsum")}
 
 
@@ -21,57 +19,51 @@ def rows(path: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_summaries_are_scored_and_summarized_again(
-    run: Run, checkpoint: Path, data: DataFolder, tmp_path: Path
-) -> None:
+def test_summaries_are_scored_and_summarized_again(checkpoint: Path, data: DataFolder, tmp_path: Path) -> None:
     names = ("test.jsonl", "summaries.jsonl", "shuffled.jsonl", "scores.json", "again.jsonl")
     corpus, summaries, shuffled, scores, again = (tmp_path / name for name in names)
     with lzma.open(SAMPLE / "test.jsonl.xz", "rt") as papers:
         corpus.write_text("".join(line for _, line in zip(range(10), papers, strict=False)))
     # A file that ends in .jsonl gets JSON.
-    done = run("summarize", checkpoint, corpus, "--field", "article", *SHORT, "-o", summaries)
-    assert done.exit_code == 0, done.output
+    succeed("summarize", checkpoint, corpus, "--field", "article", *SHORT, "-o", summaries)
     assert [row["id"] for row in rows(summaries)] == [reference.id for reference in data.references("test")]
     assert [row["name"] for row in rows(summaries)] == [f"{corpus}:{number}" for number in range(1, 11)]
     shuffled.write_text("\n".join(reversed(summaries.read_text().splitlines())) + "\n")
     for given in (["--data", data.path], ["--references", data.references_path("test")]):
-        done = run("score", summaries, *given, "--baseline", shuffled, "--json", scores, "--workers", 1)
-        assert done.exit_code == 0, done.output
+        succeed("score", summaries, *given, "--baseline", shuffled, "--json", scores, "--workers", 1)
         # Both are matched by id, so that the order makes no difference.
         systems = list(json.loads(scores.read_text())["systems"].values())
         assert systems[0] == systems[1]
-    assert run("export", checkpoint, tmp_path / "model", "--scores", scores).exit_code == 0
-    done = run("summarize", tmp_path / "model", summaries, "--field", "summary", *SHORT, "-o", again)
-    assert done.exit_code == 0, done.output
+    succeed("export", checkpoint, tmp_path / "model", "--scores", scores)
+    succeed("summarize", tmp_path / "model", summaries, "--field", "summary", *SHORT, "-o", again)
     assert [row["id"] for row in rows(again)] == [row["id"] for row in rows(summaries)]
-    assert run("score", again, "--references", summaries, "--workers", 1).exit_code == 0
+    succeed("score", again, "--references", summaries, "--workers", 1)
 
 
-def test_ids_are_those_of_records_their_places_or_names_and_unique(run: Run, checkpoint: Path, tmp_path: Path) -> None:
+def test_ids_are_those_of_records_their_places_or_names_and_unique(checkpoint: Path, tmp_path: Path) -> None:
     folder, out, references = tmp_path / "in", tmp_path / "out.jsonl", tmp_path / "references.txt"
     folder.mkdir()
     (folder / "a.jsonl").write_text('{"text": "One.", "key": "q", "id": 1}\n' * 2 + '{"text": "Two.", "key": "p"}\n')
     (folder / "b.txt").write_text("Three.")
-    assert run("summarize", checkpoint, folder, *SHORT, "-o", out).exit_code == 0
+    succeed("summarize", checkpoint, folder, *SHORT, "-o", out)
     assert [row["id"] for row in rows(out)] == ["1", "1#2", f"{folder}/a.jsonl:3", f"{folder}/b.txt"]
-    assert run("summarize", checkpoint, folder, *SHORT, "--id-field", "key", "-o", out).exit_code == 0
+    succeed("summarize", checkpoint, folder, *SHORT, "--id-field", "key", "-o", out)
     assert [row["id"] for row in rows(out)] == ["q", "q#2", "p", f"{folder}/b.txt"]
     (folder / "a.jsonl").write_text('{"text": "One word."}\n\n{"text": "Two words."}\n')
-    assert run("summarize", checkpoint, folder / "a.jsonl", *SHORT, "-o", out).exit_code == 0
+    succeed("summarize", checkpoint, folder / "a.jsonl", *SHORT, "-o", out)
     assert [row["id"] for row in rows(out)] == ["1", "3"]
     references.write_text("One.\nTwo.\n")
-    assert run("score", out, "--references", references, "--workers", 1).exit_code == 0
+    succeed("score", out, "--references", references, "--workers", 1)
 
 
-def test_an_export_holds_plain_files_and_a_card(run: Run, data: DataFolder, checkpoint: Path, tmp_path: Path) -> None:
+def test_an_export_holds_plain_files_and_a_card(data: DataFolder, checkpoint: Path, tmp_path: Path) -> None:
     scores = tmp_path / "scores.json"
     scores.write_text(json.dumps({"signature": "rouge-score 0.1.2 | n=10", "systems": {"ours": MEANS}}))
     flags = ["--data", data.path, "--scores", scores, "--license", "CC BY 4.0"]
-    assert run("export", checkpoint, tmp_path / "model").exit_code == 0
+    succeed("export", checkpoint, tmp_path / "model")
     assert (tmp_path / "model" / "README.md").read_text().count("Not said.") == 3
     # An older export is replaced.
-    done = run("export", checkpoint.parent, tmp_path / "model", *flags)
-    assert done.exit_code == 0, done.output
+    done = succeed("export", checkpoint.parent, tmp_path / "model", *flags)
     names = "README.md, config.json, generation_config.json, model.safetensors, modeling_pyramidions.py"
     assert done.stdout.endswith(f"model: {names}, sentencepiece.model, tokenizer_config.json\n")
     card = (tmp_path / "model" / "README.md").read_text()
@@ -83,16 +75,15 @@ def test_an_export_holds_plain_files_and_a_card(run: Run, data: DataFolder, chec
     assert Summarizer.from_pretrained(tmp_path / "model").summarize(["A word."], min_len=1, max_len=2)[0].tokens <= 3
 
 
-def test_a_language_model_is_exported_with_its_alphabet_and_a_card(run: Run, tmp_path: Path) -> None:
+def test_a_language_model_is_exported_with_its_alphabet_and_a_card(tmp_path: Path) -> None:
     data, flags = tmp_path / "data", ["--valid-characters", "20", "--test-characters", "20"]
     (tmp_path / "text.txt").write_text("the cat sat on the mat " * 20)
     path = saved(tmp_path, "gumbel", alphabet="en-lines")
-    made = run("prepare", tmp_path / "text.txt", "--characters", "en", "--out", data, *flags)
-    assert made.exit_code == 0, made.output
+    succeed("prepare", tmp_path / "text.txt", "--characters", "en", "--out", data, *flags)
     done = run("export", path, tmp_path / "mine", "--data", data, "--license", "MIT")
     assert done.stdout.endswith("mine: README.md, config.json, model.safetensors\n"), done.output
     card = (tmp_path / "mine" / "README.md").read_text()
     assert "\nlanguage:\n- en\n" in card and "\nlicense: mit\n" in card
     assert "pyramidions segments mine paper.txt" in card
     assert "| alphabet | en, 26 letters, the space, the line end |" in card and "| train | " in card
-    assert run("segments", tmp_path / "mine", text="the cat").exit_code == 0
+    succeed("segments", tmp_path / "mine", text="the cat")

@@ -1,18 +1,17 @@
 """`pyramidions check`."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from browser import Opener
-from click.testing import Result
+from invoking import run, succeed
 from texts_in_languages import PAPERS
 
 from pyramidions.scoring.metric import Judged
 
-Run = Callable[..., Result]
 PAPER = "# Bees\n\n## Methods\n\nWe counted bees in Rome. They were fed.\n\n## Results\n\nAll bees fly fast.\n"
 
 
@@ -24,9 +23,8 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return summary, paper
 
 
-def test_each_sentence_is_told_with_its_support_and_what_is_missing(run: Run, files: tuple[Path, Path]) -> None:
-    done = run("check", *files)
-    assert done.exit_code == 0, done.output
+def test_each_sentence_is_told_with_its_support_and_what_is_missing(files: tuple[Path, Path]) -> None:
+    done = succeed("check", *files)
     assert done.stdout.splitlines() == [
         "1. [67%] All bees fly far.",
         "   > [67%] All bees fly fast. (Results)",
@@ -39,10 +37,10 @@ def test_each_sentence_is_told_with_its_support_and_what_is_missing(run: Run, fi
     assert done.stdout.splitlines()[0] == "1. [100%] All bees fly fast."
 
 
-def test_all_of_it_is_in_a_file_that_a_second_run_replaces(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_all_of_it_is_in_a_file_that_a_second_run_replaces(files: tuple[Path, Path], tmp_path: Path) -> None:
     out = tmp_path / "check.json"
     for _ in range(2):
-        assert run("check", *files, "--json", out).exit_code == 0
+        succeed("check", *files, "--json", out)
     written = json.loads(out.read_text())
     assert (written["checked"], written["document"]) == ("summary.txt", "paper.md")
     first, second, third = written["sentences"]
@@ -62,12 +60,11 @@ class Classifier:
 
 
 def test_a_classifier_and_the_words_tell_on_a_page_what_supports_a_sentence(
-    run: Run, files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: Opener
+    files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: Opener
 ) -> None:
     monkeypatch.setattr("pyramidions.scoring.encoders.readers.EntailmentClassifier", lambda *_: Classifier())
     out, page_file = tmp_path / "check.json", tmp_path / "page.html"
-    done = run("check", *files, "--entailment", "a", "--device", "cpu", "--json", out, "--explain", page_file)
-    assert done.exit_code == 0, done.output
+    done = succeed("check", *files, "--entailment", "a", "--device", "cpu", "--json", out, "--explain", page_file)
     assert done.stdout.splitlines()[1] == "   entailed 90%, contradicted 20%"
     assert done.stdout.endswith(" Pairs that were truncated: 6.\n")
     written = json.loads(out.read_text())
@@ -81,7 +78,7 @@ def test_a_classifier_and_the_words_tell_on_a_page_what_supports_a_sentence(
     assert page.find("#about").text.startswith("With support: 1 of 2 sentences, ")
 
     files[0].write_text("All bees fly fast. All bees fly slow. In 2031 Obama paid. Yes.")
-    assert run("check", *files, "--explain", page_file).exit_code == 0
+    succeed("check", *files, "--explain", page_file)
     page = opened(page_file.read_text())
     notes = [note.text for note in page.all("#items .beside")]
     assert notes[1:] == ["67%", "0%, without support; not in the document: 2031, Obama", "too short to tell"]
@@ -96,11 +93,11 @@ def test_a_classifier_and_the_words_tell_on_a_page_what_supports_a_sentence(
     assert [each.text for each in page.all("#sentences .badge")] == ["without support"]
 
 
-def test_the_document_tells_the_language_of_both(run: Run, tmp_path: Path) -> None:
+def test_the_document_tells_the_language_of_both(tmp_path: Path) -> None:
     summary, document, out = (tmp_path / name for name in ("summary.txt", "paper.txt", "checks.json"))
     summary.write_text("Nach Nr. 5 stieg die Ernte der Rüben.")
     document.write_text(PAPERS["de"].text)
-    assert run("check", summary, document, "--json", out).exit_code == 0
+    succeed("check", summary, document, "--json", out)
     found = json.loads(out.read_text())
     # Without a name it is printed, as by `extract --json`.
     assert json.loads(run("check", summary, document, "--json").stdout) == found

@@ -4,13 +4,12 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import click
 import pytest
 import torch
-from click.testing import Result
+from invoking import run
 
 import pyramidions
 from pyramidions.base.errors import UserError
@@ -19,17 +18,15 @@ from pyramidions.cli.models import KNOWN
 from pyramidions.cli.summarize import _GROUPS, summarize
 from pyramidions.files.hub import hub_name
 
-Run = Callable[..., Result]
 
-
-def test_it_lists_its_commands_and_each_has_help_with_an_example(run: Run) -> None:
+def test_it_lists_its_commands_and_each_has_help_with_an_example() -> None:
     listed = run().output
     for command in main.list_commands(click.Context(main)):
         assert f"\n  {command} " in listed
         assert "Example" in run(command, "--help").output, command
 
 
-def test_the_help_groups_options_by_what_they_are_for_and_lists_each_once(run: Run) -> None:
+def test_the_help_groups_options_by_what_they_are_for_and_lists_each_once() -> None:
     output = run("summarize", "--help").output
     titles = re.findall(r"^(\S.*):$", output, re.MULTILINE)
     assert titles == [*_GROUPS.values()]
@@ -37,7 +34,7 @@ def test_the_help_groups_options_by_what_they_are_for_and_lists_each_once(run: R
     assert re.findall(r"^  (?:-\w, )?(--[\w-]+)", output, re.MULTILINE) == [*options, "--help"]
 
 
-def test_the_version_and_the_user_dir_are_the_packages_and_python_m_runs_the_same_program(run: Run) -> None:
+def test_the_version_and_the_user_dir_are_the_packages_and_python_m_runs_the_same_program() -> None:
     assert pyramidions.__version__ in run("--version").output
     folder = run("user-dir").output
     assert Path(folder.strip()) == Path(pyramidions.__file__).parent
@@ -45,7 +42,7 @@ def test_the_version_and_the_user_dir_are_the_packages_and_python_m_runs_the_sam
     assert done.stdout == folder
 
 
-def test_each_pretrained_model_has_a_line_with_what_it_reads_and_its_licence(run: Run) -> None:
+def test_each_pretrained_model_has_a_line_with_what_it_reads_and_its_licence() -> None:
     printed = run("models").stdout.splitlines()
     assert printed[0].split() == ["model", "reads", "tokens", "trained", "on", "parameters", "licence"]
     bart = next(line for line in printed if line.startswith("facebook/bart-large-cnn"))
@@ -84,16 +81,14 @@ def raising(error: BaseException) -> click.Command:
         ),
     ],
 )
-def test_an_error_is_one_sentence(run: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, sentence: str) -> None:
+def test_an_error_is_one_sentence(monkeypatch: pytest.MonkeyPatch, error: Exception, sentence: str) -> None:
     monkeypatch.setattr(commands.Commands, "get_command", lambda *_: raising(error))
     result = run("user-dir")
     assert (result.exit_code, result.stderr) == (1, sentence)
     assert run("--debug", "user-dir").exception is error
 
 
-def test_a_folder_that_is_gone_is_named_and_no_other_missing_file_is_called_so(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_is_gone_is_named_and_no_other_missing_file_is_called_so(monkeypatch: pytest.MonkeyPatch) -> None:
     error = FileNotFoundError(2, "No such file or directory")
     monkeypatch.setattr(commands.Commands, "get_command", lambda *_: raising(error))
     assert run("user-dir").exception is error
@@ -105,13 +100,13 @@ def test_a_folder_that_is_gone_is_named_and_no_other_missing_file_is_called_so(
     assert run("user-dir").stderr == "Error: The folder that the command runs in does not exist any more.\n"
 
 
-def test_an_interrupt_exits_with_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands.Commands, "get_command", lambda *_: raising(KeyboardInterrupt()))
     result = run("user-dir")
     assert result.exit_code == 130 and "Interrupted." in result.stderr
 
 
-def test_a_mistake_of_ours_keeps_its_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     mistakes = [
         *(TypeError("ours"), UnicodeDecodeError("utf-8", b"", 0, 1, "ours"), RuntimeError("ours")),
         *(OSError(9, "Bad file descriptor"), RecursionError("ours")),
@@ -121,7 +116,7 @@ def test_a_mistake_of_ours_keeps_its_traceback(run: Run, monkeypatch: pytest.Mon
         assert run("user-dir").exception is mistake
 
 
-def test_a_name_the_terminal_cannot_show_is_written_with_escapes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_the_terminal_cannot_show_is_written_with_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
     command = click.Command("echo", callback=lambda: click.echo("caf\udce9.pt"))
     monkeypatch.setattr(commands.Commands, "get_command", lambda *_: command)
     result = run("user-dir")

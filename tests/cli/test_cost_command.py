@@ -1,16 +1,14 @@
 """`pyramidions cost`; what it counts is a matter of tests/runs/measure."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
+from invoking import run, succeed
 
 from pyramidions.nn.attention import BlockwiseAttention
 
-Run = Callable[..., Result]
 DEEP = str(Path(__file__).parents[2] / "configs" / "table3" / "deep_pyramidion.yaml")
 
 
@@ -20,9 +18,8 @@ def row(output: str, name: str) -> list[str]:
     return line.removeprefix(name).split()
 
 
-def test_one_config_is_listed_by_part_and_others_stand_beside_it(run: Run) -> None:
-    result = run("cost", "deep_pyramidion")
-    assert result.exit_code == 0, result.output
+def test_one_config_is_listed_by_part_and_others_stand_beside_it() -> None:
+    result = succeed("cost", "deep_pyramidion")
     assert result.output.startswith("deep_pyramidion: documents of 8192 tokens, summaries of 512, batch 1,")
     work, memory = result.output.split("\nMB ")
     assert "batch 1, vocabulary 32768, 124.4 million parameters\n" in work
@@ -37,7 +34,7 @@ def test_one_config_is_listed_by_part_and_others_stand_beside_it(run: Run) -> No
     assert "deep_blockwise." in result.output.split()
 
 
-def test_lengths_change_the_count(run: Run) -> None:
+def test_lengths_change_the_count() -> None:
     shown = run("cost", "vanilla", "--source-tokens", 4096, "--target-tokens", 2048, "--batch", 3, "--vocab-size", 10)
     assert shown.output.startswith("vanilla: documents of 4096 tokens, summaries of 2048, batch 3, vocabulary 10,")
     # two layers, 2 n n d
@@ -46,18 +43,16 @@ def test_lengths_change_the_count(run: Run) -> None:
     assert output == pytest.approx(3 * 2048 * 512 * 10 / 1e9, abs=1e-3)
 
 
-def test_a_file_and_its_overrides_are_read(run: Run) -> None:
-    result = run("cost", DEEP, "task.max_source_positions=4096", "task.max_target_positions=300")
-    assert result.exit_code == 0, result.output
+def test_a_file_and_its_overrides_are_read() -> None:
+    result = succeed("cost", DEEP, "task.max_source_positions=4096", "task.max_target_positions=300")
     assert result.output.startswith(f"{DEEP}: documents of 4096 tokens, summaries of 300,")
     # What is too long for a column is cut.
     assert "...table3/deep_pyramidion.yaml" in result.output.split()
 
 
-def test_a_check_shows_both_figures_and_a_file_has_all_numbers(run: Run, tmp_path: Path) -> None:
+def test_a_check_shows_both_figures_and_a_file_has_all_numbers(tmp_path: Path) -> None:
     out = tmp_path / "cost.json"
-    result = run("cost", "deep_pyramidion", "lsh", "--check", "--json", out)
-    assert result.exit_code == 0
+    result = succeed("cost", "deep_pyramidion", "lsh", "--check", "--json", out)
     small = result.output.split("deep_pyramidion, small:")[1]
     assert small.startswith(" documents of 512 tokens, summaries of 32,")
     assert row(small, "encoder self-attention") == ["2,555,904"] * 2 + ["678,912"] * 2
@@ -69,7 +64,7 @@ def test_a_check_shows_both_figures_and_a_file_has_all_numbers(run: Run, tmp_pat
     assert written["checks"]["lsh"]["agrees"] is True
 
 
-def test_a_check_that_fails_is_an_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     forward = BlockwiseAttention.forward
 
     def shirk(self: BlockwiseAttention, q: Any, k: Any, v: Any, *rest: Any, **named: Any) -> Any:

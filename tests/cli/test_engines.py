@@ -4,13 +4,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
+from invoking import run
 from refusals import refused
 from small_exports import extractor as exported
 from small_language_models import saved
@@ -21,7 +21,6 @@ from pyramidions.cli.worker import Report, Worker
 from pyramidions.cli.worker import Result as Made
 from pyramidions.documents.source import Fields, InputText
 
-Run = Callable[..., Result]
 WORDS = "bees fly fast a bee with ruler".split()
 ray = pytest.importorskip("ray")
 
@@ -54,7 +53,7 @@ def corpus(tmp_path: Path) -> list[Path]:
 
 
 @pytest.mark.slow
-def test_ray_writes_the_same_bytes(run: Run, whole_models: dict[str, Path], corpus: list[Path], tmp_path: Path) -> None:
+def test_ray_writes_the_same_bytes(whole_models: dict[str, Path], corpus: list[Path], tmp_path: Path) -> None:
     command = ["summarize", whole_models["plain"], *corpus, "--max-len", 5, "--batch-size", 2, "-o"]
     one = run(*command, tmp_path / "one.jsonl")
     words = [*command, tmp_path / "several.jsonl", "--engine", "ray"]
@@ -72,7 +71,7 @@ def test_ray_writes_the_same_bytes(run: Run, whole_models: dict[str, Path], corp
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["hiporank", "extractor", "segmenter"])
-def test_other_commands_do_so_as_well(kind: str, running: None, run: Run, corpus: list[Path], tmp_path: Path) -> None:
+def test_other_commands_do_so_as_well(kind: str, running: None, corpus: list[Path], tmp_path: Path) -> None:
     command = {
         "hiporank": lambda: ["extract", *corpus, "--sentences", 2],
         "extractor": lambda: ["extract", *corpus, "--method", exported(tmp_path / "model"), "--sentences", 2],

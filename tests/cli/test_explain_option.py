@@ -1,19 +1,17 @@
 """`pyramidions summarize --explain`: the summary as ever, and a page and its support beside it."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
 from explanations import example, page_data, texts_of
+from invoking import run
 
 from pyramidions.inference import ExplanationPage, Summarizer, Summary, html_page
 from pyramidions.inference.summary import as_plain
 from pyramidions.text.support import SummarySentence, Supporting
 
-Run = Callable[..., Result]
 # In float32, as `Summarizer` computes by default
 SHORT = ["--beam", 1, "--min-len", 3, "--max-len", 3, "--precision", "float32"]
 
@@ -24,9 +22,7 @@ def without_support(line: str) -> str:
     return json.dumps(about, ensure_ascii=False)
 
 
-def test_the_page_is_that_of_the_api(
-    run: Run, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_is_that_of_the_api(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_text("One two three. Four five.")
     command = ["summarize", checkpoint, "a.txt", *SHORT]
@@ -38,7 +34,7 @@ def test_the_page_is_that_of_the_api(
     assert (tmp_path / "p.html").read_text(encoding="utf-8") == html_page(explanation, "a.txt", name)
 
 
-def test_several_documents_and_their_pieces_are_on_one_page(run: Run, checkpoint: Path, tmp_path: Path) -> None:
+def test_several_documents_and_their_pieces_are_on_one_page(checkpoint: Path, tmp_path: Path) -> None:
     long = " ".join(f"Sentence {i} is about cells." for i in range(40))
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": long}) + '\n{"text": "Two."}\n')
     page = tmp_path / "p.html"
@@ -53,9 +49,7 @@ def test_several_documents_and_their_pieces_are_on_one_page(run: Run, checkpoint
     assert " ".join(texts_of(first)).split() == long.split()
 
 
-def test_a_page_that_is_full_says_so(
-    run: Run, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_that_is_full_says_so(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ExplanationPage.__init__.__wrapped__, "__defaults__", ("", 1))
     (tmp_path / "a.txt").write_text("One.")
     page = tmp_path / "p.html"
@@ -63,17 +57,6 @@ def test_a_page_that_is_full_says_so(
     assert done.exit_code == 1 and done.stdout.strip()
     assert str(page) in done.stderr
     assert page_data(page.read_text(encoding="utf-8"))["left_out"] == 1
-
-
-def test_outputs_are_two_files(
-    fail: Callable[..., str], checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.txt").write_text("One.")
-    (tmp_path / "p.html").symlink_to("p")
-    said = fail("summarize", checkpoint, "a.txt", *SHORT, "--out", "p", "--explain", "p.html")
-    assert "--explain" in said and "p.html" in said
-    assert {path.name for path in tmp_path.iterdir()} == {"a.txt", "p.html"}
 
 
 def test_support_of_all_pieces_is_in_one_list() -> None:

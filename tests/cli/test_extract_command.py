@@ -12,15 +12,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
-from documents import PAGE, docx, pdf
+from click.testing import Result
 from full_disk import files_of_at_most
+from invoking import run
 from texts_in_languages import PAPERS
 
 from pyramidions import Extractor
 from pyramidions.base.errors import UserError
 from pyramidions.base.notation import Part
-from pyramidions.cli import extracting, main, reading_report
+from pyramidions.cli import extracting, reading_report
 from pyramidions.cli.extract import Selecting
 from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.cli.worker import Layout
@@ -36,7 +36,7 @@ APART = "# One\n\nBees fly very fast. Rain fell that day. Bees fly very far.\n\n
 
 
 def extract(*arguments: object, text: str | None = None) -> Result:
-    return CliRunner().invoke(main, ["extract", *map(str, arguments)], input=text)
+    return run("extract", *arguments, text=text)
 
 
 def lines(*records: dict[str, object]) -> str:
@@ -108,20 +108,6 @@ def test_an_object_has_the_summary_and_each_sentence_with_its_place(tmp_path: Pa
     assert {sentence.section for sentence in expected.sentences} <= {"Start", "End"}
 
 
-def test_every_kind_of_file_and_a_folder_is_read(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("One two three.")
-    (tmp_path / "b.md").write_text(PAPER)
-    (tmp_path / "c.html").write_text(PAGE)
-    (tmp_path / "d.pdf").write_bytes(pdf("One two three."))
-    (tmp_path / "e.docx").write_bytes(docx("One two three."))
-    done = extract(tmp_path, "--json", "--method", "lead")
-    assert done.exit_code == 0, done.output
-    found = {Path(row["name"]).name: row["summary"] for row in map(json.loads, done.stdout.splitlines())}
-    assert set(found) == {"a.txt", "b.md", "c.html", "d.pdf", "e.docx"}
-    assert found["a.txt"] == found["d.pdf"] == found["e.docx"] == "One two three."
-    assert "Start" not in found["b.md"]
-
-
 def test_scores_take_the_output_as_it_is_and_a_document_without_a_reference_is_reported(tmp_path: Path) -> None:
     references, out = tmp_path / "b.jsonl", tmp_path / "out.jsonl"
     references.write_text(
@@ -129,20 +115,12 @@ def test_scores_take_the_output_as_it_is_and_a_document_without_a_reference_is_r
     )
     oracle = ("--method", "oracle", "--reference-field", "summary")
     assert extract(references, *oracle, "-o", out).exit_code == 0
-    done = CliRunner().invoke(main, ["score", str(out), "--references", str(references)])
+    done = run("score", out, "--references", references)
     assert done.stdout.count("100.00 [100.00, 100.00]") == 4, done.output
     (tmp_path / "a.txt").write_text("Some text.")
     done = extract(tmp_path / "a.txt", references, *oracle)
     assert done.exit_code == 1 and str(tmp_path / "a.txt") in done.stderr
     assert done.stdout.count("Two vectors are better.") == 3
-
-
-def test_a_document_without_a_sentence_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
-    (tmp_path / "a.md").write_text("# Only\n\n# Headings\n")
-    (tmp_path / "b.md").write_text(PAPER)
-    done = extract(tmp_path, *LEAD)
-    assert done.exit_code == 1 and str(tmp_path / "a.md") in done.stderr
-    assert done.stdout.count("One vector is enough.") == 1
 
 
 def test_a_document_without_headings_is_said_to_be_one_section() -> None:

@@ -2,14 +2,12 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import Result
+from invoking import run, succeed
 from small_tokenizers import bart
 
-Run = Callable[..., Result]
 PAPER = (
     "# Bees\n\n## Methods\n\nWe counted all bees in Rome. They were fed.\n\n## Results\n\nAll bees in Rome fly fast.\n"
 )
@@ -21,9 +19,8 @@ def paper(tmp_path: Path) -> Path:
     return tmp_path / "paper.md"
 
 
-def test_a_document_is_shortened_to_its_tokens_or_whole_where_it_fits(run: Run, paper: Path, tmp_path: Path) -> None:
-    done = run("extract", paper, "--tokens", 13)
-    assert done.exit_code == 0, done.output
+def test_a_document_is_shortened_to_its_tokens_or_whole_where_it_fits(paper: Path, tmp_path: Path) -> None:
+    done = succeed("extract", paper, "--tokens", 13)
     assert done.stdout == "# Bees\n\n## Results\n\n[...] All bees in Rome fly fast.\n"
     assert done.stderr == "Kept 13 of 26 tokens (estimated, 4 characters each): 1 of 3 sentences.\n"
     out = tmp_path / "prompt.md"
@@ -35,18 +32,17 @@ def test_a_document_is_shortened_to_its_tokens_or_whole_where_it_fits(run: Run, 
     )
 
 
-def test_a_tokenizer_counts(run: Run, paper: Path, tmp_path: Path) -> None:
+def test_a_tokenizer_counts(paper: Path, tmp_path: Path) -> None:
     tokenizer = bart()
     tokenizer.save(str(tmp_path / "tokenizer.json"))
-    done = run("extract", paper, "--tokens", 40, "--tokenizer", tmp_path)
-    assert done.exit_code == 0, done.output
+    done = succeed("extract", paper, "--tokens", 40, "--tokenizer", tmp_path)
     kept = len(tokenizer.encode(done.stdout.strip(), add_special_tokens=False).ids)
     whole = len(tokenizer.encode(PAPER.strip(), add_special_tokens=False).ids)
     assert kept <= 40
     assert re.findall(r"\d+", done.stderr) == [str(kept), str(whole), "1", "3"]
 
 
-def test_each_document_stands_below_its_name_and_one_that_has_no_room_is_reported(run: Run, tmp_path: Path) -> None:
+def test_each_document_stands_below_its_name_and_one_that_has_no_room_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text(PAPER)
     (tmp_path / "b.txt").write_text("None was lost.")
     (tmp_path / "c.txt").write_text("They were fed on each day of the year, from morning until late in the evening.")
@@ -59,7 +55,7 @@ def test_each_document_stands_below_its_name_and_one_that_has_no_room_is_reporte
     assert re.findall(r"(\d) of (\d) documents was kept whole", done.stderr) == [("1", "2")]
 
 
-def test_json_says_how_many_tokens_there_are(run: Run, tmp_path: Path) -> None:
+def test_json_says_how_many_tokens_there_are(tmp_path: Path) -> None:
     lines = [{"id": "a", "text": PAPER}, {"id": "b", "text": "None was lost."}]
     (tmp_path / "papers.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in lines))
     done = run("extract", tmp_path / "papers.jsonl", "--tokens", 13, "--json")

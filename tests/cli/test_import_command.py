@@ -3,13 +3,12 @@
 import json
 import shlex
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
-from click.testing import Result
 from fairseq.data import Dictionary
+from invoking import fail, run, succeed
 from small_pretrained import model_of, save
 
 from pyramidions import Summarizer
@@ -21,8 +20,6 @@ from pyramidions.pretrained.importing import import_model
 from pyramidions.text.tokenizer import Tokenizer
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-Run = Callable[..., Result]
-Fail = Callable[..., str]
 POOLED = ["--max-source-positions", 120, "--self-attention", "blockwise(block_size=40)"]
 
 
@@ -33,12 +30,11 @@ def bart(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_it_says_what_was_taken_extended_and_made_anew(run: Run, bart: Path, tmp_path: Path) -> None:
+def test_it_says_what_was_taken_extended_and_made_anew(bart: Path, tmp_path: Path) -> None:
     pairs = tmp_path / "pairs.jsonl"
     pairs.write_text('{"article": "Bees fly fast over roses.", "abstract": "Bees fly."}\n' * 2)
     out = tmp_path / "bart.pt"
-    done = run("import", bart, "-o", out, *POOLED, "--pooling-lengths", "None,8", "--compare", pairs, "--seed", 3)
-    assert done.exit_code == 0, done.output
+    done = succeed("import", bart, "-o", out, *POOLED, "--pooling-lengths", "None,8", "--compare", pairs, "--seed", 3)
     lines = done.stdout.splitlines()
     assert lines[0].startswith("bart, licence apache-2.0: 2 + 2 layers, 16 wide, 340 pieces, ")
     assert "extended: encoder positions from 40 to 120, by copying" in lines
@@ -55,7 +51,7 @@ def test_it_says_what_was_taken_extended_and_made_anew(run: Run, bart: Path, tmp
     assert state["source"] == {"source": bart.name, "family": "bart", "licence": "apache-2.0"}
 
 
-def test_the_printed_training_is_that_of_the_recipes(run: Run, bart: Path, tmp_path: Path) -> None:
+def test_the_printed_training_is_that_of_the_recipes(bart: Path, tmp_path: Path) -> None:
     done = run("import", bart, "-o", tmp_path / "bart.pt")
     words = shlex.split(done.stdout[done.stdout.index("fairseq-train") :].replace("\\\n", " "))
     flags = ("--lr", "--warmup-updates", "--max-update", "--clip-norm")
@@ -66,44 +62,40 @@ def test_the_printed_training_is_that_of_the_recipes(run: Run, bart: Path, tmp_p
     assert printed == ours
 
 
-def test_calibration_is_told_and_compared(run: Run, bart: Path, tmp_path: Path) -> None:
+def test_calibration_is_told_and_compared(bart: Path, tmp_path: Path) -> None:
     pairs = tmp_path / "pairs.jsonl"
     text = "Bees fly fast over roses."
     pairs.write_text(f'{{"article": "{text * 2}", "abstract": "Bees fly."}}\n' * 3)
     both = ["--pooling-lengths", "None,8", "--scorer", "nonlinear", "--compare", pairs, "--calibrate", pairs]
-    done = run("import", bart, "-o", tmp_path / "bart.pt", *both, "--limit", 2)
-    assert done.exit_code == 0, done.output
+    done = succeed("import", bart, "-o", tmp_path / "bart.pt", *both, "--limit", 2)
     assert "not scaled without documents, but by --calibrate: poolers.1.scorer" in done.stdout.splitlines()
     assert "calibrated on 2 documents: poolers.1.scorer, whose logits had mean " in done.stdout
     told = {line.split()[-2]: line.split()[-1] for line in done.stdout.splitlines() if line.startswith("log-like")}
     assert list(told) == ["before:", "after:", "calibrated:"] and len(set(told.values())) == 3
 
 
-def test_the_checkpoint_is_exported_for_transformers(run: Run, bart: Path, tmp_path: Path) -> None:
-    assert run("import", bart, "-o", tmp_path / "bart.pt").exit_code == 0
-    done = run("export", tmp_path / "bart.pt", tmp_path / "out", "--license", "apache-2.0")
-    assert done.exit_code == 0, done.output
+def test_the_checkpoint_is_exported_for_transformers(bart: Path, tmp_path: Path) -> None:
+    succeed("import", bart, "-o", tmp_path / "bart.pt")
+    done = succeed("export", tmp_path / "bart.pt", tmp_path / "out", "--license", "apache-2.0")
     names = ["README.md", "config.json", "generation_config.json", "model.safetensors", "tokenizer.json"]
     assert done.stdout.endswith(f"out: {', '.join([*names, 'tokenizer_config.json'])}\n")
     assert json.loads((tmp_path / "out" / "config.json").read_text())["model_type"] == "bart"
     # With a part of ours, it is read by `pyramidions.hf`, and may take the same place.
-    assert run("import", bart, "-o", tmp_path / "pooled.pt", "--pooling-lengths", "None,8").exit_code == 0
+    succeed("import", bart, "-o", tmp_path / "pooled.pt", "--pooling-lengths", "None,8")
     done = run("export", tmp_path / "pooled.pt", tmp_path / "out")
     assert "`pooling_lengths` must be None in a Bart of transformers, but is 'None,8'." in done.stdout
     assert json.loads((tmp_path / "out" / "config.json").read_text())["model_type"] == "pyramidions"
     # It becomes a checkpoint again, with the same weights.
-    assert run("import", tmp_path / "out", "-o", tmp_path / "again.pt").exit_code == 0
+    succeed("import", tmp_path / "out", "-o", tmp_path / "again.pt")
     before, after = (torch.load(tmp_path / name)["model"] for name in ("pooled.pt", "again.pt"))
     assert before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
-    other = run("import", tmp_path / "out", "-o", tmp_path / "other.pt", "--max-source-positions", 99)
-    assert other.exit_code == 1 and "keeps its architecture and lengths" in other.stderr
     assert Summarizer.from_pretrained(tmp_path / "out", "cpu").model.config.layernorm_embedding
     (found,) = Summarizer.from_pretrained(tmp_path / "bart.pt", "cpu").summarize(["Bees fly."], max_len=8, min_len=8)
     # The end, and what stands in front of every text.
     assert found.tokens == 9 and found.document_tokens == found.read_tokens > 2
 
 
-def test_its_weights_are_not_replaced(fail: Fail, bart: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_weights_are_not_replaced(bart: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(shutil.copytree(bart, tmp_path / "bart"))
     torch.save({"model": {}, "cfg": {}}, "model.pt")
     before = Path("model.pt").read_bytes()
@@ -111,16 +103,7 @@ def test_its_weights_are_not_replaced(fail: Fail, bart: Path, tmp_path: Path, mo
     assert Path("model.pt").read_bytes() == before
 
 
-@pytest.mark.parametrize("option", ["--calibrate", "--compare"])
-def test_bad_pairs_are_refused_first(fail: Fail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str) -> None:
-    monkeypatch.setattr("pyramidions.pretrained.importing.import_model", lambda *_, **__: pytest.fail("imported"))
-    (tmp_path / "empty.jsonl").touch()
-    given = ["import", "owner/bart", "-o", tmp_path / "b.pt", "--pooling-lengths", "None,8", option]
-    for name in ("no.jsonl", "empty.jsonl"):
-        assert name in fail(*given, tmp_path / name)
-
-
-def test_calibration_needs_a_scorer(fail: Fail, bart: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calibration_needs_a_scorer(bart: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyramidions.cli.import_model._compare", lambda *_: pytest.fail("compared"))
     pairs = tmp_path / "pairs.jsonl"
     pairs.write_text('{"article": "Bees fly fast over roses.", "abstract": "Bees fly."}\n')
@@ -129,9 +112,7 @@ def test_calibration_needs_a_scorer(fail: Fail, bart: Path, tmp_path: Path, monk
         assert fail(*given, *changed, "--compare", pairs, "--calibrate", pairs).startswith("--calibrate needs ")
 
 
-def test_logits_that_do_not_vary_are_told(
-    run: Run, bart: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_logits_that_do_not_vary_are_told(bart: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "paper.txt").write_text("Bees fly fast over roses.")
     given = ["import", bart, "-o", tmp_path / "b.pt", "--pooling-lengths", "12,8"]
     given += ["--calibrate", tmp_path / "paper.txt"]

@@ -1,13 +1,12 @@
 """The language of documents is detected, and said where it decided something and is not English."""
 
 import json
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
+from invoking import run
 from refusals import refused
 from texts_in_languages import PAPERS
 from writer_stand_in import message, writer
@@ -16,7 +15,6 @@ from pyramidions import ExtractorMap, Summarizer, SummarizerMap
 from pyramidions.serve.app import Asked
 from pyramidions.serve.summaries import methods
 
-Run = Callable[..., Result]
 GERMAN = "The document was read as de; --language sets another language.\n"
 
 
@@ -43,9 +41,7 @@ THEIRS = "summarize --writer {url} --writer-model m {german}"
         (THEIRS, False),
     ],
 )
-def test_a_command_that_reads_by_language_says_which(
-    command: str, says: bool, run: Run, checkpoint: Path, german: Path
-) -> None:
+def test_a_command_that_reads_by_language_says_which(command: str, says: bool, checkpoint: Path, german: Path) -> None:
     with writer(lambda _: message("Die Ernte stieg.")) as server:
         words = command.format(model=checkpoint, german=german, url=server.url).split()
         done = run(*words)
@@ -53,7 +49,7 @@ def test_a_command_that_reads_by_language_says_which(
         assert not says or GERMAN not in run(*words, "--language", "de").stderr
 
 
-def test_a_model_of_concepts_says_that_it_was_trained_in_another_language(run: Run, german: Path) -> None:
+def test_a_model_of_concepts_says_that_it_was_trained_in_another_language(german: Path) -> None:
     said = "The document was in another language than the model of concepts was trained in.\n"
     assert said in run("extract", german, "--method", "biomedical").stderr
     assert said in run("extract", german, "--method", "biomedical", "--language", "de").stderr
@@ -61,7 +57,7 @@ def test_a_model_of_concepts_says_that_it_was_trained_in_another_language(run: R
 
 
 @pytest.mark.parametrize("code", ["DE", "de-AT"])
-def test_a_language_may_be_in_capitals_and_with_a_country(code: str, run: Run, german: Path) -> None:
+def test_a_language_may_be_in_capitals_and_with_a_country(code: str, german: Path) -> None:
     assert json.loads(run("extract", german, "--language", code, "--json").stdout)["language"] == "de"
 
 

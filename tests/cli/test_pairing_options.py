@@ -2,11 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import Result
+from invoking import run, succeed
 from small_exports import extractor as exported
 
 from pyramidions.data.folder import DataFolder
@@ -18,7 +17,6 @@ from pyramidions.inference import LearnedRanker
 from pyramidions.inference.selection_model import fingerprint
 from pyramidions.text.outline import outline
 
-Run = Callable[..., Result]
 NAMES = ["introduction", "methods", "results"]
 TEXTS = [["bees fly ."], ["we measured bees with a ruler ."], ["they were fast .", "very fast ."]]
 RECORD = {
@@ -40,7 +38,7 @@ def release(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_sections_of_the_release_become_pairs(run: Run, release: Path, tmp_path: Path) -> None:
+def test_the_sections_of_the_release_become_pairs(release: Path, tmp_path: Path) -> None:
     options = ("--vocab-size", 30, "--divide", "sections", "--least-words", 2, "--workers", 1)
     result = run("prepare", release, "--out", tmp_path / "data", *options)
     assert re.findall(r"train: (\d+) documents made of (\d+)", result.output) == [("8", "4")]
@@ -50,7 +48,7 @@ def test_the_sections_of_the_release_become_pairs(run: Run, release: Path, tmp_p
     assert folder.references("test")[0].summary == "we measured bees .\nthey were fast ."
 
 
-def test_a_table_of_ones_own_decides(run: Run, release: Path, tmp_path: Path) -> None:
+def test_a_table_of_ones_own_decides(release: Path, tmp_path: Path) -> None:
     table = tmp_path / "types.json"
     table.write_text('{"types": {"how": ["methods"]}, "train": ["how"], "write": ["how"]}')
     options = ("--vocab-size", 30, "--divide", "sections", "--least-words", 1, "--section-types", table)
@@ -60,7 +58,7 @@ def test_a_table_of_ones_own_decides(run: Run, release: Path, tmp_path: Path) ->
     assert folder.manifest["settings"]["pairs"]["train"]["section_types"]["types"] == {"how": ["methods"]}
 
 
-def test_sentences_are_selected_by_the_method_of_each_split(run: Run, release: Path, tmp_path: Path) -> None:
+def test_sentences_are_selected_by_the_method_of_each_split(release: Path, tmp_path: Path) -> None:
     options = ("--select", "oracle", "--select-test", "lead", "--budget", 14)
     run("prepare", release, "--out", tmp_path / "data", "--vocab-size", 30, "--workers", 1, *options)
     folder = DataFolder(tmp_path / "data")
@@ -73,7 +71,7 @@ def test_sentences_are_selected_by_the_method_of_each_split(run: Run, release: P
     assert folder.manifest["splits"]["test"]["source_tokens"]["max"] <= 14
 
 
-def test_a_trained_extractor_selects(run: Run, release: Path, tmp_path: Path) -> None:
+def test_a_trained_extractor_selects(release: Path, tmp_path: Path) -> None:
     extractor = exported(tmp_path / "model")
     options = ("--vocab-size", 30, "--select", extractor, "--budget", 14, "--workers", 2)
     run("prepare", release, "--out", tmp_path / "data", *options)
@@ -87,7 +85,7 @@ def test_a_trained_extractor_selects(run: Run, release: Path, tmp_path: Path) ->
     assert folder.tokenizer().decode(ids) == " ".join(expected)
 
 
-def test_a_model_of_concepts_selects(run: Run, release: Path, tmp_path: Path) -> None:
+def test_a_model_of_concepts_selects(release: Path, tmp_path: Path) -> None:
     options = ("--vocab-size", 30, "--select", "biomedical", "--budget", 14, "--workers", 2)
     run("prepare", release, "--out", tmp_path / "data", *options)
     folder = DataFolder(tmp_path / "data")
@@ -96,12 +94,11 @@ def test_a_model_of_concepts_selects(run: Run, release: Path, tmp_path: Path) ->
     assert folder.manifest["settings"]["pairs"]["test"] == about
 
 
-def test_the_test_split_is_not_divided_into_sentences(run: Run, tmp_path: Path) -> None:
+def test_the_test_split_is_not_divided_into_sentences(tmp_path: Path) -> None:
     record = {"article": "Bees dance at night. We watched two hives.", "abstract": "Two hives. Bees dance."}
     for split in ("train", "test"):
         (tmp_path / f"{split}.jsonl").write_text(f"{json.dumps(record)}\n" * 4)
-    done = run("prepare", tmp_path, "--divide", "sentences", "--out", tmp_path / "data", "--vocab-size", 25)
-    assert done.exit_code == 0, done.output
+    succeed("prepare", tmp_path, "--divide", "sentences", "--out", tmp_path / "data", "--vocab-size", 25)
     folder = DataFolder(tmp_path / "data")
     assert [len(list(folder.references(split))) for split in ("train", "test")] == [8, 4]
     assert folder.manifest["settings"]["pairs"] == {"train": {"kind": "single sentences"}}

@@ -6,48 +6,41 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from click.testing import Result
 from folders import contents
 from full_disk import files_of_at_most
+from invoking import fail, run, succeed
 from texts_in_languages import PAPERS
 
 from pyramidions.cli.prepare import prepare
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.vocabulary import Settings
 
-Run = Callable[..., Result]
-Fail = Callable[..., str]
-
 
 def write(path: Path, rows: list[dict[str, object]]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def test_a_folder_of_files_becomes_a_data_folder_with_a_report(run: Run, papers: Path, tmp_path: Path) -> None:
+def test_a_folder_of_files_becomes_a_data_folder_with_a_report(papers: Path, tmp_path: Path) -> None:
     command = ("prepare", papers, "--out", tmp_path / "data", "--vocab-size", 60)
-    result = run(*command)
-    assert result.exit_code == 0
+    result = succeed(*command)
     assert re.findall(r"(\d+) (?:pieces|documents)", result.stdout) == ["60", "30", "5"]
     assert DataFolder(tmp_path / "data").splits == ["train", "test"]
     assert re.findall(r"is up to date: same (\w+), same (\w+)", run(*command).stdout) == [("documents", "settings")]
 
 
-def test_single_files_and_a_tokenizer_can_be_given(run: Run, papers: Path, prepared: Path, tmp_path: Path) -> None:
+def test_single_files_and_a_tokenizer_can_be_given(papers: Path, prepared: Path, tmp_path: Path) -> None:
     tokenizer = prepared / "sentencepiece.model"
-    result = run("prepare", "--valid", papers / "test.jsonl", "--tokenizer", tokenizer, "--out", tmp_path / "data")
-    assert result.exit_code == 0
+    succeed("prepare", "--valid", papers / "test.jsonl", "--tokenizer", tokenizer, "--out", tmp_path / "data")
     assert (tmp_path / "data" / "valid.source.bin").read_bytes() == (prepared / "test.source.bin").read_bytes()
 
 
-def test_every_setting_of_a_vocabulary_is_an_option(run: Run, fail: Fail, papers: Path, tmp_path: Path) -> None:
+def test_every_setting_of_a_vocabulary_is_an_option(papers: Path, tmp_path: Path) -> None:
     words = "--vocab-size 55 --model-type bpe --character-coverage 0.99 --sentence-markers --sentences 400 --seed 3"
-    result = run("prepare", papers, "--out", tmp_path / "data", *words.split(), "--workers", 2)
-    assert result.exit_code == 0
+    succeed("prepare", papers, "--out", tmp_path / "data", *words.split(), "--workers", 2)
     assert DataFolder(tmp_path / "data").manifest["settings"] == {
         "vocab_size": 55,
         "model_type": "bpe",
@@ -65,20 +58,19 @@ def test_every_setting_of_a_vocabulary_is_an_option(run: Run, fail: Fail, papers
         assert said.startswith(f"{option} is an option of training a vocabulary")
 
 
-def test_field_names_empty_documents_and_repeated_ids_are_options(run: Run, tmp_path: Path) -> None:
+def test_field_names_empty_documents_and_repeated_ids_are_options(tmp_path: Path) -> None:
     rows: list[dict[str, object]] = [
         {"key": i // 2, "body": f"some words here {i}.", "gist": "few words."} for i in range(20)
     ]
     write(tmp_path / "train.jsonl", [*rows, {"key": 99, "body": "", "gist": "nothing"}])
     options = "--source-field body --target-field gist --id-field key --vocab-size 25 --skip-empty".split()
     options.append("--number-repeated-ids")
-    result = run("prepare", tmp_path, "--out", tmp_path / "data", *options)
-    assert result.exit_code == 0, result.output
+    result = succeed("prepare", tmp_path, "--out", tmp_path / "data", *options)
     assert re.findall(r"train: (\d+) documents.*; (\d+) empty one left out", result.stdout) == [("20", "1")]
     assert [each.id for each in DataFolder(tmp_path / "data").references("train")][:4] == ["0", "0#2", "1", "1#2"]
 
 
-def test_a_full_disk_leaves_nothing(fail: Fail, papers: Path, tmp_path: Path) -> None:
+def test_a_full_disk_leaves_nothing(papers: Path, tmp_path: Path) -> None:
     out = tmp_path / "data"
     with files_of_at_most(2000):
         said = fail("prepare", papers, "--out", out, "--vocab-size", "60", "--workers", "1")
@@ -95,12 +87,11 @@ def test_a_full_disk_leaves_nothing(fail: Fail, papers: Path, tmp_path: Path) ->
     ],
 )
 def test_missing_splits_are_named(
-    run: Run, papers: Path, prepared: Path, tmp_path: Path, given: list[str], sentence: str
+    papers: Path, prepared: Path, tmp_path: Path, given: list[str], sentence: str
 ) -> None:
     files = {"train": papers / "train.jsonl", "valid": papers / "test.jsonl", "test": papers / "test.jsonl"}
     options = [part for split in given for part in (f"--{split}", files[split])]
-    result = run("prepare", *options, "--tokenizer", prepared / "sentencepiece.model", "--out", tmp_path / "data")
-    assert result.exit_code == 0
+    result = succeed("prepare", *options, "--tokenizer", prepared / "sentencepiece.model", "--out", tmp_path / "data")
     assert sentence in result.stderr.splitlines()
 
 
@@ -109,7 +100,7 @@ def test_missing_splits_are_named(
     [(signal.SIGTERM, 143, "Error: Terminated."), (signal.SIGINT, 130, "Error: Interrupted.")],
 )
 def test_told_to_stop_with_its_workers_it_goes_on_when_called_again(
-    run: Run, papers: Path, prepared: Path, tmp_path: Path, number: int, code: int, sentence: str
+    papers: Path, prepared: Path, tmp_path: Path, number: int, code: int, sentence: str
 ) -> None:
     script = """if True:
         import sys, time
@@ -139,14 +130,13 @@ def test_told_to_stop_with_its_workers_it_goes_on_when_called_again(
     assert process.returncode == code
     assert messages.splitlines()[-1] == sentence
     assert [path.name for path in tmp_path.iterdir()] == [".data.partial"]
-    result = run(*arguments, "--workers", 1)
-    assert result.exit_code == 0, result.output
+    result = succeed(*arguments, "--workers", 1)
     assert re.findall(r"^takes the (\w+)", result.stderr, re.MULTILINE) == ["vocabulary", "train"]
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
     assert contents(tmp_path / "data") == contents(prepared)
 
 
-def test_labels_are_those_of_the_language(run: Run, tmp_path: Path) -> None:
+def test_labels_are_those_of_the_language(tmp_path: Path) -> None:
     write(
         tmp_path / "train.jsonl",
         [
@@ -156,10 +146,8 @@ def test_labels_are_those_of_the_language(run: Run, tmp_path: Path) -> None:
         ],
     )
     command = ["prepare", "--train", tmp_path / "train.jsonl", "--vocab-size", 400, "--labels"]
-    told = run(*command, "--out", tmp_path / "told", "--character-coverage", 1)
-    assert told.exit_code == 0, told.output
+    succeed(*command, "--out", tmp_path / "told", "--character-coverage", 1)
     chosen = DataFolder(tmp_path / "told").manifest["splits"]["train"]["chosen_sentences"]
     assert chosen["max"] == 1 and chosen["mean"] == 1
-    given = run(*command, "--out", tmp_path / "given", "--character-coverage", 1, "--language", "de")
-    assert given.exit_code == 0, given.output
+    succeed(*command, "--out", tmp_path / "given", "--character-coverage", 1, "--language", "de")
     assert DataFolder(tmp_path / "given").manifest["settings"]["language"] == "de"

@@ -7,10 +7,10 @@ from typing import Any
 
 import datasets
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from corpus_shapes import SHAPES, lines, write
+from invoking import run
 
-from pyramidions.cli import main
 from pyramidions.data.corpora import KNOWN
 
 
@@ -22,7 +22,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def prepare(*words: str, size: int = 36) -> Result:
-    return CliRunner().invoke(main, ["prepare", *words, "--vocab-size", str(size), "--workers", "1"])
+    return run("prepare", *words, "--vocab-size", size, "--workers", 1)
 
 
 def settings(folder: str) -> dict[str, Any]:
@@ -118,9 +118,7 @@ def test_a_folder_of_documents_wins_over_the_corpus_of_its_name(tmp_path: Path) 
     assert "corpus" not in settings("out")
 
 
-def test_a_dataset_on_the_hub_is_known_unless_its_fields_are_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_dataset_on_the_hub_is_known_unless_its_fields_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     row = {"report": "The bees fly over roses.", "summary": "Bees fly."}
     rows = datasets.Dataset.from_list([row] * 3)
     asked = []

@@ -1,18 +1,16 @@
 """A folder of papers in XML is a corpus: their abstracts are the summaries."""
 
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import Result
+from invoking import fail, succeed
 from refusals import refused
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.papers import open_papers, paper_files
 from pyramidions.data.readers import find_splits
 
-Run = Callable[..., Result]
 PAPER = """<article><front><article-meta><title-group><article-title>{0}</article-title></title-group>
 <abstract><p>The {0} flies.</p></abstract></article-meta></front><body><p>We met it. It flew.</p>
 <sec><title>Methods</title><p>The {0} was fed on wax and honey in the sun of Rome.</p></sec></body></article>"""
@@ -71,10 +69,9 @@ def test_each_paper_is_in_one_split_wherever_the_folder_lies(folder: Path, tmp_p
     assert ids(folder.rename(tmp_path / "moved")) == found
 
 
-def test_a_folder_of_papers_is_prepared_without_notices(run: Run, folder: Path, tmp_path: Path) -> None:
+def test_a_folder_of_papers_is_prepared_without_notices(folder: Path, tmp_path: Path) -> None:
     (folder / "a" / "notice.xml").write_text(NOTICE)
-    done = run("prepare", folder, "--out", tmp_path / "data", "--vocab-size", 40)
-    assert done.exit_code == 0, done.output
+    succeed("prepare", folder, "--out", tmp_path / "data", "--vocab-size", 40)
     splits = DataFolder(tmp_path / "data").manifest["splits"]
     assert sum(each["documents"] for each in splits.values()) == 61 == len(paper_files(folder)) - 1
 
@@ -86,5 +83,5 @@ def test_what_is_no_paper_is_named(folder: Path, tmp_path: Path) -> None:
         [each for split in ("train", "valid", "test") for each in open_papers(folder, split).read()]
 
 
-def test_options_that_name_fields_are_refused(fail: Callable[..., str], folder: Path) -> None:
+def test_options_that_name_fields_are_refused(folder: Path) -> None:
     assert "INPUT" in fail("prepare", folder, "--out", "made", "--source-field", "text")

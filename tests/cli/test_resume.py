@@ -4,11 +4,10 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import Result as Invoked
+from invoking import fail, run, succeed
 from refusals import refused
 from small_language_models import saved
 
@@ -18,8 +17,6 @@ from pyramidions.cli.worker import Result
 from pyramidions.documents.source import DocumentOrigin
 from pyramidions.files import resumable
 
-Run = Callable[..., Invoked]
-Fail = Callable[..., str]
 WORDS = "bees fly fast a bee with ruler".split()
 INPUTS = 100
 
@@ -43,7 +40,7 @@ def left(out: Path) -> list[str]:
 
 
 @pytest.fixture
-def interrupted(run: Run, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+def interrupted(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Return a command whose run was interrupted when some of its groups were done."""
     command = ["extract", corpus, "--sentences", 1, "-o", corpus.with_name("out.jsonl")]
     outline, seen = extracting.document_outline, list[object]()
@@ -62,7 +59,7 @@ def interrupted(run: Run, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> list
 
 
 def test_an_interrupted_run_goes_on_to_the_same_bytes_notes_and_status(
-    run: Run, corpus: Path, interrupted: list[object], monkeypatch: pytest.MonkeyPatch
+    corpus: Path, interrupted: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, whole = corpus.with_name("out.jsonl"), corpus.with_name("whole.jsonl")
     expected = run(*interrupted[:-1], whole)
@@ -88,7 +85,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes_notes_and_status(
     assert 0 < sizes[0] < 2 * corpus.stat().st_size
 
 
-def test_what_is_done_stays_until_it_is_removed(run: Run, fail: Fail, corpus: Path, interrupted: list[object]) -> None:
+def test_what_is_done_stays_until_it_is_removed(corpus: Path, interrupted: list[object]) -> None:
     partial, progress = (corpus.with_name(f"out.jsonl.{end}") for end in ("partial", "progress"))
     assert fail(*interrupted).startswith(f"{partial} holds what an interrupted run has done: go on with --resume, or ")
     progress.unlink()
@@ -98,7 +95,7 @@ def test_what_is_done_stays_until_it_is_removed(run: Run, fail: Fail, corpus: Pa
     assert "No interrupted run is left: this one begins at the first document.\n" in done.stderr
 
 
-def test_other_settings_or_inputs_are_refused(fail: Fail, corpus: Path, interrupted: list[object]) -> None:
+def test_other_settings_or_inputs_are_refused(corpus: Path, interrupted: list[object]) -> None:
     begin = "--resume needs the settings of the interrupted run, but"
     assert fail(*interrupted, "--resume", "--words", 9) == f"{begin} --words differs: none then, 9 now."
     assert "--method differs" in fail(*interrupted, "--resume", "--method", "lead")
@@ -112,13 +109,13 @@ def test_other_settings_or_inputs_are_refused(fail: Fail, corpus: Path, interrup
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"settings": {}, "inputs": 1}', "[" * 100_000])
-def test_damaged_progress_is_refused(fail: Fail, corpus: Path, interrupted: list[object], content: str) -> None:
+def test_damaged_progress_is_refused(corpus: Path, interrupted: list[object], content: str) -> None:
     progress = corpus.with_name("out.jsonl.progress")
     progress.write_text(content)
     assert fail(*interrupted, "--resume") == f"{progress} is damaged: remove it, and begin again without --resume."
 
 
-def test_lines_that_are_damaged_or_gone_are_missed(fail: Fail, corpus: Path, interrupted: list[object]) -> None:
+def test_lines_that_are_damaged_or_gone_are_missed(corpus: Path, interrupted: list[object]) -> None:
     partial, progress = (corpus.with_name(f"out.jsonl.{end}") for end in ("partial", "progress"))
     partial.write_bytes(b"\0" * partial.stat().st_size)
     assert fail(*interrupted, "--resume").startswith(f"{partial} is damaged: ")
@@ -126,7 +123,7 @@ def test_lines_that_are_damaged_or_gone_are_missed(fail: Fail, corpus: Path, int
     assert fail(*interrupted, "--resume").startswith(f"{progress} does not fit the lines beside it: ")
 
 
-def test_a_run_that_fails_before_its_first_group_leaves_nothing(fail: Fail, tmp_path: Path) -> None:
+def test_a_run_that_fails_before_its_first_group_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("A bee.")
     fail("extract", tmp_path / "a.txt", "--method", "lead(x=1)", "-o", tmp_path / "out.jsonl")
     (tmp_path / "out.jsonl").write_text('{"id": "a", "name": "a", "summary": "as it was"}\n')
@@ -154,18 +151,18 @@ def kill_behind_a_group(partial: Path, *command: object) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["summarize", pytest.param("segments", marks=pytest.mark.nightly)])
-def test_a_run_that_is_killed_ends_the_same(kind: str, run: Run, whole_models: dict[str, Path], tmp_path: Path) -> None:
+def test_a_run_that_is_killed_ends_the_same(kind: str, whole_models: dict[str, Path], tmp_path: Path) -> None:
     corpus, out = tmp_path / "corpus.jsonl", tmp_path / "out.jsonl"
     corpus.write_text("".join(f"{json.dumps({'text': text(number)})}\n" for number in range(1500)))
     command = {
         "summarize": ["summarize", whole_models["plain"], corpus, "--beam", 2, "--max-len", 8, "--batch-size", 4],
         "segments": ["segments", saved(tmp_path, "gumbel"), corpus],
     }[kind]
-    assert run(*command, "-o", tmp_path / "whole.jsonl").exit_code == 0
+    succeed(*command, "-o", tmp_path / "whole.jsonl")
     killed = [*command, "-o", out, "--resume"]
     sizes = [kill_behind_a_group(tmp_path / "out.jsonl.partial", *killed) for _ in range(2)]
     assert 0 < sizes[0] < sizes[1] and not out.exists()
-    assert run(*killed).exit_code == 0
+    succeed(*killed)
     assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes() and left(out) == ["out.jsonl"]
     assert out.read_bytes().count(b"\n") == 1500
 

@@ -1,12 +1,11 @@
 """An extractor is trained on the units that `pyramidions extract` rates: headings and sentences of sections."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import Result
+from invoking import succeed
 
 from pyramidions.cli import extracting
 from pyramidions.data.folder import DataFolder
@@ -43,14 +42,13 @@ def release(papers: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def extracted(release: Path, run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> dict[str, Outline]:
+def extracted(release: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Outline]:
     """By the ids of the documents, the outlines that `pyramidions extract` reads."""
     outlines, outlined = [], extracting.document_outline
     monkeypatch.setattr(
         extracting, "document_outline", lambda *given: outlines.append(outlined(*given)) or outlines[-1]
     )
-    done = run("extract", release, "--method", "lead", "--field", "article_text", "--json")
-    assert done.exit_code == 0, done.output
+    succeed("extract", release, "--method", "lead", "--field", "article_text", "--json")
     ids = [json.loads(line)["article_id"] for line in release.read_text().splitlines()]
     assert all(found.headings == ("ban den", "kin lon") for found in outlines)
     return dict(zip(ids, outlines, strict=True))
@@ -66,10 +64,9 @@ def assert_same_units(folder: DataFolder, split: str, extracted: dict[str, Outli
 
 
 def test_prepare_with_labels_reads_the_units_that_are_extracted(
-    run: Callable[..., Result], release: Path, extracted: dict[str, Outline], tmp_path: Path
+    release: Path, extracted: dict[str, Outline], tmp_path: Path
 ) -> None:
-    done = run("prepare", "--train", release, "--labels", "--out", tmp_path / "data", "--vocab-size", 60)
-    assert done.exit_code == 0, done.output
+    succeed("prepare", "--train", release, "--labels", "--out", tmp_path / "data", "--vocab-size", 60)
     assert_same_units(DataFolder(tmp_path / "data"), "train", extracted)
 
 

@@ -2,21 +2,17 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import Result
+from invoking import fail, run, succeed
 
 from pyramidions.cli.score_report import table
 from pyramidions.data.folder import DataFolder
 from pyramidions.scoring import FIGURES
 from pyramidions.scoring.scores import Scores
-
-Run = Callable[..., Result]
-Fail = Callable[..., str]
 
 
 @pytest.fixture
@@ -37,9 +33,8 @@ def written(tmp_path: Path, **texts: str) -> list[Path]:
     return [tmp_path / f"{name}.txt" for name in texts]
 
 
-def test_perfect_summaries_score_100_whatever_their_order(run: Run, generated: Path, prepared: Path) -> None:
-    result = run("score", generated, "--data", prepared)
-    assert result.exit_code == 0
+def test_perfect_summaries_score_100_whatever_their_order(generated: Path, prepared: Path) -> None:
+    result = succeed("score", generated, "--data", prepared)
     assert result.stdout.count("100.00 [100.00, 100.00]") == 4
     assert result.stdout.rstrip().endswith("bootstrap 95% 1000 seed 1 | n=5")
 
@@ -53,7 +48,7 @@ def test_figures_without_bounds_have_three_digits() -> None:
 
 
 def test_the_lead_baseline_is_compared_and_needs_a_length_without_a_train_split(
-    run: Run, fail: Fail, generated: Path, prepared: Path, papers: Path, tmp_path: Path
+    generated: Path, prepared: Path, papers: Path, tmp_path: Path
 ) -> None:
     result = run("score", generated, "--data", prepared, "--lead")
     assert result.exit_code == 0 and "lead," in result.stdout.split()
@@ -62,13 +57,13 @@ def test_the_lead_baseline_is_compared_and_needs_a_length_without_a_train_split(
     only, tokenizer = tmp_path / "only", prepared / "sentencepiece.model"
     run("prepare", "--test", papers / "test.jsonl", "--tokenizer", tokenizer, "--out", only)
     assert fail("score", generated, "--data", only, "--lead").startswith("--lead needs --lead-words, since")
-    assert run("score", generated, "--data", only, "--lead", "--lead-words", 9).exit_code == 0
+    succeed("score", generated, "--data", only, "--lead", "--lead-words", 9)
 
 
-def test_another_system_is_compared_in_all_numbers(run: Run, generated: Path, prepared: Path, tmp_path: Path) -> None:
+def test_another_system_is_compared_in_all_numbers(generated: Path, prepared: Path, tmp_path: Path) -> None:
     other, out = tmp_path / "other.txt", tmp_path / "scores.json"
     other.write_text("ba ban\n" * 5)
-    assert run("score", generated, "--data", prepared, "--baseline", other, "--json", out).exit_code == 0
+    succeed("score", generated, "--data", prepared, "--baseline", other, "--json", out)
     result = json.loads(out.read_text())
     assert result["signature"].endswith("n=5")
     assert result["systems"][str(generated)]["rouge2"] == {"mean": 100, "low": 100, "high": 100}
@@ -78,7 +73,7 @@ def test_another_system_is_compared_in_all_numbers(run: Run, generated: Path, pr
     assert result["documents"][0][str(generated)]["rougeLsum"] == 100
 
 
-def test_a_summary_is_shown_beside_its_reference(run: Run, generated: Path, prepared: Path) -> None:
+def test_a_summary_is_shown_beside_its_reference(generated: Path, prepared: Path) -> None:
     lines = run("score", generated, "--data", prepared, "--show", 2).stdout.splitlines()
     shown = lines[lines.index("document test-2") + 1 :]
     assert shown[0].split() == ["SUMMARY", "|", "REFERENCE"]
@@ -87,7 +82,7 @@ def test_a_summary_is_shown_beside_its_reference(run: Run, generated: Path, prep
         assert left.strip() == right.strip() != ""
 
 
-def test_a_p_value_at_the_floor_says_so_and_few_documents_are_no_evidence(run: Run, tmp_path: Path) -> None:
+def test_a_p_value_at_the_floor_says_so_and_few_documents_are_no_evidence(tmp_path: Path) -> None:
     good, bad, references = written(tmp_path, good="cats sleep\n" * 20, bad="x\n" * 20, references="cats sleep\n" * 20)
     options = ["--references", references, "--baseline", bad]
     many = run("score", good, *options).stdout
@@ -99,10 +94,9 @@ def test_a_p_value_at_the_floor_says_so_and_few_documents_are_no_evidence(run: R
     assert "p = 1.000" in few
 
 
-def test_any_metric_can_be_chosen(run: Run, generated: Path, prepared: Path, tmp_path: Path) -> None:
+def test_any_metric_can_be_chosen(generated: Path, prepared: Path, tmp_path: Path) -> None:
     out = tmp_path / "scores.json"
-    result = run("score", generated, "--data", prepared, "--metrics", "meteor,coverage,novelty", "--json", out)
-    assert result.exit_code == 0, result.output
+    result = succeed("score", generated, "--data", prepared, "--metrics", "meteor,coverage,novelty", "--json", out)
     found = json.loads(out.read_text())
     figures = found["systems"][str(generated)]
     assert list(figures) == ["meteor", "coverage", "density", "compression", "novel1", "novel2", "novel3", "novel4"]
@@ -134,31 +128,28 @@ def test_any_metric_can_be_chosen(run: Run, generated: Path, prepared: Path, tmp
     ],
 )
 def test_references_documents_and_a_language_are_options(
-    run: Run, tmp_path: Path, texts: dict[str, str], options: list[str], shown: str
+    tmp_path: Path, texts: dict[str, str], options: list[str], shown: str
 ) -> None:
     summaries, references, *documents = written(tmp_path, **texts)
     assert shown in run("score", summaries, "--references", references, *options, *documents).stdout
 
 
-def test_queries_are_no_part_of_documents(run: Run, prepared: Path, tmp_path: Path) -> None:
+def test_queries_are_no_part_of_documents(prepared: Path, tmp_path: Path) -> None:
     words = "ba ban de kin lo mur"
     meeting: dict[str, Any] = {"id": "a", "query": "ki kin", "article": f"{words}. mu mur ra ras.", "abstract": "ba"}
     (tmp_path / "test.jsonl").write_text(json.dumps(meeting) + "\n")
     data, scores = tmp_path / "data", tmp_path / "scores.json"
     options = ("--query-field", "query", "--tokenizer", prepared / "sentencepiece.model", "--out", data)
-    assert run("prepare", "--test", tmp_path / "test.jsonl", *options).exit_code == 0
+    succeed("prepare", "--test", tmp_path / "test.jsonl", *options)
     (summaries,) = written(tmp_path, summaries="ki kin\n")
-    assert run("score", summaries, "--data", data, "--metrics", "rouge,novelty", "--json", scores).exit_code == 0
+    succeed("score", summaries, "--data", data, "--metrics", "rouge,novelty", "--json", scores)
     assert json.loads(scores.read_text())["systems"][str(summaries)]["novel1"]["mean"] == 50
 
 
-def test_both_losses_and_their_difference_are_told(
-    run: Run, data: DataFolder, checkpoint: Path, tmp_path: Path
-) -> None:
+def test_both_losses_and_their_difference_are_told(data: DataFolder, checkpoint: Path, tmp_path: Path) -> None:
     out = tmp_path / "losses.json"
     for documents in (2, 4):
-        done = run("loss", checkpoint, "--data", data.path, "--documents", documents, "--json", out)
-        assert done.exit_code == 0, done.output
+        done = succeed("loss", checkpoint, "--data", data.path, "--documents", documents, "--json", out)
     assert [line[:22].strip() for line in done.stdout.splitlines()[1:4]] == [
         *("own document", "another document", "another document costs"[:22])
     ]

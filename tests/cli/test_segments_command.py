@@ -4,18 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from invoking import run, succeed
 from small_language_models import saved
 
-from pyramidions.cli import main, worker
 from pyramidions.cli import segments as module
+from pyramidions.cli import worker
 from pyramidions.inference import Segmenter
 
 TEXT = "The cat, the hat and 1 cat."
-
-
-def segments(*arguments: object, text: str | None = None) -> Result:
-    return CliRunner().invoke(main, ["segments", *map(str, arguments)], input=text)
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +20,7 @@ def whitespace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_standard_input_is_one_text_whose_segments_end_at_bars(whitespace: Path) -> None:
-    done = segments(whitespace, text=TEXT)
-    assert done.exit_code == 0, done.output
+    done = succeed("segments", whitespace, text=TEXT)
     assert done.stdout.splitlines() == [
         "standard input:",
         "the |cat |the |hat |and |one |cat",
@@ -40,8 +35,7 @@ def test_standard_input_is_one_text_whose_segments_end_at_bars(whitespace: Path)
 def test_objects_have_what_the_segmenter_finds(tmp_path: Path) -> None:
     model = saved(tmp_path, "gumbel")
     (tmp_path / "papers.jsonl").write_text(json.dumps({"id": "a7", "article": TEXT}) + '\n{"article": "Zwei"}\n')
-    done = segments(model, tmp_path / "papers.jsonl", "--json")
-    assert done.exit_code == 0, done.output
+    done = succeed("segments", model, tmp_path / "papers.jsonl", "--json")
     first, second = map(json.loads, done.stdout.splitlines())
     found = Segmenter.from_pretrained(model).segment(TEXT, entropies=99)
     assert found.probabilities is not None and found.entropies is not None
@@ -64,7 +58,7 @@ def test_a_text_without_letters_is_reported_and_the_others_are_shown(whitespace:
     (tmp_path / "a.txt").write_text("123...")
     (tmp_path / "b.txt").write_text("?!")
     (tmp_path / "c.txt").write_text("ab")
-    done = segments(whitespace, tmp_path)
+    done = run("segments", whitespace, tmp_path)
     assert done.exit_code == 1
     assert str(tmp_path / "b.txt") in done.stderr
     assert {"one |two |three", "ab", "  no boundary"} <= {*done.stdout.splitlines()}

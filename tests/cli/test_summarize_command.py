@@ -5,26 +5,23 @@ import lzma
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import Result
 from conftest import SAMPLE
 from documents import PAGE, docx, pdf
+from invoking import run, succeed
 from texts_in_languages import PAPERS
 from torch import Tensor
 
 from pyramidions.cli import main
-from pyramidions.documents.source import InputText, read_inputs
 from pyramidions.inference import Summarizer, Summary, export_model, load_model
 from pyramidions.models import build
 from pyramidions.nn import BeamSearch, Transformer
 from pyramidions.nn.sublayer import Memory
 from pyramidions.scoring import check_summary
 
-Run = Callable[..., Result]
 # In float32, as `Summarizer` computes by default
 SHORT = ["--beam", 1, "--min-len", 3, "--max-len", 3, "--precision", "float32"]
 
@@ -51,10 +48,9 @@ def alone(checkpoint: Path, text: str = "One two three.") -> Summary:
     return Summarizer.from_pretrained(checkpoint).summarize([text], beam=1, min_len=3, max_len=3)[0]
 
 
-def test_a_folder_is_summarized_file_by_file(run: Run, checkpoint: Path, folder: Path) -> None:
+def test_a_folder_is_summarized_file_by_file(checkpoint: Path, folder: Path) -> None:
     out = folder / "out.jsonl"
-    done = run("summarize", checkpoint, folder, *SHORT, "--field", "body", "--json", "-o", out)
-    assert done.exit_code == 0, done.output
+    succeed("summarize", checkpoint, folder, *SHORT, "--field", "body", "--json", "-o", out)
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [Path(row["name"]).name for row in rows] == ["a.txt", "b.md", "c.html", "d.PDF", "e.jsonl:1", "e.jsonl:3"]
     expected = alone(checkpoint)
@@ -63,9 +59,7 @@ def test_a_folder_is_summarized_file_by_file(run: Run, checkpoint: Path, folder:
         assert row["document_tokens"] == row["read_tokens"] == expected.document_tokens
 
 
-def test_what_cannot_be_read_is_named(
-    run: Run, checkpoint: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_read_is_named(checkpoint: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     Path("latin.txt").write_bytes("café".encode("latin-1"))
     Path("loop.txt").symlink_to("loop.txt")
@@ -112,26 +106,13 @@ def test_work_that_takes_longer_shows_how_far_it_is_even_in_a_batch_in_which_nob
     assert "summarizing: 100%" in ended and "17.0/17.0" in ended
 
 
-def test_a_long_document_is_cut_or_read_in_pieces(run: Run, checkpoint: Path, article: str, tmp_path: Path) -> None:
-    path = tmp_path / "long.txt"
-    path.write_text(article)
-    assert re.search(r"long\.txt \(only the first 256 of ", run("summarize", checkpoint, path, *SHORT).stdout)
-    whole = run("summarize", checkpoint, path, *SHORT, "--long", "chunk").stdout
-    summarizer = Summarizer.from_pretrained(checkpoint)
-    parts = ["".join(piece.tokens) for piece in summarizer.reader.pieces(article, "article")]
-    assert re.findall(r"in (\d+) pieces", whole) == [str(len(parts))]
-    found = summarizer.summarize(parts, beam=1, min_len=3, max_len=3)
-    assert " ".join(summary.text for summary in found) in whole
-
-
-def test_files_that_are_not_read_are_named_once(run: Run, checkpoint: Path, tmp_path: Path) -> None:
+def test_files_that_are_not_read_are_named_once(checkpoint: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("One word.")
     (tmp_path / "b.docx").write_bytes(docx("Two words."))
     for number in range(24):
         (tmp_path / f"{number:02}.png").touch()
     os.mkfifo(tmp_path / "pipe.txt")
-    done = run("summarize", checkpoint, tmp_path, *SHORT)
-    assert done.exit_code == 0
+    done = succeed("summarize", checkpoint, tmp_path, *SHORT)
     assert done.stderr.startswith(f"Skipped 25 files: {tmp_path}/00.png, ")
     assert done.stderr.endswith(f"{tmp_path}/19.png and 5 more.\nComputes in float32.\n")
     assert [line for line in done.stdout.splitlines() if line.endswith(":")] == [
@@ -140,14 +121,14 @@ def test_files_that_are_not_read_are_named_once(run: Run, checkpoint: Path, tmp_
     ]
 
 
-def test_repeated_ngrams_can_be_forbidden(run: Run, checkpoint: Path, tmp_path: Path) -> None:
+def test_repeated_ngrams_can_be_forbidden(checkpoint: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("One word. " * 20)
     command = ("summarize", checkpoint, tmp_path / "a.txt", "--beam", 1)
     forbidden = run(*command, "--no-repeat-ngram-size", 1, "--min-len", 47)
     assert forbidden.exit_code == 0 and forbidden.stdout != run(*command).stdout
 
 
-def test_a_list_of_summaries_is_by_section_and_wrapped(run: Run, checkpoint: Path, tmp_path: Path) -> None:
+def test_a_list_of_summaries_is_by_section_and_wrapped(checkpoint: Path, tmp_path: Path) -> None:
     path = tmp_path / "paper.md"
     path.write_text("# Introduction\n\nOne two three.\n\n# Results\n\nTwo three four.\n")
 
@@ -161,7 +142,7 @@ def test_a_list_of_summaries_is_by_section_and_wrapped(run: Run, checkpoint: Pat
     assert summarize().endswith(f":\n{found['summary']}\n")
 
 
-def test_json_tells_the_share_that_a_model_copied(run: Run, checkpoint: Path, tmp_path: Path) -> None:
+def test_json_tells_the_share_that_a_model_copied(checkpoint: Path, tmp_path: Path) -> None:
     model = load_model(checkpoint)
     config = replace(model.config, output="pointer")
     pointing = replace(model, config=config, transformer=build(config, model.tokenizer.vocab_size, 1))
@@ -171,7 +152,7 @@ def test_json_tells_the_share_that_a_model_copied(run: Run, checkpoint: Path, tm
     assert 0 < found["copied"] < 1
 
 
-def test_a_short_text_says_that_its_summary_is_shorter_than_usual(run: Run, checkpoint: Path, tmp_path: Path) -> None:
+def test_a_short_text_says_that_its_summary_is_shorter_than_usual(checkpoint: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("A word.")
     count = len(Summarizer.from_pretrained(checkpoint).model.tokenizer.encode("A word."))
     most = 2 ** (count.bit_length() - 1)
@@ -181,7 +162,7 @@ def test_a_short_text_says_that_its_summary_is_shorter_than_usual(run: Run, chec
     assert "short" not in run("summarize", checkpoint, tmp_path / "a.txt", "--max-len", 9).stdout
 
 
-def test_a_check_says_which_sentences_have_support(run: Run, checkpoint: Path, tmp_path: Path) -> None:
+def test_a_check_says_which_sentences_have_support(checkpoint: Path, tmp_path: Path) -> None:
     files = first, second = tmp_path / "first.txt", tmp_path / "second.txt"
     first.write_text("One two three.")
     second.write_text("Four five six.")
@@ -194,7 +175,7 @@ def test_a_check_says_which_sentences_have_support(run: Run, checkpoint: Path, t
     ]
 
 
-def test_a_document_without_text_for_the_model_is_passed_over(run: Run, checkpoint: Path, tmp_path: Path) -> None:
+def test_a_document_without_text_for_the_model_is_passed_over(checkpoint: Path, tmp_path: Path) -> None:
     # What a tokenizer takes for a space is text to nobody else.
     texts = {"first": "One two three.", "odd": "▁", "german": PAPERS["de"].text}
     files = [tmp_path / f"{name}.txt" for name in texts]
@@ -207,7 +188,7 @@ def test_a_document_without_text_for_the_model_is_passed_over(run: Run, checkpoi
 
 
 def test_documents_of_like_length_share_a_batch(
-    run: Run, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": "A word. " * n}) + "\n" for n in (1, 30, 2, 25)))
     batches: list[list[int]] = []
@@ -218,26 +199,6 @@ def test_documents_of_like_length_share_a_batch(
         return read(self, transformer, tokens)
 
     monkeypatch.setattr(BeamSearch, "read", watched)
-    assert run("summarize", checkpoint, tmp_path / "a.jsonl", *SHORT, "--batch-size", 2).exit_code == 0
+    succeed("summarize", checkpoint, tmp_path / "a.jsonl", *SHORT, "--batch-size", 2)
     (a, b), (c, d) = batches
     assert a > b > 4 * c > 4 * d
-
-
-def test_summaries_are_written_before_the_last_document_is_read(
-    run: Run, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "many.jsonl").write_text('{"text": "A word."}\n' * 7)
-    written: list[str] = []
-    read: list[int] = []
-
-    def watched(*arguments: object) -> Iterator[InputText]:
-        for document in read_inputs(*arguments):
-            read.append(len(written))
-            yield document
-
-    monkeypatch.setattr("pyramidions.cli.engines.read_inputs", watched)
-    monkeypatch.setattr("click.echo", lambda line, err=False: None if err else written.append(line))
-    monkeypatch.setattr("pyramidions.inference.stream.BATCHES", 1)
-    assert run("summarize", checkpoint, tmp_path / "many.jsonl", *SHORT, "--batch-size", 2).exit_code == 0
-    # Each batch is written before the next is read.
-    assert read == [0, 0, 2, 2, 4, 4, 6]

@@ -3,14 +3,14 @@
 import json
 import math
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from click.testing import Result
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from invoking import fail, run
 
 import pyramidions.plugin  # noqa: F401
 from pyramidions.base.errors import UserError
@@ -22,9 +22,6 @@ from pyramidions.runs.kinds import KINDS, Machine
 from pyramidions.runs.recipe import CorpusSize
 from pyramidions.runs.run import Run
 from pyramidions.runs.steps import State
-
-Run_ = Callable[..., Result]
-Fail = Callable[..., str]
 
 
 @pytest.fixture
@@ -42,7 +39,7 @@ def model(papers_file: Path, tmp_path: Path) -> tuple[object, ...]:
 
 
 @pytest.fixture
-def begun(model: tuple[object, ...], tmp_path: Path, run: Run_, monkeypatch: pytest.MonkeyPatch) -> Path:
+def begun(model: tuple[object, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The work folder of a run that was stopped before its first step."""
 
     def stop(_: Run) -> None:
@@ -64,7 +61,7 @@ def typed(output: str) -> list[str]:
     return [USER_DIR if word == "$(pyramidions user-dir)" else word for word in shlex.split(lines[0])]
 
 
-def test_a_dry_run_says_what_would_be_done(run: Run_, model: tuple[object, ...], tmp_path: Path) -> None:
+def test_a_dry_run_says_what_would_be_done(model: tuple[object, ...], tmp_path: Path) -> None:
     output = run(*model, "--dry-run").stdout
     assert "35 documents; held out by a hash of their ids: 4 for test and 2 for valid" in output
     assert "A summarizer will be trained on the CPU: --kind asks for it." in output
@@ -72,7 +69,7 @@ def test_a_dry_run_says_what_would_be_done(run: Run_, model: tuple[object, ...],
 
 
 def test_without_fairseq_a_run_is_refused_before_the_work_and_a_plan_says_so(
-    run: Run_, fail: Fail, papers_file: Path, model: tuple[object, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    papers_file: Path, model: tuple[object, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pyramidions.runs.training.find_spec", lambda name: None)
     sentence = fail(*model)
@@ -83,7 +80,7 @@ def test_without_fairseq_a_run_is_refused_before_the_work_and_a_plan_says_so(
 
 @pytest.mark.parametrize(("kind", "flag", "value"), [("summarizer", "--hours", 1.5), ("extractor", "--seed", 7)])
 def test_fairseq_takes_the_command_that_is_shown(
-    run: Run_, papers_file: Path, tmp_path: Path, kind: str, flag: str, value: float
+    papers_file: Path, tmp_path: Path, kind: str, flag: str, value: float
 ) -> None:
     shown = run("train", papers_file, "-o", tmp_path / "m", "--kind", kind, "--dry-run", "--cpu", flag, value).stdout
     program, *words = typed(shown)
@@ -114,7 +111,7 @@ def test_the_plan_is_kept_before_the_first_step(begun: Path, papers_file: Path) 
 
 
 def test_other_arguments_and_changed_documents_are_refused_and_touched_ones_are_not(
-    fail: Fail, run: Run_, begun: Path, papers_file: Path, model: tuple[object, ...]
+    begun: Path, papers_file: Path, model: tuple[object, ...]
 ) -> None:
     assert fail(*model, "--seed", 2).startswith(
         f"{begun} was begun with other arguments (--seed was 1, and is 2): give another MODEL, or --overwrite"
@@ -125,7 +122,7 @@ def test_other_arguments_and_changed_documents_are_refused_and_touched_ones_are_
     assert fail(*model).startswith(f"{papers_file} has changed since {begun} was begun: ")
 
 
-def test_overwrite_begins_anew(run: Run_, begun: Path, model: tuple[object, ...]) -> None:
+def test_overwrite_begins_anew(begun: Path, model: tuple[object, ...]) -> None:
     (begun / "old").write_text("of the first run")
     stopped = run(*model, "--seed", 2, "--overwrite")
     state = state_of(begun)
@@ -135,7 +132,7 @@ def test_overwrite_begins_anew(run: Run_, begun: Path, model: tuple[object, ...]
     assert str(begun) in run(*model, "--seed", 2).stdout and (begun / "made").exists()
 
 
-def test_an_overwrite_that_is_stopped_can_be_repeated(run: Run_, begun: Path, model: tuple[object, ...]) -> None:
+def test_an_overwrite_that_is_stopped_can_be_repeated(begun: Path, model: tuple[object, ...]) -> None:
     (begun / "a").touch()
     unlink, listed = Path.unlink, Path.iterdir
 
@@ -154,7 +151,7 @@ def test_an_overwrite_that_is_stopped_can_be_repeated(run: Run_, begun: Path, mo
     assert stopped.exit_code == 130 and "Stopped." in stopped.stderr and not (begun / "a").exists()
 
 
-def test_a_foreign_folder_is_refused(fail: Fail, papers_file: Path, model: tuple[object, ...], tmp_path: Path) -> None:
+def test_a_foreign_folder_is_refused(papers_file: Path, model: tuple[object, ...], tmp_path: Path) -> None:
     work = tmp_path / "model.work"
     work.mkdir()
     (work / "thesis.tex").touch()
@@ -166,7 +163,7 @@ def test_a_foreign_folder_is_refused(fail: Fail, papers_file: Path, model: tuple
 
 
 def test_two_runs_on_one_model_are_refused(
-    fail: Fail, begun: Path, model: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
+    begun: Path, model: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def held(folder: Path) -> None:
         assert folder == begun
@@ -176,7 +173,7 @@ def test_two_runs_on_one_model_are_refused(
     assert fail(*model).startswith(f"Another `pyramidions train` works on {begun.with_suffix('')}: ")
 
 
-def test_bad_documents_leave_nothing(fail: Fail, papers_file: Path, model: tuple[object, ...], tmp_path: Path) -> None:
+def test_bad_documents_leave_nothing(papers_file: Path, model: tuple[object, ...], tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     lines = papers_file.read_text().splitlines()
@@ -195,7 +192,7 @@ def test_bad_documents_leave_nothing(fail: Fail, papers_file: Path, model: tuple
 
 @pytest.mark.parametrize("finished", [True, False])
 def test_an_error_of_the_disk_loses_nothing(
-    fail: Fail, begun: Path, model: tuple[object, ...], monkeypatch: pytest.MonkeyPatch, finished: bool
+    begun: Path, model: tuple[object, ...], monkeypatch: pytest.MonkeyPatch, finished: bool
 ) -> None:
     (begun / "checkpoints").mkdir()
     state = state_of(begun)
@@ -214,10 +211,10 @@ def test_an_error_of_the_disk_loses_nothing(
 
 
 def test_an_error_of_the_disk_in_the_first_call_leaves_what_can_go_on(
-    fail: Fail, model: tuple[object, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: tuple[object, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fill_the_disk(run: Run) -> None:
-        (run.places.work / ".data.partial").mkdir()
+    def fill_the_disk(begun: Run) -> None:
+        (begun.places.work / ".data.partial").mkdir()
         raise UserError("Writing data failed (No space left on device).")
 
     monkeypatch.setattr(Run, "go", fill_the_disk)

@@ -2,17 +2,15 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
+from invoking import run
 from writer_stand_in import message, writer
 
 from pyramidions.base.reading import WRITER_KEY
 
-Run = Callable[..., Result]
 SENTENCE = "All bees in Rome fly fast."
 
 
@@ -37,7 +35,7 @@ def answer(body: dict[str, Any]) -> tuple[int, bytes]:
     return (500, b"{}") if refused else message("All bees in Rome fly. 77 of them.")
 
 
-def test_one_document_is_summarized_and_checked(run: Run, folder: Path) -> None:
+def test_one_document_is_summarized_and_checked(folder: Path) -> None:
     with writer(answer) as server:
         done = run("summarize", "--writer", server.url, "--writer-model", "m", folder / "a.txt", "--check")
     assert done.exit_code == 0, done.output
@@ -47,7 +45,7 @@ def test_one_document_is_summarized_and_checked(run: Run, folder: Path) -> None:
     )
 
 
-def test_a_document_that_the_server_refuses_is_named_and_the_others_go_on(run: Run, folder: Path) -> None:
+def test_a_document_that_the_server_refuses_is_named_and_the_others_go_on(folder: Path) -> None:
     with writer(answer) as server:
         done = run("summarize", "--writer", server.url, "--writer-model", "m", "--json", folder)
     assert done.exit_code == 1
@@ -58,7 +56,7 @@ def test_a_document_that_the_server_refuses_is_named_and_the_others_go_on(run: R
     assert (first["long"], first["pieces"], first["read_tokens"], first["document_tokens"]) == ("extract", 1, 7, 7)
 
 
-def test_a_model_that_is_not_there_ends_the_run(run: Run, folder: Path) -> None:
+def test_a_model_that_is_not_there_ends_the_run(folder: Path) -> None:
     with writer(lambda _: (404, b'{"error": "no model m"}')) as server:
         done = run("summarize", "--writer", server.url, "--writer-model", "m", folder)
     assert done.exit_code == 1 and len(server.asked) == 1
@@ -68,7 +66,7 @@ def test_a_model_that_is_not_there_ends_the_run(run: Run, folder: Path) -> None:
     assert done.exit_code == 1 and "--writer-reads" in done.stderr
 
 
-def test_a_long_document_is_shortened_and_the_output_says_so(run: Run, folder: Path) -> None:
+def test_a_long_document_is_shortened_and_the_output_says_so(folder: Path) -> None:
     paper = folder / "c.md"
     paper.write_text(f"{paper.read_text()} Others sleep all day long, and nobody knows why they do.\n")
     with writer(answer) as server:

@@ -6,16 +6,14 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 from conftest import SAMPLE
 from explanations import only_document, texts_of
 from fairseq.data import data_utils
 from folders import contents
+from invoking import fail, succeed
 from kinds_of_summarizers import model_of
 from small_tokenizers import bart_bytes
 
-from pyramidions.base.reading import Long
-from pyramidions.cli import main
 from pyramidions.data.folder import DataFolder
 from pyramidions.inference import Summarizer, export_model
 from pyramidions.text.normalization import one_line
@@ -23,10 +21,6 @@ from pyramidions.text.tokenizer import BOS, EOS
 
 DECODING = {"beam": 2, "min_len": 4, "max_len": 12}
 TEXT = "It’s a naïve test 😀 of bees.\n\nA </s> and <s>, and 漢字: 漢字."
-
-
-def call(*words: object) -> Result:
-    return CliRunner().invoke(main, [str(word) for word in words])
 
 
 def lines(text: str) -> list[str]:
@@ -46,7 +40,7 @@ def test_a_folder_holds_the_tokenizer_and_texts_without_prefix_until_it_is_anoth
     with lzma.open(SAMPLE / "test.jsonl.xz", "rt") as papers:
         (tmp_path / "test.jsonl").write_text("".join(islice(papers, 1)))
     command = ["prepare", "--test", tmp_path / "test.jsonl", "--out", tmp_path / "data", "--workers", 1, "--tokenizer"]
-    assert call(*command, tokenizer).exit_code == 0
+    succeed(*command, tokenizer)
     folder = DataFolder(tmp_path / "data")
     assert folder.tokenizer_path.name == "tokenizer.json" and folder.tokenizer_path.read_bytes() == bart_bytes()
     assert not folder.sentencepiece_path.exists()
@@ -57,9 +51,8 @@ def test_a_folder_holds_the_tokenizer_and_texts_without_prefix_until_it_is_anoth
     paper = json.loads((tmp_path / "test.jsonl").read_text())
     assert folder.tokenizer().decode(ids) == one_line(paper["article"])
     before = contents(folder.path)
-    assert call(*command, tokenizer).exit_code == 0
-    refused = call(*command, other)
-    assert refused.exit_code == 1 and "give --overwrite" in refused.output
+    succeed(*command, tokenizer)
+    assert "give --overwrite" in fail(*command, other)
     assert contents(folder.path) == before
 
 
@@ -74,16 +67,6 @@ def test_the_prefix_counts_in_the_limit_and_is_read(summarizer: Summarizer) -> N
     assert all(piece.read == piece.whole <= longest for piece in pieces) and len(pieces) > 2
     found = [i for piece in pieces for i in summarizer.model.tokenizer.ids_of(piece.tokens)]
     assert found == summarizer.model.tokenizer.encode(text)
-
-
-@pytest.mark.parametrize("long", ["chunk", "merge", "sections", "extract"])
-def test_every_way_to_read_a_long_document_works(summarizer: Summarizer, long: Long) -> None:
-    text = "# Introduction\n\n" + "Bees fly – fast 😀. They do not swim. " * 20
-    (summary,) = summarizer.summarize([text], long=long, **DECODING)
-    limit = summarizer.model.max_source_positions
-    assert summary.document_tokens > limit
-    for part in summary.pieces or [summary]:
-        assert part.read_tokens <= limit
 
 
 def test_an_export_writes_the_same_and_an_explanation_and_its_page_show_the_text_of_the_document(
@@ -106,7 +89,6 @@ def test_an_export_writes_the_same_and_an_explanation_and_its_page_show_the_text
     paper, target = tmp_path / "paper.txt", tmp_path / "page.html"
     paper.write_text(TEXT)
     flags = ("--explain", target, "--beam", 2, "--min-len", 4, "--max-len", 12)
-    done = call("summarize", tmp_path / "export", paper, *flags)
-    assert done.exit_code == 0, done.output
+    succeed("summarize", tmp_path / "export", paper, *flags)
     (shown,) = texts_of(only_document(target.read_text()))
     assert lines(shown) == TEXT.split("\n")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from fairseq_commands import TASK, run
+from fairseq_commands import TASK, finish, run
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
 from pyramidions.data.folder import DataFolder
@@ -14,9 +14,7 @@ SHORT = ["--beam", "2", "--min-len", "4", "--max-len-b", "12"]
 
 
 def generate(data: DataFolder, path: object, *flags: object) -> str:
-    done = run("fairseq-generate", data.path, *TASK, "--gen-subset", "test", "--path", path, *flags)
-    assert done.returncode == 0, done.stdout
-    return done.stdout
+    return finish("fairseq-generate", data.path, *TASK, "--gen-subset", "test", "--path", path, *flags)
 
 
 def hypotheses(log: str) -> dict[int, tuple[float, str]]:
@@ -39,8 +37,7 @@ def test_decoding_settings_of_the_preset_travel_and_yield_to_flags(data: DataFol
 
 def test_an_average_and_an_ensemble_write_the_same(data: DataFolder, checkpoint: Path, tmp_path: Path) -> None:
     average = tmp_path / "average.pt"
-    done = run("pyramidions", "average", checkpoint, checkpoint, "-o", average)
-    assert done.returncode == 0, done.stdout
+    finish("pyramidions", "average", checkpoint, checkpoint, "-o", average)
     alone = hypotheses(generate(data, checkpoint, *SHORT))
     for path in (average, f"{checkpoint}:{checkpoint}"):
         other = hypotheses(generate(data, path, *SHORT))

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import invoking
 import pytest
 import torch
-from click.testing import CliRunner
 from conftest import SAMPLE
-from fairseq_commands import EXTRACTION, TASK, USER_DIR, kill_at, run, train_command, train_extractor_command
+from fairseq_commands import EXTRACTION, TASK, USER_DIR, finish, kill_at, run, train_command, train_extractor_command
 from small_language_models import OWN_LAYERS, WITHOUT_SEGMENTS
 from small_pretrained import model_of, save
 from small_tokenizers import SENTENCES, bart_bytes
@@ -24,7 +24,6 @@ from tiny_presets import tiny_fields
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 import pyramidions.hf  # noqa: F401  (registers with the Auto classes)
-from pyramidions.cli import main
 from pyramidions.data.folder import DataFolder
 from pyramidions.inference import load_extractor, load_model
 from pyramidions.models import LANGUAGE_MODEL_PRESETS, LanguageModelConfig
@@ -38,18 +37,9 @@ SAVES = ["--save-interval-updates", "4"]
 SHORT = ["--beam", "2", "--min-len", "4"]
 
 
-def done(*command: object) -> str:
-    """Run a command of fairseq to its end; return what it printed."""
-    finished = run(*command)
-    assert finished.returncode == 0, finished.stdout
-    return finished.stdout
-
-
 def call(*words: object) -> str:
     """Run one of our commands in this process; return what it printed, without the bar of a slow machine."""
-    finished = CliRunner().invoke(main, [str(word) for word in words])
-    assert finished.exit_code == 0, finished.output
-    return finished.stdout
+    return invoking.succeed(*words).stdout
 
 
 def texts_of(log: str) -> dict[int, str]:
@@ -72,9 +62,9 @@ def live(command: Command, folder: Path, saved: int, *names: str) -> tuple[Path,
         names: checkpoints that must be equal beside the last.
     """
     whole, killed = folder / "whole", folder / "killed"
-    log = done(*command(whole))
+    log = finish(*command(whole))
     kill_at(saved + 1, command(killed))
-    rest = done(*command(killed))
+    rest = finish(*command(killed))
     assert min(map(int, re.findall(r"train_inner .* num_updates=(\d+),", rest))) == saved + 1
     for name in ("checkpoint_last.pt", *names):
         first, second = state(whole, name), state(killed, name)
@@ -100,9 +90,7 @@ SUMMARIZERS: dict[str, dict[str, Any]] = {
 }
 EACH_PUSH = ("deep_pyramidion", "terraformer", "discourse_pointer")
 # The warm-up has four intervals of three updates, of which a kill behind update 4 leaves the second in its middle.
-GENTLE = {
-    "deep_pyramidion": "--pooling-warmup 12 --scorer-lr-scale 10 --freeze embeddings,encoder.0".split(),
-}
+GENTLE = {"deep_pyramidion": "--pooling-warmup 12 --scorer-lr-scale 10 --freeze embeddings,encoder.0".split()}
 
 
 def small(arch: str) -> list[object]:
@@ -134,11 +122,11 @@ def test_a_summarizer(arch: str, request: pytest.FixtureRequest, tmp_path: Path)
     checkpoint, generated = killed / "checkpoint_last.pt", tmp_path / "generate-test.txt"
     if arch in GENTLE:
         assert_frozen_parts_stayed(killed)
-    assert "| nll_loss " in done(
+    assert "| nll_loss " in finish(
         "fairseq-validate", data.path, *TASK, "--path", checkpoint, "--log-format", "simple", "--batch-size", "4"
     )
     generate = ["fairseq-generate", data.path, *TASK, "--gen-subset", "test", "--path", checkpoint]
-    done(*generate, *SHORT, "--max-len-b", "12", "--batch-size", "4", "--results-path", tmp_path)
+    finish(*generate, *SHORT, "--max-len-b", "12", "--batch-size", "4", "--results-path", tmp_path)
     assert "n=10" in call("score", generated, "--data", data.path)
     call("export", checkpoint, tmp_path / "export")
     papers = tmp_path / "papers.jsonl"
@@ -185,8 +173,8 @@ def answering(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     call("prepare", tmp_path, "--out", data, *options)
     begin = ["fairseq-train", data, *TASK, "--arch", "deep_pyramidion", *small("deep_pyramidion"), *TRAINING]
     begin += ["--criterion", "pooled_cross_entropy", "--batch-size", "4", "--max-update", "4", "--scorer", "query"]
-    done(*begin, "--disable-validation", "--save-dir", best.parent)
-    log = done("fairseq-generate", data, *TASK, "--path", best, *QUERY_LIMITS, "--gen-subset", "test")
+    finish(*begin, "--disable-validation", "--save-dir", best.parent)
+    log = finish("fairseq-generate", data, *TASK, "--path", best, *QUERY_LIMITS, "--gen-subset", "test")
     return Trained(data, best, texts_of(log))
 
 
@@ -195,7 +183,7 @@ def test_a_line_of_fairseqs_prompt_is_a_query_a_tab_and_a_document(answering: Tr
     lines = tmp_path / "lines.txt"
     lines.write_text("".join(f"{record['query']}\t{record['article']}\n" for record in MEETINGS[:4]))
     words = ["fairseq-interactive", tmp_path, *TASK, "--path", answering.checkpoint, *QUERY_LIMITS, "--input", lines]
-    assert texts_of(done(*words)) == answering.written
+    assert texts_of(finish(*words)) == answering.written
     lines.write_text("No tab.\n")
     refused = run(*words)
     assert refused.returncode != 0 and "a query, a tab and a document" in refused.stdout
@@ -281,7 +269,7 @@ def test_a_checkpoint_without_the_fields_at_their_defaults_is_scored(
     assert "attention_dropout" not in older["cfg"]["model"]
     torch.save(older, tmp_path / "older.pt")
     window = [*WINDOW, "--context-window", "48", "--batch-size", "8", "--gen-subset", "test"]
-    scored = done("fairseq-eval-lm", characters, *CHARACTERS, *window, "--path", tmp_path / "older.pt")
+    scored = finish("fairseq-eval-lm", characters, *CHARACTERS, *window, "--path", tmp_path / "older.pt")
     (bits,) = re.findall(r"Loss \(base 2\): (\d+\.\d+)", scored)
     assert "Evaluated 500 tokens" in scored and 1 < float(bits) < 5
 
@@ -295,7 +283,7 @@ def prompts(tmp_path: Path) -> Path:
 def test_a_language_model_writes_on_from_prompts(language: LanguageModelLife, characters: Path, prompts: Path) -> None:
     words = [*CHARACTERS, "--path", language.folder / "checkpoint_last.pt", "--input", prompts, "--beam", "2"]
     words += ["--buffer-size", "2", "--max-len-a", "1", "--max-len-b", "20"]
-    written = texts_of(done("fairseq-interactive", characters, *words))
+    written = texts_of(finish("fairseq-interactive", characters, *words))
     assert {number: len(text) for number, text in written.items()} == {0: 28, 1: 20}
     assert re.fullmatch("bad cafe[a-g ]*", written[0])
 
@@ -321,18 +309,17 @@ def test_a_text_without_any_space_is_trained_on_and_scored(arch: str, tmp_path: 
     options = ("--characters", "en", "--valid-characters", 500, "--pieces", 30)
     data, trained = tmp_path / "data", tmp_path / "trained"
     call("prepare", tmp_path / "text.txt", *options, "--out", data)
-    log = done(*language_model(data, trained, f"hourglass_{arch.removeprefix('hourglass_')}", "--max-update", "3"))
+    log = finish(*language_model(data, trained, f"hourglass_{arch.removeprefix('hourglass_')}", "--max-update", "3"))
     assert "nan" not in log and "inf," not in log
     checkpoint = ["--path", trained / "checkpoint_last.pt"]
-    scored = done("fairseq-eval-lm", data, *CHARACTERS, *WINDOW, *checkpoint, "--gen-subset", "test")
+    scored = finish("fairseq-eval-lm", data, *CHARACTERS, *WINDOW, *checkpoint, "--gen-subset", "test")
     (bits,) = re.findall(r"Loss \(base 2\): (\d+\.\d+)", scored)
     assert 2 < float(bits) < 5
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "arch",
-    [("extractor_pointer",), pytest.param(("extractor", "--reward-samples", "2"), marks=pytest.mark.nightly)],
+    "arch", [("extractor_pointer",), pytest.param(("extractor", "--reward-samples", "2"), marks=pytest.mark.nightly)]
 )
 def test_an_extractor(arch: tuple[str, ...], labelled_data: DataFolder, tmp_path: Path) -> None:
     # Epochs have twelve updates.
@@ -353,8 +340,8 @@ def test_an_extractor(arch: tuple[str, ...], labelled_data: DataFolder, tmp_path
     saved_model = load_extractor(checkpoint)
     assert (saved_model.extract_words, saved_model.redundancy, saved_model.mmr_weight) == (60, "trigrams", 0.7)
     read = [labelled_data.path, *EXTRACTION, "--path", checkpoint]
-    assert "| rouge1 " in done("fairseq-validate", *read, "--log-format", "simple", "--batch-size", "4")
-    generated = done("fairseq-generate", *read)
+    assert "| rouge1 " in finish("fairseq-validate", *read, "--log-format", "simple", "--batch-size", "4")
+    generated = finish("fairseq-generate", *read)
     texts = texts_of(generated)
     assert len(texts) == 10 and all(0 < len(text.split()) <= 60 for text in texts.values())
     (rouge1,) = re.findall(r"^Generate test .*rouge1 ([\d.]+) ", generated, re.MULTILINE)
@@ -433,7 +420,7 @@ def test_a_pretrained_model_and_its_export_write_what_fairseq_writes(
     pretrained: PretrainedLife, tmp_path: Path
 ) -> None:
     data, limits = pretrained.root / "data", ["--beam", "2", "--min-len", "2", "--max-len-b", "6"]
-    log = done("fairseq-generate", data, *TASK, "--gen-subset", "test", "--path", pretrained.checkpoint, *limits)
+    log = finish("fairseq-generate", data, *TASK, "--gen-subset", "test", "--path", pretrained.checkpoint, *limits)
     (tmp_path / "generated.txt").write_text(log)
     assert "| n=5" in call("score", tmp_path / "generated.txt", "--data", data)
     for model in (pretrained.checkpoint, pretrained.exported):
@@ -459,12 +446,12 @@ def test_a_model_of_missing_spans_learns_to_summarize(data: DataFolder, tmp_path
     assert "train: passages of up to 236 tokens: 213 and 47 in source and target" in log
     start = killed / "checkpoint_last.pt"
     written = ["--path", start, "--min-len", "1"]
-    denoised = done("fairseq-generate", data.path, "--user-dir", USER_DIR, "--cpu", *spans, *written)
+    denoised = finish("fairseq-generate", data.path, "--user-dir", USER_DIR, "--cpu", *spans, *written)
     assert "Generate test with beam=" in denoised
-    refused = CliRunner().invoke(main, ["summarize", str(start), str(data.references_path("test"))])
+    refused = invoking.run("summarize", start, data.references_path("test"))
     assert refused.exit_code == 1 and "span_denoising" in refused.stderr
     tuned = train_command(data, tmp_path / "tuned", "--finetune-from-model", start, "--max-update", "1")
-    assert f"loading pretrained model from {start}" in done(*tuned)
+    assert f"loading pretrained model from {start}" in finish(*tuned)
 
 
 def test_a_model_of_a_toy_problem_is_tested_on_longer_inputs(tmp_path: Path) -> None:
@@ -479,4 +466,4 @@ def test_a_model_of_a_toy_problem_is_tested_on_longer_inputs(tmp_path: Path) -> 
         (line,) = [line for line in log.splitlines() if f"on '{split}' subset" in line and "num_updates 6" in line]
         assert "symbols_right" in line and "sequences_right" in line
     checkpoint = ["--path", killed / "checkpoint_best.pt", "--gen-subset", "test", "--beam", "1"]
-    assert done("fairseq-generate", *task, *checkpoint).count("H-") == 8
+    assert finish("fairseq-generate", *task, *checkpoint).count("H-") == 8

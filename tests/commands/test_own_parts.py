@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from fairseq_commands import TINY, run, start
+from fairseq_commands import TINY, finish, run, start
 
 from pyramidions.data.folder import DataFolder
 
@@ -44,8 +44,7 @@ def project(data: DataFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_folder_of_parts_does_for_all_commands_and_without_it_they_name_it(project: Path) -> None:
     for words in COMMANDS[1:]:
-        done = run(*words, folder=project)
-        assert done.returncode == 0, done.stdout
+        finish(*words, folder=project)
     sentence = " ".join(block("text", "Error:").split())
     for words in COMMANDS[1:]:
         done = run(*words[:-2], folder=project)
@@ -72,6 +71,5 @@ def test_other_processes_import_the_folder_as_well(project: Path) -> None:
     assert (project / "here.txt").read_bytes() == (project / "ray.txt").read_bytes()
     # The second process knows the folder by what the first has pickled.
     for code in (MAKES, MAPS):
-        done = run("python", "-c", code, folder=project, PYTHONPATH=str(ROOT))
-        assert done.returncode == 0, done.stdout
-    assert "summary" in done.stdout
+        printed = finish("python", "-c", code, folder=project, PYTHONPATH=str(ROOT))
+    assert "summary" in printed

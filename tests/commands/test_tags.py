@@ -4,14 +4,13 @@ import json
 import re
 from pathlib import Path
 
+import invoking
 import numpy as np
 import pytest
 import spacy
 import torch
-from click.testing import CliRunner
-from fairseq_commands import TASK, run
+from fairseq_commands import TASK, finish, run
 
-from pyramidions.cli import main
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
 from pyramidions.models import build, preset
@@ -47,9 +46,8 @@ def prepared(pipeline: Path, tmp_path_factory: pytest.TempPathFactory) -> DataFo
     for split in ("train", "valid", "test"):
         records = [{"article": TURNS * (1 + number), "abstract": "Bees fly."} for number in range(2)]
         (root / f"{split}.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records))
-    options = ["--turn-markers", "--vocab-size", "33", "--tags", str(pipeline), "--workers", "1"]
-    done = CliRunner().invoke(main, ["prepare", str(root), "--out", str(root / "data"), *options])
-    assert done.exit_code == 0, done.output
+    options = ["--turn-markers", "--vocab-size", 33, "--tags", pipeline, "--workers", 1]
+    invoking.succeed("prepare", root, "--out", root / "data", *options)
     return DataFolder(root / "data")
 
 
@@ -94,16 +92,14 @@ def test_a_model_with_tags_trains_generates_and_refuses_texts(prepared: DataFold
     command += ["--batch-size", "2", "--save-dir", tmp_path, "--criterion", "pooled_cross_entropy"]
     refused = run(*command)
     assert refused.returncode != 0 and "have tags, so the model needs --tag-dim, such as 16" in refused.stdout
-    done = run(*command, "--tag-dim", "4")
-    assert done.returncode == 0, done.stdout
+    finish(*command, "--tag-dim", "4")
     best = tmp_path / "checkpoint_last.pt"
     limits = ["--gen-subset", "test", "--max-len-b", "4", "--min-len", "1"]
-    done = run("fairseq-generate", prepared.path, *TASK, "--path", best, *limits)
-    assert done.returncode == 0, done.stdout
-    assert "S-0\tAnn: Bees fly over London. Bob: Who reads 1 paper?\n" in done.stdout
+    generated = finish("fairseq-generate", prepared.path, *TASK, "--path", best, *limits)
+    assert "S-0\tAnn: Bees fly over London. Bob: Who reads 1 paper?\n" in generated
     (tmp_path / "text.txt").write_text(TURNS)
     done = run("fairseq-interactive", tmp_path, *TASK, "--path", best, "--input", tmp_path / "text.txt")
-    refused_text = CliRunner().invoke(main, ["summarize", str(best), str(tmp_path / "text.txt")])
+    refused_text = invoking.run("summarize", best, tmp_path / "text.txt")
     assert done.returncode != 0 != refused_text.exit_code
     for said in (done.stdout, refused_text.output):
         assert "The model reads tags of words, which texts lack" in said

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from fairseq_commands import run, train, train_command
+from fairseq_commands import finish, train, train_command
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.files.processes import start_process
@@ -80,9 +80,7 @@ def in_two_processes(*command: object, losses: Path) -> str:
     ]
 
     def one(rank: int) -> str:
-        done = run(*command, *distributed, "--distributed-rank", rank, LOSSES=f"{losses}.{rank}")
-        assert done.returncode == 0, done.stdout
-        return done.stdout
+        return finish(*command, *distributed, "--distributed-rank", rank, LOSSES=f"{losses}.{rank}")
 
     with ThreadPoolExecutor(2) as pool:
         first, _ = pool.map(one, (0, 1))

@@ -36,11 +36,7 @@ def text_of(folder: Path, split: str) -> str:
 
 def test_the_end_of_one_stream_becomes_valid_and_test(out: Path) -> None:
     assert prepare_characters(out, {WHOLE: stream(" Anarchism – a", " term.\n", "\nUsed 7x")}, ENGLISH)
-    assert [text_of(out, split) for split in ("train", "valid", "test")] == [
-        " anarchism a term\nused ",
-        "seve",
-        "n x",
-    ]
+    assert [text_of(out, split) for split in ("train", "valid", "test")] == [" anarchism a term\nused ", "seve", "n x"]
     assert (out / "dict.txt").read_text() == "▁ 1\n" + "".join(
         f"{letter} 1\n" for letter in "abcdefghijklmnopqrstuvwxyz␤"
     )

@@ -1,4 +1,4 @@
-"""`prepare --divide sections`: sections and their parts of the summary."""
+"""`prepare --divide`: sections or sentences of a document, and their parts of the summary."""
 
 import json
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from folders import contents
 
 from pyramidions.base.errors import UserError
 from pyramidions.data import encode as encode_module
-from pyramidions.data.divide import Divide, assign
+from pyramidions.data.divide import Divide, DivideSentences, assign
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
 from pyramidions.data.prepare import prepare
@@ -170,3 +170,40 @@ def test_a_split_without_any_pair_is_refused(tmp_path: Path, papers: dict[str, C
     assert not (tmp_path / "data").exists()
     with pytest.raises(UserError):
         Divide(least_words=0)
+
+
+# Two sentences begin alike.
+TWO_HIVES = "# Bees\n\nBees dance at night. Nobody has seen it.\n\n# Methods\n\nWe watched two hives. Bees dance."
+
+
+@pytest.mark.parametrize(
+    ("summary", "pairs"),
+    [
+        # Of equal recall, the first; one sentence may serve two.
+        ("Two hives. Bees dance.", [("We watched two hives.", "Two hives."), ("Bees dance at night.", "Bees dance.")]),
+        (
+            "Bees at night. Night bees.",
+            [("Bees dance at night.", "Bees at night."), ("Bees dance at night.", "Night bees.")],
+        ),
+        ("Nobody knows. Xyzzy.", [("Nobody has seen it.", "Nobody knows.")]),
+        ("Xyzzy.", []),
+    ],
+)
+def test_each_sentence_of_a_summary_has_the_one_that_holds_most_of_it(
+    summary: str, pairs: list[tuple[str, str]]
+) -> None:
+    found = DivideSentences()(Document("a", TWO_HIVES, summary))
+    assert [(each.source, each.target) for each in found.documents] == pairs
+    assert [each.id for each in found.documents] == [f"a/{number}" for number in range(1, len(pairs) + 1)]
+    assert not found.is_whole
+
+
+def test_a_document_without_sentences_is_taken_as_it_is() -> None:
+    document = Document("a", "# Bees", "Bees dance.")
+    assert DivideSentences()(document) == ([document], True)
+
+
+def test_who_says_it_stands_before_what_is_said_in_a_meeting() -> None:
+    meeting = "\n".join(f"{who}: We look at the hive number {n}." for n, who in enumerate(["Ann", "Bob"] * 4))
+    ((pair,), _) = DivideSentences()(Document("a", meeting, "Bob looks at hive number 3."))
+    assert pair.source == "Bob: We look at the hive number 3."

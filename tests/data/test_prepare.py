@@ -89,20 +89,6 @@ def test_other_documents_or_settings_replace_a_folder_only_on_demand(made, corpo
     assert [path for path in made.parent.iterdir() if path.name.startswith(".")] == []
 
 
-def test_foreign_files_are_never_replaced(tmp_path, corpora):
-    home, thesis = tmp_path / "home", tmp_path / "home" / "thesis.txt"
-    home.mkdir()
-    thesis.write_text("x")
-    for out in (home, thesis, thesis / "x"):
-        with refused(str(out)):
-            prepare(out, corpora, SMALL, overwrite=True)
-    for manifest in ('{"name": "an extension"}', '{"files"', "[]"):
-        (home / "manifest.json").write_text(manifest)
-        with refused("manifest.json"):
-            prepare(home, corpora, SMALL, overwrite=True)
-    assert thesis.read_text() == "x"
-
-
 def test_files_that_others_put_into_a_folder_are_never_lost(made, corpora):
     (made / "generate-test.txt").write_text("H-0")
     assert not prepare(made, corpora, SMALL)

@@ -74,10 +74,7 @@ def hub_rows(*rows):
 def test_a_dataset_saved_to_disk_is_read_and_rows_without_id_are_counted(tmp_path):
     splits = {"train": hub_rows("a", "b"), "validation": hub_rows("c"), "test": hub_rows("d")}
     datasets.DatasetDict(splits).save_to_disk(str(tmp_path / "arxiv"))
-    assert read(tmp_path / "arxiv", "train") == [
-        Document("1", "text a", "short a"),
-        Document("2", "text b", "short b"),
-    ]
+    assert read(tmp_path / "arxiv", "train") == [Document("1", "text a", "short a"), Document("2", "text b", "short b")]
     assert read(tmp_path / "arxiv", "valid") == [Document("1", "text c", "short c")]
     assert Corpus(str(tmp_path / "arxiv"), "test").size() == (1, "rows")
 
@@ -112,22 +109,6 @@ def test_empty_documents_are_left_out_on_demand_and_counted(tmp_path):
     corpus = Corpus(str(write(tmp_path / "x.jsonl", b"".join(empty) + LINES)), skip_empty=True)
     assert list(corpus) == DOCUMENTS
     assert corpus.skipped == 2
-
-
-# Further ones are in tests/bad_input.
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        (b'{"id": "c", "article": "x", "abstract": " \\n"}', "'abstract' is empty"),
-        (b'{"id": "c", "article": [], "abstract": "x"}', "'article' is empty"),
-        (b'{"id": "c", "article": ["x", 3], "abstract": "x"}', "holds a number"),
-        (b'{"id": "c", "article": null, "abstract": "x"}', "is null"),
-    ],
-)
-def test_a_bad_record_is_named_by_file_and_line(tmp_path, line, said):
-    with refused("x.jsonl, line 3: ") as refusal:
-        read(write(tmp_path / "x.jsonl", LINES + line + b"\n"))
-    assert said in str(refusal.value)
 
 
 @pytest.mark.parametrize("name", ["key", "id"])

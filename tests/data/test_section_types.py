@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from refusals import refused
 
 from pyramidions.data.section_types import SectionTypes, section_types
 from pyramidions.text.outline import outline
@@ -67,27 +66,3 @@ def test_sections_without_text_or_of_other_types_are_left_out() -> None:
     assert [(each.heading, each.kind, each.text) for each in types.sections(found, types.write)] == [
         ("Methods", "methods", "We did it. It was good.")
     ]
-
-
-@pytest.mark.parametrize(
-    ("table", "entry"),
-    [
-        ("[]", ""),
-        ("{", ""),
-        (TABLE | {"more": 1}, ""),
-        (TABLE | {"types": {"a": "x"}}, "'a'"),
-        (TABLE | {"types": {"a": []}}, "'a'"),
-        (TABLE | {"types": {"a": ["1."]}}, "'1.'"),
-        (TABLE | {"types": {"a": ["x"], "b": ["X"]}}, "'X'"),
-        (TABLE | {"write": []}, "'write'"),
-        (TABLE | {"train": ["c"]}, "'c'"),
-        (None, ""),
-    ],
-)
-def test_an_invalid_table_is_named(table: object, entry: str, tmp_path: Path) -> None:
-    path = tmp_path / "types.json"
-    if table is not None:
-        path.write_text(table if isinstance(table, str) else json.dumps(table))
-    with refused("types.json") as refusal:
-        section_types(path)
-    assert entry in str(refusal.value)

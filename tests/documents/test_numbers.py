@@ -232,12 +232,7 @@ def test_brackets_in_markdown_are_formulas_where_they_hold_one(text: str, said: 
     [
         ("a.html", 0, "<p>It is <math>{}</math>.</p>", "{}"),
         ("a.xml", 0, "<p>It is <inline-formula><mml:math>{}</mml:math></inline-formula>.</p>", MML),
-        (
-            "b.xml",
-            2,
-            TEX,
-            MML,
-        ),
+        ("b.xml", 2, TEX, MML),
         ("a.docx", 1, "<w:p><w:r><w:t>It is </w:t></w:r><m:oMath>{}</m:oMath><w:r><w:t>.</w:t></w:r></w:p>", "{}"),
         ("a.tex", 2, "It is ${}$.\n\n", "{}"),
         ("a.md", 2, "It is ${}$.\n\n", "{}"),
@@ -245,18 +240,6 @@ def test_brackets_in_markdown_are_formulas_where_they_hold_one(text: str, said: 
         ("b.html", 2, "<p>It is \\({}\\).</p>", MATHJAX),
         ("c.html", 2, "<p>It is ${}$.</p>", MATHJAX),
         ("d.html", 2, "<p>It is <script type='math/tex'>{}</script>.</p>", "{}"),
-    ],
-    ids=[
-        "MathML",
-        "JATS",
-        "LaTeX in JATS",
-        "Word",
-        "LaTeX",
-        "Markdown",
-        "brackets in Markdown",
-        "MathJax",
-        "dollars",
-        "kramdown",
     ],
 )
 def test_formulas_keep_their_numbers_apart(name: str, language: int, line: str, page: str, tmp_path: Path) -> None:

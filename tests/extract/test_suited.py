@@ -34,13 +34,7 @@ def papers(number: int) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("text", "method"),
-    [
-        (DIALOGUE, "meetings"),
-        (NEWS, "hiporank"),
-        (GERMAN, "hiporank"),
-        (SHORT, "hiporank"),
-    ],
+    ("text", "method"), [(DIALOGUE, "meetings"), (NEWS, "hiporank"), (GERMAN, "hiporank"), (SHORT, "hiporank")]
 )
 def test_dialogues_are_for_meetings_and_texts_of_unknown_words_for_hiporank(text: str, method: str) -> None:
     assert suited(document_outline(text)) == method

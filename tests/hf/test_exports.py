@@ -81,7 +81,7 @@ def test_an_export_holds_what_transformers_needs(tmp_path: Path) -> None:
 def test_models_of_other_kinds_have_nothing_for_transformers(tmp_path: Path) -> None:
     folder = small_exports.extractor(tmp_path / "model")
     assert sorted(path.name for path in folder.iterdir()) == [
-        *("README.md", "config.json", "model.safetensors", "sentencepiece.model"),
+        *("README.md", "config.json", "model.safetensors", "sentencepiece.model")
     ]
     assert "model_type" not in json.loads((folder / "config.json").read_text())
     with refused("`kind`"):

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner
+from invoking import succeed
 from refusals import refused
 
-from pyramidions.cli import main
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.inference import LearnedRanker, SavedExtractor, export_model, load_extractor
 from pyramidions.inference.learned_ranker import _plan
@@ -132,8 +131,7 @@ def test_documents_share_batches_and_keep_their_scores_and_order(
 def test_an_export_rates_as_its_checkpoint_and_says_what_it_is(
     checkpoint: Path, model: SavedExtractor, tmp_path: Path
 ) -> None:
-    done = CliRunner().invoke(main, ["export", str(checkpoint.parent), str(tmp_path / "my model")])
-    assert done.exit_code == 0, done.output
+    succeed("export", checkpoint.parent, tmp_path / "my model")
     about = json.loads((tmp_path / "my model" / "config.json").read_text())
     assert about["kind"] == "extractor" and "max_target_positions" not in about
     found = outline(PAPER)

@@ -9,15 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner, Result
 from explanations import page_data, texts_of
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from invoking import succeed
 from small_exports import extractor as exported
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.reading import LONG, Long
-from pyramidions.cli import main
 from pyramidions.data.select_sentences import select_tokens
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.extract import HipoRank, Lead, Ranker
@@ -284,16 +283,11 @@ def files(tmp_path: Path) -> Path:
     return folder
 
 
-def called(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["summarize", *map(str, arguments)], prog_name="pyramidions")
-
-
 OPTIONS = ("--beam", 1, "--min-len", 1, "--max-len", 8, "--precision", "float32")
 
 
 def rows(*arguments: object) -> Iterator[dict[str, object]]:
-    done = called(*arguments, *OPTIONS, "--json")
-    assert done.exit_code == 0, done.output
+    done = succeed("summarize", *arguments, *OPTIONS, "--json")
     return map(json.loads, done.stdout.splitlines())
 
 
@@ -301,6 +295,7 @@ def rows(*arguments: object) -> Iterator[dict[str, object]]:
 ABOUT = {
     "sections": f"by section: {', '.join(WRITTEN)}; ",
     "extract": "of 12 sentences, selected by hiporank, were read",
+    "chunk": " pieces",
     "merge": "the summary of the summaries of ",
 }
 
@@ -313,7 +308,9 @@ def test_the_command_tells_what_the_summary_does(long: Long, model: Path, files:
     assert (row["long"], row["summary"], row["pieces"]) == (long, expected.text, max(1, len(expected.pieces)))
     assert (row.get("selected_sentences"), row.get("sentences")) == (about.sentences or (None, None))
     assert (row.get("selected_by"), row.get("note")) == (about.selected_by, about.note)
-    assert ABOUT[long] in called(model, files / "a.md", *OPTIONS, "--long", long).stdout.partition("\n")[0]
+    assert (
+        ABOUT[long] in succeed("summarize", model, files / "a.md", *OPTIONS, "--long", long).stdout.partition("\n")[0]
+    )
 
 
 def test_the_command_finds_sections_in_each_format_and_counts_what_is_left_out(
@@ -324,22 +321,21 @@ def test_the_command_finds_sections_in_each_format_and_counts_what_is_left_out(
     assert "sections" not in flat and flat["pieces"] == 1 and flat["note"]
     read = re.sub("(?m)^#+ ", "", PAPER)
     left_out = len(tokenizer.encode(read)) - sum(len(tokenizer.encode(SECTIONS[heading])) for heading in WRITTEN)
-    said = called(model, files / "a.md", *OPTIONS, "--long", "sections").stdout
+    said = succeed("summarize", model, files / "a.md", *OPTIONS, "--long", "sections").stdout
     assert f"; {left_out} of {sectioned[0]['document_tokens']} tokens" in said
 
 
 def test_the_command_selects_by_another_method_whether_it_explains_or_not(model: Path, files: Path) -> None:
     options = (*OPTIONS, "--long", "extract", "--select", "lead", "--device", "cpu")
-    said = called(model, files / "a.md", *options).stdout
+    said = succeed("summarize", model, files / "a.md", *options).stdout
     assert "selected by lead" in said
-    assert said == called(model, files / "a.md", *options, "--explain", files / "page.html").stdout
+    assert said == succeed("summarize", model, files / "a.md", *options, "--explain", files / "page.html").stdout
 
 
 @pytest.mark.parametrize("long", ["sections", "extract", "rewrite"])
 def test_sections_and_selections_are_explained(model: Path, files: Path, long: str, summarizer: Summarizer) -> None:
     page = files / "page.html"
-    done = called(model, files / "a.md", *OPTIONS, "--long", long, "--explain", page, "--json")
-    assert done.exit_code == 0, done.output
+    done = succeed("summarize", model, files / "a.md", *OPTIONS, "--long", long, "--explain", page, "--json")
     row = json.loads(done.stdout)
     assert row["summary"] == next(rows(model, files / "a.md", "--long", long))["summary"]
     assert row["pieces"] == {"sections": 4, "extract": 1, "rewrite": 12}[long]

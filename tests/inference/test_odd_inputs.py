@@ -33,17 +33,17 @@ def summarizer(checkpoint: Path) -> Summarizer:
     return Summarizer.from_pretrained(checkpoint)
 
 
-@pytest.mark.parametrize("text", ODD.values(), ids=ODD)
-def test_odd_texts_are_summarized(text: str, summarizer: Summarizer) -> None:
-    (summary,) = summarizer.summarize([text], **SHORT)
-    assert summary.tokens <= 4 and summary.document_tokens > 1
-    assert summary.was_cut == (summary.document_tokens > 256)
+def test_odd_texts_are_summarized(summarizer: Summarizer) -> None:
+    for kind, text in ODD.items():
+        (summary,) = summarizer.summarize([text], **SHORT)
+        assert summary.tokens <= 4 and summary.document_tokens > 1, kind
+        assert summary.was_cut == (summary.document_tokens > 256), kind
 
 
-@pytest.mark.parametrize("text", ["", "\x00", "\ud800", "\u200b\ufeff", "\u202e"], ids=ascii)
-def test_a_text_of_which_nothing_is_left_is_refused(text: str, summarizer: Summarizer) -> None:
-    with refused("1 holds none"):
-        summarizer.summarize([text], **SHORT)
+def test_a_text_of_which_nothing_is_left_is_refused(summarizer: Summarizer) -> None:
+    for text in ("", "\x00", "\ud800", "\u200b\ufeff", "\u202e"):
+        with refused("1 holds none"):
+            summarizer.summarize([text], **SHORT)
 
 
 def test_what_is_read_of_a_text_of_many_windows_is_its_beginning(summarizer: Summarizer) -> None:

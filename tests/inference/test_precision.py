@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner, Result
 from explanations import page_data
+from invoking import run
 from refusals import refused
 
 from pyramidions import Extractor
-from pyramidions.cli import main
 from pyramidions.inference import Summarizer, load_model
 from pyramidions.inference.precision import AUTO, PRECISIONS, found_precision, in_precision, multiplies
 from pyramidions.inference.sentence_vectors import EncoderVectors
@@ -114,16 +113,11 @@ def test_vectors_of_sentences_are_close_in_each_precision(precision: str, checkp
     np.testing.assert_allclose((found * exact).sum(axis=1), 1, atol=0.02)
 
 
-def called(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [*map(str, arguments)], prog_name="pyramidions", input="One two three.")
-
-
 SMALL = "Computes in float32: a model of 16 dimensions gains little in bfloat16."
 
 
 @pytest.mark.parametrize(
-    ("flags", "name", "said"),
-    [([], "float32", SMALL), (["--precision", "bfloat16"], "bfloat16", SAID["bfloat16"])],
+    ("flags", "name", "said"), [([], "float32", SMALL), (["--precision", "bfloat16"], "bfloat16", SAID["bfloat16"])]
 )
 def test_the_command_says_the_precision_and_the_page_names_it(
     flags: list[str], name: str, said: str, checkpoint: Path, tmp_path: Path, has: Callable[..., None]
@@ -131,10 +125,10 @@ def test_the_command_says_the_precision_and_the_page_names_it(
     has(avx512_bf16=True, avx512_vnni=True)
     page = tmp_path / "page.html"
     short = ("--device", "cpu", "--beam", 1, "--min-len", 3, "--max-len", 3)
-    done = called("summarize", checkpoint, *short, *flags, "--explain", page)
+    done = run("summarize", checkpoint, *short, *flags, "--explain", page, text="One two three.")
     assert (done.exit_code, done.stderr) == (0, f"{said}\n")
     assert page_data(page.read_text(encoding="utf-8"))["settings"]["precision"] == name
-    done = called("extract", "--vectors", checkpoint, "--device", "cpu", *flags)
+    done = run("extract", "--vectors", checkpoint, "--device", "cpu", *flags, text="One two three.")
     assert (done.exit_code, done.stdout) == (0, "One two three.\n") and f"{said}\n" in done.stderr
     # Where nothing is computed nothing is said.
-    assert "Computes" not in called("extract", "--method", "lead").stderr
+    assert "Computes" not in run("extract", "--method", "lead", text="One two three.").stderr

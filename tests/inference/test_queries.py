@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from click.testing import CliRunner, Result
+from click.testing import Result
 from explanations import page_data
+from invoking import run
 from refusals import refused
 
 from pyramidions.base.reading import LONG
-from pyramidions.cli import main
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.inference import SavedModel, Summarizer, export_model
 from pyramidions.inference.long_documents import LongReader
@@ -59,7 +59,7 @@ def exported(summarizer: Summarizer, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def command(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["summarize", *map(str, arguments), "--beam", "1", "--max-len", "8"])
+    return run("summarize", *arguments, "--beam", 1, "--max-len", 8)
 
 
 @pytest.mark.parametrize("long", LONG)

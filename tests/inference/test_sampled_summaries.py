@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from invoking import succeed
 from small_pretrained import model_of, save
 
-from pyramidions.cli import main
 from pyramidions.documents.source import DocumentOrigin, InputText
 from pyramidions.inference import SamplingOptions, Summarizer
 from pyramidions.inference.search import decoding_settings
@@ -78,8 +77,7 @@ def command(summarizer: Summarizer, tmp_path: Path) -> Callable[..., str]:
 
     def invoke(*flags: object) -> str:
         files = (tmp_path / "bart.pt", tmp_path / "text.txt", "--min-len", 2, "--max-len", 12, "--precision", "float32")
-        done = CliRunner().invoke(main, ["summarize", *map(str, (*files, *flags))])
-        return done.stdout
+        return succeed("summarize", *files, *flags).stdout
 
     return invoke
 

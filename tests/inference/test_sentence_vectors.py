@@ -5,10 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner
+from invoking import run
 
 from pyramidions import Extractor
-from pyramidions.cli import main
 from pyramidions.inference import Summarizer
 from pyramidions.inference.sentence_vectors import EncoderVectors
 from pyramidions.text.tokenizer import EOS
@@ -40,6 +39,6 @@ def test_rows_have_length_1_in_the_order_of_the_sentences_whatever_the_batch(vec
 def test_hiporank_ranks_by_them(vectors: EncoderVectors, checkpoint: Path):
     text = " ".join(SENTENCES)
     expected = Extractor("hiporank", vectors=vectors).extract(text, sentences=1)
-    model = ["--vectors", str(checkpoint), "--device", "cpu", "--precision", "float32"]
-    done = CliRunner().invoke(main, ["extract", *model, "--sentences", "1"], input=text)
+    model = ["--vectors", checkpoint, "--device", "cpu", "--precision", "float32"]
+    done = run("extract", *model, "--sentences", 1, text=text)
     assert (done.exit_code, done.stdout) == (0, f"{expected.text}\n")

@@ -132,18 +132,6 @@ def test_a_document_shorter_than_a_usual_summary_gets_a_shorter_one(
         assert summarizer.explain(text).summary.text == summary.text
 
 
-@pytest.mark.parametrize(
-    ("bounds", "least", "most", "told"),
-    [({"min_len": 9}, 9, 9, 9), ({"max_len": 30}, 2, 30, None), ({"min_len": 20, "max_len": 30}, 20, 30, None)],
-    ids=["at least", "at most", "both"],
-)
-def test_bounds_that_a_user_gives_hold_for_short_documents(
-    bounds: dict[str, int], least: int, most: int, told: int | None, summarizer: Summarizer
-) -> None:
-    (bounded,) = summarizer.summarize(["A word."], **bounds)
-    assert least <= bounded.tokens - 1 <= most and bounded.shortened_to == told
-
-
 DEEP = DecodingSettings(2, 72, 966, 1.0, 0)
 FIXED = DEEP._replace(lowers_min=False, lowers_max=False)
 
@@ -158,6 +146,7 @@ FIXED = DEEP._replace(lowers_min=False, lowers_max=False)
         (DEEP, (1025,), (72, 966, None)),
         # A limit that the user gives is not told as lowered.
         (DEEP._replace(max_len=100, lowers_max=False), (65,), (32, 100, None)),
+        (DEEP._replace(min_len=9, lowers_min=False), (4,), (9, 9, 9)),
         # Parts share the lengths.
         (FIXED, (5000,), (72, 966, None)),
         (FIXED, (5000, 4), (18, 242, None)),

@@ -4,9 +4,9 @@ import contextlib
 import io
 import runpy
 from pathlib import Path
-from typing import Any
 
 import pytest
+from invoking import run_lab
 
 from lab.cli import main
 
@@ -15,8 +15,8 @@ PROGRAMS = sorted(path.name for path in BENCHMARKS.glob("*.py") if "def main()" 
 
 
 @pytest.mark.parametrize("command", sorted(main.commands))
-def test_a_command_explains_itself(command: str, run: Any) -> None:
-    result = run(command, "--help")
+def test_a_command_explains_itself(command: str) -> None:
+    result = run_lab(command, "--help")
     assert result.exit_code == 0 and result.stdout.split()[:5] == ["Usage:", "python", "-m", "lab", command]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from invoking import run_lab, sentence_of
 from scipy import stats
 
 from lab.correlate import correlations, read_judgements, williams_p
@@ -84,8 +85,8 @@ def test_the_strongest_figure_of_a_rating_is_compared_with_the_others() -> None:
     assert found.p.tolist() == ["strongest", f"{p:.3f}", "1.000"]
 
 
-def test_the_command_prints_a_table_and_says_how_many_documents(run: Any, scores: Path, tmp_path: Path) -> None:
-    result = run("correlate", scores, judged(tmp_path))
+def test_the_command_prints_a_table_and_says_how_many_documents(scores: Path, tmp_path: Path) -> None:
+    result = run_lab("correlate", scores, judged(tmp_path))
     assert result.exit_code == 0, result.output
     lines = [line for line in result.stdout.splitlines() if line.startswith("|")]
     head, _, *rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
@@ -96,7 +97,7 @@ def test_the_command_prints_a_table_and_says_how_many_documents(run: Any, scores
     assert rows[2][2:] == ["", "", "", ""]
     assert "ours.jsonl" in result.stdout and "bootstrap" in result.stdout
     # Of the other system, and of documents that were judged.
-    shown = run("correlate", scores, judged(tmp_path, RATINGS[:5]), "--system", "lead").stdout
+    shown = run_lab("correlate", scores, judged(tmp_path, RATINGS[:5]), "--system", "lead").stdout
     other = f"| {stats.pearsonr(ROUGE[::-1][:5], RATINGS[:5]).statistic:.2f} [".replace("-", "−")
     assert other in shown
 
@@ -110,9 +111,9 @@ def test_the_command_prints_a_table_and_says_how_many_documents(run: Any, scores
     ],
 )
 def test_bad_judgements_are_one_sentence(
-    ratings: list[Any], ids: list[str], told: str, fail: Any, scores: Path, tmp_path: Path
+    ratings: list[Any], ids: list[str], told: str, scores: Path, tmp_path: Path
 ) -> None:
-    assert told in fail("correlate", scores, judged(tmp_path, ratings, ids))
+    assert told in sentence_of(run_lab("correlate", scores, judged(tmp_path, ratings, ids)))
 
 
 def test_several_judgements_of_a_document_are_averaged(tmp_path: Path) -> None:

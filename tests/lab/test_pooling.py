@@ -1,13 +1,12 @@
 """The rows of `python -m lab pooling` are what its tables call them."""
 
 import json
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import torch
-from click.testing import Result
+from invoking import run_lab
 
 from lab import pooling
 from lab.pooling_tasks import EOS, PAD, Needles, Papers
@@ -106,13 +105,11 @@ def test_a_model_without_cross_attention_reads_nothing_and_others_do(short: None
         assert len(found["own"]) == 8 and (found["own"] == found["another"]) == (row.name == pooling.NOTHING)
 
 
-def test_a_table_has_its_controls_and_a_second_run_trains_nothing(
-    run: Callable[..., Result], tmp_path: Path, short: None
-) -> None:
+def test_a_table_has_its_controls_and_a_second_run_trains_nothing(tmp_path: Path, short: None) -> None:
     mine = tmp_path / "mine_pooling.py"
     mine.write_text(OWN)
     words = ["pooling", mine, "--task", "needles", "--ratio", 4, "--updates", 2, "--out", tmp_path]
-    first = run(*words, "--seeds", 1)
+    first = run_lab(*words, "--seeds", 1)
     assert first.exit_code == 0, first.output
     names = [pooling.ALL, "mean, late, 1/4", "mine_pooling.own, late, 1/4", "4 vectors", "1 vector", pooling.NOTHING]
     folder = tmp_path / "needles" / "tied"
@@ -124,27 +121,5 @@ def test_a_table_has_its_controls_and_a_second_run_trains_nothing(
     by_row = {json.loads(path.read_text())["settings"]["row"]: json.loads(path.read_text()) for path in kept}
     # One's own kind of means does what means do.
     assert by_row["mine_pooling.own, late, 1/4"]["losses"] == by_row["mean, late, 1/4"]["losses"]
-    assert run(*words, "--seeds", "1,2").exit_code == 0
+    assert run_lab(*words, "--seeds", "1,2").exit_code == 0
     assert {path: path.stat().st_mtime_ns for path in kept} == kept and len(list(folder.glob("*/seed2.json"))) == 6
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--task", "papers"], "--task papers needs --data"),
-        (["nothing.py", "--task", "needles"], "is nothing.py"),
-        (["random.py", "--task", "needles"], "a name that no other module has"),
-        (["empty_pooling.py", "--task", "needles"], "must register a pooling"),
-        (["soft_topk(base=1)", "--task", "needles"], "base"),
-        (["topk", "--task", "needles"], "`pooling` must be one of"),
-        (["max", "--task", "needles", "--output", "pointer"], "max"),
-    ],
-)
-def test_what_a_user_gets_wrong_is_said_before_anything_is_trained(
-    fail: Callable[..., str], tmp_path: Path, words: list[str], said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("random.py", "empty_pooling.py"):
-        Path(name).touch()
-    assert said in fail("pooling", *words, "--out", tmp_path / "out")
-    assert not (tmp_path / "out").exists()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from invoking import run_lab
 from refusals import refused
 
 from lab import timing
@@ -142,10 +143,10 @@ def test_figures_are_means_medians_deviations_and_ratios_of_turns() -> None:
     assert timed.as_json(other) == {"seconds": timed.seconds, "peak_bytes": None, **figures}
 
 
-def test_a_table_has_a_row_for_each_config_and_ratios_to_the_first(run: Any, tmp_path: Path) -> None:
+def test_a_table_has_a_row_for_each_config_and_ratios_to_the_first(tmp_path: Path) -> None:
     out = tmp_path / "times.json"
     asked = [*SMALL, *BATCHES, *FEW, "--target-tokens", 6, "--precision", "bf16", "--json", out]
-    result = run("time", ROW, CONFIGS / "base.yaml", *asked)
+    result = run_lab("time", ROW, CONFIGS / "base.yaml", *asked)
     assert result.exit_code == 0, result.output
     head, *rows = [line.split() for line in result.stdout.splitlines()]
     assert head == ["train_step,", "s", "decode_3,", "s", "decode_4,", "s"]
@@ -161,7 +162,7 @@ def test_a_table_has_a_row_for_each_config_and_ratios_to_the_first(run: Any, tmp
         timed, begun = (Timed(config[phase]["seconds"], None) for config in (second, first))
         assert second[phase] == timed.as_json(begun) and len(timed.seconds) == 2
     # A preset, in the small batches of a CPU.
-    result = run("time", "pyramidion", *SMALL[:4], "--source-tokens", 48, "--target-tokens", 9, *FEW)
+    result = run_lab("time", "pyramidion", *SMALL[:4], "--source-tokens", 48, "--target-tokens", 9, *FEW)
     assert result.exit_code == 0, result.output
     assert result.stdout.splitlines()[0].split() == ["train_step,", "s", "decode_32,", "s"]
     assert "Ratio" not in result.stdout
@@ -181,15 +182,13 @@ def test_a_table_has_a_row_for_each_config_and_ratios_to_the_first(run: Any, tmp
         (["vanilla", "--decode-tokens", "4,4"], "'4,4'"),
     ],
 )
-def test_what_breaks_a_rule_is_named(
-    run: Any, arguments: list[Any], told: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_breaks_a_rule_is_named(arguments: list[Any], told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    result = run("time", *arguments)
+    result = run_lab("time", *arguments)
     assert result.exit_code in (1, 2) and told in result.stderr.splitlines()[-1]
 
 
-def test_the_claims_of_the_paper_come_out(run: Any) -> None:
+def test_the_claims_of_the_paper_come_out() -> None:
     ours = [round(claim.ours, 2) for claim in CLAIMS]
     # Savings, a bound, the decoder by scores and mixes alone and by everything, and others.
     assert ours == [16.0, 2.46, 16.0, round(2 - 512 / 8192, 2), 12.99, 3.99, 5.02, 0.79, 4608.0]
@@ -197,5 +196,5 @@ def test_the_claims_of_the_paper_come_out(run: Any) -> None:
     others = {growth.claim: round(growth.ours, 2) for growth in ORDERS if growth.paper != f"{growth.ours:g}x"}
     # Hashing costs n n d / m: it grows with the number of buckets, and falls with their size.
     assert others == {"LSH, l m h n d: n": 2.4, "LSH, l m h n d: m": 1.5}
-    titles = [line[:30].split("  ")[0] for line in run("claims").stdout.splitlines()]
+    titles = [line[:30].split("  ")[0] for line in run_lab("claims").stdout.splitlines()]
     assert "The paper claims" in titles and "Table 1: scores and mixes when" in titles

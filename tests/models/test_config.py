@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from refusals import refused
 
-from pyramidions.base.errors import UserError
 from pyramidions.base.notation import Part
 from pyramidions.models import preset
 from pyramidions.models.config import PyramidionConfig, config_as
@@ -132,38 +131,6 @@ def test_a_preset_is_made_for_documents_of_any_length_and_a_file_says_its_longes
         assert (file.max_source_positions, file.model.max_source_positions) == (longest, 8192)
     with refused("--source-tokens"):
         with_lengths(row, 8193, None)
-
-
-@pytest.mark.parametrize(
-    ("config", "overrides", "named"),
-    [
-        ("nowhere.yaml", (), "'nowhere.yaml'"),
-        ("vanilla", ("model.embed_dim=x",), "vanilla: `embed_dim` must be a whole number, but is 'x'."),
-        ("vanilla", ("task.max_source_positions=1",), "vanilla: `max_source_positions`"),
-        ("vanilla", ("optimization.lr=[1]",), "but is 'optimization.lr=[1]'."),
-        (ROW, ("+model.ffn_dim=8",), "no field 'ffn_dim'; did you mean 'ffn_embed_dim'?"),
-        (ROW, ("model.normalize_before=1",), "`normalize_before` must be True or False, but is 1."),
-        # Files of one's own, by their text.
-        ("hello: [\n", (), "row.yaml cannot be composed: "),
-        ("a: &a\n  b: *a\n", (), "row.yaml cannot be composed: it refers to itself"),
-        ("model: [1]\n", (), "row.yaml cannot be composed: In 'own/row': ConfigTypeError raised"),
-        ("task: {max_source_positions: 1000000000000000}\n", (), "but is 1000000000000000."),
-        ("task:\n  max_source_positions: ${nothing}\n", (), "row.yaml cannot be composed: Interpolation key 'nothing'"),
-        ("\udcff\udcfe\udcff", (), "row.yaml cannot be composed: "),
-    ],
-)
-def test_what_is_wrong_with_a_config_is_one_sentence(
-    config: str, overrides: tuple[str, ...], named: str, tmp_path: Path
-) -> None:
-    if "\n" in config or not config.isascii():
-        (tmp_path / "own").mkdir()
-        (tmp_path / "base.yaml").write_text((CONFIGS / "base.yaml").read_text())
-        text = f"# @package _global_\n{config}".encode(errors="surrogateescape")
-        (tmp_path / "own" / "row.yaml").write_bytes(text)
-        config = str(tmp_path / "own" / "row.yaml")
-    with pytest.raises(UserError) as error:
-        read_experiment(config, overrides)
-    assert named in str(error.value) and "\n" not in str(error.value)
 
 
 def test_a_base_without_a_model_is_named(tmp_path: Path) -> None:

@@ -60,14 +60,7 @@ def test_second_projections_start_as_copies_and_are_read_by_global_tokens_alone(
 
 def test_vectors_and_tokens_may_be_global_together() -> None:
     both = model(global_vectors=3, global_tokens=1, encoder_layers=1)
-    assert reached(both, document(), 30) == [
-        0,
-        28,
-        29,
-        30,
-        31,
-        32,
-    ]
+    assert reached(both, document(), 30) == [0, 28, 29, 30, 31, 32]
 
 
 def test_poolings_never_see_global_vectors() -> None:

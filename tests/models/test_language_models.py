@@ -8,11 +8,7 @@ import pytest
 import torch
 from small_language_models import SPACE, VOCABULARY, fields, texts
 
-from pyramidions.models import (
-    LanguageModelConfig,
-    build_language_model,
-    language_model_preset,
-)
+from pyramidions.models import LanguageModelConfig, build_language_model, language_model_preset
 from pyramidions.nn import LanguageModel
 
 # Nawrot et al. 2023, counted from their code with the 27 symbols of text8
@@ -91,7 +87,7 @@ def test_every_field_changes_the_output(change: dict[str, Any]) -> None:
 def test_fields_that_no_test_above_changes_are_known() -> None:
     changed = {name for change in CHANGES for name in change}
     assert {field.name for field in fields_of(LanguageModelConfig)} - changed == {
-        *("dropout", "attention_dropout", "activation_dropout", "checkpoint_activations"),
+        *("dropout", "attention_dropout", "activation_dropout", "checkpoint_activations")
     }
 
 

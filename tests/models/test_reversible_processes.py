@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from fairseq_commands import run
+from fairseq_commands import finish
 
 WORK = """
 import copy, json, sys
@@ -61,8 +61,7 @@ def test_two_processes_get_the_gradients_of_one(tmp_path: Path) -> None:
 
     def gradients(rank: int) -> dict[str, dict[str, list[float]]]:
         out = tmp_path / f"{rank}.json"
-        done = run("python", script, rank, tmp_path / "meeting", out)
-        assert done.returncode == 0, done.stdout
+        finish("python", script, rank, tmp_path / "meeting", out)
         found: dict[str, dict[str, list[float]]] = json.loads(out.read_text())
         return found
 

@@ -21,9 +21,7 @@ DIM, LAYERS, VOCABULARY = 16, 2, 20
 KINDS: dict[str, dict[str, object]] = {
     "bucketed": {"decoder_self_attention": "bucketed"},
     "full": {},
-    "lsh": {
-        "decoder_self_attention": "lsh(bucket_size=1, num_hashes=2, num_buckets=2, local_heads=1, local_window=2)",
-    },
+    "lsh": {"decoder_self_attention": "lsh(bucket_size=1, num_hashes=2, num_buckets=2, local_heads=1, local_window=2)"},
     "relative": {"decoder_self_attention": "relative"},
     "relative_window": {"decoder_self_attention": "relative_window(window=4, dilation=2, dilated_heads=1)"},
     "sliding_window": {"decoder_self_attention": "sliding_window(window=4, dilation=2, dilated_heads=1)"},
@@ -120,26 +118,6 @@ def test_a_document_of_one_hypothesis_needs_no_mask() -> None:
     assert cache.lineage.belongs.all() and cache.lineage.belongs.shape == (2, 1, 3)
     cache.reorder(torch.tensor([0, 0, 1, 1]), 2)
     assert cache.advance(2, 2, 1, torch.device("cpu")) is not None
-
-
-def test_lineage_of_two_hypotheses_by_hand() -> None:
-    cache = DecoderCache([])
-    # There is nothing to reorder yet.
-    cache.reorder(torch.tensor([0]), 1)
-    assert (cache.documents, cache.width, cache.length) == (0, 0, 0)
-    first = cache.advance(1, 2, 1, torch.device("cpu"))
-    assert first.tolist() == [[[False, True], [True, False]]]
-    cache.reorder(torch.tensor([1, 1]), 2)  # both go on from the second
-    second = cache.advance(1, 2, 2, torch.device("cpu"))
-    assert second.int().tolist() == [
-        [
-            [1, 0, 0, 1, 1, 1],
-            [1, 0, 0, 0, 1, 1],
-            [1, 0, 1, 1, 0, 1],
-            [1, 0, 1, 1, 0, 0],
-        ]
-    ]
-    assert cache.length == 3
 
 
 @torch.no_grad()

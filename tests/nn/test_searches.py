@@ -205,8 +205,7 @@ def sampled(search: Sampling, model: Transformer, document: Tensor) -> list[list
 
 
 @pytest.mark.parametrize(
-    ("temperature", "top_k", "top_p"),
-    [(1.0, 0, 1.0), (2.5, 0, 1.0), (1.0, 3, 1.0), (1.6, 6, 0.8)],
+    ("temperature", "top_k", "top_p"), [(1.0, 0, 1.0), (2.5, 0, 1.0), (1.0, 3, 1.0), (1.6, 6, 0.8)]
 )
 def test_draws_have_the_probabilities_of_the_definition(temperature: float, top_k: int, top_p: float) -> None:
     writing, (document,) = pair(3, sharpness=2.0)[1], documents(30)

@@ -8,12 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 
-from pyramidions.scoring.summaries import (
-    References,
-    generated_summaries,
-    read_documents,
-    read_summaries,
-)
+from pyramidions.scoring.summaries import References, generated_summaries, read_documents, read_summaries
 
 TWO = '{"id": "a", "summary": "one"}\n{"id": "b", "summary": "two"}\n'
 
@@ -49,19 +44,6 @@ def test_references_come_as_json_or_text(
 ) -> None:
     read = References.read(write(tmp_path / name, text))
     assert (read.ids, read.texts) == (ids, found)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        *("x", "[]", '{"id": "a"}', '{"id": "a", "summary": 3}', '{"id": "a", "summary": []}'),
-        *('{"id": "a", "abstract": ["one", 2]}', '{"id": "a", "abstract": []}'),
-        '{"id": "a", "summary": "x", "score": NaN}',
-    ],
-)
-def test_a_bad_reference_is_named_by_its_line(tmp_path: Path, line: str) -> None:
-    with refused("r.jsonl, line 2"):
-        References.read(write(tmp_path / "r.jsonl", '{"id": "a", "summary": "x"}\n' + line + "\n"))
 
 
 @pytest.mark.parametrize(

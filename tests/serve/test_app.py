@@ -19,13 +19,7 @@ TEXT = (
 )
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("a.md", TEXT.encode()),
-        ("d.PDF", pdf("All bees in Rome fly.")),
-    ],
-)
+@pytest.mark.parametrize(("name", "content"), [("a.md", TEXT.encode()), ("d.PDF", pdf("All bees in Rome fly."))])
 def test_a_document_of_each_kind_is_summarized(page: Page, name: str, content: bytes) -> None:
     status, key = page.upload(content, name, words=6)
     assert status == 200, key

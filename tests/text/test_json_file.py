@@ -199,15 +199,9 @@ def grown(text: str) -> Callable[[], object]:
             for pattern in ["(a|aa|a+)+$", "(?:a*)*b", r"((a+)\s?){2,}", "(a|a){,60}b"]
         ),
         (lambda: BART.encode_units(["the fox"]), "must have the piece <sentence>"),
-        (lambda: Tokenizer.from_bytes(b"{}"), r"must be a tokenizer\.json, but has no `model`"),
-        (lambda: Tokenizer.from_bytes(FILE[:2000]), "but it is not JSON"),
         (lambda: Tokenizer.from_bytes(b'{"model": [1]}'), "but has no `model`"),
-        (lambda: Tokenizer.from_bytes(b'{"model": {"type": "BPE"}}'), "reads any text, but fails"),
         (without_library, "needs the library tokenizers, .*: `pip .*'tokenizers<.*` brings it"),
-        (
-            lambda: changed(lambda about: about["model"]["vocab"].update(far=2**31)),
-            "ids below 1,370, .* has 2147",
-        ),
+        (lambda: changed(lambda about: about["model"]["vocab"].update(far=2**31)), "ids below 1,370, .* has 2147"),
         (lambda: changed(lambda about: about["added_tokens"][0].update(id=-1)), "ids below 1,369, .* has -1"),
         (grown("x" * 9), "at most 64 characters of one, but may make 81"),
         (lambda: changed(lambda about: about.update(added_tokens=7)), "a list of `added_tokens`, but they are 7"),
@@ -221,7 +215,6 @@ def grown(text: str) -> Callable[[], object]:
         (lambda: Tokenizer.from_bytes(FILE, Numbering(eos=340)), "id of `eos` must be below 340, .*, but is 340"),
         (lambda: Tokenizer.from_bytes(FILE, Numbering(rows=339)), "ids below 339, .* has 339"),
         (lambda: Tokenizer.from_bytes(FILE, Numbering(rows=1400)), "at most 1,024 rows more .* 340, but have 1,400"),
-        (lambda: Tokenizer.from_bytes(wordpiece()), "must have the pieces <pad> and </s>"),
         (
             lambda: Tokenizer.from_recorded({"tokenizer": FILE, "special_tokens": {"pad": "1", "eos": 2}}),
             "`pad` of the ",

@@ -44,8 +44,7 @@ def test_datasets_reads_the_tables(name: str, tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    ("name", "ids"),
-    [("samsum", ["7", "7", "7"]), ("cnn_dailymail", ["0001d1train", "0001d1validation", "0001d1test"])],
+    ("name", "ids"), [("samsum", ["7", "7", "7"]), ("cnn_dailymail", ["0001d1train", "0001d1validation", "0001d1test"])]
 )
 def test_datasets_reads_other_columns_and_leaves_other_tables(
     name: str, ids: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -6,25 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from pyramidions.data.corpora import KNOWN, KnownCorpus
+from pyramidions.data.corpora import KNOWN
 from pyramidions.data.folder import SPLITS
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "corpora.md").read_text()
 
 
-@pytest.mark.parametrize("corpus", KNOWN.values(), ids=list(KNOWN))
-def test_an_entry_is_whole(corpus: KnownCorpus) -> None:
-    assert corpus.paper and corpus.licence and corpus.home.startswith("https://")
-    assert (corpus.hub is None) == (corpus.download == 0)
-    for config, sizes in corpus.sizes.items():
-        assert "train" in sizes and set(sizes) <= set(SPLITS), config
-        assert ("valid" in sizes) != bool(corpus.held_out)
-    for form in corpus.forms:
-        assert set(form.splits) <= set(SPLITS)
-        assert list(form.splits) == ["train"] or all("{split}" in pattern for pattern in form.files)
-        assert set(form.configs) <= set(corpus.configs)
-        assert len(corpus.configs) < 2 or "{config}" in form.files[0] or len(form.configs) == 1
+def test_an_entry_is_whole() -> None:
+    for name, corpus in KNOWN.items():
+        assert corpus.paper and corpus.licence and corpus.home.startswith("https://"), name
+        assert (corpus.hub is None) == (corpus.download == 0), name
+        for config, sizes in corpus.sizes.items():
+            assert "train" in sizes and set(sizes) <= set(SPLITS), (name, config)
+            assert ("valid" in sizes) != bool(corpus.held_out), (name, config)
+        for form in corpus.forms:
+            assert set(form.splits) <= set(SPLITS), name
+            assert list(form.splits) == ["train"] or all("{split}" in pattern for pattern in form.files), name
+            assert set(form.configs) <= set(corpus.configs), name
+            assert len(corpus.configs) < 2 or "{config}" in form.files[0] or len(form.configs) == 1, name
 
 
 def test_the_page_names_each_corpus_and_configuration() -> None:

@@ -1,35 +1,21 @@
 """`pyramidions export --push`: what lies on the hub afterwards, and what a user reads when it fails."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import huggingface_hub.constants
 import pytest
 import torch
-from click.testing import CliRunner, Result
 from hub_stand_in import TOKEN, Hub
+from invoking import fail, run, succeed
 from safetensors.torch import load_file
 from small_pretrained import model_of, save
 
 from pyramidions import Summarizer
-from pyramidions.cli import main
 from pyramidions.files.hub import HubName, fetch
 from pyramidions.inference import load_model
 from pyramidions.pretrained.importing import import_model, write_checkpoint
-
-Run = Callable[..., Result]
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments], prog_name="pyramidions")
-
-
-def fail(*arguments: object) -> str:
-    done = run(*arguments)
-    assert done.exit_code == 1 and "Traceback" not in done.output, done.output
-    return done.stderr.rstrip("\n").splitlines()[-1].removeprefix("Error: ")
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +33,7 @@ def exports(bart: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
     write_checkpoint(folder / "bart.pt", import_model(bart).model)
     write_checkpoint(folder / "pooled.pt", import_model(bart, changes={"pooling_lengths": "None,8"}).model)
     for kind, checkpoint in (("pyramidions", "pooled.pt"), ("hf", "bart.pt")):
-        assert run("export", folder / checkpoint, folder / kind).exit_code == 0
+        succeed("export", folder / checkpoint, folder / kind)
     return {kind: folder / kind for kind in ("pyramidions", "hf")}
 
 
@@ -81,8 +67,7 @@ def test_an_export_is_on_the_hub_afterwards_and_a_later_one_replaces_all_of_it(
     hub: Hub, token: str, exports: dict[str, Path]
 ) -> None:
     for to in ("hf", "pyramidions"):
-        done = run("export", exports[to], "--push", "me/bart")
-        assert done.exit_code == 0, done.output
+        done = succeed("export", exports[to], "--push", "me/bart")
         assert done.stdout.splitlines()[-1] == f"{hub.address}/me/bart" and TOKEN not in done.output
         _, files = hub.models["me/bart"].files("main") or ("", {})
         assert files == {".gitattributes": b"", **published(exports[to])} and not hub.models["me/bart"].private
@@ -93,8 +78,7 @@ def test_a_checkpoint_is_exported_and_published_at_once(
     hub: Hub, token: str, exports: dict[str, Path], tmp_path: Path
 ) -> None:
     checkpoint = exports["hf"].parent / "bart.pt"
-    done = run("export", checkpoint, tmp_path / "hf", "--push", "me/bart", "--revision", "v1")
-    assert done.exit_code == 0, done.output
+    done = succeed("export", checkpoint, tmp_path / "hf", "--push", "me/bart", "--revision", "v1")
     assert content(tmp_path / "hf") == content(exports["hf"])
     assert done.stdout.splitlines()[-1] == f"{hub.address}/me/bart/tree/v1"
     _, files = hub.models["me/bart"].files("v1") or ("", {})
@@ -103,8 +87,7 @@ def test_a_checkpoint_is_exported_and_published_at_once(
 
 def test_a_branch_is_made_and_the_main_one_stays(hub: Hub, token: str, exports: dict[str, Path]) -> None:
     for _ in range(2):
-        done = run("export", exports["pyramidions"], "--push", "me/bart", "--revision", "trial", "--private")
-        assert done.exit_code == 0, done.output
+        done = succeed("export", exports["pyramidions"], "--push", "me/bart", "--revision", "trial", "--private")
     assert done.stdout.splitlines()[-1] == f"{hub.address}/me/bart/tree/trial" and hub.models["me/bart"].private
     main_files, trial = (hub.models["me/bart"].files(branch) or ("", {}) for branch in ("main", "trial"))
     assert main_files[1].keys() == {".gitattributes"} and "model.safetensors" in trial[1]
@@ -120,16 +103,14 @@ def test_a_summarizer_comes_from_the_hub(
     assert found.model.origin is not None and found.model.origin.family == "bart"
     assert hub.downloaded() == {"config.json", "model.safetensors", "tokenizer.json"}
     Path("paper.txt").write_text("Bees fly fast.")
-    done = run("summarize", f"me/bart@{first}", "paper.txt", "--max-len", 4, "--min-len", 1, "--device", "cpu")
-    assert done.exit_code == 0, done.output
+    succeed("summarize", f"me/bart@{first}", "paper.txt", "--max-len", 4, "--min-len", 1, "--device", "cpu")
     assert fail("summarize", "me/bart", "paper.txt").endswith("config.json must be as written by `pyramidions export`.")
 
 
 def test_a_model_of_transformers_is_read_from_the_hub(hub: Hub, bart: Path, tmp_path: Path) -> None:
     first = hub.add("owner/bart", content(bart))
     (tmp_path / "paper.txt").write_text("Bees fly fast. " * 40)
-    done = run("summarize", "owner/bart", tmp_path / "paper.txt", "--max-len", 4, "--min-len", 1, "--device", "cpu")
-    assert done.exit_code == 0, done.output
+    done = succeed("summarize", "owner/bart", tmp_path / "paper.txt", "--max-len", 4, "--min-len", 1, "--device", "cpu")
     assert f"owner/bart of the hub, commit {first[:12]}: a model of the family bart, licence apache-2.0" in done.stderr
     # Its longest document has 40 tokens.
     assert "sentences, selected by hiporank, were read" in done.stdout
@@ -140,8 +121,7 @@ def test_an_import_comes_from_the_hub_and_knows_its_commit(
     hub: Hub, bart: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = hub.add("owner/bart", content(bart))
-    done = run("import", f"owner/bart@{first[:40]}", "-o", tmp_path / "bart.pt")
-    assert done.exit_code == 0, done.output
+    done = succeed("import", f"owner/bart@{first[:40]}", "-o", tmp_path / "bart.pt")
     assert done.stdout.startswith(f"owner/bart on the hub, commit {first}\nbart, licence apache-2.0: ")
     assert hub.downloaded() == set(content(bart)) - {"flax_model.msgpack"}
     assert load_model(tmp_path / "bart.pt").origin == ("owner/bart", "bart", first, "apache-2.0")
@@ -182,10 +162,10 @@ def test_all_files_are_of_the_commit_that_came_first(
 def test_pickled_weights_are_downloaded_where_there_are_no_others(hub: Hub, bart: Path, tmp_path: Path) -> None:
     old = pickled(bart, tmp_path)
     hub.add("owner/both", old | content(bart))
-    assert run("import", "owner/both", "-o", tmp_path / "both.pt").exit_code == 0
+    succeed("import", "owner/both", "-o", tmp_path / "both.pt")
     assert "pytorch_model.bin" not in hub.downloaded()
     hub.add("owner/old", old)
-    assert run("import", "owner/old", "-o", tmp_path / "old.pt").exit_code == 0
+    succeed("import", "owner/old", "-o", tmp_path / "old.pt")
     assert (tmp_path / "old.pt").stat().st_size == pytest.approx((tmp_path / "both.pt").stat().st_size, abs=1000)
 
 
@@ -216,7 +196,7 @@ def test_an_interrupted_upload_does_not_say_that_nothing_was_done(
     assert "504" in fail("export", exports["hf"], "--push", "me/bart")
     assert "me/bart" in hub.models
     hub.no_commits = 0
-    assert run("export", exports["hf"], "--push", "me/bart").exit_code == 0
+    succeed("export", exports["hf"], "--push", "me/bart")
 
 
 def test_a_model_that_is_no_export_is_not_replaced(hub: Hub, token: str, exports: dict[str, Path], bart: Path) -> None:
@@ -228,9 +208,9 @@ def test_a_model_that_is_no_export_is_not_replaced(hub: Hub, token: str, exports
             assert fail("export", exports[to], "--push", "me/other").startswith("me/other ")
         assert len(hub.models["me/other"].commits) == 1
     # Beside it, on a branch of its own, it replaces nothing.
-    assert run("export", exports["hf"], "--push", "me/other", "--revision", "v1").exit_code == 0
+    succeed("export", exports["hf"], "--push", "me/other", "--revision", "v1")
     hub.add("me/notes", {"README.md": b"# Soon"})
-    assert run("export", exports["hf"], "--push", "me/notes").exit_code == 0
+    succeed("export", exports["hf"], "--push", "me/notes")
 
 
 @pytest.mark.parametrize("to", ["pyramidions", "hf"])
@@ -261,6 +241,5 @@ def test_an_extractor_and_a_tokenizer_come_from_the_hub(
         Path("papers", f"{split}.jsonl").write_text(
             '{"article": "Bees fly fast over roses.", "abstract": "Bees fly."}\n'
         )
-    done = run("prepare", "papers", "--out", "data", "--tokenizer", "me/bart", "--workers", 1)
-    assert done.exit_code == 0, done.output
+    succeed("prepare", "papers", "--out", "data", "--tokenizer", "me/bart", "--workers", 1)
     assert Path("data/tokenizer.json").read_bytes() == (exports["pyramidions"] / "tokenizer.json").read_bytes()

@@ -7,11 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from pyramidions.nn.functional.kernels import (
-    in_evaluation_without_cudnn_attention,
-    on_device,
-    without_cudnn_attention,
-)
+from pyramidions.nn.functional.kernels import in_evaluation_without_cudnn_attention, on_device, without_cudnn_attention
 
 enabled = torch.backends.cuda.cudnn_sdp_enabled
 

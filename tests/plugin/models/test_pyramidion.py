@@ -252,11 +252,7 @@ def test_no_plan_of_cudnn_is_made_where_the_model_does_not_train() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "presets"),
-    [
-        ("pyramidion", PRESETS),
-        ("pyramidion_extractor", EXTRACTOR_PRESETS),
-        ("pyramidion_lm", LANGUAGE_MODEL_PRESETS),
-    ],
+    [("pyramidion", PRESETS), ("pyramidion_extractor", EXTRACTOR_PRESETS), ("pyramidion_lm", LANGUAGE_MODEL_PRESETS)],
 )
 def test_an_architecture_fills_in_what_the_command_line_left_open(kind: str, presets: dict[str, Any]) -> None:
     for name, given in presets.items():

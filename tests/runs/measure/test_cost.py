@@ -121,10 +121,7 @@ ATTENTION_BY_HAND = {
         2 * 8 * (5 * 5 + 16 * 4) * 5 * 5 * 4 + 2 * 8 * 2 * 5 * padded(101, 5) * 4,
     ),
     # Two heads see chunks of 8 tokens and their neighbours; the other six multiply E x E matrices.
-    "efficient": (
-        "(local_heads=2, local_window=16)",
-        2 * 2 * padded(101, 8) * 3 * 8 * 4 + 2 * 6 * 101 * 4 * 4,
-    ),
+    "efficient": ("(local_heads=2, local_window=16)", 2 * 2 * padded(101, 8) * 3 * 8 * 4 + 2 * 6 * 101 * 4 * 4),
     # Keys and values are compressed to 12 each.
     "linformer": ("(compressed=12)", 2 * 8 * 101 * 12 * 4 + 2 * 8 * 101 * 12 * 4),
     # Two rounds of buckets of 16 tokens: products with 7 columns (half the buckets), and chunks that see one back.
@@ -135,10 +132,7 @@ ATTENTION_BY_HAND = {
     # Rows 0 to 63 see keys up to 71, and meet distances from 63 to -71; the others see those from 56.
     "relative_window": ("(window=16)", 2 * 8 * (64 * 72 + 37 * 45) * 4 + 8 * (64 * 135 + 37 * 81) * 4),
     # Seven buckets of 16 tokens: scores, mixtures of keys and values, and how much of those is real; then attention.
-    "sinkhorn": (
-        "(bucket_size=16)",
-        8 * 7 * 7 * (4 + 2 * 16 * 4 + 16) + 2 * 8 * padded(101, 16) * 2 * 16 * 4,
-    ),
+    "sinkhorn": ("(bucket_size=16)", 8 * 7 * 7 * (4 + 2 * 16 * 4 + 16) + 2 * 8 * padded(101, 16) * 2 * 16 * 4),
     # Chunks of 8 tokens, half a window, and their neighbours; two heads see 51 tokens of each parity.
     "sliding_window": (
         "(window=16, dilation=2, dilated_heads=2)",
