@@ -70,10 +70,7 @@ class Extracting(Worker):
             yield self._result(document, found)
 
     def _outlined(
-        self,
-        documents: "Iterable[InputText]",
-        report: Report,
-        waiting: "deque[tuple[InputText, Outline, _Half]]",
+        self, documents: "Iterable[InputText]", report: Report, waiting: "deque[tuple[InputText, Outline, _Half]]"
     ) -> Iterator[Ranked]:
         for document in each_query(documents, self._queries):
             reading = _Half(document.size, 1, report)

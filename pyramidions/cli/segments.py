@@ -64,10 +64,7 @@ def segments(asked: Asked, model: Path, device: str | None) -> int:
     from pyramidions.documents.source import Fields
 
     fields = Fields(asked.field, asked.id_field)
-    with (
-        naming_options("device"),
-        Job(asked, "segmenting", fields, together=_TOGETHER, reads={"MODEL": model}) as job,
-    ):
+    with naming_options("device"), Job(asked, "segmenting", fields, together=_TOGETHER, reads={"MODEL": model}) as job:
         make = partial(Segmenting, job.layout, model, device)
         return job.run(make, device)
 

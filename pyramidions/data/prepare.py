@@ -22,13 +22,7 @@ from pyramidions.data.making import make_folder, part
 from pyramidions.data.manifest import InputHash, holds, work_key, write_manifest
 from pyramidions.data.pairing import Pairing
 from pyramidions.data.readers import Corpus, Document
-from pyramidions.data.vocabulary import (
-    Settings,
-    dictionary_lines,
-    sample,
-    train_tokenizer,
-    training_sentences,
-)
+from pyramidions.data.vocabulary import Settings, dictionary_lines, sample, train_tokenizer, training_sentences
 from pyramidions.files.atomic import recover_folder, write_file
 from pyramidions.files.parallel import chunks, ordered_map
 from pyramidions.files.progress import counted, progress_bar, with_elapsed

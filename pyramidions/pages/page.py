@@ -182,10 +182,7 @@ class DocumentPage:
 
 def text_of(outline: Outline) -> Document:
     """Return the sentences of a document as segments in paragraphs, under their headings."""
-    return {
-        "segments": [f" {sentence.text}" for sentence in outline.sentences],
-        "blocks": list(_blocks(outline)),
-    }
+    return {"segments": [f" {sentence.text}" for sentence in outline.sentences], "blocks": list(_blocks(outline))}
 
 
 def _blocks(outline: Outline) -> Iterator[tuple[str, int, str]]:

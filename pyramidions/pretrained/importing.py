@@ -133,10 +133,7 @@ def write_checkpoint(path: Path, model: SavedModel) -> None:
         name.replace(".", ".core.", 1): value.contiguous() for name, value in model.transformer.state_dict().items()
     }
     weights[VOCABULARY] = torch.tensor(fingerprint(model.tokenizer.pieces()))
-    lengths = {
-        "max_source_positions": model.max_source_positions,
-        "max_target_positions": model.max_target_positions,
-    }
+    lengths = {"max_source_positions": model.max_source_positions, "max_target_positions": model.max_target_positions}
     state: dict[str, Any] = {
         "args": None,
         "cfg": {

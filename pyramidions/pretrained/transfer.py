@@ -25,11 +25,7 @@ class Transfer:
 
 
 def transferred(
-    weights: dict[str, Tensor],
-    config: PyramidionConfig,
-    max_target_positions: int,
-    tokenizer: Tokenizer,
-    seed: int = 1,
+    weights: dict[str, Tensor], config: PyramidionConfig, max_target_positions: int, tokenizer: Tokenizer, seed: int = 1
 ) -> tuple[Transformer, Transfer]:
     """Build a model, and give it the weights of `pretrained_weights` that it has a place for.
 

@@ -11,13 +11,7 @@ from torch import Tensor
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
-from pyramidions.plugin.hooks import (
-    block_ngrams,
-    is_first_worker,
-    run_of,
-    unset_defaults,
-    watch_results,
-)
+from pyramidions.plugin.hooks import block_ngrams, is_first_worker, run_of, unset_defaults, watch_results
 from pyramidions.plugin.tasks import decoding
 from pyramidions.plugin.tasks.config import DocumentTaskConfig
 from pyramidions.plugin.tasks.datasets import PairDataset

@@ -64,12 +64,7 @@ class Preprocessing:
     The folder may be empty where a checkpoint will say what it lacks.
     """
 
-    def __init__(
-        self,
-        folder: DataFolder,
-        task: str,
-        settings: Mapping[str, Setting],
-    ) -> None:
+    def __init__(self, folder: DataFolder, task: str, settings: Mapping[str, Setting]) -> None:
         self.folder = folder
         self.dictionary = _Dictionary()
         self.dictionary.preprocessing = self
