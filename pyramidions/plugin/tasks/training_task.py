@@ -123,16 +123,9 @@ class TrainingTask(FairseqTask, ABC):
         if self._training is not None:
             self._training.saved(path)
 
-    def get_batch_iterator(
-        self,
-        dataset: Any,
-        max_tokens: Optional[int] = None,
-        max_sentences: Optional[int] = None,
-        max_positions: Any = None,
-        **kwargs: Any,
-    ) -> Any:
+    def get_batch_iterator(self, dataset: Any, max_tokens: Any = None, **kwargs: Any) -> Any:
         """Return an iterator over batches that hold every example."""
-        batches = super().get_batch_iterator(dataset, max_tokens, max_sentences, **{**kwargs, **WHOLE_BATCHES})
+        batches = super().get_batch_iterator(dataset, max_tokens, **{**kwargs, **WHOLE_BATCHES})
         end_workers_with_their_epoch(batches, dataset)
         if self._training is not None and dataset is self.datasets.get(self._training.run.dataset.train_subset):
             begin_with_fillers(batches, self._training.run.optimization.update_freq)
