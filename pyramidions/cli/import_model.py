@@ -172,11 +172,10 @@ def _compare(model: "SavedModel", when: str, pairs: list["Document"]) -> None:
     from pyramidions.inference.document_losses import token_losses
 
     total, tokens = 0.0, 0
-    with progress_bar(f"comparing, {when}", len(pairs), "pairs") as bar:
-        for pair in pairs:
+    with progress_bar(f"comparing, {when}", len(pairs), "pairs", items=pairs) as bar:
+        for pair in bar:
             losses = token_losses(model, pair)
             total, tokens = total - float(losses.sum()), tokens + len(losses)
-            bar.update()
     click.echo(f"log-likelihood of a token, mean over {counted(len(pairs), 'pair')}, {when}: {total / tokens:.4f}")
 
 

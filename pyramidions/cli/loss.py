@@ -45,11 +45,8 @@ def loss(model: Path, data: Path, split: str, documents: int, device: str | None
     check_output("--json", out, "an older file of losses", [model])
     with naming_options("device"):
         losses = FolderLosses(load_model(model), DataFolder(data), split, documents, device)
-    found: list[Losses] = []
-    with progress_bar("measuring", len(losses), "documents") as bar:
-        for each in losses:
-            found.append(each)
-            bar.update()
+    with progress_bar("measuring", len(losses), "documents", items=losses) as bar:
+        found: list[Losses] = list(bar)
     estimates = _estimates(found)
     click.echo("loss in nats a token, mean of documents [95% interval]")
     for key, name in _ROWS.items():

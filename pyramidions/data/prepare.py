@@ -219,8 +219,9 @@ def _vocabulary(
 
 def _train(corpus: Corpus, expected: dict[str, Any], settings: Settings, workers: int) -> Tokenizer:
     digest = InputHash()
-    with progress_bar("sampling sentences", expected["documents"], "documents") as bar:
-        batches = ordered_map(_sentences_of_chunk, chunks(_counted(corpus, digest, bar), CHUNK), workers)
+    counted_ones = _counted(corpus, digest)
+    with progress_bar("sampling sentences", expected["documents"], "documents", items=counted_ones) as documents:
+        batches = ordered_map(_sentences_of_chunk, chunks(documents, CHUNK), workers)
         sentences = sample(chain.from_iterable(batches), settings.sentences, settings.seed)
     # The next run may reuse this vocabulary, so it must come from the documents that were checked.
     require_unchanged(corpus, digest, expected)
@@ -228,11 +229,10 @@ def _train(corpus: Corpus, expected: dict[str, Any], settings: Settings, workers
     return with_elapsed(f"training a vocabulary of {size}", lambda: train_tokenizer(sentences, settings))
 
 
-def _counted(corpus: Corpus, digest: InputHash, bar: Any) -> Iterator[Document]:
+def _counted(corpus: Corpus, digest: InputHash) -> Iterator[Document]:
     for document in corpus:
         digest.add(document)
         yield document
-        bar.update()
 
 
 def _sentences_of_chunk(documents: list[Document]) -> list[str]:

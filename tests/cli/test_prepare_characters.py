@@ -11,7 +11,8 @@ import pytest
 from click.testing import Result
 
 from pyramidions.data.character_folder import CharacterFolder
-from pyramidions.data.corpora import TEXTS, texts
+from pyramidions.data.corpora import texts
+from pyramidions.data.corpora.texts import TEXTS
 from pyramidions.data.text_streams import TextStream, fetched_text
 
 Run = Callable[..., Result]
