@@ -191,11 +191,8 @@ def _pairs(compare: Path, limit: int) -> list["Document"]:
 def _texts(documents: Path, limit: int) -> list[str]:
     from pyramidions.documents.source import Fields, list_files, read_files
 
-    def refuse(error: UserError) -> None:
-        raise error
-
-    paths = list_files([documents]).paths
-    found = [document.text for document in islice(read_files(paths, Fields(), refuse), limit)]
+    documents_read = read_files(list_files([documents]).paths, Fields())
+    found = [document.text for document in islice(documents_read, limit)]
     if not found:
         raise UserError(f"--calibrate must have documents, but {documents} has none.")
     return found

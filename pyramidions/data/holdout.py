@@ -63,7 +63,11 @@ def held_out(hashes: np.ndarray, splits: Collection[str], name: str) -> dict[str
         raise UserError(
             f"{name} must have at least {FEWEST} documents, of which some are held out, but has {len(hashes)}."
         )
-    sizes = {split: _size(split, len(hashes)) for split in _SHARES if split in splits}
+    sizes = {
+        split: max(1, min(most, round(share * len(hashes))))
+        for split, (share, most) in _SHARES.items()
+        if split in splits
+    }
     return {"train": len(hashes) - sum(sizes.values()), **sizes}
 
 
@@ -86,11 +90,6 @@ def write_splits(folder: Path, corpus: Corpus, hashes: np.ndarray, sizes: Mappin
             raise UserError(f"{corpus.name} changed while it was being read.")
         for file in files.values():
             sync(file)
-
-
-def _size(split: str, documents: int) -> int:
-    share, most = _SHARES[split]
-    return max(1, min(most, round(share * documents)))
 
 
 def _ends(hashes: np.ndarray, sizes: Mapping[str, int]) -> dict[str, int]:

@@ -15,7 +15,7 @@ from typing import Any
 from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
 from pyramidions.data.alignment import least_alignment
-from pyramidions.data.encode import CHUNK, encode, require_unchanged
+from pyramidions.data.encode import CHUNK, Encoder, encode, require_unchanged
 from pyramidions.data.folder import SPECIAL_TOKENS, SPLITS, DataFolder, refuse_foreign
 from pyramidions.data.labels import require_marker
 from pyramidions.data.making import make_folder, part
@@ -161,10 +161,10 @@ def _fill(
     splits = {}
     vocabulary = sha256(model.model_bytes + repr(model.numbering).encode()).hexdigest()
     for split, corpus in corpora.items():
-        options = inputs[split], model, workers, labels, pairings.get(split), tags
+        encoder = Encoder(model, labels, pairings.get(split), tags)
         splits[split] = part(
             *(folder.path, split, f"the {split} split that was encoded"),
-            partial(encode, folder, split, corpus, *options),
+            partial(encode, folder, split, corpus, inputs[split], encoder, workers),
             partial(folder.path.glob, f"{split}.*"),
             vocabulary,
         )

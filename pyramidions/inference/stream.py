@@ -6,7 +6,7 @@ from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from pyramidions.base.errors import UserError
-from pyramidions.documents.source import DocumentOrigin, InputText, Progress, Refuse
+from pyramidions.documents.source import DocumentOrigin, InputText, Progress, Refuse, raised
 from pyramidions.files.parallel import chunks
 from pyramidions.inference.explanation import Explanation
 from pyramidions.inference.explanation_page import ExplanationPage
@@ -18,9 +18,7 @@ from pyramidions.inference.summarizer import Summarizer, UnwritableError
 from pyramidions.inference.summary import Summary
 
 BATCHES = 4  # read at a time, so that documents of like length can share one
-
 _READING = 0.1  # of the time that it takes to read and to summarize a text
-
 
 _Given = TypeVar("_Given")
 _Made = TypeVar("_Made")
@@ -40,10 +38,6 @@ class _SizedPart(NamedTuple):
     part: Part
     size: float  # progress when its summary is written
     is_last: bool  # of its document
-
-
-def _raise(error: UserError) -> None:
-    raise error
 
 
 def inputs_together(batch_size: int) -> int:
@@ -69,7 +63,7 @@ class Stream:
         reader: LongReader,
         decoding: DecodingSettings,
         on_progress: Progress = lambda _: None,
-        refuse: Refuse = _raise,
+        refuse: Refuse = raised,
     ) -> None:
         self._summarizer, self._reader, self._decoding = summarizer, reader, decoding
         self._on_progress, self._refuse = on_progress, refuse

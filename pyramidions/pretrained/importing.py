@@ -163,12 +163,8 @@ def _longer(values: dict[str, Any], shape: Shape, lengths: tuple[int, int]) -> d
     # A table is as long as what was pretrained, or longer.
     pretrained = (shape.max_source_positions, shape.max_target_positions)
     for name, length, known in zip(_POSITIONS, lengths, pretrained, strict=True):
-        if _is_learned(values[name]):
+        if parse_part("positions", values[name]).kind == "learned":
             values[name] = written(Part("learned", {"length": max(length, known)}))
     values["decoding_max_length"] = min(values["decoding_max_length"], lengths[1] - 2)
     values["decoding_min_length"] = min(values["decoding_min_length"], values["decoding_max_length"])
     return values
-
-
-def _is_learned(positions: str) -> bool:
-    return parse_part("positions", positions).kind == "learned"

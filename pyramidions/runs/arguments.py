@@ -62,17 +62,14 @@ class Arguments:
         for field in fields(self):
             before, now = recorded.get(field.name), asdict(self)[field.name]
             if before != now:
-                return f"{_option(field.name)} was {_shown(before)}, and is {_shown(now)}"
+                name = "DOCUMENTS" if field.name == "documents" else flag_of(field.name)
+                return f"{name} was {_shown(before)}, and is {_shown(now)}"
         return None
 
 
 def absolute(documents: str) -> str:
     """Return a path as an absolute one, and the name of a dataset as it is."""
     return str(Path(documents).absolute()) if Path(documents).exists() else documents
-
-
-def _option(name: str) -> str:
-    return "DOCUMENTS" if name == "documents" else flag_of(name)
 
 
 def _shown(value: object) -> str:

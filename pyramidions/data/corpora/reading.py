@@ -134,7 +134,7 @@ def _opener(form: Form, files: list[ReleaseFile], summaries: list[ReleaseFile]) 
     if not form.is_tables:
         return partial(open_lines, [file.lines for file in files])
     names = [file.lines.name for file in files]
-    if packed := [each for each in names if not _is_plain_table(each)]:
+    if packed := [each for each in names if not (each.endswith(TABLES) and Path(each).is_file())]:
         raise UserError(f"{packed[0]} must be unpacked: tables are read from files of their own.")
     return partial(open_tables, names)
 
@@ -144,10 +144,6 @@ def _paired(documents: list[ReleaseFile], summaries: list[ReleaseFile]) -> list[
     if missing := [document.lines.name for document in documents if document.stem not in by_stem]:
         raise UserError(f"The release must hold a summary of {missing[0]}, but holds none.")
     return [(document.lines, by_stem[document.stem]) for document in documents]
-
-
-def _is_plain_table(name: str) -> bool:
-    return name.endswith(TABLES) and Path(name).is_file()
 
 
 def _documents(corpus: KnownCorpus, form: Form, opens: Callable[[], Records]) -> Records:
