@@ -21,9 +21,8 @@ from pyramidions.pretrained.families.family import (
     parts_of,
     shaped,
 )
-from pyramidions.pretrained.names import EMBEDDING, LOGITS_BIAS, POSITIONS, SHARED, names_of, renamed
+from pyramidions.pretrained.names import EMBEDDING, LOGITS_BIAS, POSITIONS, SHARED, extended, names_of, renamed
 from pyramidions.pretrained.source import Source
-from pyramidions.pretrained.transfer import extended
 
 _PUBLISHED_SINUSOIDS = {"first": 0, "frequencies": "published"}
 
