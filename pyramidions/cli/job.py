@@ -33,15 +33,10 @@ _FREE = ("files", "layout", "as_json", "out", "page", "engine", "resume", "user_
 
 
 class Job:
-    """Documents, what makes results of them, and where these go.
+    """Documents, what makes results of them, several of each perhaps, and where these go.
 
-    Args:
-        asked: by the user.
-        verb: what the progress bar calls the work.
-        fields: what is read of files.
-        together: see `Source`.
-        several: each document has several results.
-        reads: further files and folders that results depend on, by the names of their parameters.
+    The progress bar calls the work by the ``verb``; for ``together`` see `Source`. ``reads`` has further files and
+    folders that results depend on, by the names of their parameters.
     """
 
     def __init__(

@@ -40,20 +40,14 @@ _ITEM = 2**16  # characters of an item; fairseq reads items whole
 
 @dataclass(frozen=True)
 class CharacterSettings:
-    """What decides about a folder of characters, together with the text.
+    """What decides about a folder of characters, together with the text."""
 
-    Args:
-        characters: the language, whose letters are used, or `bytes`.
-        train_characters, valid_characters: most characters of these splits.
-        test_characters: of the test split; None for all, or where one stream is cut, for the size of the valid split.
-        pieces: size of the Unigram model, or None for no such model.
-    """
-
-    characters: str
+    characters: str  # the language, whose letters are used, or `bytes`
+    # Most characters of each split; None for all, or where one stream is cut, for the size of the valid split.
     train_characters: _Characters = TRAIN_CHARACTERS
     valid_characters: _Characters = VALID_CHARACTERS
     test_characters: _Characters | None = None
-    pieces: Annotated[int, Range(2, MOST_PIECES)] | None = None
+    pieces: Annotated[int, Range(2, MOST_PIECES)] | None = None  # size of the Unigram model; None for no such model
 
     def __post_init__(self) -> None:
         alphabet = alphabet_of(self.characters)

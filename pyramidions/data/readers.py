@@ -72,46 +72,28 @@ def check_config(config: str | None, names: Iterable[str]) -> None:
 
 @dataclass(eq=False)
 class Corpus:
-    """The documents of one split.
+    """The documents of one split. Iterating reads them anew each time and checks every one.
 
-    Iterating reads them anew each time and checks every one.
-
-    Args:
-        name: a path ending in `.jsonl`, `.txt` (JSON lines too, as in the release), either with `.gz` or
-            `.xz` behind, or in `.parquet`; otherwise the name of a Hugging Face dataset or a folder that
-            holds one.
-        split: `train`, `valid` or `test`; read by Hugging Face datasets only.
-        fields: names of the fields, or None to know them by the two shapes above.
-        config: name of the dataset's configuration, where it has several.
-        skip_empty: leave out documents with an empty source, summary or query instead of refusing them.
-        number_repeated_ids: make repeated ids unique, as `a`, `a#2`, `a#3`, instead of refusing them.
-        sections: take a document from the `sections` of its record, with headings, if there are any
-            (`sectioned_text`).
-        language: of the documents, an ISO 639-1 code; None to detect it.
-        trim_summaries: leave out what stands behind a summary, such as keywords (`without_back_matter`); texts are
-            unchanged otherwise.
-        records: opens what is read, where that is not what the name says; the name is then shown only.
-
-    Attributes:
-        skipped: empty documents that the last iteration left out.
-        misaligned: documents that it left out since they do not cover their summaries.
-        trimmed: summaries that it cut.
-        language: as it was given.
+    The name is a path ending in `.jsonl`, `.txt` (JSON lines too, as in the release), either with `.gz` or `.xz`
+    behind, or in `.parquet`; otherwise that of a Hugging Face dataset or of a folder that holds one.
     """
 
     name: str
-    split: str = "train"
+    split: str = "train"  # `train`, `valid` or `test`; read by Hugging Face datasets only
     _: KW_ONLY
-    fields: FieldNames | None = None
-    config: str | None = None
-    skip_empty: bool = False
-    number_repeated_ids: bool = False
-    sections: bool = False
-    language: str | None = None
-    trim_summaries: bool = False
+    fields: FieldNames | None = None  # None to know them by their usual names
+    config: str | None = None  # name of the dataset's configuration, where it has several
+    skip_empty: bool = False  # leave out documents with an empty source, summary or query instead of refusing them
+    number_repeated_ids: bool = False  # make repeated ids unique, as `a`, `a#2`, `a#3`, instead of refusing them
+    sections: bool = False  # take a document from the `sections` of its record, if there are any (`sectioned_text`)
+    language: str | None = None  # of the documents, an ISO 639-1 code; None to detect it
+    trim_summaries: bool = False  # leave out what stands behind a summary, such as keywords (`without_back_matter`)
+    # Opens what is read, where that is not what the name says; the name is then shown only.
     records: Callable[[], Records] | None = None
 
     def __post_init__(self) -> None:
+        # Of the last iteration: empty documents that it left out, summaries that it cut, and documents that it left out
+        # since they do not cover their summaries.
         self.skipped = self.trimmed = self.misaligned = 0
         self._aligned: float | None = None
         self._covers = bytearray()  # whether each document that is not empty does, as far as they were read

@@ -46,15 +46,10 @@ def inputs_together(batch_size: int) -> int:
 
 
 class Stream:
-    """Summarizes documents, and passes over those that it cannot.
+    """Summarizes documents, and passes over those that it cannot; the reader is `Summarizer.long_reader`.
 
-    Args:
-        summarizer: writes the summaries.
-        reader: of the summarizer (`Summarizer.long_reader`).
-        decoding: how summaries are written.
-        on_progress: progress callback.
-        refuse: receives the error of each document that holds no text for the model, is made of too many documents, or
-            has a part that cannot be summarized (`UnwritableError`); by default, the error is raised.
+    ``refuse`` receives the error of each document that holds no text for the model, is made of too many documents, or
+    has a part that cannot be summarized (`UnwritableError`); by default, the error is raised.
     """
 
     def __init__(
