@@ -93,12 +93,7 @@ class Encoder:
 
 
 def encode(
-    folder: DataFolder,
-    split: str,
-    corpus: Corpus,
-    expected: dict[str, Any],
-    encoder: Encoder,
-    workers: int,
+    folder: DataFolder, split: str, corpus: Corpus, expected: dict[str, Any], encoder: Encoder, workers: int
 ) -> dict[str, Any]:
     """Write the files of a split."""
     digest, pairing = InputHash(), encoder.pairing

@@ -96,7 +96,20 @@ def prepare(
 
     def fill(folder: DataFolder) -> None:
         model = reused or _vocabulary(folder, corpora["train"], inputs["train"], settings, workers)
-        _fill(folder, corpora, model, labels, pairings, tags, workers, recorded, inputs)
+        splits = {}
+        vocabulary = sha256(model.model_bytes + repr(model.numbering).encode()).hexdigest()
+        for split, corpus in corpora.items():
+            encoder = Encoder(model, labels, pairings.get(split), tags)
+            splits[split] = part(
+                *(folder.path, split, f"the {split} split that was encoded"),
+                partial(encode, folder, split, corpus, inputs[split], encoder, workers),
+                partial(folder.path.glob, f"{split}.*"),
+                vocabulary,
+            )
+        write_file(folder.path / model.file_name, model.model_bytes)
+        if not model.special_tokens:
+            write_file(folder.dictionary_path, dictionary_lines(model).encode())
+        write_manifest(folder, recorded, inputs, splits, model.vocab_size, model.library)
 
     folder, key = DataFolder(path), work_key(recorded, inputs, (reused or SentencePieceTokenizer).library)
     return make_folder(folder, lambda: holds(folder, recorded, inputs), "documents", overwrite, key, fill)
@@ -145,33 +158,6 @@ def _about_missing(splits: list[str]) -> str:
     else:
         needs = "fairseq-generate needs test, unless --gen-subset names another"
     return f"{' and '.join(f'no {split}' for split in splits)} split: {needs}"
-
-
-def _fill(
-    folder: DataFolder,
-    corpora: Mapping[str, Corpus],
-    model: Tokenizer,
-    labels: bool,
-    pairings: Mapping[str, Pairing],
-    tags: str | None,
-    workers: int,
-    recorded: dict[str, Any],
-    inputs: dict[str, Any],
-) -> None:
-    splits = {}
-    vocabulary = sha256(model.model_bytes + repr(model.numbering).encode()).hexdigest()
-    for split, corpus in corpora.items():
-        encoder = Encoder(model, labels, pairings.get(split), tags)
-        splits[split] = part(
-            *(folder.path, split, f"the {split} split that was encoded"),
-            partial(encode, folder, split, corpus, inputs[split], encoder, workers),
-            partial(folder.path.glob, f"{split}.*"),
-            vocabulary,
-        )
-    write_file(folder.path / model.file_name, model.model_bytes)
-    if not model.special_tokens:
-        write_file(folder.dictionary_path, dictionary_lines(model).encode())
-    write_manifest(folder, recorded, inputs, splits, model.vocab_size, model.library)
 
 
 def _recorded(settings: Settings, tokenizer: Tokenizer | None) -> dict[str, Any]:

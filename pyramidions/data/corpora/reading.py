@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.corpora.release import ARCHIVE, ReleaseFile, release_files
@@ -28,20 +28,13 @@ class Reading(NamedTuple):
     form: Form  # the shape of its records
     splits: Openers  # what opens the records of each split
 
-    def documents(
-        self, split: str, *, number_repeated_ids: bool = False, sections: bool = False, language: str | None = None
-    ) -> Corpus:
-        """Return the documents of a split; empty ones, which all these corpora may have, are left out and counted."""
-        return Corpus(
-            self.corpus.name,
-            split,
-            fields=self.form.fields,
-            skip_empty=True,
-            number_repeated_ids=number_repeated_ids,
-            sections=sections,
-            language=language,
-            records=self.splits[split],
-        )
+    def documents(self, split: str, **options: Any) -> Corpus:
+        """Return the documents of a split, with further options of a `Corpus`.
+
+        Empty ones, which all these corpora may have, are left out and counted.
+        """
+        known: dict[str, Any] = {"fields": self.form.fields, "skip_empty": True, "records": self.splits[split]}
+        return Corpus(self.corpus.name, split, **known, **options)
 
     def about(self) -> dict[str, str | None]:
         """Return where the documents come from, for the manifest; a form of its own differs from the hub's files."""
