@@ -94,16 +94,12 @@ class IndexedReader:
         tokens = int(self._ends[-1]) if items else 0
         if Path(f"{prefix}.bin").stat().st_size != tokens * np.dtype(dtype).itemsize:
             raise UserError(f"{prefix}.bin is damaged: it does not hold the {tokens} tokens that the index counts.")
-        self._tokens = np.memmap(f"{prefix}.bin", dtype, mode="r")
+        # All ids, one item after the other, mapped into memory, (tokens,).
+        self.tokens: np.ndarray = np.memmap(f"{prefix}.bin", dtype, mode="r")
 
     def __len__(self) -> int:
         return len(self._lengths)
 
-    @property
-    def tokens(self) -> np.ndarray:
-        """All ids, one item after the other, mapped into memory, (tokens,)."""
-        return self._tokens
-
     def __getitem__(self, i: int) -> list[int]:
         """The ids of item `i`."""
-        return self._tokens[self._ends[i] - self._lengths[i] : self._ends[i]].tolist()
+        return self.tokens[self._ends[i] - self._lengths[i] : self._ends[i]].tolist()

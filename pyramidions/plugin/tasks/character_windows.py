@@ -96,8 +96,7 @@ class CharacterWindows(FairseqDataset):
     def num_tokens(self, index: int) -> int:
         return int(self.sizes[index])
 
-    def size(self, index: int) -> int:
-        return self.num_tokens(index)
+    size = num_tokens
 
     def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
         return self.sizes[indices]
