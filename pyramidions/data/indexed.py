@@ -21,11 +21,6 @@ _VERSION = 1
 _DTYPE_CODES: dict[type, int] = {np.uint16: 8, np.uint32: 9}
 
 
-def id_type(vocab_size: int) -> type:
-    """Return the type of ids below a number: up to 65,499 they take two bytes each, above it four, as in fairseq."""
-    return np.uint16 if vocab_size < 65500 else np.uint32
-
-
 class IndexedWriter:
     """Appends token sequences to `prefix.bin` and, when closed without an error, writes `prefix.idx`.
 
@@ -34,7 +29,8 @@ class IndexedWriter:
 
     def __init__(self, prefix: str | Path, vocab_size: int) -> None:
         self._prefix = str(prefix)
-        self._dtype = id_type(vocab_size)
+        # As in fairseq.
+        self._dtype: type = np.uint16 if vocab_size < 65500 else np.uint32
         self._lengths = array("i")
         self._tokens = Path(f"{self._prefix}.bin").open("wb")  # noqa: SIM115, closed in __exit__
 
