@@ -3,7 +3,7 @@
 python docs/corpora_table.py
 """
 
-from pyramidions.data.corpora import KNOWN, KnownCorpus, data_size
+from pyramidions.data.corpora.table import KNOWN, KnownCorpus, data_size
 from pyramidions.data.folder import SPLITS
 
 HEAD = "| corpus | from | licence | download | train | valid | test |\n|---|---|---|---|---|---|---|"

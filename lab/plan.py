@@ -12,7 +12,7 @@ from lab.catalogue import MARKED, PaperRow
 from lab.run import RowStep, bits_of, joined
 from lab.scale import Scale
 from pyramidions.base.errors import UserError
-from pyramidions.data.corpora import KNOWN
+from pyramidions.data.corpora.table import KNOWN
 from pyramidions.files.processes import program
 from pyramidions.models.experiment import read_experiment
 from pyramidions.runs.steps import Command

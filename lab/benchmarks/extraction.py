@@ -31,7 +31,7 @@ from pyramidions.files.parallel import available_cores
 from pyramidions.inference.extractor import Extractor
 from pyramidions.scoring.examples import Examples
 from pyramidions.scoring.metric import MetricOptions
-from pyramidions.scoring.metrics import Rouge
+from pyramidions.scoring.metrics.rouge import Rouge
 from pyramidions.scoring.scores import Scores, metrics_of, score_documents
 from pyramidions.text.outline import outline
 from pyramidions.text.words import count_words

@@ -22,22 +22,16 @@ def average(checkpoints: tuple[Path, ...], out: Path) -> None:
     Example:
       pyramidions average checkpoints/checkpoint{8,9,10}.pt -o averaged.pt
     """
-    import torch
-
     from pyramidions.cli.outputs import check_output
-    from pyramidions.files.atomic import atomic_file
     from pyramidions.files.progress import counted
+    from pyramidions.pretrained.checkpoint_file import save_checkpoint
 
     check_output("--out", out, "a checkpoint", checkpoints)
     state = average_checkpoints(checkpoints)
-    with atomic_file(out) as file:
-        try:
-            torch.save(state, file)
-        except RecursionError:
-            raise UserError(f"{checkpoints[-1]} is damaged: its values are nested too deeply.") from None
-        except RuntimeError as error:
-            # torch wraps the error of the disk into one of its own.
-            raise error.__context__ if isinstance(error.__context__, OSError) else error from None
+    try:
+        save_checkpoint(out, state)
+    except RecursionError:
+        raise UserError(f"{checkpoints[-1]} is damaged: its values are nested too deeply.") from None
     click.echo(f"{out}: the average of {counted(len(checkpoints), 'checkpoint')}")
 
 

@@ -78,7 +78,7 @@ def prepare_characters(
     from pyramidions.base.notes import note
     from pyramidions.data.characters import WHOLE, CharacterSettings
     from pyramidions.data.characters import prepare_characters as make_folder
-    from pyramidions.data.corpora import find_text, open_streams
+    from pyramidions.data.corpora.texts import find_text, open_streams
     from pyramidions.data.folder import SPLITS
 
     language = str(options.characters)

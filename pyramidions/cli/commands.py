@@ -21,20 +21,14 @@ from pyramidions.base.optional import what_brings
 
 # Command -> module and name; a command imports its dependencies when it runs.
 _COMMANDS = {
-    "average": "pyramidions.cli.average:average",
-    "check": "pyramidions.cli.check:check",
-    "cost": "pyramidions.cli.cost:cost",
-    "export": "pyramidions.cli.export:export",
-    "extract": "pyramidions.cli.extract:extract",
+    **{
+        name: f"pyramidions.cli.{name}:{name}"
+        for name in (
+            *("average", "check", "cost", "export", "extract", "loss", "models", "prepare", "score", "segments"),
+            *("serve", "summarize", "train"),
+        )
+    },
     "import": "pyramidions.cli.import_model:import_command",
-    "loss": "pyramidions.cli.loss:loss",
-    "models": "pyramidions.cli.models:models",
-    "prepare": "pyramidions.cli.prepare:prepare",
-    "score": "pyramidions.cli.score:score",
-    "segments": "pyramidions.cli.segments:segments",
-    "serve": "pyramidions.cli.serve:serve",
-    "summarize": "pyramidions.cli.summarize:summarize",
-    "train": "pyramidions.cli.train:train",
     "user-dir": "pyramidions.cli.commands:user_dir",
 }
 # Of the repository, not of the package.

@@ -114,9 +114,7 @@ class Selecting(NamedTuple):
 @reading_options
 @query_options
 @click.option("--reference-field", help="Field with the reference summary, for --method oracle.")
-@writing_options(
-    "with each document by section, its sentences shaded by score and the extracted ones marked",
-)
+@writing_options("with each document by section, its sentences shaded by score and the extracted ones marked")
 @job_command
 @option_group(name="selecting", kind=Selecting)
 def extract(asked: Asked, selecting: Selecting, corpus: Path | None, reference_field: str | None) -> int:

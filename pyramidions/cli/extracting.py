@@ -2,12 +2,13 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyramidions.base.errors import UserError
 from pyramidions.cli.extract import Selecting
 from pyramidions.cli.worker import Layout, Report, Result, Worker, as_text, each_query, listed, refusal
-from pyramidions.extract import Budget
+from pyramidions.documents.source import InputText
+from pyramidions.extract import Budget, TfIdf
 from pyramidions.extract.extraction import Extraction, extract
 from pyramidions.extract.methods import HIPORANK, ORACLE
 from pyramidions.files.progress import counted
@@ -17,10 +18,6 @@ from pyramidions.inference.extractor import Extractor, Ranked, document_outline
 from pyramidions.inference.precision import AUTO
 from pyramidions.text.outline import Outline
 from pyramidions.text.words import count_words
-
-if TYPE_CHECKING:
-    from pyramidions.documents.source import InputText
-    from pyramidions.extract import TfIdf
 
 # Characters between two steps of the progress bar.
 _STEP = 2**16
@@ -35,7 +32,7 @@ class Extracting(Worker):
         self,
         layout: Layout,
         selecting: Selecting,
-        fitted: "TfIdf | None",
+        fitted: TfIdf | None,
         queries: Sequence[str],
         own_queries: bool,
         explains: bool,
@@ -54,7 +51,7 @@ class Extracting(Worker):
             settings = {**bounds, "redundancy": self._rules.redundancy}
             self.page = self._page = ExtractionPage(extractor.method, settings=settings)
 
-    def results(self, documents: "Iterable[InputText]", report: Report) -> Iterator[Result]:
+    def results(self, documents: Iterable[InputText], report: Report) -> Iterator[Result]:
         """Yield the extract of each document, or one for each query."""
         # A trained extractor reads some documents at once; no more are held, and these without their texts.
         waiting: deque[tuple[InputText, Outline, _Half]] = deque()
@@ -70,10 +67,7 @@ class Extracting(Worker):
             yield self._result(document, found)
 
     def _outlined(
-        self,
-        documents: "Iterable[InputText]",
-        report: Report,
-        waiting: "deque[tuple[InputText, Outline, _Half]]",
+        self, documents: Iterable[InputText], report: Report, waiting: "deque[tuple[InputText, Outline, _Half]]"
     ) -> Iterator[Ranked]:
         for document in each_query(documents, self._queries):
             reading = _Half(document.size, 1, report)
@@ -94,7 +88,7 @@ class Extracting(Worker):
             waiting.append((document, outline, ranking))
             yield Ranked(outline, document.reference, document.query)
 
-    def _result(self, document: "InputText", found: Extraction) -> Result:
+    def _result(self, document: InputText, found: Extraction) -> Result:
         remarks = tuple(self._remarks(found, document.query))
         if self._layout.kind == "json":
             return self._with_query(document, found.to_dict(), remarks)
@@ -102,7 +96,7 @@ class Extracting(Worker):
         text = listed(found.by_section(), self._layout.width) if is_list else found.text
         return Result(document.origin, as_text(self._layout, document.origin.name, document.query, text), remarks)
 
-    def _with_query(self, document: "InputText", body: dict[str, Any], remarks: tuple[str, ...]) -> Result:
+    def _with_query(self, document: InputText, body: dict[str, Any], remarks: tuple[str, ...]) -> Result:
         asked = {} if document.query is None else {"query": document.query}
         return Result(document.origin, {**asked, **body}, remarks)
 
@@ -139,7 +133,7 @@ class Shortening(Extracting):
         self._count = estimate_tokens if selecting.tokenizer is None else tokens_of(selecting.tokenizer)
         self._counted = f" (estimated, {CHARACTERS} characters each)" if selecting.tokenizer is None else ""
 
-    def results(self, documents: "Iterable[InputText]", report: Report) -> Iterator[Result]:
+    def results(self, documents: Iterable[InputText], report: Report) -> Iterator[Result]:
         """Yield what is kept of each document, or what is kept for each query."""
         for document in each_query(documents, self._queries):
             report.add(document.size)
@@ -152,7 +146,7 @@ class Shortening(Extracting):
                 report.add(document.size)
             yield result
 
-    def _shortened(self, document: "InputText", report: Report) -> Result:
+    def _shortened(self, document: InputText, report: Report) -> Result:
         self._extractor.check_query(document.query)
         text = as_markdown(document.text)
         remarks: tuple[str, ...] = ("fits",)
@@ -197,7 +191,7 @@ class _Half:
         self._report.add(size)
 
 
-def _extractor(selecting: Selecting, fitted: "TfIdf | None") -> Extractor:
+def _extractor(selecting: Selecting, fitted: TfIdf | None) -> Extractor:
     device, precision, language = selecting.device, selecting.precision, selecting.language
     given: dict[str, Any] = {"vectors": fitted, "device": device, "precision": precision}
     if selecting.encoder is not None:

@@ -172,11 +172,10 @@ def _compare(model: "SavedModel", when: str, pairs: list["Document"]) -> None:
     from pyramidions.inference.document_losses import token_losses
 
     total, tokens = 0.0, 0
-    with progress_bar(f"comparing, {when}", len(pairs), "pairs") as bar:
-        for pair in pairs:
+    with progress_bar(f"comparing, {when}", len(pairs), "pairs", items=pairs) as bar:
+        for pair in bar:
             losses = token_losses(model, pair)
             total, tokens = total - float(losses.sum()), tokens + len(losses)
-            bar.update()
     click.echo(f"log-likelihood of a token, mean over {counted(len(pairs), 'pair')}, {when}: {total / tokens:.4f}")
 
 
@@ -192,11 +191,8 @@ def _pairs(compare: Path, limit: int) -> list["Document"]:
 def _texts(documents: Path, limit: int) -> list[str]:
     from pyramidions.documents.source import Fields, list_files, read_files
 
-    def refuse(error: UserError) -> None:
-        raise error
-
-    paths = list_files([documents]).paths
-    found = [document.text for document in islice(read_files(paths, Fields(), refuse), limit)]
+    documents_read = read_files(list_files([documents]).paths, Fields())
+    found = [document.text for document in islice(documents_read, limit)]
     if not found:
         raise UserError(f"--calibrate must have documents, but {documents} has none.")
     return found

@@ -9,7 +9,8 @@ from pyramidions.base.errors import UserError
 from pyramidions.cli.options import option
 
 if TYPE_CHECKING:
-    from pyramidions.data.corpora import KnownCorpus, Reading
+    from pyramidions.data.corpora.reading import Reading
+    from pyramidions.data.corpora.table import KnownCorpus
     from pyramidions.data.readers import Corpus
 
 
@@ -87,7 +88,7 @@ def find_inputs(
 
 
 def _known(name: str | None, config: str | None, release: Path | None, fields: list[str]) -> "KnownCorpus | None":
-    from pyramidions.data.corpora import KNOWN, find_corpus
+    from pyramidions.data.corpora.table import KNOWN, find_corpus
 
     if release is not None and name not in KNOWN:
         given = "not given" if name is None else name
@@ -103,7 +104,8 @@ def _known(name: str | None, config: str | None, release: Path | None, fields: l
 
 def _reading(corpus: "KnownCorpus", config: str | None, release: Path | None) -> "Reading":
     from pyramidions.base.notes import note
-    from pyramidions.data.corpora import configuration, facts, read_corpus
+    from pyramidions.data.corpora.reading import configuration, read_corpus
+    from pyramidions.data.corpora.table import facts
 
     asked = configuration(corpus, config)
     for line in facts(corpus, asked, release):

@@ -1,6 +1,7 @@
 """The job that `extract`, `summarize` and `segments` share: documents in, a result of each out."""
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -33,15 +34,10 @@ _FREE = ("files", "layout", "as_json", "out", "page", "engine", "resume", "user_
 
 
 class Job:
-    """Documents, what makes results of them, and where these go.
+    """Documents, what makes results of them, several of each perhaps, and where these go.
 
-    Args:
-        asked: by the user.
-        verb: what the progress bar calls the work.
-        fields: what is read of files.
-        together: see `Source`.
-        several: each document has several results.
-        reads: further files and folders that results depend on, by the names of their parameters.
+    The progress bar calls the work by the ``verb``; for ``together`` see `Source`. ``reads`` has further files and
+    folders that results depend on, by the names of their parameters.
     """
 
     def __init__(
@@ -244,7 +240,9 @@ def _check_together(asked: Asked, fields: "Fields", is_resumable: bool) -> None:
     device = click.get_current_context().params.get("device")
     if asked.engine and device not in (None, "cpu", "cuda"):
         raise UserError(f"--engine ray gives a GPU to each worker: --device must be cpu or cuda, but is {device}.")
-    asked.check_files()
+    # Before a model is loaded for them.
+    if asked.files and not any(str(path) == "-" or os.path.lexists(path) for path in asked.files):
+        raise UserError(f"{asked.files[0]}: No such file or directory.")
     exclude({"--resume": asked.resume, "--explain": asked.page})
     if asked.resume and not is_resumable:
         raise UserError("--resume needs --out, a file that ends in .jsonl.")

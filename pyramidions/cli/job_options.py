@@ -1,6 +1,5 @@
 """The options that `extract`, `summarize` and `segments` share."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,11 +38,6 @@ class Asked(NamedTuple):
         if queries := [line.strip() for line in read_lines(self.query_file) if line.strip()]:
             return queries
         raise UserError(f"{self.query_file} must hold a query a line, but holds none.")
-
-    def check_files(self) -> None:
-        """Refuse files that are all missing, before a model is loaded for them."""
-        if self.files and not any(str(path) == "-" or os.path.lexists(path) for path in self.files):
-            raise UserError(f"{self.files[0]}: No such file or directory.")
 
 
 #: Gives a command what its user asks of documents and results, as `asked`.

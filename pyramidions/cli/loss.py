@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyramidions.cli.options import PATH, user_dir_option
+from pyramidions.cli.options import PATH, naming_options, user_dir_option
 
 if TYPE_CHECKING:
     from pyramidions.inference.document_losses import Losses
@@ -35,7 +35,6 @@ def loss(model: Path, data: Path, split: str, documents: int, device: str | None
     Example:
       pyramidions loss checkpoints --data prepared --documents 200 --json losses.json
     """
-    from pyramidions.cli.options import naming_options
     from pyramidions.cli.outputs import check_output, write_json
     from pyramidions.data.folder import DataFolder
     from pyramidions.files.progress import counted, progress_bar
@@ -45,11 +44,8 @@ def loss(model: Path, data: Path, split: str, documents: int, device: str | None
     check_output("--json", out, "an older file of losses", [model])
     with naming_options("device"):
         losses = FolderLosses(load_model(model), DataFolder(data), split, documents, device)
-    found: list[Losses] = []
-    with progress_bar("measuring", len(losses), "documents") as bar:
-        for each in losses:
-            found.append(each)
-            bar.update()
+    with progress_bar("measuring", len(losses), "documents", items=losses) as bar:
+        found: list[Losses] = list(bar)
     estimates = _estimates(found)
     click.echo("loss in nats a token, mean of documents [95% interval]")
     for key, name in _ROWS.items():

@@ -29,11 +29,6 @@ def _is_text(begin: bytes) -> bool:
         return False
 
 
-def _is_checkpoint(begin: bytes) -> bool:
-    """Whether a .zip file begins with a record that is called data.pkl, as `torch.save` writes."""
-    return re.match(rb"PK\x03\x04.{26}(?:[^/]+/)?data\.pkl", begin, re.DOTALL) is not None
-
-
 def _json_from(*keys: str) -> Callable[[bytes], object]:
     """Return whether a file begins like one of our JSON objects, with one of these as its first key."""
     return re.compile(rb'\s*\{\s*"(?:' + "|".join(keys).encode() + rb')":').match
@@ -50,7 +45,8 @@ _KINDS: dict[str, Callable[[bytes], object]] = {
     "an older file of costs": _json_from("configs"),
     "an older file of times": _json_from("overrides"),
     "an older file of summaries": re.compile(rb'(?:\[\n)?\{"id": "[^\n]*?", "name": ').match,
-    "a checkpoint": _is_checkpoint,
+    # A .zip file whose first record is called data.pkl, as `torch.save` writes.
+    "a checkpoint": re.compile(rb"PK\x03\x04.{26}(?:[^/]+/)?data\.pkl", re.DOTALL).match,
     "a report": lambda begin: begin.startswith(b"# The paper's tables and figures"),
 }
 
@@ -98,8 +94,7 @@ def check_page(option: str, page: Path | None, inputs: Iterable[Path], outputs: 
 
 def write_json(path: Path | None, values: dict[str, Any]) -> None:
     """Write values to a file that appears whole or not at all; nothing is written if ``path`` is None."""
-    from pyramidions.files.atomic import atomic_file
+    from pyramidions.files.atomic import write_file
 
     if path is not None:
-        with atomic_file(path) as file:
-            file.write(as_json_bytes(values))
+        write_file(path, as_json_bytes(values))

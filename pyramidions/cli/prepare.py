@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -13,10 +13,11 @@ from pyramidions.cli.character_options import CharacterOptions, character_option
 from pyramidions.cli.inputs import find_inputs
 from pyramidions.cli.options import PATH, PLACE, corpus_options, naming_options, option, user_dir_option
 from pyramidions.cli.pairing_options import PairingOptions, pairing_options
+from pyramidions.data.folder import DataFolder
 from pyramidions.data.vocabulary import MODEL_TYPES, Settings
-
-if TYPE_CHECKING:
-    from pyramidions.text.tokenizer import Tokenizer
+from pyramidions.files.parallel import available_cores
+from pyramidions.files.progress import counted
+from pyramidions.text.tokenizer import Tokenizer
 
 
 def _file(name: str) -> Any:
@@ -153,7 +154,6 @@ def prepare(
       pyramidions prepare --train a.txt.xz --test b.txt --characters vi --out characters
     """
     from pyramidions.data.prepare import prepare as prepare_folder
-    from pyramidions.files.parallel import available_cores
 
     characters.check(ctx)
     files = {split: name for split, name in (("train", train), ("valid", valid), ("test", test)) if name is not None}
@@ -193,7 +193,7 @@ def prepare(
     click.echo(_report(out) if made else f"{out} is up to date: same documents, same settings.")
 
 
-def _tokenizer(path: Path) -> "Tokenizer | Path":
+def _tokenizer(path: Path) -> Tokenizer | Path:
     """Return the tokenizer of a model, or the file of a tokenizer as it is."""
     from pyramidions.files.hub import hub_name
     from pyramidions.pretrained.bundle import read_bundle
@@ -215,9 +215,6 @@ def _refuse_vocabulary_options(ctx: click.Context, vocabulary: Iterable[str]) ->
 
 
 def _report(out: Path) -> str:
-    from pyramidions.data.folder import DataFolder
-    from pyramidions.files.progress import counted
-
     manifest = DataFolder(out).manifest
     lines = [f"{out}: {manifest['vocab_size']:,} pieces"]
     for split, numbers in manifest["splits"].items():
@@ -235,8 +232,6 @@ def _report(out: Path) -> str:
 
 
 def _made(numbers: dict[str, Any]) -> str:
-    from pyramidions.files.progress import counted
-
     made_of = numbers.get("made_of", numbers)["documents"]
     found = counted(numbers["documents"], "document")
     return found if made_of == numbers["documents"] else f"{found} made of {made_of:,}"

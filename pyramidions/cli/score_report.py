@@ -10,7 +10,6 @@ from typing import IO, Any
 from pyramidions.files.parallel import chunks
 from pyramidions.files.progress import counted
 from pyramidions.scoring.examples import Examples
-from pyramidions.scoring.metric import Figure
 from pyramidions.scoring.scores import SMALLEST_P, Scores
 from pyramidions.text.normalization import normalize
 
@@ -34,13 +33,14 @@ def table(scores: Mapping[str, Scores]) -> str:
             aligned = (f"{cell:>{wide}}" for cell, wide in zip(cells, widths, strict=True))
             lines.append("  ".join([f"{first_cell:{width}}", *aligned]))
         lines.append("")
+    of_labels = max(10, *(len(figure.label) for figure in figures.values()))
     for other in others:
         lines.append(f"{first} minus {other}, paired bootstrap:")
         for name, d in scores[first].compare(scores[other]).items():
             sign = "<=" if d.p_value <= SMALLEST_P else "="
             n = figures[name].digits
             interval = f"{d.difference:+6.{n}f} [{d.low:+.{n}f}, {d.high:+.{n}f}]"
-            lines.append(f"  {figures[name].label:{_label_width(figures)}}  {interval}  p {sign} {d.p_value:.3f}")
+            lines.append(f"  {figures[name].label:{of_labels}}  {interval}  p {sign} {d.p_value:.3f}")
         lines.append("")
     documents = len(scores[first].scores)
     if documents < _FEW:
@@ -49,10 +49,6 @@ def table(scores: Mapping[str, Scores]) -> str:
         lines += [f"{system}: {remark}" for remark in of_system.remarks]
     lines.append(scores[first].signature)
     return "\n".join(lines)
-
-
-def _label_width(figures: Mapping[str, Figure]) -> int:
-    return max(10, *(len(figure.label) for figure in figures.values()))
 
 
 def write_json(file: IO[bytes], scores: Mapping[str, Scores], ids: Sequence[str]) -> None:

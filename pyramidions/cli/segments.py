@@ -10,7 +10,7 @@ import click
 from pyramidions.base.errors import UserError
 from pyramidions.cli.job import Job
 from pyramidions.cli.job_options import Asked, check_model, job_command, reading_options, writing_options
-from pyramidions.cli.options import PATH, user_dir_option
+from pyramidions.cli.options import PATH, naming_options, user_dir_option
 from pyramidions.cli.worker import Layout, Report, Result, Worker
 from pyramidions.files.progress import counted
 
@@ -60,14 +60,10 @@ def segments(asked: Asked, model: Path, device: str | None) -> int:
     """
     # Before what needs torch.
     check_model(model, "segments")
-    from pyramidions.cli.options import naming_options
     from pyramidions.documents.source import Fields
 
     fields = Fields(asked.field, asked.id_field)
-    with (
-        naming_options("device"),
-        Job(asked, "segmenting", fields, together=_TOGETHER, reads={"MODEL": model}) as job,
-    ):
+    with naming_options("device"), Job(asked, "segmenting", fields, together=_TOGETHER, reads={"MODEL": model}) as job:
         make = partial(Segmenting, job.layout, model, device)
         return job.run(make, device)
 

@@ -6,14 +6,7 @@ import click
 
 from pyramidions.base.errors import UserError
 from pyramidions.cli.job_options import model_name
-from pyramidions.cli.options import (
-    PATH,
-    language_option,
-    naming_options,
-    precision_option,
-    require,
-    user_dir_option,
-)
+from pyramidions.cli.options import PATH, language_option, naming_options, precision_option, require, user_dir_option
 from pyramidions.inference.precision import AUTO
 
 # Connections beyond this number are refused.

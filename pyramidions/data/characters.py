@@ -40,20 +40,14 @@ _ITEM = 2**16  # characters of an item; fairseq reads items whole
 
 @dataclass(frozen=True)
 class CharacterSettings:
-    """What decides about a folder of characters, together with the text.
+    """What decides about a folder of characters, together with the text."""
 
-    Args:
-        characters: the language, whose letters are used, or `bytes`.
-        train_characters, valid_characters: most characters of these splits.
-        test_characters: of the test split; None for all, or where one stream is cut, for the size of the valid split.
-        pieces: size of the Unigram model, or None for no such model.
-    """
-
-    characters: str
+    characters: str  # the language, whose letters are used, or `bytes`
+    # Most characters of each split; None for all, or where one stream is cut, for the size of the valid split.
     train_characters: _Characters = TRAIN_CHARACTERS
     valid_characters: _Characters = VALID_CHARACTERS
     test_characters: _Characters | None = None
-    pieces: Annotated[int, Range(2, MOST_PIECES)] | None = None
+    pieces: Annotated[int, Range(2, MOST_PIECES)] | None = None  # size of the Unigram model; None for no such model
 
     def __post_init__(self) -> None:
         alphabet = alphabet_of(self.characters)
@@ -120,7 +114,29 @@ def prepare_characters(
     folder, key = CharacterFolder(path), work_key(recorded, {}, _LIBRARY)
 
     def fill(folder: CharacterFolder) -> None:
-        _fill(folder, streams, settings, workers, recorded)
+        alphabet = alphabet_of(settings.characters)
+        inputs: dict[str, Any] = {}
+        texts: dict[str, np.ndarray] = {}
+        for name, stream in streams.items():
+            whole = settings.train_characters + sum(settings.cut.values())
+            most = whole if name == WHOLE else settings.most(name)
+            inputs[name] = clean_stream(folder.path, name, stream, alphabet, most, workers)
+            _require_letters(stream, alphabet, inputs[name])
+            ids = np.memmap(ids_path(folder.path, name), alphabet.dtype, mode="r")
+            texts |= _cut(stream, ids, settings) if name == WHOLE else {name: ids}
+        splits = {split: _write(folder, split, texts[split], alphabet) for split in SPLITS if split in texts}
+        write_file(folder.dictionary_path, "".join(f"{symbol} 1\n" for symbol in alphabet.symbols).encode())
+        if settings.pieces is not None:
+
+            def text(split: str) -> Iterator[str]:
+                # A list of all words would take 20 times the memory of the text.
+                return map(alphabet.decode, _blocks(texts[split]))
+
+            made_of = inputs["train" if "train" in inputs else WHOLE]["sha256"]
+            pieces = _pieces(folder, made_of, text("train"), settings.pieces)
+            for split in splits:
+                splits[split]["pieces"] = _write_boundaries(folder, split, piece_boundaries(text(split), pieces))
+        write_manifest(folder, recorded, inputs, splits, alphabet.vocab_size, _LIBRARY)
 
     return make_folder(folder, lambda: _is_of(folder, streams, recorded), "text", overwrite, key, fill)
 
@@ -134,38 +150,6 @@ def _is_of(folder: CharacterFolder, streams: Mapping[str, TextStream], recorded:
     if not holds(folder, recorded, inputs) or inputs.keys() != streams.keys():
         return False
     return all(stream.source is not None or is_same(stream, inputs[name]) for name, stream in streams.items())
-
-
-def _fill(
-    folder: CharacterFolder,
-    streams: Mapping[str, TextStream],
-    settings: CharacterSettings,
-    workers: int,
-    recorded: dict[str, Any],
-) -> None:
-    alphabet = alphabet_of(settings.characters)
-    inputs: dict[str, Any] = {}
-    texts: dict[str, np.ndarray] = {}
-    for name, stream in streams.items():
-        whole = settings.train_characters + sum(settings.cut.values())
-        most = whole if name == WHOLE else settings.most(name)
-        inputs[name] = clean_stream(folder.path, name, stream, alphabet, most, workers)
-        _require_letters(stream, alphabet, inputs[name])
-        ids = np.memmap(ids_path(folder.path, name), alphabet.dtype, mode="r")
-        texts |= _cut(stream, ids, settings) if name == WHOLE else {name: ids}
-    splits = {split: _write(folder, split, texts[split], alphabet) for split in SPLITS if split in texts}
-    write_file(folder.dictionary_path, "".join(f"{symbol} 1\n" for symbol in alphabet.symbols).encode())
-    if settings.pieces is not None:
-
-        def text(split: str) -> Iterator[str]:
-            # A list of all words would take 20 times the memory of the text.
-            return map(alphabet.decode, _blocks(texts[split]))
-
-        made_of = inputs["train" if "train" in inputs else WHOLE]["sha256"]
-        pieces = _pieces(folder, made_of, text("train"), settings.pieces)
-        for split in splits:
-            splits[split]["pieces"] = _write_boundaries(folder, split, piece_boundaries(text(split), pieces))
-    write_manifest(folder, recorded, inputs, splits, alphabet.vocab_size, _LIBRARY)
 
 
 def _blocks(ids: np.ndarray) -> Iterator[np.ndarray]:

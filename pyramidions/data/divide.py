@@ -32,11 +32,15 @@ class Divide(Pairing):
             took 50.
     """
 
+    whole_because = "no section of a type in the table"
+
     def __init__(self, types: SectionTypes | None = None, least_words: int = LEAST_WORDS) -> None:
         if least_words < 1:
             raise UserError(f"`least_words` must be at least 1, but is {least_words}.")
         self.types = types or section_types()
         self.least_words = least_words
+        words = counted(least_words, "word")
+        self.left_out_because = f"no pair with at least {words} in the section and in its part of the summary"
 
     def __call__(self, document: Document, tokenizer: Tokenizer | None = None) -> Pairs:
         """Return a pair for each section with enough words, named ID/1, ID/2 …; the whole document if it has none."""
@@ -62,15 +66,6 @@ class Divide(Pairing):
 
     def about(self) -> dict[str, Any]:
         return {"kind": "sections", "least_words": self.least_words, "section_types": self.types.as_json()}
-
-    @property
-    def whole_because(self) -> str:
-        return "no section of a type in the table"
-
-    @property
-    def left_out_because(self) -> str:
-        words = counted(self.least_words, "word")
-        return f"no pair with at least {words} in the section and in its part of the summary"
 
 
 def assign(summary: list[str], sections: list[list[str]], language: Language = _ENGLISH) -> list[list[str]]:
@@ -99,6 +94,8 @@ class DivideSentences(Pairing):
     for test.
     """
 
+    whole_because = "no sentence"
+
     def __call__(self, document: Document, tokenizer: Tokenizer | None = None) -> Pairs:
         """Return the pairs, named ID/1, ID/2 …; the whole document if it has no sentence."""
         found = read_outline(document.source, language=document.language)
@@ -117,7 +114,3 @@ class DivideSentences(Pairing):
 
     def about(self) -> dict[str, Any]:
         return {"kind": "single sentences"}
-
-    @property
-    def whole_because(self) -> str:
-        return "no sentence"

@@ -3,7 +3,7 @@
 import json
 from array import array
 from contextlib import ExitStack
-from functools import partial
+from dataclasses import dataclass
 from itertools import tee
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from pyramidions.data.folder import DataFolder, Side
 from pyramidions.data.indexed import IndexedWriter
 from pyramidions.data.labels import CHOSEN, NUM_LABELS, SENTENCE, LabelledSource, labelled
 from pyramidions.data.manifest import InputHash, distribution
-from pyramidions.data.pairing import Pairing, Pairs
+from pyramidions.data.pairing import Pairing
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.files.atomic import sync
 from pyramidions.files.parallel import chunks, ordered_map
@@ -49,24 +49,60 @@ class EncodedDocument(NamedTuple):
     is_whole: bool = False
 
 
+@dataclass(frozen=True)
+class Encoder:
+    """Turns documents, some at a time, into ids."""
+
+    model: Tokenizer
+    labels: bool = False  # of their sentences
+    pairing: Pairing | None = None  # what makes pairs of a document; None leaves it as it is
+    tags: str | None = None  # a spaCy pipeline that tags their words
+
+    def __call__(self, documents: list[Document]) -> list[EncodedDocument]:
+        return [self._encoded(document) for document in documents]
+
+    def _encoded(self, document: Document) -> EncodedDocument:
+        if self.pairing is None:
+            return EncodedDocument([self._pair(document)])
+        pairs, own = self.pairing(document, self.model), (document.id, document.target)
+        names = [None if (each.id, each.target) == own else (each.id, each.target) for each in pairs.documents]
+        found = [self._pair(each)._replace(name=name) for each, name in zip(pairs.documents, names, strict=True)]
+        return EncodedDocument(found, pairs.is_whole)
+
+    def _pair(self, document: Document) -> EncodedPair:
+        model = self.model
+        if self.labels:
+            source = labelled(document, model)
+        else:
+            encode = None if self.tags is None else self._tagged
+            source = LabelledSource(model.encode_documents(document.source, encode), np.empty(0, np.uint8))
+        query = [] if document.query is None else model.asked(document.query)
+        return EncodedPair(
+            np.array([*query, *source.ids, model.eos], np.uint32),
+            np.array([*model.encode(document.target), model.eos], np.uint32),
+            count_words(normalize(document.target)),
+            source.labels,
+            len(query),
+        )
+
+    def _tagged(self, text: str) -> list[int]:
+        """Return ids of a text, each plus the number of pieces times its tag."""
+        surfaces = [surface for some in self.model.surfaces([text]) for surface in some]
+        tags = self.model.vocab_size * word_tags(surfaces, str(self.tags))
+        return (np.array(self.model.ids_of(surfaces)) + tags).tolist()
+
+
 def encode(
-    folder: DataFolder,
-    split: str,
-    corpus: Corpus,
-    expected: dict[str, Any],
-    model: Tokenizer,
-    workers: int,
-    labels: bool = False,
-    pairing: Pairing | None = None,
-    tags: str | None = None,
+    folder: DataFolder, split: str, corpus: Corpus, expected: dict[str, Any], encoder: Encoder, workers: int
 ) -> dict[str, Any]:
     """Write the files of a split."""
-    digest = InputHash()
+    digest, pairing = InputHash(), encoder.pairing
+    ids = encoder.model.vocab_size * (1 if encoder.tags is None else NUM_TAGS)
     with progress_bar(f"encoding {split}", expected["documents"], "documents") as bar, ExitStack() as opened:
-        files = _SplitFiles(folder, split, model.vocab_size * (1 if tags is None else NUM_TAGS), labels, opened)
+        files = _SplitFiles(folder, split, ids, encoder.labels, opened)
         # The documents stay here and meet their ids again, so that no worker sends them back.
         given, waiting = tee(chunks(corpus, CHUNK))
-        batches = ordered_map(partial(_encode_chunk, model, labels, pairing, tags), given, workers)
+        batches = ordered_map(encoder, given, workers)
         for chunk, batch in zip(waiting, batches, strict=True):
             for document, encoded in zip(chunk, batch, strict=True):
                 digest.add(document)
@@ -148,40 +184,3 @@ class _SplitFiles:
             counts |= {"sentences": self._sentences, "chosen_sentences": self._chosen}
         found = {name: distribution(np.array(values)) for name, values in counts.items()}
         return {"documents": len(self._target_words), **found}
-
-
-def _encode_chunk(
-    model: Tokenizer, labels: bool, pairing: Pairing | None, tags: str | None, documents: list[Document]
-) -> list[EncodedDocument]:
-    if pairing is None:
-        return [EncodedDocument([_encoded(document, model, labels, tags)]) for document in documents]
-    return [_paired(pairing(document, model), document, model, labels, tags) for document in documents]
-
-
-def _paired(pairs: Pairs, document: Document, model: Tokenizer, labels: bool, tags: str | None) -> EncodedDocument:
-    names = [None if (d.id, d.target) == (document.id, document.target) else (d.id, d.target) for d in pairs.documents]
-    encoded = [_encoded(each, model, labels, tags) for each in pairs.documents]
-    named = [pair._replace(name=name) for pair, name in zip(encoded, names, strict=True)]
-    return EncodedDocument(named, pairs.is_whole)
-
-
-def _encoded(document: Document, model: Tokenizer, labels: bool, tags: str | None) -> EncodedPair:
-    if labels:
-        source = labelled(document, model)
-    else:
-        encode = None if tags is None else partial(_tagged, model=model, tags=tags)
-        source = LabelledSource(model.encode_documents(document.source, encode), np.empty(0, np.uint8))
-    query = [] if document.query is None else model.asked(document.query)
-    return EncodedPair(
-        np.array([*query, *source.ids, model.eos], np.uint32),
-        np.array([*model.encode(document.target), model.eos], np.uint32),
-        count_words(normalize(document.target)),
-        source.labels,
-        len(query),
-    )
-
-
-def _tagged(text: str, model: Tokenizer, tags: str) -> list[int]:
-    """Return ids of a text, each plus the number of pieces times its tag."""
-    surfaces = [surface for some in model.surfaces([text]) for surface in some]
-    return (np.array(model.ids_of(surfaces)) + model.vocab_size * word_tags(surfaces, tags)).tolist()

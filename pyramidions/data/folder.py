@@ -29,17 +29,11 @@ class PreparedFolder(ABC):
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self.dictionary_path = self.path / "dict.txt"
+        self.manifest_path = self.path / "manifest.json"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.path)!r})"
-
-    @property
-    def dictionary_path(self) -> Path:
-        return self.path / "dict.txt"
-
-    @property
-    def manifest_path(self) -> Path:
-        return self.path / "manifest.json"
 
     @cached_property
     def manifest(self) -> dict[str, Any]:

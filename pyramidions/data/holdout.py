@@ -63,7 +63,11 @@ def held_out(hashes: np.ndarray, splits: Collection[str], name: str) -> dict[str
         raise UserError(
             f"{name} must have at least {FEWEST} documents, of which some are held out, but has {len(hashes)}."
         )
-    sizes = {split: _size(split, len(hashes)) for split in _SHARES if split in splits}
+    sizes = {
+        split: max(1, min(most, round(share * len(hashes))))
+        for split, (share, most) in _SHARES.items()
+        if split in splits
+    }
     return {"train": len(hashes) - sum(sizes.values()), **sizes}
 
 
@@ -75,23 +79,17 @@ def write_splits(folder: Path, corpus: Corpus, hashes: np.ndarray, sizes: Mappin
     ends, read = _ends(hashes, sizes), []
     with atomic_folder(folder) as partial, ExitStack() as open_files:
         files = {split: open_files.enter_context((partial / f"{split}.jsonl").open("wb")) for split in sizes}
-        with progress_bar("dividing", len(hashes), "documents") as bar:
-            for document, record in corpus.with_records():
+        with progress_bar("dividing", len(hashes), "documents", items=corpus.with_records()) as bar:
+            for document, record in bar:
                 place = id_hash(document.id)
                 read.append(place)
                 split = next((split for split, end in ends.items() if place <= end), "train")
                 # Others may hold what is no JSON, or numbers that are refused when it is read.
                 files[split].write(json.dumps(corpus.fields_read(document, record)).encode() + b"\n")
-                bar.update()
         if not np.array_equal(np.array(read, np.uint64), hashes):
             raise UserError(f"{corpus.name} changed while it was being read.")
         for file in files.values():
             sync(file)
-
-
-def _size(split: str, documents: int) -> int:
-    share, most = _SHARES[split]
-    return max(1, min(most, round(share * documents)))
 
 
 def _ends(hashes: np.ndarray, sizes: Mapping[str, int]) -> dict[str, int]:

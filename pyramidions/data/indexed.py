@@ -21,11 +21,6 @@ _VERSION = 1
 _DTYPE_CODES: dict[type, int] = {np.uint16: 8, np.uint32: 9}
 
 
-def id_type(vocab_size: int) -> type:
-    """Return the type of ids below a number: up to 65,499 they take two bytes each, above it four, as in fairseq."""
-    return np.uint16 if vocab_size < 65500 else np.uint32
-
-
 class IndexedWriter:
     """Appends token sequences to `prefix.bin` and, when closed without an error, writes `prefix.idx`.
 
@@ -34,7 +29,8 @@ class IndexedWriter:
 
     def __init__(self, prefix: str | Path, vocab_size: int) -> None:
         self._prefix = str(prefix)
-        self._dtype = id_type(vocab_size)
+        # As in fairseq.
+        self._dtype: type = np.uint16 if vocab_size < 65500 else np.uint32
         self._lengths = array("i")
         self._tokens = Path(f"{self._prefix}.bin").open("wb")  # noqa: SIM115, closed in __exit__
 
@@ -94,16 +90,12 @@ class IndexedReader:
         tokens = int(self._ends[-1]) if items else 0
         if Path(f"{prefix}.bin").stat().st_size != tokens * np.dtype(dtype).itemsize:
             raise UserError(f"{prefix}.bin is damaged: it does not hold the {tokens} tokens that the index counts.")
-        self._tokens = np.memmap(f"{prefix}.bin", dtype, mode="r")
+        # All ids, one item after the other, mapped into memory, (tokens,).
+        self.tokens: np.ndarray = np.memmap(f"{prefix}.bin", dtype, mode="r")
 
     def __len__(self) -> int:
         return len(self._lengths)
 
-    @property
-    def tokens(self) -> np.ndarray:
-        """All ids, one item after the other, mapped into memory, (tokens,)."""
-        return self._tokens
-
     def __getitem__(self, i: int) -> list[int]:
         """The ids of item `i`."""
-        return self._tokens[self._ends[i] - self._lengths[i] : self._ends[i]].tolist()
+        return self.tokens[self._ends[i] - self._lengths[i] : self._ends[i]].tolist()

@@ -20,6 +20,9 @@ class Pairing(ABC):
     Called in worker processes, so it is picklable.
     """
 
+    whole_because: str  # why a document is taken as a whole: "no section ..."
+    left_out_because = "no pair of text and summary"
+
     @abstractmethod
     def __call__(self, document: Document, tokenizer: Tokenizer) -> Pairs:
         """Return the pairs of one document, perhaps none."""
@@ -27,12 +30,3 @@ class Pairing(ABC):
     @abstractmethod
     def about(self) -> dict[str, Any]:
         """Return all that determines the pairs, for the manifest; `kind` among it."""
-
-    @property
-    @abstractmethod
-    def whole_because(self) -> str:
-        """Why a document is taken as a whole: "has no section ..."."""
-
-    @property
-    def left_out_because(self) -> str:
-        return "no pair of text and summary"

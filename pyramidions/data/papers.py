@@ -26,17 +26,14 @@ def paper_files(folder: Path) -> list[Path]:
 
 
 def open_papers(folder: Path, split: str) -> Records:
-    chosen = [path for path in paper_files(folder) if _split_of(_name(folder, path)) == split]
+    hashes = {path: id_hash(_name(folder, path)) for path in paper_files(folder)}
+    chosen = [path for path, place in hashes.items() if _SPLITS.get(place % _PARTS, "train") == split]
     return Records(sum(path.stat().st_size for path in chosen), "B", partial(_records, folder, chosen))
 
 
 def _name(folder: Path, path: Path) -> str:
     name = path.relative_to(folder)
     return printable(name.with_name(name.name[: -len(known_ending(path, PAPERS))]))
-
-
-def _split_of(name: str) -> str:
-    return _SPLITS.get(id_hash(name) % _PARTS, "train")
 
 
 def _records(folder: Path, paths: Sequence[Path]) -> Iterator[Record]:

@@ -15,20 +15,14 @@ from typing import Any
 from pyramidions.base.errors import UserError
 from pyramidions.base.notes import note
 from pyramidions.data.alignment import least_alignment
-from pyramidions.data.encode import CHUNK, encode, require_unchanged
+from pyramidions.data.encode import CHUNK, Encoder, encode, require_unchanged
 from pyramidions.data.folder import SPECIAL_TOKENS, SPLITS, DataFolder, refuse_foreign
 from pyramidions.data.labels import require_marker
 from pyramidions.data.making import make_folder, part
 from pyramidions.data.manifest import InputHash, holds, work_key, write_manifest
 from pyramidions.data.pairing import Pairing
 from pyramidions.data.readers import Corpus, Document
-from pyramidions.data.vocabulary import (
-    Settings,
-    dictionary_lines,
-    sample,
-    train_tokenizer,
-    training_sentences,
-)
+from pyramidions.data.vocabulary import Settings, dictionary_lines, sample, train_tokenizer, training_sentences
 from pyramidions.files.atomic import recover_folder, write_file
 from pyramidions.files.parallel import chunks, ordered_map
 from pyramidions.files.progress import counted, progress_bar, with_elapsed
@@ -102,7 +96,20 @@ def prepare(
 
     def fill(folder: DataFolder) -> None:
         model = reused or _vocabulary(folder, corpora["train"], inputs["train"], settings, workers)
-        _fill(folder, corpora, model, labels, pairings, tags, workers, recorded, inputs)
+        splits = {}
+        vocabulary = sha256(model.model_bytes + repr(model.numbering).encode()).hexdigest()
+        for split, corpus in corpora.items():
+            encoder = Encoder(model, labels, pairings.get(split), tags)
+            splits[split] = part(
+                *(folder.path, split, f"the {split} split that was encoded"),
+                partial(encode, folder, split, corpus, inputs[split], encoder, workers),
+                partial(folder.path.glob, f"{split}.*"),
+                vocabulary,
+            )
+        write_file(folder.path / model.file_name, model.model_bytes)
+        if not model.special_tokens:
+            write_file(folder.dictionary_path, dictionary_lines(model).encode())
+        write_manifest(folder, recorded, inputs, splits, model.vocab_size, model.library)
 
     folder, key = DataFolder(path), work_key(recorded, inputs, (reused or SentencePieceTokenizer).library)
     return make_folder(folder, lambda: holds(folder, recorded, inputs), "documents", overwrite, key, fill)
@@ -153,33 +160,6 @@ def _about_missing(splits: list[str]) -> str:
     return f"{' and '.join(f'no {split}' for split in splits)} split: {needs}"
 
 
-def _fill(
-    folder: DataFolder,
-    corpora: Mapping[str, Corpus],
-    model: Tokenizer,
-    labels: bool,
-    pairings: Mapping[str, Pairing],
-    tags: str | None,
-    workers: int,
-    recorded: dict[str, Any],
-    inputs: dict[str, Any],
-) -> None:
-    splits = {}
-    vocabulary = sha256(model.model_bytes + repr(model.numbering).encode()).hexdigest()
-    for split, corpus in corpora.items():
-        options = inputs[split], model, workers, labels, pairings.get(split), tags
-        splits[split] = part(
-            *(folder.path, split, f"the {split} split that was encoded"),
-            partial(encode, folder, split, corpus, *options),
-            partial(folder.path.glob, f"{split}.*"),
-            vocabulary,
-        )
-    write_file(folder.path / model.file_name, model.model_bytes)
-    if not model.special_tokens:
-        write_file(folder.dictionary_path, dictionary_lines(model).encode())
-    write_manifest(folder, recorded, inputs, splits, model.vocab_size, model.library)
-
-
 def _recorded(settings: Settings, tokenizer: Tokenizer | None) -> dict[str, Any]:
     if tokenizer is not None:
         special = {SPECIAL_TOKENS: tokenizer.special_tokens} if tokenizer.special_tokens else {}
@@ -225,8 +205,9 @@ def _vocabulary(
 
 def _train(corpus: Corpus, expected: dict[str, Any], settings: Settings, workers: int) -> Tokenizer:
     digest = InputHash()
-    with progress_bar("sampling sentences", expected["documents"], "documents") as bar:
-        batches = ordered_map(_sentences_of_chunk, chunks(_counted(corpus, digest, bar), CHUNK), workers)
+    counted_ones = _counted(corpus, digest)
+    with progress_bar("sampling sentences", expected["documents"], "documents", items=counted_ones) as documents:
+        batches = ordered_map(_sentences_of_chunk, chunks(documents, CHUNK), workers)
         sentences = sample(chain.from_iterable(batches), settings.sentences, settings.seed)
     # The next run may reuse this vocabulary, so it must come from the documents that were checked.
     require_unchanged(corpus, digest, expected)
@@ -234,11 +215,10 @@ def _train(corpus: Corpus, expected: dict[str, Any], settings: Settings, workers
     return with_elapsed(f"training a vocabulary of {size}", lambda: train_tokenizer(sentences, settings))
 
 
-def _counted(corpus: Corpus, digest: InputHash, bar: Any) -> Iterator[Document]:
+def _counted(corpus: Corpus, digest: InputHash) -> Iterator[Document]:
     for document in corpus:
         digest.add(document)
         yield document
-        bar.update()
 
 
 def _sentences_of_chunk(documents: list[Document]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
+from dataclasses import KW_ONLY, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -69,61 +70,34 @@ def check_config(config: str | None, names: Iterable[str]) -> None:
         raise UserError(f"--config is for Hugging Face datasets, but {files[0]} is a file.")
 
 
+@dataclass(eq=False)
 class Corpus:
-    """The documents of one split.
+    """The documents of one split. Iterating reads them anew each time and checks every one.
 
-    Iterating reads them anew each time and checks every one.
-
-    Args:
-        name: a path ending in `.jsonl`, `.txt` (JSON lines too, as in the release), either with `.gz` or
-            `.xz` behind, or in `.parquet`; otherwise the name of a Hugging Face dataset or a folder that
-            holds one.
-        split: `train`, `valid` or `test`; read by Hugging Face datasets only.
-        fields: names of the fields, or None to know them by the two shapes above.
-        config: name of the dataset's configuration, where it has several.
-        skip_empty: leave out documents with an empty source, summary or query instead of refusing them.
-        number_repeated_ids: make repeated ids unique, as `a`, `a#2`, `a#3`, instead of refusing them.
-        sections: take a document from the `sections` of its record, with headings, if there are any
-            (`sectioned_text`).
-        language: of the documents, an ISO 639-1 code; None to detect it.
-        trim_summaries: leave out what stands behind a summary, such as keywords (`without_back_matter`); texts are
-            unchanged otherwise.
-        records: opens what is read, where that is not what the name says; the name is then shown only.
-
-    Attributes:
-        skipped: empty documents that the last iteration left out.
-        misaligned: documents that it left out since they do not cover their summaries.
-        trimmed: summaries that it cut.
-        language: as it was given.
+    The name is a path ending in `.jsonl`, `.txt` (JSON lines too, as in the release), either with `.gz` or `.xz`
+    behind, or in `.parquet`; otherwise that of a Hugging Face dataset or of a folder that holds one.
     """
 
-    def __init__(
-        self,
-        name: str,
-        split: str = "train",
-        *,
-        fields: FieldNames | None = None,
-        config: str | None = None,
-        skip_empty: bool = False,
-        number_repeated_ids: bool = False,
-        sections: bool = False,
-        language: str | None = None,
-        trim_summaries: bool = False,
-        records: Callable[[], Records] | None = None,
-    ) -> None:
-        self.name = name
-        self.split = split
+    name: str
+    split: str = "train"  # `train`, `valid` or `test`; read by Hugging Face datasets only
+    _: KW_ONLY
+    fields: FieldNames | None = None  # None to know them by their usual names
+    config: str | None = None  # name of the dataset's configuration, where it has several
+    skip_empty: bool = False  # leave out documents with an empty source, summary or query instead of refusing them
+    number_repeated_ids: bool = False  # make repeated ids unique, as `a`, `a#2`, `a#3`, instead of refusing them
+    sections: bool = False  # take a document from the `sections` of its record, if there are any (`sectioned_text`)
+    language: str | None = None  # of the documents, an ISO 639-1 code; None to detect it
+    trim_summaries: bool = False  # leave out what stands behind a summary, such as keywords (`without_back_matter`)
+    # Opens what is read, where that is not what the name says; the name is then shown only.
+    records: Callable[[], Records] | None = None
+
+    def __post_init__(self) -> None:
+        # Of the last iteration: empty documents that it left out, summaries that it cut, and documents that it left out
+        # since they do not cover their summaries.
         self.skipped = self.trimmed = self.misaligned = 0
         self._aligned: float | None = None
         self._covers = bytearray()  # whether each document that is not empty does, as far as they were read
-        self._fields = fields
-        self._config = config
-        self._opened = records
-        self._skip_empty = skip_empty
-        self._number_repeated_ids = number_repeated_ids
-        self._sections = sections
-        self.language = None if language is None else Language(language).code
-        self._trim_summaries = trim_summaries
+        self.language = None if self.language is None else Language(self.language).code
 
     def __iter__(self) -> Iterator[Document]:
         return (document for document, _ in self.with_records())
@@ -137,7 +111,7 @@ class Corpus:
     def fields_read(self, document: Document, record: Record) -> dict[str, Any]:
         """Return the fields of a record from which the document is read again, with or without sections."""
         value = record.value
-        fields = self._fields or shape(value)
+        fields = self.fields or shape(value)
         # A text that sections stand for may be missing, or be none.
         texts = (fields.source, fields.target, fields.query)
         names = [name for name in texts if name is not None and joined(value.get(name)) is not None]
@@ -147,11 +121,11 @@ class Corpus:
 
     @property
     def named_id(self) -> str | None:
-        return self._fields.id if self._fields else None
+        return self.fields.id if self.fields else None
 
     @property
     def has_queries(self) -> bool:
-        return self._fields is not None and self._fields.query is not None
+        return self.fields is not None and self.fields.query is not None
 
     def size(self) -> tuple[int, str]:
         """Size of the input and its unit: bytes on disk (`B`) or `rows`."""
@@ -171,7 +145,7 @@ class Corpus:
     def with_records(self) -> Iterator[tuple[Document, Record]]:
         """Yield the documents, each with the record that it was read from."""
         self.skipped = self.trimmed = self.misaligned = number = 0
-        ids = UniqueIds(self._number_repeated_ids)
+        ids = UniqueIds(self.number_repeated_ids)
         for record in self._records():
             document = self._document(record)
             if document is None:
@@ -191,7 +165,7 @@ class Corpus:
         return bool(self._covers[number - 1])
 
     def _open(self) -> Records:
-        return self._opened() if self._opened else open_records(self.name, self.split, self._config)
+        return self.records() if self.records else open_records(self.name, self.split, self.config)
 
     def _records(self) -> Iterator[Record]:
         try:
@@ -201,10 +175,10 @@ class Corpus:
             raise UserError(f"{self.name} cannot be read: {error.strerror or error}.") from error
 
     def _document(self, record: Record) -> Document | None:
-        fields = self._fields or shape(record.value)
-        of_sections = sectioned_text(record.value, record.place) if self._sections else None
+        fields = self.fields or shape(record.value)
+        of_sections = sectioned_text(record.value, record.place) if self.sections else None
         texts = [fields.target, fields.query, *([] if of_sections is not None else [fields.source])]
-        if self._skip_empty and any(name in record.value and record.value[name] is None for name in texts):
+        if self.skip_empty and any(name in record.value and record.value[name] is None for name in texts):
             return None
         source = text_of(record, fields.source, "--source-field") if of_sections is None else of_sections
         target = text_of(record, fields.target, "--target-field")
@@ -212,11 +186,11 @@ class Corpus:
         for field, text in ((fields.source, source), (fields.target, target), (fields.query, query)):
             # The first characters almost always suffice.
             if text is not None and not normalize(text[:200]) and not normalize(text):
-                if self._skip_empty:
+                if self.skip_empty:
                     return None
                 raise UserError(f"{record.place}: the field {field!r} is empty.")
         name = id_of(record, self.named_id)
-        if self._trim_summaries:
+        if self.trim_summaries:
             whole, target = target, without_back_matter(target)
             self.trimmed += target != whole
         return Document(str(record.number) if name is None else name, source, target, query, self.language)

@@ -24,6 +24,8 @@ class SelectSentences(Pairing):
     best sentence is kept even if it is longer alone.
     """
 
+    whole_because = "no sentence to select"
+
     def __init__(self, make_ranker: Callable[[], Ranker], budget: int, about: dict[str, Any]) -> None:
         self.budget = require_budget(budget)
         self._make_ranker = make_ranker
@@ -71,10 +73,6 @@ class SelectSentences(Pairing):
 
     def about(self) -> dict[str, Any]:
         return {"kind": "sentences", **self._about, "budget": self.budget}
-
-    @property
-    def whole_because(self) -> str:
-        return "no sentence to select"
 
 
 class SelectByOracle(SelectSentences):

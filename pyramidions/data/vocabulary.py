@@ -50,27 +50,16 @@ class VocabSizeError(UserError):
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings that determine a vocabulary, together with the documents.
+    """Settings that determine a vocabulary, together with the documents."""
 
-    Args:
-        vocab_size: number of pieces, the four special ones included.
-        model_type: `unigram` or `bpe`.
-        character_coverage: share of the text's characters that get a piece, 0.98 to 1.
-        sentence_markers: reserve `<sentence>`, which then stands before each sentence.
-        turn_markers: reserve `<turn>`, which then stands before each line, and `</name>`, behind the name in it.
-        fold_case: read capitals as small letters, for a corpus without capitals; documents may then have some.
-        sentences: at most this many sentences of the train split train the vocabulary.
-        seed: of the random choice of these sentences.
-    """
-
-    vocab_size: int = 32768
+    vocab_size: int = 32768  # number of pieces, the four special ones included
     model_type: Annotated[str, OneOf(MODEL_TYPES)] = "unigram"
-    character_coverage: Annotated[float, Range(0.98, 1)] = 0.9995
-    sentence_markers: bool = False
-    turn_markers: bool = False
-    fold_case: bool = False
-    sentences: Count = 500_000
-    seed: int = 1
+    character_coverage: Annotated[float, Range(0.98, 1)] = 0.9995  # share of the text's characters that get a piece
+    sentence_markers: bool = False  # reserve `<sentence>`, which then stands before each sentence
+    turn_markers: bool = False  # reserve `<turn>`, which then stands before each line, and `</name>`, behind its name
+    fold_case: bool = False  # read capitals as small letters, for a corpus without capitals; documents may have some
+    sentences: Count = 500_000  # at most this many sentences of the train split train the vocabulary
+    seed: int = 1  # of the random choice of these sentences
 
     def __post_init__(self) -> None:
         check_fields(self)

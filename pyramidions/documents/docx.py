@@ -131,7 +131,8 @@ def _mend(root: etree._Element, levels: Mapping[str, int]) -> None:
     etree.strip_elements(root, *(f"{{*}}{tag}" for tag in _WITHOUT_TEXT), with_tail=False)
     etree.strip_tags(root, *(f"{{*}}{tag}" for tag in _AROUND_TEXT))
     _remove_tables(root, word)
-    hidden = [run for run in root.iter(f"{word}r") if _is_on(run.find(f"{word}rPr/{word}vanish"))]
+    marks = ((run, run.find(f"{word}rPr/{word}vanish")) for run in root.iter(f"{word}r"))
+    hidden = [run for run, mark in marks if mark is not None and attribute(mark, "val") not in _OFF]
     for run in hidden:
         run.getparent().remove(run)
     for place in root.iter(f"{word}position"):
@@ -194,10 +195,6 @@ def _mend_paragraph(paragraph: etree._Element, word: str, levels: Mapping[str, i
     if level is not None and 0 <= level < _BODY:
         style = etree.SubElement(properties, f"{word}pStyle") if style is None else style
         style.set(f"{word}val", f"Heading{min(level + 1, _DEEPEST)}")
-
-
-def _is_on(element: etree._Element | None) -> bool:
-    return element is not None and attribute(element, "val") not in _OFF
 
 
 def _value(element: etree._Element, tag: str) -> str:

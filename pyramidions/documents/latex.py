@@ -121,12 +121,7 @@ def _decoded(content: bytes, name: str) -> str:
 
 
 class _Reader:
-    """Walks over what the parser found in a source, and collects lines.
-
-    Attributes:
-        missing: files that the text includes, but that were not found.
-        parser: of its sources.
-    """
+    """Walks over what the parser found in a source, and collects lines, and the included files that are missing."""
 
     def __init__(self, name: str, find: _Find) -> None:
         from pylatexenc import latexwalker

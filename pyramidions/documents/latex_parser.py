@@ -43,21 +43,15 @@ _BARE_ACCENT = re.compile(r"(\\[Hbcdkrtuv])(?=\s{0,9}[$}])")
 
 
 class Parser:
-    r"""Parses the sources of a paper.
-
-    Attributes:
-        texts: turns what was parsed into text.
-        held: the text between the commands of all sources, outside of what is left out.
-        flags: those of ``\newif``; see `latex_source.read_by_tex`.
-        templates: of macros of the authors: the first argument where it is left out, and what the macro stands for.
-    """
+    """Parses the sources of a paper."""
 
     def __init__(self, name: str) -> None:
         self._name, self._specs = name, specs()
         self._specs.add_context_category("definitions", macros=[MacroSpec(macros.DEFINED, "{")])
-        self.texts = Formulas(self.replacing)
-        self.held: list[str] = []
+        self.texts = Formulas(self.replacing)  # turns what was parsed into text
+        self.held: list[str] = []  # the text between the commands of all sources, outside of what is left out
         self._read = self._depth = self._replaced = 0
+        # Of macros of the authors: the first argument where it is left out, and what the macro stands for.
         self.templates: dict[str, tuple[str, str]] = {}
         # Their arguments, and those that the parser does not know yet.
         self._arguments: dict[str, str] = {}
@@ -66,7 +60,7 @@ class Parser:
         # What begins or ends an environment is replaced before it is parsed.
         self._shorthands: dict[str, str] = {}
         self._parsed_once: dict[str, Sequence[Any]] = {}
-        self.flags: dict[str, bool] = {}
+        self.flags: dict[str, bool] = {}  # those of \\newif; see `latex_source.read_by_tex`
 
     def parsed(self, source: str) -> Sequence[Any]:
         """Return the nodes of a source, and keep the macros that it defines."""

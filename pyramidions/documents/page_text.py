@@ -266,7 +266,8 @@ class _Page:
                 self._open_asides.append(_Aside(self._depth, self._here(), share))
             elif _TEASER.search(names):
                 self._open_asides.append(_Aside(self._depth, self._here(), _SMALL, self._links))
-        hides = (tag in _NO_TEXT or self._is_listing(tag, marks)) and self._elements not in self.unclosed
+        is_listing = tag == "pre" and (marks | self._marks[-1]) & _LISTING
+        hides = bool(tag in _NO_TEXT or is_listing) and self._elements not in self.unclosed
         is_hidden = _is_hidden(attributes) and not marks & _BEHIND_PICTURES
         is_around = not self._keeps_around and (self._is_around(tag, marks) or is_hidden)
         # No header, aside or navigation holds the main part of a page, unless it lacks its end.
@@ -369,9 +370,6 @@ class _Page:
     def _is_around(self, tag: str, marks: frozenset[str]) -> bool:
         is_around = tag in _AROUND_TEXT or (tag == "header" and not self._in_text)
         return is_around or (tag in _MEANINGLESS and bool(marks & _AROUND))
-
-    def _is_listing(self, tag: str, marks: frozenset[str]) -> bool:
-        return tag == "pre" and bool((marks | self._marks[-1]) & _LISTING)
 
     def _here(self) -> _Place:
         return _Place(len(self.parts), self.letters, self._prose, self._headings)

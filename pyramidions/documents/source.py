@@ -164,15 +164,16 @@ def _read(found: Input, fields: Fields, refuse: Refuse) -> InputText | None:
 
 def read_file(path: Path, fields: Fields | None = None) -> InputText:
     """Return the one document of a file of any format except records; - is standard input."""
-
-    def stop(error: UserError) -> None:
-        raise error
-
-    (document,) = read_files([path], fields or Fields(), stop)
+    (document,) = read_files([path], fields or Fields())
     return document
 
 
-def read_files(paths: Iterable[Path], fields: Fields, refuse: Refuse) -> Iterator[InputText]:
+def raised(error: UserError) -> None:
+    """Raise an error: the `Refuse` of those who refuse all at the first one."""
+    raise error
+
+
+def read_files(paths: Iterable[Path], fields: Fields, refuse: Refuse = raised) -> Iterator[InputText]:
     """Yield the documents of several files, as `read_inputs` does."""
     return read_inputs(list_inputs(paths, fields), fields, refuse)
 

@@ -48,13 +48,10 @@ def _hint(content: bytes) -> str:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Return the lines of a file; only a line feed ends a line, so other separators stay in the text."""
-    with _opened(path) as file:
-        lines = file.read().split(b"\n")
-    # A final line feed begins no further line.
-    if not lines[-1]:
-        lines.pop()
-    return [decoded(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
+    """Return the lines of a file, as `IndexedLines` has them."""
+    lines = IndexedLines(path)
+    with lines.file:
+        return list(lines)
 
 
 def _opened(path: Path) -> BytesIO | BufferedReader:
@@ -82,10 +79,10 @@ class IndexedLines:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = _opened(path)
+        self.file = _opened(path)
         self._begins = array("Q")
         begin = 0
-        for line in self._file:
+        for line in self.file:
             self._begins.append(begin)
             begin += len(line)
 
@@ -94,8 +91,8 @@ class IndexedLines:
 
     def __getitem__(self, index: int) -> str:
         """Return a line without its line feed, counted from 0."""
-        self._file.seek(self._begins[index])
-        return decoded(self._file.readline().removesuffix(b"\n"), self.place(index))
+        self.file.seek(self._begins[index])
+        return decoded(self.file.readline().removesuffix(b"\n"), self.place(index))
 
     def __iter__(self) -> Iterator[str]:
         return map(self.__getitem__, range(len(self)))

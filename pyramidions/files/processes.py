@@ -40,27 +40,22 @@ def start_process(
     words: Sequence[str],
     output: IO[bytes],
     environment: Mapping[str, str],
-    *,
-    errors: IO[bytes] | None = None,
+    errors: IO[bytes] | int = subprocess.STDOUT,
     folder: Path | None = None,
-    descriptors: Sequence[int] = (),
-    ends_with_us: bool = False,
 ) -> "subprocess.Popen[bytes]":
     """Start a program in a process group of its own, so that whatever it starts can be stopped with it.
 
-    The environment is all of its variables. Standard error goes to ``errors``, or to ``output``. It inherits the open
-    files ``descriptors``. With ``ends_with_us``, Linux stops it when this process is gone, even when it was killed.
+    The environment is all of its variables. Linux stops it when this process is gone, even when it was killed.
     """
     return subprocess.Popen(
         words,
         stdin=subprocess.DEVNULL,
         stdout=output,
-        stderr=subprocess.STDOUT if errors is None else errors,
+        stderr=errors,
         env=environment,
         cwd=folder,
-        pass_fds=descriptors,
         start_new_session=True,
-        preexec_fn=_end_with_parent if ends_with_us and sys.platform == "linux" else None,
+        preexec_fn=_end_with_parent if sys.platform == "linux" else None,
     )
 
 

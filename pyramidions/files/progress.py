@@ -1,7 +1,7 @@
 """Progress bars on standard error."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from tqdm import tqdm
@@ -15,9 +15,15 @@ Result = TypeVar("Result")
 PATIENCE = 60.0
 
 
-def progress_bar(description: str, total: int | None, unit: str, initial: int = 0) -> Any:
-    """A bar with rate and time left, which ignore the ``initial`` units; `B` is shown with prefixes."""
+def progress_bar(
+    description: str, total: int | None, unit: str, initial: int = 0, items: Iterable[Any] | None = None
+) -> Any:
+    """A bar with rate and time left, which ignore the ``initial`` units; `B` is shown with prefixes.
+
+    It yields the ``items``, if it has any, and counts them.
+    """
     return tqdm(
+        items,
         desc=description,
         total=total,
         initial=initial,

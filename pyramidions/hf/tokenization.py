@@ -10,12 +10,7 @@ from pyramidions.base.arguments import Range, check
 from pyramidions.base.errors import UserError
 from pyramidions.pretrained.own_files import TOKENIZER_MAP, tokenizer_fields
 from pyramidions.pretrained.saved_model import SavedModel
-from pyramidions.text.tokenizer import (
-    JsonTokenizer,
-    Numbering,
-    SentencePieceTokenizer,
-    Tokenizer,
-)
+from pyramidions.text.tokenizer import JsonTokenizer, Numbering, SentencePieceTokenizer, Tokenizer
 
 # Of what tokenizer_config.json says. transformers itself writes 10 ** 30 for a length without limit.
 _RULES: dict[str, Any] = {

@@ -46,13 +46,7 @@ class _BatchMap(ABC):
     """
 
     def __init__(
-        self,
-        files: Iterable[Path],
-        column: str,
-        into: str,
-        skip_empty: bool,
-        device: str | None,
-        **beside: str | None,
+        self, files: Iterable[Path], column: str, into: str, skip_empty: bool, device: str | None, **beside: str | None
     ) -> None:
         names = {"column": column, **{name: value for name, value in beside.items() if value is not None}}
         if into in names.values():

@@ -143,10 +143,7 @@ class LongReader:
             return _beginning(text, head, reader, "no sentence was selected" if number else "no sentence", language)
         tokenized = reader.head_of(selected, "a selection")
         coverage = Coverage(
-            sentences=(chosen, number),
-            selected_by=self._selecting.method,
-            documents=len(documents),
-            language=language,
+            sentences=(chosen, number), selected_by=self._selecting.method, documents=len(documents), language=language
         )
         return Part(tokenized._replace(whole=head.whole), coverage, "\n\n".join(selected))
 

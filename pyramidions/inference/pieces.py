@@ -15,7 +15,8 @@ def pieces(tokens: Iterable[list[str]], most: int, has_markers: bool, marks_firs
     piece: list[str] = []
     sentence = 0  # where the last sentence of the piece begins
     for some in tokens:
-        starts = _markers(some) if has_markers else sentence_starts(some)
+        markers = {index for index, token in enumerate(some) if not token}
+        starts = markers if has_markers else sentence_starts(some)
         for index, token in enumerate(some):
             if index in starts:
                 sentence = len(piece)
@@ -30,10 +31,6 @@ def pieces(tokens: Iterable[list[str]], most: int, has_markers: bool, marks_firs
                 piece.append(token)
     if piece:
         yield piece
-
-
-def _markers(tokens: list[str]) -> set[int]:
-    return {index for index, token in enumerate(tokens) if not token}
 
 
 def sentence_starts(tokens: list[str]) -> set[int]:

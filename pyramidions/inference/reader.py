@@ -42,11 +42,7 @@ class Reader:
     """
 
     def __init__(
-        self,
-        tokenizer: Tokenizer,
-        max_source_positions: int,
-        queries: bool = False,
-        prefix: str = "",
+        self, tokenizer: Tokenizer, max_source_positions: int, queries: bool = False, prefix: str = ""
     ) -> None:
         self.tokenizer = tokenizer
         self.max_source_positions = max_source_positions

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from pyramidions.base.errors import UserError
-from pyramidions.documents.source import DocumentOrigin, InputText, Progress, Refuse
+from pyramidions.documents.source import DocumentOrigin, InputText, Progress, Refuse, raised
 from pyramidions.files.parallel import chunks
 from pyramidions.inference.explanation import Explanation
 from pyramidions.inference.explanation_page import ExplanationPage
@@ -18,9 +18,7 @@ from pyramidions.inference.summarizer import Summarizer, UnwritableError
 from pyramidions.inference.summary import Summary
 
 BATCHES = 4  # read at a time, so that documents of like length can share one
-
 _READING = 0.1  # of the time that it takes to read and to summarize a text
-
 
 _Given = TypeVar("_Given")
 _Made = TypeVar("_Made")
@@ -42,25 +40,16 @@ class _SizedPart(NamedTuple):
     is_last: bool  # of its document
 
 
-def _raise(error: UserError) -> None:
-    raise error
-
-
 def inputs_together(batch_size: int) -> int:
     """Return how many inputs are summarized together, so that documents of like length can share batches."""
     return BATCHES * batch_size
 
 
 class Stream:
-    """Summarizes documents, and passes over those that it cannot.
+    """Summarizes documents, and passes over those that it cannot; the reader is `Summarizer.long_reader`.
 
-    Args:
-        summarizer: writes the summaries.
-        reader: of the summarizer (`Summarizer.long_reader`).
-        decoding: how summaries are written.
-        on_progress: progress callback.
-        refuse: receives the error of each document that holds no text for the model, is made of too many documents, or
-            has a part that cannot be summarized (`UnwritableError`); by default, the error is raised.
+    ``refuse`` receives the error of each document that holds no text for the model, is made of too many documents, or
+    has a part that cannot be summarized (`UnwritableError`); by default, the error is raised.
     """
 
     def __init__(
@@ -69,7 +58,7 @@ class Stream:
         reader: LongReader,
         decoding: DecodingSettings,
         on_progress: Progress = lambda _: None,
-        refuse: Refuse = _raise,
+        refuse: Refuse = raised,
     ) -> None:
         self._summarizer, self._reader, self._decoding = summarizer, reader, decoding
         self._on_progress, self._refuse = on_progress, refuse

@@ -65,11 +65,7 @@ class Summarizer:
 
     @checked
     def __init__(
-        self,
-        model: SavedModel,
-        device: Device | None = None,
-        precision: PrecisionName = FLOAT32,
-        graphs: bool = False,
+        self, model: SavedModel, device: Device | None = None, precision: PrecisionName = FLOAT32, graphs: bool = False
     ) -> None:
         self.model = model
         self.device = found_device(device)
@@ -93,11 +89,7 @@ class Summarizer:
     @classmethod
     @checked
     def from_pretrained(
-        cls,
-        path: str | Path,
-        device: Device | None = None,
-        precision: PrecisionName = FLOAT32,
-        graphs: bool = False,
+        cls, path: str | Path, device: Device | None = None, precision: PrecisionName = FLOAT32, graphs: bool = False
     ) -> "Summarizer":
         """Read a checkpoint, a folder of checkpoints (the best is taken), or an exported model, here or on the hub.
 
@@ -231,12 +223,7 @@ class Summarizer:
 
     @checked
     def explain(
-        self,
-        text: str,
-        *,
-        query: str | None = None,
-        on_read: OnRead | None = None,
-        **decoding: Unpack[DecodingOptions],
+        self, text: str, *, query: str | None = None, on_read: OnRead | None = None, **decoding: Unpack[DecodingOptions]
     ) -> Explanation:
         """Summarize the beginning of a document, as much as the model reads, and trace the summary back to it.
 
@@ -248,12 +235,7 @@ class Summarizer:
 
     @checked
     def explain_pieces(
-        self,
-        text: str,
-        *,
-        query: str | None = None,
-        on_read: OnRead | None = None,
-        **decoding: Unpack[DecodingOptions],
+        self, text: str, *, query: str | None = None, on_read: OnRead | None = None, **decoding: Unpack[DecodingOptions]
     ) -> Iterator[Explanation]:
         """Summarize a document of any length piece by piece, each as long as the model reads, and explain each.
 

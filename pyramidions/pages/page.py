@@ -117,24 +117,17 @@ class Document(TypedDict, total=False):
 
 
 class DocumentPage:
-    """A page of documents, gathered one by one, of ``most`` bytes.
+    """A page of documents, gathered one by one, of ``most`` bytes."""
 
-    Attributes:
-        most_of_one: the most that a page shows of one document, in words.
-        left: bytes that are left on it.
-        left_out: how many documents are not on the page, or not to their end.
-        note: is said of each document that is put on the page.
-    """
-
-    most_of_one: ClassVar[str] = ""
+    most_of_one: ClassVar[str] = ""  # the most that a page shows of one document, in words
 
     def __init__(self, kind: Kind, settings: Mapping[str, str], most: int = MOST) -> None:
         self._kind = kind
         self.settings = dict(settings)
-        self.left = most
+        self.left = most  # bytes that are left on it
         self._documents: list[str] = []
-        self.left_out = 0
-        self.note = ""
+        self.left_out = 0  # documents that are not on the page, or not to their end
+        self.note = ""  # is said of each document that is put on the page
 
     def reserve(self, part: Any) -> int:
         """Reserve room for a document or a part of one; return its bytes, or 0 if there was none."""
@@ -182,10 +175,7 @@ class DocumentPage:
 
 def text_of(outline: Outline) -> Document:
     """Return the sentences of a document as segments in paragraphs, under their headings."""
-    return {
-        "segments": [f" {sentence.text}" for sentence in outline.sentences],
-        "blocks": list(_blocks(outline)),
-    }
+    return {"segments": [f" {sentence.text}" for sentence in outline.sentences], "blocks": list(_blocks(outline))}
 
 
 def _blocks(outline: Outline) -> Iterator[tuple[str, int, str]]:

@@ -31,20 +31,11 @@ silence_fairseqs_own_warnings()
 # Some of fairseq's modules configure the root logger when they are imported, down to DEBUG: that is not ours to do.
 _level, _handlers = logging.root.level, list(logging.root.handlers)
 for _module in (
-    "decaying_adafactor",
-    "linear_decay",
-    "scorer",
-    "criterions.boundary_cross_entropy",
-    "criterions.extractive_summarization",
-    "criterions.pooled_cross_entropy",
-    "models.pyramidion",
-    "models.pyramidion_extractor",
-    "models.pyramidion_lm",
-    "tasks.character_language_modeling",
-    "tasks.extractive_summarization",
-    "tasks.long_document_summarization",
-    "tasks.span_denoising",
-    "tasks.toy_sequences",
+    *("decaying_adafactor", "linear_decay", "scorer"),
+    *("criterions.boundary_cross_entropy", "criterions.extractive_summarization", "criterions.pooled_cross_entropy"),
+    *("models.pyramidion", "models.pyramidion_extractor", "models.pyramidion_lm"),
+    *("tasks.character_language_modeling", "tasks.extractive_summarization", "tasks.long_document_summarization"),
+    *("tasks.span_denoising", "tasks.toy_sequences"),
 ):
     import_module(f"{__name__}.{_module}")
 logging.root.setLevel(_level)

@@ -101,15 +101,6 @@ def end_run(run: DictConfig) -> None:
     run.optimization.stop_min_lr = math.inf
 
 
-def load_on_each_worker(parser: ArgumentParser) -> None:
-    """Let each of several processes load the checkpoint.
-
-    By default the first one sends it to the others as pickled objects, which the safe loading of torch refuses: no run
-    on several GPUs could resume.
-    """
-    parser.set_defaults(load_checkpoint_on_all_dp_ranks=True)
-
-
 def bf16_without_tpu(args: Any) -> None:
     """Let ``--bf16`` compute on the GPU or CPU, as ``common.bf16=true`` of Hydra does.
 

@@ -1,7 +1,6 @@
 """ROUGE as `fairseq-generate --scoring rouge` prints it."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.scoring import BaseScorer, register_scorer
@@ -22,9 +21,6 @@ class RougeScorer(BaseScorer):
     fairseq hands over targets that went through the tokenizer and were cut to --max-target-positions; `pyramidions
     score` takes the raw references instead, and its figures are the ones to report.
     """
-
-    def __init__(self, cfg: Any) -> None:
-        super().__init__(cfg)
 
     def score(self) -> float:
         return self._scores().estimates["rouge1"].mean

@@ -47,7 +47,8 @@ def calibrate(model: SavedModel, texts: Sequence[str]) -> list[Calibrated]:
     for name, scorer in calibrated_scorers(model).items():
         with _logits_of(scorer) as logits:
             for text in texts:
-                _encode(model.transformer.encoder, model, text)
+                tokens = torch.tensor([model.source_ids(text)])
+                model.transformer.encoder(tokens, tokens.eq(model.tokenizer.pad))
         variance, mean = torch.var_mean(torch.cat(logits), correction=0)
         if variance > 0:
             _scale(scorer, float(mean), float(variance))
@@ -69,11 +70,6 @@ def _logits_of(scorer: LogitScorer) -> Iterator[list[Tensor]]:
         yield found
     finally:
         handle.remove()
-
-
-def _encode(encoder: Encoder, model: SavedModel, text: str) -> None:
-    tokens = torch.tensor([model.source_ids(text)])
-    encoder(tokens, tokens.eq(model.tokenizer.pad))
 
 
 def _scale(scorer: LogitScorer, mean: float, variance: float) -> None:

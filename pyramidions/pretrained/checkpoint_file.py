@@ -10,6 +10,7 @@ import torch
 
 from pyramidions.base.errors import UserError
 from pyramidions.files.archive import is_damaged
+from pyramidions.files.atomic import atomic_file
 from pyramidions.models.formats import refuse_older_checkpoint
 
 
@@ -29,6 +30,16 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     refuse_older_checkpoint(path, settings)
     check_weights(weights, path)
     return state
+
+
+def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
+    """Write a checkpoint, which appears whole or not at all."""
+    with atomic_file(path) as file:
+        try:
+            torch.save(state, file)
+        except RuntimeError as error:
+            # Where a disk is full, torch finds that it did not write as much as it meant to.
+            raise error.__context__ if isinstance(error.__context__, OSError) else error from None
 
 
 def check_weights(weights: Mapping[str, torch.Tensor], path: Path) -> None:

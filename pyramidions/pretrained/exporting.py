@@ -90,7 +90,11 @@ def _of_family(model: SavedModel, family: Family) -> Export:
     tokenizer = model.tokenizer
     assert isinstance(tokenizer, JsonTokenizer)  # no family holds another
     ids = {"bos": tokenizer.bos, "pad": tokenizer.pad, "eos": tokenizer.eos, "unk": tokenizer.unk}
-    config, generation = _described(model, family)
+    special = _special(model)
+    config = {**_architecture(model, family), "vocab_size": tokenizer.vocab_size, **special}
+    generation = {**special, **_writing(model)}
+    if len(tokenizer.ends) > 1:
+        generation["eos_token_id"] = [*tokenizer.ends]
     reading = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "clean_up_tokenization_spaces": False,
@@ -144,15 +148,6 @@ def _family_that_holds(model: SavedModel) -> Family:
                 f"{shown(getattr(model.config, name))}."
             )
     return family
-
-
-def _described(model: SavedModel, family: Family) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what config.json and generation_config.json say of a model in a family."""
-    ids = _special(model)
-    config = {**_architecture(model, family), "vocab_size": model.tokenizer.vocab_size, **ids}
-    if len(ends := model.tokenizer.ends) > 1:
-        ids["eos_token_id"] = [*ends]
-    return config, {**ids, **_writing(model)}
 
 
 def _family_of(config: PyramidionConfig) -> Family:

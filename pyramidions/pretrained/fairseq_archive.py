@@ -51,10 +51,7 @@ _ALWAYS: Mapping[str, Any] = {
 # What BART-LS says further.
 _LONG = ("use_xformers", "attention_name", "xformer_config", "pooling_layers", "alibi")
 _ACTIVATIONS = {"gelu_accurate": "gelu_new", "gelu_fast": "gelu_new"}  # fairseq's own approximate it by tanh
-_RENAMED = {
-    "encoder.embed_tokens.weight": "shared.weight",
-    "decoder.output_projection.weight": "lm_head.weight",
-}
+_RENAMED = {"encoder.embed_tokens.weight": "shared.weight", "decoder.output_projection.weight": "lm_head.weight"}
 _COUNTERS = ("encoder.version", "decoder.version")
 _BLOCK_SIZE = 1024  # of BART-LS, where nothing else is said
 _GENERATOR = "generator."  # proposes words while BART-LS is pretrained; the model does without

@@ -2,33 +2,47 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.notation import Part, parse_part, parse_parts, written
-from pyramidions.files.atomic import atomic_file
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import check_lengths, config_as
 from pyramidions.models.formats import FORMAT, VOCABULARY, fingerprint
+from pyramidions.nn import Transformer
 from pyramidions.nn.pooling import POOLING
 from pyramidions.pretrained.calibration import spread_scores
+from pyramidions.pretrained.checkpoint_file import save_checkpoint
 from pyramidions.pretrained.families import Shape
+from pyramidions.pretrained.names import POSITIONS, extended
 from pyramidions.pretrained.origin import Origin
 from pyramidions.pretrained.places import place_of
 from pyramidions.pretrained.reading import read_pretrained
-from pyramidions.pretrained.saved_model import SavedModel, load_model
-from pyramidions.pretrained.transfer import Transfer, transferred
+from pyramidions.pretrained.saved_model import SavedModel, load_model, summarizer_of
+from pyramidions.text.tokenizer import Tokenizer
 
 # Attention that tells near from far, for families without positions.
 _KNOW_ORDER = {"bucketed", "transient_global"}
 # As fairseq registers them.
 _MODEL, _TASK = "pyramidion", "long_document_summarization"
 _POSITIONS = ("encoder_positions", "decoder_positions")
+
+
+@dataclass
+class Transfer:
+    """What became of the weights, by our names."""
+
+    taken: list[str] = field(default_factory=list)  # as they were
+    # Tables of positions that were copied to be longer, each with its old and its new length.
+    extended: dict[str, tuple[int, int]] = field(default_factory=dict)
+    new: list[str] = field(default_factory=list)  # initialised here
+    dropped: list[str] = field(default_factory=list)  # that the model has no place for
 
 
 class Imported(NamedTuple):
@@ -100,6 +114,39 @@ def import_model(
     return Imported(model, original, transfer, spread, origin, pretrained.not_applied)
 
 
+def transferred(
+    weights: dict[str, Tensor], config: PyramidionConfig, max_target_positions: int, tokenizer: Tokenizer, seed: int = 1
+) -> tuple[Transformer, Transfer]:
+    """Build a model, and give it the weights of `pretrained_weights` that it has a place for.
+
+    Positions are copied to a longer table, as LED's are from BART's (Beltagy et al. 2020, section 7.1). Second
+    projections, of global positions, start as copies of the first. What is initialised has a seed. A weight of another
+    shape is refused, and so is a table of positions that would have to shrink.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = summarizer_of(config, tokenizer, max_target_positions).eval()
+    done, given = Transfer(), dict(weights)
+    for name, own in model.state_dict().items():
+        # An output that points has the vocabulary's inside.
+        value = given.pop(name if name in given else name.replace("output.vocabulary.", "output."), None)
+        if value is None:
+            value = weights.get(name.replace(".global_rows.", "."))
+            done.new.append(name)
+        elif name in POSITIONS and len(own) != len(value):
+            done.extended[name] = (len(value), len(own))
+            value = extended(value, len(own))
+        else:
+            done.taken.append(name)
+        if value is None:
+            continue
+        if value.shape != own.shape:
+            raise UserError(f"{name} must be {tuple(own.shape)} in the model asked for, but is {tuple(value.shape)}.")
+        own.copy_(value)
+    done.dropped = list(given)
+    return model, done
+
+
 def _check_asked(asked: PyramidionConfig, own: PyramidionConfig, family: str) -> None:
     """Refuse an architecture that would forget what a model of a family learned."""
     kinds = {part.kind for layers in parse_parts("self_attention", asked.self_attention) for part in layers}
@@ -133,10 +180,7 @@ def write_checkpoint(path: Path, model: SavedModel) -> None:
         name.replace(".", ".core.", 1): value.contiguous() for name, value in model.transformer.state_dict().items()
     }
     weights[VOCABULARY] = torch.tensor(fingerprint(model.tokenizer.pieces()))
-    lengths = {
-        "max_source_positions": model.max_source_positions,
-        "max_target_positions": model.max_target_positions,
-    }
+    lengths = {"max_source_positions": model.max_source_positions, "max_target_positions": model.max_target_positions}
     state: dict[str, Any] = {
         "args": None,
         "cfg": {
@@ -152,12 +196,7 @@ def write_checkpoint(path: Path, model: SavedModel) -> None:
         "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}},
         "source": None if model.origin is None else model.origin.known(),
     }
-    with atomic_file(path) as file:
-        try:
-            torch.save(state, file)
-        except RuntimeError as error:
-            # Where a disk is full, torch finds that it did not write as much as it meant to.
-            raise error.__context__ if isinstance(error.__context__, OSError) else error from None
+    save_checkpoint(path, state)
 
 
 def _longer(values: dict[str, Any], shape: Shape, lengths: tuple[int, int]) -> dict[str, Any]:
@@ -166,12 +205,8 @@ def _longer(values: dict[str, Any], shape: Shape, lengths: tuple[int, int]) -> d
     # A table is as long as what was pretrained, or longer.
     pretrained = (shape.max_source_positions, shape.max_target_positions)
     for name, length, known in zip(_POSITIONS, lengths, pretrained, strict=True):
-        if _is_learned(values[name]):
+        if parse_part("positions", values[name]).kind == "learned":
             values[name] = written(Part("learned", {"length": max(length, known)}))
     values["decoding_max_length"] = min(values["decoding_max_length"], lengths[1] - 2)
     values["decoding_min_length"] = min(values["decoding_min_length"], values["decoding_max_length"])
     return values
-
-
-def _is_learned(positions: str) -> bool:
-    return parse_part("positions", positions).kind == "learned"

@@ -91,3 +91,10 @@ def _our_name(name: str) -> str:
         return f"{coder}.{_OF_CODERS.get(part, part)}.{kind}"
     own = (_OF_LAYERS | _FULL | _POOLED | _LONGFORMER | _BIGBIRD).get(part)
     return name if own is None else f"{coder}.{layer}sublayers.{own}.{kind}"
+
+
+def extended(table: Tensor, rows: int) -> Tensor:
+    """Return a table of positions with more rows, which are copies of its own; it cannot shrink."""
+    if rows < len(table):
+        raise UserError(f"The pretrained model has {len(table)} positions, and they cannot shrink to {rows}.")
+    return table.repeat(-(-rows // len(table)), 1)[:rows]

@@ -15,31 +15,20 @@ Stamps = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Arguments:
-    """What a run was asked for; the names are those of the command's options.
+    """What a run was asked for; the names are those of the command's options, most of them as for `prepare`."""
 
-    Args:
-        documents: a folder or a file, absolute, or the name of a Hugging Face dataset.
-        kind: "auto", or a name in `KINDS`.
-        hours: most hours of training; None for those of the recipe.
-        gpus: that train; 0 for the CPU, None for all that there are.
-        source_field, target_field, id_field, config, skip_empty, number_repeated_ids, query_field, language: as for
-            `pyramidions prepare`.
-        vocab_size: number of pieces; None for one that suits the corpus.
-        seed: of the training.
-    """
-
-    documents: str
-    kind: str = "auto"
-    hours: float | None = None
-    gpus: int | None = None
+    documents: str  # a folder or a file, absolute, or the name of a Hugging Face dataset
+    kind: str = "auto"  # or a name in `KINDS`
+    hours: float | None = None  # most hours of training; None for those of the recipe
+    gpus: int | None = None  # that train; 0 for the CPU, None for all that there are
     source_field: str | None = None
     target_field: str | None = None
     id_field: str | None = None
     config: str | None = None
     skip_empty: bool = False
     number_repeated_ids: bool = False
-    vocab_size: int | None = None
-    seed: int = 1
+    vocab_size: int | None = None  # number of pieces; None for one that suits the corpus
+    seed: int = 1  # of the training
     query_field: str | None = None
     language: str | None = None
 
@@ -62,17 +51,14 @@ class Arguments:
         for field in fields(self):
             before, now = recorded.get(field.name), asdict(self)[field.name]
             if before != now:
-                return f"{_option(field.name)} was {_shown(before)}, and is {_shown(now)}"
+                name = "DOCUMENTS" if field.name == "documents" else flag_of(field.name)
+                return f"{name} was {_shown(before)}, and is {_shown(now)}"
         return None
 
 
 def absolute(documents: str) -> str:
     """Return a path as an absolute one, and the name of a dataset as it is."""
     return str(Path(documents).absolute()) if Path(documents).exists() else documents
-
-
-def _option(name: str) -> str:
-    return "DOCUMENTS" if name == "documents" else flag_of(name)
 
 
 def _shown(value: object) -> str:

@@ -67,7 +67,9 @@ def load_papers(folder: Path) -> Iterable[Example]:
             arrays = dict(file)
         if not arrays.keys() >= set(_NAMES):
             raise UserError(f"{path} is of another version of pyramidions: delete {folder}, and it is made again.")
-        yield from _unpacked(arrays)
+        parts = [np.split(arrays[name], np.cumsum(arrays[f"{name}_sizes"])[:-1]) for name in _NAMES]
+        for hashes, content, *paper, summary_hashes, summary_content in zip(*parts, strict=True):
+            yield Example(Paper(Words(hashes, content), *paper), Words(summary_hashes, summary_content))
 
 
 def learned_from(number: int) -> list[int]:
@@ -100,12 +102,6 @@ def _packed(examples: Sequence[Example]) -> dict[str, np.ndarray]:
     columns = dict(zip(_NAMES, zip(*flat, strict=True), strict=True))
     found = {name: np.concatenate(column) for name, column in columns.items()}
     return found | {f"{name}_sizes": np.array(list(map(len, column))) for name, column in columns.items()}
-
-
-def _unpacked(arrays: dict[str, np.ndarray]) -> Iterable[Example]:
-    parts = [np.split(arrays[name], np.cumsum(arrays[f"{name}_sizes"])[:-1]) for name in _NAMES]
-    for hashes, content, *paper, summary_hashes, summary_content in zip(*parts, strict=True):
-        yield Example(Paper(Words(hashes, content), *paper), Words(summary_hashes, summary_content))
 
 
 class Counts(NamedTuple):

@@ -164,8 +164,5 @@ def choose_kind(asked: str, documents: int, machine: Machine, has_queries: bool 
             f"fewer than {FEW:,} documents cannot teach a model to write; --kind summarizer trains one all the same"
         )
     if not machine.gpus:
-        return (
-            CONCEPTS,
-            "without a GPU a model that learns to write takes days; --kind summarizer trains a small one",
-        )
+        return (CONCEPTS, "without a GPU a model that learns to write takes days; --kind summarizer trains a small one")
     return "summarizer", f"{documents:,} documents can teach a model to write"

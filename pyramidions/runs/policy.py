@@ -50,12 +50,9 @@ def fit_policy(
 
     def look(trees: Trees | None, turn: int) -> list[Steps]:
         work = partial(choose_and_see, model=model, counts=counts, trees=trees, seed=seed, turn=turn)
-        with progress_bar("choosing sentences", len(places), "documents") as bar:
-            seen = []
-            for each in ordered_map(work, load_some(folder, places), workers):
-                seen.append(each)
-                bar.update()
-        return seen
+        chosen = ordered_map(work, load_some(folder, places), workers)
+        with progress_bar("choosing sentences", len(places), "documents", items=chosen) as bar:
+            return list(bar)
 
     def fitted(seen: list[Steps]) -> Trees:
         rows, added, lengths = (np.concatenate(column) for column in zip(*seen, strict=True))
@@ -71,13 +68,9 @@ def fit_policy(
 
 def gain(documents: Sequence[Document], model: ConceptModel, policy: Trees, workers: int) -> float:
     """Return by how much a policy raises the mean of ROUGE-1 and ROUGE-2 (F1) of extracts over coverage."""
-    work = partial(_gain, model=model, policy=policy)
-    found = []
-    with progress_bar("comparing the policy with coverage", len(documents), "documents") as bar:
-        for each in ordered_map(work, documents, workers):
-            found.append(each)
-            bar.update()
-    return float(np.mean(found))
+    gains = ordered_map(partial(_gain, model=model, policy=policy), documents, workers)
+    with progress_bar("comparing the policy with coverage", len(documents), "documents", items=gains) as bar:
+        return float(np.mean(list(bar)))
 
 
 def _gain(document: Document, model: ConceptModel, policy: Trees) -> float:

@@ -76,15 +76,8 @@ TIERS = (
         epochs=20,
         warmup=(500, 2),
         flags=(
-            "--lr",
-            "1e-3",
-            "--lr-scheduler",
-            "linear_decay",
-            *_BETAS,
-            "--validate-interval",
-            "1",
-            "--stopping-patience",
-            "3",
+            *("--lr", "1e-3", "--lr-scheduler", "linear_decay", *_BETAS),
+            *("--validate-interval", "1", "--stopping-patience", "3"),
         ),
     ),
     # Thousands: the best shallow model of table 2, row 8.

@@ -130,12 +130,10 @@ def write_extracts(
     path: Path, documents: Iterable[Document], number: int, ranker: Ranker, rules: SelectionRules
 ) -> None:
     """Write extracts, one a line."""
-    work = partial(_extract_line, ranker=ranker, rules=rules)
+    lines = ordered_map(partial(_extract_line, ranker=ranker, rules=rules), documents, available_cores())
     description = f"extracting with {type(ranker).__name__}"
-    with atomic_file(path) as file, progress_bar(description, number, "documents") as bar:
-        for line in ordered_map(work, documents, available_cores()):
-            file.write(line)
-            bar.update()
+    with atomic_file(path) as file, progress_bar(description, number, "documents", items=lines) as bar:
+        file.writelines(bar)
 
 
 def _extract_line(document: Document, ranker: Ranker, rules: SelectionRules) -> bytes:

@@ -164,13 +164,16 @@ def run_commands(step: Step, environment: Mapping[str, str] | None = None) -> No
         log.writelines(f"$ {as_typed(each.words) if each.gpus is None else each}\n".encode() for each in commands)
         log.flush()
         begin = log.tell()
-        with nullcontext(_nothing) if step.watch is None else step.watch() as tick, _stopping(processes, step.saves):
+        watched = nullcontext(lambda _: None) if step.watch is None else step.watch()
+        with watched as tick, _stopping(processes, step.saves):
             for each in commands:
                 try:
                     variables = each.environment(environment or {})
-                    begun = start_process(each.words, output, variables, errors=log, folder=step.cwd, ends_with_us=True)
+                    begun = start_process(each.words, output, variables, log, step.cwd)
                 except OSError:
-                    raise StepError(_not_installed(Path(each.words[0]).name)) from None
+                    program = Path(each.words[0]).name
+                    advice = "scripts/setup.sh train brings what training needs."
+                    raise StepError(f"{program} is not installed: {advice}") from None
                 processes.append(begun)
             while True:
                 tick(processes)
@@ -187,10 +190,6 @@ def run_commands(step: Step, environment: Mapping[str, str] | None = None) -> No
             )
 
 
-def _nothing(processes: object) -> None:
-    pass
-
-
 @contextmanager
 def _stopping(processes: "Sequence[subprocess.Popen[bytes]]", saves: bool) -> Iterator[None]:
     """Stop in the end what still runs."""
@@ -202,10 +201,6 @@ def _stopping(processes: "Sequence[subprocess.Popen[bytes]]", saves: bool) -> It
             stop_processes(processes, signal.SIGINT, _DAY)
         else:
             stop_processes(processes)
-
-
-def _not_installed(name: str) -> str:
-    return f"{name} is not installed: scripts/setup.sh train brings what training needs."
 
 
 def _reason(log: Path, begin: int, name: str, code: int) -> str:

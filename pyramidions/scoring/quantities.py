@@ -33,27 +33,13 @@ _ATTACHED, _OF_MONEY = {"k": 3, "K": 3}, {"m": 6, "b": 9, "tn": 12}
 _SYMBOLS = "% ° °C °F kg g mg µg ng t km m cm mm µm nm l ml dl s ms h min kJ kW MW Hz kHz MHz GHz Pa kPa Ω Å mol"
 _UNITS = {
     **{unit: unit for unit in [*_SYMBOLS.split(), *_CURRENCIES, "day", "week", "month", "year"]},
-    "percent": "%",
-    "mL": "ml",
-    "L": "l",
-    "sec": "s",
-    "second": "s",
-    "minute": "min",
-    "hour": "h",
-    "mile": "mi",
-    "metre": "m",
-    "meter": "m",
-    "kilometre": "km",
-    "kilometer": "km",
-    "gram": "g",
-    "kilogram": "kg",
-    "litre": "l",
-    "liter": "l",
-    "tonne": "t",
-    "dollar": "$",
-    "euro": "€",
-    "pound": "£",
-    "yen": "¥",
+    **dict(
+        pair.split("=")
+        for pair in """
+        percent=% mL=ml L=l sec=s second=s minute=min hour=h mile=mi metre=m meter=m kilometre=km kilometer=km gram=g
+        kilogram=kg litre=l liter=l tonne=t dollar=$ euro=€ pound=£ yen=¥
+        """.split()  # noqa: SIM905, a list has a line for each word
+    ),
 }
 _NUMERALS = (
     *("zero", "one first", "two second", "three third", "four fourth", "five fifth", "six sixth", "seven seventh"),

@@ -37,8 +37,8 @@ class _Items(IndexedLines):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         try:
-            self._file.seek(0)
-            found = parse_json(self._file.read())
+            self.file.seek(0)
+            found = parse_json(self.file.read())
             if not isinstance(found, list):
                 raise ValueError("it is none")
         except ValueError as error:

@@ -110,7 +110,8 @@ def check_summary(
     words = {word for text in units for word in words_of(as_compared(text))}
     numbers = Held(units, cut.language)
     found, truncated = [], 0
-    for text in (sentence for part in _parts(summary) for sentence in _sentences(part, cut.language)):
+    # As the document is split.
+    for text in (unit.text for part in _parts(summary) for unit in outline(part, language=cut.language).units):
         missing = tuple(dict.fromkeys(_missing(text, words, numbers, cut.language)))
         sentence = replace(index.support(text), missing=missing)
         if entails is not None and texts:
@@ -159,11 +160,6 @@ def _sentence(sentence: SummarySentence) -> Sentence:
         if found is not None:
             shown["support"].append(supported_by(f"{title}: {found.share:.0%}", [found]))
     return shown
-
-
-def _sentences(text: str, language: str) -> list[str]:
-    # As the document is split.
-    return [unit.text for unit in outline(text, language=language).units]
 
 
 def _parts(summary: str) -> Iterator[str]:

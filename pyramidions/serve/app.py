@@ -83,7 +83,8 @@ def make_app(methods: Sequence[str], worker: Worker[Asked, str], folder: Path) -
     """
     pages = Pages(folder)
     one_at_a_time = asyncio.Lock()
-    front = _index(methods)
+    options = "".join(f"<option>{escape(name)}</option>" for name in methods)
+    front = _own("serve.html").replace("{{methods}}", options).replace("{{endings}}", ", ".join(ENDINGS))
 
     async def index(_: Request) -> Response:
         return HTMLResponse(front, headers={"Content-Security-Policy": _OWN})
@@ -175,8 +176,3 @@ async def _summary(request: Request, worker: Worker[Asked, str], asked: Asked) -
 
 def _own(name: str) -> str:
     return files("pyramidions.serve").joinpath(name).read_text(encoding="utf-8")
-
-
-def _index(methods: Sequence[str]) -> str:
-    options = "".join(f"<option>{escape(name)}</option>" for name in methods)
-    return _own("serve.html").replace("{{methods}}", options).replace("{{endings}}", ", ".join(ENDINGS))

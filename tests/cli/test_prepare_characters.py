@@ -10,7 +10,8 @@ import pytest
 from invoking import run, succeed
 
 from pyramidions.data.character_folder import CharacterFolder
-from pyramidions.data.corpora import TEXTS, texts
+from pyramidions.data.corpora import texts
+from pyramidions.data.corpora.texts import TEXTS
 from pyramidions.data.text_streams import TextStream, fetched_text
 
 

@@ -11,7 +11,7 @@ from click.testing import Result
 from corpus_shapes import SHAPES, lines, write
 from invoking import run
 
-from pyramidions.data.corpora import KNOWN
+from pyramidions.data.corpora.table import KNOWN
 
 
 @pytest.fixture(autouse=True)

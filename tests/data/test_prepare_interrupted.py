@@ -6,8 +6,8 @@ from folders import contents
 from refusals import refused
 
 from pyramidions.base.errors import UserError
-from pyramidions.data import encode as encode_module
 from pyramidions.data import prepare as prepare_module
+from pyramidions.data.encode import Encoder
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.prepare import prepare
 from pyramidions.data.vocabulary import Settings
@@ -31,10 +31,8 @@ def interrupt(out, corpora, interrupted):
 def encoded(monkeypatch):
     """The ids of the documents that are encoded from now on."""
     ids = []
-    encode_chunk = encode_module._encode_chunk
-    monkeypatch.setattr(
-        encode_module, "_encode_chunk", lambda *given: ids.extend(d.id for d in given[-1]) or encode_chunk(*given)
-    )
+    encode_chunk = Encoder.__call__
+    monkeypatch.setattr(Encoder, "__call__", lambda *given: ids.extend(d.id for d in given[-1]) or encode_chunk(*given))
     return ids
 
 

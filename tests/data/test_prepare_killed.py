@@ -89,13 +89,13 @@ def test_killed_anywhere_it_goes_on_to_the_same_bytes(out, corpora, whole, capfd
 def _encode_or_be_killed(*given):
     if given[-1][-1].id == "paper-29":
         die()
-    return encode_module._encode_chunk.__wrapped__(*given)
+    return _encode_or_be_killed.__wrapped__(*given)
 
 
 def test_a_killed_worker_is_an_interruption(out, corpora, whole, capsys, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(_encode_or_be_killed, "__wrapped__", encode_module._encode_chunk, raising=False)
-        patch.setattr(encode_module, "_encode_chunk", _encode_or_be_killed)
+        patch.setattr(_encode_or_be_killed, "__wrapped__", encode_module.Encoder.__call__, raising=False)
+        patch.setattr(encode_module.Encoder, "__call__", _encode_or_be_killed)
         with pytest.raises(KilledError):
             prepare(out, corpora, SMALL, workers=2)
     capsys.readouterr()

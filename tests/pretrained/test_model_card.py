@@ -15,7 +15,8 @@ from small_language_models import saved as saved_language_model
 from small_tokenizers import bart_bytes
 
 from pyramidions.base.markdown import plain, shell_word
-from pyramidions.data.corpora import KNOWN, read_corpus
+from pyramidions.data.corpora.reading import read_corpus
+from pyramidions.data.corpora.table import KNOWN
 from pyramidions.data.divide import Divide
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.pairing import Pairing

@@ -4,8 +4,7 @@ import pytest
 
 from pyramidions.scoring import Example
 from pyramidions.scoring.metric import Question, Span
-from pyramidions.scoring.metrics import ApesSrc
-from pyramidions.scoring.metrics.apes_src import answer_f1, clozes
+from pyramidions.scoring.metrics.apes_src import ApesSrc, answer_f1, clozes
 
 SOURCE = "Ann Lee met Bob in Rome in 1999. It rained. Ann Lee paid 5 euros to Eve. Nobody saw it in Oslo."
 REFERENCE = "Ann Lee met Bob in 1999. Ann Lee paid Eve."

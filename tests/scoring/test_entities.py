@@ -4,7 +4,7 @@ import pytest
 
 from pyramidions.scoring import Example, Metric
 from pyramidions.scoring.metric import Span
-from pyramidions.scoring.metrics import Capitalized, Entities
+from pyramidions.scoring.metrics.entities import Capitalized, Entities
 
 SOURCE = "The United Bank of Norway paid 1,000 euros. Ann Lee sang in Oslo."
 

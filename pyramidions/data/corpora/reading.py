@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.corpora.release import ARCHIVE, ReleaseFile, release_files
@@ -28,20 +28,13 @@ class Reading(NamedTuple):
     form: Form  # the shape of its records
     splits: Openers  # what opens the records of each split
 
-    def documents(
-        self, split: str, *, number_repeated_ids: bool = False, sections: bool = False, language: str | None = None
-    ) -> Corpus:
-        """Return the documents of a split; empty ones, which all these corpora may have, are left out and counted."""
-        return Corpus(
-            self.corpus.name,
-            split,
-            fields=self.form.fields,
-            skip_empty=True,
-            number_repeated_ids=number_repeated_ids,
-            sections=sections,
-            language=language,
-            records=self.splits[split],
-        )
+    def documents(self, split: str, **options: Any) -> Corpus:
+        """Return the documents of a split, with further options of a `Corpus`.
+
+        Empty ones, which all these corpora may have, are left out and counted.
+        """
+        known: dict[str, Any] = {"fields": self.form.fields, "skip_empty": True, "records": self.splits[split]}
+        return Corpus(self.corpus.name, split, **known, **options)
 
     def about(self) -> dict[str, str | None]:
         """Return where the documents come from, for the manifest; a form of its own differs from the hub's files."""
@@ -134,7 +127,7 @@ def _opener(form: Form, files: list[ReleaseFile], summaries: list[ReleaseFile]) 
     if not form.is_tables:
         return partial(open_lines, [file.lines for file in files])
     names = [file.lines.name for file in files]
-    if packed := [each for each in names if not _is_plain_table(each)]:
+    if packed := [each for each in names if not (each.endswith(TABLES) and Path(each).is_file())]:
         raise UserError(f"{packed[0]} must be unpacked: tables are read from files of their own.")
     return partial(open_tables, names)
 
@@ -144,10 +137,6 @@ def _paired(documents: list[ReleaseFile], summaries: list[ReleaseFile]) -> list[
     if missing := [document.lines.name for document in documents if document.stem not in by_stem]:
         raise UserError(f"The release must hold a summary of {missing[0]}, but holds none.")
     return [(document.lines, by_stem[document.stem]) for document in documents]
-
-
-def _is_plain_table(name: str) -> bool:
-    return name.endswith(TABLES) and Path(name).is_file()
 
 
 def _documents(corpus: KnownCorpus, form: Form, opens: Callable[[], Records]) -> Records:

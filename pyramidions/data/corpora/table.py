@@ -82,9 +82,7 @@ class KnownCorpus:
 
 
 def _form(values: dict[str, Any]) -> Form:
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        found[name] = tuple(value) if isinstance(value, list) else value
+    found: dict[str, Any] = {name: tuple(of) if isinstance(of, list) else of for name, of in values.items()}
     found["fields"] = FieldNames(**{"id": None, **values["fields"]})
     found |= {name: getattr(shapes, values[name]) for name in ("documents", "pairs") if name in values}
     if isinstance(splits := values.get("splits"), str):

@@ -107,34 +107,31 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
         self.words = torch.tensor([piece.count(SPACE) for piece in pieces])
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Any, Any, dict[str, Any]]:
-        if self.task.points:
-            return self._pointed(model, sample, reduce)
+        rated, losses, logged = (self._pointed if self.task.points else self._rated)(model, sample)
+        # Documents without a sentence have no loss, and do not count.
+        documents = int(rated.any(dim=1).sum())
+        loss = losses.sum() if reduce else losses
+        counts = {"ntokens": sample["ntokens"], "nsentences": len(rated), "sample_size": documents}
+        return loss, documents, {**counts, **logged, "loss": loss.data}
+
+    def _rated(self, model: Any, sample: dict[str, Any]) -> tuple[Tensor, Tensor, dict[str, Any]]:
+        """Return which units count (B, U), the loss of each document (B,), and what to log, of units rated at once."""
         scores, labels = model(**sample["net_input"]).float(), sample["labels"]
         if scores.shape != labels.shape:
             raise ValueError(f"The model must return {tuple(labels.shape)} scores, but returned {tuple(scores.shape)}.")
         rated = (labels != HEADING) & scores.isfinite()
         scores, positive = scores.masked_fill(~rated, -torch.inf), rated & (labels == CHOSEN)
         losses = self._cross_entropy(scores, rated, positive)
-        # Documents without a sentence have no loss, and do not count.
-        documents = int(rated.any(dim=1).sum())
-        logging_output = {
-            "ntokens": sample["ntokens"],
-            "nsentences": len(labels),
-            "sample_size": documents,
-            "hits": _hits(scores, positive),
-            "positive": positive.sum(),
-        }
+        logging_output = {"hits": _hits(scores, positive), "positive": positive.sum()}
         if self.reward_weight > 0:
             reinforced, logged = self._reinforced(scores, sample)
             logging_output.update(logged, cross_entropy=losses.sum().data)
             if self.training:
                 losses = (1 - self.reward_weight) * losses + self.reward_weight * reinforced
-        loss = losses.sum() if reduce else losses
-        logging_output["loss"] = loss.data
-        return loss, documents, logging_output
+        return rated, losses, logging_output
 
-    def _pointed(self, model: Any, sample: dict[str, Any], reduce: bool) -> tuple[Any, Any, dict[str, Any]]:
-        """Return what `forward` returns, of a model that selects sentence by sentence."""
+    def _pointed(self, model: Any, sample: dict[str, Any]) -> tuple[Tensor, Tensor, dict[str, Any]]:
+        """Return the same of a model that selects sentence by sentence."""
         allowed, labelled = sample["labels"] != HEADING, sample["labels"] == CHOSEN
         tokenizer = self.task.preprocessing.need_tokenizer()
         units = [tokenizer.units_in(ids) for ids in sample["net_input"]["src_tokens"].tolist()]
@@ -145,9 +142,7 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
         picks = [*([follow_labels(labelled)] if share < 1 else []), *([draw] if share > 0 else [])]
         # One pass of the encoder for both losses.
         found = model(**sample["net_input"], allowed=allowed, picks=picks)
-        # Documents without a sentence have no loss, and do not count.
-        documents = int(allowed.any(dim=1).sum())
-        logging_output = {"ntokens": sample["ntokens"], "nsentences": len(labelled), "sample_size": documents}
+        logging_output: dict[str, Any] = {}
         losses = torch.zeros(len(labelled), device=labelled.device)
         if share < 1:
             # Labels teach the critic nothing, but every weight of a replica must be in the graph.
@@ -162,10 +157,7 @@ class ExtractiveSummarizationCriterion(SummedCriterion):
             whole = [sum(each) if self._rewriter is None else each[-1] for each in rewards]
             logging_output["sampled_reward"] = torch.tensor(sum(whole))
             losses = (1 - share) * losses + share * actor_critic(found[-1], rewards)
-        losses = losses.masked_fill(~allowed.any(dim=1), 0)
-        loss = losses.sum() if reduce else losses
-        logging_output["loss"] = loss.data
-        return loss, documents, logging_output
+        return allowed, losses.masked_fill(~allowed.any(dim=1), 0), logging_output
 
     def _rewards_on(self, device: torch.device) -> SentenceRewards:
         """Return what rewards sentences; what rewrites them computes where the model does."""

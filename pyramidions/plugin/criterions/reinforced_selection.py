@@ -17,15 +17,9 @@ class _Counts(NamedTuple):
 class OverlapReward:
     """ROUGE-1 plus weighted ROUGE-2 (F1, Lin 2004) of selected sentences against the summary, on pieces of words.
 
-    No bigram crosses sentences.
-
-    Args:
-        units: (B, L), the number of the sentence that each token of the documents belongs to.
-        source: (B, L), token ids of the documents.
-        target: (B, T), those of the summaries.
-        is_text: (V,), False for ids that are no text: padding, markers and ends.
-        num_units: U, more than any number in ``units``.
-        rouge2_weight: of ROUGE-2.
+    No bigram crosses sentences. ``units`` (B, L) has the number of the sentence, below U, that each token of the
+    documents, ``source`` (B, L), belongs to; ``target`` (B, T) has the summaries, and ``is_text`` (V,) is False for ids
+    that are no text: padding, markers and ends.
     """
 
     def __init__(

@@ -1,7 +1,6 @@
 """What our models share behind fairseq's interface: presets as its `--arch`, its configs, weights and dictionary."""
 
 from abc import ABC, abstractmethod
-from argparse import Namespace
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -82,19 +81,13 @@ class FittingModel(BaseFairseqModel):
         self._fingerprint = fingerprint(dictionary.symbols)
         self.register_buffer(VOCABULARY, torch.tensor(self._fingerprint))
 
-    def load_state_dict(
-        self,
-        state_dict: dict[str, Tensor],
-        strict: bool = True,
-        model_cfg: Optional[DictConfig] = None,
-        args: Optional[Namespace] = None,
-    ) -> Any:
+    def load_state_dict(self, state_dict: dict[str, Tensor], strict: bool = True, **kwargs: Any) -> Any:
         """Copy weights, after checking that they fit."""
         self.upgrade_state_dict(state_dict)
         refuse_vocabulary(state_dict, self._fingerprint)
         if strict:
             refuse_architecture(state_dict, self, may_add_parts=self.may_add_parts)
-        return super().load_state_dict(state_dict, strict, model_cfg, args)
+        return super().load_state_dict(state_dict, strict, **kwargs)
 
 
 class CachedDecoder(FairseqIncrementalDecoder, ABC):

@@ -59,7 +59,6 @@ class PyramidionEncoder(FairseqEncoder):
         ``lengths`` are ``src_lengths`` as integers on the host, so that it need not wait for a GPU; such a batch is
         padded on the right.
         """
-        # A batch that comes with `lengths` is padded on the right; others may be padded on the left.
         tokens = src_tokens if lengths is not None else flush_right_padding(src_tokens, self.dictionary.pad())
         with in_evaluation_without_cudnn_attention(self):
             encoded = self.core(tokens, tokens.eq(self.dictionary.pad()), lengths)

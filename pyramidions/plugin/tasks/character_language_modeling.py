@@ -135,36 +135,21 @@ class CharacterLanguageModelingTask(TrainingTask):
         logger.info("%s: %s in %s", split, counted(len(stream), "character"), counted(len(windows), "window"))
         self.datasets[split] = windows
 
-    def get_batch_iterator(
-        self,
-        dataset: Any,
-        max_tokens: Optional[int] = None,
-        max_sentences: Optional[int] = None,
-        max_positions: Any = None,
-        **kwargs: Any,
-    ) -> Any:
+    def get_batch_iterator(self, dataset: Any, max_tokens: Any = None, max_positions: Any = None, **kwargs: Any) -> Any:
         """Return an iterator over batches that hold every window."""
         longest = int(dataset.sizes.max())
         kind = "window" if isinstance(dataset, CharacterWindows) else "prompt"
         for most, name in ((max_tokens, "--max-tokens"), (max_positions, "the positions of the model")):
             if most is not None and longest > most:
                 raise UserError(f"A {kind} of {longest:,} characters must fit {name}, but the most is {most:,}.")
-        return super().get_batch_iterator(dataset, max_tokens, max_sentences, **kwargs)
+        return super().get_batch_iterator(dataset, max_tokens, **kwargs)
 
     def eval_lm_dataloader(
-        self,
-        dataset: CharacterWindows,
-        max_tokens: Optional[int] = None,
-        batch_size: Optional[int] = None,
-        max_positions: Optional[int] = None,
-        context_window: int = 0,
-        **kwargs: Any,
+        self, dataset: CharacterWindows, batch_size: Optional[int] = None, context_window: int = 0, **kwargs: Any
     ) -> Any:
         """Return the batches of `fairseq-eval-lm`, which has taken ``context_window`` off the length of a window."""
         windows = dataset.with_context(context_window)
-        batches = self.get_batch_iterator(
-            windows, max_tokens=max_tokens, max_sentences=batch_size, max_positions=max_positions, **kwargs
-        )
+        batches = self.get_batch_iterator(windows, max_sentences=batch_size, **kwargs)
         return batches.next_epoch_itr(shuffle=False)
 
     def begin_learning(self, model: Any, training: TrainingRun) -> Optional[ScorerRate]:
@@ -187,19 +172,10 @@ class CharacterLanguageModelingTask(TrainingTask):
             raise UserError(f"The alphabet is the data's, but --bpe asks for {other!r}.")
         return CharacterCodec(self.alphabet)
 
-    def build_generator(
-        self,
-        models: list[Any],
-        args: Any,
-        seq_gen_cls: Any = None,
-        extra_gen_cls_kwargs: Optional[dict[str, Any]] = None,
-        **kwargs: Any,
-    ) -> Any:
+    def build_generator(self, models: list[Any], args: Any, seq_gen_cls: Any = None, *rest: Any, **kwargs: Any) -> Any:
         """Build fairseq's search, which writes characters of the alphabet alone."""
         decoding.check_heeded(args, _NAME)
-        generator = super().build_generator(
-            models, args, seq_gen_cls or CharacterGenerator, extra_gen_cls_kwargs, **kwargs
-        )
+        generator = super().build_generator(models, args, seq_gen_cls or CharacterGenerator, *rest, **kwargs)
         block_ngrams(generator, args.no_repeat_ngram_size)
         return generator
 
@@ -211,12 +187,7 @@ class CharacterLanguageModelingTask(TrainingTask):
         return LanguagePairDataset(prompts, src_lengths, self.dictionary, left_pad_source=False)
 
     def inference_step(
-        self,
-        generator: Any,
-        models: list[Any],
-        sample: dict[str, Any],
-        prefix_tokens: Optional[Tensor] = None,
-        constraints: Optional[Tensor] = None,
+        self, generator: Any, models: list[Any], sample: Any, prefix_tokens: Optional[Tensor] = None, **kwargs: Any
     ) -> list[list[dict[str, Tensor]]]:
         """Continue the texts of a batch.
 

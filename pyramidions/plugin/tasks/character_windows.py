@@ -18,12 +18,8 @@ class CharacterWindows(FairseqDataset):
     number of characters in each epoch, shuffles the windows and leaves out what is shorter than a window (Nawrot et al.
     2023, released code). Other windows are those of the stream as it stands, and the last one may be shorter.
 
-    Args:
-        stream: (characters,), ids.
-        window: how many characters a window predicts.
-        context: how many more it shows in front of them, as far as there are any; scores begin behind them.
-        boundaries: (characters,), 1 at the last characters of segments, to supervise with; None for none.
-        seed: of what training draws; None if nothing is.
+    A window shows ``context`` more characters in front of those that it predicts, as far as there are any.
+    ``boundaries`` (characters,) supervise, 1 at the last characters of segments. Without a seed, nothing is drawn.
     """
 
     def __init__(
@@ -100,8 +96,7 @@ class CharacterWindows(FairseqDataset):
     def num_tokens(self, index: int) -> int:
         return int(self.sizes[index])
 
-    def size(self, index: int) -> int:
-        return self.num_tokens(index)
+    size = num_tokens
 
     def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
         return self.sizes[indices]

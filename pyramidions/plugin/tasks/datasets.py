@@ -29,8 +29,7 @@ class SizedTexts(BaseWrapperDataset):
     def num_tokens(self, index: int) -> int:
         return int(self._sizes[index])
 
-    def size(self, index: int) -> int:
-        return int(self._sizes[index])
+    size = num_tokens
 
 
 class HeadDataset(SizedTexts):

@@ -11,13 +11,7 @@ from torch import Tensor
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
-from pyramidions.plugin.hooks import (
-    block_ngrams,
-    is_first_worker,
-    run_of,
-    unset_defaults,
-    watch_results,
-)
+from pyramidions.plugin.hooks import block_ngrams, is_first_worker, run_of, unset_defaults, watch_results
 from pyramidions.plugin.tasks import decoding
 from pyramidions.plugin.tasks.config import DocumentTaskConfig
 from pyramidions.plugin.tasks.datasets import PairDataset
@@ -94,14 +88,7 @@ class DocumentTask(TrainingTask):
         """Return documents without summaries and labels, truncated like any other."""
         return documents_alone(self.preprocessing, src_tokens, self.reads_end)
 
-    def get_batch_iterator(
-        self,
-        dataset: Any,
-        max_tokens: Optional[int] = None,
-        max_sentences: Optional[int] = None,
-        max_positions: Any = None,
-        **kwargs: Any,
-    ) -> Any:
+    def get_batch_iterator(self, dataset: Any, max_tokens: Any = None, **kwargs: Any) -> Any:
         """Return an iterator over batches that hold every document; texts have been truncated to fit the model."""
         longest = int(dataset.sizes.max())
         if max_tokens is not None and longest > max_tokens:
@@ -110,7 +97,7 @@ class DocumentTask(TrainingTask):
                 f"but is {max_tokens}."
             )
         begins = self._training is not None and self._training.epoch is None
-        batches = super().get_batch_iterator(dataset, max_tokens, max_sentences, **kwargs)
+        batches = super().get_batch_iterator(dataset, max_tokens, **kwargs)
         if begins and self._training is not None and self._training.epoch is not None:
             warn_of_schedule(self.cfg, len(batches))
         return batches
@@ -191,16 +178,11 @@ class WritingTask(DocumentTask):
         return generator
 
     def inference_step(
-        self,
-        generator: Any,
-        models: list[Any],
-        sample: dict[str, Any],
-        prefix_tokens: Optional[Tensor] = None,
-        constraints: Optional[Tensor] = None,
+        self, generator: Any, models: list[Any], sample: Any, prefix_tokens: Optional[Tensor] = None, **kwargs: Any
     ) -> Any:
         """Write a text for each of a batch; it begins with the tokenizer's prefix unless another is given, or none."""
         prefix, source = self.preprocessing.need_tokenizer().prefix, sample["net_input"]["src_tokens"]
         starts = {getattr(getattr(model, "config", None), "decoding_forced_start", "yes") for model in models}
         if prefix_tokens is None and prefix and "no" not in starts:
             prefix_tokens = source.new_tensor(prefix).repeat(len(source), 1)
-        return super().inference_step(generator, models, sample, prefix_tokens, constraints)
+        return super().inference_step(generator, models, sample, prefix_tokens, **kwargs)

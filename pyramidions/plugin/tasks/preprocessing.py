@@ -43,15 +43,9 @@ class _Dictionary(Dictionary):
             if piece.split() != [piece] or self.add_symbol(piece) != number:
                 raise UserError(f"The tokenizer must name each piece once and without spaces, unlike {piece!r}.")
         bos = tokenizer.eos if tokenizer.bos is None else tokenizer.bos
-        self.bos_index, self.pad_index, self.eos_index, self.unk_index = (
-            bos,
-            tokenizer.pad,
-            tokenizer.eos,
-            tokenizer.unk,
-        )
-        self.bos_word, self.pad_word, self.eos_word, self.unk_word = (
-            names[i] for i in (bos, tokenizer.pad, tokenizer.eos, tokenizer.unk)
-        )
+        special = bos, tokenizer.pad, tokenizer.eos, tokenizer.unk
+        self.bos_index, self.pad_index, self.eos_index, self.unk_index = special
+        self.bos_word, self.pad_word, self.eos_word, self.unk_word = (names[i] for i in special)
 
     def __getitem__(self, index: int) -> str:
         has_tags = self.preprocessing is not None and self.preprocessing.has_tags
@@ -64,12 +58,7 @@ class Preprocessing:
     The folder may be empty where a checkpoint will say what it lacks.
     """
 
-    def __init__(
-        self,
-        folder: DataFolder,
-        task: str,
-        settings: Mapping[str, Setting],
-    ) -> None:
+    def __init__(self, folder: DataFolder, task: str, settings: Mapping[str, Setting]) -> None:
         self.folder = folder
         self.dictionary = _Dictionary()
         self.dictionary.preprocessing = self

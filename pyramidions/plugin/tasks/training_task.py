@@ -18,7 +18,6 @@ from pyramidions.plugin.hooks import (
     check_options,
     end_workers_with_their_epoch,
     is_first_worker,
-    load_on_each_worker,
     model_name,
     run_of,
 )
@@ -50,9 +49,7 @@ class TrainingTask(FairseqTask, ABC):
     def source_dictionary(self) -> Dictionary:
         return self.dictionary
 
-    @property
-    def target_dictionary(self) -> Dictionary:
-        return self.dictionary
+    target_dictionary = source_dictionary
 
     @classmethod
     def setup_task(cls, cfg: Any, **unused: Any) -> Any:
@@ -62,7 +59,9 @@ class TrainingTask(FairseqTask, ABC):
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
         super().add_args(parser)
-        load_on_each_worker(parser)
+        # By default the first of several processes sends the checkpoint to the others as pickled objects, which the
+        # safe loading of torch refuses: no run on several GPUs could resume.
+        parser.set_defaults(load_checkpoint_on_all_dp_ranks=True)
 
     def begin_training(self, from_checkpoint: bool) -> Optional[TrainingRun]:
         """Begin or go on with the run, unless there is none; return it."""
@@ -123,16 +122,9 @@ class TrainingTask(FairseqTask, ABC):
         if self._training is not None:
             self._training.saved(path)
 
-    def get_batch_iterator(
-        self,
-        dataset: Any,
-        max_tokens: Optional[int] = None,
-        max_sentences: Optional[int] = None,
-        max_positions: Any = None,
-        **kwargs: Any,
-    ) -> Any:
+    def get_batch_iterator(self, dataset: Any, max_tokens: Any = None, **kwargs: Any) -> Any:
         """Return an iterator over batches that hold every example."""
-        batches = super().get_batch_iterator(dataset, max_tokens, max_sentences, **{**kwargs, **WHOLE_BATCHES})
+        batches = super().get_batch_iterator(dataset, max_tokens, **{**kwargs, **WHOLE_BATCHES})
         end_workers_with_their_epoch(batches, dataset)
         if self._training is not None and dataset is self.datasets.get(self._training.run.dataset.train_subset):
             begin_with_fillers(batches, self._training.run.optimization.update_freq)

@@ -21,9 +21,8 @@ from pyramidions.pretrained.families.family import (
     parts_of,
     shaped,
 )
-from pyramidions.pretrained.names import EMBEDDING, LOGITS_BIAS, POSITIONS, SHARED, names_of, renamed
+from pyramidions.pretrained.names import EMBEDDING, LOGITS_BIAS, POSITIONS, SHARED, extended, names_of, renamed
 from pyramidions.pretrained.source import Source
-from pyramidions.pretrained.transfer import extended
 
 _PUBLISHED_SINUSOIDS = {"first": 0, "frequencies": "published"}
 
@@ -59,18 +58,14 @@ class Bart(Family):
             Part("learned", {"length": n}) if self.learns_positions else Part("sinusoidal", _PUBLISHED_SINUSOIDS)
             for n in lengths
         ]
+        activation = activation_of(read, "activation_function", read.one("activation_function", str))
         values = {
             "embed_dim": read.one("d_model", int),
             "ffn_embed_dim": read.same("encoder_ffn_dim", "decoder_ffn_dim"),
             "num_heads": read.same("encoder_attention_heads", "decoder_attention_heads"),
             "encoder_layers": read.one("encoder_layers", int),
             "decoder_layers": read.one("decoder_layers", int),
-            "feed_forward": written(
-                Part(
-                    "dense",
-                    {"activation": activation_of(read, "activation_function", read.one("activation_function", str))},
-                )
-            ),
+            "feed_forward": written(Part("dense", {"activation": activation})),
             "normalize_before": self.normalize_before,
             "layernorm_embedding": self.normalizes_embeddings,
             # LED never scales embeddings, whatever its config says.

@@ -153,8 +153,7 @@ def shaped(family: Family, source: Source, values: dict[str, Any], lengths: tupl
     """Return the shape of a model with these fields of its config, and with how it writes."""
     read = Settings(source, source.generation)
     config = config_as(PyramidionConfig, values | _decoding(read, lengths[1]))
-    source_length, target_length = lengths
-    return Shape(family, config, source_length, target_length, _special_ids(read), read.one("prefix", str, ""))
+    return Shape(family, config, *lengths, _special_ids(read), read.one("prefix", str, ""))
 
 
 def _decoding(read: Settings, longest: int) -> dict[str, Any]:

@@ -236,9 +236,8 @@ def _feed_forward(read: Settings) -> Part:
     name = said.removeprefix("gated-")
     # What T5 calls gelu in a gate is its approximation.
     activation = activation_of(read, "feed_forward_proj", "gelu_new" if said == "gated-gelu" else name)
-    return Part(
-        "gated" if name != said else "dense", {"activation": activation, **({} if name != said else {"bias": False})}
-    )
+    options = {"activation": activation}
+    return Part("gated", options) if name != said else Part("dense", {**options, "bias": False})
 
 
 FAMILIES.update(t5=T5("t5", "T5"), mt5=T5("mt5", "MT5", scales_output=False), longt5=LongT5("longt5", "LongT5"))

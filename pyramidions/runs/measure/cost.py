@@ -136,11 +136,7 @@ def _pretended_gpu() -> Iterator[None]:
 
 class _LikeAGpu(TorchFunctionMode):
     def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         if func == _READS_DEVICE:
             return torch.device("cuda", 0)

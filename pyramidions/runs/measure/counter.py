@@ -63,19 +63,13 @@ def part_of(name: str, module: nn.Module) -> CostPart | None:
 
 
 class PartCounter(TorchDispatchMode):
-    """Counts the work of a forward pass, and what it keeps for the backward pass.
-
-    Attributes:
-        products: multiplications in matrix products, by part.
-        weighted: multiplications of vectors with weights outside of matrix products, by part.
-        kept: bytes kept for the backward pass without parameters, by the part that keeps a tensor first.
-    """
+    """Counts the work of a forward pass, and what it keeps for the backward pass, by part."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
-        self.products: Counter[CostPart] = Counter()
-        self.weighted: Counter[CostPart] = Counter()
-        self.kept: Counter[CostPart] = Counter()
+        self.products: Counter[CostPart] = Counter()  # multiplications in matrix products
+        self.weighted: Counter[CostPart] = Counter()  # those of vectors with weights outside of matrix products
+        self.kept: Counter[CostPart] = Counter()  # bytes without parameters, by the part that keeps a tensor first
         self._model = model
         # Storages stay alive, so that no other takes their place and their id.
         self._known = {id(storage): storage for storage in (p.untyped_storage() for p in model.parameters())}

@@ -61,7 +61,8 @@ def shrink(config: PyramidionConfig, lengths: Lengths) -> tuple[PyramidionConfig
         if name in _ATTENTION:
             return {option: span // by for option, span in _spans(part).items()}
         if name == "feed_forward":
-            return _dividing(part, ffn_embed_dim)
+            divisors = _given(Role.DIVISOR, FEED_FORWARD, part)
+            return {option: math.gcd(value, ffn_embed_dim) for option, value in divisors.items()}
         if name == "scorer" and "coordinate" in part.options:
             return {"coordinate": part.options["coordinate"] % embed_dim}
         # Where a text decides how many vectors it becomes, it becomes the most there may be, which is what is counted.
@@ -103,11 +104,6 @@ def _spans(part: Part) -> dict[str, int]:
     """
     spans = _given(Role.LENGTH, ATTENTION, part)
     return {name: span + (-span % 4 if is_window(ATTENTION, part.kind, name) else 0) for name, span in spans.items()}
-
-
-def _dividing(part: Part, ffn_embed_dim: int) -> dict[str, int]:
-    """Return the options that divide the width of the feed-forward part, by name, for another width."""
-    return {name: math.gcd(value, ffn_embed_dim) for name, value in _given(Role.DIVISOR, FEED_FORWARD, part).items()}
 
 
 def _given(role: Role, registry: Registry[Any], part: Part) -> dict[str, int]:

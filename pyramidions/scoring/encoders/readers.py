@@ -25,10 +25,7 @@ class EntityTagger(ModelInUse):
     """
 
     head = Head(
-        "tagger",
-        "a token classifier that finds entities",
-        "AutoModelForTokenClassification",
-        "ForTokenClassification",
+        "tagger", "a token classifier that finds entities", "AutoModelForTokenClassification", "ForTokenClassification"
     )
 
     def __init__(self, place: str | None, device: str = "cpu") -> None:
@@ -98,10 +95,7 @@ class QuestionAnswerer(ModelInUse):
     """
 
     head = Head(
-        "qa_model",
-        "an extractive question-answering model",
-        "AutoModelForQuestionAnswering",
-        "ForQuestionAnswering",
+        "qa_model", "an extractive question-answering model", "AutoModelForQuestionAnswering", "ForQuestionAnswering"
     )
 
     @property

@@ -25,10 +25,7 @@ class Entailment(CountingMetric):
     what the model reads.
     """
 
-    figures: ClassVar = {
-        "entailment": Figure("entailment"),
-        "contradiction": Figure("contradiction", "lower"),
-    }
+    figures: ClassVar = {"entailment": Figure("entailment"), "contradiction": Figure("contradiction", "lower")}
     reads_source: ClassVar[bool] = True
     batch_size: ClassVar[int] = 4
 

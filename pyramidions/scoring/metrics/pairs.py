@@ -85,7 +85,7 @@ class BartScore(PairMetric):
 
 
 @METRICS.register("bartscore_faithfulness")
-class BartScoreFaithfulness(PairMetric):
+class BartScoreFaithfulness(BartScore):
     """Mean log-likelihood of the summary's tokens given the document; otherwise as `BartScore`.
 
     It is a metric of its own, as the other directions do without documents.
@@ -95,9 +95,6 @@ class BartScoreFaithfulness(PairMetric):
     settings: ClassVar = "BARTScore | nats a token | given the document"
     figures: ClassVar = {"bartscore_faithfulness": Figure("BARTScore faithfulness", bounded=False)}
     reads_source: ClassVar[bool] = True
-
-    def __init__(self, bartscore_model: str | None = None, device: str = "cpu") -> None:
-        super().__init__(_likelihoods(bartscore_model, device))
 
     def pairs(self, example: Example) -> list[tuple[str, str]]:
         return [(example.source or "", example.prediction)]

@@ -9,7 +9,8 @@ from corpus_shapes import SHAPES, texts
 from hub_stand_in import Hub
 from refusals import refused
 
-from pyramidions.data.corpora import KNOWN, KnownCorpus, configuration, read_corpus
+from pyramidions.data.corpora.reading import configuration, read_corpus
+from pyramidions.data.corpora.table import KNOWN, KnownCorpus
 from pyramidions.data.readers import Document
 
 

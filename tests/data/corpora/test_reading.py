@@ -26,8 +26,9 @@ from corpus_shapes import (
 from refusals import refused
 
 from pyramidions.base.errors import UserError
-from pyramidions.data.corpora import KNOWN, configuration, read_corpus
+from pyramidions.data.corpora.reading import configuration, read_corpus
 from pyramidions.data.corpora.release import release_files
+from pyramidions.data.corpora.table import KNOWN
 from pyramidions.data.readers import Document
 
 

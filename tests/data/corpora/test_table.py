@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyramidions.data.corpora import KNOWN
+from pyramidions.data.corpora.table import KNOWN
 from pyramidions.data.folder import SPLITS
 
 ROOT = Path(__file__).parents[3]

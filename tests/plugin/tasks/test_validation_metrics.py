@@ -9,7 +9,7 @@ from pyramidions.plugin.tasks.config import LongDocumentSummarizationConfig
 from pyramidions.plugin.tasks.validation import ValidationScores, asked_metrics, validation_metrics
 from pyramidions.scoring import METRICS, Example
 from pyramidions.scoring.examples import Examples
-from pyramidions.scoring.metrics import Meteor
+from pyramidions.scoring.metrics.meteor import Meteor
 
 
 def config(**given: Any) -> LongDocumentSummarizationConfig:
