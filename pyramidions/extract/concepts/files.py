@@ -33,6 +33,8 @@ _KNOWN, _TREES = ("keys", "seen", "hits"), ("roots", "feature", "threshold")
 _POLICY = "policy"
 #: Arrays of a model that knows what stands around concepts.
 _AROUND = Context._fields
+# They are kept in steps of this size.
+_STEP = 1 / 256
 
 
 def is_concept_model(path: Path) -> bool:
@@ -54,7 +56,7 @@ def files_of(model: ConceptModel, about: dict[str, Any]) -> dict[str, bytes]:
         card[name] = {"documents": known.documents, "least": known.least, "share": known.base, "base": trees.base}
         arrays |= _named(name, _KNOWN, _narrow(known)) | _named(name, _TREES, trees.arrays)
     for name, of_order in zip(_ORDERS, model.contexts or (), strict=False):
-        arrays |= _named(name, _AROUND, tuple(weights.astype(np.float16) for weights in of_order))
+        arrays |= _named(name, _AROUND, tuple(map(_narrowed, of_order)))
     if model.policy is not None:
         card[_POLICY] = {"base": model.policy.base}
         arrays |= _named(_POLICY, _TREES, model.policy.arrays)
@@ -116,6 +118,11 @@ def _narrow(known: Frequencies) -> tuple[np.ndarray, ...]:
     return known.keys, known.seen.astype(narrow), known.hits.astype(narrow)
 
 
+def _narrowed(weights: np.ndarray) -> np.ndarray:
+    # Few are beyond a half, and smaller steps gain nothing.
+    return (weights / _STEP).round().clip(-127, 127).astype(np.int8)
+
+
 def _content(path: Path) -> bytes:
     try:
         if path.stat().st_size > _MOST_BYTES:
@@ -142,10 +149,11 @@ def _trees(name: str, said: Any, arrays: dict[str, np.ndarray], features: int) -
 def _contexts(arrays: dict[str, np.ndarray]) -> tuple[Context, Context] | None:
     if f"{_ORDERS[0]}.{_AROUND[0]}" not in arrays:
         return None
-    words, pairs = (Context(*(arrays[f"{name}.{key}"].astype(np.float32) for key in _AROUND)) for name in _ORDERS)
-    if not all(each.shape == (context.SIZE,) and np.isfinite(each).all() for each in (*words, *pairs)):
-        raise UserError(f"The weights of what stands around concepts must be {context.SIZE:,} finite numbers each.")
-    return words, pairs
+    kept = [arrays[f"{name}.{key}"] for name in _ORDERS for key in _AROUND]
+    if not all(each.shape == (context.SIZE,) and each.dtype == np.int8 for each in kept):
+        raise UserError(f"The weights of what stands around concepts must be {context.SIZE:,} bytes each.")
+    of_words, in_words, of_pairs, in_pairs = (each * np.float32(_STEP) for each in kept)
+    return Context(of_words, in_words), Context(of_pairs, in_pairs)
 
 
 def _part(name: str, said: Any, arrays: dict[str, np.ndarray], features: int) -> tuple[Frequencies, Trees]:
