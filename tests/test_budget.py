@@ -56,7 +56,7 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 55_166, "lab": 6_716, "scripts": 386, "tests": 44_910}
+LINES = {"pyramidions": 55_173, "lab": 6_716, "scripts": 386, "tests": 44_910}
 #: Tests of each side of the package, with each row of their tables counted by itself.
 ROWS = {"above-the-seam": 2_022, "rest": 5_012}
 COMMANDS = 15

@@ -35,7 +35,7 @@ def find_layout(layout: str | None, as_json: bool, out: Path | None, named: bool
     endings = ("", ".json", ".jsonl") if layout == "json" else ("", ".txt", ".md")
     if out is not None and out.suffix.lower() not in endings:
         known = "with JSON must end in " if layout == "json" else "must end in .txt, .md, "
-        pages = "; --explain writes pages" if out.suffix.lower() == ".html" else ""
+        pages = "; --explain writes pages" if out.suffix.lower() in (".html", ".htm") else ""
         raise UserError(f"--out {known}.json or .jsonl, or have no ending, but is {out}{pages}.")
     shown = out is None and _is_terminal()
     width = min(shutil.get_terminal_size().columns, 100)

@@ -43,7 +43,7 @@ class CharacterSettings:
     """What decides about a folder of characters, together with the text."""
 
     characters: str  # the language, whose letters are used, or `bytes`
-    # Most characters of each split; None for all, or where one stream is cut, for the size of the valid split.
+    # Most characters of each split. None of the test split is all, or where one stream is cut, as many as valid has.
     train_characters: _Characters = TRAIN_CHARACTERS
     valid_characters: _Characters = VALID_CHARACTERS
     test_characters: _Characters | None = None

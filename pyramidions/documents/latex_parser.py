@@ -60,7 +60,7 @@ class Parser:
         # What begins or ends an environment is replaced before it is parsed.
         self._shorthands: dict[str, str] = {}
         self._parsed_once: dict[str, Sequence[Any]] = {}
-        self.flags: dict[str, bool] = {}  # those of \\newif; see `latex_source.read_by_tex`
+        self.flags: dict[str, bool] = {}  # those of \newif; see `latex_source.read_by_tex`
 
     def parsed(self, source: str) -> Sequence[Any]:
         """Return the nodes of a source, and keep the macros that it defines."""

@@ -8,7 +8,6 @@ PubMed release by Cohan et al. (2018), `article_text`, `abstract_text` (lists of
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from pyramidions.base.arguments import fits
 from pyramidions.base.errors import UserError
 from pyramidions.documents.records import Record, kind
 from pyramidions.text.headings import HeadedText
@@ -94,7 +93,7 @@ def sectioned_text(record: Mapping[str, Any], place: str) -> HeadedText | None:
             f"{place}: `{SENTENCES}` and `{NAMES}` must have as many entries as each other, "
             f"but have {len(sections)} and {len(names)}."
         )
-    if not fits(names, list[str]) or not fits(sections, list[list[str]]):
+    if not all(isinstance(name, str) for name in names) or not all(map(_is_list_of_texts, sections)):
         raise UserError(f"{place}: `{SENTENCES}` must hold lists of texts, and `{NAMES}` must hold texts.")
     parts: list[str | int] = []
     holds_text = False
@@ -110,3 +109,7 @@ def sectioned_text(record: Mapping[str, Any], place: str) -> HeadedText | None:
             parts.append("\n".join(lines))
         holds_text = holds_text or bool(lines)
     return HeadedText.of(parts) if holds_text else None
+
+
+def _is_list_of_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)

@@ -14,12 +14,12 @@ from pyramidions.files.parallel import chunks, ordered_map
 from pyramidions.files.progress import progress_bar
 from pyramidions.runs.concepts import Counts, Example, fit, learned_from, load_some
 
-#: Documents to learn from, at least and at most, and those of a step.
+#: Documents to learn from, beyond those of the trees: at least and at most. Documents of a step.
 LEAST, MOST, BATCH = 1_000, 6_000, 8
-#: Trees of each order whose log odds are learned on top of.
+#: Trees of each order; what is learned adds to their log odds.
 TREES = 50
 _LEAST_CHANCE = 1e-6
-#: Size of a step, and what the sums of squares begin with, both from training documents that were held out.
+#: Size of a step, and what the sums of squares begin with, both chosen on training documents that were held out.
 RATE, FIRST_SQUARES = 0.03, 10.0
 
 
@@ -94,7 +94,8 @@ def learn_contexts(
             for learner, of_order in zip(learners, zip(*some, strict=True), strict=True):
                 learner.learn(of_order)
             bar.update(len(some))
-    words, pairs = (learner.context for learner in learners)
+    # The trees that follow see them as they are kept.
+    words, pairs = (Context.of(*learner.context.in_bytes()) for learner in learners)
     return words, pairs
 
 

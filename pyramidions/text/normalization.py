@@ -69,7 +69,7 @@ _MOST_MARKS = 8000  # more than in 100,000 characters of a paper
 # The library takes these for brackets, inside which no sentence ends, and any other bracket for the end of one.
 _SIGNS = str.maketrans("<>", "__")
 # It ends no sentence in a paragraph that begins with such a mark.
-_LIST_MARK = re.compile(r"(?<!\S)\((?=[0-9a-z]{1,4}\) )")
+_LIST_MARK = re.compile(r"(?<!\S)\((?=(?:[0-9a-z]{1,4}|[A-Z]|[IVX]{2,5})\) )")
 
 
 def normalize(text: str) -> str:

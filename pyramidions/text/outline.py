@@ -57,12 +57,12 @@ class Units(Sequence[Unit]):
     @property
     def sentences(self) -> "Units":
         """The units that are not headings, in the same memory."""
-        outline = copy(self)
+        units = copy(self)
         if 1 not in self._is_heading:
-            return outline
-        outline._places = array("i", (place for place in self._places if not self._is_heading[place]))
-        outline.sections = array("i", map(self.sections.__getitem__, outline._places))
-        return outline
+            return units
+        units._places = array("i", (place for place in self._places if not self._is_heading[place]))
+        units.sections = array("i", map(self.sections.__getitem__, units._places))
+        return units
 
     def __len__(self) -> int:
         return len(self._places)

@@ -66,4 +66,4 @@ def test_words_after_which_a_summary_word_stands_are_learned_and_kept(
     kept = load_concepts(tmp_path).contexts
     assert kept is not None
     for ours, theirs in zip((*learned[0], *learned[1]), (*kept[0], *kept[1]), strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1 / 512)
+        np.testing.assert_array_equal(ours, theirs)

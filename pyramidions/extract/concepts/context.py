@@ -11,6 +11,8 @@ from pyramidions.extract.concepts.paper import Paper
 SIZE = 2**18
 #: Features that `Context.features` adds to those of a concept.
 FEATURES = 5
+# Weights are kept in steps of this size: few are beyond a half, and smaller steps gain nothing.
+_STEP = 1 / 256
 # Numbers that mix the bits of a hash.
 _MIX, _MIX_AGAIN = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 # Places from an end of a sentence, and sentences from one of a section, that are told apart.
@@ -22,10 +24,10 @@ class Around(NamedTuple):
 
     concept: np.ndarray  # (occurrences,): which one occurs, rising
     sentence: np.ndarray  # (occurrences,): where
-    near: np.ndarray  # (occurrences, n): features of its neighbours and of its place in the sentence
+    near: np.ndarray  # (occurrences, n): features of it, its neighbours and its place in the sentence
     of_sentence: np.ndarray  # (sentences, m): features of the place and the beginning of each sentence
-    held: np.ndarray  # (stems,): a feature of each stem and of each pair of stems in a sentence
-    holder: np.ndarray  # (stems,): the sentence of each
+    held: np.ndarray  # (stems and pairs,): a feature of each stem and of each pair of stems in a sentence
+    holder: np.ndarray  # (stems and pairs,): the sentence of each
     lengths: np.ndarray  # (sentences,): words of each
 
     @property
@@ -39,6 +41,15 @@ class Context(NamedTuple):
 
     occurrences: np.ndarray  # (SIZE,): of features of an occurrence and its sentence's place
     sentences: np.ndarray  # (SIZE,): of what a sentence holds
+
+    @classmethod
+    def of(cls, *kept: np.ndarray) -> "Context":
+        """Return weights that were kept in bytes, as by `in_bytes`."""
+        return cls(*(weights * np.float32(_STEP) for weights in kept))
+
+    def in_bytes(self) -> tuple[np.ndarray, ...]:
+        """Return the weights in steps of a byte, int8."""
+        return tuple((weights / _STEP).round().clip(-127, 127).astype(np.int8) for weights in self)
 
     def features(self, around: Around, concepts: Concepts) -> tuple[np.ndarray, ...]:
         """Return `FEATURES` columns: sum, mean and best of a concept's occurrences, mean and best of its sentences.

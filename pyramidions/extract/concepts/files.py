@@ -33,8 +33,6 @@ _KNOWN, _TREES = ("keys", "seen", "hits"), ("roots", "feature", "threshold")
 _POLICY = "policy"
 #: Arrays of a model that knows what stands around concepts.
 _AROUND = Context._fields
-# They are kept in steps of this size.
-_STEP = 1 / 256
 
 
 def is_concept_model(path: Path) -> bool:
@@ -56,7 +54,7 @@ def files_of(model: ConceptModel, about: dict[str, Any]) -> dict[str, bytes]:
         card[name] = {"documents": known.documents, "least": known.least, "share": known.base, "base": trees.base}
         arrays |= _named(name, _KNOWN, _narrow(known)) | _named(name, _TREES, trees.arrays)
     for name, of_order in zip(_ORDERS, model.contexts or (), strict=False):
-        arrays |= _named(name, _AROUND, tuple(map(_narrowed, of_order)))
+        arrays |= _named(name, _AROUND, of_order.in_bytes())
     if model.policy is not None:
         card[_POLICY] = {"base": model.policy.base}
         arrays |= _named(_POLICY, _TREES, model.policy.arrays)
@@ -118,11 +116,6 @@ def _narrow(known: Frequencies) -> tuple[np.ndarray, ...]:
     return known.keys, known.seen.astype(narrow), known.hits.astype(narrow)
 
 
-def _narrowed(weights: np.ndarray) -> np.ndarray:
-    # Few are beyond a half, and smaller steps gain nothing.
-    return (weights / _STEP).round().clip(-127, 127).astype(np.int8)
-
-
 def _content(path: Path) -> bytes:
     try:
         if path.stat().st_size > _MOST_BYTES:
@@ -152,8 +145,7 @@ def _contexts(arrays: dict[str, np.ndarray]) -> tuple[Context, Context] | None:
     kept = [arrays[f"{name}.{key}"] for name in _ORDERS for key in _AROUND]
     if not all(each.shape == (context.SIZE,) and each.dtype == np.int8 for each in kept):
         raise UserError(f"The weights of what stands around concepts must be {context.SIZE:,} bytes each.")
-    of_words, in_words, of_pairs, in_pairs = (each * np.float32(_STEP) for each in kept)
-    return Context(of_words, in_words), Context(of_pairs, in_pairs)
+    return Context.of(*kept[:2]), Context.of(*kept[2:])
 
 
 def _part(name: str, said: Any, arrays: dict[str, np.ndarray], features: int) -> tuple[Frequencies, Trees]:

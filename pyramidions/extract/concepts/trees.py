@@ -145,7 +145,7 @@ def _walk(feature: list[int]) -> list[tuple[int, int, int]]:
     A ValueError says that the nodes are no tree.
     """
     leaves: list[tuple[int, int, int]] = []
-    # Tests whose right side is still to come: where they stand in `found`.
+    # Tests whose right side is still to come: where they stand in `leaves`.
     waiting: list[int] = []
     leaf = 0
     for node, tested in enumerate(feature):
