@@ -58,6 +58,8 @@ def test_bad_input_ends_in_one_sentence_and_leaves_nothing(
     case: dict[str, Any], whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    # What Python keeps beside a module is none of ours.
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
     prepare_case(case, tmp_path, whole)
     before = found_in(tmp_path)
     done = run_case(case)
