@@ -198,7 +198,7 @@ def _runs(page: Any) -> Iterator[Run]:
             if right > left or code != 32:
                 letter = chr(code) if begin.font.is_math else _CODES.get(code, chr(code))
                 if 0xDC00 <= code < 0xE000 and characters and "\ud800" <= characters[-1][0] < "\udc00":
-                    # It gives the halves of a letter beyond U+FFFF one after the other.
+                    # pdfium gives the halves of a letter beyond U+FFFF one after the other.
                     half, left, _ = characters.pop()
                     letter = (half + letter).encode("utf-16-le", "surrogatepass").decode("utf-16-le")
                 characters.append((letter, left, right))

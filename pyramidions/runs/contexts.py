@@ -1,4 +1,4 @@
-"""Learns the weights of what stands around concepts: how the odds differ from those that trees expect."""
+"""Learns the context of concepts: what it adds to the log odds that trees predict."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -89,7 +89,7 @@ def learn_contexts(
     model = fit(folder, counts, seed, on_step, trees=TREES)
     learners = _Learner(), _Learner()
     work = partial(_seen, model=model, counts=counts)
-    with progress_bar("learning what stands around words", len(places), "documents") as bar:
+    with progress_bar("learning the context of concepts", len(places), "documents") as bar:
         for some in chunks(ordered_map(work, load_some(folder, places), workers), BATCH):
             for learner, of_order in zip(learners, zip(*some, strict=True), strict=True):
                 learner.learn(of_order)

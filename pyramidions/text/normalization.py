@@ -68,7 +68,7 @@ _MARK = re.compile(r"[^\w\s]")
 _MOST_MARKS = 8000  # more than in 100,000 characters of a paper
 # The library takes these for brackets, inside which no sentence ends, and any other bracket for the end of one.
 _SIGNS = str.maketrans("<>", "__")
-# It ends no sentence in a paragraph that begins with such a mark.
+# The library ends no sentence in a paragraph that begins with such a mark.
 _LIST_MARK = re.compile(r"(?<!\S)\((?=(?:[0-9a-z]{1,4}|[A-Z]|[IVX]{2,5})\) )")
 
 

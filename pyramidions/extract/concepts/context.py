@@ -1,4 +1,4 @@
-"""What stands around a concept, by hashed features and their weights; Weinberger et al. (2009) hash features."""
+"""The context of concepts: weights of hashed features (Weinberger et al. 2009) of what stands around them."""
 
 from typing import NamedTuple
 
@@ -37,25 +37,25 @@ class Around(NamedTuple):
 
 
 class Context(NamedTuple):
-    """Weights of what stands around concepts of one order: they say how its log odds differ from what is expected."""
+    """Weights of what stands around the concepts of one order: what their features add to a concept's log odds."""
 
     occurrences: np.ndarray  # (SIZE,): of features of an occurrence and its sentence's place
     sentences: np.ndarray  # (SIZE,): of what a sentence holds
 
     @classmethod
     def of(cls, *kept: np.ndarray) -> "Context":
-        """Return weights that were kept in bytes, as by `in_bytes`."""
+        """Return the weights of what `in_bytes` returned."""
         return cls(*(weights * np.float32(_STEP) for weights in kept))
 
     def in_bytes(self) -> tuple[np.ndarray, ...]:
-        """Return the weights in steps of a byte, int8."""
+        """Return the weights as whole steps, int8."""
         return tuple((weights / _STEP).round().clip(-127, 127).astype(np.int8) for weights in self)
 
     def features(self, around: Around, concepts: Concepts) -> tuple[np.ndarray, ...]:
         """Return `FEATURES` columns: sum, mean and best of a concept's occurrences, mean and best of its sentences.
 
-        The sum is divided by the square root of the number of occurrences; it and the mean of the sentences are what
-        the log odds differ by.
+        The sum is divided by the square root of the number of occurrences. It and the mean of the sentences are added
+        to the log odds in training.
         """
         of_sentence = self.occurrences[around.of_sentence].sum(axis=1)
         total, best = _aggregated(
@@ -70,7 +70,7 @@ class Context(NamedTuple):
 def measure_around(
     paper: Paper, known: tuple[Frequencies, Frequencies], contexts: tuple[Context, Context] | None
 ) -> Measured:
-    """Return what `measure` does, with features of what stands around each concept, if there are weights for it."""
+    """Return what `measure` does; with ``contexts``, each concept has features of its context, too."""
     measured = measure(paper, known)
     if contexts is None:
         return measured
@@ -121,7 +121,7 @@ def around(paper: Paper, order: int, concepts: Concepts) -> Around:
         (keys, kind),
         (keys, before),
         (keys, behind),
-        *((stems[places + part], kind) for part in range(order * (order > 1))),
+        *((stems[places + part], kind) for part in range(order if order > 1 else 0)),
     ]
     pairs = sentence[:-1] == sentence[1:]
     held = [_hashed(0, stems), _hashed(1, stems[:-1][pairs], stems[1:][pairs])]

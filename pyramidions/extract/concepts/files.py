@@ -31,7 +31,7 @@ _LENGTH = "summary_words"
 _LANGUAGE = "language"
 _KNOWN, _TREES = ("keys", "seen", "hits"), ("roots", "feature", "threshold")
 _POLICY = "policy"
-#: Arrays of a model that knows what stands around concepts.
+#: Arrays of a model that knows the context of concepts.
 _AROUND = Context._fields
 
 
@@ -144,7 +144,7 @@ def _contexts(arrays: dict[str, np.ndarray]) -> tuple[Context, Context] | None:
         return None
     kept = [arrays[f"{name}.{key}"] for name in _ORDERS for key in _AROUND]
     if not all(each.shape == (context.SIZE,) and each.dtype == np.int8 for each in kept):
-        raise UserError(f"The weights of what stands around concepts must be {context.SIZE:,} bytes each.")
+        raise UserError(f"Each table of context weights must have {context.SIZE:,} entries of a byte.")
     return Context.of(*kept[:2]), Context.of(*kept[2:])
 
 
