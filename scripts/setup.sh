@@ -24,6 +24,8 @@ readonly log=$venv/setup.log
 readonly extra=${1:-train}
 readonly pythons="3.11, 3.12 or 3.13"
 
+case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit ;; esac
+
 say() { printf '%s\n' "$*"; }
 stop() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 

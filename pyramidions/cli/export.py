@@ -143,9 +143,7 @@ def _write(
         raise UserError(f"--scores must be of summaries, but {checkpoint} is a language model.")
     export = export_of(model)
     if export.reason:
-        click.echo(
-            f"In transformers it needs `import pyramidions.hf`, since none of its families holds it: {export.reason}"
-        )
+        click.echo(f"transformers has no such model, and needs `import pyramidions.hf` to load it. {export.reason}")
     card = model_card(
         model,
         folder.resolve().name,

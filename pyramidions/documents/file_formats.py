@@ -101,9 +101,15 @@ def _text(path: Path) -> str:
 
 def _refuse_other(begin: bytes, name: str) -> None:
     """Refuse a file of another format than its name says, by its first bytes."""
-    others = {b"%PDF-": "a PDF file: give it a name that ends in .pdf", b"PK\x03\x04": "no text but an archive"}
+    a_page = "a web page: give it a name that ends in .html"
+    others = {
+        b"%pdf-": "a PDF file: give it a name that ends in .pdf",
+        b"pk\x03\x04": "no text but an archive",
+        b"<!doctype html": a_page,
+        b"<html": a_page,
+    }
     for mark, said in others.items():
-        if begin.startswith(mark):
+        if begin[:64].lower().startswith(mark):
             raise UserError(f"{name} is {said}.")
 
 

@@ -49,12 +49,16 @@ class Extraction(NamedTuple):
     @property
     def text(self) -> str:
         """The summary on one line; of a dialogue with each speaker before what he or she says."""
-        return " ".join(_said(self.sentences))
+        return " ".join(self.said())
 
     @property
     def summary(self) -> str:
         """`text`, by the name that it has in `to_dict` and in files."""
         return self.text
+
+    def said(self) -> Iterator[str]:
+        """Yield the sentences, each speaker before what he or she says."""
+        return _said(self.sentences)
 
     def to_dict(self) -> dict[str, Any]:
         """Return summary, language and sentences as values that JSON holds; the speaker of a dialogue alone."""

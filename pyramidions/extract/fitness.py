@@ -4,6 +4,7 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,10 @@ class _Search:
         self._pattern, self._words = pattern, words.split()
 
     def is_in(self, text: str) -> bool:
-        return any(word in text for word in self._words) and self._pattern.search(text) is not None
+        for word in self._words:  # `any` takes twice as long
+            if word in text:
+                return self._pattern.search(text) is not None
+        return False
 
 
 LEAST_WORDS = 3
@@ -44,7 +48,7 @@ _BOOK = re.compile(r"\*{3} ?(START|END) OF TH(?:E|IS) PROJECT GUTENBERG EBOOK\b"
 #: What stands for a citation where a corpus took the citations out.
 CITATION = re.compile(r"\s?\[?<cit>\]?")
 _OWNED = re.compile(r"©.{0,80}\b\d{4}\b")
-_ADDRESS, _ADDRESS_MARK = re.compile(r"://|^www\.|@|^\W*doi:|\w_\w"), re.compile("[:@_]|www")
+_ADDRESS, _ADDRESS_MARKS = re.compile(r"://|^www\.|@|^\W*doi:|\w_\w"), (":", "@", "_", "www")
 # Notices that stand in sentences of their own, in any section, in lower case: a pattern that ignores case is slow.
 _NOTICE = re.compile(
     r"all rights reserved|alle rechte vorbehalten|tous droits réservés|todos (los derechos|os direitos) reservados|"
@@ -55,6 +59,9 @@ _NOTICE = re.compile(
     r"redistributions? (and use )?(in|of) (source|binary)|this software is provided|distribute verbatim copies|"
     r"endorse or promote products derived|as published by the free software foundation|"
     r"wish(es)? to thank\b|"
+    r"\b(this|diese|ce|este) (e-?mail|message|nachricht|courriel|correo|mensaje)\b.{0,80}"
+    r"\b(confidential|vertraulich|confidentiel|confidencial)|\bnot the (intended|named) recipient|"
+    r"\bnicht der (richtige|beabsichtigte|vorgesehene) (adressat|empfänger)|"
     r"^\W*see (also:|here\b)|"
     r"^\W*click here for\b|^\W*(see )?(also )?additional files? (\d|<dig>)|"
     r"^.{0,60}\b(supplement(ary|al) \w+|supporting information|additional files?) (\S+ ){0,3}(is|are|can be) "
@@ -62,7 +69,8 @@ _NOTICE = re.compile(
 )
 _NOTICES = _Search(
     _NOTICE,
-    "reserv réserv vorbehalten riservati zastrzeżone voorbehouden защищены 版权所有 licen commons permi copyright © "
+    "reserv réserv vertraulich confiden recipient adressat empfänger "
+    "vorbehalten riservati zastrzeżone voorbehouden защищены 版权所有 licen commons permi copyright © "
     "(c) redistribution software verbatim endorse wish see click additional supplement supporting",
 )
 # What a site tells its readers, in lower case, by language: of its cookies, of scripts and of their address, to whom it
@@ -125,13 +133,20 @@ _REFERS = frozenset(
     in from see by of and to on with than the dans de voir et la le à en y ver siehe der auf nach und aus см. на в и
     """.split()  # noqa: SIM905, a list has a line for each word
 )
+# What a letter begins with; behind it a sentence may begin in lower case.
+_GREETING = re.compile(
+    r"\W*(dear|hi|hello|good (morning|afternoon|evening)|sehr geehrt|liebe|hallo|guten (tag|morgen)|ch[eè]re?|bonjour|"
+    r"madame|monsieur|estimad|querid|hola|buenos|car[oaie]|gentil|egregi|buongiorno|geachte|beste|prezad|bom dia|olá|"
+    r"szanown|drog|уважаем|дорог|hej|kära)\w*\b.{0,80},",
+    re.IGNORECASE,
+)
 # What a sentence ends in.
 _ENDS = re.compile(rf"[{STOPS}](?:[^\w\s,]|\s)*$")
 #: If at least this share of the sentences begins with the number of a section, they are the text, and stay.
 _MOSTLY = 0.5
 _ENDED = 0.45  # of the words: laws have long lists between their sentences
 #: Share of the sentences that begin with a capital, from which on a text has capitals.
-_USUALLY = 0.75
+_USUALLY, _LOWER = 0.75, ascii_lowercase.encode()
 # A firm by itself.
 _FIRM, _MOST_OF_FIRM = re.compile(r"\b(Inc|Ltd|LLC|GmbH|Corp)\.?$"), 40
 #: Share of the sentences that mention a licence, from which on the document is one.
@@ -139,6 +154,8 @@ _FEW = 0.1
 #: Characters of a sentence in which a notice is looked for.
 _MOST = 500
 _CODE_MARK = re.compile(r"[{}=;$#\\|_*`~]|(?<!\w)\^|\(\)|::|->|</?\w+>")
+# What such marks begin with, which is found sooner.
+_CODE_BEGINS = re.compile(r"[{}=;$#\\|_*`~^(:<-]")
 # What stands for a licence outside of one, in lower case.
 _LICENCE = re.compile(
     r"this licen[cs]e\b|general public licen[cs]e|registered trade-?marks?\b|(is|are) (a )?trade-?marks? of\b|"
@@ -153,6 +170,10 @@ _CUT = re.compile(r"[,;:.)\]](?![.\w])|[|=]|~(?!\d)")
 _CUT_OFF = re.compile(
     r"((?<!/)\b(e\.g|i\.e|cf|vs|and|or|the|available (at|from|in)|(found|accessed) at|(in|see|by) (Fig|Figure|Table|Eq|"
     r"Section|Appendix))|//www|://www\.\w{1,80})\.{1,2}$"
+)
+_CUTS = _Search(
+    _CUT_OFF,
+    "e.g. i.e. cf. vs. and. or. the. at. from. in. Fig. Figure. Table. Eq. Section. Appendix. //www",
 )
 # An address, a path or a command in front.
 _BEGINS_WITH_ADDRESS = re.compile(r"[<(]?(\S{0,80}(://|@[\w-]{1,40}\.\w)|//?\w)")
@@ -242,6 +263,7 @@ def _fit(outline: Outline) -> np.ndarray:
     broken = np.zeros(number, dtype=np.int8)  # which of the rules against noise a sentence breaks first; 0 is none
     labels = Counter[str]()
     lower, upper = dict[int, str](), Counter[str]()  # words that begin sentences
+    greeted = False
     for place, text in enumerate(map(as_extracted, outline.texts)):
         spelt, lowered = text.casefold(), text[:_MOST].lower()
         words[place] = _words(spelt, fillers)
@@ -254,7 +276,8 @@ def _fit(outline: Outline) -> np.ndarray:
         # The clause of a contract; an entry of a table of contents may ask.
         is_clause = begins_as_entry and not text.endswith("?") and (bool(ends[place]) or text.endswith((";", "；")))
         ends[place] |= is_clause
-        begins = _BEGIN.match(text)
+        begins = None if greeted else _BEGIN.match(text)
+        greeted = _GREETING.fullmatch(text) is not None
         if begins and not _NAME.match(begins[1]):
             if begins[1].islower():
                 lower[place] = begins[1].rstrip(_MARKS)
@@ -335,11 +358,11 @@ def without_back_matter(summary: str) -> str:
 
 
 def _words(sentence: str, fillers: frozenset[str]) -> int:
-    """Return the number of words with a letter; of scripts without spaces, two characters are a word."""
+    """Return the number of words with a letter, no citation; of scripts without spaces, two characters are a word."""
     spaced = unspaced = 0
-    holds_address = _ADDRESS_MARK.search(sentence) is not None
+    holds_address = any(mark in sentence for mark in _ADDRESS_MARKS)
     holds_script = not sentence.isascii() and _SCRIPT.search(sentence) is not None
-    for word in CITATION.sub(" ", sentence).split():
+    for word in sentence.split():
         if holds_address and _ADDRESS.search(word):
             continue
         characters = len(_SCRIPT.findall(word)) if holds_script else 0
@@ -370,6 +393,10 @@ def _rule_broken(sentence: str, lowered: str) -> int:
 
 
 def _is_shouted(text: str) -> bool:
+    utf8 = text.encode("utf-8", "surrogatepass")
+    # With a third of a-z it cannot be; that is counted sooner.
+    if 3 * (len(utf8) - len(utf8.translate(None, _LOWER))) >= len(text):
+        return False
     return 3 * sum(map(str.isupper, text)) > 2 * sum(map(str.isalpha, text))
 
 
@@ -390,16 +417,22 @@ def _holds_caption(sentence: str) -> bool:
 
 def _is_code(sentence: str) -> bool:
     text = _PLACEHOLDER.sub("", sentence)
-    marks = sum(1 for _ in _CODE_MARK.finditer(text))
-    return _PROMPT.match(text) is not None or marks * _CODE_SHARE >= len(text)
+    return _PROMPT.match(text) is not None or all(
+        len(marks.findall(text)) * _CODE_SHARE >= len(text) for marks in (_CODE_BEGINS, _CODE_MARK)
+    )
 
 
 def _names_authors(sentence: str) -> bool:
     """Whether a sentence is a list: each word begins with a capital, but for those that join names."""
     if sentence.count(",") + sentence.count(";") < 2:
         return False
-    words = [word for word in sentence[:_MOST].split() if any(map(str.isalpha, word))]
-    return len(words) > LEAST_WORDS and all(word.strip(_MARKS)[:1].isupper() or word in _JOINS_NAMES for word in words)
+    words = 0
+    for word in sentence[:_MOST].split():
+        if any(map(str.isalpha, word)):
+            if not word.strip(_MARKS)[:1].isupper() and word not in _JOINS_NAMES:
+                return False
+            words += 1
+    return words > LEAST_WORDS
 
 
 #: What is noise, by a sentence and its beginning in lower case.
@@ -414,7 +447,7 @@ _NOISES: tuple[Callable[[str, str], bool], ...] = (
     lambda sentence, lowered: _is_cut_in_brackets(sentence),
     lambda sentence, lowered: _SECTION_NUMBER.search(sentence[-20:]) is not None,
     lambda sentence, lowered: _CUT.match(sentence) is not None,
-    lambda sentence, lowered: _CUT_OFF.search(sentence[-100:]) is not None,
+    lambda sentence, lowered: _CUTS.is_in(sentence[-100:]),
     lambda sentence, lowered: any(rule in sentence for rule in _RULES),
     lambda sentence, lowered: len(sentence) <= _MOST_OF_FIRM and _FIRM.search(sentence) is not None,
     lambda sentence, lowered: _is_code(sentence),

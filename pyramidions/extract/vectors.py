@@ -2,9 +2,9 @@
 
 import re
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -56,21 +56,26 @@ class TfIdf:
     def __call__(self, sentences: Sequence[str]) -> Matrix:
         from scipy.sparse import csr_array
 
-        known = self._known or _known(sentences)
+        known = self._known
+        columns = defaultdict(count().__next__) if known is None else known.columns
         # (words of all sentences,): the column of each, in 4 bytes, and its weight, in 8.
         indices, ends = array("i"), array("i", [0])
         for sentence in sentences:
-            indices.extend(known.columns[word] for word in words_of_vectors(sentence) if word in known.columns)
+            words = words_of_vectors(sentence)
+            indices.extend(columns[word] for word in words if known is None or word in columns)
             ends.append(len(indices))
-        shape = (len(sentences), max(1, len(known.columns)))
-        x = csr_array((np.ones(len(indices)), np.asarray(indices), ends), shape=shape)
+        places = np.asarray(indices)
+        if known is None:
+            places = _alphabetical(columns)[places]
+        x = csr_array((np.ones(len(places)), places, ends), shape=(len(sentences), max(1, len(columns))))
         x.sum_duplicates()
+        weights = _weights(len(sentences), np.bincount(x.indices)) if known is None else known.weights
         np.log(x.data, out=x.data)
         x.data += 1
         for start in range(0, x.shape[0], _BLOCK):
             ends = x.indptr[start : start + _BLOCK + 1]
             held = slice(ends[0], ends[-1])
-            x.data[held] *= known.weights[x.indices[held]]
+            x.data[held] *= weights[x.indices[held]]
             lengths = np.sqrt(squares(rows(x, slice(start, start + _BLOCK))))
             x.data[held] /= np.repeat(lengths, np.diff(ends))
         return x
@@ -89,8 +94,18 @@ def _known(documents: Iterable[str]) -> _Known:
         number += 1
         frequencies.update(set(words_of_vectors(document)))
     words = sorted(frequencies)
-    weights = np.log((1 + number) / (1 + np.array([frequencies[word] for word in words], dtype=float))) + 1
+    weights = _weights(number, np.array([frequencies[word] for word in words]))
     return _Known({word: column for column, word in enumerate(words)}, weights)
+
+
+def _weights(number: int, frequencies: np.ndarray) -> np.ndarray:
+    return np.log((1 + number) / (1.0 + frequencies)) + 1
+
+
+def _alphabetical(columns: Iterable[str]) -> np.ndarray:
+    """Return where each word stands in their alphabetical order: (words,), int32."""
+    words = list(columns)
+    return np.argsort(sorted(range(len(words)), key=words.__getitem__)).astype(np.int32)
 
 
 def words_of_vectors(text: str) -> list[str]:
@@ -98,8 +113,7 @@ def words_of_vectors(text: str) -> list[str]:
 
     In scripts without spaces, all pairs of neighbouring characters are words.
     """
-    # Most sentences of a paper are plain already; only spaces may differ.
-    text = text if text.isascii() and text.isprintable() else normalize(text)
+    text = normalize(text)
     words = _WORD.findall(text.lower())
     if not _UNSPACED_RUN.search(text):
         return words

@@ -99,7 +99,10 @@ def _document(name: str, extraction: Extraction, reference: str | None, method: 
         "shades": [[_shade(rank, len(scores)) for rank in ranks]],
         "scores": scores,
         "ranks": ranks,
-        "items": [{"text": each.text, "links": [{"to": [each.position]}]} for each in extraction.sentences],
+        "items": [
+            {"text": said, "links": [{"to": [each.position]}]}
+            for each, said in zip(extraction.sentences, extraction.said(), strict=True)
+        ],
         "reference": reference,
         "table": _sections(text["blocks"], ranks, chosen),
     }

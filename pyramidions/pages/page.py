@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NotRequired, TypedDict
 from pyramidions.base.errors import UserError
 from pyramidions.text.outline import Outline
 from pyramidions.text.support import SummarySentence, Supporting
+from pyramidions.text.turns import spoken
 
 #: most bytes of all texts on a page: browsers open it in a few seconds, and it fits in an e-mail
 MOST = 24 * 2**20
@@ -174,8 +175,9 @@ class DocumentPage:
 
 
 def text_of(outline: Outline) -> Document:
-    """Return the sentences of a document as segments in paragraphs, under their headings."""
-    return {"segments": [f" {sentence.text}" for sentence in outline.sentences], "blocks": list(_blocks(outline))}
+    """Return the sentences of a document as segments in paragraphs, under their headings, with their speakers."""
+    texts = spoken(zip(outline.speakers, outline.texts, strict=True)) if outline.speakers else outline.texts
+    return {"segments": [f" {text}" for text in texts], "blocks": list(_blocks(outline))}
 
 
 def _blocks(outline: Outline) -> Iterator[tuple[str, int, str]]:
@@ -185,6 +187,7 @@ def _blocks(outline: Outline) -> Iterator[tuple[str, int, str]]:
     """
     headings = outline.headings
     sentence, begun, inside = 0, -1, 0  # inside: sentences of the paragraph
+    speakers = outline.speakers
     for unit in outline.units:
         opens_section = unit.section != begun and unit.text == headings[unit.section]
         for section in range(begun + 1, unit.section + 1):
@@ -196,7 +199,8 @@ def _blocks(outline: Outline) -> Iterator[tuple[str, int, str]]:
             if not opens_section:
                 yield "h3", sentence, unit.text
             continue
-        if inside % _PARAGRAPH == 0:
+        if inside % _PARAGRAPH == 0 or (speakers and speakers[sentence] != speakers[sentence - 1]):
+            inside = 0
             yield "p", sentence, f"{sentence + 1:,}"
         inside += 1
         sentence += 1

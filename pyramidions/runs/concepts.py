@@ -74,8 +74,13 @@ def load_papers(folder: Path) -> Iterable[Example]:
 
 def learned_from(number: int) -> list[int]:
     """Return the places of at most `DOCUMENTS` among a number of documents, spread over all."""
-    most = min(number, DOCUMENTS)
-    return [place * number // most for place in range(most)]
+    return spread(range(number), DOCUMENTS)
+
+
+def spread(places: Sequence[int], most: int) -> list[int]:
+    """Return at most so many of some places, spread over all."""
+    most = min(len(places), most)
+    return [places[number * len(places) // most] for number in range(most)]
 
 
 def load_some(folder: Path, places: Sequence[int]) -> Iterator[tuple[int, Example]]:

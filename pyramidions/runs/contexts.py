@@ -12,10 +12,10 @@ from pyramidions.extract.concepts.features import ORDERS, Concepts
 from pyramidions.extract.concepts.model import ConceptModel
 from pyramidions.files.parallel import chunks, ordered_map
 from pyramidions.files.progress import progress_bar
-from pyramidions.runs.concepts import Counts, Example, fit, learned_from, load_some
+from pyramidions.runs.concepts import Counts, Example, fit, learned_from, load_some, spread
 
 #: Documents to learn from, beyond those of the trees: at least and at most. Documents of a step.
-LEAST, MOST, BATCH = 1_000, 6_000, 8
+LEAST, MOST, BATCH = 1_000, 9_000, 8
 #: Trees of each order; what is learned adds to their log odds.
 TREES = 50
 _LEAST_CHANCE = 1e-6
@@ -82,10 +82,10 @@ def learn_contexts(
     """Learn from documents that trees do not learn from, in one pass; None where these are fewer than `LEAST`."""
     number = counts.known[0].documents
     of_trees = set(learned_from(number))
-    places = [place for place in range(number) if place not in of_trees]
-    places = places[:: -(-len(places) // MOST)] if places else []
-    if len(places) < LEAST:
+    others = [place for place in range(number) if place not in of_trees]
+    if len(others) < LEAST:
         return None
+    places = spread(others, MOST)
     model = fit(folder, counts, seed, on_step, trees=TREES)
     learners = _Learner(), _Learner()
     work = partial(_seen, model=model, counts=counts)

@@ -93,6 +93,16 @@ _MAIL = re.compile(
     re.IGNORECASE,
 )
 _HEADER = re.compile(r"[^\W\d_][\w-]{0,30}\s?[:：]|[ \t]+\S")
+# What stands above the name below a mail or a letter.
+_CLOSES = re.compile(
+    r"(?:(?:(?:with )?(?:best|kind|warm|many) )?(?:regards|wishes)|(?:yours )?sincerely(?: yours)?|"
+    r"yours (?:truly|faithfully)|mit (?:freundlichen?|besten|herzlichen) gr(?:ü|ue)(?:ß|ss)(?:en)?|"
+    r"(?:viele|beste|liebe|herzliche|freundliche) gr(?:ü|ue)(?:ß|ss)e|(?:bien )?cordialement|"
+    r"(?:un )?saludos? cordial(?:es)?|atentamente|atenciosamente|(?:cordiali|distinti) saluti|"
+    r"met vriendelijke groet(?:en)?|med vänliga hälsningar|"
+    r"z poważaniem|с уважением),?",
+    re.IGNORECASE,
+)
 #: Most lines of the headers of a mail, and of the name below it.
 _MOST_HEADERS, _MOST_SIGNED = 100, 8
 _ENDS_SENTENCE = tuple(STOPS + PAUSES)
@@ -192,7 +202,14 @@ def _unquoted(lines: Iterable[str]) -> Iterator[str]:
         if headers:
             yield from [""] if len(told) > 1 else headers
             headers, told = [], set()
-        signed = _MOST_SIGNED if bare.rstrip() == "--" else max(signed - 1, 0) if marks == depth and bare.strip() else 0
+        if bare.rstrip() == "--":
+            signed = _MOST_SIGNED
+        elif _CLOSES.fullmatch(bare.strip()):
+            signed = _MOST_SIGNED + 1
+        else:
+            # An empty line may stand between a closing and the name.
+            goes_on = marks == depth and (bare.strip() or signed > _MOST_SIGNED)
+            signed = max(signed - 1, 0) if goes_on else 0
         if marks != depth:
             yield ""
         depth, is_open = marks, not bare.strip() or bare.startswith("--")

@@ -66,10 +66,8 @@ _ELLIPSIS = "\u2026"
 _LIGATURE = re.compile("[\ufb00-\ufb06]")
 _MARK = re.compile(r"[^\w\s]")
 _MOST_MARKS = 8000  # more than in 100,000 characters of a paper
-# The library takes these for brackets, inside which no sentence ends, and any other bracket for the end of one.
-_SIGNS = str.maketrans("<>", "__")
-# The library ends no sentence in a paragraph that begins with such a mark.
-_LIST_MARK = re.compile(r"(?<!\S)\((?=(?:[0-9a-z]{1,4}|[A-Z]|[IVX]{2,5})\) )")
+# The library ends no sentence in a paragraph that begins with such a mark. A pattern's first character is found soon.
+_LIST_MARK = re.compile(r"\((?<!\S\()(?=(?:[0-9a-z]{1,4}|[A-Z]|[IVX]{2,5})\) )")
 
 
 def normalize(text: str) -> str:
@@ -79,7 +77,7 @@ def normalize(text: str) -> str:
     apart: 10⁶ is 10^6, 2½ is 2 1/2. Lone surrogates go. Normalising it again changes nothing.
     """
     # Removal comes first: taking a character from between two others may leave a pair that NFKC composes.
-    text = _INVISIBLE.sub("", text)
+    text = _visible(text)
     if not text.isascii():
         # Few texts hold one, and looking for all places takes ten times as long as the rest.
         if _SPELLED_WITH_DIGITS.search(text):
@@ -92,10 +90,15 @@ def normalize(text: str) -> str:
 
 def readable(text: str) -> str:
     """Put a text on one line as people read it; ligatures are spelled out. What `normalize` makes of it stays."""
-    text = _INVISIBLE.sub("", text)
+    text = _visible(text)
     if not text.isascii():
         text = _LIGATURE.sub(lambda match: unicodedata.normalize("NFKC", match[0]), unicodedata.normalize("NFC", text))
     return " ".join(text.split())
+
+
+def _visible(text: str) -> str:
+    # Most lines are plain, which is told sooner.
+    return text if text.isascii() and text.isprintable() else _INVISIBLE.sub("", text)
 
 
 def joined_lines(text: str) -> str:
@@ -185,7 +188,7 @@ def split_line(text: str, language: str = "en", *, spaced: bool = True) -> list[
 def ended_by_full_stops(text: str) -> Iterator[str]:
     """Cut behind the full stops of scripts without spaces, outside of quotes and brackets."""
     begun, opened = 0, list[int]()
-    for match in _QUOTE_OR_STOP.finditer(text):
+    for match in () if text.isascii() else _QUOTE_OR_STOP.finditer(text):
         mark, end = match[0], match.end()
         following = text[end : end + 1]
         if opened and end - opened[0] > _LONGEST_QUOTATION:
@@ -207,11 +210,13 @@ def _segments(text: str, language: str) -> Iterator[str]:
 
     The library's time is quadratic in the number of marks: a megabyte of nothing else would take minutes.
     """
-    cuts = map(re.Match.start, islice(_MARK.finditer(text), _MOST_MARKS, None, _MOST_MARKS))
+    marks = _MARK.finditer(text) if len(text) > _MOST_MARKS else iter(())
+    cuts = map(re.Match.start, islice(marks, _MOST_MARKS, None, _MOST_MARKS))
     begun = ""
     for start, end in pairwise([0, *cuts, len(text)]):
         begun += text[start:end]
-        masked = _LIST_MARK.sub("_", begun.translate(_SIGNS))
+        # The library takes < and > for brackets, inside which no sentence ends, and any other bracket for their end.
+        masked = _LIST_MARK.sub("_", begun.replace("<", "_").replace(">", "_"))
         ends = accumulate(map(len, sentencex.segment(language, masked)), initial=0)
         *ended, last = [begun[first:behind] for first, behind in pairwise(ends)] or [""]
         yield from ended

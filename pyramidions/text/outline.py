@@ -18,7 +18,7 @@ from pyramidions.text.normalization import STOPS, ended_by_full_stops, readable,
 from pyramidions.text.text_windows import WINDOW, lines, sentences, windows
 
 # A word that a line's end cuts, as in the text of a PDF file, and how much of the text beside it is looked at.
-_HYPHENATED, _BESIDE = re.compile(r"(?<=\w)-\n[ \t]*(?=\w)"), 60
+_HYPHENATED, _BESIDE = re.compile(r"-(?<=\w-)\n[ \t]*(?=\w)"), 60
 _SENTENCE_END = re.compile(rf"[{STOPS}:]['\")\]»”’」』]*\s*$")
 # No sentence has so many characters: a quotation was not closed, or the text has no full stops. The parts of such a
 # text have at most so many.

@@ -40,6 +40,8 @@ def count_words(text: str) -> int:
 
     In scripts without spaces, two characters are a word.
     """
+    if text.isascii():
+        return len(text.split())
     spaced, unspaced = _UNSPACED.subn(" ", text)
     words = spaced.split()
     # A mark that stood between such characters is no word.

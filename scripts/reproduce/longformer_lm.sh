@@ -26,7 +26,7 @@ while (($#)); do
             (($# >= 2)) || fail "$1 needs a value."
             declare "${1#--}=$2" && shift 2
             ;;
-        *) fail "An argument must be an option, but is $1; --help lists them." ;;
+        *) fail "An argument must be an option that --help lists, but is $1." ;;
     esac
 done
 root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)

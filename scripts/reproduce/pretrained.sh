@@ -36,7 +36,7 @@ while (($#)); do
             declare "${1#--}=$2" && shift 2
             ;;
         *=*) settings+=("$1") && shift ;;
-        *) fail "An argument must be an option or KEY=VALUE, but is $1; --help lists them." ;;
+        *) fail "An argument must be KEY=VALUE or an option that --help lists, but is $1." ;;
     esac
 done
 [[ -d $configs/pretrained && -d $configs/corpus ]] || fail "--configs must hold pretrained and corpus, but is $configs."

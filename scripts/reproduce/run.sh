@@ -11,17 +11,15 @@
 #   scripts/reproduce/table3.sh --data corpora --gpus 8 --nodes 2 --launcher slurm    from a SLURM cluster's login node
 set -euo pipefail
 
-for argument; do
-    case $argument in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit ;; esac
-done
+case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit ;; esac
 
 root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 python=$root/.venv/bin/python
-if [[ " $* " == *" --dry-run "* ]]; then
-    # It runs nothing, so it installs nothing either.
+if [[ " $* " == *" --dry-run "* || " $* " == *" --help "* ]]; then
+    # They run nothing, so they install nothing either.
     [[ -x $python ]] || python=$(command -v python3)
     "$python" -c 'import click, hydra, pydantic, torch' 2>/dev/null ||
-        { echo "--dry-run needs what scripts/setup.sh train installs, and does not install it." >&2; exit 1; }
+        { echo "--dry-run and --help need what scripts/setup.sh train installs, and do not install it." >&2; exit 1; }
 elif ! [[ -x $root/.venv/bin/pyramidions && -x $root/.venv/bin/fairseq-hydra-train ]]; then
     "$root/scripts/setup.sh" train
 fi

@@ -24,7 +24,7 @@ while (($#)); do
             (($# >= 2)) || fail "$1 needs a value."
             declare "${1#--}=$2" && shift 2
             ;;
-        *) fail "An argument must be an option, but is $1; --help lists them." ;;
+        *) fail "An argument must be an option that --help lists, but is $1." ;;
     esac
 done
 of_size() { small=(--repeats "$1" --warmup 1 model.embed_dim="$2" model.ffn_embed_dim="$3" model.{en,de}coder_layers="$4"); }

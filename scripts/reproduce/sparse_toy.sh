@@ -21,7 +21,7 @@ while (($#)); do
             (($# >= 2)) || fail "$1 needs a value."
             declare "${1#--}=$2" && shift 2
             ;;
-        *) fail "An argument must be an option, but is $1; --help lists them." ;;
+        *) fail "An argument must be an option that --help lists, but is $1." ;;
     esac
 done
 case $scale in

@@ -97,6 +97,9 @@ def fit(text: str) -> list[float]:
         "Alle Rechte vorbehalten von uns.",
         "Tous droits réservés aux abeilles.",
         "Here stands {{bee.name}} of the hive.",
+        "This e-mail and its bees are confidential.",
+        "If you are not the intended recipient, delete it.",
+        "Diese Nachricht ist nur für Sie und vertraulich.",
     ],
 )
 def test_noise_is_not_fit(noise: str) -> None:
@@ -218,6 +221,9 @@ def paragraphs(*texts: str) -> str:
         (paragraphs(WHOLE, ZOOS, "...bees are not."), [1] * 7 + [NO]),
         (paragraphs(WHOLE, "nobody and no bee.", "(2) they sting and fly."), [1] * 4 + [NO] * 2),
         (paragraphs(WHOLE, "3. stings a bee in May."), [1] * 4 + [NO]),
+        # Nor is it where a letter begins.
+        (paragraphs("Dear all,", "bees are few.", WHOLE), [NO] + [1] * 5),
+        (paragraphs("Liebe Bienen,", "bees are few.", WHOLE), [NO] + [1] * 5),
         # A corpus may have no capitals.
         (paragraphs(WHOLE.lower(), "bees are few."), [1] * 5),
         # Lists of changes hold no other lines.

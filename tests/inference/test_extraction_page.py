@@ -60,6 +60,15 @@ def test_a_document_without_sentences_has_no_summary() -> None:
     assert found["about"] == "lead chose 0 of 0 sentences: 0 of 0 words."
 
 
+def test_a_dialogue_has_a_paragraph_for_each_turn_that_begins_with_its_speaker() -> None:
+    page = ExtractionPage("lead")
+    page.add("a.txt", Extractor("lead").extract("Ann: Bees fly. They sting.\nBob: Do they?\nAnn: Yes.\nBob: Good."))
+    found = only_document(page.html())
+    assert found["segments"] == [" Ann: Bees fly.", " They sting.", " Bob: Do they?", " Ann: Yes.", " Bob: Good."]
+    assert [start for tag, start, _ in found["blocks"] if tag == "p"] == [0, 2, 3, 4]
+    assert [item["text"] for item in found["items"]] == [text.strip() for text in found["segments"]]
+
+
 def test_a_subheading_that_repeats_the_heading_of_its_section_is_kept() -> None:
     units = (*UNITS[:6], UNITS[2], *UNITS[6:])
     page = ExtractionPage("lead")

@@ -1,10 +1,14 @@
 """Words of any script and language, and their sentences."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from refusals import refused
+from rouge_score import tokenize
 
 from pyramidions.text.casing import Casing
 from pyramidions.text.language import Language
+from pyramidions.text.normalization import normalize
 from pyramidions.text.words import count_words, word_places
 
 
@@ -23,6 +27,11 @@ from pyramidions.text.words import count_words, word_places
 def test_words_are_runs_of_letters_and_digits(text: str, words: list[str]) -> None:
     found = list(word_places(text))
     assert [word for word, _, _ in found] == [text[start:end].lower() for _, start, end in found] == words
+
+
+@given(st.text(alphabet=st.one_of(st.sampled_from("aZ9 -_'.é²İ\n"), st.characters()), max_size=40))
+def test_english_words_are_those_of_rouge_score(text: str) -> None:
+    assert Language("en").words(text) == tokenize.tokenize(normalize(text), None)
 
 
 def test_two_characters_are_a_word_where_no_spaces_are_written() -> None:

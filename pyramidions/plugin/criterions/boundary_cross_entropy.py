@@ -18,6 +18,8 @@ from pyramidions.nn.boundaries import Segmentation
 from pyramidions.plugin.criterions.summed import SummedCriterion, total
 from pyramidions.text.tokenizer import SPACE
 
+_WRONG_MODEL = "--criterion boundary_cross_entropy is for models of --arch hourglass_... alone."
+
 
 @dataclass
 class BoundaryCrossEntropyConfig(FairseqDataclass):
@@ -46,6 +48,8 @@ class BoundaryCrossEntropyCriterion(SummedCriterion):
 
     def __init__(self, task: Any, boundary_weight: float, sentence_avg: bool) -> None:
         super().__init__(task)
+        if task.model_does != "predicts characters":
+            raise UserError(_WRONG_MODEL)
         self.boundary_weight = boundary_weight
         self.sentence_avg = sentence_avg
         self._space: int | None = task.target_dictionary.indices.get(SPACE)
@@ -54,7 +58,7 @@ class BoundaryCrossEntropyCriterion(SummedCriterion):
         tokens, target = sample["net_input"]["src_tokens"], sample["target"]
         logits, extra = model(**sample["net_input"])
         if "segmentations" not in extra:
-            raise UserError("--criterion boundary_cross_entropy is for models of --arch hourglass_... alone.")
+            raise UserError(_WRONG_MODEL)
         nll = F.cross_entropy(
             logits.float().flatten(0, 1), target.flatten(), ignore_index=self.padding_idx, reduction="sum"
         )

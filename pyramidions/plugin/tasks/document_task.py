@@ -1,5 +1,6 @@
 """What every task on prepared documents does: lengths and tokenizer travel in the checkpoint, summaries are scored."""
 
+import logging
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -9,6 +10,7 @@ from fairseq.data import Dictionary
 from torch import Tensor
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.notation import lengths_in
 from pyramidions.data.folder import DataFolder
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
 from pyramidions.plugin.hooks import block_ngrams, is_first_worker, run_of, unset_defaults, watch_results
@@ -23,6 +25,8 @@ from pyramidions.plugin.tasks.splits import documents_alone, examples_of
 from pyramidions.plugin.tasks.training_run import TrainingRun
 from pyramidions.plugin.tasks.training_task import TrainingTask
 from pyramidions.plugin.tasks.validation import ValidationScores, WithExamples, check_best, validation_metrics
+
+logger = logging.getLogger(__name__)
 
 
 class DocumentTask(TrainingTask):
@@ -128,6 +132,13 @@ class DocumentTask(TrainingTask):
         """Refuse a model that does not suit the data, once it is known whether documents come with queries."""
         self.preprocessing.learn_queries()
         check_query_model(cfg, self.preprocessing)
+        longest = self.preprocessing.length("max_source_positions")
+        for layer, length in enumerate(lengths_in(getattr(cfg, "pooling_lengths", None) or ""), 1):
+            if length.isdigit() and int(length) >= longest:
+                logger.warning(
+                    "Layer %d never pools: --pooling-lengths has %s there, but --max-source-positions is %d.",
+                    *(layer, length, longest),
+                )
 
     def begin_learning(self, model: Any, training: TrainingRun) -> Optional[ScorerRate]:
         """Freeze and warm up what the user said, and let a model that fine-tunes add its scorers and pointer."""

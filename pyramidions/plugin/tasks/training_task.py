@@ -26,8 +26,13 @@ from pyramidions.plugin.tasks.schedule import check_run
 from pyramidions.plugin.tasks.start import check_given
 from pyramidions.plugin.tasks.training_run import TrainingRun
 
-#: What our models do, by the name of their class.
+#: What our models do, by the name of their class, and the task of those that do it.
 _MODELS = {"pyramidion": "writes", "pyramidion_extractor": "rates sentences", "pyramidion_lm": "predicts characters"}
+_TASKS = {
+    "writes": "long_document_summarization",
+    "rates sentences": "extractive_summarization",
+    "predicts characters": "character_language_modeling",
+}
 
 
 class TrainingTask(FairseqTask, ABC):
@@ -91,7 +96,7 @@ class TrainingTask(FairseqTask, ABC):
         if does != self.model_does:
             raise UserError(
                 f"--task {self.cfg._name} needs a model that {self.model_does}, but --arch names one that {does}: "
-                "see `pyramidions models`."
+                f"use --task {_TASKS[does]}."
             )
 
     def check_model(self, cfg: Any) -> None:

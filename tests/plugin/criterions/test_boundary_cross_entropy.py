@@ -16,7 +16,9 @@ from pyramidions.nn import LanguageModel
 from pyramidions.nn.boundaries import GumbelBoundaries, Segmentation
 from pyramidions.plugin.criterions.boundary_cross_entropy import BoundaryCrossEntropyCriterion
 
-TASK = SimpleNamespace(target_dictionary=SimpleNamespace(pad=lambda: PAD, indices={"▁": SPACE}))
+TASK = SimpleNamespace(
+    model_does="predicts characters", target_dictionary=SimpleNamespace(pad=lambda: PAD, indices={"▁": SPACE})
+)
 
 
 class Model:

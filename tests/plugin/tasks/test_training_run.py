@@ -169,16 +169,32 @@ def test_extracts_need_their_criterion_and_model_and_rouge_its_flag(
 ) -> None:
     extracts = train_extractor_command(labelled_data, tmp_path / "run")[1:]
     for words, told in (
-        ([*extracts, "--arch", "vanilla"], "needs a model that rates sentences, but --arch names one that writes"),
+        (
+            [*extracts, "--arch", "vanilla"],
+            "--task extractive_summarization needs a model that rates sentences, but --arch names one that writes: use "
+            "--task long_document_summarization.",
+        ),
         ([*extracts, "--best-checkpoint-metric", "rouge2"], "--best-checkpoint-metric rouge2 needs --eval-rouge"),
         ([*command, "--best-checkpoint-metric", "rouge2"], "--best-checkpoint-metric rouge2 needs --eval-rouge"),
     ):
         run = config_of(["fairseq-train", *words])
         with refused(told):
             tasks.setup_task(run.task).build_model(run.model)
-    run = config_of(["fairseq-train", *extracts, "--criterion", "pooled_cross_entropy"])
-    with refused("needs --criterion extractive_summarization, but --criterion is pooled_cross_entropy"):
-        tasks.setup_task(run.task).build_criterion(run.criterion)
+    for words, told in (
+        ([*extracts, "--criterion", "pooled_cross_entropy"], "needs --criterion extractive_summarization, but"),
+        ([*command, "--criterion", "boundary_cross_entropy"], "is for models of --arch hourglass_... alone"),
+    ):
+        run = config_of(["fairseq-train", *words])
+        with refused(told):
+            tasks.setup_task(run.task).build_criterion(run.criterion)
+
+
+def test_a_pooling_that_never_pools_is_warned_of(command: list[object], caplog: pytest.LogCaptureFixture) -> None:
+    for lengths, told in (("None,32,None", 0), ("64,None,None", 1)):
+        run = config_of(["fairseq-train", *command, "--max-source-positions", 64, "--pooling-lengths", lengths])
+        tasks.setup_task(run.task).build_model(run.model)
+        assert caplog.text.count("never pools") == told
+    assert "Layer 1 never pools: --pooling-lengths has 64 there, but --max-source-positions is 64." in caplog.text
 
 
 def test_validation_reads_other_documents_than_training(command: list[object]) -> None:
