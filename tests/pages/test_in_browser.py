@@ -370,7 +370,9 @@ def test_only_the_chosen_sentences_are_shown_on_request(opened: Opener) -> None:
     # So it is among twenty thousand sentences.
     page.find("#only").click()
     choose(page, 2)
-    page.all("#items .w")[-1].click()
+    last = page.all("#items .w")[-1]
+    page.browser.execute_script("arguments[0].scrollIntoView()", last)
+    last.click()
     page.settle()
     assert page.in_sight(page.find(".picked")) and page.find(".picked").text.startswith("Sentence 24.300")
     middle = "const b = arguments[0].getBoundingClientRect(); return (b.top + b.bottom) / 2 / innerHeight"
