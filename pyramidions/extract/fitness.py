@@ -266,16 +266,15 @@ def _fit(outline: Outline) -> np.ndarray:
     greeted = False
     for place, text in enumerate(map(as_extracted, outline.texts)):
         spelt, lowered = text.casefold(), text[:_MOST].lower()
-        words[place] = _words(spelt, fillers)
-        fit[place] = not back[place] and words[place] >= least
+        words[place] = number_of_words = _words(spelt, fillers)
+        fit[place] = number_of_words >= least and (len(text) > _MOST or _bare(text) not in headings)
         broken[place] = _rule_broken(text, lowered)
-        fit[place] &= len(text) > _MOST or _bare(text) not in headings
         hashes[place] = hash(spelt)
         begins_as_entry = _NUMBERED.match(text) is not None
-        ends[place] = _ENDS.search(text[-20:]) is not None
+        has_end = _ENDS.search(text[-20:]) is not None
         # The clause of a contract; an entry of a table of contents may ask.
-        is_clause = begins_as_entry and not text.endswith("?") and (bool(ends[place]) or text.endswith((";", "；")))
-        ends[place] |= is_clause
+        is_clause = begins_as_entry and not text.endswith("?") and (has_end or text.endswith((";", "；")))
+        ends[place] = has_end or is_clause
         begins = None if greeted else _BEGIN.match(text)
         greeted = _GREETING.fullmatch(text) is not None
         if begins and not _NAME.match(begins[1]):
@@ -289,6 +288,7 @@ def _fit(outline: Outline) -> np.ndarray:
         of_site[place] = _SITE_BEGINS.match(lowered) is not None or _OF_SITES.is_in(lowered)
         if _is_label(text):
             labels[_NUMBERS.sub("0", text)] += 1
+    fit &= ~back
     often = np.bincount(broken)
     fit &= (broken == 0) | _are_most(often, number)[broken]
     if not outline.speakers and words[fit & ends].sum() > _ENDED * words[fit].sum():

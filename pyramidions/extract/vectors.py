@@ -115,7 +115,7 @@ def words_of_vectors(text: str) -> list[str]:
     """
     text = normalize(text)
     words = _WORD.findall(text.lower())
-    if not _UNSPACED_RUN.search(text):
+    if text.isascii() or not _UNSPACED_RUN.search(text):
         return words
     runs = (run for word in words for run in re.split(f"({_UNSPACED_RUN.pattern})", word) if len(run) > 1)
     return [

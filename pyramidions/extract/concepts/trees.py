@@ -8,7 +8,7 @@ import numpy as np
 
 #: Leaves of a tree, which are the bits of a number.
 MOST_LEAVES = 32
-_BLOCK = 512  # rows that are rated at a time: their masks stay in the cache
+_BLOCK = 256  # rows that are rated at a time: their masks stay in the cache
 
 
 class Trees:
@@ -79,10 +79,10 @@ class Trees:
         _, leaves = self._tables
         number = np.arange(len(self.roots)) * MOST_LEAVES
         sums = np.full(len(rows), self.base)
-        first = 0 if others is None else self.features - rows.shape[1]
+        ranks = self._ranks(rows, 0 if others is None else self.features - rows.shape[1])
         for start in range(0, len(rows), _BLOCK):
             here = slice(start, start + _BLOCK)
-            left = self.left(rows[here], first)
+            left = self._left(ranks, here, len(sums[here]))
             if others is not None:
                 left &= others[here]
             # The lowest bit that is left is the leaf: a power of two, whose exponent float32 holds as it is.
@@ -93,11 +93,22 @@ class Trees:
 
     def left(self, rows: np.ndarray, first: int = 0) -> np.ndarray:
         """Return the leaves that are left after all tests of some features, from ``first``: (rows, trees), uint32."""
-        left = np.full((len(rows), len(self.roots)), 2**MOST_LEAVES - 1, dtype=np.uint32)
-        for test in self._tables[0]:
-            if first <= test.feature < first + rows.shape[1]:
-                values = rows[:, test.feature - first].astype(np.float64)
-                left &= test.left[np.searchsorted(test.thresholds, values)]
+        return self._left(self._ranks(rows, first), slice(None), len(rows))
+
+    def _ranks(self, rows: np.ndarray, first: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return, for each tested feature, the leaves left by the rank of a value, and the rank of each row."""
+        return [
+            (test.left, np.searchsorted(test.thresholds, rows[:, test.feature - first].astype(np.float64)))
+            for test in self._tables[0]
+            if first <= test.feature < first + rows.shape[1]
+        ]
+
+    def _left(self, ranks: list[tuple[np.ndarray, np.ndarray]], here: slice, number: int) -> np.ndarray:
+        left = np.full((number, len(self.roots)), 2**MOST_LEAVES - 1, dtype=np.uint32)
+        masks = np.empty_like(left)
+        for table, rank in ranks:
+            # All ranks are in the table; "clip" is the way without a copy.
+            left &= table.take(rank[here], axis=0, out=masks, mode="clip")
         return left
 
     @cached_property
